@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The wire layout between Tarsier's BPF programs and its user space: the only
+ * definition of it. Rust sees it through bindings generated from this file.
+ *
+ * A ring holds frames. Every frame starts with struct tarsier_frame and is
+ * `size` bytes long, a multiple of 8. An EVENT frame is a struct
+ * tarsier_event followed by parts; a CHUNK frame carries a slice of a part that is too
+ * long for one frame, and comes before the EVENT frame with the same `id` in
+ * the same ring. All integers are in the byte order of the host.
+ */
+#ifndef TARSIER_EVENT_H
+#define TARSIER_EVENT_H
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+#define TARSIER_WIRE_VERSION 1
+
+#define TARSIER_COMM_LEN 16
+#define TARSIER_TTY_LEN 32
+#define TARSIER_NO_RULE 0xffffffffU
+/* Longest text of one part: PATH_MAX, as getname() limits it. */
+#define TARSIER_PATH_MAX 4096
+/* Bytes of a chunk, and how many one event may have (argv of up to 2 MiB). */
+#define TARSIER_CHUNK_MAX 16384
+#define TARSIER_CHUNKS_MAX 512
+/* Supplementary groups looked at by gid= and egid=, as NGROUPS of most hosts. */
+#define TARSIER_GROUPS_MAX 64
+/* Bytes of the command line that PROCTITLE holds: MAX_PROCTITLE_AUDIT_LEN. */
+#define TARSIER_PROCTITLE_MAX 128
+/* Largest EVENT frame. */
+#define TARSIER_EVENT_MAX 32768
+
+enum tarsier_frame_kind {
+	TARSIER_FRAME_EVENT = 1,
+	TARSIER_FRAME_CHUNK = 2,
+};
+
+/* tarsier_event.flags */
+enum tarsier_event_flags {
+	/* The call does not return (exit, exit_group): no success, no exit. */
+	TARSIER_NO_RETURN = 1 << 0,
+	/* Entered through a 32-bit entry point. */
+	TARSIER_COMPAT = 1 << 1,
+	/* Candidates remain that need the names of the event: see PART_CANDIDATES. */
+	TARSIER_UNDECIDED = 1 << 2,
+	/* A part did not fit and was cut. */
+	TARSIER_TRUNCATED = 1 << 3,
+	/* An io_uring operation (nr is the opcode), not a system call. */
+	TARSIER_URING = 1 << 4,
+	/* The argument values are those of the entry (execve clears them). */
+	TARSIER_ENTRY_ARGS = 1 << 5,
+};
+
+struct tarsier_frame {
+	__u32 size; /* of the whole frame, bytes, multiple of 8 */
+	__u16 kind; /* enum tarsier_frame_kind */
+	__u16 version; /* TARSIER_WIRE_VERSION */
+	__u64 id; /* of the event; unique while this set of programs is loaded */
+	__u64 time_ns; /* CLOCK_MONOTONIC, when the hook ran */
+};
+
+/* Identity of an object of a file system, as audit prints it. */
+struct tarsier_inode {
+	__u64 ino;
+	__u32 dev; /* kernel encoding: major << 20 | minor */
+	__u32 rdev; /* same encoding */
+	__u32 mode;
+	__u32 uid; /* ids as the initial user namespace sees them */
+	__u32 gid;
+	__u32 valid; /* 0: no such object was found */
+};
+
+struct tarsier_event {
+	struct tarsier_frame frame;
+	__u64 generation; /* of the rule set that selected it */
+	__u32 rule; /* winning rule (position in the rule set), or TARSIER_NO_RULE */
+	__u32 flags; /* enum tarsier_event_flags */
+	__u32 cpu;
+	__u32 parts; /* number of parts that follow */
+
+	__u32 arch; /* AUDIT_ARCH_* */
+	__s32 nr; /* system call number, as the entry gave it */
+	__s64 exit; /* result as the kernel returned it, ERESTART* included */
+	__u64 args[6];
+
+	__u64 start_time_ns; /* of the thread group leader, CLOCK_BOOTTIME */
+	__u64 cgroup_id;
+	__u32 pid; /* thread group id: what audit calls pid */
+	__u32 tid;
+	__u32 ppid; /* thread group id of the real parent */
+	__u32 auid;
+	__u32 ses;
+	__u32 uid, gid, euid, suid, fsuid, egid, sgid, fsgid;
+	__u32 personality;
+	__u32 chunks; /* CHUNK frames that belong to this event */
+	__u32 reserved;
+	char comm[TARSIER_COMM_LEN];
+	char tty[TARSIER_TTY_LEN]; /* empty: no terminal */
+	struct tarsier_inode exe; /* valid = 0: no executable (kernel thread) */
+};
+
+/*
+ * A part: header, then `len` bytes, then padding to a multiple of 8.
+ *
+ * Paths made of directory entries (EXE, CWD, DIR, FILE) are "walked": the
+ * names from the entry up to the root, each ended by NUL, so "usr\0" comes
+ * after "bin\0". An empty walk is the root itself.
+ */
+struct tarsier_part {
+	__u16 tag; /* enum tarsier_part_tag */
+	__u8 index; /* which path argument, 0 or 1; 0 otherwise */
+	__u8 flags; /* enum tarsier_part_flags */
+	__u32 len; /* of the data, bytes */
+};
+
+enum tarsier_part_tag {
+	/* walked path of the executable */
+	TARSIER_PART_EXE = 1,
+	/* walked path of the current directory */
+	TARSIER_PART_CWD = 2,
+	/* path argument `index` as user space passed it, without NUL */
+	TARSIER_PART_PATH = 3,
+	/* struct tarsier_inode, then the walked path of the directory that path
+	 * argument `index` is relative to, when that is not the cwd */
+	TARSIER_PART_DIR = 4,
+	/* struct tarsier_inode, then the walked path of the file that the call
+	 * opened (index 0) or that a descriptor argument names (index 1) */
+	TARSIER_PART_FILE = 5,
+	/* struct sockaddr bytes, as long as user space said */
+	TARSIER_PART_SOCKADDR = 6,
+	/* start of the command line, at most TARSIER_PROCTITLE_MAX bytes */
+	TARSIER_PART_PROCTITLE = 7,
+	/* argv of the new image, each argument ended by NUL; continues CHUNKs */
+	TARSIER_PART_ARGV = 8,
+	/* __s32 fd0, fd1 */
+	TARSIER_PART_FD_PAIR = 9,
+	/* struct tarsier_obj_pid */
+	TARSIER_PART_OBJ_PID = 10,
+	/* struct tarsier_caps: after a successful capset */
+	TARSIER_PART_CAPSET = 11,
+	/* struct tarsier_fcaps: an execve that gained privileges from the file */
+	TARSIER_PART_BPRM_FCAPS = 12,
+	/* name of the module, without NUL */
+	TARSIER_PART_MODULE = 13,
+	/* struct open_how: flags, mode, resolve, each __u64 */
+	TARSIER_PART_OPEN_HOW = 14,
+	/* struct tarsier_candidates[] */
+	TARSIER_PART_CANDIDATES = 15,
+	/* struct tarsier_inode of the executable file named by execve, then the
+	 * name of the interpreter that runs it when that is another */
+	TARSIER_PART_EXEC_FILE = 16,
+	/* struct tarsier_inode of the current directory */
+	TARSIER_PART_CWD_INODE = 17,
+	/* walked path of the root directory, when it is not the root of the
+	 * mount namespace */
+	TARSIER_PART_ROOT = 18,
+	/* __u32 nargs, __u32 args[6]: arguments of a 32-bit socketcall */
+	TARSIER_PART_SOCKETCALL = 19,
+};
+
+enum tarsier_part_flags {
+	/* user memory could not be read: the call failed with EFAULT or the
+	 * page was gone */
+	TARSIER_PART_UNREADABLE = 1 << 0,
+	/* longer than fits: cut */
+	TARSIER_PART_CUT = 1 << 1,
+	/* the entry was unlinked: audit adds " (deleted)" */
+	TARSIER_PART_DELETED = 1 << 2,
+	/* the walk did not end at the root of the mount namespace */
+	TARSIER_PART_UNREACHABLE = 1 << 3,
+	/* more data in the CHUNK frames of this event */
+	TARSIER_PART_CHUNKED = 1 << 4,
+};
+
+struct tarsier_obj_pid {
+	__u32 pid;
+	__u32 auid;
+	__u32 uid;
+	__u32 ses;
+	char comm[TARSIER_COMM_LEN];
+};
+
+struct tarsier_caps {
+	__u32 pid;
+	__u32 reserved;
+	__u64 inheritable, permitted, effective, ambient;
+};
+
+struct tarsier_fcaps {
+	__u64 file_permitted, file_inheritable;
+	__u32 file_effective, file_version;
+	struct tarsier_caps old, new;
+	__u32 file_rootid, reserved;
+};
+
+/* Rules of one page of 64 that may still be the first match. */
+struct tarsier_candidates {
+	__u32 page; /* rules page * 64 … page * 64 + 63 of the candidate list */
+	__u32 list; /* which candidate list of the tables */
+	__u64 mask;
+};
+
+/* CHUNK frame: frame.id is that of the event. */
+struct tarsier_chunk {
+	struct tarsier_frame frame;
+	__u32 seq; /* 0, 1, 2, … */
+	__u32 len; /* of the data that follows, bytes */
+};
+
+/* Why an event was lost: index of the per-CPU counters. */
+enum tarsier_loss {
+	TARSIER_LOSS_RING_FULL = 0, /* no room in the ring of this CPU */
+	TARSIER_LOSS_TOO_BIG = 1, /* a frame larger than the ring can hold */
+	TARSIER_LOSS_NO_MEMORY = 2, /* no task storage or scratch buffer */
+	TARSIER_LOSS_CAUSES = 3,
+};
+
+#endif /* TARSIER_EVENT_H */

@@ -1,0 +1,181 @@
+//! What a rule is, as the kernel sees it: `struct audit_rule_data` without its byte layout.
+
+use abi::Field;
+
+/// A filter list, with the kernel's number (`AUDIT_FILTER_*`, linux/audit.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum List {
+    /// Messages from user space.
+    User = 0,
+    /// Task creation.
+    Task = 1,
+    /// System-call exit.
+    Exit = 4,
+    /// Records that are about to be written.
+    Exclude = 5,
+    /// Names as they are collected.
+    Filesystem = 6,
+    /// Completion of an io_uring operation.
+    IoUring = 7,
+}
+
+/// What a matching rule does (`AUDIT_NEVER`, `AUDIT_ALWAYS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Action {
+    /// Do not record.
+    Never = 0,
+    /// Record.
+    Always = 2,
+}
+
+/// A comparison (`AUDIT_EQUAL` … linux/audit.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// `=`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+    /// `&`: any of the bits is set.
+    BitMask,
+    /// `&=`: all of the bits are set.
+    BitTest,
+}
+
+/// Right-hand side of a condition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// Everything the kernel holds in 32 bits: ids, numbers, permission and file-type bits,
+    /// `AUDIT_COMPARE_*` constants, `AUDIT_ARCH_*`.
+    Number(u32),
+    /// Paths, keys and LSM labels, as bytes.
+    Text(Vec<u8>),
+}
+
+/// One `-F field op value` or `-C field op field`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    /// Which field; `-C` is [`Field::FieldCompare`] with an `AUDIT_COMPARE_*` value.
+    pub field: Field,
+    /// How it is compared.
+    pub op: Op,
+    /// With what.
+    pub value: Value,
+}
+
+/// The system calls (or io_uring operations) of a rule: `audit_rule_data.mask`, 2048 bits.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SyscallSet(pub [u32; 64]);
+
+/// Where a rule was read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Source {
+    /// File, or "command line".
+    pub file: String,
+    /// Line, from 1; 0 when there is none.
+    pub line: u32,
+}
+
+/// One audit rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Which list it belongs to.
+    pub list: List,
+    /// What it does.
+    pub action: Action,
+    /// Which calls it is about.
+    pub syscalls: SyscallSet,
+    /// All of its conditions, in the order given; they must all hold. Keys are a
+    /// [`Field::FilterKey`] condition, several joined by 0x01 as the kernel keeps them.
+    pub conditions: Vec<Condition>,
+    /// Where it came from. Not part of the rule's identity.
+    pub source: Source,
+}
+
+impl SyscallSet {
+    /// No call.
+    pub const EMPTY: SyscallSet = SyscallSet([0; 64]);
+    /// Every call.
+    pub const ALL: SyscallSet = SyscallSet([u32::MAX; 64]);
+
+    /// Whether call `nr` is in the set; numbers from 2048 never are.
+    pub fn contains(&self, nr: u32) -> bool {
+        nr < 2048 && self.0[nr as usize / 32] & (1 << (nr % 32)) != 0
+    }
+
+    /// Adds call `nr` (below 2048; larger numbers are ignored).
+    pub fn insert(&mut self, nr: u32) {
+        if nr < 2048 {
+            self.0[nr as usize / 32] |= 1 << (nr % 32);
+        }
+    }
+
+    /// Whether it is the mask that auditctl calls `all`.
+    pub fn is_all(&self) -> bool {
+        *self == Self::ALL
+    }
+
+    /// Whether it holds no call.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::EMPTY
+    }
+
+    /// The calls in it, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..2048).filter(|&nr| self.contains(nr))
+    }
+}
+
+impl std::fmt::Debug for SyscallSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_all() {
+            f.write_str("all")
+        } else {
+            f.debug_set().entries(self.iter()).finish()
+        }
+    }
+}
+
+impl Op {
+    /// The comparison on numbers, as `audit_comparator()` in kernel/auditfilter.c does it.
+    pub fn holds(self, left: u32, right: u32) -> bool {
+        match self {
+            Op::Eq => left == right,
+            Op::Ne => left != right,
+            Op::Lt => left < right,
+            Op::Le => left <= right,
+            Op::Gt => left > right,
+            Op::Ge => left >= right,
+            Op::BitMask => left & right != 0,
+            Op::BitTest => left & right == right,
+        }
+    }
+}
+
+impl Rule {
+    /// The value of the key condition: keys joined by 0x01. `None` without a key.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.conditions.iter().find_map(|c| match (&c.field, &c.value) {
+            (Field::FilterKey, Value::Text(text)) => Some(text.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// Same list, action, calls and conditions in the same order: what the kernel calls the
+    /// same rule (`audit_compare_rule()`).
+    pub fn same(&self, other: &Rule) -> bool {
+        self.list == other.list
+            && self.action == other.action
+            && self.syscalls == other.syscalls
+            && self.conditions == other.conditions
+    }
+}

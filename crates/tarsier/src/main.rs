@@ -1,0 +1,2 @@
+//! Tarsier: system-call auditing. Argument parsing and dispatch only.
+fn main() {}
