@@ -1,0 +1,41 @@
+# Each target installs what it needs and is quick when there is nothing left to do.
+target := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help setup build peers workload run test bench format clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## install the packages that building needs (Debian 12, as root)
+	@scripts/setup
+
+build: setup ## build target/release/tarsier
+	@cargo build --quiet --release
+
+peers: setup ## fetch Debian's audit programs and sample rules, without installing them
+	@scripts/peers >/dev/null
+
+workload: setup ## build the system-call workload that tests and benchmarks run
+	@scripts/build-workload >/dev/null
+
+run: build peers ## watch this system through Debian's sample rules; Ctrl-C ends it
+	@exec scripts/run-demo
+
+test: ## check formatting and lints, run every test
+	@scripts/setup test
+	@cargo build --quiet --release
+	@scripts/peers >/dev/null
+	@scripts/test
+
+bench: ## measure system-call latency: native, kernel audit, Tarsier
+	@scripts/setup bench
+	@cargo build --quiet --release
+	@scripts/peers >/dev/null
+	@scripts/bench
+
+format: ## format Rust and C sources
+	@cargo fmt --all
+	@git ls-files -z 'crates/*.c' 'crates/*.h' 'tests/*.c' | xargs -0 -r clang-format -i
+
+clean: ## remove what was built and what runs have written
+	rm -rf "$(target)" target run
