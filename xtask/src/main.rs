@@ -1,2 +1,34 @@
 //! Project tasks: `cargo xtask <task>`.
-fn main() {}
+//!
+//! * `tables --headers DIR` writes `crates/abi/src/generated/*.rs` from kernel headers. See [`tables`].
+
+mod tables;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask tables --headers DIR";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["tables", "--headers", dir] => tables::write(Path::new(dir), &generated_dir()),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Where the generated tables live, next to this crate in the source tree.
+fn generated_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/abi/src/generated")
+}

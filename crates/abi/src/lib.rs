@@ -1,1 +1,44 @@
-//! Filled in by its first commit.
+//! Numbers and names of Linux auditing: architectures, system calls, io_uring operations, errors,
+//! rule fields, record types and the permission classes of system calls.
+//!
+//! Pure tables. The long ones are generated from kernel headers by `cargo xtask tables` and
+//! committed; the rest is small enough to be written by hand.
+
+mod arch;
+mod compare;
+mod errno;
+mod field;
+mod generated;
+mod perm;
+pub mod record_type;
+mod syscall;
+mod values;
+
+pub use arch::Arch;
+pub use compare::{Compare, COMPARES};
+pub use errno::{errno_name, errno_number};
+pub use field::{Field, FIELDS};
+pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, SyscallClass, SYSCALL_CLASSES};
+pub use record_type::{record_type_name, record_type_names, record_type_number};
+pub use syscall::{syscall_name, syscall_number, syscalls};
+pub use syscall::{uring_op_is_audited, uring_op_name, uring_op_number, uring_ops};
+pub use values::{
+    file_type_name, file_type_number, fs_type_name, fs_type_number, PERM_ATTR, PERM_EXEC,
+    PERM_READ, PERM_WRITE,
+};
+
+/// Looks `number` up in a table sorted by number.
+fn by_number(table: &'static [(u32, &'static str)], number: u32) -> Option<&'static str> {
+    table
+        .binary_search_by_key(&number, |row| row.0)
+        .ok()
+        .map(|index| table[index].1)
+}
+
+/// Looks `name` up in a table sorted by name.
+fn by_name(table: &'static [(&'static str, u32)], name: &str) -> Option<u32> {
+    table
+        .binary_search_by_key(&name, |row| row.0)
+        .ok()
+        .map(|index| table[index].1)
+}

@@ -1,0 +1,284 @@
+//! What a system call does to files, as far as `perm=` is concerned, and the kernel's classes of
+//! system calls that `-S 2032` to `-S 2047` select.
+//!
+//! Sources: `audit_match_perm()` in kernel/auditsc.c, `audit_classify_syscall()` per
+//! architecture, include/asm-generic/audit_*.h. The lists are those of Linux 6.18; calls that an
+//! older kernel does not have do not matter there.
+
+use crate::{syscall_name, syscall_number, Arch};
+
+/// What `perm=` sees in a system call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PermClass {
+    /// Reads: `r`.
+    pub read: bool,
+    /// Writes: `w`.
+    pub write: bool,
+    /// Changes attributes: `a`.
+    pub attr: bool,
+    /// Executes: `x`.
+    pub exec: bool,
+    /// Opens: reads or writes according to the access mode found here.
+    pub open: Option<OpenFlags>,
+    /// socketcall(2): a write when its first argument is `SYS_BIND` (2).
+    pub socketcall: bool,
+}
+
+/// Where a call holds its `O_*` flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenFlags {
+    /// In this argument, counted from 0.
+    Arg(u8),
+    /// In `struct open_how`, openat2(2).
+    How,
+}
+
+impl PermClass {
+    /// The `PERM_*` bits that the call has whatever its arguments are.
+    pub const fn bits(self) -> u32 {
+        (self.exec as u32)
+            | (self.write as u32) << 1
+            | (self.read as u32) << 2
+            | (self.attr as u32) << 3
+    }
+
+    /// The `PERM_*` bits that an open with these `O_*` flags has (`ACC_MODE`): the access mode's,
+    /// where 3 counts as reading and writing.
+    pub const fn open_bits(flags: u32) -> u32 {
+        match flags & 3 {
+            0 => crate::PERM_READ,
+            1 => crate::PERM_WRITE,
+            _ => crate::PERM_READ | crate::PERM_WRITE,
+        }
+    }
+}
+
+/// A class of system calls (`AUDIT_CLASS_*` without the `_32` variants, linux/audit.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyscallClass {
+    /// Changes directories.
+    DirWrite = 0,
+    /// Changes attributes.
+    ChangeAttr = 2,
+    /// Reads.
+    Read = 4,
+    /// Writes, directories included.
+    Write = 6,
+    /// Sends signals.
+    Signal = 8,
+}
+
+/// Every class.
+pub const SYSCALL_CLASSES: [SyscallClass; 5] = [
+    SyscallClass::DirWrite,
+    SyscallClass::ChangeAttr,
+    SyscallClass::Read,
+    SyscallClass::Write,
+    SyscallClass::Signal,
+];
+
+const DIR_WRITE: &[&str] = &[
+    "rename",
+    "mkdir",
+    "rmdir",
+    "creat",
+    "link",
+    "unlink",
+    "symlink",
+    "mknod",
+    "mkdirat",
+    "mknodat",
+    "unlinkat",
+    "renameat",
+    "linkat",
+    "symlinkat",
+    "renameat2",
+];
+const WRITE: &[&str] = &[
+    "acct",
+    "swapon",
+    "quotactl",
+    "truncate",
+    "truncate64",
+    "ftruncate",
+    "ftruncate64",
+    "bind",
+    "fallocate",
+];
+const READ: &[&str] = &[
+    "readlink",
+    "quotactl",
+    "listxattr",
+    "listxattrat",
+    "llistxattr",
+    "flistxattr",
+    "getxattr",
+    "getxattrat",
+    "lgetxattr",
+    "fgetxattr",
+    "readlinkat",
+];
+const CHANGE_ATTR: &[&str] = &[
+    "chmod",
+    "fchmod",
+    "chown",
+    "lchown",
+    "fchown",
+    "setxattr",
+    "setxattrat",
+    "lsetxattr",
+    "fsetxattr",
+    "removexattr",
+    "removexattrat",
+    "lremovexattr",
+    "fremovexattr",
+    "fchownat",
+    "fchmodat",
+    "fchmodat2",
+    "chown32",
+    "fchown32",
+    "lchown32",
+    "link",
+    "linkat",
+];
+const SIGNAL: &[&str] = &["kill", "tgkill", "tkill"];
+
+impl SyscallClass {
+    fn lists(self) -> [&'static [&'static str]; 2] {
+        match self {
+            SyscallClass::DirWrite => [DIR_WRITE, &[]],
+            SyscallClass::ChangeAttr => [CHANGE_ATTR, &[]],
+            SyscallClass::Read => [READ, &[]],
+            SyscallClass::Write => [DIR_WRITE, WRITE],
+            SyscallClass::Signal => [SIGNAL, &[]],
+        }
+    }
+
+    /// The number that selects the class in `-S` for the calls of `arch`: `2047 - n`, with `n`
+    /// odd for the 32-bit table of a 64-bit kernel.
+    pub const fn selector(self, is_compat: bool) -> u32 {
+        2047 - self as u32 - is_compat as u32
+    }
+}
+
+/// The calls of `arch` that are in `class`.
+pub fn class_syscalls(arch: Arch, class: SyscallClass) -> impl Iterator<Item = u32> {
+    class
+        .lists()
+        .into_iter()
+        .flatten()
+        .filter_map(move |name| syscall_number(arch, name))
+}
+
+/// What `perm=` sees in call `number` of `arch`. Calls it knows nothing about never match.
+pub fn perm_class(arch: Arch, number: u32) -> PermClass {
+    let none = PermClass::default();
+    let Some(name) = syscall_name(arch, number) else {
+        return none;
+    };
+    match name {
+        "open" => PermClass {
+            open: Some(OpenFlags::Arg(1)),
+            ..none
+        },
+        "openat" => PermClass {
+            open: Some(OpenFlags::Arg(2)),
+            ..none
+        },
+        "openat2" => PermClass {
+            open: Some(OpenFlags::How),
+            ..none
+        },
+        "execve" | "execveat" => PermClass { exec: true, ..none },
+        "socketcall" if arch == Arch::I386 => PermClass {
+            socketcall: true,
+            ..none
+        },
+        _ => PermClass {
+            read: READ.contains(&name),
+            write: DIR_WRITE.contains(&name) || WRITE.contains(&name),
+            attr: CHANGE_ATTR.contains(&name),
+            ..none
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PERM_ATTR, PERM_EXEC, PERM_READ, PERM_WRITE};
+
+    fn class(arch: Arch, name: &str) -> PermClass {
+        perm_class(arch, syscall_number(arch, name).unwrap())
+    }
+
+    #[test]
+    fn every_listed_call_exists_somewhere() {
+        for name in [DIR_WRITE, WRITE, READ, CHANGE_ATTR, SIGNAL]
+            .into_iter()
+            .flatten()
+        {
+            assert!(
+                Arch::EVERY
+                    .into_iter()
+                    .any(|arch| syscall_number(arch, name).is_some()),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn calls_have_the_permissions_that_the_kernel_gives_them() {
+        assert_eq!(class(Arch::X86_64, "link").bits(), PERM_WRITE | PERM_ATTR);
+        assert_eq!(
+            class(Arch::X86_64, "quotactl").bits(),
+            PERM_WRITE | PERM_READ
+        );
+        assert_eq!(class(Arch::X86_64, "execveat").bits(), PERM_EXEC);
+        assert_eq!(class(Arch::X86_64, "stat").bits(), 0);
+        assert_eq!(class(Arch::I386, "lchown32").bits(), PERM_ATTR);
+        assert_eq!(class(Arch::Aarch64, "openat").open, Some(OpenFlags::Arg(2)));
+        assert_eq!(class(Arch::X86_64, "openat2").open, Some(OpenFlags::How));
+        assert!(class(Arch::I386, "socketcall").socketcall);
+        assert_eq!(perm_class(Arch::X86_64, 4000), PermClass::default());
+    }
+
+    #[test]
+    fn access_modes_become_permissions() {
+        assert_eq!(PermClass::open_bits(0), PERM_READ);
+        assert_eq!(PermClass::open_bits(0o101), PERM_WRITE);
+        assert_eq!(PermClass::open_bits(2), PERM_READ | PERM_WRITE);
+        assert_eq!(PermClass::open_bits(3), PERM_READ | PERM_WRITE);
+    }
+
+    #[test]
+    fn classes_hold_what_a_6_18_kernel_lists_for_them() {
+        // `auditctl -a always,exit -S 2047` and so on, listed back by Linux 6.18 on x86-64.
+        let names = |arch, class| {
+            let mut numbers: Vec<u32> = class_syscalls(arch, class).collect();
+            numbers.sort_unstable();
+            numbers
+                .iter()
+                .map(|&nr| syscall_name(arch, nr).unwrap())
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        assert_eq!(
+            names(Arch::X86_64, SyscallClass::ChangeAttr),
+            "link,chmod,fchmod,chown,fchown,lchown,setxattr,lsetxattr,fsetxattr,removexattr,\
+             lremovexattr,fremovexattr,fchownat,linkat,fchmodat,fchmodat2,setxattrat,removexattrat"
+        );
+        assert_eq!(
+            names(Arch::I386, SyscallClass::Write),
+            "creat,link,unlink,mknod,rename,mkdir,rmdir,acct,symlink,swapon,truncate,ftruncate,\
+             quotactl,truncate64,ftruncate64,mkdirat,mknodat,unlinkat,renameat,linkat,symlinkat,\
+             fallocate,renameat2,bind"
+        );
+        assert_eq!(
+            names(Arch::X86_64, SyscallClass::Signal),
+            "kill,tkill,tgkill"
+        );
+        assert_eq!(SyscallClass::DirWrite.selector(false), 2047);
+        assert_eq!(SyscallClass::Signal.selector(true), 2038);
+    }
+}
