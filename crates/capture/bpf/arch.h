@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* What differs between architectures: registers and how a call was entered. */
+#ifndef TARSIER_ARCH_H
+#define TARSIER_ARCH_H
+
+#if defined(__TARGET_ARCH_x86)
+#define TS_COMPAT 2
+
+static __always_inline __u64 call_number(const struct pt_regs *regs)
+{
+	return regs->orig_ax;
+}
+
+static __always_inline bool entered_compat(const struct task_struct *task)
+{
+	return task->thread_info.status & TS_COMPAT;
+}
+
+static __always_inline __u32 arch_audit(__u32 compat)
+{
+	return compat ? 0x40000003 : 0xc000003e;
+}
+
+static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, bool compat)
+{
+	if (compat) {
+		args[0] = regs->bx;
+		args[1] = regs->cx;
+		args[2] = regs->dx;
+		args[3] = regs->si;
+		args[4] = regs->di;
+		args[5] = regs->bp;
+	} else {
+		args[0] = regs->di;
+		args[1] = regs->si;
+		args[2] = regs->dx;
+		args[3] = regs->r10;
+		args[4] = regs->r8;
+		args[5] = regs->r9;
+	}
+}
+#elif defined(__TARGET_ARCH_arm64)
+#define TIF_32BIT_MASK (1UL << 22)
+
+static __always_inline __u64 call_number(const struct pt_regs *regs)
+{
+	return (__s64)regs->syscallno;
+}
+
+static __always_inline bool entered_compat(const struct task_struct *task)
+{
+	return task->thread_info.flags & TIF_32BIT_MASK;
+}
+
+static __always_inline __u32 arch_audit(__u32 compat)
+{
+	return compat ? 0x40000028 : 0xc00000b7;
+}
+
+static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, bool compat)
+{
+	args[0] = regs->orig_x0;
+	args[1] = regs->regs[1];
+	args[2] = regs->regs[2];
+	args[3] = regs->regs[3];
+	args[4] = regs->regs[4];
+	args[5] = regs->regs[5];
+}
+#endif
+
+#endif /* TARSIER_ARCH_H */

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* From a selected call to frames in the ring of this CPU. */
+#ifndef TARSIER_EMIT_H
+#define TARSIER_EMIT_H
+
+#define AT_FDCWD (-100)
+
+/* Files named by a descriptor of the current task. */
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct file **fds, *file = 0;
+
+	if (!fdt || fd >= BPF_CORE_READ(fdt, max_fds))
+		return 0;
+	fds = BPF_CORE_READ(fdt, fd);
+	if (bpf_probe_read_kernel(&file, sizeof(file), fds + fd))
+		return 0;
+	return file;
+}
+
+/* Adds a string of user space; returns its first byte, or 0. */
+static __always_inline char part_user_string(struct work *w, __u16 tag, __u8 index, __u64 address)
+{
+	struct tarsier_part *part = part_begin(w, tag, index);
+	char *data, first = 0;
+	long n;
+
+	if (!part)
+		return 0;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return 0;
+	}
+	data = (char *)(w->frame + ((w->len + sizeof(*part)) & FRAME_MASK));
+	n = bpf_probe_read_user_str(data, TARSIER_PATH_MAX + 1, (void *)address);
+	if (n < 0) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		n = 0;
+	} else if (n > 0) {
+		n--;
+		if (n >= TARSIER_PATH_MAX)
+			part->flags |= TARSIER_PART_CUT;
+		if (n)
+			first = data[0];
+	}
+	part_end(w, part, n);
+	return first;
+}
+
+static __always_inline void part_bytes(struct work *w, __u16 tag, const void *data, __u32 len)
+{
+	struct tarsier_part *part = part_begin(w, tag, 0);
+
+	if (!part)
+		return;
+	__builtin_memcpy(part + 1, data, len);
+	part_end(w, part, len);
+}
+
+static __always_inline void part_file(struct task_struct *task, __u32 fd, __u8 index, __u16 tag)
+{
+	struct file *file = file_of(task, fd);
+	struct inode *inode;
+
+	if (!file)
+		return;
+	inode = BPF_CORE_READ(file, f_inode);
+	walk_path(tag | (__u32)index << 16, &file->f_path, inode, true);
+}
+
+/* Bytes of the part that is being written must lie inside the frame. */
+static __always_inline void part_user_bytes(struct work *w, __u16 tag, const void *addr, __u32 len,
+					    __u32 max)
+{
+	struct tarsier_part *part = part_begin(w, tag, 0);
+
+	if (!part)
+		return;
+	if (len > max)
+		len = max;
+	if (len && bpf_probe_read_user(part + 1, len, addr)) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		len = 0;
+	}
+	part_end(w, part, len);
+}
+
+static __always_inline void part_proctitle(struct work *w, struct task_struct *task)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_PROCTITLE, 0);
+	unsigned long start = BPF_CORE_READ(task, mm, arg_start);
+	unsigned long end = BPF_CORE_READ(task, mm, arg_end);
+	__u64 len = end - start;
+
+	if (!part)
+		return;
+	if (len > TARSIER_PROCTITLE_MAX)
+		len = TARSIER_PROCTITLE_MAX;
+	if (!start || bpf_probe_read_user(part + 1, len, (void *)start)) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		len = 0;
+	}
+	part_end(w, part, len);
+}
+
+static __always_inline void event_identity(struct work *w, struct task_struct *task)
+{
+	struct tarsier_event *e = event_of(w);
+	struct inode *exe = BPF_CORE_READ(task, mm, exe_file, f_inode);
+	struct tty_struct *tty = BPF_CORE_READ(task, signal, tty);
+
+	e->start_time_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	e->cgroup_id = bpf_get_current_cgroup_id();
+	e->tid = task->pid;
+	e->pid = w->fact[FACT_PID];
+	e->ppid = w->fact[FACT_PPID];
+	e->auid = w->fact[FACT_AUID];
+	e->ses = w->fact[FACT_SES];
+	e->uid = w->fact[FACT_UID];
+	e->gid = w->fact[FACT_GID];
+	e->euid = w->fact[FACT_EUID];
+	e->suid = w->fact[FACT_SUID];
+	e->fsuid = w->fact[FACT_FSUID];
+	e->egid = w->fact[FACT_EGID];
+	e->sgid = w->fact[FACT_SGID];
+	e->fsgid = w->fact[FACT_FSGID];
+	e->personality = w->fact[FACT_PERS];
+	bpf_get_current_comm(e->comm, sizeof(e->comm));
+	e->tty[0] = 0;
+	if (tty)
+		bpf_probe_read_kernel_str(e->tty, sizeof(e->tty), tty->name);
+	inode_facts(&e->exe, exe);
+}
+
+/* Header and the parts that every event has. */
+static __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct tarsier_event *e = event_of(w);
+	__u32 zero = 0, i;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	struct file *exe;
+
+	e->frame.kind = TARSIER_FRAME_EVENT;
+	e->frame.version = TARSIER_WIRE_VERSION;
+	e->cpu = bpf_get_smp_processor_id();
+	e->frame.id = (__u64)e->cpu << 48 | (cpu ? cpu->serial++ : 0);
+	e->frame.time_ns = bpf_ktime_get_ns();
+	e->generation = generation;
+	e->rule = w->rule;
+	e->flags = flags;
+	e->arch = arch_audit(w->arch);
+	e->nr = w->nr;
+	e->exit = w->ret;
+	e->chunks = 0;
+	e->reserved = 0;
+	for (i = 0; i < 6; i++)
+		e->args[i] = w->args[i];
+	event_identity(w, task);
+	w->len = sizeof(*e);
+	w->parts = 0;
+	exe = BPF_CORE_READ(task, mm, exe_file);
+	if (exe)
+		walk_path(TARSIER_PART_EXE, &exe->f_path, 0, false);
+	part_proctitle(w, task);
+	return 0;
+}
+
+/* Wakes the daemon when it sleeps, or when the ring fills up. */
+static __always_inline void ring_bell(struct cpu_state *cpu, void *ring, __u32 size)
+{
+	__u64 avail, word = 1;
+	bool awake;
+
+	/* A full barrier between the commit above and the look at the flag,
+	 * which the daemon clears before it looks at the ring once more. */
+	__sync_fetch_and_add(&cpu->rung, 0);
+	awake = *(volatile __u32 *)&control.reader_awake;
+	if (awake) {
+		avail = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+		if (avail < control.watermark_bytes || avail - size >= control.watermark_bytes)
+			return;
+	}
+	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline void count_rule(__u32 rule, bool lost)
+{
+	__u32 slot = rule == TARSIER_NO_RULE ? 0 : rule + 1;
+	struct rule_count *count = bpf_map_lookup_elem(&rule_counts, &slot);
+
+	if (!count)
+		return;
+	if (lost)
+		count->lost++;
+	else
+		count->selected++;
+}
+
+/* Hands the finished event over, or counts it as lost. */
+static __noinline int event_end(struct work *w)
+{
+	struct tarsier_event *e = event_of(w);
+	__u32 zero = 0, cpu_nr = e->cpu, size = w->len;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	void *ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+
+	if (!cpu)
+		return 0;
+	e->parts = w->parts;
+	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
+		size = TARSIER_EVENT_MAX + FRAME_SLACK;
+	e->frame.size = size;
+	if (!ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
+		cpu->lost[TARSIER_LOSS_RING_FULL]++;
+		count_rule(w->rule, true);
+		return 0;
+	}
+	cpu->events++;
+	if (e->flags & TARSIER_UNDECIDED)
+		cpu->undecided++;
+	count_rule(w->rule, false);
+	ring_bell(cpu, ring, size);
+	return 0;
+}
+
+struct chunks {
+	__u64 start;
+	__u64 len;
+	__u64 id;
+	void *ring;
+	struct work *w;
+	__u32 sent;
+	__u32 failed;
+};
+
+/* Chunks are built in the frame's room, before the event itself. */
+static long chunk_step(__u32 i, struct chunks *c)
+{
+	struct tarsier_chunk *chunk = (struct tarsier_chunk *)c->w->frame;
+	__u64 done = (__u64)i * TARSIER_CHUNK_MAX, left;
+	__u32 len;
+
+	if (done >= c->len)
+		return 1;
+	left = c->len - done;
+	len = left > TARSIER_CHUNK_MAX ? TARSIER_CHUNK_MAX : left;
+	if (bpf_probe_read_user(chunk + 1, len, (void *)(c->start + done))) {
+		c->failed = 2;
+		return 1;
+	}
+	chunk->frame.kind = TARSIER_FRAME_CHUNK;
+	chunk->frame.version = TARSIER_WIRE_VERSION;
+	chunk->frame.id = c->id;
+	chunk->frame.time_ns = bpf_ktime_get_ns();
+	chunk->frame.size = sizeof(*chunk) + ((len + 7) & ~7U);
+	chunk->seq = i;
+	chunk->len = len;
+	if (bpf_ringbuf_output(c->ring, chunk, sizeof(*chunk) + ((len + 7) & 0xfffffff8),
+			       BPF_RB_NO_WAKEUP)) {
+		c->failed = 1;
+		return 1;
+	}
+	c->sent++;
+	return 0;
+}
+
+#endif /* TARSIER_EMIT_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Facts of the current task and call that rules ask about. */
+#ifndef TARSIER_FACTS_H
+#define TARSIER_FACTS_H
+
+#define EINTR 4
+#define ERESTARTSYS 512
+#define ENOIOCTLCMD 515
+#define ERESTART_RESTARTBLOCK 516
+
+#define ON_DEMAND \
+	(1U << FACT_EXE | 1U << FACT_ACCESS | 1U << FACT_COMPARE | 1U << FACT_SADDR_FAM)
+
+/* The result as audit compares and prints it: audit_return_fixup(). */
+static __always_inline __s64 audit_result(__s64 ret)
+{
+	if (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK && ret != -ENOIOCTLCMD)
+		return -EINTR;
+	return ret;
+}
+
+static __always_inline void task_facts(struct work *w, struct task_struct *task)
+{
+	const struct cred *cred = task->cred;
+
+	w->computed = ~(__u32)ON_DEMAND;
+	w->absent = 0;
+	set_fact(w, FACT_PID, task->tgid);
+	set_fact(w, FACT_PPID, BPF_CORE_READ(task, real_parent, tgid));
+	set_fact(w, FACT_AUID, task->loginuid.val);
+	set_fact(w, FACT_SES, task->sessionid);
+	set_fact(w, FACT_PERS, task->personality);
+	set_fact(w, FACT_UID, BPF_CORE_READ(cred, uid.val));
+	set_fact(w, FACT_EUID, BPF_CORE_READ(cred, euid.val));
+	set_fact(w, FACT_SUID, BPF_CORE_READ(cred, suid.val));
+	set_fact(w, FACT_FSUID, BPF_CORE_READ(cred, fsuid.val));
+	set_fact(w, FACT_GID, BPF_CORE_READ(cred, gid.val));
+	set_fact(w, FACT_EGID, BPF_CORE_READ(cred, egid.val));
+	set_fact(w, FACT_SGID, BPF_CORE_READ(cred, sgid.val));
+	set_fact(w, FACT_FSGID, BPF_CORE_READ(cred, fsgid.val));
+}
+
+static __always_inline void call_facts(struct work *w, bool returned)
+{
+	__u64 ret = w->ret;
+
+	set_fact(w, FACT_EXIT, audit_result(w->ret));
+	set_fact(w, FACT_SUCCESS, ret >= (__u64)-4095 ? 2 : 1);
+	if (!returned)
+		w->absent |= 1U << FACT_EXIT | 1U << FACT_SUCCESS;
+	set_fact(w, FACT_A0, w->args[0]);
+	set_fact(w, FACT_A1, w->args[1]);
+	set_fact(w, FACT_A2, w->args[2]);
+	set_fact(w, FACT_A3, w->args[3]);
+}
+
+#endif /* TARSIER_FACTS_H */

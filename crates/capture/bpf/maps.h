@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Everything that programs and the daemon share. */
+#ifndef TARSIER_MAPS_H
+#define TARSIER_MAPS_H
+
+#define CPUS_MAX 4096
+#define RULES_MAX 8192
+
+/* Match tables of the rule set in force: one update of slot 0 replaces it. */
+struct table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLE_ROWS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct table_row);
+} table_template SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct table);
+} tables SEC(".maps") = { .values = { (void *)&table_template } };
+
+/* One ring per CPU; sizes are set before loading. */
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+} ring_template SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, CPUS_MAX);
+	__type(key, __u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+/* Woken through this one: the rings themselves never wake the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} doorbell SEC(".maps");
+
+/* Scratch and counters of a CPU. */
+struct cpu_state {
+	__u64 events; /* frames of kind EVENT that reached the ring */
+	__u64 undecided; /* of those, left to the second stage */
+	__u64 evaluated; /* watched calls that were matched against the rules */
+	__u64 lost[TARSIER_LOSS_CAUSES];
+	__u64 serial; /* low part of the next event id */
+	__u64 rung; /* rang since the daemon last looked */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_state);
+} cpu_states SEC(".maps");
+
+/* Per rule: selected by the first stage, and lost. Slot 0: undecided. */
+struct rule_count {
+	__u64 selected;
+	__u64 lost;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RULES_MAX + 1);
+	__type(key, __u32);
+	__type(value, struct rule_count);
+} rule_counts SEC(".maps");
+
+/* Executables that exe= names, by identity. */
+struct object_key {
+	__u64 ino;
+	__u32 dev;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RULES_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct object_key);
+	__type(value, __u32);
+} objects SEC(".maps");
+
+/* What a task needs remembered between two hooks. */
+struct task_note {
+	__u64 exec_args[6];
+	__u64 old_caps[4]; /* inheritable, permitted, effective, ambient */
+	__s32 exec_nr;
+	__u32 exec_valid;
+	__u32 exec_compat;
+	__u32 never; /* a task-list rule said never */
+	__u32 old_uid, old_euid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_note);
+} task_notes SEC(".maps");
+
+/* Switches that the daemon sets; read by every program. */
+struct control {
+	__u64 watched[TABLE_CALLS / 64]; /* calls that any entry watches */
+	__u32 daemon_tgid;
+	__u32 reader_awake; /* the daemon polls the rings: do not ring */
+	__u32 watermark_bytes; /* ring fill at which the bell rings anyway */
+	__u32 use_task_list; /* some task-list rule is loaded */
+};
+
+struct control control;
+
+#endif /* TARSIER_MAPS_H */

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/*
+ * The tracepoint engine: one program body behind either tp_btf/sys_exit or
+ * the per-syscall exit tracepoints, and the hooks of the calls that do not
+ * return where they were made (execve, exit).
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "../../event/include/tarsier_event.h"
+#include "tables.h"
+#include "maps.h"
+#include "walk.h"
+#include "arch.h"
+#include "match.h"
+#include "facts.h"
+#include "emit.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Path argument `i`, with the directory it is relative to. */
+static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
+{
+	__u8 arg = w->spec.path[i], dir = w->spec.dir[i];
+	char first;
+
+	if (arg >= 6)
+		return;
+	first = part_user_string(w, TARSIER_PART_PATH, i, w->args[arg]);
+	if (first != '/' && dir < 6 && (__s32)w->args[dir] != AT_FDCWD)
+		part_file(task, w->args[dir], i, TARSIER_PART_DIR);
+}
+
+static __always_inline void part_cwd(struct work *w, struct task_struct *task)
+{
+	struct fs_struct *fs = task->fs;
+	struct tarsier_inode inode = {};
+	struct dentry *root;
+	struct vfsmount *mnt;
+
+	if (!fs)
+		return;
+	walk_path(TARSIER_PART_CWD, &fs->pwd, 0, false);
+	inode_facts(&inode, BPF_CORE_READ(fs, pwd.dentry, d_inode));
+	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
+	root = BPF_CORE_READ(fs, root.dentry);
+	mnt = BPF_CORE_READ(fs, root.mnt);
+	if (root != BPF_CORE_READ(mnt, mnt_root))
+		walk_path(TARSIER_PART_ROOT, &fs->root, 0, false);
+}
+
+static __always_inline void part_capset(struct work *w, struct task_struct *task)
+{
+	const struct cred *cred = task->cred;
+	struct tarsier_caps caps = {
+		.pid = task->tgid,
+		.inheritable = BPF_CORE_READ(cred, cap_inheritable.val),
+		.permitted = BPF_CORE_READ(cred, cap_permitted.val),
+		.effective = BPF_CORE_READ(cred, cap_effective.val),
+		.ambient = BPF_CORE_READ(cred, cap_ambient.val),
+	};
+
+	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
+}
+
+/* What the call touched, as its spec says. */
+static __noinline int event_objects(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const void *addr;
+	__u32 len;
+
+	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6)
+		part_cwd(w, task);
+	part_path(w, task, 0);
+	part_path(w, task, 1);
+	if (w->spec.kind == KIND_OPEN && w->ret >= 0)
+		part_file(task, w->ret, 0, TARSIER_PART_FILE);
+	if (w->spec.fd < 6)
+		part_file(task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
+	len = sockaddr_place(w, &addr);
+	if (len)
+		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	if (w->spec.fd_pair < 6 && w->ret == 0)
+		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
+	if (w->spec.how < 6)
+		part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
+	if (w->spec.module < 6)
+		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
+	if (w->spec.kind == KIND_CAPSET && w->ret == 0)
+		part_capset(w, task);
+	if (w->spec.kind == KIND_SOCKETCALL)
+		part_user_bytes(w, TARSIER_PART_SOCKETCALL, (void *)(__u64)(__u32)w->args[1], 24,
+				24);
+	return 0;
+}
+
+static __noinline int event_candidates(struct work *w)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_CANDIDATES, 0);
+	__u32 n = w->nundecided;
+
+	if (!part)
+		return 0;
+	if (n > TABLE_UNDECIDED_MAX)
+		n = TABLE_UNDECIDED_MAX;
+	n *= sizeof(struct tarsier_candidates);
+	if (bpf_probe_read_kernel(part + 1, n, w->undecided))
+		return 0;
+	part_end(w, part, n);
+	return 0;
+}
+
+struct call {
+	void *table;
+	__u64 generation;
+	struct table_call what;
+};
+
+/* The tables in force and what they say about a call; false: nothing. */
+static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
+{
+	__u32 zero = 0;
+	struct table_row *row;
+
+	call->table = bpf_map_lookup_elem(&tables, &zero);
+	if (!call->table || nr >= TABLE_CALLS)
+		return false;
+	row = row_at(call->table, 0);
+	if (!row)
+		return false;
+	call->generation = row->a;
+	row = row_at(call->table, TABLE_INDEX + arch * TABLE_CALLS + nr);
+	if (!row)
+		return false;
+	call->what = *(struct table_call *)row;
+	return call->what.pages != 0;
+}
+
+static __always_inline bool find_spec(struct call *call, struct work *w)
+{
+	struct table_row *row = row_at(call->table, call->what.spec);
+
+	if (!row)
+		return false;
+	w->spec = *(struct table_spec *)row;
+	return true;
+}
+
+static __always_inline bool audited(struct task_struct *task)
+{
+	struct task_note *note;
+
+	if ((__u32)task->tgid == control.daemon_tgid)
+		return false;
+	if (!control.use_task_list)
+		return true;
+	note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	return !note || !note->never;
+}
+
+/* A watched call is over: match it, and record it if a rule says so. */
+static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __u32 compat)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 zero = 0, verdict, flags;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	struct work *w = this_work();
+	struct call call = {};
+
+	if (!cpu || !w || !find_call(&call, compat, nr) || !audited(task) || !find_spec(&call, w))
+		return 0;
+	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
+		return 0;
+	w->arch = compat;
+	w->nr = nr;
+	w->ret = ret;
+	call_args(w->args, regs, compat);
+	task_facts(w, task);
+	call_facts(w, true);
+	cpu->evaluated++;
+	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	if (verdict == VERDICT_DROP)
+		return 0;
+	flags = (compat ? TARSIER_COMPAT : 0) |
+		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
+	event_begin(w, call.generation, flags);
+	event_objects(w);
+	if (verdict == VERDICT_UNDECIDED)
+		event_candidates(w);
+	event_end(w);
+	return 0;
+}
+
+static __always_inline bool watched(__u64 nr)
+{
+	return nr < TABLE_CALLS && control.watched[nr / 64] & (1ULL << (nr % 64));
+}
+
+/* Every entry, 32-bit ones included: a bit test for calls nobody watches. */
+SEC("tp_btf/sys_exit")
+int sys_exit(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	__u64 nr = call_number(regs);
+
+	if (!watched(nr))
+		return 0;
+	return call_returned(regs, ctx[1], nr, entered_compat(bpf_get_current_task_btf()));
+}
+
+/* One watched call, 64-bit entry: the kernel runs it for no other. */
+SEC("tracepoint")
+int sys_exit_one(struct perf_sys_exit *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	if (ctx->nr < 0)
+		return 0;
+	return call_returned(regs, ctx->ret, ctx->nr, 0);
+}
+
+/*
+ * execve is about to give the task its new name: the registers still hold
+ * the arguments, which are cleared before the call returns.
+ */
+SEC("tp_btf/task_rename")
+int exec_entry(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	const struct cred *cred;
+	bool compat = entered_compat(task);
+	struct task_note *note;
+	struct call call = {};
+	struct table_row *row;
+	__u64 nr = call_number(regs);
+
+	if (!watched(nr) || !find_call(&call, compat, nr))
+		return 0;
+	row = row_at(call.table, call.what.spec);
+	if (!row || ((struct table_spec *)row)->kind != KIND_EXEC)
+		return 0;
+	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!note)
+		return 0;
+	call_args(note->exec_args, regs, compat);
+	note->exec_nr = nr;
+	note->exec_compat = compat;
+	note->exec_valid = 1;
+	cred = task->cred;
+	note->old_caps[0] = BPF_CORE_READ(cred, cap_inheritable.val);
+	note->old_caps[1] = BPF_CORE_READ(cred, cap_permitted.val);
+	note->old_caps[2] = BPF_CORE_READ(cred, cap_effective.val);
+	note->old_caps[3] = BPF_CORE_READ(cred, cap_ambient.val);
+	note->old_uid = BPF_CORE_READ(cred, uid.val);
+	note->old_euid = BPF_CORE_READ(cred, euid.val);
+	return 0;
+}
+
+static __always_inline void part_kernel_string(struct work *w, __u16 tag, const char *text)
+{
+	struct tarsier_part *part = part_begin(w, tag, 0);
+	long n;
+
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	n = bpf_probe_read_kernel_str(w->frame + ((w->len + sizeof(*part)) & FRAME_MASK),
+				      TARSIER_PATH_MAX, text);
+	part_end(w, part, n > 0 ? n - 1 : 0);
+}
+
+/* Identity of the executable and the interpreter's name: PART_EXEC_FILE. */
+static __always_inline void part_exec_file(struct work *w, struct linux_binprm *bprm)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_EXEC_FILE, 0);
+	struct file *file = bprm->file;
+	__u32 len = sizeof(struct tarsier_inode);
+	long n;
+
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	inode_facts((struct tarsier_inode *)(part + 1), BPF_CORE_READ(file, f_inode));
+	if (bprm->interp != bprm->filename) {
+		n = bpf_probe_read_kernel_str(
+			w->frame + ((w->len + sizeof(*part) + len) & FRAME_MASK), TARSIER_PATH_MAX,
+			bprm->interp);
+		if (n > 0)
+			len += n - 1;
+	}
+	part_end(w, part, len);
+}
+
+/* New and old capabilities, when the new image has more: see cap_bprm_creds_from_file(). */
+static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
+				       struct task_note *note)
+{
+	const struct cred *cred = task->cred;
+	struct tarsier_fcaps caps = {};
+
+	caps.old.inheritable = note->old_caps[0];
+	caps.old.permitted = note->old_caps[1];
+	caps.old.effective = note->old_caps[2];
+	caps.old.ambient = note->old_caps[3];
+	caps.old.pid = note->old_uid;
+	caps.new.inheritable = BPF_CORE_READ(cred, cap_inheritable.val);
+	caps.new.permitted = BPF_CORE_READ(cred, cap_permitted.val);
+	caps.new.effective = BPF_CORE_READ(cred, cap_effective.val);
+	caps.new.ambient = BPF_CORE_READ(cred, cap_ambient.val);
+	if (caps.new.permitted & ~caps.old.permitted)
+		part_bytes(w, TARSIER_PART_BPRM_FCAPS, &caps, sizeof(caps));
+}
+
+/* Sends argv as chunks; how many, or -1 when the event has to be given up. */
+static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
+{
+	unsigned long start = BPF_CORE_READ(task, mm, arg_start);
+	unsigned long end = BPF_CORE_READ(task, mm, arg_end);
+	__u32 cpu_nr = bpf_get_smp_processor_id();
+	struct chunks chunks = {
+		.start = start,
+		.len = end - start,
+		.id = id,
+		.ring = bpf_map_lookup_elem(&rings, &cpu_nr),
+		.w = w,
+	};
+
+	if (!chunks.ring)
+		return -1;
+	bpf_loop(TARSIER_CHUNKS_MAX, chunk_step, &chunks, 0);
+	return chunks.failed == 1 ? -1 : (int)chunks.sent;
+}
+
+static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, struct task_note *note,
+				 __u64 generation, struct cpu_state *cpu)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 undecided = w->nundecided ? TARSIER_UNDECIDED : 0;
+	__u64 id = (__u64)bpf_get_smp_processor_id() << 48 | cpu->serial;
+	int chunks = send_argv(w, task, id);
+
+	if (chunks < 0) {
+		cpu->serial++;
+		cpu->lost[TARSIER_LOSS_RING_FULL]++;
+		count_rule(w->rule, true);
+		return 0;
+	}
+	event_begin(w, generation,
+		    TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
+	event_of(w)->chunks = chunks;
+	part_cwd(w, task);
+	part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
+	part_exec_file(w, bprm);
+	part_fcaps(w, task, note);
+	if (undecided)
+		event_candidates(w);
+	event_end(w);
+	return 0;
+}
+
+/* execve succeeded: the task is the new image, and its argv is in place. */
+SEC("tp_btf/sched_process_exec")
+int exec_done(__u64 *ctx)
+{
+	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	__u32 zero = 0, verdict;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	struct work *w = this_work();
+	struct call call = {};
+
+	if (!note || !note->exec_valid || !cpu || !w)
+		return 0;
+	note->exec_valid = 0;
+	if (!audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr) ||
+	    !find_spec(&call, w))
+		return 0;
+	w->arch = note->exec_compat & 1;
+	w->nr = note->exec_nr;
+	w->ret = 0;
+	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
+	task_facts(w, task);
+	call_facts(w, true);
+	cpu->evaluated++;
+	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	if (verdict == VERDICT_DROP)
+		return 0;
+	return exec_event(bprm, w, note, call.generation, cpu);
+}
+
+/* exit and exit_group do not return. */
+SEC("tp_btf/sched_process_exit")
+int exit_call(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u32 zero = 0, verdict, compat = entered_compat(task);
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	struct work *w = this_work();
+	struct call call = {};
+	__u64 nr = call_number(regs);
+
+	if (!watched(nr) || !cpu || !w || !find_call(&call, compat, nr) || !audited(task) ||
+	    !find_spec(&call, w) || w->spec.kind != KIND_EXIT)
+		return 0;
+	w->arch = compat;
+	w->nr = nr;
+	w->ret = 0;
+	call_args(w->args, regs, compat);
+	task_facts(w, task);
+	call_facts(w, false);
+	cpu->evaluated++;
+	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	if (verdict == VERDICT_DROP)
+		return 0;
+	event_begin(w, call.generation,
+		    TARSIER_NO_RETURN | (compat ? TARSIER_COMPAT : 0) |
+			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
+	if (verdict == VERDICT_UNDECIDED)
+		event_candidates(w);
+	event_end(w);
+	return 0;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The kernel types that Tarsier's programs read, by hand: only the members
+ * that are used, relocated by CO-RE when a program is loaded, so that the
+ * object is the same whichever host built it.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef signed short __s16;
+typedef unsigned int __u32;
+typedef signed int __s32;
+typedef unsigned long long __u64;
+typedef signed long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+enum { false = 0, true = 1 };
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+#define BPF_ANY 0
+#define BPF_F_NO_PREALLOC (1U << 0)
+#define BPF_F_MMAPABLE (1U << 10)
+#define BPF_RB_NO_WAKEUP (1ULL << 0)
+#define BPF_RB_FORCE_WAKEUP (1ULL << 1)
+#define BPF_RB_AVAIL_DATA 0
+#define BPF_LOCAL_STORAGE_GET_F_CREATE (1ULL << 0)
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#endif
+
+typedef struct {
+	__u32 val;
+} kuid_t;
+typedef struct {
+	__u32 val;
+} kgid_t;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long bx, bp, r10, r9, r8, ax, cx, dx, si, di, orig_ax, sp;
+};
+struct thread_info {
+	__u32 status; /* TS_COMPAT: entered through a 32-bit gate */
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc, pstate;
+};
+struct pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc, pstate;
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+struct thread_info {
+	unsigned long flags; /* TIF_32BIT */
+};
+#endif
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+struct super_block {
+	__u32 s_dev;
+};
+struct inode {
+	unsigned short i_mode;
+	kuid_t i_uid;
+	kgid_t i_gid;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_rdev;
+};
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct fs_struct {
+	struct path root;
+	struct path pwd;
+};
+struct group_info {
+	int ngroups;
+	kgid_t gid[0];
+};
+typedef struct {
+	__u64 val; /* two __u32 before 6.3: the same eight bytes */
+} kernel_cap_t;
+struct cred {
+	kuid_t uid;
+	kgid_t gid;
+	kuid_t suid;
+	kgid_t sgid;
+	kuid_t euid;
+	kgid_t egid;
+	kuid_t fsuid;
+	kgid_t fsgid;
+	kernel_cap_t cap_inheritable;
+	kernel_cap_t cap_permitted;
+	kernel_cap_t cap_effective;
+	kernel_cap_t cap_ambient;
+	struct group_info *group_info;
+};
+struct mm_struct {
+	struct file *exe_file;
+	unsigned long arg_start, arg_end;
+};
+struct tty_struct {
+	char name[64];
+};
+struct signal_struct {
+	struct tty_struct *tty;
+};
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	unsigned int personality;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
+	kuid_t loginuid;
+	unsigned int sessionid;
+	const struct cred *cred;
+	char comm[16];
+	struct fs_struct *fs;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	struct mm_struct *mm;
+};
+struct linux_binprm {
+	struct file *file;
+	const char *filename;
+	const char *interp;
+	const char *fdpath;
+};
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute pop
+#endif
+
+/* Context that perf gives a program on tracepoint syscalls/sys_exit_*. */
+struct perf_sys_exit {
+	__u64 common;
+	__s32 nr;
+	__s32 pad;
+	__s64 ret;
+};
+
+#endif /* __VMLINUX_H__ */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* The event under construction: its parts, and paths from directory entries. */
+#ifndef TARSIER_WALK_H
+#define TARSIER_WALK_H
+
+#define NAME_MAX_LEN 256
+#define WALK_STEPS_MAX 4096
+#define FRAME_MASK (TARSIER_EVENT_MAX - 1)
+/* Room behind the last offset that is still written to. */
+#define FRAME_SLACK (TARSIER_PATH_MAX + 512)
+
+/* Everything about the call at hand; one per CPU, for hooks do not nest. */
+struct work {
+	__u64 fact[FACTS];
+	__u32 absent; /* bit per fact that this call does not have */
+	__u32 computed; /* bit per fact that is filled on demand, once filled */
+	__u32 len; /* bytes of `frame` in use */
+	__u32 parts;
+	__u32 arch; /* TABLE_ARCHES index */
+	__u32 nr;
+	__s64 ret;
+	__u64 args[6];
+	struct table_spec spec;
+	__u32 nundecided;
+	__u32 rule;
+	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
+	__u8 frame[TARSIER_EVENT_MAX + FRAME_SLACK];
+};
+
+/* Indexed by CPU: a per-CPU map cannot hold values this large. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+static __always_inline struct work *this_work(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&works, &cpu);
+}
+
+static __always_inline struct tarsier_event *event_of(struct work *w)
+{
+	return (struct tarsier_event *)w->frame;
+}
+
+/* Starts a part; NULL when the frame is full. */
+static __always_inline struct tarsier_part *part_begin(struct work *w, __u16 tag, __u8 index)
+{
+	__u32 off = w->len;
+	struct tarsier_part *part;
+
+	if (off > TARSIER_EVENT_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return 0;
+	}
+	part = (struct tarsier_part *)(w->frame + (off & FRAME_MASK));
+	part->tag = tag;
+	part->index = index;
+	part->flags = 0;
+	part->len = 0;
+	return part;
+}
+
+/* Ends a part whose data is `len` bytes long. */
+static __always_inline void part_end(struct work *w, struct tarsier_part *part, __u32 len)
+{
+	part->len = len;
+	w->len += sizeof(*part) + ((len + 7) & ~7U);
+	w->parts++;
+}
+
+static __always_inline void inode_facts(struct tarsier_inode *out, const struct inode *inode)
+{
+	out->valid = inode != 0;
+	out->ino = BPF_CORE_READ(inode, i_ino);
+	out->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	out->rdev = BPF_CORE_READ(inode, i_rdev);
+	out->mode = BPF_CORE_READ(inode, i_mode);
+	out->uid = BPF_CORE_READ(inode, i_uid.val);
+	out->gid = BPF_CORE_READ(inode, i_gid.val);
+}
+
+struct walk {
+	struct dentry *dentry;
+	struct mount *mnt;
+	struct dentry *root_dentry;
+	struct mount *root_mnt;
+	__u32 off;
+	__u32 flags;
+};
+
+static long walk_step(__u32 i, struct walk *walk)
+{
+	struct dentry *dentry = walk->dentry, *parent;
+	struct mount *here = walk->mnt;
+	const unsigned char *name;
+	struct work *w;
+	__u32 off = walk->off;
+	long n;
+
+	if (dentry == walk->root_dentry && here == walk->root_mnt)
+		return 1;
+	if (dentry == BPF_CORE_READ(here, mnt.mnt_root)) {
+		struct mount *up = BPF_CORE_READ(here, mnt_parent);
+
+		if (up == here)
+			return 1;
+		walk->dentry = BPF_CORE_READ(here, mnt_mountpoint);
+		walk->mnt = up;
+		return 0;
+	}
+	w = this_work();
+	if (!w)
+		return 1;
+	if (off > TARSIER_EVENT_MAX - NAME_MAX_LEN) {
+		walk->flags |= TARSIER_PART_CUT;
+		return 1;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	name = BPF_CORE_READ(dentry, d_name.name);
+	n = bpf_probe_read_kernel_str(w->frame + (off & FRAME_MASK), NAME_MAX_LEN, name);
+	if (n < 0) {
+		walk->flags |= TARSIER_PART_UNREADABLE;
+		return 1;
+	}
+	walk->off = off + n;
+	if (parent == dentry) {
+		walk->flags |= TARSIER_PART_UNREACHABLE;
+		return 1;
+	}
+	walk->dentry = parent;
+	return 0;
+}
+
+static __always_inline struct mount *real_mount(struct vfsmount *mnt)
+{
+	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+}
+
+/*
+ * Adds a walked path, as d_path() would print it for the current task. With
+ * `prefix`, an inode comes first: that of `inode`.
+ */
+static __noinline int walk_path(__u32 tag_index, const struct path *path, const struct inode *inode, bool prefix)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+	struct walk walk = {};
+	struct tarsier_part *part;
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+	struct work *w = this_work();
+	__u32 start;
+
+	if (!w)
+		return 0;
+	part = part_begin(w, tag_index & 0xffff, tag_index >> 16);
+	if (!part)
+		return 0;
+	start = w->len + sizeof(*part);
+	if (prefix) {
+		inode_facts((struct tarsier_inode *)(part + 1), inode);
+		start += sizeof(struct tarsier_inode);
+	}
+	walk.off = start;
+	dentry = BPF_CORE_READ(path, dentry);
+	walk.dentry = dentry;
+	mnt = BPF_CORE_READ(path, mnt);
+	walk.mnt = real_mount(mnt);
+	if (fs && (tag_index & 0xffff) != TARSIER_PART_ROOT) {
+		walk.root_dentry = BPF_CORE_READ(fs, root.dentry);
+		mnt = BPF_CORE_READ(fs, root.mnt);
+		walk.root_mnt = real_mount(mnt);
+	}
+	if (dentry && !BPF_CORE_READ(dentry, d_hash.pprev) &&
+	    BPF_CORE_READ(dentry, d_parent) != dentry)
+		walk.flags |= TARSIER_PART_DELETED;
+	if (dentry)
+		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
+	part->flags = walk.flags;
+	part_end(w, part, walk.off - w->len - sizeof(*part));
+	return 0;
+}
+
+#define WALK(tag, index, path, inode, prefix) \
+	walk_path((tag) | (index) << 16, path, inode, prefix)
+
+#endif /* TARSIER_WALK_H */
