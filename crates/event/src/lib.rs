@@ -1,1 +1,26 @@
-//! Filled in by its first commit.
+//! From what a probe saw to what stands in the log, and back from text. No I/O.
+//!
+//! * [`wire`]: the frames that BPF programs write, checked and borrowed.
+//! * [`record`]: the records that Tarsier itself writes, with the kernel's field order, spelling and encodings.
+//! * [`Encoder`]: records to complete log lines in one [`Format`]: RAW, ENRICHED or JSON.
+//! * [`text`]: a log line, or a kernel message from netlink, back to fields and typed records.
+//! * [`human`]: one line per event for people.
+//!
+//! Encoding an event allocates nothing once the reused buffers have grown (see `tests/allocation.rs`).
+
+mod encode;
+mod enrich;
+pub mod human;
+mod json;
+mod kind;
+mod names;
+pub mod put;
+pub mod record;
+mod sockaddr;
+pub mod text;
+pub mod wire;
+
+pub use encode::{Encoder, EventWriter, Format, Stamp};
+pub use kind::RecordType;
+pub use names::{NameCache, NameTable, Names, NoNames};
+pub use sockaddr::Sockaddr as SockaddrView;

@@ -1,0 +1,278 @@
+//! ENRICHED: names for the numbers of a record, as auditd 3.0.9 appends them.
+//!
+//! The facts are format_enrich() of src/auditd-event.c, parse_up_record() of auparse/ellist.c and auparse/typetab.h:
+//! the body is cut at blanks; each `name=value` whose name is of the type user, group, arch, syscall or socket address
+//! is interpreted, in order. Two things differ on purpose: a user or group id that is not a number is `?` (auditd says
+//! `root`), and nothing is cut at 8970 bytes.
+
+use abi::Arch;
+
+use crate::{put, sockaddr, text, Names, RecordType};
+
+/// Byte between a record and its interpretations: AUDIT_INTERP_SEPARATOR.
+pub(crate) const SEPARATOR: u8 = 0x1d;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FieldType {
+    User,
+    Group,
+    Arch,
+    Syscall,
+    Sockaddr,
+}
+
+fn field_type(kind: RecordType, name: &[u8]) -> Option<FieldType> {
+    Some(match name {
+        b"auid" | b"uid" | b"euid" | b"suid" | b"fsuid" | b"ouid" | b"oauid" | b"old-auid"
+        | b"iuid" | b"inode_uid" | b"sauid" | b"obj_uid" => FieldType::User,
+        b"gid" | b"egid" | b"sgid" | b"fsgid" | b"ogid" | b"igid" | b"inode_gid" | b"new_gid"
+        | b"obj_gid" => FieldType::Group,
+        b"id" => match kind {
+            RecordType::ADD_GROUP | RecordType::DEL_GROUP | RecordType::GRP_MGMT => {
+                FieldType::Group
+            }
+            _ => FieldType::User,
+        },
+        b"arch" => FieldType::Arch,
+        b"syscall" => FieldType::Syscall,
+        b"saddr" if kind != RecordType::AVC && kind != RecordType::NETFILTER_PKT => {
+            FieldType::Sockaddr
+        }
+        _ => return None,
+    })
+}
+
+/// Record types of which no field is ever interpreted.
+fn has_nothing(kind: RecordType) -> bool {
+    matches!(
+        kind,
+        RecordType::CWD
+            | RecordType::EXECVE
+            | RecordType::PROCTITLE
+            | RecordType::MMAP
+            | RecordType::FD_PAIR
+            | RecordType::SOCKETCALL
+            | RecordType::CAPSET
+            | RecordType::BPRM_FCAPS
+            | RecordType::KERN_MODULE
+            | RecordType::OPENAT2
+    )
+}
+
+/// Appends the separator and the interpretations of the body that starts at `start` of `out`, if it has any.
+pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &mut dyn Names) {
+    if has_nothing(kind) {
+        return;
+    }
+    let end = out.len();
+    let mut arch = None;
+    let mut at = start;
+    while at < end {
+        let token_len = out[at..end]
+            .iter()
+            .position(|&byte| byte == b' ')
+            .unwrap_or(end - at);
+        let token = at..at + token_len;
+        at += token_len + 1;
+        let Some((name, value)) = split(out, token) else {
+            continue;
+        };
+        let Some(field) = field_type(kind, &out[name.clone()]) else {
+            continue;
+        };
+        out.push(if out.len() == end { SEPARATOR } else { b' ' });
+        for place in name {
+            out.push(out[place].to_ascii_uppercase());
+        }
+        out.push(b'=');
+        match field {
+            FieldType::User => push_name(out, value, |id, out| push_user(out, id, names)),
+            FieldType::Group => push_name(out, value, |id, out| push_group(out, id, names)),
+            FieldType::Arch => arch = push_arch(out, value),
+            FieldType::Syscall => push_syscall(out, start..end, value, arch),
+            FieldType::Sockaddr => push_sockaddr(out, value),
+        }
+    }
+}
+
+type Span = core::ops::Range<usize>;
+
+/// Cuts a token into name and value as parse_up_record() does: no quote or bracket around them, no punctuation behind.
+fn split(text: &[u8], token: Span) -> Option<(Span, Span)> {
+    let mut name_at = token.start;
+    if text[token.clone()].starts_with(b"msg='") {
+        name_at += 5;
+    }
+    let equals = name_at
+        + text[name_at..token.end]
+            .iter()
+            .position(|&byte| byte == b'=')?;
+    if text[name_at] == b'(' {
+        name_at += 1;
+    }
+    let mut value = equals + 1..token.end;
+    for mark in *b":,')" {
+        if text[value.clone()].ends_with(&[mark]) {
+            value.end -= 1;
+        }
+    }
+    (name_at <= equals && value.end > value.start).then_some((name_at..equals, value))
+}
+
+/// `"NAME"`, or hex if the name has a byte that must not stand in quotes (audit_encode_nv_string()).
+fn push_name(out: &mut Vec<u8>, value: Span, name: impl FnOnce(u32, &mut Vec<u8>)) {
+    let id = text::leading_number(&out[value]);
+    let start = out.len();
+    out.push(b'"');
+    match id {
+        Some(id) => name(id, out),
+        None => out.push(b'?'),
+    }
+    let odd = |&byte: &u8| byte == b'"' || byte < 0x21 || byte >= 0x7f;
+    if out[start + 1..].iter().any(odd) {
+        let plain_len = out.len() - start - 1;
+        for place in 0..plain_len {
+            let byte = out[start + 1 + place];
+            put::hex_bytes(out, &[byte]);
+        }
+        out.drain(start..start + 1 + plain_len);
+    } else {
+        out.push(b'"');
+    }
+}
+
+fn push_user(out: &mut Vec<u8>, uid: u32, names: &mut dyn Names) {
+    push_id(out, uid, |uid, out| {
+        names.user(uid).map(|name| put::text(out, name))
+    });
+}
+
+fn push_group(out: &mut Vec<u8>, gid: u32, names: &mut dyn Names) {
+    push_id(out, gid, |gid, out| {
+        names.group(gid).map(|name| put::text(out, name))
+    });
+}
+
+fn push_id(out: &mut Vec<u8>, id: u32, known: impl FnOnce(u32, &mut Vec<u8>) -> Option<()>) {
+    match id {
+        0 => put::text(out, "root"),
+        u32::MAX => put::text(out, "unset"),
+        _ => {
+            if known(id, out).is_none() {
+                put::text(out, "unknown(");
+                put::signed(out, (id as i32).into());
+                out.push(b')');
+            }
+        }
+    }
+}
+
+fn push_arch(out: &mut Vec<u8>, value: Span) -> Option<Arch> {
+    let number = text::number(&out[value.clone()], 16);
+    let arch = number
+        .and_then(|number| u32::try_from(number).ok())
+        .and_then(Arch::from_audit_arch);
+    match arch {
+        Some(arch) => put::text(out, arch.name()),
+        None => {
+            put::text(out, "unknown-elf-type(");
+            out.extend_from_within(value);
+            out.push(b')');
+        }
+    }
+    arch
+}
+
+fn push_syscall(out: &mut Vec<u8>, body: Span, value: Span, arch: Option<Arch>) {
+    let number = text::leading_number(&out[value]).unwrap_or(u32::MAX);
+    let arch = arch.unwrap_or(Arch::native());
+    let Some(name) = abi::syscall_name(arch, number) else {
+        put::text(out, "unknown-syscall(");
+        put::signed(out, (number as i32).into());
+        return out.push(b')');
+    };
+    put::text(out, name);
+    let inner = match name {
+        "socketcall" => socketcall_name(first_argument(&out[body])),
+        "ipc" => ipc_name(first_argument(&out[body])),
+        _ => None,
+    };
+    if let Some(inner) = inner {
+        out.push(b'(');
+        put::text(out, inner);
+        out.push(b')');
+    }
+}
+
+/// a0 of a SYSCALL record.
+fn first_argument(body: &[u8]) -> Option<u64> {
+    text::fields(body)
+        .find(|field| field.name == b"a0")
+        .and_then(|field| text::number(field.value, 16))
+}
+
+/// Functions of socketcall(2): linux/net.h.
+pub(crate) fn socketcall_name(call: Option<u64>) -> Option<&'static str> {
+    const NAMES: [&str; 20] = [
+        "socket",
+        "bind",
+        "connect",
+        "listen",
+        "accept",
+        "getsockname",
+        "getpeername",
+        "socketpair",
+        "send",
+        "recv",
+        "sendto",
+        "recvfrom",
+        "shutdown",
+        "setsockopt",
+        "getsockopt",
+        "sendmsg",
+        "recvmsg",
+        "accept4",
+        "recvmmsg",
+        "sendmmsg",
+    ];
+    NAMES
+        .get(usize::try_from(call?).ok()?.checked_sub(1)?)
+        .copied()
+}
+
+/// Functions of ipc(2): linux/ipc.h.
+fn ipc_name(call: Option<u64>) -> Option<&'static str> {
+    Some(match call? {
+        1 => "semop",
+        2 => "semget",
+        3 => "semctl",
+        4 => "semtimedop",
+        11 => "msgsnd",
+        12 => "msgrcv",
+        13 => "msgget",
+        14 => "msgctl",
+        21 => "shmat",
+        22 => "shmdt",
+        23 => "shmget",
+        24 => "shmctl",
+        _ => return None,
+    })
+}
+
+fn push_sockaddr(out: &mut Vec<u8>, value: Span) {
+    let mut bytes = [0; 128];
+    let mut len = 0;
+    for (byte, pair) in bytes.iter_mut().zip(out[value.clone()].chunks_exact(2)) {
+        let Some(read) = text::hex_byte(pair) else {
+            break;
+        };
+        *byte = read;
+        len += 1;
+    }
+    if len == 0 || (len < 128 && len * 2 < value.len()) {
+        put::text(out, "malformed-host(");
+        out.extend_from_within(value);
+        return out.push(b')');
+    }
+    sockaddr::interpret(out, &bytes[..len]);
+}

@@ -1,0 +1,179 @@
+//! Writers for the few ways in which audit prints a value. They append to a `Vec<u8>` and allocate nothing else.
+
+const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
+const HEX_LOWER: &[u8; 16] = b"0123456789abcdef";
+
+/// ` NAME=` or whatever literal text is given.
+#[inline]
+pub fn text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// `%u`
+pub fn decimal(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// `%d`
+pub fn signed(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    decimal(out, value.unsigned_abs());
+}
+
+/// `%0WIDTHu`
+pub fn padded(out: &mut Vec<u8>, value: u64, width: usize) {
+    let mut bound = 10_u64;
+    for _ in 1..width {
+        if value < bound {
+            out.push(b'0');
+        }
+        bound = bound.saturating_mul(10);
+    }
+    decimal(out, value);
+}
+
+/// `%x`, at least `width` digits.
+pub fn hex(out: &mut Vec<u8>, value: u64, width: u32) {
+    let digits = (64 - value.leading_zeros()).div_ceil(4).max(width).max(1);
+    for place in (0..digits).rev() {
+        out.push(HEX_LOWER[(value >> (4 * place) & 15) as usize]);
+    }
+}
+
+/// `%o`, with a leading 0 if `alternate` (`%#o`, which prints zero as `0`).
+pub fn octal(out: &mut Vec<u8>, value: u64, alternate: bool) {
+    if alternate && value != 0 {
+        out.push(b'0');
+    }
+    let digits = (64 - value.leading_zeros()).div_ceil(3).max(1);
+    for place in (0..digits).rev() {
+        out.push(b'0' + (value >> (3 * place) & 7) as u8);
+    }
+}
+
+/// Upper-case hex of bytes: audit_log_n_hex() in kernel/audit.c.
+pub fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(bytes.len() * 2);
+    for &byte in bytes {
+        out.push(HEX_UPPER[usize::from(byte >> 4)]);
+        out.push(HEX_UPPER[usize::from(byte & 15)]);
+    }
+}
+
+/// Whether an untrusted string must be written in hex: audit_string_contains_control() in kernel/audit.c.
+pub fn needs_hex(bytes: &[u8]) -> bool {
+    bytes
+        .iter()
+        .any(|&byte| byte == b'"' || !(0x21..=0x7e).contains(&byte))
+}
+
+/// An untrusted string: in quotes, or in hex if any byte is a quote, a blank, or not printable ASCII.
+pub fn untrusted(out: &mut Vec<u8>, bytes: &[u8]) {
+    if needs_hex(bytes) {
+        hex_bytes(out, bytes);
+    } else {
+        quoted(out, bytes);
+    }
+}
+
+/// An untrusted string, `(null)` if there is none.
+pub fn untrusted_or_null(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => untrusted(out, bytes),
+        None => text(out, "(null)"),
+    }
+}
+
+/// Bytes in double quotes, as they are.
+pub fn quoted(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    out.extend_from_slice(bytes);
+    out.push(b'"');
+}
+
+/// A device number (`major << 20 | minor`) as `%02x:%02x`.
+pub fn device(out: &mut Vec<u8>, dev: u32) {
+    hex(out, (dev >> 20).into(), 2);
+    out.push(b':');
+    hex(out, (dev & 0xf_ffff).into(), 2);
+}
+
+/// A capability set: `0` or 16 hex digits, as audit_log_cap() in kernel/auditsc.c.
+pub fn capabilities(out: &mut Vec<u8>, name: &str, set: u64) {
+    text(out, name);
+    if set == 0 {
+        out.push(b'0');
+    } else {
+        hex(out, set, 16);
+    }
+}
+
+/// ` NAME=VALUE`, unsigned decimal; `name` is the literal text before the number.
+pub fn field(out: &mut Vec<u8>, name: &str, value: u32) {
+    text(out, name);
+    decimal(out, value.into());
+}
+
+/// ` subj=VALUE` or ` obj=VALUE`; nothing if there is no such label.
+pub fn label(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
+    if let Some(value) = value {
+        text(out, name);
+        out.extend_from_slice(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(write: impl Fn(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).expect("ASCII")
+    }
+
+    #[test]
+    fn numbers_print_as_the_kernels_formats_do() {
+        assert_eq!(with(|o| decimal(o, u64::MAX)), u64::MAX.to_string());
+        assert_eq!(with(|o| signed(o, i64::MIN)), i64::MIN.to_string());
+        assert_eq!(with(|o| padded(o, 7, 3)), "007");
+        assert_eq!(with(|o| padded(o, 1234, 3)), "1234");
+        assert_eq!(with(|o| hex(o, 0, 0)), "0");
+        assert_eq!(with(|o| hex(o, u64::MAX, 2)), "ffffffffffffffff");
+        assert_eq!(with(|o| octal(o, 0, true)), "0");
+        assert_eq!(with(|o| octal(o, 0o100644, true)), "0100644");
+        assert_eq!(
+            with(|o| octal(o, u64::MAX, false)),
+            format!("{:o}", u64::MAX)
+        );
+        assert_eq!(with(|o| device(o, 0x19)), "00:19");
+        assert_eq!(with(|o| device(o, 0x103 << 20 | 0x1234)), "103:1234");
+        assert_eq!(
+            with(|o| capabilities(o, " pp=", 0x3000)),
+            " pp=0000000000003000"
+        );
+        assert_eq!(with(|o| capabilities(o, " pp=", 0)), " pp=0");
+    }
+
+    #[test]
+    fn untrusted_strings_are_hex_if_any_byte_is_odd() {
+        assert_eq!(with(|o| untrusted(o, b"/etc/passwd")), "\"/etc/passwd\"");
+        assert_eq!(with(|o| untrusted(o, b"a b")), "612062");
+        assert_eq!(with(|o| untrusted(o, b"a\"")), "6122");
+        assert_eq!(with(|o| untrusted(o, b"\x7f")), "7F");
+        assert_eq!(with(|o| untrusted(o, b"")), "\"\"");
+        assert_eq!(with(|o| untrusted_or_null(o, None)), "(null)");
+    }
+}

@@ -1,0 +1,162 @@
+//! EXECVE: the one record that may take several lines.
+
+use crate::put;
+
+/// Bytes of arguments that one EXECVE line may take: MAX_EXECVE_AUDIT_LEN.
+pub const EXECVE_RECORD_MAX: usize = 7500;
+
+/// Room that the kernel keeps for the text around an argument: its `char abuf[96]`.
+const LABEL_ROOM: usize = 96;
+/// With less room than this left a new line begins.
+const LINE_ROOM_MIN: usize = LABEL_ROOM + 8;
+
+/// EXECVE (1309): the arguments of the new image.
+///
+/// Written through [`crate::EventWriter::execve`] because long arguments take more than one line. The splitting is
+/// what audit_log_execve_info() of kernel/auditsc.c (4.8 and later) does, to the byte: arguments are taken through a
+/// window of 7500 bytes; one that fills the window is always written in hex; one that does not fit into what is left
+/// of its line becomes ` aN_len=LEN aN[0]=… aN[1]=…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execve<'a> {
+    /// All arguments, each ended by NUL (a last one without NUL counts).
+    pub args: &'a [u8],
+}
+
+impl<'a> Execve<'a> {
+    /// Number of arguments; a process never has none (since Linux 5.18 execve adds an empty one).
+    pub fn argc(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// The arguments in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
+        let args = self.args.strip_suffix(b"\0").unwrap_or(self.args);
+        args.split(|&byte| byte == 0)
+    }
+
+    /// Writes the record: `next_line(out)` must end the present line and start another of the same event.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, mut next_line: impl FnMut(&mut Vec<u8>)) {
+        put::text(out, "argc=");
+        put::decimal(out, self.argc() as u64);
+        let mut room = EXECVE_RECORD_MAX;
+        for (number, arg) in self.iter().enumerate() {
+            let mut window = Window::new(number, arg);
+            while !window.is_done() {
+                window.fill();
+                if room < LINE_ROOM_MIN {
+                    room = EXECVE_RECORD_MAX;
+                    next_line(out);
+                }
+                room -= window.write_piece(out, room);
+            }
+        }
+    }
+}
+
+/// One argument on its way through the kernel's buffer.
+struct Window<'a> {
+    number: usize,
+    arg: &'a [u8],
+    /// Bytes of `arg` already written.
+    written: usize,
+    /// Bytes of `arg` that have entered the buffer.
+    read: usize,
+    /// The end of the argument has not entered the buffer yet.
+    more: bool,
+    hex: bool,
+    /// `aN_len`: characters that all pieces will have together (a first guess if the argument fills the window).
+    shown_len: usize,
+    /// Characters that the bytes in the buffer take, quotes included.
+    text_len: usize,
+    pieces: usize,
+}
+
+impl<'a> Window<'a> {
+    fn new(number: usize, arg: &'a [u8]) -> Window<'a> {
+        let shown_len = arg.len();
+        Window {
+            number,
+            arg,
+            written: 0,
+            read: 0,
+            more: true,
+            hex: false,
+            shown_len,
+            text_len: 0,
+            pieces: 0,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.written == self.read && !self.more
+    }
+
+    /// Takes more of the argument into the buffer, unless its end is there.
+    fn fill(&mut self) {
+        if !self.more {
+            return;
+        }
+        let free = EXECVE_RECORD_MAX - (self.read - self.written);
+        let fresh = &self.arg[self.read..][..free.min(self.arg.len() - self.read)];
+        if fresh.len() == free {
+            self.hex = true;
+            self.shown_len *= 2;
+        } else {
+            self.more = false;
+            self.hex |= put::needs_hex(fresh);
+            if self.shown_len < EXECVE_RECORD_MAX {
+                self.shown_len = if self.hex {
+                    fresh.len() * 2
+                } else {
+                    fresh.len()
+                };
+            }
+        }
+        self.read += fresh.len();
+        let held = self.read - self.written;
+        self.text_len = if self.hex { held * 2 } else { held + 2 };
+    }
+
+    /// Writes the label and as much as fits into `room` characters; returns how many it took.
+    fn write_piece(&mut self, out: &mut Vec<u8>, room: usize) -> usize {
+        let start = out.len();
+        let in_pieces = self.more || self.pieces > 0 || self.text_len + LABEL_ROOM > room;
+        self.write_label(out, in_pieces);
+        let room = room - (out.len() - start);
+        let held = &self.arg[self.written..self.read];
+        let fits = self.text_len <= room;
+        let piece = match (fits, self.hex) {
+            (true, _) => held,
+            (false, true) => &held[..room / 2],
+            (false, false) => &held[..room - 2],
+        };
+        if self.hex {
+            put::hex_bytes(out, piece);
+            self.text_len -= piece.len() * 2;
+        } else {
+            put::quoted(out, piece);
+            self.text_len -= piece.len();
+        }
+        self.written += piece.len();
+        out.len() - start
+    }
+
+    fn write_label(&mut self, out: &mut Vec<u8>, in_pieces: bool) {
+        let number = self.number as u64;
+        if in_pieces && self.pieces == 0 {
+            put::text(out, " a");
+            put::decimal(out, number);
+            put::text(out, "_len=");
+            put::decimal(out, self.shown_len as u64);
+        }
+        put::text(out, " a");
+        put::decimal(out, number);
+        if in_pieces {
+            out.push(b'[');
+            put::decimal(out, self.pieces as u64);
+            out.push(b']');
+            self.pieces += 1;
+        }
+        out.push(b'=');
+    }
+}

@@ -1,0 +1,188 @@
+//! CWD and PATH: the names that a call looked up.
+
+use super::Body;
+use crate::{put, wire, RecordType};
+
+/// CWD (1307).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cwd<'a> {
+    /// Absolute path, ` (deleted)` included if it is.
+    pub cwd: &'a [u8],
+}
+
+impl Body for Cwd<'_> {
+    fn kind(&self) -> RecordType {
+        RecordType::CWD
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put::text(out, "cwd=");
+        put::untrusted(out, self.cwd);
+    }
+}
+
+/// What part a name played in the call: enum audit_ntype in kernel/audit.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NameType {
+    /// The object itself.
+    Normal,
+    /// The directory that an entry is made in or removed from.
+    Parent,
+    /// An entry that was removed.
+    Delete,
+    /// An entry that was made.
+    Create,
+    /// The lookup found nothing.
+    #[default]
+    Unknown,
+}
+
+impl NameType {
+    /// Every value with its spelling.
+    pub const ALL: [(NameType, &'static str); 5] = [
+        (NameType::Normal, "NORMAL"),
+        (NameType::Parent, "PARENT"),
+        (NameType::Delete, "DELETE"),
+        (NameType::Create, "CREATE"),
+        (NameType::Unknown, "UNKNOWN"),
+    ];
+
+    /// Spelling in the log.
+    pub fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(value, _)| *value == self)
+            .map_or("UNKNOWN", |(_, name)| name)
+    }
+}
+
+/// Identity of an object of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Inode {
+    /// Inode number.
+    pub ino: u64,
+    /// Device, kernel encoding: `major << 20 | minor`.
+    pub dev: u32,
+    /// Type and permissions, as st_mode.
+    pub mode: u16,
+    /// Owner, as the initial user namespace sees it.
+    pub ouid: u32,
+    /// Group, likewise.
+    pub ogid: u32,
+    /// Device that a device node stands for, same encoding.
+    pub rdev: u32,
+}
+
+impl Inode {
+    /// From the wire; `None` if it says that there is no such object.
+    pub fn from_wire(inode: &wire::tarsier_inode) -> Option<Inode> {
+        (inode.valid != 0).then_some(Inode {
+            ino: inode.ino,
+            dev: inode.dev,
+            mode: inode.mode as u16,
+            ouid: inode.uid,
+            ogid: inode.gid,
+            rdev: inode.rdev,
+        })
+    }
+}
+
+/// File capabilities of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileCaps {
+    /// They were looked up (all zero: the file has none).
+    Known {
+        /// cap_fp
+        permitted: u64,
+        /// cap_fi
+        inheritable: u64,
+        /// cap_fe
+        effective: i32,
+        /// cap_fver
+        version: u32,
+        /// cap_frootid
+        rootid: i32,
+    },
+    /// They were not looked up (umount): printed as `?`.
+    Unknown,
+}
+
+impl FileCaps {
+    /// The capabilities of a file that has none.
+    pub const NONE: FileCaps = FileCaps::Known {
+        permitted: 0,
+        inheritable: 0,
+        effective: 0,
+        version: 0,
+        rootid: 0,
+    };
+}
+
+impl Default for FileCaps {
+    fn default() -> Self {
+        FileCaps::NONE
+    }
+}
+
+/// PATH (1302): audit_log_name().
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PathItem<'a> {
+    /// 0, 1, … within the event.
+    pub item: u32,
+    /// The name; `None` prints `(null)`.
+    pub name: Option<&'a [u8]>,
+    /// The object; `None` leaves out inode to rdev.
+    pub inode: Option<Inode>,
+    /// Label of the object, if a security module gives one.
+    pub obj: Option<&'a [u8]>,
+    /// Its part in the call.
+    pub nametype: NameType,
+    /// File capabilities.
+    pub caps: FileCaps,
+}
+
+impl Body for PathItem<'_> {
+    fn kind(&self) -> RecordType {
+        RecordType::PATH
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put::field(out, "item=", self.item);
+        put::text(out, " name=");
+        put::untrusted_or_null(out, self.name);
+        if let Some(inode) = self.inode {
+            put::text(out, " inode=");
+            put::decimal(out, inode.ino);
+            put::text(out, " dev=");
+            put::device(out, inode.dev);
+            put::text(out, " mode=");
+            put::octal(out, inode.mode.into(), true);
+            put::field(out, " ouid=", inode.ouid);
+            put::field(out, " ogid=", inode.ogid);
+            put::text(out, " rdev=");
+            put::device(out, inode.rdev);
+        }
+        put::label(out, " obj=", self.obj);
+        put::text(out, " nametype=");
+        put::text(out, self.nametype.name());
+        match self.caps {
+            FileCaps::Unknown => put::text(out, " cap_fe=? cap_fver=? cap_fp=? cap_fi=?"),
+            FileCaps::Known {
+                permitted,
+                inheritable,
+                effective,
+                version,
+                rootid,
+            } => {
+                put::capabilities(out, " cap_fp=", permitted);
+                put::capabilities(out, " cap_fi=", inheritable);
+                put::text(out, " cap_fe=");
+                put::signed(out, effective.into());
+                put::text(out, " cap_fver=");
+                put::hex(out, version.into(), 0);
+                put::text(out, " cap_frootid=");
+                put::signed(out, rootid.into());
+            }
+        }
+    }
+}

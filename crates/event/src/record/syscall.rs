@@ -1,0 +1,218 @@
+//! SYSCALL and URINGOP: the first record of an event that a rule selected.
+
+use super::Body;
+use crate::{put, RecordType};
+
+const ERESTARTSYS: i64 = 512;
+const ENOIOCTLCMD: i64 = 515;
+const ERESTART_RESTARTBLOCK: i64 = 516;
+const EINTR: i64 = 4;
+const MAX_ERRNO: i64 = 4095;
+
+/// The result as audit shows it: the codes that only restart the call become -EINTR (audit_return_fixup()).
+pub fn fixed_exit(exit: i64) -> i64 {
+    if (-ERESTART_RESTARTBLOCK..=-ERESTARTSYS).contains(&exit) && exit != -ENOIOCTLCMD {
+        -EINTR
+    } else {
+        exit
+    }
+}
+
+/// Whether a call with this result succeeded: is_syscall_success() in include/linux/ptrace.h.
+pub fn is_success(exit: i64) -> bool {
+    !(-MAX_ERRNO..=-1).contains(&exit)
+}
+
+/// SYSCALL (1300): audit_log_exit() and audit_log_task_info().
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Syscall<'a> {
+    /// AUDIT_ARCH_*
+    pub arch: u32,
+    /// Number of the call, as the entry gave it.
+    pub nr: i32,
+    /// Written as `per=` unless it is 0 (PER_LINUX).
+    pub personality: u32,
+    /// What the kernel returned, ERESTART* included; `None` for exit and exit_group, which do not return.
+    pub exit: Option<i64>,
+    /// First four arguments, as registers.
+    pub a: [u64; 4],
+    /// Number of names that the call collected.
+    pub items: u32,
+    /// Thread group id of the real parent.
+    pub ppid: u32,
+    /// Thread group id.
+    pub pid: u32,
+    /// Login uid; 4294967295 if unset.
+    pub auid: u32,
+    /// Ids as the initial user namespace sees them.
+    pub uid: u32,
+    #[allow(missing_docs)]
+    pub gid: u32,
+    #[allow(missing_docs)]
+    pub euid: u32,
+    #[allow(missing_docs)]
+    pub suid: u32,
+    #[allow(missing_docs)]
+    pub fsuid: u32,
+    #[allow(missing_docs)]
+    pub egid: u32,
+    #[allow(missing_docs)]
+    pub sgid: u32,
+    #[allow(missing_docs)]
+    pub fsgid: u32,
+    /// Name of the terminal ("pts0"); empty: `(none)`.
+    pub tty: &'a [u8],
+    /// Login session; 4294967295 if unset.
+    pub ses: u32,
+    /// Name of the thread.
+    pub comm: &'a [u8],
+    /// Path of the executable; `None` for a task without one.
+    pub exe: Option<&'a [u8]>,
+    /// Label of the task, if a security module gives one.
+    pub subj: Option<&'a [u8]>,
+    /// Key of the rule; several are joined by byte 1.
+    pub key: Option<&'a [u8]>,
+}
+
+impl Body for Syscall<'_> {
+    fn kind(&self) -> RecordType {
+        RecordType::SYSCALL
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put::text(out, "arch=");
+        put::hex(out, self.arch.into(), 0);
+        put::text(out, " syscall=");
+        put::signed(out, self.nr.into());
+        if self.personality != 0 {
+            put::text(out, " per=");
+            put::hex(out, self.personality.into(), 0);
+        }
+        if let Some(exit) = self.exit {
+            write_result(out, is_success(exit), exit);
+        }
+        for (name, value) in [" a0=", " a1=", " a2=", " a3="].iter().zip(self.a) {
+            put::text(out, name);
+            put::hex(out, value, 0);
+        }
+        put::field(out, " items=", self.items);
+        put::field(out, " ppid=", self.ppid);
+        put::field(out, " pid=", self.pid);
+        put::field(out, " auid=", self.auid);
+        put::field(out, " uid=", self.uid);
+        put::field(out, " gid=", self.gid);
+        put::field(out, " euid=", self.euid);
+        put::field(out, " suid=", self.suid);
+        put::field(out, " fsuid=", self.fsuid);
+        put::field(out, " egid=", self.egid);
+        put::field(out, " sgid=", self.sgid);
+        put::field(out, " fsgid=", self.fsgid);
+        put::text(out, " tty=");
+        out.extend_from_slice(if self.tty.is_empty() {
+            b"(none)"
+        } else {
+            self.tty
+        });
+        put::field(out, " ses=", self.ses);
+        put::text(out, " comm=");
+        put::untrusted(out, self.comm);
+        put::text(out, " exe=");
+        put::untrusted_or_null(out, self.exe);
+        put::label(out, " subj=", self.subj);
+        put::text(out, " key=");
+        put::untrusted_or_null(out, self.key);
+    }
+}
+
+fn write_result(out: &mut Vec<u8>, success: bool, exit: i64) {
+    put::text(
+        out,
+        if success {
+            " success=yes exit="
+        } else {
+            " success=no exit="
+        },
+    );
+    put::signed(out, fixed_exit(exit));
+}
+
+/// URINGOP (1336): audit_log_uring(). It has no auid, ses, comm and exe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UringOp<'a> {
+    /// IORING_OP_*
+    pub op: i32,
+    /// Whether the operation succeeded, and its result; `None` if it is not known.
+    pub result: Option<(bool, i64)>,
+    /// Number of names collected.
+    pub items: u32,
+    /// Thread group id of the real parent.
+    pub ppid: u32,
+    /// Thread group id.
+    pub pid: u32,
+    /// Ids as the initial user namespace sees them.
+    pub uid: u32,
+    #[allow(missing_docs)]
+    pub gid: u32,
+    #[allow(missing_docs)]
+    pub euid: u32,
+    #[allow(missing_docs)]
+    pub suid: u32,
+    #[allow(missing_docs)]
+    pub fsuid: u32,
+    #[allow(missing_docs)]
+    pub egid: u32,
+    #[allow(missing_docs)]
+    pub sgid: u32,
+    #[allow(missing_docs)]
+    pub fsgid: u32,
+    /// Label of the task, if a security module gives one.
+    pub subj: Option<&'a [u8]>,
+    /// Key of the rule; several are joined by byte 1.
+    pub key: Option<&'a [u8]>,
+}
+
+impl Body for UringOp<'_> {
+    fn kind(&self) -> RecordType {
+        RecordType::URINGOP
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put::text(out, "uring_op=");
+        put::signed(out, self.op.into());
+        if let Some((success, exit)) = self.result {
+            write_result(out, success, exit);
+        }
+        put::field(out, " items=", self.items);
+        put::field(out, " ppid=", self.ppid);
+        put::field(out, " pid=", self.pid);
+        put::field(out, " uid=", self.uid);
+        put::field(out, " gid=", self.gid);
+        put::field(out, " euid=", self.euid);
+        put::field(out, " suid=", self.suid);
+        put::field(out, " fsuid=", self.fsuid);
+        put::field(out, " egid=", self.egid);
+        put::field(out, " sgid=", self.sgid);
+        put::field(out, " fsgid=", self.fsgid);
+        put::label(out, " subj=", self.subj);
+        put::text(out, " key=");
+        put::untrusted_or_null(out, self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restart_codes_show_as_eintr_and_only_errors_fail() {
+        for code in [-512, -513, -514, -516] {
+            assert_eq!(fixed_exit(code), -4);
+        }
+        assert_eq!(
+            (fixed_exit(-515), fixed_exit(-511), fixed_exit(-517)),
+            (-515, -511, -517)
+        );
+        assert!(is_success(0) && is_success(i64::MIN) && is_success(-4096));
+        assert!(!is_success(-1) && !is_success(-4095) && !is_success(-512));
+    }
+}

@@ -1,0 +1,178 @@
+//! The lines of an EXECVE record, put together.
+
+use super::{fields, hex_byte, number, unhex};
+
+/// Largest argv that is accepted, bytes: what execve itself allows is less (a quarter of the stack's limit).
+const ARGV_BYTES_MAX: usize = 64 << 20;
+
+/// Lines of an EXECVE record that do not fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ArgvError {
+    /// An argument other than the next one.
+    #[error("EXECVE: argument {found} where argument {expected} should continue")]
+    Order {
+        /// The argument whose turn it was.
+        expected: u64,
+        /// The one found.
+        found: u64,
+    },
+    /// A field that no EXECVE record has.
+    #[error("EXECVE: field {0} of the line is not argc=, aN=, aN_len= or aN[i]=")]
+    Field(usize),
+    /// A value that is neither in quotes nor hex.
+    #[error("EXECVE: the value of field {0} is neither in double quotes nor hex")]
+    Value(usize),
+    /// More arguments or bytes than a process can have.
+    #[error("EXECVE: more than a process can have")]
+    TooLong,
+}
+
+/// Puts the lines of one EXECVE record together into the form that [`crate::record::Execve`] takes.
+#[derive(Debug, Default)]
+pub struct ArgvBuilder {
+    args: Vec<u8>,
+    argc: u64,
+    /// Arguments complete so far, and the pieces and characters still awaited of the present one.
+    done: u64,
+    pieces: u64,
+    awaited: Option<u64>,
+}
+
+enum Label {
+    Argc,
+    Whole(u64),
+    Length(u64),
+    Piece(u64, u64),
+}
+
+fn label(name: &[u8]) -> Option<Label> {
+    if name == b"argc" {
+        return Some(Label::Argc);
+    }
+    let name = name.strip_prefix(b"a")?;
+    if let Some(arg) = name.strip_suffix(b"_len") {
+        return number(arg, 10).map(Label::Length);
+    }
+    if let Some(name) = name.strip_suffix(b"]") {
+        let open = name.iter().position(|&byte| byte == b'[')?;
+        return Some(Label::Piece(
+            number(&name[..open], 10)?,
+            number(&name[open + 1..], 10)?,
+        ));
+    }
+    number(name, 10).map(Label::Whole)
+}
+
+impl ArgvBuilder {
+    /// Nothing read yet.
+    pub fn new() -> ArgvBuilder {
+        ArgvBuilder::default()
+    }
+
+    /// Forgets everything read, keeps the room.
+    pub fn clear(&mut self) {
+        let mut args = core::mem::take(&mut self.args);
+        args.clear();
+        *self = ArgvBuilder {
+            args,
+            ..ArgvBuilder::default()
+        };
+    }
+
+    /// Takes the body of the next line.
+    pub fn push(&mut self, body: &[u8]) -> Result<(), ArgvError> {
+        for (place, field) in fields(body).enumerate() {
+            if field.name.is_empty() && field.value.is_empty() {
+                continue; // blanks at the end
+            }
+            let value = || number(field.value, 10).ok_or(ArgvError::Value(place));
+            match label(field.name).ok_or(ArgvError::Field(place))? {
+                Label::Argc => self.argc = value()?,
+                Label::Whole(arg) => {
+                    self.expect(arg)?;
+                    self.bytes(place, field.value)?;
+                    self.finish();
+                }
+                Label::Length(arg) => {
+                    self.expect(arg)?;
+                    self.awaited = Some(value()?);
+                }
+                Label::Piece(arg, piece) => self.piece(place, arg, piece, field.value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all `argc` arguments are there.
+    pub fn is_complete(&self) -> bool {
+        self.argc > 0 && self.done == self.argc
+    }
+
+    /// The arguments read so far, each ended by NUL.
+    pub fn args(&self) -> &[u8] {
+        &self.args
+    }
+
+    fn expect(&mut self, arg: u64) -> Result<(), ArgvError> {
+        // A piece count that never reached aN_len (the kernel's first guess of it may be wrong) ends with the next
+        // argument's label.
+        if arg == self.done + 1 && self.pieces > 0 {
+            self.finish();
+        }
+        match arg == self.done {
+            true => Ok(()),
+            false => Err(ArgvError::Order {
+                expected: self.done,
+                found: arg,
+            }),
+        }
+    }
+
+    fn piece(&mut self, place: usize, arg: u64, piece: u64, value: &[u8]) -> Result<(), ArgvError> {
+        if arg != self.done || piece != self.pieces {
+            return Err(ArgvError::Order {
+                expected: self.done,
+                found: arg,
+            });
+        }
+        self.bytes(place, value)?;
+        self.pieces += 1;
+        let characters = if value.starts_with(b"\"") {
+            value.len() - 2
+        } else {
+            value.len()
+        } as u64;
+        if let Some(awaited) = self.awaited {
+            let awaited = awaited.saturating_sub(characters);
+            self.awaited = Some(awaited);
+            if awaited == 0 {
+                self.finish();
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.args.push(0);
+        self.done += 1;
+        self.pieces = 0;
+        self.awaited = None;
+    }
+
+    fn bytes(&mut self, place: usize, value: &[u8]) -> Result<(), ArgvError> {
+        if self.args.len() + value.len() > ARGV_BYTES_MAX {
+            return Err(ArgvError::TooLong);
+        }
+        match value {
+            [b'"', inner @ .., b'"'] => self.args.extend_from_slice(inner),
+            digits
+                if digits.len() % 2 == 0
+                    && digits.chunks(2).all(|pair| hex_byte(pair).is_some()) =>
+            {
+                unhex(&mut self.args, digits);
+            }
+            _ => return Err(ArgvError::Value(place)),
+        }
+        Ok(())
+    }
+}

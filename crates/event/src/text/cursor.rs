@@ -1,0 +1,188 @@
+//! A place in a text that knows its position, for errors that name it.
+
+use super::{hex_byte, is_hex, TextError};
+
+/// Room for bytes that are in hex in the text: at least half as long as the text.
+///
+/// Typed records borrow what they can from the line, and the rest from here.
+#[derive(Debug)]
+pub struct Scratch<'a>(&'a mut [u8]);
+
+impl<'a> Scratch<'a> {
+    /// Uses `room`; half the length of the line is always enough.
+    pub fn new(room: &'a mut [u8]) -> Scratch<'a> {
+        Scratch(room)
+    }
+
+    /// Decodes hex digits (checked by the caller) into the room; `None` if it is too small.
+    fn decode(&mut self, digits: &[u8]) -> Option<&'a [u8]> {
+        let room = core::mem::take(&mut self.0);
+        let (bytes, rest) = room.split_at_mut_checked(digits.len() / 2)?;
+        self.0 = rest;
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = hex_byte(pair)?;
+        }
+        Some(bytes)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Position of `text` in the whole line.
+    base: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a [u8], base: usize) -> Cursor<'a> {
+        Cursor { text, at: 0, base }
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.base + self.at
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.at == self.text.len()
+    }
+
+    pub(super) fn error(&self, expected: &'static str) -> TextError {
+        TextError {
+            at: self.at(),
+            expected,
+        }
+    }
+
+    fn left(&self) -> &'a [u8] {
+        &self.text[self.at..]
+    }
+
+    pub(super) fn rest(&self) -> (&'a [u8], usize) {
+        (self.left(), self.at())
+    }
+
+    pub(super) fn skip(&mut self, literal: &str) -> bool {
+        let found = self.left().starts_with(literal.as_bytes());
+        if found {
+            self.at += literal.len();
+        }
+        found
+    }
+
+    pub(super) fn literal(&mut self, literal: &'static str) -> Result<(), TextError> {
+        if self.skip(literal) {
+            Ok(())
+        } else {
+            Err(self.error(literal))
+        }
+    }
+
+    pub(super) fn end(&self) -> Result<(), TextError> {
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(self.error("the end of the record"))
+        }
+    }
+
+    /// Bytes up to a blank or the end, at least one.
+    pub(super) fn token(&mut self, expected: &'static str) -> Result<&'a [u8], TextError> {
+        let left = self.left();
+        let len = left
+            .iter()
+            .position(|&byte| byte == b' ')
+            .unwrap_or(left.len());
+        if len == 0 {
+            return Err(self.error(expected));
+        }
+        self.at += len;
+        Ok(&left[..len])
+    }
+
+    /// Bytes up to the last place where `end` stands.
+    pub(super) fn until_last(&mut self, end: &'static str) -> Result<&'a [u8], TextError> {
+        let left = self.left();
+        let place = left
+            .windows(end.len())
+            .rposition(|window| window == end.as_bytes());
+        let place = place.ok_or(self.error(end))?;
+        self.at += place;
+        Ok(&left[..place])
+    }
+
+    /// A token of UTF-8.
+    pub(super) fn word(&mut self, expected: &'static str) -> Result<&'a str, TextError> {
+        let at = self.at();
+        core::str::from_utf8(self.token(expected)?).map_err(|_| TextError { at, expected })
+    }
+
+    /// An unsigned number: as many digits of the base as there are.
+    pub(super) fn number<T: TryFrom<u64>>(
+        &mut self,
+        base: u32,
+        expected: &'static str,
+    ) -> Result<T, TextError> {
+        let error = self.error(expected);
+        let left = self.left();
+        let is_digit = |&byte: &u8| char::from(byte).is_digit(base);
+        let len = left
+            .iter()
+            .position(|byte| !is_digit(byte))
+            .unwrap_or(left.len());
+        let digits = core::str::from_utf8(&left[..len]).map_err(|_| error)?;
+        let value = u64::from_str_radix(digits, base).map_err(|_| error)?;
+        self.at += len;
+        T::try_from(value).map_err(|_| error)
+    }
+
+    /// A decimal number that may have a minus.
+    pub(super) fn signed<T: TryFrom<i64>>(
+        &mut self,
+        expected: &'static str,
+    ) -> Result<T, TextError> {
+        let error = self.error(expected);
+        let negative = self.skip("-");
+        let size: u64 = self.number(10, expected)?;
+        let value = i128::from(size) * if negative { -1 } else { 1 };
+        let value = i64::try_from(value).map_err(|_| error)?;
+        T::try_from(value).map_err(|_| error)
+    }
+
+    /// An untrusted string: `(null)`, in quotes, or in hex.
+    pub(super) fn untrusted_or_null(
+        &mut self,
+        scratch: &mut Scratch<'a>,
+    ) -> Result<Option<&'a [u8]>, TextError> {
+        if self.skip("(null)") {
+            return Ok(None);
+        }
+        self.untrusted(scratch).map(Some)
+    }
+
+    /// An untrusted string: in quotes, or in hex.
+    pub(super) fn untrusted(&mut self, scratch: &mut Scratch<'a>) -> Result<&'a [u8], TextError> {
+        let error = self.error("text in double quotes or upper-case hex");
+        if self.skip("\"") {
+            let left = self.left();
+            let len = left.iter().position(|&byte| byte == b'"').ok_or(error)?;
+            self.at += len + 1;
+            return Ok(&left[..len]);
+        }
+        let digits = self.token(error.expected)?;
+        if !is_hex(digits) {
+            return Err(error);
+        }
+        scratch.decode(digits).ok_or(error)
+    }
+
+    /// Bytes in hex, at least one.
+    pub(super) fn bytes(&mut self, scratch: &mut Scratch<'a>) -> Result<&'a [u8], TextError> {
+        let error = self.error("upper-case hex");
+        let digits = self.token(error.expected)?;
+        if !is_hex(digits) {
+            return Err(error);
+        }
+        scratch.decode(digits).ok_or(error)
+    }
+}

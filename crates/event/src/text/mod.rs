@@ -1,0 +1,194 @@
+//! From text back to records: lines of a log, and messages that the kernel sends over netlink.
+//!
+//! [`parse_line`] cuts a line into its head, its body and its interpretations. [`fields`] walks a body in order.
+//! [`Typed::decode`] reads the body into one of the structs of [`crate::record`], and [`ArgvBuilder`] puts the lines of
+//! EXECVE together. What was read can be written again to the same bytes.
+
+mod argv;
+mod cursor;
+mod fields;
+mod typed;
+
+pub use argv::{ArgvBuilder, ArgvError};
+pub use cursor::Scratch;
+pub use fields::{fields, write_fields, Field, Fields};
+pub use typed::Typed;
+
+use crate::enrich::SEPARATOR;
+use crate::{put, RecordType, Stamp};
+use cursor::Cursor;
+
+/// Text that is not what it should be. `at` counts bytes from the start of the line or message, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at}: expected {expected}")]
+pub struct TextError {
+    /// Where.
+    pub at: usize,
+    /// What should stand there.
+    pub expected: &'static str,
+}
+
+/// One line of a log, cut into its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Value of `node=`, if the line has one.
+    pub node: Option<&'a [u8]>,
+    /// Name of the type as the line has it.
+    pub type_name: &'a [u8],
+    /// The type, if its name is known.
+    pub kind: Option<RecordType>,
+    /// Time and serial.
+    pub stamp: Stamp,
+    /// Text after `audit(…): `.
+    pub body: &'a [u8],
+    /// Where the body starts in the line, for errors.
+    pub body_at: usize,
+    /// ENRICHED: text after byte 0x1d.
+    pub interpretations: Option<&'a [u8]>,
+}
+
+/// Reads a log line: `[node=X ]type=NAME msg=audit(S.mmm:N): body[\x1dINTERPRETATIONS]`. One newline at its end is
+/// allowed.
+pub fn parse_line(line: &[u8]) -> Result<Record<'_>, TextError> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let (text, interpretations) = match line.iter().position(|&byte| byte == SEPARATOR) {
+        Some(at) => (&line[..at], Some(&line[at + 1..])),
+        None => (line, None),
+    };
+    let mut cursor = Cursor::new(text, 0);
+    let node = if cursor.skip("node=") {
+        let node = cursor.token("the name of a node")?;
+        cursor.literal(" ")?;
+        Some(node)
+    } else {
+        None
+    };
+    cursor.literal("type=")?;
+    let type_name = cursor.token("the name of a record type")?;
+    cursor.literal(" msg=")?;
+    let stamp = stamp(&mut cursor)?;
+    let (body, body_at) = cursor.rest();
+    let kind = RecordType::from_name(type_name);
+    Ok(Record {
+        node,
+        type_name,
+        kind,
+        stamp,
+        body,
+        body_at,
+        interpretations,
+    })
+}
+
+/// Reads a message of the kernel: `audit(S.mmm:N): body`.
+pub fn parse_message(message: &[u8]) -> Result<(Stamp, &[u8]), TextError> {
+    let mut cursor = Cursor::new(message, 0);
+    let stamp = stamp(&mut cursor)?;
+    Ok((stamp, cursor.rest().0))
+}
+
+/// `audit(S.mmm:N):` and one blank, which may be missing where the body is empty.
+fn stamp(cursor: &mut Cursor<'_>) -> Result<Stamp, TextError> {
+    cursor.literal("audit(")?;
+    let sec = cursor.number(10, "seconds since 1970")?;
+    cursor.literal(".")?;
+    let (digits_at, msec) = (
+        cursor.at(),
+        cursor.number(10, "three digits of milliseconds")?,
+    );
+    if cursor.at() - digits_at != 3 {
+        return Err(TextError {
+            at: digits_at,
+            expected: "three digits of milliseconds",
+        });
+    }
+    cursor.literal(":")?;
+    let serial = cursor.number(10, "the serial of the event")?;
+    cursor.literal("):")?;
+    if !cursor.skip(" ") && !cursor.is_empty() {
+        return Err(TextError {
+            at: cursor.at(),
+            expected: "a blank before the first field",
+        });
+    }
+    Ok(Stamp { sec, msec, serial })
+}
+
+impl<'a> Record<'a> {
+    /// The fields of the body, in order.
+    pub fn fields(&self) -> Fields<'a> {
+        fields(self.body)
+    }
+
+    /// The value of the first field with this name, as it stands in the line.
+    pub fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
+        self.fields()
+            .find(|field| field.name == name)
+            .map(|field| field.value)
+    }
+
+    /// Appends the line again, without a newline, from its parts and fields.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        if let Some(node) = self.node {
+            put::text(out, "node=");
+            out.extend_from_slice(node);
+            out.push(b' ');
+        }
+        put::text(out, "type=");
+        out.extend_from_slice(self.type_name);
+        put::text(out, " msg=");
+        self.stamp.write(out);
+        write_fields(out, self.fields());
+        if let Some(interpretations) = self.interpretations {
+            out.push(SEPARATOR);
+            write_fields(out, fields(interpretations));
+        }
+    }
+}
+
+/// A whole text as an unsigned number of the given base (10 or 16).
+pub fn number(text: &[u8], base: u32) -> Option<u64> {
+    let text = core::str::from_utf8(text).ok()?;
+    if text.starts_with('+') {
+        return None;
+    }
+    u64::from_str_radix(text, base).ok()
+}
+
+/// An id as strtoul(3) reads it and as it fits into 32 bits: an optional minus, then digits, then anything.
+pub(crate) fn leading_number(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let end = digits
+        .iter()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let value = number(&digits[..end], 10)? as u32;
+    Some(if digits.len() < text.len() {
+        value.wrapping_neg()
+    } else {
+        value
+    })
+}
+
+/// The byte that two hex digits stand for.
+pub fn hex_byte(pair: &[u8]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    match pair {
+        &[high, low] => Some((digit(high)? << 4 | digit(low)?) as u8),
+        _ => None,
+    }
+}
+
+/// Whether the text is the hex form of some bytes: pairs of upper-case digits, at least one.
+pub fn is_hex(text: &[u8]) -> bool {
+    !text.is_empty()
+        && text.len() % 2 == 0
+        && text
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))
+}
+
+/// Appends the bytes that hex digits stand for, up to the first that is none.
+pub fn unhex(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend(text.chunks_exact(2).map_while(hex_byte));
+}

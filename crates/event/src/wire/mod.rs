@@ -1,0 +1,334 @@
+//! Rust's view of `include/tarsier_event.h`: frames as the BPF programs put them into a ring.
+//!
+//! Every byte that comes in is treated as hostile: sizes, counts, tags and struct parts are checked once, in
+//! [`Event::parse`] and [`Chunk::parse`], and nothing here panics. Text is never copied: parts borrow from the frame.
+
+#[rustfmt::skip]
+mod bindings;
+mod part;
+mod path;
+
+pub use bindings::*;
+pub use part::{DirPart, ExecFile, Part, Parts};
+pub use path::{walked_path, WALK_DEPTH_MAX};
+
+use core::mem::{offset_of, size_of};
+
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+/// Why a frame is not one that `tarsier_event.h` describes. Offsets are bytes from the frame's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Fewer bytes than the fixed header of this kind of frame.
+    #[error("frame of {have} bytes, but its header alone needs {need}")]
+    Short {
+        /// Bytes given.
+        have: usize,
+        /// Bytes that the header has.
+        need: usize,
+    },
+    /// `size` is not the length of the frame or not a multiple of 8.
+    #[error("frame says it has {said} bytes (must be a multiple of 8), but {have} were given")]
+    Size {
+        /// `tarsier_frame.size`.
+        said: u32,
+        /// Bytes given.
+        have: usize,
+    },
+    /// Written by programs of another version.
+    #[error("frame of wire version {0}, expected {TARSIER_WIRE_VERSION}")]
+    Version(u16),
+    /// Neither the kind asked for nor one that exists.
+    #[error("frame of kind {0}, which is not the expected one")]
+    Kind(u16),
+    /// A part's header or data reaches past the end of the frame.
+    #[error("part {part} at offset {at} reaches past the end of the frame")]
+    PartBounds {
+        /// Which part, from 0.
+        part: u32,
+        /// Where its header starts.
+        at: usize,
+    },
+    /// No such `enum tarsier_part_tag`.
+    #[error("part {part} at offset {at} has the unknown tag {tag}")]
+    Tag {
+        /// Which part, from 0.
+        part: u32,
+        /// Where its header starts.
+        at: usize,
+        /// The tag found.
+        tag: u16,
+    },
+    /// The data of a part cannot be what its tag says.
+    #[error("part {part} at offset {at}, tag {tag}, cannot have {len} bytes of data")]
+    PartLength {
+        /// Which part, from 0.
+        part: u32,
+        /// Where its header starts.
+        at: usize,
+        /// Its tag.
+        tag: u16,
+        /// Its data's length, bytes.
+        len: usize,
+    },
+    /// Bytes remain after the last part.
+    #[error("{0} bytes are left after the last part")]
+    Trailing(usize),
+}
+
+/// Which struct a frame holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// [`Event`]
+    Event,
+    /// [`Chunk`]
+    Chunk,
+}
+
+/// Checks the common header of a frame that is exactly `bytes`, and tells what it is.
+pub fn frame_kind(bytes: &[u8]) -> Result<(FrameKind, tarsier_frame), WireError> {
+    let frame: tarsier_frame = read(bytes)?;
+    if frame.version as u32 != TARSIER_WIRE_VERSION {
+        return Err(WireError::Version(frame.version));
+    }
+    if frame.size as usize != bytes.len() || frame.size % 8 != 0 {
+        return Err(WireError::Size {
+            said: frame.size,
+            have: bytes.len(),
+        });
+    }
+    match frame.kind as u32 {
+        TARSIER_FRAME_EVENT => Ok((FrameKind::Event, frame)),
+        TARSIER_FRAME_CHUNK => Ok((FrameKind::Chunk, frame)),
+        _ => Err(WireError::Kind(frame.kind)),
+    }
+}
+
+fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Result<T, WireError> {
+    match T::read_from_prefix(bytes) {
+        Ok((value, _)) => Ok(value),
+        Err(_) => Err(WireError::Short {
+            have: bytes.len(),
+            need: size_of::<T>(),
+        }),
+    }
+}
+
+/// An EVENT frame whose header and parts have been checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    header: tarsier_event,
+    frame: &'a [u8],
+}
+
+impl<'a> Event<'a> {
+    /// Checks all of the frame `bytes`: exactly one EVENT frame, of any alignment.
+    pub fn parse(bytes: &'a [u8]) -> Result<Event<'a>, WireError> {
+        let (kind, frame) = frame_kind(bytes)?;
+        if kind != FrameKind::Event {
+            return Err(WireError::Kind(frame.kind));
+        }
+        let header: tarsier_event = read(bytes)?;
+        let mut parts = Parts::new(&bytes[size_of::<tarsier_event>()..]);
+        for number in 0..header.parts {
+            parts.checked_next(number)?;
+        }
+        match parts.left() {
+            0 => Ok(Event {
+                header,
+                frame: bytes,
+            }),
+            left => Err(WireError::Trailing(left)),
+        }
+    }
+
+    /// The fixed header. `comm` and `tty` are easier through [`Event::comm`] and [`Event::tty`].
+    pub fn header(&self) -> &tarsier_event {
+        &self.header
+    }
+
+    /// Whether all of the given `enum tarsier_event_flags` are set.
+    pub fn has_flag(&self, flag: tarsier_event_flags) -> bool {
+        self.header.flags & flag == flag
+    }
+
+    /// Name of the thread, without NUL.
+    pub fn comm(&self) -> &'a [u8] {
+        self.fixed_text(offset_of!(tarsier_event, comm), TARSIER_COMM_LEN as usize)
+    }
+
+    /// Name of the controlling terminal ("pts0"), without NUL; empty if there is none.
+    pub fn tty(&self) -> &'a [u8] {
+        self.fixed_text(offset_of!(tarsier_event, tty), TARSIER_TTY_LEN as usize)
+    }
+
+    fn fixed_text(&self, at: usize, len: usize) -> &'a [u8] {
+        until_nul(&self.frame[at..at + len])
+    }
+
+    /// The result, as the kernel returned it (ERESTART* included): `None` for calls that do not return.
+    pub fn exit(&self) -> Option<i64> {
+        (!self.has_flag(TARSIER_NO_RETURN)).then_some(self.header.exit)
+    }
+
+    /// All parts in the order of the frame.
+    pub fn parts(&self) -> Parts<'a> {
+        Parts::new(&self.frame[size_of::<tarsier_event>()..])
+    }
+
+    /// The first part with this tag, of any index.
+    pub fn part(&self, tag: tarsier_part_tag) -> Option<Part<'a>> {
+        self.parts().find(|part| part.tag == tag)
+    }
+
+    /// The part with this tag and index.
+    pub fn indexed(&self, tag: tarsier_part_tag, index: u8) -> Option<Part<'a>> {
+        self.parts()
+            .find(|part| part.tag == tag && part.index == index)
+    }
+
+    /// Walked path of the executable.
+    pub fn exe(&self) -> Option<Part<'a>> {
+        self.part(TARSIER_PART_EXE)
+    }
+
+    /// Walked path of the current directory.
+    pub fn cwd(&self) -> Option<Part<'a>> {
+        self.part(TARSIER_PART_CWD)
+    }
+
+    /// Identity of the current directory.
+    pub fn cwd_inode(&self) -> Option<tarsier_inode> {
+        self.part(TARSIER_PART_CWD_INODE)?.read()
+    }
+
+    /// Walked path of the root directory, if it is not that of the mount namespace.
+    pub fn root(&self) -> Option<Part<'a>> {
+        self.part(TARSIER_PART_ROOT)
+    }
+
+    /// Path argument `index` as user space passed it.
+    pub fn path(&self, index: u8) -> Option<Part<'a>> {
+        self.indexed(TARSIER_PART_PATH, index)
+    }
+
+    /// Directory that path argument `index` is relative to, if it is not the cwd.
+    pub fn dir(&self, index: u8) -> Option<DirPart<'a>> {
+        self.indexed(TARSIER_PART_DIR, index)?.inode_and_walk()
+    }
+
+    /// The file that the call opened (0), or that a descriptor argument names (1).
+    pub fn file(&self, index: u8) -> Option<DirPart<'a>> {
+        self.indexed(TARSIER_PART_FILE, index)?.inode_and_walk()
+    }
+
+    /// `struct sockaddr` bytes.
+    pub fn sockaddr(&self) -> Option<Part<'a>> {
+        self.part(TARSIER_PART_SOCKADDR)
+    }
+
+    /// Start of the command line: arguments separated by NUL.
+    pub fn proctitle(&self) -> Option<Part<'a>> {
+        self.part(TARSIER_PART_PROCTITLE)
+    }
+
+    /// argv of the new image, each argument ended by NUL; the rest is in CHUNK frames if [`Part::is_chunked`].
+    pub fn argv(&self) -> Option<Part<'a>> {
+        self.part(TARSIER_PART_ARGV)
+    }
+
+    /// Descriptors that pipe or socketpair made.
+    pub fn fd_pair(&self) -> Option<[i32; 2]> {
+        self.part(TARSIER_PART_FD_PAIR)?.read()
+    }
+
+    /// The process that the call acted on; there may be several: see [`Event::parts`].
+    pub fn obj_pid(&self) -> Option<tarsier_obj_pid> {
+        self.part(TARSIER_PART_OBJ_PID)?.read()
+    }
+
+    /// Capabilities after a successful capset.
+    pub fn capset(&self) -> Option<tarsier_caps> {
+        self.part(TARSIER_PART_CAPSET)?.read()
+    }
+
+    /// What an execve gained from file capabilities.
+    pub fn fcaps(&self) -> Option<tarsier_fcaps> {
+        self.part(TARSIER_PART_BPRM_FCAPS)?.read()
+    }
+
+    /// Name of the module loaded or removed.
+    pub fn module(&self) -> Option<Part<'a>> {
+        self.part(TARSIER_PART_MODULE)
+    }
+
+    /// flags, mode and resolve of openat2.
+    pub fn open_how(&self) -> Option<[u64; 3]> {
+        self.part(TARSIER_PART_OPEN_HOW)?.read()
+    }
+
+    /// Rules that may still be the first match.
+    pub fn candidates(&self) -> impl Iterator<Item = tarsier_candidates> + 'a {
+        let data = self
+            .part(TARSIER_PART_CANDIDATES)
+            .map_or(&[][..], |part| part.data);
+        data.chunks_exact(size_of::<tarsier_candidates>())
+            .filter_map(|bytes| read(bytes).ok())
+    }
+
+    /// The file that execve named, and the interpreter's name if another file runs it.
+    pub fn exec_file(&self) -> Option<ExecFile<'a>> {
+        self.part(TARSIER_PART_EXEC_FILE)?.exec_file()
+    }
+
+    /// Arguments of a 32-bit socketcall: how many, and all six slots.
+    pub fn socketcall(&self) -> Option<(u32, [u32; 6])> {
+        let [count, args @ ..]: [u32; 7] = self.part(TARSIER_PART_SOCKETCALL)?.read()?;
+        Some((count.min(6), args))
+    }
+}
+
+/// A CHUNK frame: a slice of a part that was too long for the EVENT frame with the same id.
+#[derive(Debug, Clone, Copy)]
+pub struct Chunk<'a> {
+    /// Common header; `id` is that of the event.
+    pub frame: tarsier_frame,
+    /// 0, 1, 2, … within the event.
+    pub seq: u32,
+    /// The bytes.
+    pub data: &'a [u8],
+}
+
+impl<'a> Chunk<'a> {
+    /// Checks all of the frame `bytes`: exactly one CHUNK frame.
+    pub fn parse(bytes: &'a [u8]) -> Result<Chunk<'a>, WireError> {
+        let (kind, frame) = frame_kind(bytes)?;
+        if kind != FrameKind::Chunk {
+            return Err(WireError::Kind(frame.kind));
+        }
+        let header: tarsier_chunk = read(bytes)?;
+        let body = &bytes[size_of::<tarsier_chunk>()..];
+        let len = header.len as usize;
+        if len > TARSIER_CHUNK_MAX as usize || len > body.len() {
+            let at = size_of::<tarsier_chunk>();
+            return Err(WireError::PartBounds {
+                part: header.seq,
+                at,
+            });
+        }
+        Ok(Chunk {
+            frame,
+            seq: header.seq,
+            data: &body[..len],
+        })
+    }
+}
+
+/// The text of a C array: up to its NUL, or all of it.
+pub fn until_nul(text: &[u8]) -> &[u8] {
+    let end = text
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(text.len());
+    &text[..end]
+}

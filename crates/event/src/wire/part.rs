@@ -1,0 +1,214 @@
+//! The tagged parts that follow an event's header.
+
+use core::mem::size_of;
+
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use super::*;
+
+/// One part of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// `enum tarsier_part_tag`
+    pub tag: tarsier_part_tag,
+    /// Which path argument; 0 otherwise.
+    pub index: u8,
+    /// `enum tarsier_part_flags`
+    pub flags: u8,
+    /// Without padding.
+    pub data: &'a [u8],
+}
+
+/// A part that is an inode and a walked path: DIR or FILE.
+#[derive(Debug, Clone, Copy)]
+pub struct DirPart<'a> {
+    /// Identity; `valid` is 0 if there is no such object.
+    pub inode: tarsier_inode,
+    /// For [`walked_path`].
+    pub walk: &'a [u8],
+    /// `enum tarsier_part_flags`
+    pub flags: u8,
+}
+
+/// EXEC_FILE: the file that execve named.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecFile<'a> {
+    /// Identity of the file.
+    pub inode: tarsier_inode,
+    /// Name of the interpreter that runs it; empty if the file runs by itself.
+    pub interpreter: &'a [u8],
+    /// `enum tarsier_part_flags`
+    pub flags: u8,
+}
+
+impl<'a> Part<'a> {
+    fn has(&self, flag: tarsier_part_flags) -> bool {
+        u32::from(self.flags) & flag != 0
+    }
+
+    /// User memory could not be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.has(TARSIER_PART_UNREADABLE)
+    }
+
+    /// Longer than fits: cut.
+    pub fn is_cut(&self) -> bool {
+        self.has(TARSIER_PART_CUT)
+    }
+
+    /// The entry was unlinked.
+    pub fn is_deleted(&self) -> bool {
+        self.has(TARSIER_PART_DELETED)
+    }
+
+    /// The walk did not end at the root of the mount namespace.
+    pub fn is_unreachable(&self) -> bool {
+        self.has(TARSIER_PART_UNREACHABLE)
+    }
+
+    /// More data is in the CHUNK frames of this event.
+    pub fn is_chunked(&self) -> bool {
+        self.has(TARSIER_PART_CHUNKED)
+    }
+
+    /// The data as a fixed struct; `None` if it is shorter.
+    pub fn read<T: FromBytes + KnownLayout + Immutable>(&self) -> Option<T> {
+        T::read_from_prefix(self.data).ok().map(|(value, _)| value)
+    }
+
+    /// Splits a DIR or FILE part; `None` if it is too short for one.
+    pub fn inode_and_walk(&self) -> Option<DirPart<'a>> {
+        let (inode, walk) = tarsier_inode::read_from_prefix(self.data).ok()?;
+        Some(DirPart {
+            inode,
+            walk,
+            flags: self.flags,
+        })
+    }
+
+    pub(super) fn exec_file(&self) -> Option<ExecFile<'a>> {
+        let (inode, name) = tarsier_inode::read_from_prefix(self.data).ok()?;
+        Some(ExecFile {
+            inode,
+            interpreter: until_nul(name),
+            flags: self.flags,
+        })
+    }
+
+    /// Appends this walked path (EXE, CWD, ROOT): see [`walked_path`].
+    pub fn walked(&self, out: &mut Vec<u8>) {
+        walked_path(self.data, self.flags, out);
+    }
+}
+
+impl DirPart<'_> {
+    /// Appends the path: see [`walked_path`].
+    pub fn walked(&self, out: &mut Vec<u8>) {
+        walked_path(self.walk, self.flags, out);
+    }
+}
+
+/// Iterator over the parts of a checked event.
+#[derive(Debug, Clone)]
+pub struct Parts<'a> {
+    rest: &'a [u8],
+    start: usize,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn new(rest: &'a [u8]) -> Parts<'a> {
+        Parts {
+            rest,
+            start: rest.len(),
+        }
+    }
+
+    /// Bytes not yet passed.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The next part with every check that [`Event::parse`] makes.
+    pub(super) fn checked_next(&mut self, part: u32) -> Result<Part<'a>, WireError> {
+        let at = size_of::<tarsier_event>() + self.start - self.rest.len();
+        let next = self.next().ok_or(WireError::PartBounds { part, at })?;
+        let len = next.data.len();
+        match data_length(next.tag) {
+            None => Err(WireError::Tag {
+                part,
+                at,
+                tag: next.tag as u16,
+            }),
+            Some(length) if length.allows(len) || next.is_unreadable() && len == 0 => Ok(next),
+            Some(_) => Err(WireError::PartLength {
+                part,
+                at,
+                tag: next.tag as u16,
+                len,
+            }),
+        }
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Part<'a>;
+
+    fn next(&mut self) -> Option<Part<'a>> {
+        let (head, body) = tarsier_part::read_from_prefix(self.rest).ok()?;
+        let len = usize::try_from(head.len).ok()?;
+        let padded = len.checked_next_multiple_of(8)?;
+        if padded > body.len() {
+            return None;
+        }
+        self.rest = &body[padded..];
+        Some(Part {
+            tag: head.tag.into(),
+            index: head.index,
+            flags: head.flags,
+            data: &body[..len],
+        })
+    }
+}
+
+/// What lengths the data of a tag may have.
+enum Length {
+    UpTo(usize),
+    Exactly(usize),
+    AtLeast(usize),
+    MultipleOf(usize),
+}
+
+impl Length {
+    fn allows(&self, len: usize) -> bool {
+        match *self {
+            Length::UpTo(most) => len <= most,
+            Length::Exactly(size) => len == size,
+            Length::AtLeast(least) => len >= least,
+            Length::MultipleOf(size) => len % size == 0,
+        }
+    }
+}
+
+/// The table of `enum tarsier_part_tag`; `None` for a tag that does not exist.
+fn data_length(tag: tarsier_part_tag) -> Option<Length> {
+    Some(match tag {
+        TARSIER_PART_EXE | TARSIER_PART_CWD | TARSIER_PART_ROOT | TARSIER_PART_ARGV => {
+            Length::UpTo(TARSIER_EVENT_MAX as usize)
+        }
+        TARSIER_PART_PATH | TARSIER_PART_MODULE => Length::UpTo(TARSIER_PATH_MAX as usize),
+        TARSIER_PART_SOCKADDR => Length::UpTo(size_of::<[u8; 128]>()),
+        TARSIER_PART_PROCTITLE => Length::UpTo(TARSIER_PROCTITLE_MAX as usize),
+        TARSIER_PART_DIR | TARSIER_PART_FILE | TARSIER_PART_EXEC_FILE => {
+            Length::AtLeast(size_of::<tarsier_inode>())
+        }
+        TARSIER_PART_CWD_INODE => Length::Exactly(size_of::<tarsier_inode>()),
+        TARSIER_PART_FD_PAIR => Length::Exactly(size_of::<[i32; 2]>()),
+        TARSIER_PART_OBJ_PID => Length::Exactly(size_of::<tarsier_obj_pid>()),
+        TARSIER_PART_CAPSET => Length::Exactly(size_of::<tarsier_caps>()),
+        TARSIER_PART_BPRM_FCAPS => Length::Exactly(size_of::<tarsier_fcaps>()),
+        TARSIER_PART_OPEN_HOW => Length::Exactly(size_of::<[u64; 3]>()),
+        TARSIER_PART_CANDIDATES => Length::MultipleOf(size_of::<tarsier_candidates>()),
+        TARSIER_PART_SOCKETCALL => Length::Exactly(size_of::<[u32; 7]>()),
+        _ => return None,
+    })
+}
