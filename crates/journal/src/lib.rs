@@ -1,1 +1,39 @@
-//! Filled in by its first commit.
+//! The log: configuration, flush modes, rotation and disk-space actions.
+//!
+//! Bytes in, durable files out. This crate does not know where events come from: it takes whole
+//! lines, writes each batch with one write(2), makes it durable as `flush` says, and rotates, warns
+//! or suspends as auditd.conf(5) says. What the program has to do or tell somebody comes back as
+//! [`Action`]s; what could not be written is counted by cause in [`Counters`].
+//!
+//! ```no_run
+//! let loaded = journal::config::load("/etc/audit/auditd.conf".as_ref(), Default::default())?;
+//! let (mut log, report) = journal::Journal::open(&loaded.config.log_file, &loaded.config)?;
+//! log.append(b"type=USER msg=audit(1.000:1): text\n", 1);
+//! log.commit()?;
+//! for action in log.take_actions() {
+//!     eprintln!("{action}");
+//! }
+//! # let _ = report;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod config;
+
+mod action;
+mod counters;
+mod error;
+mod files;
+mod log;
+mod pending;
+mod respond;
+mod rotate;
+mod space;
+mod sync;
+
+pub use action::{Action, Runlevel, Severity};
+pub use config::{Config, Notice};
+pub use counters::{Counters, Lost, Position};
+pub use error::{OpenError, RotateError, WriteError};
+pub use files::{log_files, Repair, TornLine};
+pub use log::{Committed, Journal, OpenReport, PENDING_BYTES_MAX};
+pub use rotate::Rotated;

@@ -1,0 +1,67 @@
+//! What the program is asked to do or to tell somebody.
+
+use std::fmt;
+
+use crate::rotate::Rotated;
+
+/// How urgent a message is, as syslog(3) ranks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Normal but worth knowing.
+    Notice,
+    /// May need a look.
+    Warning,
+    /// Something failed.
+    Error,
+    /// Somebody has to act now.
+    Alert,
+}
+
+/// A run level that a SINGLE or HALT action asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runlevel {
+    /// Single user mode.
+    Single,
+    /// Shut down.
+    Halt,
+}
+
+/// Something that happened in the journal and concerns its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A message for the administrator (syslog, stderr).
+    Say {
+        /// Its rank.
+        severity: Severity,
+        /// One line.
+        text: String,
+    },
+    /// The log was rotated.
+    Rotated(Rotated),
+    /// Writing has stopped until [`crate::Journal::resume`].
+    Suspended {
+        /// Why.
+        cause: String,
+    },
+    /// The configuration wants the system brought down. The journal has suspended itself and
+    /// given an alert; whether the system changes state is the program's decision.
+    ChangeRunlevel {
+        /// To what.
+        runlevel: Runlevel,
+        /// Why.
+        cause: String,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Say { text, .. } => f.write_str(text),
+            Action::Rotated(rotated) => write!(f, "{rotated}"),
+            Action::Suspended { cause } => write!(f, "logging is suspended: {cause}"),
+            Action::ChangeRunlevel { runlevel, cause } => {
+                write!(f, "{runlevel:?} is asked for: {cause}")
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The keys of auditd.conf: audit 3.0.9's, and those that 4.x added.
+
+use std::path::PathBuf;
+
+use super::error::ConfigError;
+use super::parse::Context;
+use super::values::{
+    absolute_path, duration_s, error_action, full_action, group, number, port_range, program,
+    space_action, space_limit, word, yes_no,
+};
+use super::{Config, Flush, LogFormat, NameFormat, OverflowAction, SizeAction, Transport};
+
+type Apply = fn(&mut Config, &mut Context<'_>) -> Result<(), ConfigError>;
+
+/// A key of the file.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// Whether a second word may follow the value.
+    pub(super) takes_option: bool,
+    /// The value that needs no notice: auditd's own.
+    pub(super) auditd_default: &'static str,
+    /// For a key that Tarsier does not honour yet: what happens.
+    pub(super) not_honoured: Option<&'static str>,
+    pub(super) apply: Apply,
+}
+
+const fn key(name: &'static str, apply: Apply) -> Key {
+    Key {
+        name,
+        takes_option: false,
+        auditd_default: "",
+        not_honoured: None,
+        apply,
+    }
+}
+
+/// A key with an action, which may be `EXEC /path`.
+const fn action(name: &'static str, apply: Apply) -> Key {
+    Key {
+        takes_option: true,
+        ..key(name, apply)
+    }
+}
+
+/// A key that is checked and kept but has no effect yet.
+const fn later(
+    name: &'static str,
+    auditd_default: &'static str,
+    instead: &'static str,
+    apply: Apply,
+) -> Key {
+    Key {
+        auditd_default,
+        not_honoured: Some(instead),
+        ..key(name, apply)
+    }
+}
+
+const NO_LISTENER: &str = "Tarsier does not listen for events of other hosts";
+const NO_PLUGINS: &str = "Tarsier does not run audisp plugins";
+const NO_MAIL: &str = "no mail is sent";
+
+/// Every key, in the order of auditd.conf(5) as shipped.
+pub(super) const KEYS: &[Key] = &[
+    later(
+        "local_events",
+        "yes",
+        "this host's events are always read",
+        |c, x| yes_no(x).map(|yes| c.local_events = yes),
+    ),
+    key("write_logs", |c, x| yes_no(x).map(|yes| c.write_logs = yes)),
+    key("log_file", |c, x| {
+        absolute_path(x).map(|path| c.log_file = path)
+    }),
+    key("log_format", log_format),
+    key("log_group", |c, x| {
+        group(x).map(|group| c.log_group = group)
+    }),
+    key("flush", |c, x| word(x, FLUSH).map(|flush| c.flush = flush)),
+    key("freq", |c, x| {
+        number(x, 0..=INT_MAX).map(|n| c.freq = n as u32)
+    }),
+    key("num_logs", |c, x| {
+        number(x, 0..=999).map(|n| c.num_logs = n as u32)
+    }),
+    key("name_format", name_format),
+    key("name", |c, x| {
+        c.name = Some(x.value.to_owned());
+        Ok(())
+    }),
+    // A limit that cannot be counted in bytes is refused; auditd takes it.
+    key("max_log_file", |c, x| {
+        number(x, 0..=u64::MAX >> 20).map(|n| c.max_log_file_mib = n)
+    }),
+    action("max_log_file_action", size_action),
+    key("space_left", |c, x| {
+        space_limit(x).map(|limit| c.space_left = limit)
+    }),
+    action("space_left_action", |c, x| {
+        space_action(x).map(|action| c.space_left_action = action)
+    }),
+    later("verify_email", "yes", NO_MAIL, |c, x| {
+        yes_no(x).map(|yes| c.verify_email = yes)
+    }),
+    later("action_mail_acct", "root", NO_MAIL, mail_account),
+    key("admin_space_left", |c, x| {
+        space_limit(x).map(|limit| c.admin_space_left = limit)
+    }),
+    action("admin_space_left_action", |c, x| {
+        space_action(x).map(|action| c.admin_space_left_action = action)
+    }),
+    action("disk_full_action", |c, x| {
+        full_action(x).map(|action| c.disk_full_action = action)
+    }),
+    action("disk_error_action", |c, x| {
+        error_action(x).map(|action| c.disk_error_action = action)
+    }),
+    later(
+        "priority_boost",
+        "4",
+        "the daemon's nice value is left alone",
+        |c, x| number(x, 0..=INT_MAX).map(|n| c.priority_boost = n as u32),
+    ),
+    later("tcp_listen_port", "", NO_LISTENER, |c, x| {
+        number(x, 1..=65535).map(|n| c.network.tcp_listen_port = Some(n as u16))
+    }),
+    later("tcp_listen_queue", "5", NO_LISTENER, |c, x| {
+        number(x, 1..=65535).map(|n| c.network.tcp_listen_queue = n as u16)
+    }),
+    later("tcp_max_per_addr", "1", NO_LISTENER, |c, x| {
+        number(x, 1..=1024).map(|n| c.network.tcp_max_per_addr = n as u16)
+    }),
+    later("use_libwrap", "yes", NO_LISTENER, |c, x| {
+        yes_no(x).map(|yes| c.network.use_libwrap = yes)
+    }),
+    later("tcp_client_ports", "0-65535", NO_LISTENER, |c, x| {
+        port_range(x).map(|range| c.network.tcp_client_ports = range)
+    }),
+    later("tcp_client_max_idle", "0", NO_LISTENER, |c, x| {
+        number(x, 0..=INT_MAX).map(|n| c.network.tcp_client_max_idle_s = n as u32)
+    }),
+    later("transport", "tcp", NO_LISTENER, |c, x| {
+        word(x, TRANSPORT).map(|transport| c.network.transport = transport)
+    }),
+    later("enable_krb5", "no", NO_LISTENER, |c, x| {
+        if yes_no(x)? {
+            c.network.transport = Transport::Krb5;
+        }
+        Ok(())
+    }),
+    later("krb5_principal", "auditd", NO_LISTENER, |c, x| {
+        c.network.krb5_principal = Some(x.value.to_owned());
+        Ok(())
+    }),
+    later(
+        "krb5_key_file",
+        "/etc/audit/audit.key",
+        NO_LISTENER,
+        |c, x| {
+            c.network.krb5_key_file = Some(PathBuf::from(x.value));
+            Ok(())
+        },
+    ),
+    later("tls_auth", "psk", NO_LISTENER, |c, x| {
+        word(x, &[("psk", ())]).map(|()| tls(c, x))
+    }),
+    later("tls_crypto_profile", "compatible", NO_LISTENER, |c, x| {
+        word(x, &[("compatible", ()), ("system", ()), ("pqc", ())]).map(|()| tls(c, x))
+    }),
+    later("tls_psk_file", "", NO_LISTENER, |c, x| {
+        absolute_path(x).map(|_| tls(c, x))
+    }),
+    later("tls_psk_identity", "", NO_LISTENER, tls_text),
+    later("tls_allowed_clients", "", NO_LISTENER, |c, x| {
+        absolute_path(x).map(|_| tls(c, x))
+    }),
+    later("tls_cipher_suites", "", NO_LISTENER, tls_text),
+    later("tls_key_exchange", "", NO_LISTENER, tls_text),
+    later("tls_require_pqc", "no", NO_LISTENER, |c, x| {
+        yes_no(x).map(|_| tls(c, x))
+    }),
+    later("distribute_network", "no", NO_LISTENER, |c, x| {
+        yes_no(x).map(|yes| c.network.distribute_network = yes)
+    }),
+    later("q_depth", "2000", NO_PLUGINS, |c, x| {
+        number(x, 0..=99_999).map(|n| c.plugins.q_depth = n as u32)
+    }),
+    later("overflow_action", "syslog", NO_PLUGINS, |c, x| {
+        word(x, OVERFLOW).map(|action| c.plugins.overflow_action = action)
+    }),
+    later("max_restarts", "10", NO_PLUGINS, |c, x| {
+        number(x, 0..=INT_MAX).map(|n| c.plugins.max_restarts = n as u32)
+    }),
+    later("plugin_dir", "/etc/audit/plugins.d", NO_PLUGINS, |c, x| {
+        c.plugins.plugin_dir = PathBuf::from(x.value);
+        Ok(())
+    }),
+    // Read by ausearch and aureport; nothing for the daemon to do.
+    key("end_of_event_timeout", |c, x| {
+        number(x, 0..=u64::MAX).map(|n| c.end_of_event_timeout_s = n)
+    }),
+    later(
+        "report_interval",
+        "0",
+        "no state report is written by itself",
+        |c, x| duration_s(x, 40 * 86_400).map(|seconds| c.report_interval_s = seconds),
+    ),
+    key("dispatcher", deprecated),
+    key("disp_qos", deprecated),
+];
+
+const INT_MAX: u64 = i32::MAX as u64;
+
+const FLUSH: &[(&str, Flush)] = &[
+    ("none", Flush::None),
+    ("incremental", Flush::Incremental),
+    ("incremental_async", Flush::IncrementalAsync),
+    ("data", Flush::Data),
+    ("sync", Flush::Sync),
+];
+
+const TRANSPORT: &[(&str, Transport)] = &[
+    ("tcp", Transport::Tcp),
+    ("tls", Transport::Tls),
+    ("krb5", Transport::Krb5),
+];
+
+const OVERFLOW: &[(&str, OverflowAction)] = &[
+    ("ignore", OverflowAction::Ignore),
+    ("syslog", OverflowAction::Syslog),
+    ("suspend", OverflowAction::Suspend),
+    ("single", OverflowAction::Single),
+    ("halt", OverflowAction::Halt),
+];
+
+fn log_format(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let table = [
+        ("raw", Some(LogFormat::Raw)),
+        ("enriched", Some(LogFormat::Enriched)),
+        ("json", Some(LogFormat::Json)),
+        ("nolog", None),
+    ];
+    match word(context, &table)? {
+        Some(format) => config.log_format = format,
+        None => {
+            config.write_logs = false;
+            config.log_format = LogFormat::Raw;
+            context.notice("log_format = NOLOG is deprecated: taken as write_logs = no".into());
+        }
+    }
+    Ok(())
+}
+
+fn name_format(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let table = [
+        ("none", NameFormat::None),
+        ("hostname", NameFormat::Hostname),
+        ("fqd", NameFormat::Fqd),
+        ("numeric", NameFormat::Numeric),
+        ("user", NameFormat::User),
+    ];
+    config.name_format = word(context, &table)?;
+    if matches!(config.name_format, NameFormat::Fqd | NameFormat::Numeric) {
+        let text = format!(
+            "name_format = {}: not honoured yet: treated as HOSTNAME",
+            context.value.to_ascii_uppercase()
+        );
+        context.notice(text);
+    }
+    Ok(())
+}
+
+fn size_action(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let table = [
+        ("ignore", Some(&SizeAction::Ignore)),
+        ("syslog", Some(&SizeAction::Syslog)),
+        ("suspend", Some(&SizeAction::Suspend)),
+        ("rotate", Some(&SizeAction::Rotate)),
+        ("keep_logs", Some(&SizeAction::KeepLogs)),
+        ("exec", None),
+    ];
+    config.max_log_file_action = match word(context, &table)? {
+        Some(action) => action.clone(),
+        None => SizeAction::Exec(program(context)?),
+    };
+    Ok(())
+}
+
+fn mail_account(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let account = context.value;
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"@.-_".contains(&byte);
+    let dot_after_at = match account.find('@') {
+        Some(at) => account.rfind('.').is_some_and(|dot| dot > at),
+        None => true,
+    };
+    if config.verify_email && !(account.len() > 1 && account.bytes().all(legal) && dot_after_at) {
+        return Err(context.refuse(
+            "not a mail address",
+            "a local account, or an address with a dot after the @",
+        ));
+    }
+    config.action_mail_acct = account.to_owned();
+    Ok(())
+}
+
+fn tls(config: &mut Config, context: &Context<'_>) {
+    let name = context.key.name;
+    config.network.tls.retain(|(key, _)| *key != name);
+    config.network.tls.push((name, context.value.to_owned()));
+}
+
+fn tls_text(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    tls(config, context);
+    Ok(())
+}
+
+fn deprecated(_: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let text = format!(
+        "{} is deprecated and ignored, as in auditd",
+        context.key.name
+    );
+    context.notice(text);
+    Ok(())
+}

@@ -1,0 +1,332 @@
+//! auditd.conf(5): the daemon's configuration file, read as auditd reads it.
+//!
+//! Every key of audit 3.0.9 and of 4.x is known. What Tarsier does not honour yet is accepted and
+//! answered with a [`Notice`], so that the program can say it; what auditd refuses is refused, with
+//! the place, what was expected and the nearest name. The rules are those of auditd.conf(5) and of
+//! the checks that audit-userspace's `src/auditd-config.c` makes.
+//!
+//! Tarsier's own additions to the file are exactly these:
+//! * `log_format = JSON` (one object per event).
+
+mod error;
+mod group;
+mod keys;
+mod load;
+mod parse;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+pub use error::{BadValue, ConfigError, Notice, Place};
+pub use group::Group;
+pub use load::{load, LoadOptions, Loaded};
+pub use parse::{parse, LINE_BYTES_MAX};
+
+/// Where auditd keeps its configuration.
+pub const AUDITD_CONF: &str = "/etc/audit/auditd.conf";
+
+/// How records are written (`log_format`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// As the kernel sends them.
+    Raw,
+    /// Raw, then a 0x1d byte and names for uids, gids, syscall, architecture and addresses.
+    Enriched,
+    /// One JSON object per event (Tarsier only).
+    Json,
+}
+
+/// When written records are made durable (`flush`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// Left to the kernel.
+    None,
+    /// A sync every `freq` records, waited for.
+    Incremental,
+    /// A sync every `freq` records, in the background.
+    IncrementalAsync,
+    /// Every batch, data (and the size) only: fdatasync(2).
+    Data,
+    /// Every batch, data and all metadata: fsync(2).
+    Sync,
+}
+
+/// What to do when the log file reaches `max_log_file` (`max_log_file_action`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SizeAction {
+    /// Nothing.
+    Ignore,
+    /// Warn.
+    Syslog,
+    /// Stop writing until resumed.
+    Suspend,
+    /// Rotate, keeping `num_logs` files.
+    Rotate,
+    /// Rotate, keeping all files.
+    KeepLogs,
+    /// Suspend and run a program (audit 4.x).
+    Exec(PathBuf),
+}
+
+/// What to do about a disk that fills or fails (`*_space_left_action`, `disk_*_action`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailureAction {
+    /// Nothing (for a full disk, auditd still warns).
+    Ignore,
+    /// Warn.
+    Syslog,
+    /// Rotate, losing the oldest file.
+    Rotate,
+    /// Send a mail to `action_mail_acct` and warn.
+    Email,
+    /// Suspend and run a program, which resumes logging when done.
+    Exec(PathBuf),
+    /// Stop writing until resumed.
+    Suspend,
+    /// Put the system in single user mode.
+    Single,
+    /// Shut the system down.
+    Halt,
+}
+
+/// What to do when a plugin's queue is full (`overflow_action`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverflowAction {
+    /// Nothing.
+    Ignore,
+    /// Warn.
+    Syslog,
+    /// Stop passing events on.
+    Suspend,
+    /// Put the system in single user mode.
+    Single,
+    /// Shut the system down.
+    Halt,
+}
+
+/// Which node name precedes each record (`name_format`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameFormat {
+    /// No node name.
+    None,
+    /// gethostname(2).
+    Hostname,
+    /// The host's fully qualified name.
+    Fqd,
+    /// The host's address.
+    Numeric,
+    /// The `name` key.
+    User,
+}
+
+/// A free-space threshold (`space_left`, `admin_space_left`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpaceLimit {
+    /// An absolute size.
+    Mib(u64),
+    /// A share of the whole file system, 0 to 99.
+    Percent(u8),
+}
+
+/// How remote hosts connect (`transport`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Clear text.
+    Tcp,
+    /// TLS 1.3 with a pre-shared key (audit 4.2).
+    Tls,
+    /// Kerberos 5.
+    Krb5,
+}
+
+/// Keys about events from other hosts (`tcp_*`, `transport`, `krb5_*`, `tls_*`). Parsed and
+/// checked; Tarsier does not listen yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// `tcp_listen_port`, 1 to 65535; none means that auditd does not listen.
+    pub tcp_listen_port: Option<u16>,
+    /// `tcp_listen_queue`.
+    pub tcp_listen_queue: u16,
+    /// `tcp_max_per_addr`, 1 to 1024.
+    pub tcp_max_per_addr: u16,
+    /// `use_libwrap`.
+    pub use_libwrap: bool,
+    /// `tcp_client_ports`, first and last allowed source port.
+    pub tcp_client_ports: (u16, u16),
+    /// `tcp_client_max_idle`; 0 is no limit.
+    pub tcp_client_max_idle_s: u32,
+    /// `transport`, or what the older `enable_krb5` made of it.
+    pub transport: Transport,
+    /// `krb5_principal`.
+    pub krb5_principal: Option<String>,
+    /// `krb5_key_file`.
+    pub krb5_key_file: Option<PathBuf>,
+    /// `distribute_network`.
+    pub distribute_network: bool,
+    /// The `tls_*` keys of audit 4.2, as written: (key, value).
+    pub tls: Vec<(&'static str, String)>,
+}
+
+/// Keys about plugins. Parsed and checked; Tarsier does not run plugins yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plugins {
+    /// `q_depth`, 0 to 99999 events.
+    pub q_depth: u32,
+    /// `overflow_action`.
+    pub overflow_action: OverflowAction,
+    /// `max_restarts`, per plugin.
+    pub max_restarts: u32,
+    /// `plugin_dir`.
+    pub plugin_dir: PathBuf,
+}
+
+/// Everything auditd.conf(5) can say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `local_events`: read this host's kernel.
+    pub local_events: bool,
+    /// `write_logs`: write a log at all.
+    pub write_logs: bool,
+    /// `log_file`, absolute.
+    pub log_file: PathBuf,
+    /// `log_format`.
+    pub log_format: LogFormat,
+    /// `log_group`: group of the files; anything but gid 0 lets it read them.
+    pub log_group: Group,
+    /// `priority_boost`: nice value to subtract.
+    pub priority_boost: u32,
+    /// `flush`.
+    pub flush: Flush,
+    /// `freq`: records between two syncs of the incremental modes.
+    pub freq: u32,
+    /// `num_logs`: files kept by ROTATE, the current one included; 0 to 999, less than 2 means
+    /// that rotation is off.
+    pub num_logs: u32,
+    /// `name_format`.
+    pub name_format: NameFormat,
+    /// `name`, for `name_format = USER`.
+    pub name: Option<String>,
+    /// `max_log_file`; 0 is no limit.
+    pub max_log_file_mib: u64,
+    /// `max_log_file_action`.
+    pub max_log_file_action: SizeAction,
+    /// `verify_email`.
+    pub verify_email: bool,
+    /// `action_mail_acct`.
+    pub action_mail_acct: String,
+    /// `space_left`.
+    pub space_left: SpaceLimit,
+    /// `space_left_action`.
+    pub space_left_action: FailureAction,
+    /// `admin_space_left`.
+    pub admin_space_left: SpaceLimit,
+    /// `admin_space_left_action`.
+    pub admin_space_left_action: FailureAction,
+    /// `disk_full_action`.
+    pub disk_full_action: FailureAction,
+    /// `disk_error_action`.
+    pub disk_error_action: FailureAction,
+    /// Events from other hosts.
+    pub network: Network,
+    /// Plugins.
+    pub plugins: Plugins,
+    /// `end_of_event_timeout`: age at which readers take an event to be complete.
+    pub end_of_event_timeout_s: u64,
+    /// `report_interval` (audit 4.x); 0 is never.
+    pub report_interval_s: u64,
+}
+
+impl Config {
+    /// What auditd assumes for a key that its file does not set (`clear_config` in
+    /// `auditd-config.c`; not what the man page says for every key).
+    pub fn unset() -> Self {
+        Config {
+            local_events: true,
+            write_logs: true,
+            log_file: PathBuf::from("/var/log/audit/audit.log"),
+            log_format: LogFormat::Enriched,
+            log_group: Group::root(),
+            priority_boost: 4,
+            flush: Flush::None,
+            freq: 0,
+            num_logs: 0,
+            name_format: NameFormat::None,
+            name: None,
+            max_log_file_mib: 0,
+            max_log_file_action: SizeAction::Ignore,
+            verify_email: true,
+            action_mail_acct: "root".into(),
+            space_left: SpaceLimit::Mib(0),
+            space_left_action: FailureAction::Ignore,
+            admin_space_left: SpaceLimit::Mib(0),
+            admin_space_left_action: FailureAction::Ignore,
+            disk_full_action: FailureAction::Ignore,
+            disk_error_action: FailureAction::Syslog,
+            network: Network {
+                tcp_listen_port: None,
+                tcp_listen_queue: 5,
+                tcp_max_per_addr: 1,
+                use_libwrap: true,
+                tcp_client_ports: (0, u16::MAX),
+                tcp_client_max_idle_s: 0,
+                transport: Transport::Tcp,
+                krb5_principal: None,
+                krb5_key_file: None,
+                distribute_network: false,
+                tls: Vec::new(),
+            },
+            plugins: Plugins {
+                q_depth: 2000,
+                overflow_action: OverflowAction::Syslog,
+                max_restarts: 10,
+                plugin_dir: PathBuf::from("/etc/audit/plugins.d"),
+            },
+            end_of_event_timeout_s: 2,
+            report_interval_s: 0,
+        }
+    }
+
+    /// The node name that precedes each record as `node=NAME `, if one is wanted. FQD and NUMERIC
+    /// give the host name for now, which [`parse`] says in a notice.
+    pub fn node_name(&self) -> Option<String> {
+        match self.name_format {
+            NameFormat::None => None,
+            NameFormat::User => self.name.clone(),
+            NameFormat::Hostname | NameFormat::Fqd | NameFormat::Numeric => Some(
+                rustix::system::uname()
+                    .nodename()
+                    .to_string_lossy()
+                    .into_owned(),
+            ),
+        }
+    }
+
+    /// Directory of the log file.
+    pub fn log_dir(&self) -> &Path {
+        match self.log_file.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("/"),
+        }
+    }
+}
+
+/// The values of the configuration file that auditd ships (group root), which are also Tarsier's
+/// when there is no file.
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            flush: Flush::IncrementalAsync,
+            freq: 50,
+            num_logs: 5,
+            max_log_file_mib: 8,
+            max_log_file_action: SizeAction::Rotate,
+            space_left: SpaceLimit::Mib(75),
+            space_left_action: FailureAction::Syslog,
+            admin_space_left: SpaceLimit::Mib(50),
+            admin_space_left_action: FailureAction::Suspend,
+            disk_full_action: FailureAction::Suspend,
+            disk_error_action: FailureAction::Suspend,
+            ..Config::unset()
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Lines and words of auditd.conf, and what its keys must agree on.
+
+use std::path::Path;
+
+use super::error::{nearest, BadValue, ConfigError, Notice, Place};
+use super::keys::{Key, KEYS};
+use super::{Config, Flush, LoadOptions, Loaded, NameFormat, SizeAction, SpaceLimit};
+
+/// Longest line that auditd reads (its buffer of 160 also holds the newline and a NUL); it skips
+/// longer ones.
+pub const LINE_BYTES_MAX: usize = 158;
+
+/// What a key's function gets to work with.
+pub(super) struct Context<'a> {
+    pub(super) place: Place,
+    pub(super) key: &'static Key,
+    /// The value.
+    pub(super) value: &'a str,
+    /// The word after the value (a program for EXEC).
+    pub(super) option: Option<&'a str>,
+    /// Whether files named in values are looked at.
+    pub(super) check_files: bool,
+    pub(super) notices: &'a mut Vec<Notice>,
+}
+
+impl Context<'_> {
+    pub(super) fn notice(&mut self, text: String) {
+        self.notices.push(Notice {
+            place: self.place.clone(),
+            key: self.key.name,
+            text,
+        });
+    }
+
+    pub(super) fn refuse(
+        &self,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> ConfigError {
+        ConfigError::Value(Box::new(BadValue {
+            place: self.place.clone(),
+            key: self.key.name,
+            value: printable(self.value),
+            found: found.into(),
+            expected: expected.into(),
+            nearest: None,
+        }))
+    }
+}
+
+fn printable(text: &str) -> String {
+    text.escape_debug().to_string()
+}
+
+/// Parses the text of a configuration file. `file` is only used to name places. Touches no file;
+/// group names are looked up in the system's group database.
+///
+/// A key that is absent has auditd's built-in value ([`Config::unset`]), not the shipped one.
+pub fn parse(text: &[u8], file: &Path) -> Result<Loaded, ConfigError> {
+    parse_with(text, file, &LoadOptions::default(), false)
+}
+
+pub(super) fn parse_with(
+    text: &[u8],
+    file: &Path,
+    _options: &LoadOptions,
+    check_files: bool,
+) -> Result<Loaded, ConfigError> {
+    let mut config = Config::unset();
+    let mut notices = Vec::new();
+    let mut keys_set = false;
+    for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        let place = Place {
+            file: file.to_owned(),
+            line: index + 1,
+        };
+        if line.len() > LINE_BYTES_MAX {
+            notices.push(Notice {
+                place,
+                key: "",
+                text: format!(
+                    "line of {} bytes skipped, as auditd does: the limit is {LINE_BYTES_MAX}",
+                    line.len()
+                ),
+            });
+            continue;
+        }
+        keys_set |= parse_line(line, place, check_files, &mut config, &mut notices)?;
+    }
+    if keys_set {
+        check_agreement(&config, file, &mut notices)?;
+    }
+    Ok(Loaded { config, notices })
+}
+
+/// Applies one line; true if it set a key.
+fn parse_line(
+    line: &[u8],
+    place: Place,
+    check_files: bool,
+    config: &mut Config,
+    notices: &mut Vec<Notice>,
+) -> Result<bool, ConfigError> {
+    // Only blanks separate words; a tab is part of one, as in libaudit's audit_strsplit().
+    let start = line.iter().position(|&b| b != b' ').unwrap_or(line.len());
+    let line = &line[start..];
+    if line.is_empty() || line[0] == b'#' {
+        return Ok(false);
+    }
+    let syntax = |found: String| ConfigError::Syntax {
+        place: place.clone(),
+        found,
+    };
+    let line = std::str::from_utf8(line)
+        .map_err(|_| syntax("bytes that are not UTF-8 outside a comment".into()))?;
+    let mut words = line.split(' ').filter(|word| !word.is_empty());
+    let name = words.next().unwrap_or_default();
+    match words.next() {
+        Some("=") => {}
+        None => return Err(syntax(format!("no `=` after {:?}", name))),
+        Some(other) => {
+            return Err(syntax(format!(
+                "{other:?} where the `=` after {name:?} belongs"
+            )))
+        }
+    }
+    let value = words
+        .next()
+        .ok_or_else(|| syntax(format!("{name} has no value")))?;
+    let key = KEYS
+        .iter()
+        .find(|key| key.name.eq_ignore_ascii_case(name))
+        .ok_or_else(|| ConfigError::UnknownKey {
+            place: place.clone(),
+            key: name.to_owned(),
+            nearest: nearest(name, KEYS.iter().map(|key| key.name)),
+        })?;
+    let option = words.next();
+    if let (Some(extra), false) = (option, key.takes_option) {
+        return Err(syntax(format!("{extra:?} after the value of {}", key.name)));
+    }
+    let mut context = Context {
+        place,
+        key,
+        value,
+        option,
+        check_files,
+        notices,
+    };
+    (key.apply)(config, &mut context)?;
+    if let Some(instead) = key.not_honoured {
+        if !value.eq_ignore_ascii_case(key.auditd_default) {
+            context.notice(format!(
+                "{} = {}: not honoured yet: {instead}",
+                key.name,
+                printable(value)
+            ));
+        }
+    }
+    Ok(true)
+}
+
+/// The checks of auditd's `sanity_check()`, and values that agree but do nothing.
+fn check_agreement(
+    config: &Config,
+    file: &Path,
+    notices: &mut Vec<Notice>,
+) -> Result<(), ConfigError> {
+    let conflict = |found: String, remedy: &str| ConfigError::Conflict {
+        path: file.to_owned(),
+        found,
+        remedy: remedy.into(),
+    };
+    if let (SpaceLimit::Mib(space), SpaceLimit::Mib(admin)) =
+        (config.space_left, config.admin_space_left)
+    {
+        // auditd also refuses 0 and 0, that is, a file that sets neither. There is no check to
+        // get wrong then, so a file of a few lines is accepted here.
+        if space <= admin && (space, admin) != (0, 0) {
+            return Err(conflict(
+                format!("space_left ({space}) is not larger than admin_space_left ({admin})"),
+                "space_left warns first: make it the larger one",
+            ));
+        }
+    }
+    let incremental = matches!(config.flush, Flush::Incremental | Flush::IncrementalAsync);
+    if incremental && config.freq == 0 {
+        return Err(conflict(
+            "flush is incremental but freq is 0".into(),
+            "set freq to the number of records between two syncs, such as 50",
+        ));
+    }
+    if config.log_group.may_read() && config.log_dir() == Path::new("/var/log") {
+        return Err(conflict(
+            "log_file is directly in /var/log and log_group is not root, which would change the \
+             permissions of a system directory"
+                .into(),
+            "put the log in a directory of its own, such as /var/log/audit",
+        ));
+    }
+    if config.name_format == NameFormat::User && config.name.is_none() {
+        return Err(conflict(
+            "name_format is USER but name is not set".into(),
+            "add a line `name = TEXT`",
+        ));
+    }
+    note_idle_settings(config, file, notices);
+    Ok(())
+}
+
+fn note_idle_settings(config: &Config, file: &Path, notices: &mut Vec<Notice>) {
+    let mut note = |key: &'static str, text: &str| {
+        notices.push(Notice {
+            place: Place {
+                file: file.to_owned(),
+                line: 0,
+            },
+            key,
+            text: text.into(),
+        });
+    };
+    if matches!(config.flush, Flush::Data | Flush::Sync) && config.freq != 0 {
+        note(
+            "freq",
+            "freq is set but only the incremental flush modes use it",
+        );
+    }
+    let rotates = config.max_log_file_action == SizeAction::Rotate;
+    if rotates && config.num_logs < 2 {
+        note(
+            "num_logs",
+            "max_log_file_action is ROTATE but num_logs is less than 2: nothing is rotated",
+        );
+    }
+    if config.max_log_file_mib == 0 && config.max_log_file_action != SizeAction::Ignore {
+        note(
+            "max_log_file",
+            "max_log_file is 0: taken as no limit (auditd would act after every record)",
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! What was written, what was made durable and what was lost.
+
+/// A point in the stream of everything that this journal was given, from 0 at open, across files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Bytes up to here.
+    pub bytes: u64,
+    /// Whole events up to here.
+    pub events: u64,
+}
+
+/// Events that are not in the log, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// The disk was full and the buffer too.
+    pub disk_full: u64,
+    /// Writing failed otherwise and the buffer was full.
+    pub disk_error: u64,
+    /// Logging was suspended and the buffer full.
+    pub suspended: u64,
+    /// Still unwritten when the journal was closed.
+    pub closed: u64,
+}
+
+impl Lost {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.disk_full + self.disk_error + self.suspended + self.closed
+    }
+}
+
+/// Counts since the journal was opened.
+///
+/// At any time: `appended_events` = `written.events` + `pending_events` + `lost.total()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Events given to [`crate::Journal::append`].
+    pub appended_events: u64,
+    /// Events and bytes written to files.
+    pub written: Position,
+    /// Lines written.
+    pub records: u64,
+    /// Events in the buffer.
+    pub pending_events: u64,
+    /// Bytes in the buffer.
+    pub pending_bytes: u64,
+    /// write(2) calls that wrote something.
+    pub writes: u64,
+    /// write(2) calls that failed.
+    pub write_errors: u64,
+    /// fdatasync(2) and fsync(2) calls that succeeded.
+    pub syncs: u64,
+    /// fdatasync(2) and fsync(2) calls that failed.
+    pub sync_errors: u64,
+    /// Events written but covered only by a failed sync: the kernel may have dropped them from its
+    /// cache, and no later sync tells.
+    pub doubtful_events: u64,
+    /// Rotations.
+    pub rotations: u64,
+    /// Events that are not in the log.
+    pub lost: Lost,
+}

@@ -1,0 +1,112 @@
+//! Why the journal cannot be opened, written or rotated.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why the log cannot be opened. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A system call failed.
+    #[error("{}: {call} failed: {source}; {remedy}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system call.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The path is not something that a log may be.
+    #[error("{}: {found}; {remedy}", path.display())]
+    Refused {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Another process writes this log.
+    #[error("{}: another process holds the lock of this log; stop it, or log to another file", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn io(path: &Path, call: &'static str, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
+        let remedy = match source.raw_os_error() {
+            Some(libc::EROFS) => "the file system is read-only: log elsewhere or remount it",
+            Some(libc::EACCES | libc::EPERM) => "run as root, or give a log file of your own",
+            Some(libc::ENOENT) => "create the directory above it",
+            Some(libc::ENOTDIR) => "part of the path is not a directory: correct it",
+            Some(libc::ENOSPC | libc::EDQUOT) => "free space on this file system",
+            Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files",
+            _ => "check the path and its file system",
+        };
+        OpenError::Io {
+            path: path.to_owned(),
+            call,
+            source,
+            remedy,
+        }
+    }
+
+    pub(crate) fn refused(path: &Path, found: impl Into<String>, remedy: &'static str) -> Self {
+        OpenError::Refused {
+            path: path.to_owned(),
+            found: found.into(),
+            remedy,
+        }
+    }
+
+    /// The errno behind it, if a system call failed.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            OpenError::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+}
+
+/// A batch could not be written completely. What was not written is still in the buffer and is
+/// tried again at the next commit; the file ends in whole lines.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: write failed: {source}; {pending_events} events wait in memory", path.display())]
+pub struct WriteError {
+    /// The log file.
+    pub path: PathBuf,
+    /// The error of write(2).
+    pub source: io::Error,
+    /// Events that were given and are not in the file yet.
+    pub pending_events: u64,
+}
+
+impl WriteError {
+    /// Whether the file system is full, rather than broken.
+    pub fn is_full(&self) -> bool {
+        is_full(&self.source)
+    }
+}
+
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+}
+
+/// The log could not be rotated. Writing goes on in the file that was current.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: rotation failed: {call} {}: {source}", path.display(), target.display())]
+pub struct RotateError {
+    /// The log file.
+    pub path: PathBuf,
+    /// What was being done.
+    pub call: &'static str,
+    /// To which file.
+    pub target: PathBuf,
+    /// Its error.
+    pub source: io::Error,
+}

@@ -1,0 +1,329 @@
+//! The log file and its directory: opening, permissions, repair of a torn last line.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::config::Group;
+use crate::error::OpenError;
+
+/// Longest last line that is looked for when a log is opened.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// What was done with a last line that had no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The beginning of a record, left by a crash: taken out of the file.
+    Cut,
+    /// Not a record of ours: kept, and ended with a newline.
+    Completed,
+}
+
+/// A last line without its end, found when the log was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TornLine {
+    /// What was done.
+    pub repair: Repair,
+    /// The torn bytes, as they were in the file.
+    pub bytes: Vec<u8>,
+}
+
+/// Permissions of the log: auditd's, by whether `log_group` may read.
+pub(crate) struct Modes {
+    pub(crate) dir: u32,
+    pub(crate) current: u32,
+    pub(crate) rotated: u32,
+}
+
+pub(crate) fn modes(group: &Group) -> Modes {
+    match group.may_read() {
+        true => Modes {
+            dir: 0o750,
+            current: 0o640,
+            rotated: 0o440,
+        },
+        false => Modes {
+            dir: 0o700,
+            current: 0o600,
+            rotated: 0o400,
+        },
+    }
+}
+
+/// `log.N`.
+pub(crate) fn numbered(log_file: &Path, number: u32) -> PathBuf {
+    let mut name = log_file.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
+}
+
+pub(crate) fn dir_of(log_file: &Path) -> &Path {
+    match log_file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+/// The files of a log that exist, oldest first: `log.N` by falling number, then `log`.
+pub fn log_files(log_file: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut numbers = rotated_numbers(log_file)?;
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    let mut files: Vec<PathBuf> = numbers.into_iter().map(|n| numbered(log_file, n)).collect();
+    if log_file.exists() {
+        files.push(log_file.to_owned());
+    }
+    Ok(files)
+}
+
+fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
+    let Some(name) = log_file.file_name() else {
+        return Ok(Vec::new());
+    };
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(dir_of(log_file))? {
+        let entry = entry?.file_name();
+        let number = entry
+            .as_bytes()
+            .strip_prefix(name.as_bytes())
+            .and_then(|rest| rest.strip_prefix(b"."))
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| {
+                digits
+                    .parse::<u32>()
+                    .ok()
+                    .filter(|n| n.to_string() == digits)
+            });
+        numbers.extend(number);
+    }
+    Ok(numbers)
+}
+
+/// Makes sure that the log's directory exists. One level is created if missing. An existing one
+/// gets auditd's permissions only if nothing but this log is in it: `--log-file /tmp/x` must not
+/// close /tmp. Returns a warning if others could replace the log.
+pub(crate) fn prepare_dir(log_file: &Path, group: &Group) -> Result<Option<String>, OpenError> {
+    let dir = dir_of(log_file);
+    let mode = modes(group).dir;
+    match rustix::fs::mkdir(dir, Mode::from_raw_mode(mode)) {
+        Ok(()) => {
+            set_dir_permissions(dir, mode, group)?;
+            return Ok(None);
+        }
+        Err(Errno::EXIST) => {}
+        // Some file systems answer EROFS or EACCES before they look whether it is there.
+        Err(_) if dir.is_dir() => {}
+        Err(errno) => return Err(OpenError::io(dir, "mkdir", errno)),
+    }
+    let metadata = std::fs::metadata(dir).map_err(|e| OpenError::io(dir, "stat", e))?;
+    if !metadata.is_dir() {
+        let remedy = "name a log file inside a directory";
+        return Err(OpenError::refused(dir, "not a directory", remedy));
+    }
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    let sticky = metadata.mode() & 0o1000 != 0;
+    if ours && !sticky && only_holds(dir, log_file) {
+        // Not worth failing for: the log itself is protected by its own mode.
+        return Ok(set_dir_permissions(dir, mode, group)
+            .err()
+            .map(|e| e.to_string()));
+    }
+    let open_to_others = metadata.mode() & 0o022 != 0 && !sticky;
+    Ok(open_to_others.then(|| {
+        format!(
+            "{}: mode {:04o}: others can replace the log; use a directory of its own",
+            dir.display(),
+            metadata.mode() & 0o7777
+        )
+    }))
+}
+
+fn set_dir_permissions(dir: &Path, mode: u32, group: &Group) -> Result<(), OpenError> {
+    rustix::fs::chmod(dir, Mode::from_raw_mode(mode))
+        .map_err(|errno| OpenError::io(dir, "chmod", errno))?;
+    match rustix::fs::chown(dir, None, Some(rustix::fs::Gid::from_raw(group.gid))) {
+        Err(errno) if running_as_root() => Err(OpenError::io(dir, "chown", errno)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `dir` has no entries but the files of this log.
+fn only_holds(dir: &Path, log_file: &Path) -> bool {
+    let (Some(name), Ok(entries)) = (log_file.file_name(), std::fs::read_dir(dir)) else {
+        return false;
+    };
+    entries
+        .into_iter()
+        .all(|entry| entry.is_ok_and(|e| e.file_name().as_bytes().starts_with(name.as_bytes())))
+}
+
+fn running_as_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Opens the log for appending, or creates it, and takes its lock.
+pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
+    let file = open_or_create(path, modes(group).current)?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| OpenError::io(path, "fstat", error))?;
+    if !metadata.is_file() {
+        let remedy = "name a regular file, or one that does not exist yet";
+        return Err(OpenError::refused(path, "not a regular file", remedy));
+    }
+    let owner = metadata.uid();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        let found = format!("owned by uid {owner}, not by root");
+        let remedy = "chown root it if you trust what it says, else move it away";
+        return Err(OpenError::refused(path, found, remedy));
+    }
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(OpenError::InUse {
+                path: path.to_owned(),
+            })
+        }
+        // File systems without locks: nothing to hold.
+        Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(errno) => return Err(OpenError::io(path, "flock", errno)),
+    }
+    set_permissions(&file, path, modes(group).current, group)?;
+    Ok(file)
+}
+
+fn open_or_create(path: &Path, mode: u32) -> Result<File, OpenError> {
+    // NONBLOCK only keeps the open of a device or FIFO from waiting; it is refused afterwards.
+    let flags = OFlags::RDWR
+        | OFlags::APPEND
+        | OFlags::NOFOLLOW
+        | OFlags::CLOEXEC
+        | OFlags::NOCTTY
+        | OFlags::NONBLOCK;
+    let opened = match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => rustix::fs::open(
+            path,
+            flags | OFlags::CREATE | OFlags::EXCL,
+            Mode::from_raw_mode(mode),
+        ),
+        other => other,
+    };
+    match opened {
+        Ok(fd) => Ok(File::from(fd)),
+        Err(Errno::LOOP) => Err(OpenError::refused(
+            path,
+            "a symbolic link",
+            "name the file itself: a log is never written through a link",
+        )),
+        Err(Errno::ISDIR) => Err(OpenError::refused(
+            path,
+            "a directory",
+            "name a file inside it",
+        )),
+        Err(Errno::NXIO) => Err(OpenError::refused(
+            path,
+            "a socket or device, not a regular file",
+            "name a regular file, or one that does not exist yet",
+        )),
+        Err(errno) => Err(OpenError::io(path, "open", errno)),
+    }
+}
+
+/// Sets mode and, as root, owner root and the log's group.
+pub(crate) fn set_permissions(
+    file: &File,
+    path: &Path,
+    mode: u32,
+    group: &Group,
+) -> Result<(), OpenError> {
+    rustix::fs::fchmod(file, Mode::from_raw_mode(mode))
+        .map_err(|errno| OpenError::io(path, "fchmod", errno))?;
+    if running_as_root() {
+        let (root, gid) = (rustix::fs::Uid::ROOT, rustix::fs::Gid::from_raw(group.gid));
+        rustix::fs::fchown(file, Some(root), Some(gid))
+            .map_err(|errno| OpenError::io(path, "fchown", errno))?;
+    }
+    Ok(())
+}
+
+/// Repairs a last line that a crash left without its end, so that the next record starts on a
+/// line of its own. Part of a record is cut: completed with a newline, a value cut short could
+/// pass for a true one. Gives the size after that, in bytes.
+pub(crate) fn repair_tail(file: &File, path: &Path) -> Result<(u64, Option<TornLine>), OpenError> {
+    let read_error = |error| OpenError::io(path, "read", error);
+    let size = file.metadata().map_err(read_error)?.len();
+    let tail_len = size.min(LINE_BYTES_MAX);
+    let last_len = size.min(1);
+    let mut tail = vec![0; last_len as usize];
+    file.read_exact_at(&mut tail, size - last_len)
+        .map_err(read_error)?;
+    if tail.is_empty() || tail == b"\n" {
+        return Ok((size, None));
+    }
+    tail.resize(tail_len as usize, 0);
+    file.read_exact_at(&mut tail, size - tail_len)
+        .map_err(read_error)?;
+    let line_start = match tail.iter().rposition(|&byte| byte == b'\n') {
+        Some(newline) => newline + 1,
+        None if tail_len == size => 0,
+        None => {
+            let found = format!("its last {LINE_BYTES_MAX} bytes hold no newline");
+            let remedy = "this is not an audit log; move it away";
+            return Err(OpenError::refused(path, found, remedy));
+        }
+    };
+    let bytes = tail.split_off(line_start);
+    let (repair, size) = match begins_like_a_record(&bytes) {
+        true => {
+            let size = size - bytes.len() as u64;
+            file.set_len(size)
+                .map_err(|error| OpenError::io(path, "ftruncate", error))?;
+            (Repair::Cut, size)
+        }
+        false => {
+            rustix::io::write(file, b"\n").map_err(|errno| OpenError::io(path, "write", errno))?;
+            (Repair::Completed, size + 1)
+        }
+    };
+    Ok((size, Some(TornLine { repair, bytes })))
+}
+
+/// Whether `bytes` can be the start of a line that a daemon wrote. Zeros are what some file
+/// systems leave of a write that was under way when the power failed.
+fn begins_like_a_record(bytes: &[u8]) -> bool {
+    const STARTS: [&[u8]; 3] = [b"type=", b"node=", b"{"];
+    bytes.first() == Some(&0)
+        || STARTS
+            .iter()
+            .any(|start| bytes.iter().zip(*start).all(|(a, b)| a == b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_files_are_listed_oldest_first_and_others_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("audit.log");
+        for name in ["audit.log", "audit.log.1", "audit.log.10", "audit.log.2"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        for name in ["audit.log.01", "audit.log.x", "audit.log.", "other.3"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let names: Vec<String> = log_files(&log)
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(
+            names,
+            ["audit.log.10", "audit.log.2", "audit.log.1", "audit.log"]
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Bytes that wait to be written, with the ends of the events among them.
+
+use std::collections::VecDeque;
+
+/// A count of whole events and the lines and bytes they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) bytes: usize,
+    pub(crate) events: u64,
+    pub(crate) records: u64,
+}
+
+/// The end of one append: the places where the stream may be cut without tearing an event.
+struct Mark {
+    /// Offset in everything ever pushed.
+    end: u64,
+    events: u32,
+    records: u32,
+}
+
+#[derive(Default)]
+pub(crate) struct Pending {
+    bytes: Vec<u8>,
+    /// Bytes of `bytes` that are consumed.
+    start: usize,
+    /// Bytes consumed since the beginning.
+    consumed: u64,
+    marks: VecDeque<Mark>,
+    events: u64,
+}
+
+impl Pending {
+    pub(crate) fn push(&mut self, lines: &[u8], events: u32) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(lines);
+        if lines.last() != Some(&b'\n') {
+            // A line that is not ended would run into the next event's.
+            self.bytes.push(b'\n');
+        }
+        let end = self.consumed + self.bytes().len() as u64;
+        let newlines = self.bytes[before..]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
+        self.marks.push_back(Mark {
+            end,
+            events,
+            records: u32::try_from(newlines).unwrap_or(u32::MAX),
+        });
+        self.events += u64::from(events);
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.bytes.len()
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Where to cut so that at least `wanted` bytes (or all) come before, and no event is torn.
+    pub(crate) fn cut_at_or_after(&self, wanted: u64) -> usize {
+        let target = self.consumed.saturating_add(wanted.max(1));
+        let index = self.marks.partition_point(|mark| mark.end < target);
+        match self.marks.get(index) {
+            Some(mark) => (mark.end - self.consumed) as usize,
+            None => self.bytes().len(),
+        }
+    }
+
+    /// Bytes of the whole appends within the first `count` bytes.
+    pub(crate) fn whole_within(&self, count: usize) -> usize {
+        let target = self.consumed + count as u64;
+        match self.marks.partition_point(|mark| mark.end <= target) {
+            0 => 0,
+            index => (self.marks[index - 1].end - self.consumed) as usize,
+        }
+    }
+
+    /// Drops the first `count` bytes. Events are counted with the last of their bytes.
+    pub(crate) fn consume(&mut self, count: usize) -> Batch {
+        let count = count.min(self.bytes().len());
+        self.start += count;
+        self.consumed += count as u64;
+        let mut batch = Batch {
+            bytes: count,
+            ..Batch::default()
+        };
+        while let Some(mark) = self.marks.front().filter(|mark| mark.end <= self.consumed) {
+            batch.events += u64::from(mark.events);
+            batch.records += u64::from(mark.records);
+            self.marks.pop_front();
+        }
+        self.events -= batch.events;
+        if self.is_empty() {
+            self.bytes.clear();
+            self.start = 0;
+        } else if self.start > self.bytes.len() / 2 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_fall_between_appends_only() {
+        let mut pending = Pending::default();
+        pending.push(b"aa\n", 1);
+        pending.push(b"b\nb\n", 2);
+        pending.push(b"c", 1);
+        assert_eq!(pending.bytes(), b"aa\nb\nb\nc\n");
+        assert_eq!(pending.cut_at_or_after(0), 3);
+        assert_eq!(pending.cut_at_or_after(3), 3);
+        assert_eq!(pending.cut_at_or_after(4), 7);
+        assert_eq!(pending.cut_at_or_after(u64::MAX), 9);
+        assert_eq!(pending.whole_within(2), 0);
+        assert_eq!(pending.whole_within(6), 3);
+        assert_eq!(pending.whole_within(9), 9);
+    }
+
+    #[test]
+    fn consumed_events_are_counted_with_their_last_byte() {
+        let mut pending = Pending::default();
+        pending.push(b"aa\n", 1);
+        pending.push(b"b\nb\n", 2);
+        assert_eq!(pending.consume(2).events, 0);
+        let rest = pending.consume(3);
+        assert_eq!((rest.bytes, rest.events, rest.records), (3, 1, 1));
+        assert_eq!(pending.bytes(), b"b\n");
+        assert_eq!(pending.events(), 2);
+        let last = pending.consume(99);
+        assert_eq!((last.bytes, last.events, last.records), (2, 2, 2));
+        assert!(pending.is_empty());
+        pending.push(b"d\n", 1);
+        assert_eq!(pending.cut_at_or_after(1), 2);
+    }
+}

@@ -1,0 +1,252 @@
+//! Making what was written durable: at once, or on one helper thread that does nothing else.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::EventfdFlags;
+
+use crate::counters::Position;
+
+/// Syncs of older files that may wait; a faster stream of rotations waits for the disk.
+const JOBS_MAX: usize = 8;
+
+/// Which call makes a file durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncCall {
+    /// fdatasync(2): data, and what is needed to read it.
+    Data,
+    /// fsync(2): all metadata too.
+    Full,
+}
+
+impl SyncCall {
+    pub(crate) fn run(self, file: &File) -> io::Result<()> {
+        match self {
+            SyncCall::Data => file.sync_data(),
+            SyncCall::Full => file.sync_all(),
+        }
+    }
+}
+
+/// A file to sync, and what is durable once that is done.
+struct Job {
+    file: Arc<File>,
+    call: SyncCall,
+    covers: Position,
+}
+
+/// What finished syncs came to.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub(crate) durable: Position,
+    pub(crate) syncs: u64,
+    /// Failed syncs: the error and the events they were to cover.
+    pub(crate) failures: Vec<(io::Error, u64)>,
+}
+
+impl Progress {
+    /// Notes the outcome of a sync that covers everything up to `covers`.
+    pub(crate) fn note(&mut self, covers: Position, outcome: io::Result<()>) {
+        match outcome {
+            Ok(()) => self.syncs += 1,
+            Err(error) => {
+                let events = covers.events.saturating_sub(self.durable.events);
+                self.failures.push((error, events));
+            }
+        }
+        // After a failure too: those events are counted as doubtful, and no later sync would say
+        // more about them.
+        self.durable = self.durable.max(covers);
+    }
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    busy: bool,
+    stop: bool,
+    progress: Progress,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Readable after a sync has finished.
+    done: OwnedFd,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that holds the lock can panic half way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The helper thread.
+pub(crate) struct Syncer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Syncer {
+    pub(crate) fn start() -> io::Result<Self> {
+        let done = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            done,
+        });
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("journal-sync".into())
+            .stack_size(64 * 1024)
+            .spawn(move || serve(&for_thread))?;
+        Ok(Syncer {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Asks for a sync and returns at once, unless too many older files wait. Requests for the
+    /// same file that have not started yet become one.
+    pub(crate) fn request(&self, file: &Arc<File>, call: SyncCall, covers: Position) {
+        let mut state = self.shared.lock();
+        if let Some(last) = state.jobs.back_mut() {
+            if Arc::ptr_eq(&last.file, file) && last.call == call {
+                last.covers = covers;
+                return;
+            }
+        }
+        while state.jobs.len() >= JOBS_MAX {
+            state = self.wait(state);
+        }
+        state.jobs.push_back(Job {
+            file: Arc::clone(file),
+            call,
+            covers,
+        });
+        self.shared.changed.notify_all();
+    }
+
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.shared
+            .changed
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until everything asked for has been tried.
+    pub(crate) fn drain(&self) {
+        let mut state = self.shared.lock();
+        while state.busy || !state.jobs.is_empty() {
+            state = self.wait(state);
+        }
+    }
+
+    pub(crate) fn durable(&self) -> Position {
+        self.shared.lock().progress.durable
+    }
+
+    /// Failures since the last call, with the totals.
+    pub(crate) fn take_progress(&self) -> Progress {
+        let mut counter = [0u8; 8];
+        // EAGAIN only says that nothing finished since the last look.
+        let _ = rustix::io::read(&self.shared.done, &mut counter);
+        let mut state = self.shared.lock();
+        Progress {
+            durable: state.progress.durable,
+            syncs: std::mem::take(&mut state.progress.syncs),
+            failures: std::mem::take(&mut state.progress.failures),
+        }
+    }
+
+    pub(crate) fn done_fd(&self) -> BorrowedFd<'_> {
+        self.shared.done.as_fd()
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // Its panics have nothing left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread: jobs in order, until told to stop and none is left.
+fn serve(shared: &Shared) {
+    let mut state = shared.lock();
+    loop {
+        if let Some(job) = state.jobs.pop_front() {
+            state.busy = true;
+            drop(state);
+            shared.changed.notify_all();
+            let outcome = job.call.run(&job.file);
+            state = shared.lock();
+            state.busy = false;
+            state.progress.note(job.covers, outcome);
+            drop(job);
+            shared.changed.notify_all();
+            // Fails only when the counter is at its limit, and then the fd is readable anyway.
+            let _ = rustix::io::write(&shared.done, &1u64.to_ne_bytes());
+        } else if state.stop {
+            return;
+        } else {
+            state = shared
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(events: u64) -> Position {
+        Position {
+            bytes: events,
+            events,
+        }
+    }
+
+    #[test]
+    fn durable_advances_only_when_a_sync_has_finished() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let syncer = Syncer::start().unwrap();
+        assert_eq!(syncer.durable(), Position::default());
+        syncer.request(&file, SyncCall::Data, position(3));
+        syncer.request(&file, SyncCall::Data, position(5));
+        syncer.drain();
+        assert_eq!(syncer.durable(), position(5));
+        let progress = syncer.take_progress();
+        assert!((1..=2).contains(&progress.syncs));
+        assert!(progress.failures.is_empty());
+    }
+
+    #[test]
+    fn failed_sync_is_reported_with_the_events_it_leaves_in_doubt() {
+        // fdatasync(2) on a pipe is EINVAL: a real failure of the real call.
+        let (_reader, writer) = rustix::pipe::pipe().unwrap();
+        let broken = Arc::new(File::from(writer));
+        let good = Arc::new(tempfile::tempfile().unwrap());
+        let syncer = Syncer::start().unwrap();
+        syncer.request(&good, SyncCall::Data, position(2));
+        syncer.drain();
+        syncer.request(&broken, SyncCall::Data, position(7));
+        syncer.drain();
+        let progress = syncer.take_progress();
+        assert_eq!(progress.failures.len(), 1);
+        assert_eq!(progress.failures[0].1, 5);
+        assert_eq!(progress.failures[0].0.raw_os_error(), Some(libc::EINVAL));
+        assert!(syncer.take_progress().failures.is_empty());
+    }
+}
