@@ -56,6 +56,7 @@ pub(crate) struct Pending {
     pub(crate) text: Vec<u8>,
     pub(crate) bodies: Vec<(RecordType, Range<usize>)>,
     pub(crate) scratch: Vec<u8>,
+    pub(crate) argv: text::ArgvBuilder,
 }
 
 impl Encoder {

@@ -1,7 +1,343 @@
-//! stub
+//! `log_format = JSON`: one object for each event. `docs/json.md` of this crate is its description.
+//!
+//! Made from the same text that RAW has, so that records of the kernel and our own take one way.
+
+use abi::Arch;
+
 use crate::encode::Pending;
-use crate::{RecordType, Stamp};
-pub(crate) fn event(_out: &mut Vec<u8>, _node: &[u8], _stamp: Stamp, pending: &mut Pending) {
-    pending.bodies.clear();
+use crate::text::{self, fields, Field};
+use crate::{put, sockaddr, RecordType, SockaddrView, Stamp};
+
+/// Appends the object of the event whose bodies are pending, and a newline; clears them.
+pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut Pending) {
+    put::text(out, "{\"time\":");
+    put::decimal(out, stamp.sec);
+    out.push(b'.');
+    put::padded(out, stamp.msec.into(), 3);
+    put::text(out, ",\"serial\":");
+    put::decimal(out, stamp.serial.into());
+    if !node.is_empty() {
+        put::text(out, ",\"node\":");
+        string(out, node);
+    }
+    put::text(out, ",\"records\":[");
+    let Pending {
+        text,
+        bodies,
+        scratch,
+        argv,
+    } = pending;
+    let mut comma = "";
+    let mut rest = &bodies[..];
+    while let Some((kind, span)) = rest.first().cloned() {
+        put::text(out, comma);
+        comma = ",";
+        let same = rest.iter().take_while(|(next, _)| *next == kind).count();
+        let taken = if kind == RecordType::EXECVE { same } else { 1 };
+        put::text(out, "{\"type\":\"");
+        kind.write(out);
+        out.push(b'"');
+        if kind == RecordType::EXECVE {
+            argv.clear();
+            let fit = rest[..taken]
+                .iter()
+                .try_for_each(|(_, span)| argv.push(&text[span.clone()]));
+            match fit {
+                Ok(()) => argument_list(out, argv.args()),
+                Err(_) => {
+                    put::text(out, ",\"text\":");
+                    string(out, &text[span.start..rest[taken - 1].1.end]);
+                }
+            }
+        } else {
+            Object {
+                out,
+                scratch,
+                kind,
+                arch: None,
+            }
+            .body(&text[span]);
+        }
+        out.push(b'}');
+        rest = &rest[taken..];
+    }
+    put::text(out, "]}\n");
+    text.clear();
+    bodies.clear();
 }
-pub(crate) fn unparsed(_out: &mut Vec<u8>, _node: &[u8], _kind: RecordType, _message: &[u8]) {}
+
+/// Appends the object of a message that has no proper stamp.
+pub(crate) fn unparsed(out: &mut Vec<u8>, node: &[u8], kind: RecordType, message: &[u8]) {
+    put::text(out, "{\"type\":\"");
+    kind.write(out);
+    out.push(b'"');
+    if !node.is_empty() {
+        put::text(out, ",\"node\":");
+        string(out, node);
+    }
+    put::text(out, ",\"text\":");
+    string(out, message);
+    put::text(out, "}\n");
+}
+
+fn argument_list(out: &mut Vec<u8>, args: &[u8]) {
+    put::text(out, ",\"argc\":");
+    put::decimal(out, args.iter().filter(|&&byte| byte == 0).count() as u64);
+    put::text(out, ",\"argv\":");
+    list(out, args.strip_suffix(b"\0").unwrap_or(args), 0);
+}
+
+/// `["a","b"]`: the pieces of `text` between separators.
+fn list(out: &mut Vec<u8>, text: &[u8], separator: u8) {
+    let mut mark = b'[';
+    for piece in text.split(|&byte| byte == separator) {
+        out.push(mark);
+        string(out, piece);
+        mark = b',';
+    }
+    out.push(b']');
+}
+
+/// A JSON string; bytes that are not UTF-8 make it `{"text":"…\ufffd…","hex":"…"}` instead.
+fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    match core::str::from_utf8(bytes) {
+        Ok(text) => plain_string(out, text.as_bytes()),
+        Err(_) => {
+            put::text(out, "{\"text\":");
+            plain_string(out, bytes);
+            put::text(out, ",\"hex\":\"");
+            put::hex_bytes(out, bytes);
+            put::text(out, "\"}");
+        }
+    }
+}
+
+/// A JSON string with U+FFFD in place of what is not UTF-8.
+fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    for chunk in bytes.utf8_chunks() {
+        for &byte in chunk.valid().as_bytes() {
+            match byte {
+                b'"' | b'\\' => out.extend([b'\\', byte]),
+                b'\n' => put::text(out, "\\n"),
+                b'\t' => put::text(out, "\\t"),
+                0..=0x1f | 0x7f => {
+                    put::text(out, "\\u00");
+                    put::hex(out, byte.into(), 2);
+                }
+                _ => out.push(byte),
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            put::text(out, "\\ufffd");
+        }
+    }
+    out.push(b'"');
+}
+
+/// What a value is, beyond what it looks like.
+enum Class {
+    Arch,
+    Syscall,
+    UringOp,
+    /// A register or flag word in hex without 0x.
+    Hex,
+    /// Text however it looks.
+    Text,
+    /// Untrusted string: hex if it is not in quotes.
+    Untrusted,
+    Keys,
+    CommandLine,
+    Sockaddr,
+    /// A number if it looks like one, text otherwise.
+    Plain,
+}
+
+fn class(kind: RecordType, name: &[u8]) -> Class {
+    match name {
+        b"arch" => Class::Arch,
+        b"syscall" => Class::Syscall,
+        b"uring_op" => Class::UringOp,
+        b"key" => Class::Keys,
+        b"proctitle" => Class::CommandLine,
+        b"saddr" if kind == RecordType::SOCKADDR => Class::Sockaddr,
+        b"comm" | b"exe" | b"name" | b"cwd" | b"ocomm" | b"path" | b"dir" | b"data" | b"cmd"
+        | b"acct" | b"device" | b"vm" | b"ocwd" => Class::Untrusted,
+        b"per" | b"qbytes" => Class::Hex,
+        [b'a', b'0'..=b'9'] if matches!(kind, RecordType::SYSCALL | RecordType::SOCKETCALL) => {
+            Class::Hex
+        }
+        b"mode" | b"oflag" | b"fver" | b"cap_fver" | b"cap_fp" | b"cap_fi" | b"cap_pi"
+        | b"cap_pp" | b"cap_pe" | b"cap_pa" | b"fp" | b"fi" | b"pp" | b"pi" | b"pe" | b"pa"
+        | b"old_pp" | b"old_pi" | b"old_pe" | b"old_pa" | b"hostname" | b"addr" | b"terminal"
+        | b"tty" | b"subj" | b"obj" | b"ver" | b"kernel" | b"unit" | b"text" | b"op" => Class::Text,
+        _ => Class::Plain,
+    }
+}
+
+/// One record being written.
+struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    scratch: &'a mut Vec<u8>,
+    kind: RecordType,
+    arch: Option<Arch>,
+}
+
+impl Object<'_> {
+    /// `,"name":value` for each field; bare words together as `"words"`.
+    fn body(&mut self, body: &[u8]) {
+        for field in fields(body).filter(|field| field.has_value) {
+            self.out.push(b',');
+            self.field(&field);
+        }
+        self.words(body);
+    }
+
+    fn words(&mut self, body: &[u8]) {
+        self.scratch.clear();
+        for word in fields(body).filter(|field| !field.has_value && !field.value.is_empty()) {
+            if !self.scratch.is_empty() {
+                self.scratch.push(b' ');
+            }
+            self.scratch.extend_from_slice(word.value);
+        }
+        if !self.scratch.is_empty() {
+            put::text(self.out, ",\"words\":");
+            string(self.out, self.scratch);
+        }
+    }
+
+    fn field(&mut self, field: &Field<'_>) {
+        plain_string(self.out, field.name);
+        self.out.push(b':');
+        if field.value == b"(null)" {
+            return put::text(self.out, "null");
+        }
+        match class(self.kind, field.name) {
+            Class::Arch => self.arch_name(field.value),
+            Class::Syscall => self.syscall_name(field.value),
+            Class::UringOp => {
+                let op = text::number(field.value, 10).and_then(|op| u32::try_from(op).ok());
+                self.named(op.and_then(abi::uring_op_name), field.value);
+            }
+            Class::Hex => {
+                put::text(self.out, "\"0x");
+                self.out.extend(
+                    field
+                        .value
+                        .iter()
+                        .filter(|byte| byte.is_ascii_alphanumeric()),
+                );
+                self.out.push(b'"');
+            }
+            Class::Text => string(self.out, field.quoted().unwrap_or(field.value)),
+            Class::Untrusted => {
+                self.decode(field);
+                string(self.out, self.scratch);
+            }
+            Class::Keys => {
+                self.decode(field);
+                list(self.out, self.scratch, 1);
+            }
+            Class::CommandLine if field.value == b"\"(null)\"" => put::text(self.out, "null"),
+            Class::CommandLine => {
+                self.decode(field);
+                list(self.out, self.scratch, 0);
+            }
+            Class::Sockaddr => self.sockaddr(field),
+            Class::Plain => self.plain(field),
+        }
+    }
+
+    /// The bytes of an untrusted string, into `scratch`.
+    fn decode(&mut self, field: &Field<'_>) {
+        self.scratch.clear();
+        match field.quoted() {
+            Some(inner) => self.scratch.extend_from_slice(inner),
+            None if text::is_hex(field.value) => text::unhex(self.scratch, field.value),
+            None => self.scratch.extend_from_slice(field.value),
+        }
+    }
+
+    fn named(&mut self, name: Option<&str>, value: &[u8]) {
+        string(self.out, name.map_or(value, str::as_bytes));
+    }
+
+    fn arch_name(&mut self, value: &[u8]) {
+        let number = text::number(value, 16).and_then(|number| u32::try_from(number).ok());
+        self.arch = number.and_then(Arch::from_audit_arch);
+        self.named(self.arch.map(Arch::name), value);
+    }
+
+    fn syscall_name(&mut self, value: &[u8]) {
+        let number = text::number(value, 10).and_then(|number| u32::try_from(number).ok());
+        let name = self
+            .arch
+            .zip(number)
+            .and_then(|(arch, number)| abi::syscall_name(arch, number));
+        self.named(name, value);
+    }
+
+    fn plain(&mut self, field: &Field<'_>) {
+        match field.value {
+            [b'\'', inner @ .., b'\''] => {
+                string(self.out, inner);
+                put::text(self.out, ",\"msg_fields\":{");
+                let start = self.out.len();
+                self.body(inner);
+                if self.out.len() > start {
+                    self.out.remove(start); // the comma before the first field
+                }
+                self.out.push(b'}');
+            }
+            value if is_number(value) => self.out.extend_from_slice(value),
+            value => string(self.out, field.quoted().unwrap_or(value)),
+        }
+    }
+
+    /// `"hex"` and then what the address says, under the names that ENRICHED has for it.
+    fn sockaddr(&mut self, field: &Field<'_>) {
+        string(self.out, field.value);
+        self.scratch.clear();
+        text::unhex(self.scratch, field.value);
+        let Some(address) = SockaddrView::parse(self.scratch) else {
+            return;
+        };
+        put::text(self.out, ",\"saddr_fam\":");
+        let family = address.family();
+        match sockaddr::family_name(family) {
+            Some(name) => string(self.out, name.as_bytes()),
+            None => put::decimal(self.out, family.into()),
+        }
+        match address {
+            SockaddrView::Unix(path) => {
+                put::text(self.out, ",\"path\":");
+                string(self.out, path);
+            }
+            SockaddrView::Inet(address, port) => {
+                put::text(self.out, ",\"laddr\":\"");
+                sockaddr::ipv4(self.out, address);
+                put::field(self.out, "\",\"lport\":", port.into());
+            }
+            SockaddrView::Inet6(address, port, scope) => {
+                put::text(self.out, ",\"laddr\":\"");
+                sockaddr::ipv6(self.out, address, scope);
+                put::field(self.out, "\",\"lport\":", port.into());
+            }
+            SockaddrView::Netlink(port) => put::field(self.out, ",\"nlnk-pid\":", port),
+            SockaddrView::Other(_) | SockaddrView::Short(_) => {}
+        }
+    }
+}
+
+/// A decimal number as JSON has them, within 64 bits: no leading zero, no plus.
+fn is_number(value: &[u8]) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let canonical = match digits {
+        [b'0'] => value.len() == 1,
+        [b'1'..=b'9', ..] => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    let text = core::str::from_utf8(value).unwrap_or_default();
+    canonical && (text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok())
+}

@@ -40,6 +40,17 @@ impl<'a> Sockaddr<'a> {
         };
         Some(parsed.unwrap_or(Sockaddr::Short(family)))
     }
+
+    /// AF_* of the address.
+    pub fn family(&self) -> u16 {
+        match *self {
+            Sockaddr::Unix(_) => AF_UNIX,
+            Sockaddr::Inet(..) => AF_INET,
+            Sockaddr::Inet6(..) => AF_INET6,
+            Sockaddr::Netlink(_) => AF_NETLINK,
+            Sockaddr::Other(family) | Sockaddr::Short(family) => family,
+        }
+    }
 }
 
 fn unix(rest: &[u8]) -> Option<Sockaddr<'_>> {
@@ -138,13 +149,7 @@ pub(crate) fn interpret(out: &mut Vec<u8>, bytes: &[u8]) {
     let Some(address) = Sockaddr::parse(bytes) else {
         return put::text(out, "unknown-family(0)");
     };
-    let family = match address {
-        Sockaddr::Unix(_) => AF_UNIX,
-        Sockaddr::Inet(..) => AF_INET,
-        Sockaddr::Inet6(..) => AF_INET6,
-        Sockaddr::Netlink(_) => AF_NETLINK,
-        Sockaddr::Other(family) | Sockaddr::Short(family) => family,
-    };
+    let family = address.family();
     let Some(name) = family_name(family) else {
         put::text(out, "unknown-family(");
         put::decimal(out, family.into());
