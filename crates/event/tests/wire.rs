@@ -1,0 +1,352 @@
+//! Frames: what a probe writes is read back, and no bytes whatever make the reader panic.
+
+use event::wire::*;
+use proptest::prelude::*;
+use zerocopy::IntoBytes;
+
+/// Builds an EVENT frame as a BPF program does.
+struct FrameBuilder {
+    header: tarsier_event,
+    parts: Vec<u8>,
+}
+
+impl FrameBuilder {
+    fn new() -> FrameBuilder {
+        let mut header = tarsier_event {
+            arch: 0xc000_003e,
+            nr: 257,
+            exit: -2,
+            pid: 42,
+            ..Default::default()
+        };
+        for (to, from) in header.comm.iter_mut().zip(b"cat") {
+            *to = *from as _;
+        }
+        header.frame.kind = TARSIER_FRAME_EVENT as u16;
+        header.frame.version = TARSIER_WIRE_VERSION as u16;
+        header.frame.id = 7;
+        FrameBuilder {
+            header,
+            parts: Vec::new(),
+        }
+    }
+
+    fn part(
+        mut self,
+        tag: tarsier_part_tag,
+        index: u8,
+        flags: tarsier_part_flags,
+        data: &[u8],
+    ) -> FrameBuilder {
+        let head = tarsier_part {
+            tag: tag as u16,
+            index,
+            flags: flags as u8,
+            len: data.len() as u32,
+        };
+        self.parts.extend_from_slice(head.as_bytes());
+        self.parts.extend_from_slice(data);
+        self.parts.resize(self.parts.len().next_multiple_of(8), 0);
+        self.header.parts += 1;
+        self
+    }
+
+    fn build(mut self) -> Vec<u8> {
+        self.header.frame.size = (size_of::<tarsier_event>() + self.parts.len()) as u32;
+        let mut frame = self.header.as_bytes().to_vec();
+        frame.extend_from_slice(&self.parts);
+        frame
+    }
+}
+
+fn inode_and(walk: &[u8]) -> Vec<u8> {
+    let inode = tarsier_inode {
+        ino: 5,
+        dev: 0x19,
+        valid: 1,
+        ..Default::default()
+    };
+    [inode.as_bytes(), walk].concat()
+}
+
+/// An event with every part there is.
+fn full_event() -> Vec<u8> {
+    let obj_pid = tarsier_obj_pid {
+        pid: 9,
+        auid: u32::MAX,
+        ..Default::default()
+    };
+    FrameBuilder::new()
+        .part(TARSIER_PART_EXE, 0, 0, b"cat\0bin\0usr\0")
+        .part(TARSIER_PART_CWD, 0, TARSIER_PART_DELETED, b"gone\0")
+        .part(TARSIER_PART_PATH, 0, 0, b"x")
+        .part(TARSIER_PART_PATH, 1, TARSIER_PART_UNREADABLE, b"")
+        .part(TARSIER_PART_DIR, 1, 0, &inode_and(b"watch\0"))
+        .part(TARSIER_PART_FILE, 0, 0, &inode_and(b"passwd\0etc\0"))
+        .part(TARSIER_PART_SOCKADDR, 0, 0, b"\x10\0\0\0\0\0\0\0\0\0\0\0")
+        .part(TARSIER_PART_PROCTITLE, 0, 0, b"cat\0x\0")
+        .part(TARSIER_PART_ARGV, 0, TARSIER_PART_CHUNKED, b"cat\0x\0")
+        .part(TARSIER_PART_FD_PAIR, 0, 0, [3_i32, -1].as_bytes())
+        .part(TARSIER_PART_OBJ_PID, 0, 0, obj_pid.as_bytes())
+        .part(
+            TARSIER_PART_CAPSET,
+            0,
+            0,
+            tarsier_caps {
+                permitted: 1,
+                ..Default::default()
+            }
+            .as_bytes(),
+        )
+        .part(
+            TARSIER_PART_BPRM_FCAPS,
+            0,
+            0,
+            tarsier_fcaps {
+                file_version: 2,
+                ..Default::default()
+            }
+            .as_bytes(),
+        )
+        .part(TARSIER_PART_MODULE, 0, 0, b"dummy")
+        .part(
+            TARSIER_PART_OPEN_HOW,
+            0,
+            0,
+            [0o102_u64, 0o640, 4].as_bytes(),
+        )
+        .part(
+            TARSIER_PART_CANDIDATES,
+            0,
+            0,
+            tarsier_candidates {
+                page: 1,
+                list: 2,
+                mask: 3,
+            }
+            .as_bytes(),
+        )
+        .part(TARSIER_PART_EXEC_FILE, 0, 0, &inode_and(b"/bin/sh\0"))
+        .part(TARSIER_PART_CWD_INODE, 0, 0, &inode_and(b""))
+        .part(TARSIER_PART_ROOT, 0, 0, b"jail\0")
+        .part(
+            TARSIER_PART_SOCKETCALL,
+            0,
+            0,
+            [3_u32, 2, 1, 0, 0, 0, 0].as_bytes(),
+        )
+        .build()
+}
+
+fn chunk(seq: u32, data: &[u8]) -> Vec<u8> {
+    let mut head = tarsier_chunk {
+        seq,
+        len: data.len() as u32,
+        ..Default::default()
+    };
+    head.frame.kind = TARSIER_FRAME_CHUNK as u16;
+    head.frame.version = TARSIER_WIRE_VERSION as u16;
+    head.frame.id = 7;
+    head.frame.size = (size_of::<tarsier_chunk>() + data.len()).next_multiple_of(8) as u32;
+    let mut frame = head.as_bytes().to_vec();
+    frame.extend_from_slice(data);
+    frame.resize(head.frame.size as usize, 0);
+    frame
+}
+
+/// Uses every getter; returns how many bytes it saw, so that nothing is optimised away.
+fn use_everything(frame: &[u8]) -> usize {
+    let mut seen = frame_kind(frame).is_ok() as usize;
+    if let Ok(chunk) = Chunk::parse(frame) {
+        seen += chunk.data.len();
+    }
+    let Ok(event) = Event::parse(frame) else {
+        return seen;
+    };
+    assert_eq!(event.parts().count(), event.header().parts as usize);
+    let mut out = Vec::new();
+    for part in event.parts() {
+        part.walked(&mut out);
+    }
+    for index in 0..3 {
+        let both = [event.dir(index), event.file(index)];
+        both.into_iter()
+            .flatten()
+            .for_each(|part| part.walked(&mut out));
+        seen += event.path(index).map_or(0, |part| part.data.len());
+    }
+    let texts = [
+        event.exe(),
+        event.cwd(),
+        event.root(),
+        event.sockaddr(),
+        event.proctitle(),
+        event.argv(),
+        event.module(),
+    ];
+    seen += texts
+        .iter()
+        .flatten()
+        .map(|part| part.data.len())
+        .sum::<usize>();
+    seen += event.fd_pair().is_some() as usize + event.obj_pid().is_some() as usize;
+    seen += event.capset().is_some() as usize + event.fcaps().is_some() as usize;
+    seen += event.open_how().is_some() as usize + event.cwd_inode().is_some() as usize;
+    seen += event.exec_file().map_or(0, |file| file.interpreter.len());
+    seen += event.socketcall().map_or(0, |(count, _)| count as usize);
+    seen + out.len() + event.candidates().count() + event.comm().len() + event.tty().len()
+}
+
+#[test]
+fn every_part_of_an_event_is_read_back() {
+    let frame = full_event();
+    let event = Event::parse(&frame).expect("a valid frame");
+    let walked = |part: Option<Part<'_>>| {
+        let mut out = Vec::new();
+        part.expect("the part").walked(&mut out);
+        String::from_utf8(out).expect("UTF-8")
+    };
+    assert_eq!(
+        (event.header().pid, event.comm(), event.tty(), event.exit()),
+        (42, &b"cat"[..], &b""[..], Some(-2))
+    );
+    assert_eq!(walked(event.exe()), "/usr/bin/cat");
+    assert_eq!(walked(event.cwd()), "/gone (deleted)");
+    assert_eq!(walked(event.root()), "/jail");
+    assert_eq!(event.path(0).map(|part| part.data), Some(&b"x"[..]));
+    assert!(event.path(1).is_some_and(|part| part.is_unreadable()));
+    assert!(event.dir(0).is_none() && event.file(1).is_none());
+    let mut out = Vec::new();
+    event.file(0).expect("the file").walked(&mut out);
+    event.dir(1).expect("the directory").walked(&mut out);
+    assert_eq!(out, b"/etc/passwd/watch");
+    assert!(event
+        .argv()
+        .is_some_and(|part| part.is_chunked() && part.data == b"cat\0x\0"));
+    assert_eq!(event.fd_pair(), Some([3, -1]));
+    assert_eq!(
+        event.obj_pid().map(|obj| (obj.pid, obj.auid)),
+        Some((9, u32::MAX))
+    );
+    assert_eq!(event.capset().map(|caps| caps.permitted), Some(1));
+    assert_eq!(event.fcaps().map(|caps| caps.file_version), Some(2));
+    assert_eq!(event.module().map(|part| part.data), Some(&b"dummy"[..]));
+    assert_eq!(event.open_how(), Some([0o102, 0o640, 4]));
+    assert_eq!(
+        event
+            .candidates()
+            .map(|row| (row.page, row.list, row.mask))
+            .collect::<Vec<_>>(),
+        [(1, 2, 3)]
+    );
+    assert_eq!(
+        event
+            .exec_file()
+            .map(|file| (file.inode.ino, file.interpreter)),
+        Some((5, &b"/bin/sh"[..]))
+    );
+    assert_eq!(event.cwd_inode().map(|inode| inode.dev), Some(0x19));
+    assert_eq!(event.socketcall(), Some((3, [2, 1, 0, 0, 0, 0])));
+}
+
+#[test]
+fn a_chunk_is_read_back() {
+    let frame = chunk(3, b"abc");
+    let chunk = Chunk::parse(&frame).expect("a valid frame");
+    assert_eq!((chunk.frame.id, chunk.seq, chunk.data), (7, 3, &b"abc"[..]));
+    assert!(matches!(Event::parse(&frame), Err(WireError::Kind(2))));
+}
+
+#[test]
+fn what_is_wrong_with_a_frame_is_said() {
+    let parse = |frame: &[u8]| Event::parse(frame).map(|_| ()).expect_err("malformed");
+    let part = |tag, data: &[u8]| parse(&FrameBuilder::new().part(tag, 0, 0, data).build());
+    assert_eq!(
+        parse(&full_event()[..10]),
+        WireError::Short { have: 10, need: 24 }
+    );
+    assert!(matches!(
+        parse(&full_event()[..512]),
+        WireError::Size { have: 512, .. }
+    ));
+    assert_eq!(
+        part(99, b""),
+        WireError::Tag {
+            part: 0,
+            at: 272,
+            tag: 99
+        }
+    );
+    assert_eq!(
+        part(TARSIER_PART_FD_PAIR, b"1234"),
+        WireError::PartLength {
+            part: 0,
+            at: 272,
+            tag: 9,
+            len: 4
+        }
+    );
+    assert!(matches!(
+        part(TARSIER_PART_PATH, &[1; 4097]),
+        WireError::PartLength { .. }
+    ));
+    let mut missing = FrameBuilder::new();
+    missing.header.parts = 1;
+    assert_eq!(
+        parse(&missing.build()),
+        WireError::PartBounds { part: 0, at: 272 }
+    );
+    let mut trailing = FrameBuilder::new().part(TARSIER_PART_PATH, 0, 0, b"x");
+    trailing.header.parts = 0;
+    assert_eq!(parse(&trailing.build()), WireError::Trailing(16));
+    let mut newer = FrameBuilder::new();
+    newer.header.frame.version = 2;
+    assert_eq!(parse(&newer.build()), WireError::Version(2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2048)) {
+        use_everything(&bytes);
+    }
+
+    #[test]
+    fn flipped_bits_of_valid_frames_never_panic(
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), 0..8_u32), 1..20),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+        fix_size in any::<bool>(),
+    ) {
+        for mut frame in [full_event(), chunk(0, b"0123456789")] {
+            for (place, bit) in &flips {
+                let place = place.index(frame.len());
+                frame[place] ^= 1 << bit;
+            }
+            if let Some(cut) = cut {
+                frame.truncate(cut.index(frame.len()));
+            }
+            if fix_size && frame.len() >= 4 {
+                let size = frame.len() as u32;
+                frame[..4].copy_from_slice(&size.to_ne_bytes());
+            }
+            use_everything(&frame);
+        }
+    }
+
+    #[test]
+    fn a_frame_is_read_alike_at_any_alignment(shift in 0..8_usize) {
+        let frame = full_event();
+        let mut room = vec![0; shift];
+        room.extend_from_slice(&frame);
+        prop_assert_eq!(use_everything(&room[shift..]), use_everything(&frame));
+    }
+
+    #[test]
+    fn a_walk_of_any_bytes_is_an_absolute_path(data in proptest::collection::vec(any::<u8>(), 0..300), flags in any::<u8>()) {
+        let mut out = Vec::new();
+        walked_path(&data, flags, &mut out);
+        prop_assert_eq!(out[0], b'/');
+        prop_assert!(!out.contains(&0));
+    }
+}
