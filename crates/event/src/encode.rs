@@ -146,6 +146,7 @@ impl Encoder {
 }
 
 /// Appends kernel text as one line: NULs at its end cut, newlines and other NULs made blanks, one last blank removed.
+/// The separator of ENRICHED also becomes a blank, so that no sender of a message can make up interpretations.
 fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
     let end = text
         .iter()
@@ -157,7 +158,7 @@ fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
         _ => text,
     };
     out.extend(text.iter().map(|&byte| {
-        if matches!(byte, b'\n' | 0) {
+        if matches!(byte, b'\n' | 0 | enrich::SEPARATOR) {
             b' '
         } else {
             byte

@@ -128,7 +128,7 @@ fn push_name(out: &mut Vec<u8>, value: Span, name: impl FnOnce(u32, &mut Vec<u8>
         Some(id) => name(id, out),
         None => out.push(b'?'),
     }
-    let odd = |&byte: &u8| byte == b'"' || byte < 0x21 || byte >= 0x7f;
+    let odd = |&byte: &u8| byte == b'"' || !(0x21..0x7f).contains(&byte);
     if out[start + 1..].iter().any(odd) {
         let plain_len = out.len() - start - 1;
         for place in 0..plain_len {
