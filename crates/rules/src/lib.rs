@@ -1,5 +1,43 @@
 //! Audit rules: text as auditctl takes it, the kernel's bytes, and what is between them.
+//!
+//! * [`parse_line`], [`parse_file`], [`parse_args`]: text becomes [`Command`]s.
+//! * [`RuleSet`]: commands become the rules in force, as the kernel would have them.
+//! * [`load()`]: a file or a directory of rules becomes a [`RuleSet`].
+//! * [`list_rules`] and `Display`: rules become the text of `auditctl -l`.
+//! * [`to_kernel`], [`from_kernel`]: rules become `struct audit_rule_data` and back.
+//!
+//! Everything but [`SystemHost`] and [`load()`] is pure: what has to be looked up goes through
+//! [`Host`].
 
+mod check;
+mod command;
+mod error;
+mod fault;
+mod field;
+mod file;
+mod host;
+mod list;
+mod load;
+mod merge;
 mod model;
+mod number;
+mod parse;
+mod ruleset;
+mod suggest;
+mod system;
+mod wire;
+mod words;
 
+pub use check::{check, Refusal};
+pub use command::{Command, Dialect, Parsed};
+pub use error::{ErrorKind, RuleError, Severity};
+pub use file::{parse_file, parse_text, ParsedFile};
+pub use host::{Host, PathKind, StaticHost};
+pub use list::{list_rule, list_rules, ListStyle};
+pub use load::{load, LoadError};
+pub use merge::{merge_directory, merge_lines, version_order, MergedLine};
 pub use model::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
+pub use parse::{parse_args, parse_line, parse_line_as, LINE_LEN_MAX};
+pub use ruleset::{RuleSet, Settings};
+pub use system::SystemHost;
+pub use wire::{from_kernel, to_kernel, WireError, FILTER_PREPEND};

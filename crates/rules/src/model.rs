@@ -1,6 +1,6 @@
 //! What a rule is, as the kernel sees it: `struct audit_rule_data` without its byte layout.
 
-use abi::Field;
+use abi::{class_syscalls, Arch, Field, SYSCALL_CLASSES};
 
 /// A filter list, with the kernel's number (`AUDIT_FILTER_*`, linux/audit.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -119,9 +119,30 @@ impl SyscallSet {
         }
     }
 
-    /// Whether it is the mask that auditctl calls `all`.
+    /// Whether it is the mask that auditctl calls `all`: as there the last 32 bits do not count,
+    /// because the kernel clears the class selectors among them.
     pub fn is_all(&self) -> bool {
-        *self == Self::ALL
+        self.0[..63].iter().all(|&word| word == u32::MAX)
+    }
+
+    /// The set that the kernel of a `host` machine makes of it: each of 2032 to 2047 selects a
+    /// class of calls (`audit_to_entry_common()` in kernel/auditfilter.c). Every call stays every
+    /// call.
+    pub fn expand_classes(&self, host: Arch) -> SyscallSet {
+        if self.is_all() {
+            return SyscallSet::ALL;
+        }
+        let mut expanded = self.clone();
+        expanded.0[63] &= 0xFFFF;
+        let tables = [(Some(host), false), (host.compat(), true)];
+        for (arch, is_compat) in tables.into_iter().filter_map(|row| Some((row.0?, row.1))) {
+            for class in SYSCALL_CLASSES {
+                if self.contains(class.selector(is_compat)) {
+                    class_syscalls(arch, class).for_each(|nr| expanded.insert(nr));
+                }
+            }
+        }
+        expanded
     }
 
     /// Whether it holds no call.
@@ -164,10 +185,12 @@ impl Op {
 impl Rule {
     /// The value of the key condition: keys joined by 0x01. `None` without a key.
     pub fn key(&self) -> Option<&[u8]> {
-        self.conditions.iter().find_map(|c| match (&c.field, &c.value) {
-            (Field::FilterKey, Value::Text(text)) => Some(text.as_slice()),
-            _ => None,
-        })
+        self.conditions
+            .iter()
+            .find_map(|c| match (&c.field, &c.value) {
+                (Field::FilterKey, Value::Text(text)) => Some(text.as_slice()),
+                _ => None,
+            })
     }
 
     /// Same list, action, calls and conditions in the same order: what the kernel calls the
