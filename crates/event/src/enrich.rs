@@ -22,6 +22,9 @@ enum FieldType {
 }
 
 fn field_type(kind: RecordType, name: &[u8]) -> Option<FieldType> {
+    if !matches!(name, [.., b'd' | b'h' | b'l' | b'r']) {
+        return None;
+    }
     Some(match name {
         b"auid" | b"uid" | b"euid" | b"suid" | b"fsuid" | b"ouid" | b"oauid" | b"old-auid"
         | b"iuid" | b"inode_uid" | b"sauid" | b"obj_uid" => FieldType::User,
@@ -66,12 +69,13 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &
     }
     let end = out.len();
     let mut arch = None;
+    let mut shown = Shown {
+        user: None,
+        group: None,
+    };
     let mut at = start;
     while at < end {
-        let token_len = out[at..end]
-            .iter()
-            .position(|&byte| byte == b' ')
-            .unwrap_or(end - at);
+        let token_len = memchr::memchr(b' ', &out[at..end]).unwrap_or(end - at);
         let token = at..at + token_len;
         at += token_len + 1;
         let Some((name, value)) = split(out, token) else {
@@ -80,14 +84,25 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &
         let Some(field) = field_type(kind, &out[name.clone()]) else {
             continue;
         };
+        let Some(value) = trimmed(out, value) else {
+            continue;
+        };
         out.push(if out.len() == end { SEPARATOR } else { b' ' });
-        for place in name {
-            out.push(out[place].to_ascii_uppercase());
-        }
+        let name_at = out.len();
+        out.extend_from_within(name);
+        out[name_at..].make_ascii_uppercase();
         out.push(b'=');
         match field {
-            FieldType::User => push_name(out, value, |id, out| push_user(out, id, names)),
-            FieldType::Group => push_name(out, value, |id, out| push_group(out, id, names)),
+            FieldType::User => {
+                push_name(out, value, &mut shown.user, |id, out| {
+                    push_id(out, id, asked(id).and_then(|id| names.user(id)))
+                });
+            }
+            FieldType::Group => {
+                push_name(out, value, &mut shown.group, |id, out| {
+                    push_id(out, id, asked(id).and_then(|id| names.group(id)))
+                });
+            }
             FieldType::Arch => arch = push_arch(out, value),
             FieldType::Syscall => push_syscall(out, start..end, value, arch),
             FieldType::Sockaddr => push_sockaddr(out, value),
@@ -97,72 +112,80 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &
 
 type Span = core::ops::Range<usize>;
 
-/// Cuts a token into name and value as parse_up_record() does: no quote or bracket around them, no punctuation behind.
+/// Ids that were shown last, and where: most ids of a record are the same.
+struct Shown {
+    user: Option<(u32, Span)>,
+    group: Option<(u32, Span)>,
+}
+
+/// Cuts a token into name and value as parse_up_record() does: no quote or bracket before the name.
 fn split(text: &[u8], token: Span) -> Option<(Span, Span)> {
     let mut name_at = token.start;
     if text[token.clone()].starts_with(b"msg='") {
         name_at += 5;
     }
-    let equals = name_at
-        + text[name_at..token.end]
-            .iter()
-            .position(|&byte| byte == b'=')?;
+    let equals = name_at + memchr::memchr(b'=', &text[name_at..token.end])?;
     if text[name_at] == b'(' {
         name_at += 1;
     }
-    let mut value = equals + 1..token.end;
+    (name_at <= equals).then_some((name_at..equals, equals + 1..token.end))
+}
+
+/// The value without the punctuation that parse_up_record() cuts behind it; `None` if nothing is left.
+fn trimmed(text: &[u8], mut value: Span) -> Option<Span> {
     for mark in *b":,')" {
         if text[value.clone()].ends_with(&[mark]) {
             value.end -= 1;
         }
     }
-    (name_at <= equals && value.end > value.start).then_some((name_at..equals, value))
+    (!value.is_empty()).then_some(value)
 }
 
 /// `"NAME"`, or hex if the name has a byte that must not stand in quotes (audit_encode_nv_string()).
-fn push_name(out: &mut Vec<u8>, value: Span, name: impl FnOnce(u32, &mut Vec<u8>)) {
-    let id = text::leading_number(&out[value]);
-    let start = out.len();
-    out.push(b'"');
-    match id {
-        Some(id) => name(id, out),
-        None => out.push(b'?'),
+fn push_name(
+    out: &mut Vec<u8>,
+    value: Span,
+    shown: &mut Option<(u32, Span)>,
+    name: impl FnOnce(u32, &mut Vec<u8>),
+) {
+    let Some(id) = text::leading_number(&out[value]) else {
+        return put::text(out, "\"?\"");
+    };
+    match shown {
+        Some((last, span)) if *last == id => return out.extend_from_within(span.clone()),
+        _ => {}
     }
+    let start = out.len();
+    name(id, out);
+    let end = out.len();
     let odd = |&byte: &u8| byte == b'"' || !(0x21..0x7f).contains(&byte);
-    if out[start + 1..].iter().any(odd) {
-        let plain_len = out.len() - start - 1;
-        for place in 0..plain_len {
-            let byte = out[start + 1 + place];
+    if out[start..].iter().any(odd) {
+        for place in start..end {
+            let byte = out[place];
             put::hex_bytes(out, &[byte]);
         }
-        out.drain(start..start + 1 + plain_len);
+        out.drain(start..end);
     } else {
         out.push(b'"');
+        out.insert(start, b'"');
     }
+    *shown = Some((id, start..out.len()));
 }
 
-fn push_user(out: &mut Vec<u8>, uid: u32, names: &mut dyn Names) {
-    push_id(out, uid, |uid, out| {
-        names.user(uid).map(|name| put::text(out, name))
-    });
+/// Ids whose name anyone is asked for.
+fn asked(id: u32) -> Option<u32> {
+    (id != 0 && id != u32::MAX).then_some(id)
 }
 
-fn push_group(out: &mut Vec<u8>, gid: u32, names: &mut dyn Names) {
-    push_id(out, gid, |gid, out| {
-        names.group(gid).map(|name| put::text(out, name))
-    });
-}
-
-fn push_id(out: &mut Vec<u8>, id: u32, known: impl FnOnce(u32, &mut Vec<u8>) -> Option<()>) {
-    match id {
-        0 => put::text(out, "root"),
-        u32::MAX => put::text(out, "unset"),
-        _ => {
-            if known(id, out).is_none() {
-                put::text(out, "unknown(");
-                put::signed(out, (id as i32).into());
-                out.push(b')');
-            }
+fn push_id(out: &mut Vec<u8>, id: u32, name: Option<&str>) {
+    match (id, name) {
+        (0, _) => put::text(out, "root"),
+        (u32::MAX, _) => put::text(out, "unset"),
+        (_, Some(name)) => put::text(out, name),
+        (_, None) => {
+            put::text(out, "unknown(");
+            put::signed(out, (id as i32).into());
+            out.push(b')');
         }
     }
 }

@@ -98,8 +98,18 @@ fn list(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     out.push(b']');
 }
 
+/// Whether text can stand in quotes as it is.
+fn is_plain(text: &[u8]) -> bool {
+    let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) & (byte != b'"') & (byte != b'\\');
+    text.iter()
+        .fold(true, |plain, &byte| plain & is_plain(byte))
+}
+
 /// A JSON string; bytes that are not UTF-8 make it `{"text":"…\ufffd…","hex":"…"}` instead.
 fn string(out: &mut Vec<u8>, bytes: &[u8]) {
+    if is_plain(bytes) {
+        return put::quoted(out, bytes);
+    }
     match core::str::from_utf8(bytes) {
         Ok(text) => plain_string(out, text.as_bytes()),
         Err(_) => {
@@ -114,6 +124,9 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// A JSON string with U+FFFD in place of what is not UTF-8.
 fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    if is_plain(bytes) {
+        return put::quoted(out, bytes);
+    }
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
         for &byte in chunk.valid().as_bytes() {
@@ -186,11 +199,18 @@ struct Object<'a> {
 impl Object<'_> {
     /// `,"name":value` for each field; bare words together as `"words"`.
     fn body(&mut self, body: &[u8]) {
-        for field in fields(body).filter(|field| field.has_value) {
-            self.out.push(b',');
-            self.field(&field);
+        let mut has_words = false;
+        for field in fields(body) {
+            if field.has_value {
+                self.out.push(b',');
+                self.field(&field);
+            } else {
+                has_words |= !field.value.is_empty();
+            }
         }
-        self.words(body);
+        if has_words {
+            self.words(body);
+        }
     }
 
     fn words(&mut self, body: &[u8]) {
@@ -201,10 +221,8 @@ impl Object<'_> {
             }
             self.scratch.extend_from_slice(word.value);
         }
-        if !self.scratch.is_empty() {
-            put::text(self.out, ",\"words\":");
-            string(self.out, self.scratch);
-        }
+        put::text(self.out, ",\"words\":");
+        string(self.out, self.scratch);
     }
 
     fn field(&mut self, field: &Field<'_>) {

@@ -13,6 +13,13 @@ pub fn text(out: &mut Vec<u8>, text: &str) {
 pub fn decimal(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
+    // Most numbers of a record fit into 32 bits, where division costs a fraction.
+    while value > u64::from(u32::MAX) {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+    let mut value = value as u32;
     loop {
         at -= 1;
         digits[at] = b'0' + (value % 10) as u8;
@@ -47,9 +54,12 @@ pub fn padded(out: &mut Vec<u8>, value: u64, width: usize) {
 /// `%x`, at least `width` digits.
 pub fn hex(out: &mut Vec<u8>, value: u64, width: u32) {
     let digits = (64 - value.leading_zeros()).div_ceil(4).max(width).max(1);
-    for place in (0..digits).rev() {
-        out.push(HEX_LOWER[(value >> (4 * place) & 15) as usize]);
+    let mut text = [0; 16];
+    let used = &mut text[..digits.min(16) as usize];
+    for (place, digit) in used.iter_mut().rev().enumerate() {
+        *digit = HEX_LOWER[(value >> (4 * place) & 15) as usize];
     }
+    out.extend_from_slice(used);
 }
 
 /// `%o`, with a leading 0 if `alternate` (`%#o`, which prints zero as `0`).
@@ -65,18 +75,20 @@ pub fn octal(out: &mut Vec<u8>, value: u64, alternate: bool) {
 
 /// Upper-case hex of bytes: audit_log_n_hex() in kernel/audit.c.
 pub fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(bytes.len() * 2);
-    for &byte in bytes {
-        out.push(HEX_UPPER[usize::from(byte >> 4)]);
-        out.push(HEX_UPPER[usize::from(byte & 15)]);
+    let start = out.len();
+    out.resize(start + bytes.len() * 2, 0);
+    for (pair, &byte) in out[start..].chunks_exact_mut(2).zip(bytes) {
+        pair[0] = HEX_UPPER[usize::from(byte >> 4)];
+        pair[1] = HEX_UPPER[usize::from(byte & 15)];
     }
 }
 
 /// Whether an untrusted string must be written in hex: audit_string_contains_control() in kernel/audit.c.
 pub fn needs_hex(bytes: &[u8]) -> bool {
-    bytes
-        .iter()
-        .any(|&byte| byte == b'"' || !(0x21..=0x7e).contains(&byte))
+    // No early end: the loop without branches is the faster one for strings as short as these.
+    bytes.iter().fold(false, |odd, &byte| {
+        odd | (byte == b'"') | !(0x21..=0x7e).contains(&byte)
+    })
 }
 
 /// An untrusted string: in quotes, or in hex if any byte is a quote, a blank, or not printable ASCII.

@@ -44,38 +44,38 @@ impl<'a> Iterator for Fields<'a> {
         }
         let blanks = self.rest.iter().take_while(|&&byte| byte == b' ').count();
         let text = &self.rest[blanks..];
-        let word = word_len(text);
-        let equals = text[..word].iter().position(|&byte| byte == b'=');
-        let (name, value_at) = match equals {
-            Some(at) => (&text[..at], at + 1),
-            None => (&text[..0], 0),
+        let mark = memchr::memchr2(b' ', b'=', text).unwrap_or(text.len());
+        let has_value = text.get(mark) == Some(&b'=');
+        let (name, value_at) = if has_value {
+            (&text[..mark], mark + 1)
+        } else {
+            (&text[..0], 0)
         };
-        let end = match equals {
-            Some(_) => value_at + value_len(&text[value_at..]),
-            None => word,
+        let end = if has_value {
+            value_at + value_len(&text[value_at..])
+        } else {
+            mark
         };
         self.rest = &text[end..];
         Some(Field {
             blanks,
             name,
-            has_value: equals.is_some(),
+            has_value,
             value: &text[value_at..end],
         })
     }
 }
 
 fn word_len(text: &[u8]) -> usize {
-    text.iter()
-        .position(|&byte| byte == b' ')
-        .unwrap_or(text.len())
+    memchr::memchr(b' ', text).unwrap_or(text.len())
 }
 
 /// Length of the value that starts `text`, with anything up to the next blank that follows its closing quote.
 fn value_len(text: &[u8]) -> usize {
     let close = match text {
-        [b'"', tail @ ..] => tail.iter().position(|&byte| byte == b'"'),
-        [b'\'', tail @ ..] => tail.iter().rposition(|&byte| byte == b'\''),
-        [b'{', tail @ ..] => tail.iter().position(|&byte| byte == b'}'),
+        [b'"', tail @ ..] => memchr::memchr(b'"', tail),
+        [b'\'', tail @ ..] => memchr::memrchr(b'\'', tail),
+        [b'{', tail @ ..] => memchr::memchr(b'}', tail),
         _ => None,
     };
     let quoted = close.map_or(0, |close| close + 2);
