@@ -1,19 +1,24 @@
 //! Project tasks: `cargo xtask <task>`.
 //!
 //! * `tables --headers DIR` writes `crates/abi/src/generated/*.rs` from kernel headers. See [`tables`].
+//! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` from the event header. See [`bindings`].
 
+mod bindings;
 mod tables;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tables --headers DIR";
+const USAGE: &str =
+    "usage: cargo xtask tables --headers DIR\n       cargo xtask bindings [--check]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["tables", "--headers", dir] => tables::write(Path::new(dir), &generated_dir()),
+        ["bindings"] => bindings::write(false),
+        ["bindings", "--check"] => bindings::write(true),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -158,11 +158,13 @@ pub fn number(text: &[u8], base: u32) -> Option<u64> {
 /// An id as strtoul(3) reads it and as it fits into 32 bits: an optional minus, then digits, then anything.
 pub(crate) fn leading_number(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let end = digits
-        .iter()
-        .position(|byte| !byte.is_ascii_digit())
-        .unwrap_or(digits.len());
-    let value = number(&digits[..end], 10)? as u32;
+    if !digits.first()?.is_ascii_digit() {
+        return None;
+    }
+    let mut value = 0_u32;
+    for digit in digits.iter().take_while(|byte| byte.is_ascii_digit()) {
+        value = value.wrapping_mul(10).wrapping_add(u32::from(digit - b'0'));
+    }
     Some(if digits.len() < text.len() {
         value.wrapping_neg()
     } else {
