@@ -1,0 +1,288 @@
+//! The file that remembers the audit state found, for whoever has to put it back.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::error::TakeOverError;
+use super::message::Status;
+
+const HEADER: &str = "tarsier-audit-state 1";
+const FILE_BYTES_MAX: u64 = 4096;
+
+/// The audit state as it was before anything was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// `enabled`: 0 or 1.
+    pub enabled: u32,
+    /// `failure`
+    pub failure: u32,
+    /// `rate_limit`
+    pub rate_limit: u32,
+    /// `backlog_limit`
+    pub backlog_limit: u32,
+    /// `backlog_wait_time`
+    pub backlog_wait_time: u32,
+    /// `pid`: 0, or that of a daemon that had died.
+    pub pid: u32,
+    /// Number of rules loaded.
+    pub rules: u32,
+    /// Whether `never,task` was among them: 1, else 0.
+    pub never_task: u32,
+}
+
+impl Found {
+    pub(super) fn new(status: &Status, rules: usize, never_task: bool) -> Self {
+        Found {
+            enabled: status.enabled,
+            failure: status.failure,
+            rate_limit: status.rate_limit,
+            backlog_limit: status.backlog_limit,
+            backlog_wait_time: status.backlog_wait_time,
+            pid: status.pid,
+            rules: u32::try_from(rules).unwrap_or(u32::MAX),
+            never_task: never_task.into(),
+        }
+    }
+
+    fn members(&mut self) -> [(&'static str, &mut u32); 8] {
+        [
+            ("enabled", &mut self.enabled),
+            ("failure", &mut self.failure),
+            ("rate_limit", &mut self.rate_limit),
+            ("backlog_limit", &mut self.backlog_limit),
+            ("backlog_wait_time", &mut self.backlog_wait_time),
+            ("pid", &mut self.pid),
+            ("rules", &mut self.rules),
+            ("never_task", &mut self.never_task),
+        ]
+    }
+}
+
+/// A process, told apart from later ones with its number, and the boot it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Writer {
+    pub(super) pid: u32,
+    /// Start time in clock ticks since boot (proc(5), stat field 22).
+    pub(super) start_ticks: u64,
+    pub(super) boot_id: String,
+}
+
+impl Writer {
+    pub(super) fn this_process() -> Self {
+        let pid = std::process::id();
+        Writer {
+            pid,
+            start_ticks: start_ticks(pid).unwrap_or(0),
+            boot_id: boot_id(),
+        }
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        start_ticks(self.pid) == Some(self.start_ticks)
+    }
+
+    /// Whether the kernel has started anew since: then nothing is left to put back.
+    pub(super) fn is_of_another_boot(&self) -> bool {
+        self.boot_id != boot_id()
+    }
+}
+
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// None if there is no such process (or it is a zombie, which can do nothing any more).
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything, parentheses and blanks too; what follows the last one does not.
+    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
+    let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    match fields.next()? {
+        "Z" | "X" => None,
+        // State is field 3, the start time field 22.
+        _ => fields.nth(18)?.parse().ok(),
+    }
+}
+
+pub(super) fn encode(writer: &Writer, mut found: Found) -> String {
+    let mut text = format!(
+        "{HEADER}\nboot_id={}\nwriter_pid={}\nwriter_start_ticks={}\n",
+        writer.boot_id, writer.pid, writer.start_ticks
+    );
+    for (name, value) in found.members() {
+        text.push_str(&format!("{name}={value}\n"));
+    }
+    text.push_str("end\n");
+    text
+}
+
+/// The inverse of [`encode`]; what is wrong otherwise.
+pub(super) fn decode(text: &str) -> Result<(Writer, Found), String> {
+    let members = text
+        .strip_prefix(HEADER)
+        .and_then(|rest| rest.strip_prefix('\n'))
+        .ok_or("not a state file of this version of Tarsier's")?
+        .strip_suffix("end\n")
+        .ok_or("cut short")?;
+    let mut lines = members.lines();
+    let mut value = |name: &str| {
+        lines
+            .next()
+            .and_then(|line| line.strip_prefix(name)?.strip_prefix('='))
+            .ok_or_else(|| format!("{name} is missing"))
+    };
+    let boot_id = value("boot_id")?.to_owned();
+    let pid = number("writer_pid", value("writer_pid")?)?;
+    let start_ticks = number("writer_start_ticks", value("writer_start_ticks")?)?;
+    let mut found = Found::new(&Status::default(), 0, false);
+    for (name, member) in found.members() {
+        *member = number(name, value(name)?)?;
+    }
+    let writer = Writer {
+        pid,
+        start_ticks,
+        boot_id,
+    };
+    Ok((writer, found))
+}
+
+fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{name} is not a number that it can have"))
+}
+
+fn failed(path: &Path, call: &'static str, source: impl Into<io::Error>) -> TakeOverError {
+    TakeOverError::StateFile {
+        path: path.to_owned(),
+        call,
+        source: source.into(),
+    }
+}
+
+/// Reads the file; none if it does not exist.
+pub(super) fn read(path: &Path) -> Result<Option<(Writer, Found)>, TakeOverError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(failed(path, "open", errno)),
+    };
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX)
+        .read_to_string(&mut text)
+        .map_err(|error| failed(path, "read", error))?;
+    decode(&text)
+        .map(Some)
+        .map_err(|found| TakeOverError::BadState {
+            path: path.to_owned(),
+            found,
+        })
+}
+
+/// Writes the file so that it is whole and on disk, or not there at all: mode 0600, beside its
+/// place, synced, renamed, the directory synced.
+pub(super) fn write(path: &Path, writer: &Writer, found: Found) -> Result<(), TakeOverError> {
+    let beside = sibling(path);
+    // Left by a process that was killed while writing it.
+    let _ = std::fs::remove_file(&beside);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(&beside, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|errno| failed(&beside, "open", errno))?;
+    let mut file = File::from(fd);
+    file.write_all(encode(writer, found).as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(|error| failed(&beside, "write", error))?;
+    std::fs::rename(&beside, path).map_err(|error| failed(path, "rename", error))?;
+    sync_dir_of(path)
+}
+
+/// Removes the file; that it is gone already is fine.
+pub(super) fn remove(path: &Path) -> Result<(), TakeOverError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, "unlink", error)),
+        _ => sync_dir_of(path),
+    }
+}
+
+fn sibling(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    PathBuf::from(name)
+}
+
+fn sync_dir_of(path: &Path) -> Result<(), TakeOverError> {
+    let dir = match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    };
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(|error| failed(dir, "fsync", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn found() -> Found {
+        Found {
+            enabled: 1,
+            failure: 2,
+            rate_limit: 3,
+            backlog_limit: 64,
+            backlog_wait_time: 15000,
+            pid: 0,
+            rules: 5,
+            never_task: 1,
+        }
+    }
+
+    #[test]
+    fn state_survives_the_file_which_only_its_owner_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        assert_eq!(read(&path).unwrap(), None);
+        let writer = Writer::this_process();
+        write(&path, &writer, found()).unwrap();
+        assert_eq!(read(&path).unwrap(), Some((writer, found())));
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        remove(&path).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        remove(&path).unwrap();
+    }
+
+    #[test]
+    fn any_cut_state_file_is_refused() {
+        let text = encode(&Writer::this_process(), found());
+        assert!(decode(&text).is_ok());
+        for len in 0..text.len() {
+            assert!(decode(&text[..len]).is_err(), "{:?}", &text[..len]);
+        }
+        assert!(decode(&text.replace("enabled=1", "enabled=x")).is_err());
+        assert!(decode(&text.replace("failure=2\n", "")).is_err());
+    }
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_with_its_number() {
+        let me = Writer::this_process();
+        assert!(me.is_alive() && !me.is_of_another_boot());
+        let earlier = Writer {
+            start_ticks: me.start_ticks + 1,
+            ..me.clone()
+        };
+        assert!(!earlier.is_alive());
+        let before_boot = Writer {
+            boot_id: "another".into(),
+            ..me
+        };
+        assert!(before_boot.is_of_another_boot());
+    }
+}
