@@ -86,8 +86,11 @@ pub enum Command {
 /// What one line held.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
-    /// What to do, in order. Usually one thing; `-b 8192 -f 1` are two.
+    /// What to do, in order. Usually one thing; `-b 8192 -f 1` are two. Nothing if there is an
+    /// error.
     pub commands: Vec<Command>,
     /// What auditctl would print and go on.
     pub warnings: Vec<RuleError>,
+    /// The first thing that is wrong.
+    pub error: Option<RuleError>,
 }

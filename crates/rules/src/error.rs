@@ -194,7 +194,7 @@ mod tests {
             .render_report(&mut report, &error)
             .unwrap();
         assert!(report.contains("audit.rules"), "{report}");
-        assert!(report.contains("line 7, column 19"), "{report}");
+        assert!(report.contains("line 7, columns 19 to 21"), "{report}");
         assert!(report.contains("did you mean `uid`?"), "{report}");
     }
 

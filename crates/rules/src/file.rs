@@ -57,24 +57,19 @@ pub(crate) fn parse_lines<'a>(
     let mut is_tolerant = false;
     for (source, line) in lines {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        match parse_line_as(dialect, line, &source, host) {
-            Ok(parsed) => {
-                file.warnings.extend(parsed.warnings);
-                is_tolerant |= parsed.commands.iter().any(|command| {
-                    matches!(command, Command::IgnoreErrors | Command::ContinueOnError)
-                });
-                file.commands.extend(
-                    parsed
-                        .commands
-                        .into_iter()
-                        .map(|command| (source.clone(), command)),
-                );
-            }
-            Err(mut error) => {
-                error.is_tolerated = is_tolerant;
-                file.errors.push(error);
-            }
+        let parsed = parse_line_as(dialect, line, &source, host);
+        file.warnings.extend(parsed.warnings);
+        if let Some(mut error) = parsed.error {
+            error.is_tolerated = is_tolerant;
+            file.errors.push(error);
         }
+        is_tolerant |= parsed
+            .commands
+            .iter()
+            .any(|command| matches!(command, Command::IgnoreErrors | Command::ContinueOnError));
+        let commands = parsed.commands.into_iter();
+        file.commands
+            .extend(commands.map(|command| (source.clone(), command)));
     }
     file
 }

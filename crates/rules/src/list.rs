@@ -165,6 +165,7 @@ impl Listing<'_> {
         let arch = known.unwrap_or(Some(self.style.host));
         let name = |nr| match rule.list {
             List::IoUring => abi::uring_op_name(nr),
+            _ if nr > self.last_named_syscall() => None,
             _ => arch.and_then(|arch| abi::syscall_name(arch, nr)),
         };
         let expanded = match rule.list {
@@ -187,12 +188,24 @@ impl Listing<'_> {
         }
     }
 
+    /// audit 3.0.9 knows the calls up to Linux 5.17 and lists later ones as numbers.
+    fn last_named_syscall(&self) -> u32 {
+        let is_old = self.style.dialect == Dialect::V3 && !self.style.is_reloadable;
+        if is_old {
+            450
+        } else {
+            u32::MAX
+        }
+    }
+
     fn condition(&mut self, rule: &Rule, condition: &Condition, is_watch: bool) -> String {
         let Condition { field, op, value } = condition;
         match value {
             Value::Text(text) => self.text(*field, *op, text, is_watch),
             Value::Number(number) if *field == Field::Arch => self.arch(*op, *number),
-            Value::Number(number) if *field == Field::FieldCompare => compare(*op, *number),
+            Value::Number(number) if *field == Field::FieldCompare => {
+                compare(*op, *number, self.style.is_reloadable)
+            }
             Value::Number(number) if *field == Field::Perm && is_watch => {
                 format!(" -p {}", perm(*number))
             }

@@ -27,56 +27,63 @@ pub fn parse_line(
     source: &Source,
     host: &dyn Host,
 ) -> Result<Option<Command>, RuleError> {
-    let mut commands = parse_line_as(Dialect::default(), line, source, host)?.commands;
-    Ok(if commands.len() > 1 {
-        Some(Command::Several(commands))
-    } else {
-        commands.pop()
-    })
+    let Parsed {
+        mut commands,
+        error,
+        ..
+    } = parse_line_as(Dialect::default(), line, source, host);
+    match error {
+        Some(error) => Err(error),
+        None if commands.len() > 1 => Ok(Some(Command::Several(commands))),
+        None => Ok(commands.pop()),
+    }
 }
 
 /// Reads one line of a rules file, with warnings.
-///
-/// # Errors
-/// The first thing that is wrong with the line.
 pub fn parse_line_as(
     dialect: Dialect,
     line: impl AsRef<[u8]>,
     source: &Source,
     host: &dyn Host,
-) -> Result<Parsed, RuleError> {
+) -> Parsed {
     let line = line.as_ref();
-    let text = String::from_utf8_lossy(line);
     let words = words::split(line);
     if words.first().is_none_or(|word| line[word.start] == b'#') {
-        return Ok(Parsed::default());
+        return Parsed::default();
     }
     if line.len() >= LINE_LEN_MAX {
         let fault = Fault::line("The line is too long")
             .expected(format!("fewer than {LINE_LEN_MAX} bytes"));
-        return Err(fault.into_error(source, "", Severity::Error));
+        let error = fault.into_error(source, "", Severity::Error);
+        return Parsed {
+            error: Some(error),
+            ..Parsed::default()
+        };
     }
-    parse_words(&words, &text, dialect, source, host)
+    parse_words(
+        &words,
+        &String::from_utf8_lossy(line),
+        dialect,
+        source,
+        host,
+    )
 }
 
 /// Reads the words after `auditctl` on a command line, with warnings.
-///
-/// # Errors
-/// The first thing that is wrong with them.
 pub fn parse_args<T: AsRef<[u8]>>(
     dialect: Dialect,
     args: &[T],
     source: &Source,
     host: &dyn Host,
-) -> Result<Parsed, RuleError> {
+) -> Parsed {
     let (words, text) = words::join(args);
     if let [flag, file] = words.as_slice() {
         if flag.bytes == b"-R" {
             let commands = vec![Command::ReadFile(file.bytes.clone())];
-            return Ok(Parsed {
+            return Parsed {
                 commands,
-                warnings: Vec::new(),
-            });
+                ..Parsed::default()
+            };
         }
     }
     parse_words(&words, &text, dialect, source, host)
@@ -88,20 +95,25 @@ fn parse_words(
     dialect: Dialect,
     source: &Source,
     host: &dyn Host,
-) -> Result<Parsed, RuleError> {
+) -> Parsed {
     let mut line = Line::new(words, dialect, source, host);
-    let result = line.read();
     let at = |fault: Fault, severity| fault.into_error(source, text, severity);
-    result.map_err(|fault| at(fault, Severity::Error))?;
+    let error = line.read().err().map(|fault| at(fault, Severity::Error));
+    let commands = if error.is_some() {
+        Vec::new()
+    } else {
+        line.commands
+    };
     let warnings = line
         .warnings
         .into_iter()
         .map(|fault| at(fault, Severity::Warning))
         .collect();
-    Ok(Parsed {
-        commands: line.commands,
+    Parsed {
+        commands,
         warnings,
-    })
+        error,
+    }
 }
 
 /// Where a rule goes.
