@@ -349,14 +349,16 @@ fn perm(bits: u32) -> String {
         .collect()
 }
 
-/// Unknown comparisons are left out, as auditctl does.
-fn compare(op: Op, number: u32) -> String {
-    Compare::from_number(number).map_or_else(String::new, |compare| {
-        format!(
-            " -C {}{}{}",
+/// auditctl leaves comparisons out that it does not know.
+fn compare(op: Op, number: u32, is_reloadable: bool) -> String {
+    let symbol = op.symbol();
+    match Compare::from_number(number) {
+        Some(compare) => format!(
+            " -C {}{symbol}{}",
             compare.left.name(),
-            op.symbol(),
             compare.right.name()
-        )
-    })
+        ),
+        None if is_reloadable => format!(" -F field_compare{symbol}{number}"),
+        None => String::new(),
+    }
 }
