@@ -4,6 +4,7 @@
 #define TARSIER_EMIT_H
 
 #define AT_FDCWD (-100)
+#define FMODE_CREATED 0x100000
 
 /* Files named by a descriptor of the current task. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
@@ -62,11 +63,14 @@ static __always_inline void part_file(struct task_struct *task, __u32 fd, __u8 i
 {
 	struct file *file = file_of(task, fd);
 	struct inode *inode;
+	__u32 flags = 0;
 
 	if (!file)
 		return;
 	inode = BPF_CORE_READ(file, f_inode);
-	walk_path(tag | (__u32)index << 16, &file->f_path, inode, true);
+	if (BPF_CORE_READ(file, f_mode) & FMODE_CREATED)
+		flags = TARSIER_PART_CREATED;
+	walk_path(tag | (__u32)index << 16 | flags << 24, &file->f_path, inode, true);
 }
 
 /* Bytes of the part that is being written must lie inside the frame. */

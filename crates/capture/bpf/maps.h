@@ -3,36 +3,33 @@
 #ifndef TARSIER_MAPS_H
 #define TARSIER_MAPS_H
 
-#define CPUS_MAX 4096
 #define RULES_MAX 8192
 
 /* Match tables of the rule set in force: one update of slot 0 replaces it. */
-struct table {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TABLE_ROWS);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct table_row);
-} table_template SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct table);
-} tables SEC(".maps") = { .values = { (void *)&table_template } };
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, TABLE_ROWS);
+			__uint(map_flags, BPF_F_MMAPABLE);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(struct table_row));
+		});
+} tables SEC(".maps");
 
-/* One ring per CPU; sizes are set before loading. */
-struct ring {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 * 1024 * 1024);
-} ring_template SEC(".maps");
-
+/* One ring per CPU; the daemon makes them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, CPUS_MAX);
+	__uint(max_entries, 1); /* set to the number of CPUs */
 	__type(key, __u32);
-	__array(values, struct ring);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_RINGBUF);
+			__uint(max_entries, 4096);
+		});
 } rings SEC(".maps");
 
 /* Woken through this one: the rings themselves never wake the daemon. */
@@ -107,6 +104,7 @@ struct {
 /* Switches that the daemon sets; read by every program. */
 struct control {
 	__u64 watched[TABLE_CALLS / 64]; /* calls that any entry watches */
+	__u32 every; /* tp_btf/sys_exit sees the calls; 0: the tracepoints do */
 	__u32 daemon_tgid;
 	__u32 reader_awake; /* the daemon polls the rings: do not ring */
 	__u32 watermark_bytes; /* ring fill at which the bell rings anyway */

@@ -5,6 +5,7 @@
  * rule set replaces the old one by a single map update.
  *
  *   row 0                  generation, unused
+ *   row TABLE_TASK_LIST    struct table_call of the task list
  *   row TABLE_INDEX + i    i = arch * TABLE_CALLS + nr: struct table_call
  *   anywhere after         struct table_spec, pages, lookups, entries
  */
@@ -15,6 +16,7 @@
 #define TABLE_CALLS 2048
 #define TABLE_ARCHES 2 /* 0: the native entry, 1: the 32-bit entry */
 #define TABLE_INDEX 16
+#define TABLE_TASK_LIST 1
 
 /* Bounds of one call's evaluation. */
 #define TABLE_PAGES_MAX 64

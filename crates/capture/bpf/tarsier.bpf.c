@@ -18,6 +18,12 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* Set before loading: bpf_task_from_vpid() may be called. */
+const volatile bool use_task_lookup = false;
+
+extern struct task_struct *bpf_task_from_vpid(__s32 vpid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
 /* Path argument `i`, with the directory it is relative to. */
 static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
 {
@@ -47,6 +53,29 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 	mnt = BPF_CORE_READ(fs, root.mnt);
 	if (root != BPF_CORE_READ(mnt, mnt_root))
 		walk_path(TARSIER_PART_ROOT, &fs->root, 0, false);
+}
+
+/*
+ * The process that a signal or ptrace is for, while it is surely there.
+ * Where the kernel has no look-up that programs may call, the daemon looks.
+ */
+static __always_inline void part_target(struct work *w, __s32 pid)
+{
+	struct tarsier_obj_pid target = {};
+	struct task_struct *task;
+
+	if (!use_task_lookup || pid <= 0)
+		return;
+	task = bpf_task_from_vpid(pid);
+	if (!task)
+		return;
+	target.pid = task->tgid;
+	target.auid = task->loginuid.val;
+	target.ses = task->sessionid;
+	target.uid = BPF_CORE_READ(task, cred, uid.val);
+	bpf_probe_read_kernel(target.comm, sizeof(target.comm), task->comm);
+	bpf_task_release(task);
+	part_bytes(w, TARSIER_PART_OBJ_PID, &target, sizeof(target));
 }
 
 static __always_inline void part_capset(struct work *w, struct task_struct *task)
@@ -87,6 +116,8 @@ static __noinline int event_objects(struct work *w)
 		part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
 	if (w->spec.module < 6)
 		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
+	if (w->spec.target < 6)
+		part_target(w, w->args[w->spec.target]);
 	if (w->spec.kind == KIND_CAPSET && w->ret == 0)
 		part_capset(w, task);
 	if (w->spec.kind == KIND_SOCKETCALL)
@@ -204,7 +235,7 @@ int sys_exit(__u64 *ctx)
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
 	__u64 nr = call_number(regs);
 
-	if (!watched(nr))
+	if (!watched(nr) || !control.every)
 		return 0;
 	return call_returned(regs, ctx[1], nr, entered_compat(bpf_get_current_task_btf()));
 }
@@ -215,7 +246,7 @@ int sys_exit_one(struct perf_sys_exit *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 
-	if (ctx->nr < 0)
+	if (ctx->nr < 0 || control.every)
 		return 0;
 	return call_returned(regs, ctx->ret, ctx->nr, 0);
 }
@@ -428,5 +459,39 @@ int exit_call(__u64 *ctx)
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
 	event_end(w);
+	return 0;
+}
+
+/* A task was made: does the task list keep it from being audited? */
+SEC("tp_btf/sched_process_fork")
+int task_made(__u64 *ctx)
+{
+	struct task_struct *child = (struct task_struct *)ctx[1];
+	struct work *w = this_work();
+	struct task_note *note;
+	struct call call = {};
+	struct table_row *row;
+	__u32 zero = 0;
+
+	if (!w || !control.use_task_list)
+		return 0;
+	call.table = bpf_map_lookup_elem(&tables, &zero);
+	if (!call.table)
+		return 0;
+	row = row_at(call.table, TABLE_TASK_LIST);
+	if (!row)
+		return 0;
+	call.what = *(struct table_call *)row;
+	task_facts(w, child);
+	w->absent = ~(1U << FACT_UID | 1U << FACT_EUID | 1U << FACT_SUID | 1U << FACT_FSUID |
+		      1U << FACT_GID | 1U << FACT_EGID | 1U << FACT_SGID | 1U << FACT_FSGID |
+		      1U << FACT_AUID | 1U << FACT_PERS | 1U << FACT_PID | 1U << FACT_PPID |
+		      1U << FACT_SES);
+	evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	if (w->rule == TARSIER_NO_RULE)
+		return 0;
+	note = bpf_task_storage_get(&task_notes, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (note)
+		note->never = 1;
 	return 0;
 }

@@ -111,6 +111,7 @@ struct path {
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+	__u32 f_mode;
 };
 struct fdtable {
 	unsigned int max_fds;

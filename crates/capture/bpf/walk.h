@@ -143,7 +143,8 @@ static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 
 /*
  * Adds a walked path, as d_path() would print it for the current task. With
- * `prefix`, an inode comes first: that of `inode`.
+ * `prefix`, an inode comes first: that of `inode`. `tag_index` is the part's
+ * tag, its index << 16 and flags << 24.
  */
 static __noinline int walk_path(__u32 tag_index, const struct path *path, const struct inode *inode, bool prefix)
 {
@@ -181,12 +182,9 @@ static __noinline int walk_path(__u32 tag_index, const struct path *path, const 
 		walk.flags |= TARSIER_PART_DELETED;
 	if (dentry)
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
-	part->flags = walk.flags;
+	part->flags = walk.flags | tag_index >> 24;
 	part_end(w, part, walk.off - w->len - sizeof(*part));
 	return 0;
 }
-
-#define WALK(tag, index, path, inode, prefix) \
-	walk_path((tag) | (index) << 16, path, inode, prefix)
 
 #endif /* TARSIER_WALK_H */

@@ -1,1 +1,14 @@
-//! Filled in by its first commit.
+//! Capture: from hooks in the kernel to a stream of events. The programs are in `bpf/`.
+
+mod error;
+pub mod netlink;
+pub mod probe;
+mod ring;
+mod stream;
+mod tracefs;
+pub mod tracepoint;
+
+pub use error::CaptureError;
+pub use ring::Ring;
+pub use stream::Stream;
+pub use tracepoint::{Options, Tracepoint};

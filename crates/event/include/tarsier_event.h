@@ -173,6 +173,8 @@ enum tarsier_part_flags {
 	TARSIER_PART_UNREACHABLE = 1 << 3,
 	/* more data in the CHUNK frames of this event */
 	TARSIER_PART_CHUNKED = 1 << 4,
+	/* the call made the file (FMODE_CREATED) */
+	TARSIER_PART_CREATED = 1 << 5,
 };
 
 struct tarsier_obj_pid {

@@ -246,6 +246,7 @@ pub const TARSIER_PART_CUT: tarsier_part_flags = 2;
 pub const TARSIER_PART_DELETED: tarsier_part_flags = 4;
 pub const TARSIER_PART_UNREACHABLE: tarsier_part_flags = 8;
 pub const TARSIER_PART_CHUNKED: tarsier_part_flags = 16;
+pub const TARSIER_PART_CREATED: tarsier_part_flags = 32;
 pub type tarsier_part_flags = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(

@@ -1,0 +1,167 @@
+//! Reader of one BPF ring buffer (kernel/bpf/ringbuf.c; layout in
+//! Documentation/bpf/ringbuf.rst). Own code, because Tarsier reads the rings of all CPUs as one
+//! stream in order of time, and maps the data once where libbpf maps it twice.
+
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const HEADER: u64 = 8;
+const BUSY: u32 = 1 << 31;
+const DISCARD: u32 = 1 << 30;
+
+/// A mapped ring.
+pub struct Ring {
+    consumer: NonNull<AtomicU64>,
+    producer: NonNull<AtomicU64>,
+    data: NonNull<u8>,
+    size: u64,
+    page: usize,
+    /// Where reading has got to; the kernel is told by [`Ring::release`].
+    position: u64,
+    wrapped: Vec<u8>,
+}
+
+// SAFETY: the pointers are to memory that this value alone maps and unmaps; the kernel's side is
+// only read through atomics and finished records.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps the ring behind `map`, whose data is `size` bytes (a power of two of pages).
+    pub fn map(map: impl AsFd, size: usize) -> rustix::io::Result<Ring> {
+        let page = rustix::param::page_size();
+        // SAFETY: new mappings of a descriptor, nothing existing is replaced.
+        let (consumer, producer) = unsafe {
+            let consumer = mmap(
+                std::ptr::null_mut(),
+                page,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                map.as_fd(),
+                0,
+            )?;
+            let producer = mmap(
+                std::ptr::null_mut(),
+                page + size,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                map.as_fd(),
+                page as u64,
+            );
+            match producer {
+                Ok(producer) => (consumer, producer),
+                Err(error) => {
+                    let _ = munmap(consumer, page);
+                    return Err(error);
+                }
+            }
+        };
+        // SAFETY: mmap succeeded, so none of the addresses is null; the data follows the page of
+        // the producer position within the same mapping.
+        let (consumer, producer, data) = unsafe {
+            (
+                NonNull::new_unchecked(consumer.cast::<AtomicU64>()),
+                NonNull::new_unchecked(producer.cast::<AtomicU64>()),
+                NonNull::new_unchecked(producer.cast::<u8>().add(page)),
+            )
+        };
+        let mut ring = Ring {
+            consumer,
+            producer,
+            data,
+            size: size as u64,
+            page,
+            position: 0,
+            wrapped: Vec::new(),
+        };
+        // SAFETY: points to the consumer page, mapped above.
+        ring.position = unsafe { ring.consumer.as_ref() }.load(Ordering::Acquire);
+        Ok(ring)
+    }
+
+    /// Where the kernel has got to.
+    pub fn produced(&self) -> u64 {
+        // SAFETY: points to the producer page, mapped as long as `self` lives.
+        unsafe { self.producer.as_ref() }.load(Ordering::Acquire)
+    }
+
+    /// Bytes written and not yet read.
+    pub fn unread(&self) -> u64 {
+        self.produced().saturating_sub(self.position)
+    }
+
+    /// Size of the data, bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The next finished record before position `limit`; `None` when there is none.
+    pub fn peek(&mut self, limit: u64) -> Option<&[u8]> {
+        loop {
+            if self.position >= limit {
+                return None;
+            }
+            let header = self.header();
+            if header & BUSY != 0 {
+                return None;
+            }
+            if header & DISCARD != 0 {
+                self.position += advance(header);
+                continue;
+            }
+            return Some(self.record(header));
+        }
+    }
+
+    /// Passes over the record that [`Ring::peek`] gave.
+    pub fn pop(&mut self) {
+        self.position += advance(self.header());
+    }
+
+    /// Lets the kernel reuse what was passed over.
+    pub fn release(&mut self) {
+        // SAFETY: points to the consumer page, mapped as long as `self` lives.
+        unsafe { self.consumer.as_ref() }.store(self.position, Ordering::Release);
+    }
+
+    fn header(&self) -> u32 {
+        let offset = (self.position & (self.size - 1)) as usize;
+        // SAFETY: the offset is a multiple of 8 below the size of the mapped data, and the kernel
+        // publishes the header by an atomic exchange.
+        unsafe { &*self.data.as_ptr().add(offset).cast::<AtomicU32>() }.load(Ordering::Acquire)
+    }
+
+    fn record(&mut self, header: u32) -> &[u8] {
+        let len = (header & !(BUSY | DISCARD)) as usize;
+        let start = ((self.position + HEADER) & (self.size - 1)) as usize;
+        let until_end = self.size as usize - start;
+        // SAFETY: both ranges lie inside the mapped data; the kernel does not write to a finished
+        // record before it is released.
+        unsafe {
+            let data = self.data.as_ptr();
+            if len <= until_end {
+                return std::slice::from_raw_parts(data.add(start), len);
+            }
+            self.wrapped.clear();
+            self.wrapped.extend_from_slice(std::slice::from_raw_parts(data.add(start), until_end));
+            let rest = (len - until_end).min(self.size as usize);
+            self.wrapped.extend_from_slice(std::slice::from_raw_parts(data, rest));
+        }
+        &self.wrapped
+    }
+}
+
+fn advance(header: u32) -> u64 {
+    (u64::from(header & !(BUSY | DISCARD)) + HEADER + 7) & !7
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
+        unsafe {
+            let _ = munmap(self.consumer.as_ptr().cast(), self.page);
+            let _ = munmap(self.producer.as_ptr().cast(), self.page + self.size as usize);
+        }
+    }
+}

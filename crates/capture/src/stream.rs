@@ -1,0 +1,82 @@
+//! The rings of all CPUs as one stream of frames in order of time.
+
+use crate::ring::Ring;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Offset and size of `tarsier_frame.time_ns`.
+const TIME: std::ops::Range<usize> = 16..24;
+/// The kernel is told of what was read after this many bytes.
+const RELEASE_BYTES: u64 = 256 * 1024;
+
+/// Reads the rings in order of time.
+pub struct Stream {
+    rings: Vec<Ring>,
+    limits: Vec<u64>,
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl Stream {
+    /// A stream of these rings, one per CPU.
+    pub fn new(rings: Vec<Ring>) -> Stream {
+        let limits = vec![0; rings.len()];
+        let heap = BinaryHeap::with_capacity(rings.len());
+        Stream { rings, limits, heap }
+    }
+
+    /// Whether any ring holds something, finished or not.
+    pub fn is_empty(&self) -> bool {
+        self.rings.iter().all(|ring| ring.unread() == 0)
+    }
+
+    /// The fullest ring, in parts per thousand.
+    pub fn fill_per_mille(&self) -> u32 {
+        let fill = |ring: &Ring| (ring.unread() * 1000 / ring.size()) as u32;
+        self.rings.iter().map(fill).max().unwrap_or(0)
+    }
+
+    /// Gives every frame made up to `now_ns` to `take`, oldest first; later ones wait for the next
+    /// pass. A task's frames are therefore given in the order in which it made them, whichever CPUs
+    /// it ran on: what it made earlier was in its ring before `now_ns` was read. Returns how many
+    /// frames there were; `take` returns false to stop early.
+    pub fn drain(&mut self, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> bool) -> usize {
+        self.heap.clear();
+        for cpu in 0..self.rings.len() {
+            self.limits[cpu] = self.rings[cpu].produced();
+            self.offer(cpu, now_ns);
+        }
+        let mut frames = 0;
+        let mut unreleased = 0;
+        while let Some(Reverse((_, cpu))) = self.heap.pop() {
+            let Some(frame) = self.rings[cpu].peek(self.limits[cpu]) else { continue };
+            unreleased += frame.len() as u64;
+            let go_on = take(cpu, frame);
+            frames += 1;
+            self.rings[cpu].pop();
+            if unreleased >= RELEASE_BYTES {
+                self.rings.iter_mut().for_each(Ring::release);
+                unreleased = 0;
+            }
+            if !go_on {
+                break;
+            }
+            self.offer(cpu, now_ns);
+        }
+        self.rings.iter_mut().for_each(Ring::release);
+        frames
+    }
+
+    fn offer(&mut self, cpu: usize, now_ns: u64) {
+        if let Some(frame) = self.rings[cpu].peek(self.limits[cpu]) {
+            let time = frame_time(frame);
+            if time <= now_ns {
+                self.heap.push(Reverse((time, cpu)));
+            }
+        }
+    }
+}
+
+/// Time of a frame; frames too short to have one come first, and are rejected by their reader.
+fn frame_time(frame: &[u8]) -> u64 {
+    frame.get(TIME).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}

@@ -1,0 +1,121 @@
+//! `struct control` of bpf/maps.h, mapped: switches that the programs read on every call.
+
+use crate::error::{system, CaptureError};
+use libbpf_rs::{MapCore, MapHandle, Object};
+use plan::tables::{Row, CALLS, ROWS};
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+
+/// `struct control`.
+#[repr(C)]
+struct Shared {
+    watched: [AtomicU64; CALLS / 64],
+    every: AtomicU32,
+    daemon_tgid: AtomicU32,
+    reader_awake: AtomicU32,
+    watermark_bytes: AtomicU32,
+    use_task_list: AtomicU32,
+}
+
+pub(super) struct Control {
+    shared: NonNull<Shared>,
+    len: usize,
+}
+
+// SAFETY: the pointer is to memory that this value alone maps and unmaps, and it holds atomics.
+unsafe impl Send for Control {}
+
+impl Control {
+    /// Maps the object's zero-initialised data, which is `struct control` and nothing else.
+    pub(super) fn map(object: &Object) -> Result<Control, CaptureError> {
+        let bss = object
+            .maps()
+            .find(|map| map.name().to_string_lossy().ends_with(".bss"))
+            .filter(|map| map.value_size() as usize == std::mem::size_of::<Shared>().next_multiple_of(8))
+            .ok_or_else(|| super::missing("struct control"))?;
+        let len = (bss.value_size() as usize).next_multiple_of(rustix::param::page_size());
+        // SAFETY: a new mapping; nothing existing is replaced.
+        let shared = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                bss.as_fd(),
+                0,
+            )
+        }
+        .map_err(system("mmap of the programs' data"))?;
+        let shared = NonNull::new(shared.cast()).ok_or_else(|| super::missing("struct control"))?;
+        Ok(Control { shared, len })
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: mapped as long as `self` lives, and every member is atomic.
+        unsafe { self.shared.as_ref() }
+    }
+
+    pub(super) fn set_daemon(&self, tgid: u32) {
+        self.shared().daemon_tgid.store(tgid, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_watermark(&self, bytes: u32) {
+        self.shared().watermark_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_task_list(&self, used: bool) {
+        self.shared().use_task_list.store(used.into(), Ordering::Relaxed);
+    }
+
+    pub(super) fn set_every(&self, every: bool) {
+        self.shared().every.store(every.into(), Ordering::SeqCst);
+    }
+
+    /// With a full barrier: see `ring_bell()` in bpf/emit.h.
+    pub(super) fn set_awake(&self, awake: bool) {
+        self.shared().reader_awake.store(awake.into(), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn add_watched(&self, watched: &[u64; CALLS / 64]) {
+        for (word, bits) in self.shared().watched.iter().zip(watched) {
+            word.fetch_or(*bits, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn set_watched(&self, watched: &[u64; CALLS / 64]) {
+        for (word, bits) in self.shared().watched.iter().zip(watched) {
+            word.store(*bits, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
+        let _ = unsafe { munmap(self.shared.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Writes `rows` to the start of a new, mappable table.
+pub(super) fn write_rows(table: &MapHandle, rows: &[Row]) -> Result<(), CaptureError> {
+    let len = ROWS * std::mem::size_of::<Row>();
+    // SAFETY: a new mapping of a map of ROWS rows; the copy stays inside it because a plan never
+    // has more rows than that; it is unmapped before anyone else can know of it.
+    unsafe {
+        let start = mmap(
+            std::ptr::null_mut(),
+            len,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED,
+            table.as_fd(),
+            0,
+        )
+        .map_err(system("mmap of the match tables"))?;
+        let count = rows.len().min(ROWS);
+        std::ptr::copy_nonoverlapping(rows.as_ptr(), start.cast::<Row>(), count);
+        munmap(start, len).map_err(system("munmap of the match tables"))
+    }
+}

@@ -1,0 +1,327 @@
+//! The tracepoint engine: loads the programs, arms what a plan asks for, and replaces one rule set
+//! by another without a gap.
+
+mod control;
+mod counters;
+mod perf;
+
+pub use counters::{Counters, RuleCount, LOSS_CAUSES};
+
+use crate::error::{refused, system, CaptureError};
+use crate::ring::Ring;
+use crate::stream::Stream;
+use crate::tracefs::SyscallEvents;
+use control::Control;
+use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use plan::{tables, Plan, SysExit};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
+
+/// What may be chosen when an engine is loaded.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Data of the ring of one CPU, bytes; rounded up to a power of two.
+    pub ring_bytes: usize,
+    /// Fill of a ring at which the daemon is woken at once, bytes.
+    pub watermark_bytes: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { ring_bytes: 4 << 20, watermark_bytes: 1 << 20 }
+    }
+}
+
+/// A loaded and armed tracepoint engine. Dropping it takes every hook away.
+pub struct Tracepoint {
+    object: Object,
+    control: Control,
+    stream: Stream,
+    armed: Armed,
+    events: Option<SyscallEvents>,
+    cpus: usize,
+}
+
+/// Hooks in force. Links go away when dropped.
+#[derive(Default)]
+struct Armed {
+    sys_exit: Option<Link>,
+    per_syscall: BTreeMap<u32, Link>,
+    exec: Vec<Link>,
+    exit: Option<Link>,
+    fork: Option<Link>,
+}
+
+impl Tracepoint {
+    /// Loads the programs and arms `plan`. `daemon_pid` is never audited.
+    pub fn start(
+        plan: &Plan,
+        options: &Options,
+        daemon_pid: u32,
+    ) -> Result<Tracepoint, CaptureError> {
+        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(CaptureError::NoBtf);
+        }
+        let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
+        let object = load(cpus)?;
+        let control = Control::map(&object)?;
+        let stream = Stream::new(make_rings(&object, cpus, options)?);
+        control.set_daemon(daemon_pid);
+        control.set_watermark(options.watermark_bytes);
+        control.set_awake(true);
+        let mut engine = Tracepoint {
+            object,
+            control,
+            stream,
+            armed: Armed::default(),
+            events: SyscallEvents::open().ok(),
+            cpus,
+        };
+        engine.replace(plan)?;
+        Ok(engine)
+    }
+
+    /// Puts another rule set in force: its hooks are armed, the tables are swapped in one step,
+    /// and then what is no longer needed is disarmed. On error the old rule set stays in force.
+    pub fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+        let table = make_table(&plan.rows)?;
+        self.fill_objects(plan)?;
+        let old = self.arm(plan)?;
+        self.control.add_watched(&plan.watched());
+        let fd = table.as_fd().as_raw_fd() as u32;
+        self.map("tables")?
+            .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused("match tables"))?;
+        self.control.set_every(plan.hooks.sys_exit == SysExit::Every);
+        self.control.set_task_list(plan.task_list);
+        self.control.set_watched(&plan.watched());
+        drop(old);
+        self.remove_objects(plan)?;
+        Ok(())
+    }
+
+    /// Attaches what `plan` needs and returns what it no longer does, still attached.
+    fn arm(&mut self, plan: &Plan) -> Result<Armed, CaptureError> {
+        let mut old = Armed::default();
+        let mut added = BTreeMap::new();
+        let hooks = &plan.hooks;
+        if let SysExit::PerSyscall(calls) = &hooks.sys_exit {
+            for &nr in calls {
+                if !self.armed.per_syscall.contains_key(&nr) {
+                    added.insert(nr, self.attach_call(plan, nr)?);
+                }
+            }
+        }
+        let sys_exit = hooks.sys_exit == SysExit::Every;
+        let new_sys_exit = self.attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
+        let new_exit = self.attach_if(hooks.exit && self.armed.exit.is_none(), "exit_call")?;
+        let new_fork = self.attach_if(hooks.fork && self.armed.fork.is_none(), "task_made")?;
+        let mut new_exec = Vec::new();
+        if hooks.exec && self.armed.exec.is_empty() {
+            for program in ["exec_done", "exec_entry"] {
+                new_exec.extend(self.attach_if(true, program)?);
+            }
+        }
+        // Nothing can fail from here on.
+        let armed = &mut self.armed;
+        armed.sys_exit = armed.sys_exit.take().or(new_sys_exit);
+        armed.exit = armed.exit.take().or(new_exit);
+        armed.fork = armed.fork.take().or(new_fork);
+        armed.exec.extend(new_exec);
+        armed.per_syscall.extend(added);
+        if !sys_exit {
+            old.sys_exit = armed.sys_exit.take();
+        }
+        if !hooks.exit {
+            old.exit = armed.exit.take();
+        }
+        if !hooks.fork {
+            old.fork = armed.fork.take();
+        }
+        if !hooks.exec {
+            old.exec = std::mem::take(&mut armed.exec);
+        }
+        let kept = match &hooks.sys_exit {
+            SysExit::PerSyscall(calls) => calls.as_slice(),
+            _ => &[],
+        };
+        let gone: Vec<u32> =
+            armed.per_syscall.keys().copied().filter(|nr| !kept.contains(nr)).collect();
+        for nr in gone {
+            old.per_syscall.extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
+        }
+        Ok(old)
+    }
+
+    fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Link>, CaptureError> {
+        if !wanted {
+            return Ok(None);
+        }
+        let found = self.object.progs_mut().find(|p| p.name() == program);
+        let program_mut = found.ok_or_else(|| missing(program))?;
+        program_mut.attach_trace().map(Some).map_err(refused(format!("hook {program}")))
+    }
+
+    fn attach_call(&mut self, plan: &Plan, nr: u32) -> Result<Link, CaptureError> {
+        let name = plan
+            .entries
+            .arch(plan::Entry::Native)
+            .and_then(|arch| abi::syscall_name(arch, nr))
+            .unwrap_or("?");
+        let event = self
+            .events
+            .as_ref()
+            .and_then(|events| events.exit_event(name))
+            .ok_or_else(|| missing(&format!("tracepoint sys_exit_{name}")))?;
+        let perf = perf::open_tracepoint(event)
+            .map_err(system(format!("perf_event_open for tracepoint sys_exit_{name}")))?;
+        let found = self.object.progs_mut().find(|p| p.name() == "sys_exit_one");
+        let program = found.ok_or_else(|| missing("sys_exit_one"))?;
+        let raw = std::os::fd::IntoRawFd::into_raw_fd(perf);
+        program
+            .attach_perf_event(raw)
+            .map_err(refused(format!("hook tracepoint/syscalls/sys_exit_{name}")))
+    }
+
+    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, CaptureError> {
+        self.object.maps().find(|map| map.name() == name).ok_or_else(|| missing(name))
+    }
+
+    fn fill_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
+        let map = self.map("objects")?;
+        for (object, number) in &plan.executables.by_object {
+            map.update(&object_key(object), &number.to_ne_bytes(), MapFlags::ANY)
+                .map_err(refused("map of executables"))?;
+        }
+        Ok(())
+    }
+
+    fn remove_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
+        let map = self.map("objects")?;
+        let wanted: Vec<[u8; 16]> = plan.executables.by_object.keys().map(object_key).collect();
+        let stale: Vec<Vec<u8>> =
+            map.keys().filter(|key| !wanted.iter().any(|w| w == key.as_slice())).collect();
+        for key in stale {
+            map.delete(&key).map_err(refused("map of executables"))?;
+        }
+        Ok(())
+    }
+
+    /// Readable when the programs want the daemon's attention.
+    pub fn doorbell(&self) -> Result<BorrowedFd<'_>, CaptureError> {
+        let map = self.object.maps().find(|map| map.name() == "doorbell");
+        let fd = map.ok_or_else(|| missing("doorbell"))?.as_fd().as_raw_fd();
+        // SAFETY: the descriptor belongs to `self.object`, which outlives the borrow.
+        Ok(unsafe { BorrowedFd::borrow_raw(fd) })
+    }
+
+    /// Says whether the daemon looks at the rings by itself for now, so that nobody rings.
+    pub fn set_awake(&self, awake: bool) {
+        self.control.set_awake(awake);
+    }
+
+    /// The rings as one stream.
+    pub fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    /// Counters of all CPUs.
+    pub fn counters(&self) -> Result<Counters, CaptureError> {
+        counters::read(&self.map("cpu_states")?)
+    }
+
+    /// Counts of the first `rules` rules; and those of undecided events.
+    pub fn rule_counts(&self, rules: usize) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
+        counters::read_rules(&self.map("rule_counts")?, rules)
+    }
+
+    /// How many CPUs have a ring.
+    pub fn cpus(&self) -> usize {
+        self.cpus
+    }
+}
+
+impl Drop for Tracepoint {
+    fn drop(&mut self) {
+        // Gates first: nothing more is matched while links are taken down one by one.
+        self.control.set_watched(&[0; tables::CALLS / 64]);
+    }
+}
+
+fn missing(what: &str) -> CaptureError {
+    CaptureError::System {
+        what: format!("{what} is not in the BPF object or this kernel"),
+        source: std::io::ErrorKind::NotFound.into(),
+    }
+}
+
+fn object_key(object: &plan::ObjectId) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&object.ino.to_ne_bytes());
+    key[8..12].copy_from_slice(&object.dev.to_ne_bytes());
+    key
+}
+
+fn load(cpus: usize) -> Result<Object, CaptureError> {
+    let mut builder = ObjectBuilder::default();
+    let mut open: OpenObject =
+        builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
+    for mut map in open.maps_mut() {
+        if map.name() == "works" || map.name() == "rings" {
+            map.set_max_entries(cpus as u32).map_err(refused("size of a map"))?;
+        }
+    }
+    open.load().map_err(refused("BPF programs"))
+}
+
+fn make_rings(
+    object: &Object,
+    cpus: usize,
+    options: &Options,
+) -> Result<Vec<Ring>, CaptureError> {
+    let size = options.ring_bytes.next_power_of_two().max(rustix::param::page_size());
+    let map = object.maps().find(|map| map.name() == "rings").ok_or_else(|| missing("rings"))?;
+    (0..cpus as u32)
+        .map(|cpu| {
+            let ring = MapHandle::create(
+                MapType::RingBuf,
+                Some("tarsier_ring"),
+                0,
+                0,
+                size as u32,
+                &map_options(0),
+            )
+            .map_err(refused("ring buffer"))?;
+            let fd = ring.as_fd().as_raw_fd() as u32;
+            map.update(&cpu.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+                .map_err(refused("ring buffer"))?;
+            Ring::map(&ring, size).map_err(system("mmap of a ring buffer"))
+        })
+        .collect()
+}
+
+/// A new table map with these rows.
+fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
+    let table = MapHandle::create(
+        MapType::Array,
+        Some("tarsier_table"),
+        4,
+        std::mem::size_of::<tables::Row>() as u32,
+        tables::ROWS as u32,
+        &map_options(BPF_F_MMAPABLE),
+    )
+    .map_err(refused("match tables"))?;
+    control::write_rows(&table, rows)?;
+    Ok(table)
+}
+
+fn map_options(flags: u32) -> bpf_map_create_opts {
+    bpf_map_create_opts {
+        sz: std::mem::size_of::<bpf_map_create_opts>() as u64,
+        map_flags: flags,
+        ..Default::default()
+    }
+}

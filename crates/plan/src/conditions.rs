@@ -1,0 +1,324 @@
+//! What is left of a rule's conditions for one call, once everything that is known when rules are
+//! loaded has been decided.
+
+use crate::evaluate::{compare_of, is_label, needs_names, Entries};
+use crate::facts::{Entry, Identities, ObjectId};
+use crate::shape::Shape;
+use abi::Field;
+use rules::{Action, Condition, Op, Rule, Value};
+use std::collections::BTreeMap;
+
+/// A value of the task or call that tables look up. The numbers are `enum table_field` of
+/// crates/capture/bpf/tables.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+#[allow(missing_docs)] // named after audit's fields
+pub enum Fact {
+    Pid,
+    Ppid,
+    Uid,
+    Euid,
+    Suid,
+    Fsuid,
+    Gid,
+    Egid,
+    Sgid,
+    Fsgid,
+    Auid,
+    Ses,
+    Pers,
+    Exit,
+    Success,
+    A0,
+    A1,
+    A2,
+    A3,
+    Exe,
+    Access,
+    Compare,
+    SaddrFam,
+}
+
+/// How many facts there are.
+pub const FACTS: usize = Fact::SaddrFam as usize + 1;
+
+/// A test on bits. The numbers are `enum bit_op` of tables.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum BitOp {
+    /// Some of the bits are set.
+    Any = 0,
+    /// All of the bits are set.
+    All = 1,
+    /// None of the bits is set.
+    None = 2,
+}
+
+/// One condition, in the terms of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Test {
+    /// The fact lies in `first..=last`, or outside of it when `inside` is false.
+    Range {
+        /// Which fact.
+        fact: Fact,
+        /// Smallest value.
+        first: u32,
+        /// Largest value.
+        last: u32,
+        /// Whether the value has to be in the range.
+        inside: bool,
+    },
+    /// A test on the bits of the fact.
+    Bits {
+        /// Which fact.
+        fact: Fact,
+        /// The test.
+        op: BitOp,
+        /// The bits.
+        operand: u32,
+    },
+    /// The group (`Gid` or `Egid`) or a supplementary group is `id`.
+    AnyOf {
+        /// Which fact.
+        fact: Fact,
+        /// The group.
+        id: u32,
+    },
+    /// Neither the group nor a supplementary group is `id`.
+    NoneOf {
+        /// Which fact.
+        fact: Fact,
+        /// The group.
+        id: u32,
+    },
+    /// Cannot hold.
+    Never,
+}
+
+/// A rule for one call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Candidate {
+    /// Position in the rule set.
+    pub rule: u32,
+    /// All must hold.
+    pub tests: Vec<Test>,
+    /// Conditions remain that need the names of the event.
+    pub stage2: bool,
+    /// The rule says never.
+    pub never: bool,
+}
+
+/// Numbers given to the executables that rules name: equal for equal files.
+#[derive(Clone, Debug, Default)]
+pub struct Executables {
+    /// Files that exist.
+    pub by_object: BTreeMap<ObjectId, u32>,
+    /// Paths that name no file now: a number no process has.
+    missing: u32,
+}
+
+impl Executables {
+    /// Numbers every `exe=` of the rules, from 1.
+    pub fn of(rules: &[Rule], identities: &Identities) -> Executables {
+        let mut executables = Executables { by_object: BTreeMap::new(), missing: u32::MAX };
+        for condition in rules.iter().flat_map(|rule| &rule.conditions) {
+            if let (Field::Exe, Value::Text(path)) = (&condition.field, &condition.value) {
+                if let Some(object) = identities.object(path) {
+                    let next = executables.by_object.len() as u32 + 1;
+                    executables.by_object.entry(object).or_insert(next);
+                }
+            }
+        }
+        executables
+    }
+
+    fn number(&self, path: &[u8], identities: &Identities) -> u32 {
+        identities
+            .object(path)
+            .and_then(|object| self.by_object.get(&object).copied())
+            .unwrap_or(self.missing)
+    }
+}
+
+/// Everything that decides about a rule before an event is there.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    /// Architectures of the entries.
+    pub entries: Entries,
+    /// What paths are.
+    pub identities: &'a Identities,
+    /// Numbers of executables.
+    pub executables: &'a Executables,
+}
+
+/// The rule as a candidate for a call; `None` when it cannot select that call.
+pub(crate) fn candidate(
+    rule: &Rule,
+    position: u32,
+    entry: Entry,
+    nr: u32,
+    shape: &Shape,
+    context: Context<'_>,
+) -> Option<Candidate> {
+    let mut tests = Vec::new();
+    let mut stage2 = false;
+    for condition in &rule.conditions {
+        if needs_names(condition) {
+            if !shape.has_names() {
+                return None;
+            }
+            stage2 = true;
+            continue;
+        }
+        match test(rule, condition, entry, nr, context) {
+            Known::Holds => {}
+            Known::Fails => return None,
+            Known::Depends(Test::Never) => return None,
+            Known::Depends(test) => tests.push(test),
+        }
+    }
+    tests.sort();
+    tests.dedup();
+    Some(Candidate { rule: position, tests, stage2, never: rule.action == Action::Never })
+}
+
+enum Known {
+    Holds,
+    Fails,
+    Depends(Test),
+}
+
+impl From<bool> for Known {
+    fn from(holds: bool) -> Known {
+        if holds {
+            Known::Holds
+        } else {
+            Known::Fails
+        }
+    }
+}
+
+fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Context<'_>) -> Known {
+    let op = condition.op;
+    let value = match &condition.value {
+        Value::Number(value) => *value,
+        Value::Text(text) => {
+            return match condition.field {
+                Field::FilterKey => Known::Holds,
+                Field::Exe => {
+                    let id = context.executables.number(text, context.identities);
+                    Known::Depends(compare(Fact::Exe, op, id))
+                }
+                field if is_label(field) => Known::from(rule.action == Action::Always),
+                _ => Known::Fails,
+            }
+        }
+    };
+    let fact = match condition.field {
+        Field::Arch => {
+            let arch = context.entries.arch(entry);
+            return Known::from(arch.is_some_and(|arch| op.holds(arch.audit_arch(), value)));
+        }
+        Field::Perm => return perm(op, value, entry, nr, context.entries),
+        Field::FieldCompare => {
+            return Known::Depends(match op {
+                Op::Eq => bits(Fact::Compare, BitOp::All, 1 << (value & 31)),
+                Op::Ne => bits(Fact::Compare, BitOp::None, 1 << (value & 31)),
+                _ => Test::Never,
+            })
+            .checked(compare_of(condition).is_some());
+        }
+        Field::Gid | Field::Egid => {
+            let fact = if condition.field == Field::Gid { Fact::Gid } else { Fact::Egid };
+            return Known::Depends(match op {
+                Op::Eq => Test::AnyOf { fact, id: value },
+                Op::Ne => Test::NoneOf { fact, id: value },
+                _ => compare(fact, op, value),
+            });
+        }
+        Field::LoginuidSet => {
+            return match (op.holds(1, value), op.holds(0, value)) {
+                (true, true) => Known::Holds,
+                (false, false) => Known::Fails,
+                (set, _) => Known::Depends(compare(
+                    Fact::Auid,
+                    if set { Op::Ne } else { Op::Eq },
+                    u32::MAX,
+                )),
+            }
+        }
+        Field::Success => {
+            let wanted = if value != 0 { 1 } else { 2 };
+            return Known::Depends(compare(Fact::Success, op, wanted));
+        }
+        field => match fact_of(field) {
+            Some(fact) => fact,
+            None => return Known::Fails,
+        },
+    };
+    Known::Depends(compare(fact, op, value))
+}
+
+impl Known {
+    fn checked(self, valid: bool) -> Known {
+        if valid {
+            self
+        } else {
+            Known::Fails
+        }
+    }
+}
+
+fn fact_of(field: Field) -> Option<Fact> {
+    Some(match field {
+        Field::Pid => Fact::Pid,
+        Field::Ppid => Fact::Ppid,
+        Field::Uid => Fact::Uid,
+        Field::Euid => Fact::Euid,
+        Field::Suid => Fact::Suid,
+        Field::Fsuid => Fact::Fsuid,
+        Field::Sgid => Fact::Sgid,
+        Field::Fsgid => Fact::Fsgid,
+        Field::Loginuid => Fact::Auid,
+        Field::Sessionid => Fact::Ses,
+        Field::Pers => Fact::Pers,
+        Field::Exit => Fact::Exit,
+        Field::Arg0 => Fact::A0,
+        Field::Arg1 => Fact::A1,
+        Field::Arg2 => Fact::A2,
+        Field::Arg3 => Fact::A3,
+        Field::SaddrFam => Fact::SaddrFam,
+        _ => return None,
+    })
+}
+
+fn bits(fact: Fact, op: BitOp, operand: u32) -> Test {
+    Test::Bits { fact, op, operand }
+}
+
+fn compare(fact: Fact, op: Op, value: u32) -> Test {
+    let range = |first, last| Test::Range { fact, first, last, inside: true };
+    match op {
+        Op::Eq => range(value, value),
+        Op::Ne => Test::Range { fact, first: value, last: value, inside: false },
+        Op::Lt if value == 0 => Test::Never,
+        Op::Lt => range(0, value - 1),
+        Op::Le => range(0, value),
+        Op::Gt if value == u32::MAX => Test::Never,
+        Op::Gt => range(value + 1, u32::MAX),
+        Op::Ge => range(value, u32::MAX),
+        Op::BitMask => bits(fact, BitOp::Any, value),
+        Op::BitTest => bits(fact, BitOp::All, value),
+    }
+}
+
+/// `perm=`: decided by the call alone, except for calls that open.
+fn perm(op: Op, value: u32, entry: Entry, nr: u32, entries: Entries) -> Known {
+    let Some(arch) = entries.arch(entry) else { return Known::Fails };
+    let class = abi::perm_class(arch, nr);
+    if class.open.is_some() || class.socketcall {
+        let op = if op == Op::Eq { BitOp::Any } else { BitOp::None };
+        return Known::Depends(bits(Fact::Access, op, value));
+    }
+    Known::from((class.bits() & value != 0) == (op == Op::Eq))
+}

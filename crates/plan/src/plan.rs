@@ -1,0 +1,356 @@
+//! From rules to hooks and tables.
+
+use crate::capabilities::Capabilities;
+use crate::conditions::{candidate, Candidate, Context, Executables};
+use crate::evaluate::{calls_of, Entries};
+use crate::exactness::{exactness, Exactness};
+use crate::facts::{Entry, Identities};
+use crate::hooks::{Hooks, SysExit};
+use crate::shape::{shape, Kind, Shape, NONE};
+use crate::tables::{self, Builder, Row, TooLarge};
+use rules::{Action, List, Rule};
+use std::collections::{BTreeMap, HashMap};
+
+/// What will be done for a rule set on a host. Pure data.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The rules, in the order that decides.
+    pub rules: Vec<Rule>,
+    /// Architectures of the entries.
+    pub entries: Entries,
+    /// Attach points.
+    pub hooks: Hooks,
+    /// One per rule.
+    pub notes: Vec<RuleNote>,
+    /// Calls that something watches.
+    pub calls: BTreeMap<(Entry, u32), CallPlan>,
+    /// Candidate lists, shared by calls.
+    pub lists: Vec<Vec<Candidate>>,
+    /// Rows for the programs.
+    pub rows: Vec<Row>,
+    /// Numbers of the executables that rules name.
+    pub executables: Executables,
+    /// Number of this rule set, in row 0.
+    pub generation: u64,
+    /// Some rule of the task list is loaded.
+    pub task_list: bool,
+}
+
+/// What the plan says of one call.
+#[derive(Clone, Debug)]
+pub struct CallPlan {
+    /// Its candidates: index into [`Plan::lists`].
+    pub list: usize,
+    /// What it touches.
+    pub shape: Shape,
+}
+
+/// What the plan says of one rule.
+#[derive(Clone, Debug)]
+pub struct RuleNote {
+    /// How exactly it is honoured.
+    pub exactness: Exactness,
+    /// An earlier rule that always matches first, by position.
+    pub shadowed_by: Option<u32>,
+    /// In how many calls' candidates it is.
+    pub calls: u32,
+    /// It is decided with names, in the daemon.
+    pub stage2: bool,
+}
+
+impl Plan {
+    /// Plans `rules` for a host. `generation` tells this rule set's events from others'.
+    pub fn new(
+        rules: &[Rule],
+        capabilities: &Capabilities,
+        identities: &Identities,
+        generation: u64,
+    ) -> Result<Plan, TooLarge> {
+        let rules = rules.to_vec();
+        let entries = Entries::of(capabilities.arch);
+        let executables = Executables::of(&rules, identities);
+        let context = Context { entries, identities, executables: &executables };
+        let mut planner = Planner::default();
+        planner.builder.set(0, Row { a: generation, b: 0 });
+        for entry in [Entry::Native, Entry::Compat] {
+            if entry == Entry::Compat && !capabilities.compat_entry {
+                continue;
+            }
+            planner.entry(&rules, entry, context)?;
+        }
+        let task_list = planner.task_list(&rules, context)?;
+        let notes = notes(&rules, &planner, capabilities);
+        let hooks = Hooks::choose(&planner.calls, task_list, capabilities);
+        Ok(Plan {
+            rules,
+            entries,
+            hooks,
+            notes,
+            calls: planner.calls,
+            lists: planner.lists,
+            rows: planner.builder.finish()?,
+            executables,
+            generation,
+            task_list,
+        })
+    }
+
+    /// Numbers of the calls that any entry watches: what the gate of `tp_btf/sys_exit` tests.
+    pub fn watched(&self) -> [u64; tables::CALLS / 64] {
+        let mut bits = [0; tables::CALLS / 64];
+        for (_, nr) in self.calls.keys() {
+            bits[*nr as usize / 64] |= 1 << (nr % 64);
+        }
+        bits
+    }
+
+    /// Candidates that the first stage left, from the pages and masks of an event.
+    pub fn remaining<'a>(
+        &'a self,
+        list: u32,
+        pages: impl Iterator<Item = (u32, u64)> + 'a,
+    ) -> impl Iterator<Item = (u32, &'a Rule)> + 'a {
+        let list = self.lists.get(list as usize).map_or(&[][..], Vec::as_slice);
+        pages.flat_map(move |(page, mask)| {
+            (0..64u32).filter(move |bit| mask & 1 << bit != 0).filter_map(move |bit| {
+                let rule = list.get(page as usize * tables::PAGE + bit as usize)?.rule;
+                Some((rule, self.rules.get(rule as usize)?))
+            })
+        })
+    }
+
+    /// Whether per-syscall tracepoints carry this plan.
+    pub fn is_per_syscall(&self) -> bool {
+        matches!(self.hooks.sys_exit, SysExit::PerSyscall(_))
+    }
+}
+
+#[derive(Default)]
+struct Planner {
+    builder: Builder,
+    calls: BTreeMap<(Entry, u32), CallPlan>,
+    lists: Vec<Vec<Candidate>>,
+    by_list: HashMap<Vec<Candidate>, (usize, u32, u32)>,
+    by_spec: HashMap<[u8; 16], u32>,
+    rule_calls: HashMap<u32, u32>,
+}
+
+impl Planner {
+    fn entry(
+        &mut self,
+        rules: &[Rule],
+        entry: Entry,
+        context: Context<'_>,
+    ) -> Result<(), TooLarge> {
+        let Some(arch) = context.entries.arch(entry) else { return Ok(()) };
+        let exit_rules: Vec<(u32, &Rule, rules::SyscallSet)> = rules
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| rule.list == List::Exit)
+            .map(|(i, rule)| (i as u32, rule, calls_of(rule)))
+            .collect();
+        for nr in 0..tables::CALLS as u32 {
+            let shape = shape(arch, nr);
+            let candidates = exit_rules
+                .iter()
+                .filter(|(_, _, calls)| calls.contains(nr))
+                .filter_map(|(i, rule, _)| candidate(rule, *i, entry, nr, &shape, context));
+            let candidates = reachable(candidates);
+            if candidates.iter().all(|candidate| candidate.never) {
+                continue;
+            }
+            self.call(entry, nr, shape, candidates)?;
+        }
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        entry: Entry,
+        nr: u32,
+        shape: Shape,
+        candidates: Vec<Candidate>,
+    ) -> Result<(), TooLarge> {
+        for candidate in &candidates {
+            *self.rule_calls.entry(candidate.rule).or_default() += 1;
+        }
+        let (list, pages, npages) = self.list(candidates)?;
+        let spec = self.spec(&shape);
+        let row = tables::INDEX + entry as usize * tables::CALLS + nr as usize;
+        self.builder.set(row, call_row(pages, npages, spec, list));
+        self.calls.insert((entry, nr), CallPlan { list, shape });
+        Ok(())
+    }
+
+    fn list(&mut self, candidates: Vec<Candidate>) -> Result<(usize, u32, u32), TooLarge> {
+        if let Some(&known) = self.by_list.get(&candidates) {
+            return Ok(known);
+        }
+        let (pages, npages) = self.builder.list(&candidates)?;
+        let list = (self.lists.len(), pages, npages);
+        self.lists.push(candidates.clone());
+        self.by_list.insert(candidates, list);
+        Ok(list)
+    }
+
+    fn spec(&mut self, shape: &Shape) -> u32 {
+        let bytes = spec_bytes(shape);
+        if let Some(&row) = self.by_spec.get(&bytes) {
+            return row;
+        }
+        let word = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().unwrap_or_default());
+        let row = self.builder.push(Row { a: word(0), b: word(8) });
+        self.by_spec.insert(bytes, row);
+        row
+    }
+
+    /// The task list is evaluated when a task is made; only `never` can be honoured.
+    fn task_list(&mut self, rules: &[Rule], context: Context<'_>) -> Result<bool, TooLarge> {
+        let candidates: Vec<Candidate> = rules
+            .iter()
+            .enumerate()
+            .filter(|(_, rule)| rule.list == List::Task)
+            .filter_map(|(i, rule)| {
+                candidate(rule, i as u32, Entry::Native, 0, &Shape::PLAIN, context)
+            })
+            .collect();
+        if candidates.is_empty() {
+            return Ok(false);
+        }
+        let (list, pages, npages) = self.list(candidates)?;
+        self.builder.set(tables::TASK_LIST, call_row(pages, npages, 0, list));
+        Ok(true)
+    }
+}
+
+/// Candidates up to the first that always matches: nothing after it can win.
+fn reachable(candidates: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
+    let mut kept = Vec::new();
+    for candidate in candidates {
+        let certain = candidate.tests.is_empty() && !candidate.stage2;
+        kept.push(candidate);
+        if certain {
+            break;
+        }
+    }
+    // Trailing `never` rules decide what no rule at all would decide.
+    while kept.last().is_some_and(|candidate| candidate.never) {
+        kept.pop();
+    }
+    kept
+}
+
+fn call_row(pages: u32, npages: u32, spec: u32, list: usize) -> Row {
+    Row {
+        a: u64::from(pages) | u64::from(npages) << 32,
+        b: u64::from(spec) | (list as u64) << 32,
+    }
+}
+
+/// `struct table_spec` of tables.h.
+fn spec_bytes(shape: &Shape) -> [u8; 16] {
+    let path = |i: usize| shape.paths[i].map_or((NONE, NONE), |path| (path.path, path.dir));
+    let (path0, dir0) = path(0);
+    let (path1, dir1) = path(1);
+    let kind = match shape.kind {
+        Kind::Plain => 0,
+        Kind::Open => 1,
+        Kind::Exec => 2,
+        Kind::Fork => 3,
+        Kind::Exit => 4,
+        Kind::Capset => 5,
+        Kind::Socketcall => 6,
+    };
+    let flags = u8::from(shape.len_is_pointer)
+        | u8::from(shape.msghdr) << 1
+        | u8::from(shape.sockaddr_out) << 3;
+    [
+        path0,
+        path1,
+        dir0,
+        dir1,
+        shape.fd,
+        shape.sockaddr,
+        shape.sockaddr_len,
+        shape.fd_pair,
+        shape.target,
+        shape.how,
+        shape.module,
+        kind,
+        flags,
+        shape.open_flags,
+        0,
+        0,
+    ]
+}
+
+fn notes(rules: &[Rule], planner: &Planner, capabilities: &Capabilities) -> Vec<RuleNote> {
+    rules
+        .iter()
+        .enumerate()
+        .map(|(i, rule)| RuleNote {
+            exactness: exactness(rule, capabilities),
+            shadowed_by: shadowing(rules, i),
+            calls: planner.rule_calls.get(&(i as u32)).copied().unwrap_or(0),
+            stage2: rule.conditions.iter().any(crate::evaluate::needs_names),
+        })
+        .collect()
+}
+
+/// The first earlier rule of the same list that matches whatever this one matches.
+fn shadowing(rules: &[Rule], i: usize) -> Option<u32> {
+    let rule = &rules[i];
+    let calls = calls_of(rule);
+    let covers = |earlier: &Rule| {
+        earlier.list == rule.list
+            && calls.0.iter().zip(&calls_of(earlier).0).all(|(own, other)| own & !other == 0)
+            && earlier.conditions.iter().all(|condition| implied(condition, rule))
+    };
+    rules[..i].iter().position(covers).map(|position| position as u32)
+}
+
+/// Whether `condition` holds whenever `rule` matches.
+fn implied(condition: &rules::Condition, rule: &Rule) -> bool {
+    use rules::{Op, Value};
+    if condition.field == abi::Field::FilterKey {
+        return true;
+    }
+    rule.conditions.iter().any(|own| {
+        if own == condition {
+            return true;
+        }
+        let comparable = own.field == condition.field
+            && own.op == Op::Eq
+            && !matches!(
+                own.field,
+                // A file may have several names, a task several groups, a call several bits.
+                abi::Field::Gid
+                    | abi::Field::Egid
+                    | abi::Field::Perm
+                    | abi::Field::FieldCompare
+                    | abi::Field::Success
+                    | abi::Field::Devmajor
+                    | abi::Field::Devminor
+                    | abi::Field::ObjUid
+                    | abi::Field::ObjGid
+                    | abi::Field::Inode
+                    | abi::Field::Filetype
+            );
+        match (&own.value, &condition.value) {
+            (Value::Number(own), Value::Number(wanted)) if comparable => {
+                condition.op.holds(*own, *wanted)
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Rules of the exclude and user lists, for records that are about to be written.
+pub fn list_rules(rules: &[Rule], list: List) -> impl Iterator<Item = &Rule> {
+    rules.iter().filter(move |rule| rule.list == list)
+}
+
+/// Whether any rule can record something.
+pub fn records_something(rules: &[Rule]) -> bool {
+    rules.iter().any(|rule| rule.list == List::Exit && rule.action == Action::Always)
+}

@@ -1,0 +1,283 @@
+//! What a system call touches, by name: which arguments are paths, directories, descriptors,
+//! socket addresses. From the system calls' own manual pages (section 2) and, for what audit
+//! collects of them, kernel/auditsc.c, fs/namei.c and net/socket.c.
+
+use abi::Arch;
+
+/// No such argument.
+pub const NONE: u8 = 0xff;
+
+/// What sets a call apart for capture and records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Nothing special.
+    Plain,
+    /// A successful result is a descriptor of the file that was opened.
+    Open,
+    /// Success is seen when the new image is in place, not at the return.
+    Exec,
+    /// Returns 0 in the child, which made no call.
+    Fork,
+    /// Does not return.
+    Exit,
+    /// capset(2): the new capabilities are recorded.
+    Capset,
+    /// 32-bit socketcall(2).
+    Socketcall,
+}
+
+/// What a call does with the name of a path argument: decides the PATH records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NameUse {
+    /// Looked up: one NORMAL record.
+    Lookup,
+    /// Opened, perhaps created.
+    Open,
+    /// Created: PARENT and CREATE.
+    Create,
+    /// Removed: PARENT and DELETE.
+    Delete,
+    /// Renamed, old or new name.
+    Rename,
+    /// Existing side of link(2): NORMAL.
+    LinkSource,
+    /// Text of a symbolic link: UNKNOWN, never resolved.
+    SymlinkTarget,
+    /// Executed.
+    Exec,
+}
+
+/// One path argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PathArg {
+    /// Which argument holds the path.
+    pub path: u8,
+    /// Which argument holds the directory descriptor, or [`NONE`].
+    pub dir: u8,
+    /// What becomes of the name.
+    pub use_: NameUse,
+    /// Whether a final symbolic link is followed (unless flags say otherwise).
+    pub follow: bool,
+}
+
+/// What a call touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// What sets it apart.
+    pub kind: Kind,
+    /// Path arguments, in the order of the call's arguments.
+    pub paths: [Option<PathArg>; 2],
+    /// Descriptor argument whose file is recorded with `name=(null)`, or [`NONE`].
+    pub fd: u8,
+    /// Argument that is a `struct sockaddr`, or [`NONE`].
+    pub sockaddr: u8,
+    /// Argument with the address's length, or [`NONE`].
+    pub sockaddr_len: u8,
+    /// `sockaddr_len` points to the length.
+    pub len_is_pointer: bool,
+    /// `sockaddr` is a `struct msghdr`.
+    pub msghdr: bool,
+    /// The kernel writes the address.
+    pub sockaddr_out: bool,
+    /// Argument that points to two descriptors, or [`NONE`].
+    pub fd_pair: u8,
+    /// Argument that is a process id, or [`NONE`].
+    pub target: u8,
+    /// Argument that is a `struct open_how`, or [`NONE`].
+    pub how: u8,
+    /// Argument that is a module's name, or [`NONE`].
+    pub module: u8,
+    /// Argument with open(2) flags, or [`NONE`].
+    pub open_flags: u8,
+}
+
+impl Shape {
+    /// A call that touches nothing.
+    pub const PLAIN: Shape = Shape {
+        kind: Kind::Plain,
+        paths: [None, None],
+        fd: NONE,
+        sockaddr: NONE,
+        sockaddr_len: NONE,
+        len_is_pointer: false,
+        msghdr: false,
+        sockaddr_out: false,
+        fd_pair: NONE,
+        target: NONE,
+        how: NONE,
+        module: NONE,
+        open_flags: NONE,
+    };
+
+    /// Whether audit collects names (PATH records) of such a call.
+    pub fn has_names(&self) -> bool {
+        self.paths[0].is_some() || self.fd != NONE
+    }
+
+    fn path(mut self, path: u8, dir: u8, use_: NameUse, follow: bool) -> Shape {
+        let slot = usize::from(self.paths[0].is_some());
+        self.paths[slot] = Some(PathArg { path, dir, use_, follow });
+        self
+    }
+
+    fn kind(self, kind: Kind) -> Shape {
+        Shape { kind, ..self }
+    }
+
+    fn sockaddr(self, sockaddr: u8, sockaddr_len: u8) -> Shape {
+        Shape { sockaddr, sockaddr_len, ..self }
+    }
+}
+
+/// The shape of call `nr` of `arch`.
+pub fn shape(arch: Arch, nr: u32) -> Shape {
+    abi::syscall_name(arch, nr).map_or(Shape::PLAIN, shape_of_name)
+}
+
+/// The shape of the call with this name.
+pub fn shape_of_name(name: &str) -> Shape {
+    opens(name)
+        .or_else(|| names_changed(name))
+        .or_else(|| attributes(name))
+        .or_else(|| looked_up(name))
+        .or_else(|| sockets(name))
+        .or_else(|| processes(name))
+        .unwrap_or(Shape::PLAIN)
+}
+
+fn opens(name: &str) -> Option<Shape> {
+    let open = Shape::PLAIN.kind(Kind::Open);
+    Some(match name {
+        "open" => Shape { open_flags: 1, ..open.path(0, NONE, NameUse::Open, true) },
+        "creat" => open.path(0, NONE, NameUse::Open, true),
+        "openat" => Shape { open_flags: 2, ..open.path(1, 0, NameUse::Open, true) },
+        "openat2" => Shape { how: 2, ..open.path(1, 0, NameUse::Open, true) },
+        "execve" => Shape::PLAIN.kind(Kind::Exec).path(0, NONE, NameUse::Exec, true),
+        "execveat" => Shape::PLAIN.kind(Kind::Exec).path(1, 0, NameUse::Exec, true),
+        _ => return None,
+    })
+}
+
+fn names_changed(name: &str) -> Option<Shape> {
+    use NameUse::*;
+    let plain = Shape::PLAIN;
+    Some(match name {
+        "unlink" | "rmdir" => plain.path(0, NONE, Delete, false),
+        "unlinkat" => plain.path(1, 0, Delete, false),
+        "rename" => plain.path(0, NONE, Rename, false).path(1, NONE, Rename, false),
+        "renameat" | "renameat2" => plain.path(1, 0, Rename, false).path(3, 2, Rename, false),
+        "link" => plain.path(0, NONE, LinkSource, false).path(1, NONE, Create, false),
+        "linkat" => plain.path(1, 0, LinkSource, false).path(3, 2, Create, false),
+        "symlink" => plain.path(0, NONE, SymlinkTarget, false).path(1, NONE, Create, false),
+        "symlinkat" => plain.path(0, NONE, SymlinkTarget, false).path(2, 1, Create, false),
+        "mkdir" | "mknod" => plain.path(0, NONE, Create, false),
+        "mkdirat" | "mknodat" => plain.path(1, 0, Create, false),
+        _ => return None,
+    })
+}
+
+fn attributes(name: &str) -> Option<Shape> {
+    use NameUse::Lookup;
+    let plain = Shape::PLAIN;
+    Some(match name {
+        "chmod" | "chown" | "chown32" | "truncate" | "truncate64" | "utime" | "utimes"
+        | "setxattr" | "getxattr" | "listxattr" | "removexattr" => {
+            plain.path(0, NONE, Lookup, true)
+        }
+        "lchown" | "lchown32" | "lsetxattr" | "lgetxattr" | "llistxattr" | "lremovexattr" => {
+            plain.path(0, NONE, Lookup, false)
+        }
+        "fchmodat" | "fchmodat2" | "fchownat" | "utimensat" | "utimensat_time64"
+        | "futimesat" | "setxattrat" | "getxattrat" | "listxattrat" | "removexattrat"
+        | "file_getattr" | "file_setattr" => plain.path(1, 0, Lookup, true),
+        "fchmod" | "fchown" | "fchown32" | "fsetxattr" | "fgetxattr" | "flistxattr"
+        | "fremovexattr" | "fchdir" => Shape { fd: 0, ..plain },
+        _ => return None,
+    })
+}
+
+fn looked_up(name: &str) -> Option<Shape> {
+    use NameUse::Lookup;
+    let plain = Shape::PLAIN;
+    Some(match name {
+        "stat" | "stat64" | "oldstat" | "access" | "chdir" | "chroot" | "statfs" | "statfs64"
+        | "acct" | "swapon" | "swapoff" | "uselib" | "umount" | "umount2" | "oldumount" => {
+            plain.path(0, NONE, Lookup, true)
+        }
+        "lstat" | "lstat64" | "oldlstat" | "readlink" => plain.path(0, NONE, Lookup, false),
+        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2"
+        | "name_to_handle_at" | "open_tree" | "open_tree_attr" | "fspick" | "mount_setattr"
+        | "inotify_add_watch" => {
+            let dir = if name == "inotify_add_watch" { NONE } else { 0 };
+            plain.path(1, dir, Lookup, true)
+        }
+        "readlinkat" => plain.path(1, 0, Lookup, false),
+        "mount" => plain.path(1, NONE, Lookup, true),
+        "quotactl" => plain.path(1, NONE, Lookup, true),
+        "pivot_root" => plain.path(0, NONE, Lookup, true).path(1, NONE, Lookup, true),
+        "move_mount" => plain.path(1, 0, Lookup, true).path(3, 2, Lookup, true),
+        "fanotify_mark" => plain.path(4, 3, Lookup, true),
+        _ => return None,
+    })
+}
+
+fn sockets(name: &str) -> Option<Shape> {
+    let plain = Shape::PLAIN;
+    let filled = Shape { len_is_pointer: true, sockaddr_out: true, ..plain };
+    Some(match name {
+        "connect" | "bind" => plain.sockaddr(1, 2),
+        "sendto" => plain.sockaddr(4, 5),
+        "accept" | "accept4" | "getsockname" | "getpeername" => filled.sockaddr(1, 2),
+        "recvfrom" => filled.sockaddr(4, 5),
+        "sendmsg" => Shape { msghdr: true, ..plain.sockaddr(1, NONE) },
+        "recvmsg" => Shape { msghdr: true, sockaddr_out: true, ..plain.sockaddr(1, NONE) },
+        "pipe" | "pipe2" => Shape { fd_pair: 0, ..plain },
+        "socketpair" => Shape { fd_pair: 3, ..plain },
+        "socketcall" => plain.kind(Kind::Socketcall),
+        _ => return None,
+    })
+}
+
+fn processes(name: &str) -> Option<Shape> {
+    let plain = Shape::PLAIN;
+    Some(match name {
+        "fork" | "vfork" | "clone" | "clone3" => plain.kind(Kind::Fork),
+        "exit" | "exit_group" => plain.kind(Kind::Exit),
+        "capset" => plain.kind(Kind::Capset),
+        "kill" | "tkill" => Shape { target: 0, ..plain },
+        "tgkill" | "ptrace" => Shape { target: 1, ..plain },
+        "delete_module" => Shape { module: 0, ..plain },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_in_the_table_is_a_system_call_of_some_architecture() {
+        let known = |name: &str| {
+            [Arch::X86_64, Arch::I386, Arch::Aarch64, Arch::Arm]
+                .iter()
+                .any(|&arch| abi::syscall_number(arch, name).is_some())
+        };
+        for arch in [Arch::X86_64, Arch::I386] {
+            for (nr, name) in abi::syscalls(arch) {
+                assert_eq!(shape(arch, nr), shape_of_name(name));
+            }
+        }
+        for name in ["openat", "renameat2", "symlinkat", "execveat", "socketcall", "lchown32"] {
+            assert!(known(name) && shape_of_name(name) != Shape::PLAIN, "{name}");
+        }
+    }
+
+    #[test]
+    fn both_sides_of_a_rename_are_paths() {
+        let shape = shape_of_name("renameat2");
+        assert_eq!(shape.paths[0].map(|p| (p.dir, p.path)), Some((0, 1)));
+        assert_eq!(shape.paths[1].map(|p| (p.dir, p.path)), Some((2, 3)));
+        assert!(!shape_of_name("read").has_names());
+        assert!(shape_of_name("fchmod").has_names());
+    }
+}

@@ -1,0 +1,354 @@
+//! The match tables: candidates in pages of 64 and, per page and field, masks by value. Layout
+//! and meaning are those of crates/capture/bpf/tables.h, which the programs read.
+
+use crate::conditions::{BitOp, Candidate, Fact, Test};
+use std::collections::BTreeMap;
+
+/// A row of the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Row {
+    /// First word.
+    pub a: u64,
+    /// Second word.
+    pub b: u64,
+}
+
+/// Rows of the whole table.
+pub const ROWS: usize = 131_072;
+/// Call numbers per entry.
+pub const CALLS: usize = 2048;
+/// Row of the first call.
+pub const INDEX: usize = 16;
+/// Row that describes the task list as if it were a call.
+pub const TASK_LIST: usize = 1;
+/// Rules of a page.
+pub const PAGE: usize = 64;
+/// Pages of a candidate list.
+pub const PAGES_MAX: usize = 64;
+/// Lookups of a page.
+pub const LOOKUPS_MAX: usize = 64;
+/// Entries of a lookup: what the search steps of tables.h reach.
+pub const ENTRIES_MAX: usize = 512;
+
+const LOOKUP_RANGES: u32 = 0;
+const LOOKUP_BITS: u32 = 1;
+const LOOKUP_ANY_OF: u32 = 2;
+const LOOKUP_NONE_OF: u32 = 3;
+
+/// Why rules do not fit the tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TooLarge {
+    /// More rules may select one call than [`PAGES_MAX`] pages hold; position of the first beyond.
+    Candidates(u32),
+    /// A page needs more lookups than [`LOOKUPS_MAX`]; position of its first rule.
+    Lookups(u32),
+    /// All rows are used.
+    Rows,
+}
+
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TooLarge::Candidates(_) => {
+                write!(f, "more than {} rules may select one call", PAGE * PAGES_MAX)
+            }
+            TooLarge::Lookups(_) => f.write_str("64 neighbouring rules use too many conditions"),
+            TooLarge::Rows => f.write_str("the rules need more table rows than there are"),
+        }
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Rows under construction.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    rows: Vec<Row>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder { rows: vec![Row::default(); INDEX + 2 * CALLS] }
+    }
+}
+
+impl Builder {
+    /// Ends the construction: rows, from row 0, as many as are used.
+    pub fn finish(self) -> Result<Vec<Row>, TooLarge> {
+        if self.rows.len() > ROWS {
+            return Err(TooLarge::Rows);
+        }
+        Ok(self.rows)
+    }
+
+    /// Sets one row.
+    pub fn set(&mut self, row: usize, value: Row) {
+        self.rows[row] = value;
+    }
+
+    /// Adds a row at the end and says where.
+    pub fn push(&mut self, row: Row) -> u32 {
+        self.rows.push(row);
+        (self.rows.len() - 1) as u32
+    }
+
+    /// Adds a candidate list; the first row of its list of pages, and how many pages.
+    pub fn list(&mut self, candidates: &[Candidate]) -> Result<(u32, u32), TooLarge> {
+        if candidates.len() > PAGE * PAGES_MAX {
+            return Err(TooLarge::Candidates(candidates[PAGE * PAGES_MAX].rule));
+        }
+        let pages: Vec<u32> =
+            candidates.chunks(PAGE).map(|page| self.page(page)).collect::<Result<_, _>>()?;
+        let first = self.rows.len() as u32;
+        for &page in &pages {
+            self.push(Row { a: page.into(), b: 0 });
+        }
+        Ok((first, pages.len() as u32))
+    }
+
+    fn page(&mut self, candidates: &[Candidate]) -> Result<u32, TooLarge> {
+        let lookups = lookups(candidates);
+        if lookups.len() > LOOKUPS_MAX {
+            return Err(TooLarge::Lookups(candidates[0].rule));
+        }
+        let rules = self.rules(candidates);
+        let entries: Vec<u32> = lookups.iter().map(|lookup| self.entries(lookup)).collect();
+        let mask_of = |wanted: fn(&Candidate) -> bool| {
+            candidates.iter().enumerate().filter(|(_, c)| wanted(c)).fold(0, |m, (i, _)| m | 1 << i)
+        };
+        let page = self.push(Row { a: mask_of(|_| true), b: mask_of(|c| c.never) });
+        self.push(Row {
+            a: mask_of(|c| c.stage2),
+            b: lookups.len() as u64 | u64::from(rules) << 32,
+        });
+        for (lookup, first) in lookups.iter().zip(entries) {
+            self.push(Row {
+                a: u64::from(lookup.fact as u32) | u64::from(lookup.kind) << 32,
+                b: lookup.absent,
+            });
+            self.push(Row { a: u64::from(first) | (lookup.entries.len() as u64) << 32, b: 0 });
+        }
+        Ok(page)
+    }
+
+    fn rules(&mut self, candidates: &[Candidate]) -> u32 {
+        let first = self.rows.len() as u32;
+        for four in candidates.chunks(4) {
+            let rule = |i: usize| u64::from(four.get(i).map_or(u32::MAX, |c| c.rule));
+            self.push(Row { a: rule(0) | rule(1) << 32, b: rule(2) | rule(3) << 32 });
+        }
+        first
+    }
+
+    fn entries(&mut self, lookup: &Lookup) -> u32 {
+        let first = self.rows.len() as u32;
+        self.rows.extend(&lookup.entries);
+        first
+    }
+}
+
+struct Lookup {
+    fact: Fact,
+    kind: u32,
+    /// Rules without a condition in this lookup.
+    absent: u64,
+    entries: Vec<Row>,
+}
+
+/// Tests of one page on one fact: which rule of the page, and what it asks.
+type Asked = Vec<(usize, Test)>;
+
+fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
+    let mut ranges: BTreeMap<Fact, Asked> = BTreeMap::new();
+    let mut bits: BTreeMap<Fact, Asked> = BTreeMap::new();
+    let mut groups: BTreeMap<(Fact, u32, usize), Vec<(usize, u32)>> = BTreeMap::new();
+    for (i, candidate) in candidates.iter().enumerate() {
+        let mut slots: BTreeMap<(Fact, u32), usize> = BTreeMap::new();
+        for &test in &candidate.tests {
+            match test {
+                Test::Range { fact, .. } => ranges.entry(fact).or_default().push((i, test)),
+                Test::Bits { fact, .. } => bits.entry(fact).or_default().push((i, test)),
+                Test::AnyOf { fact, id } | Test::NoneOf { fact, id } => {
+                    let any = matches!(test, Test::AnyOf { .. });
+                    let kind = if any { LOOKUP_ANY_OF } else { LOOKUP_NONE_OF };
+                    // Several ids that must all be among the groups need a lookup each;
+                    // several that must not be can share one.
+                    let slot = slots.entry((fact, kind)).or_default();
+                    groups.entry((fact, kind, *slot)).or_default().push((i, id));
+                    *slot += usize::from(any);
+                }
+                Test::Never => {}
+            }
+        }
+    }
+    let mut all = Vec::new();
+    // Two bounds per condition, plus the first entry.
+    let most = (ENTRIES_MAX - 1) / 2;
+    for (fact, asked) in ranges {
+        all.extend(asked.chunks(most).map(|asked| ranges_lookup(fact, asked)));
+    }
+    for (fact, asked) in bits {
+        all.push(bits_lookup(fact, &asked));
+    }
+    for ((fact, kind, _), asked) in groups {
+        all.extend(asked.chunks(ENTRIES_MAX).map(|asked| groups_lookup(fact, kind, asked)));
+    }
+    all
+}
+
+fn absent(rules: impl Iterator<Item = usize>) -> u64 {
+    !rules.fold(0u64, |mask, rule| mask | 1 << rule)
+}
+
+fn ranges_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
+    let mut starts = vec![0u32];
+    for (_, test) in asked {
+        if let Test::Range { first, last, .. } = *test {
+            starts.push(first);
+            starts.extend(last.checked_add(1));
+        }
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    let mask_at = |value: u32| {
+        asked.iter().fold(u64::MAX, |mask, (rule, test)| match *test {
+            Test::Range { first, last, inside, .. }
+                if (first..=last).contains(&value) != inside =>
+            {
+                mask & !(1 << rule)
+            }
+            _ => mask,
+        })
+    };
+    Lookup {
+        fact,
+        kind: LOOKUP_RANGES,
+        absent: absent(asked.iter().map(|&(rule, _)| rule)),
+        entries: starts.iter().map(|&s| Row { a: s.into(), b: mask_at(s) }).collect(),
+    }
+}
+
+fn bits_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
+    let mut masks: BTreeMap<(BitOp, u32), u64> = BTreeMap::new();
+    for (rule, test) in asked {
+        if let Test::Bits { op, operand, .. } = *test {
+            *masks.entry((op, operand)).or_default() |= 1 << rule;
+        }
+    }
+    let entry = |(&(op, operand), &mask): (&(BitOp, u32), &u64)| Row {
+        a: u64::from(operand) | u64::from(op as u32) << 32,
+        b: mask,
+    };
+    Lookup {
+        fact,
+        kind: LOOKUP_BITS,
+        absent: absent(asked.iter().map(|&(rule, _)| rule)),
+        entries: masks.iter().map(entry).collect(),
+    }
+}
+
+fn groups_lookup(fact: Fact, kind: u32, asked: &[(usize, u32)]) -> Lookup {
+    let mut masks: BTreeMap<u32, u64> = BTreeMap::new();
+    for &(rule, id) in asked {
+        *masks.entry(id).or_default() |= 1 << rule;
+    }
+    Lookup {
+        fact,
+        kind,
+        absent: absent(asked.iter().map(|&(rule, _)| rule)),
+        entries: masks.iter().map(|(&id, &mask)| Row { a: id.into(), b: mask }).collect(),
+    }
+}
+
+/// What the first stage says of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing selects it.
+    Drop,
+    /// The rule at this position does.
+    Record(u32),
+    /// Candidates, by page, that need the names of the event: page of the list and mask.
+    Undecided(Vec<(u32, u64)>),
+}
+
+/// Facts as the programs hold them: one value each, `None` when the call does not have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// By [`Fact`].
+    pub fact: [Option<u32>; crate::conditions::FACTS],
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// The tables' own evaluator, step by step what the programs do.
+pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdict {
+    let row = |i: usize| rows.get(i).copied().unwrap_or_default();
+    let mut undecided = Vec::new();
+    for i in 0..npages {
+        let page = row((pages + i) as usize).a as usize;
+        let (head, more) = (row(page), row(page + 1));
+        let mut mask = head.a;
+        for l in 0..more.b as u32 as usize {
+            mask &= lookup_mask(rows, page + 2 + 2 * l, values);
+            if mask == 0 {
+                break;
+            }
+        }
+        let decided = mask & !more.a;
+        let bit = decided.trailing_zeros();
+        let earlier = if bit == 64 { mask } else { mask & ((1 << bit) - 1) };
+        if earlier != 0 {
+            undecided.push((i, if bit == 64 { mask } else { earlier | 1 << bit }));
+        } else if bit < 64 && !undecided.is_empty() {
+            undecided.push((i, 1 << bit));
+        }
+        if bit == 64 {
+            continue;
+        }
+        if !undecided.is_empty() {
+            break;
+        }
+        if head.b & 1 << bit != 0 {
+            return Verdict::Drop;
+        }
+        let four = row((more.b >> 32) as usize + bit as usize / 4);
+        let pair = if bit & 2 != 0 { four.b } else { four.a };
+        return Verdict::Record(if bit & 1 != 0 { (pair >> 32) as u32 } else { pair as u32 });
+    }
+    if undecided.is_empty() {
+        Verdict::Drop
+    } else {
+        Verdict::Undecided(undecided)
+    }
+}
+
+fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
+    let (head, place) = (rows[at], rows[at + 1]);
+    let Some(value) = values.fact[head.a as u32 as usize] else { return head.b };
+    let first = place.a as u32 as usize;
+    let entries = &rows[first..first + (place.a >> 32) as usize];
+    let named = |id: u32| {
+        entries.binary_search_by_key(&u64::from(id), |e| e.a).map_or(0, |i| entries[i].b)
+    };
+    let any =
+        || values.groups.iter().take(64).fold(named(value), |mask, &group| mask | named(group));
+    match (head.a >> 32) as u32 {
+        LOOKUP_RANGES => entries[entries.partition_point(|e| e.a <= u64::from(value)) - 1].b,
+        LOOKUP_BITS => entries.iter().fold(u64::MAX, |mask, entry| {
+            let operand = entry.a as u32;
+            let holds = match (entry.a >> 32) as u32 {
+                0 => value & operand != 0,
+                1 => value & operand == operand,
+                _ => value & operand == 0,
+            };
+            if holds {
+                mask
+            } else {
+                mask & !entry.b
+            }
+        }),
+        LOOKUP_ANY_OF => head.b | any(),
+        _ => !any(),
+    }
+}
