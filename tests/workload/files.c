@@ -11,6 +11,8 @@
 #define BAD_ADDRESS 8L
 #define NOBODY 65534
 
+/* Behind the descriptor of the calls relative to one; never the working directory at that time. */
+static char sub[PATH_BYTES];
 static char long_name[300], deep_path[PATH_BYTES], deep_file[PATH_BYTES + 8];
 
 static void join(char *out, const char *dir, const char *name)
@@ -46,16 +48,16 @@ static void open_family(struct self *me, const char *dir, int dirfd)
 	CALL(close, CALL(open, "new", O_CREAT | O_RDWR, 0600));
 	NAMES("./new");
 	CALL(close, CALL(openat, AT_FDCWD, "./new", O_WRONLY | O_TRUNC));
-	NAMES_AT(dir, "sub/../new");
-	CALL(close, CALL(openat, dirfd, "sub/../new", O_RDONLY));
+	NAMES_AT(sub, "../sub/../new");
+	CALL(close, CALL(openat, dirfd, "../sub/../new", O_RDONLY));
 	NAMES("made");
 	CALL(close, CALL(creat, "made", 0644));
-	NAMES_AT(dir, "sub/how");
+	NAMES_AT(sub, "how");
 	how.flags = O_CREAT | O_WRONLY;
 	how.mode = 0604;
-	CALL(close, CALL(openat2, dirfd, "sub/how", &how, sizeof(how)));
+	CALL(close, CALL(openat2, dirfd, "how", &how, sizeof(how)));
 	how = (struct open_how){ .flags = O_RDONLY, .resolve = RESOLVE_BENEATH };
-	NAMES_AT(dir, "../outside");
+	NAMES_AT(sub, "../outside");
 	CALL(openat2, dirfd, "../outside", &how, sizeof(how));
 	NAMES("new");
 	CALL(close, CALL(open, "new", O_PATH));
@@ -65,15 +67,15 @@ static void open_family(struct self *me, const char *dir, int dirfd)
 	CALL(close, CALL(open, "sub", O_RDONLY | O_DIRECTORY));
 }
 
-static void open_failures(struct self *me, const char *dir, int dirfd)
+static void open_failures(struct self *me, int dirfd)
 {
 	static char too_long[PATH_BYTES + 64];
 	char name[257];
 
 	NAMES("missing");
 	CALL(open, "missing", O_RDONLY);
-	NAMES_AT(dir, "missing/below");
-	CALL(openat, dirfd, "missing/below", O_RDWR);
+	NAMES_AT(sub, "../missing/below");
+	CALL(openat, dirfd, "../missing/below", O_RDWR);
 	NAMES("sub");
 	CALL(open, "sub", O_WRONLY);
 	NAMES("new/below");
@@ -124,7 +126,7 @@ static void refused(struct self *me)
 	CALL(unlink, "secret");
 }
 
-static void entries(struct self *me, const char *dir, int dirfd)
+static void entries(struct self *me, int dirfd)
 {
 	NAMES("one");
 	CALL(close, CALL(creat, "one", 0644));
@@ -133,24 +135,24 @@ static void entries(struct self *me, const char *dir, int dirfd)
 	NAMES("one");
 	NAMES("hard");
 	CALL(link, "one", "hard");
-	NAMES_AT(dir, "one");
-	NAMES_AT(dir, "sub/hard");
-	CALL(linkat, dirfd, "one", dirfd, "sub/hard", 0);
+	NAMES_AT(sub, "../one");
+	NAMES_AT(sub, "hard");
+	CALL(linkat, dirfd, "../one", dirfd, "hard", 0);
 	NAMES("missing");
 	NAMES("hard2");
 	CALL(link, "missing", "hard2");
 	NAMES("soft");
 	CALL(symlink, "one", "soft");
-	NAMES_AT(dir, "sub/soft");
-	CALL(symlinkat, "../one", dirfd, "sub/soft");
+	NAMES_AT(sub, "soft");
+	CALL(symlinkat, "../one", dirfd, "soft");
 	NAMES("soft");
 	CALL(symlink, "one", "soft");
 	NAMES("one");
 	NAMES("three");
 	CALL(rename, "one", "three");
-	NAMES_AT(dir, "three");
+	NAMES_AT(sub, "../three");
 	NAMES("sub/four");
-	CALL(renameat, dirfd, "three", AT_FDCWD, "sub/four");
+	CALL(renameat, dirfd, "../three", AT_FDCWD, "sub/four");
 	NAMES("two");
 	NAMES("sub/four");
 	CALL(renameat2, AT_FDCWD, "two", AT_FDCWD, "sub/four", 2 /* RENAME_EXCHANGE */);
@@ -165,18 +167,18 @@ static void entries(struct self *me, const char *dir, int dirfd)
 	CALL(rename, "missing", "sub/five");
 	NAMES("made-dir");
 	CALL(mkdir, "made-dir", 0750);
-	NAMES_AT(dir, "made-dir/inner");
-	CALL(mkdirat, dirfd, "made-dir/inner", 0700);
+	NAMES_AT(sub, "../made-dir/inner");
+	CALL(mkdirat, dirfd, "../made-dir/inner", 0700);
 	NAMES("made-dir");
 	CALL(mkdir, "made-dir", 0750);
 	NAMES("fifo");
 	CALL(mknod, "fifo", S_IFIFO | 0600, 0);
-	NAMES_AT(dir, "sub/file");
-	CALL(mknodat, dirfd, "sub/file", S_IFREG | 0600, 0);
+	NAMES_AT(sub, "file");
+	CALL(mknodat, dirfd, "file", S_IFREG | 0600, 0);
 	NAMES("made-dir");
 	CALL(rmdir, "made-dir");
-	NAMES_AT(dir, "made-dir/inner");
-	CALL(unlinkat, dirfd, "made-dir/inner", AT_REMOVEDIR);
+	NAMES_AT(sub, "../made-dir/inner");
+	CALL(unlinkat, dirfd, "../made-dir/inner", AT_REMOVEDIR);
 	NAMES("made-dir/");
 	CALL(rmdir, "made-dir/");
 	NAMES("made-dir");
@@ -185,15 +187,15 @@ static void entries(struct self *me, const char *dir, int dirfd)
 	CALL(rmdir, "fifo");
 	NAMES("sub");
 	CALL(unlink, "sub");
-	static const char *const left[] = { "fifo",	"soft",	    "hard",	"sub/hard",
-					    "sub/soft", "sub/four", "sub/file", "missing" };
+	static const char *const left[] = { "../fifo", "../soft", "../hard", "hard",
+					    "soft",    "four",	  "file",    "../missing" };
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
-		NAMES_AT(dir, left[i]);
+		NAMES_AT(sub, left[i]);
 		CALL(unlinkat, dirfd, left[i], 0);
 	}
 }
 
-static void attributes(struct self *me, const char *dir, int dirfd)
+static void attributes(struct self *me, int dirfd)
 {
 	long fd;
 
@@ -204,8 +206,8 @@ static void attributes(struct self *me, const char *dir, int dirfd)
 	NAMES("attr");
 	CALL(chmod, "attr", 0600);
 	CALL(fchmod, fd, 0640);
-	NAMES_AT(dir, "attr");
-	CALL(fchmodat, dirfd, "attr", 0644);
+	NAMES_AT(sub, "../attr");
+	CALL(fchmodat, dirfd, "../attr", 0644);
 	NAMES("missing");
 	CALL(chmod, "missing", 0644);
 	CALL(fchmod, 999, 0640);
@@ -214,8 +216,8 @@ static void attributes(struct self *me, const char *dir, int dirfd)
 	NAMES("attr-link");
 	CALL(lchown, "attr-link", 3, -1);
 	CALL(fchown, fd, 0, 0);
-	NAMES_AT(dir, "attr-link");
-	CALL(fchownat, dirfd, "attr-link", -1, 4, AT_SYMLINK_NOFOLLOW);
+	NAMES_AT(sub, "../attr-link");
+	CALL(fchownat, dirfd, "../attr-link", -1, 4, AT_SYMLINK_NOFOLLOW);
 	CALL(fchownat, fd, "", 0, 0, AT_EMPTY_PATH);
 	NAMES("attr");
 	CALL(truncate, "attr", 100);
@@ -223,8 +225,8 @@ static void attributes(struct self *me, const char *dir, int dirfd)
 	CALL(truncate, "sub", 1);
 	CALL(ftruncate, fd, 10);
 	CALL(fallocate, fd, 0, 0, 4096);
-	NAMES_AT(dir, "attr");
-	CALL(utimensat, dirfd, "attr", NULL, 0);
+	NAMES_AT(sub, "../attr");
+	CALL(utimensat, dirfd, "../attr", NULL, 0);
 	NAMES("attr");
 	CALL(utime, "attr", NULL);
 	NAMES("attr");
@@ -271,24 +273,24 @@ static void looking(struct self *me, const char *dir, int dirfd)
 	NAMES("new");
 	CALL(lstat, "new", &st);
 	CALL(fstat, dirfd, &st);
-	NAMES_AT(dir, "new");
-	CALL(newfstatat, dirfd, "new", &st, 0);
+	NAMES_AT(sub, "../new");
+	CALL(newfstatat, dirfd, "../new", &st, 0);
 	NAMES("missing");
 	CALL(stat, "missing", &st);
-	NAMES_AT(dir, "sub");
-	CALL(statx, dirfd, "sub", 0, STATX_BASIC_STATS, &stx);
+	NAMES_AT(sub, ".");
+	CALL(statx, dirfd, ".", 0, STATX_BASIC_STATS, &stx);
 	NAMES("new");
 	CALL(access, "new", R_OK);
-	NAMES_AT(dir, "new");
-	CALL(faccessat, dirfd, "new", W_OK);
+	NAMES_AT(sub, "../new");
+	CALL(faccessat, dirfd, "../new", W_OK);
 	NAMES("missing");
 	CALL(access, "missing", F_OK);
 	NAMES("link");
 	CALL(symlink, "new", "link");
 	NAMES("link");
 	CALL(readlink, "link", buf, sizeof(buf));
-	NAMES_AT(dir, "link");
-	CALL(readlinkat, dirfd, "link", buf, sizeof(buf));
+	NAMES_AT(sub, "../link");
+	CALL(readlinkat, dirfd, "../link", buf, sizeof(buf));
 	NAMES("new");
 	CALL(readlink, "new", buf, sizeof(buf));
 	NAMES("link");
@@ -339,7 +341,7 @@ static void contents(struct self *me)
 }
 
 /* Names that a log has to encode, or that a parser may trip over. */
-static void odd_names(struct self *me, const char *dir, int dirfd)
+static void odd_names(struct self *me, int dirfd)
 {
 	static const char *const odd[] = {
 		"with space",
@@ -360,7 +362,11 @@ static void odd_names(struct self *me, const char *dir, int dirfd)
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		NAMES(odd[i]);
 		CALL(close, CALL(open, odd[i], O_CREAT | O_WRONLY, 0600));
-		NAMES_AT(dir, odd[i]);
+		NAMES(odd[i]);
+		CALL(unlink, odd[i]);
+		NAMES_AT(sub, odd[i]);
+		CALL(close, CALL(openat, dirfd, odd[i], O_CREAT | O_WRONLY, 0600));
+		NAMES_AT(sub, odd[i]);
 		CALL(unlinkat, dirfd, odd[i], 0);
 	}
 	memset(long_name, 'L', 255);
@@ -426,8 +432,8 @@ static void deleted_directory(struct self *me, const char *dir)
 	CALL(mkdir, gone, 0700);
 	enter(me, gone);
 	NAMES(gone);
-	CALL(rmdir, gone);
 	memcpy(me->cwd + strlen(gone), deleted, sizeof(deleted));
+	CALL(rmdir, gone);
 	CALL(getcwd, buf, sizeof(buf));
 	NAMES("below");
 	CALL(open, "below", O_RDONLY);
@@ -440,36 +446,35 @@ static void deleted_directory(struct self *me, const char *dir)
 
 void files(struct self *me, const char *dir)
 {
-	char sub[PATH_BYTES];
 	long dirfd;
 
 	enter(me, dir);
-	NAMES(dir);
-	dirfd = CALL(open, dir, O_RDONLY | O_DIRECTORY);
 	join(sub, dir, "sub");
 	NAMES("sub");
 	CALL(mkdir, "sub", 0755);
+	NAMES(sub);
+	dirfd = CALL(open, sub, O_RDONLY | O_DIRECTORY);
 	CALL(umask, 022);
 	open_family(me, dir, dirfd);
-	open_failures(me, dir, dirfd);
+	open_failures(me, dirfd);
 	refused(me);
-	entries(me, dir, dirfd);
-	attributes(me, dir, dirfd);
+	entries(me, dirfd);
+	attributes(me, dirfd);
 	looking(me, dir, dirfd);
 	contents(me);
-	odd_names(me, dir, dirfd);
+	odd_names(me, dirfd);
 	deep_names(me, dir);
 	deleted_directory(me, dir);
-	enter(me, sub);
+	NAMES_AT(sub, "how");
+	CALL(unlinkat, dirfd, "how", 0);
 	CALL(fchdir, dirfd);
-	memcpy(me->cwd, dir, strlen(dir) + 1);
-	NAMES("new");
-	CALL(unlink, "new");
+	memcpy(me->cwd, sub, strlen(sub) + 1);
+	NAMES("../new");
+	CALL(unlink, "../new");
+	enter(me, dir);
 	NAMES("made");
 	CALL(unlink, "made");
-	NAMES_AT(dir, "sub/how");
-	CALL(unlinkat, dirfd, "sub/how", 0);
-	NAMES(sub);
-	CALL(rmdir, sub);
+	NAMES("sub");
+	CALL(rmdir, "sub");
 	CALL(close, dirfd);
 }

@@ -13,7 +13,9 @@
  *
  *   -a always,exit -F arch=b64 -S execve,execveat -F gid=61234
  *   -a always,exit -F arch=b64 -S all -F gid=61234 -F exe=/path/of/workload
- *   (and the same with arch=b32, for the calls whose arch column says b32)
+ *   (and the second one with arch=b32, for the calls whose arch column says b32)
+ *
+ * tests/workload/check compares the output with a log.
  *
  * A fork or clone is one line, of the caller. Lines whose arch is `x32` must not be in any log: the
  * kernel does not audit that entry.
@@ -29,7 +31,8 @@
  *   a0-a3 argument registers, hexadecimal
  *   ids   uid,gid,euid,suid,fsuid,egid,sgid,fsgid when it returned
  *   comm, exe  when it returned
- *   cwd   when it was made; of a deleted directory as the kernel prints it, with " (deleted)"
+ *   cwd   the directory in which it was made, with " (deleted)" if that is deleted when the call
+ *         returns, as the kernel prints it
  *   paths absolute, comma-separated: each path argument that could be read, in argument order,
  *         joined to its directory; `.`, `..` and doubled slashes removed from the text, links not
  *         followed. The text of a symbolic link is none.
