@@ -107,9 +107,13 @@ fn parse_line(
     if line.is_empty() || line[0] == b'#' {
         return Ok(false);
     }
+    let tabs = match line.contains(&b'\t') {
+        true => " (a tab does not separate words)",
+        false => "",
+    };
     let syntax = |found: String| ConfigError::Syntax {
         place: place.clone(),
-        found,
+        found: found + tabs,
     };
     let line = std::str::from_utf8(line)
         .map_err(|_| syntax("bytes that are not UTF-8 outside a comment".into()))?;

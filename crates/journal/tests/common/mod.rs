@@ -1,0 +1,114 @@
+//! Shared by the tests of the journal.
+// Each program uses its own part.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use journal::config::{Config, FailureAction, Flush, SizeAction, SpaceLimit};
+use journal::{log_files, Action, Journal, Severity};
+
+/// A configuration without limits or actions: a test adds what it is about.
+pub(crate) fn quiet() -> Config {
+    Config {
+        flush: Flush::None,
+        freq: 0,
+        num_logs: 5,
+        max_log_file_mib: 0,
+        max_log_file_action: SizeAction::Ignore,
+        space_left: SpaceLimit::Mib(0),
+        admin_space_left: SpaceLimit::Mib(0),
+        space_left_action: FailureAction::Ignore,
+        admin_space_left_action: FailureAction::Ignore,
+        disk_full_action: FailureAction::Syslog,
+        disk_error_action: FailureAction::Syslog,
+        ..Config::default()
+    }
+}
+
+pub(crate) fn open(path: &Path, config: &Config) -> Journal {
+    Journal::open(path, config)
+        .unwrap_or_else(|e| panic!("{e}"))
+        .0
+}
+
+/// One event of one record with a number, `len` bytes long.
+pub(crate) fn event(number: u64, len: usize) -> Vec<u8> {
+    let mut line = format!("type=USER msg=audit(1.000:{number}): ").into_bytes();
+    while line.len() < len.saturating_sub(1) {
+        line.push(b'x');
+    }
+    line.push(b'\n');
+    line
+}
+
+/// All files of a log, oldest first, as one text.
+pub(crate) fn whole_log(path: &Path) -> Vec<u8> {
+    log_files(path)
+        .unwrap()
+        .iter()
+        .flat_map(|file| std::fs::read(file).unwrap())
+        .collect()
+}
+
+pub(crate) fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn says(actions: &[Action], text: &str) -> bool {
+    actions
+        .iter()
+        .any(|action| action.to_string().contains(text))
+}
+
+pub(crate) fn alerts(actions: &[Action]) -> usize {
+    let is_alert = |action: &&Action| matches!(action, Action::Say { severity, .. } if *severity == Severity::Alert);
+    actions.iter().filter(is_alert).count()
+}
+
+/// A tmpfs of its own; none, loudly, where that is not allowed.
+pub(crate) struct Tmpfs {
+    dir: tempfile::TempDir,
+}
+
+impl Tmpfs {
+    pub(crate) fn mount(test: &str, options: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(dir.path())
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            println!("skipped: {test}: mounting a tmpfs is not allowed here (needs root)");
+            return None;
+        }
+        Some(Tmpfs { dir })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn remount(&self, options: &str) {
+        let status = Command::new("mount")
+            .args(["-o", &format!("remount,{options}")])
+            .arg(self.dir.path())
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount")
+            .arg("-l")
+            .arg(self.dir.path())
+            .status();
+    }
+}

@@ -1,0 +1,365 @@
+//! auditd.conf: what is accepted, what is refused and how that is said.
+
+use std::os::unix::fs::{symlink, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use journal::config::{
+    load, parse, Config, ConfigError, FailureAction, Flush, LoadOptions, LogFormat, NameFormat,
+    SizeAction, SpaceLimit, Transport,
+};
+use journal::Notice;
+
+fn parsed(text: &str) -> (Config, Vec<Notice>) {
+    let loaded = parse(text.as_bytes(), Path::new("auditd.conf")).unwrap_or_else(|e| panic!("{e}"));
+    (loaded.config, loaded.notices)
+}
+
+fn refused(text: &str) -> String {
+    match parse(text.as_bytes(), Path::new("auditd.conf")) {
+        Err(error) => error.to_string(),
+        Ok(loaded) => panic!("accepted: {:?}", loaded.config),
+    }
+}
+
+/// The keys and values that audit 3.0.9 ships, group apart.
+const SHIPPED: &str = "\
+#
+# comment
+
+local_events = yes
+write_logs = yes
+log_file = /var/log/audit/audit.log
+log_group = root
+log_format = ENRICHED
+flush = INCREMENTAL_ASYNC
+freq = 50
+max_log_file = 8
+num_logs = 5
+priority_boost = 4
+name_format = NONE
+##name = mydomain
+max_log_file_action = ROTATE
+space_left = 75
+space_left_action = SYSLOG
+verify_email = yes
+action_mail_acct = root
+admin_space_left = 50
+admin_space_left_action = SUSPEND
+disk_full_action = SUSPEND
+disk_error_action = SUSPEND
+use_libwrap = yes
+##tcp_listen_port = 60
+tcp_listen_queue = 5
+tcp_max_per_addr = 1
+##tcp_client_ports = 1024-65535
+tcp_client_max_idle = 0
+transport = TCP
+krb5_principal = auditd
+##krb5_key_file = /etc/audit/audit.key
+distribute_network = no
+q_depth = 2000
+overflow_action = SYSLOG
+max_restarts = 10
+plugin_dir = /etc/audit/plugins.d
+end_of_event_timeout = 2
+";
+
+#[test]
+fn shipped_file_gives_the_defaults_and_nothing_to_say() {
+    let (mut config, notices) = parsed(SHIPPED);
+    assert_eq!(notices, []);
+    assert_eq!(
+        config.network.krb5_principal.take().as_deref(),
+        Some("auditd")
+    );
+    assert_eq!(config, Config::default());
+}
+
+#[test]
+fn every_file_of_the_distribution_is_accepted() {
+    let Some(peers) = std::env::var_os("TARSIER_PEERS") else {
+        println!("skipped: TARSIER_PEERS is not set");
+        return;
+    };
+    let path = PathBuf::from(peers).join("etc/audit/auditd.conf");
+    let text = std::fs::read(&path).unwrap();
+    let loaded = parse(&text, &path).unwrap();
+    assert_eq!(loaded.notices, []);
+    assert_eq!(loaded.config.flush, Flush::IncrementalAsync);
+    assert_eq!(loaded.config.log_group.name, "adm");
+}
+
+#[test]
+fn absent_keys_have_auditd_s_built_in_values() {
+    assert_eq!(parsed(""), (Config::unset(), vec![]));
+    let (config, _) = parsed("num_logs = 3\n");
+    assert_eq!(config.num_logs, 3);
+    assert_eq!(config.flush, Flush::None);
+    assert_eq!(config.max_log_file_action, SizeAction::Ignore);
+    assert_eq!(config.disk_error_action, FailureAction::Syslog);
+    assert_eq!(config.space_left, SpaceLimit::Mib(0));
+}
+
+#[test]
+fn case_of_keys_and_keywords_does_not_matter_and_later_lines_win() {
+    let (config, _) = parsed("FLUSH = Data\nFluSH  =  sYnC\n  Log_Format = raw\n");
+    assert_eq!(config.flush, Flush::Sync);
+    assert_eq!(config.log_format, LogFormat::Raw);
+}
+
+#[test]
+fn tarsier_s_own_format_is_accepted() {
+    assert_eq!(parsed("log_format = JSON\n").0.log_format, LogFormat::Json);
+}
+
+#[test]
+fn values_of_every_kind_are_typed() {
+    let (config, _) = parsed(
+        "space_left = 20%\nadmin_space_left = 5%\nmax_log_file_action = keep_logs\n\
+         max_log_file = 100\ntcp_client_ports = 1024-2000\ntransport = TLS\n\
+         tls_psk_file = /etc/audit/psk\nreport_interval = 2h\nname_format = user\nname = box-7\n\
+         log_group = 4\nspace_left_action = EXEC /bin/sh\ntcp_listen_port = 60\n",
+    );
+    assert_eq!(config.space_left, SpaceLimit::Percent(20));
+    assert_eq!(config.admin_space_left, SpaceLimit::Percent(5));
+    assert_eq!(config.max_log_file_action, SizeAction::KeepLogs);
+    assert_eq!(config.network.tcp_client_ports, (1024, 2000));
+    assert_eq!(config.network.transport, Transport::Tls);
+    assert_eq!(
+        config.network.tls,
+        [("tls_psk_file", "/etc/audit/psk".into())]
+    );
+    assert_eq!(config.network.tcp_listen_port, Some(60));
+    assert_eq!(config.report_interval_s, 7200);
+    assert_eq!(config.name_format, NameFormat::User);
+    assert_eq!(config.node_name().as_deref(), Some("box-7"));
+    assert_eq!(
+        (config.log_group.gid, config.log_group.may_read()),
+        (4, true)
+    );
+    let program = FailureAction::Exec("/bin/sh".into());
+    assert_eq!(config.space_left_action, program);
+}
+
+#[test]
+fn what_is_not_honoured_is_said_with_its_line() {
+    let (config, notices) = parsed(
+        "space_left = 75\nspace_left_action = email\nadmin_space_left_action = HALT\n\
+         tcp_listen_port = 60\nname_format = FQD\nlog_format = NOLOG\ndisp_qos = lossy\n\
+         disk_full_action = syslog now\n",
+    );
+    assert_eq!(config.space_left_action, FailureAction::Email);
+    assert!(!config.write_logs);
+    let texts: Vec<String> = notices.iter().map(Notice::to_string).collect();
+    let expected = [
+        "auditd.conf:2: space_left_action = EMAIL: not honoured yet: treated as SYSLOG",
+        "auditd.conf:3: admin_space_left_action = HALT: not honoured yet: logging is suspended",
+        "auditd.conf:4: tcp_listen_port = 60: not honoured yet: Tarsier does not listen",
+        "auditd.conf:5: name_format = FQD: not honoured yet: treated as HOSTNAME",
+        "auditd.conf:6: log_format = NOLOG is deprecated: taken as write_logs = no",
+        "auditd.conf:7: disp_qos is deprecated and ignored",
+        "auditd.conf:8: \"now\" after syslog is ignored",
+    ];
+    assert_eq!(texts.len(), expected.len(), "{texts:#?}");
+    for (text, start) in texts.iter().zip(expected) {
+        assert!(text.starts_with(start), "{text}");
+    }
+}
+
+#[test]
+fn settings_that_do_nothing_are_said() {
+    let (_, notices) = parsed("max_log_file_action = ROTATE\nnum_logs = 1\nflush = sync\nfreq = 5");
+    let keys: Vec<&str> = notices.iter().map(|notice| notice.key).collect();
+    assert_eq!(keys, ["freq", "num_logs", "max_log_file"]);
+}
+
+#[test]
+fn a_line_that_auditd_would_skip_is_skipped_and_said() {
+    let long = format!("num_logs = 4{}\nnum_logs = 3\n", " ".repeat(147));
+    let (config, notices) = parsed(&long);
+    assert_eq!(config.num_logs, 3);
+    assert_eq!(notices.len(), 1);
+    assert!(notices[0]
+        .to_string()
+        .starts_with("auditd.conf:1: line of 159 bytes skipped"));
+    let fits = format!("num_logs = 4{}\n", " ".repeat(146));
+    assert_eq!(parsed(&fits).0.num_logs, 4);
+}
+
+#[test]
+fn errors_name_place_expectation_and_nearest_name() {
+    let cases = [
+        (
+            "\nflus = data\n",
+            "auditd.conf:2: unknown keyword \"flus\" (did you mean flush?)",
+        ),
+        (
+            "flush = syncc",
+            "auditd.conf:1: flush = syncc: no such word; expected one of none ",
+        ),
+        ("flush = syncc", "(did you mean sync?)"),
+        (
+            "freq=50",
+            "auditd.conf:1: no `=` after \"freq=50\"; expected `key = value` with blanks",
+        ),
+        ("freq =", "freq has no value"),
+        ("freq 50 = 1", "\"50\" where the `=` after \"freq\" belongs"),
+        ("freq = 5 # often", "\"#\" after the value of freq"),
+        (
+            "freq\t= 5",
+            "belongs (a tab does not separate words); expected",
+        ),
+        (
+            "freq\t = 5",
+            "unknown keyword \"freq\\t\" (did you mean freq?)",
+        ),
+        (
+            "freq = -1",
+            "not a number of digits only; expected a whole number from 0 to 2147483647",
+        ),
+        ("freq = 99999999999999999999", "too large"),
+        ("num_logs = 1000", "expected a whole number from 0 to 999"),
+        (
+            "tcp_listen_port = 0",
+            "too small; expected a whole number from 1 to 65535",
+        ),
+        ("tcp_client_ports = 9-8", "the range is reversed"),
+        (
+            "space_left = 100%",
+            "expected a size in MiB, or a percentage from 0% to 99%",
+        ),
+        ("space_left = %", "neither a number nor a percentage"),
+        ("log_file = audit.log", "not an absolute file name"),
+        ("log_group = no-such-group", "no such group"),
+        (
+            "disk_full_action = email",
+            "disk_full_action = email: no such word",
+        ),
+        (
+            "disk_error_action = rotate",
+            "disk_error_action = rotate: no such word",
+        ),
+        ("disk_full_action = exec", "the program is missing"),
+        ("disk_full_action = exec sh", "sh is not absolute"),
+        ("action_mail_acct = root@host", "not a mail address"),
+        ("report_interval = 41d", "too long"),
+        (
+            "space_left = 50\nadmin_space_left = 50",
+            "space_left (50) is not larger than admin_",
+        ),
+        ("flush = incremental", "flush is incremental but freq is 0"),
+        (
+            "name_format = user",
+            "name_format is USER but name is not set",
+        ),
+        (
+            "log_group = 4\nlog_file = /var/log/a.log",
+            "directly in /var/log",
+        ),
+    ];
+    for (text, expected) in cases {
+        let message = refused(text);
+        assert!(message.contains(expected), "{text:?} gave: {message}");
+    }
+    let error = parse(b"name = \xff\n", Path::new("f")).unwrap_err();
+    assert!(matches!(error, ConfigError::Syntax { .. }));
+}
+
+#[test]
+fn only_a_file_that_root_alone_controls_is_loaded() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: needs root to own files as root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("auditd.conf");
+    let why = |path: &Path| load(path, LoadOptions::default()).unwrap_err().to_string();
+
+    let loaded = load(&path, LoadOptions::default()).unwrap();
+    assert_eq!(
+        loaded.config,
+        Config::default(),
+        "no file: the shipped values"
+    );
+
+    std::fs::write(&path, "num_logs = 7\n").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    let loaded = load(&path, LoadOptions::default()).unwrap();
+    assert_eq!(loaded.config.num_logs, 7);
+
+    let link = dir.path().join("link");
+    symlink(&path, &link).unwrap();
+    assert!(
+        why(&link).contains("symbolic links are not followed"),
+        "{}",
+        why(&link)
+    );
+    let follow = LoadOptions {
+        allow_links: true,
+        ..LoadOptions::default()
+    };
+    assert_eq!(load(&link, follow).unwrap().config.num_logs, 7);
+
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o646)).unwrap();
+    assert!(why(&path).contains("writable by everyone; chmod o-w"));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(&path, Some(1234), None).unwrap();
+    assert!(why(&path).contains("owned by uid 1234, not by root"));
+    let mine = LoadOptions {
+        also_owned_by: Some(1234),
+        ..LoadOptions::default()
+    };
+    assert_eq!(load(&path, mine).unwrap().config.num_logs, 7);
+    assert!(why(dir.path()).contains("not a regular file"));
+}
+
+#[test]
+fn a_program_for_exec_has_to_be_root_s_and_executable() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: needs root to own files as root");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("act");
+    std::fs::write(&program, "#!/bin/sh\n").unwrap();
+    let config = dir.path().join("auditd.conf");
+    std::fs::write(
+        &config,
+        format!("disk_full_action = exec {}\n", program.display()),
+    )
+    .unwrap();
+    let outcome = |mode| {
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(mode)).unwrap();
+        load(&config, LoadOptions::default())
+    };
+    let message = outcome(0o644).unwrap_err().to_string();
+    assert!(
+        message.contains("has mode 0644; expected EXEC and the absolute path"),
+        "{message}"
+    );
+    assert!(outcome(0o777).is_err());
+    let loaded = outcome(0o750).unwrap();
+    assert_eq!(loaded.config.disk_full_action, FailureAction::Exec(program));
+}
+
+mod hostile {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&bytes, Path::new("f"));
+        }
+
+        #[test]
+        fn no_value_of_a_known_key_makes_the_parser_panic(
+            key in "(space_left|tcp_client_ports|report_interval|log_group|log_file|num_logs|\
+                    disk_full_action|action_mail_acct|log_format)",
+            value in "\\PC{0,12}",
+            option in "\\PC{0,6}",
+        ) {
+            let _ = parse(format!("{key} = {value} {option}").as_bytes(), Path::new("f"));
+        }
+    }
+}

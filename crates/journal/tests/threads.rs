@@ -1,0 +1,38 @@
+//! How many threads a journal takes. Alone in its program, which it counts the threads of.
+
+mod common;
+
+use common::{event, open, quiet};
+use journal::config::{Config, Flush};
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn a_journal_has_at_most_one_helper_thread_however_much_it_syncs() {
+    let before = threads();
+    let cases = [
+        (Flush::None, 0),
+        (Flush::Incremental, 0),
+        (Flush::IncrementalAsync, 1),
+        (Flush::Data, 1),
+        (Flush::Sync, 1),
+    ];
+    for (flush, helpers) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config {
+            flush,
+            freq: 1,
+            ..quiet()
+        };
+        let mut journal = open(&dir.path().join("audit.log"), &config);
+        for number in 0..50 {
+            journal.append(&event(number, 60), 1);
+            journal.rotate().unwrap();
+            assert_eq!(threads(), before + helpers, "{flush:?}");
+        }
+        journal.close();
+        assert_eq!(threads(), before, "{flush:?}");
+    }
+}
