@@ -28,6 +28,16 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// The stamp of a moment given in nanoseconds of the epoch (CLOCK_REALTIME).
+    pub fn from_unix_ns(unix_ns: u64, serial: u32) -> Stamp {
+        let (sec, below_ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
+        Stamp {
+            sec,
+            msec: (below_ns / 1_000_000) as u16,
+            serial,
+        }
+    }
+
     /// Appends `audit(SEC.MSEC:SERIAL): `.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         put::text(out, "audit(");
@@ -126,9 +136,13 @@ impl Encoder {
     }
 
     /// Appends the EOE line that plugins get after the last record of an event and that the log does not have.
+    /// As from auditd 3.0.9, its last blank is there only if the line says `node=`.
     pub fn end_of_event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
         self.write_head(out, RecordType::EOE);
         stamp.write(out);
+        if self.node.is_empty() {
+            out.pop();
+        }
         out.push(b'\n');
     }
 
@@ -206,6 +220,9 @@ impl EventWriter<'_> {
     /// Adds a record that the kernel made: its nlmsg_type and the text after `audit(…): `. See [`Encoder::raw`].
     pub fn raw(&mut self, number: u16, body: &[u8]) {
         let kind = RecordType(number);
+        if matches!(kind, RecordType::ADD_USER | RecordType::ADD_GROUP) {
+            self.encoder.names.forget();
+        }
         if kind != RecordType::EOE {
             self.line(kind, |out| push_one_line(out, body));
         }

@@ -8,6 +8,8 @@ pub trait Names {
     fn user(&mut self, uid: u32) -> Option<&str>;
     /// Name of a group.
     fn group(&mut self, gid: u32) -> Option<&str>;
+    /// Names may have changed: the encoder says so at each ADD_USER and ADD_GROUP record, as auditd does.
+    fn forget(&mut self) {}
 }
 
 /// Knows nobody: every id is `unknown(N)`.
@@ -93,12 +95,6 @@ where
             ask_group,
         }
     }
-
-    /// Forgets everything: after ADD_USER, ADD_GROUP and the like, and on SIGHUP.
-    pub fn clear(&mut self) {
-        self.users.clear();
-        self.groups.clear();
-    }
 }
 
 fn remember(
@@ -133,6 +129,11 @@ where
             &mut self.ask_group,
         )
     }
+
+    fn forget(&mut self) {
+        self.users.clear();
+        self.groups.clear();
+    }
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ mod tests {
             assert_eq!(cache.user(7), Some("seven"));
             assert_eq!(cache.user(8), None);
         }
-        cache.clear();
+        cache.forget();
         assert_eq!(cache.user(7), Some("seven"));
         drop(cache);
         assert_eq!(asked, [7, 8, 7]);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use event::record::*;
 use event::text::{parse_line, ArgvBuilder, Scratch, Typed};
-use event::{Encoder, Format, NameTable, NoNames, RecordType, Stamp};
+use event::{Encoder, Format, NameCache, NameTable, NoNames, RecordType, Stamp};
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
@@ -50,6 +50,43 @@ fn every_line_of_a_node_says_so() {
             )
         );
     }
+}
+
+#[test]
+fn the_end_of_an_event_reads_as_plugins_of_auditd_get_it() {
+    let text = written(Format::Raw, |encoder, out| encoder.end_of_event(out, STAMP));
+    assert_eq!(text, "type=EOE msg=audit(1795229646.007:42):\n");
+    let mut again = Vec::new();
+    parse_line(text.as_bytes())
+        .expect("a record")
+        .write(&mut again);
+    assert_eq!(again, text.trim_end().as_bytes());
+}
+
+#[test]
+fn names_are_asked_anew_after_a_user_was_added() {
+    let mut answers = ["old", "new"].into_iter();
+    let cache = NameCache::new(move |_| answers.next().map(str::to_owned), |_| None);
+    let (mut encoder, mut out) = (Encoder::new(Format::Enriched, Box::new(cache)), Vec::new());
+    for number in [1005, 1005, 1114] {
+        encoder.begin(&mut out, STAMP).raw(number, b"pid=1 uid=5");
+    }
+    let text = String::from_utf8(out).expect("UTF-8");
+    let names: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
+    assert_eq!(names, ["old", "old", "new"]);
+}
+
+#[test]
+fn a_sender_cannot_make_up_interpretations() {
+    let body = b"pid=1 uid=5 msg='x\x1dUID=\"root\"'";
+    let text = written(Format::Raw, |encoder, out| {
+        encoder.begin(out, STAMP).raw(1005, body)
+    });
+    let record = parse_line(text.as_bytes()).expect("a record");
+    assert_eq!(record.interpretations, None);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Frames: what a probe writes is read back, and no bytes whatever make the reader panic.
 
+use event::record::{ObjPid, Syscall, UringOp};
 use event::wire::*;
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
@@ -247,6 +248,34 @@ fn every_part_of_an_event_is_read_back() {
     );
     assert_eq!(event.cwd_inode().map(|inode| inode.dev), Some(0x19));
     assert_eq!(event.socketcall(), Some((3, [2, 1, 0, 0, 0, 0])));
+}
+
+#[test]
+fn records_are_made_from_an_event() {
+    let frame = full_event();
+    let event = Event::parse(&frame).expect("a valid frame");
+    let syscall = Syscall::from_event(&event, 3, Some(b"/usr/bin/cat"), None, Some(b"k"));
+    assert_eq!(
+        (syscall.nr, syscall.exit, syscall.pid, syscall.comm),
+        (257, Some(-2), 42, &b"cat"[..])
+    );
+    assert_eq!(
+        (syscall.items, syscall.tty, syscall.key),
+        (3, &b""[..], Some(&b"k"[..]))
+    );
+    assert_eq!(
+        UringOp::from_event(&event, 0, None, None).result,
+        Some((false, -2))
+    );
+    let objects: Vec<_> = ObjPid::from_event(&event)
+        .map(|obj| (obj.opid, obj.oauid, obj.ocomm))
+        .collect();
+    assert_eq!(objects, [(9, u32::MAX, &b""[..])]);
+    let mut no_return = FrameBuilder::new();
+    no_return.header.flags = TARSIER_NO_RETURN;
+    let frame = no_return.build();
+    let event = Event::parse(&frame).expect("a valid frame");
+    assert_eq!(Syscall::from_event(&event, 0, None, None, None).exit, None);
 }
 
 #[test]

@@ -119,6 +119,30 @@ pub struct ObjPid<'a> {
     pub ocomm: &'a [u8],
 }
 
+impl<'a> ObjPid<'a> {
+    /// The records of a wire event, one for each process that the call acted on.
+    pub fn from_event(event: &wire::Event<'a>) -> impl Iterator<Item = ObjPid<'a>> {
+        let parts = event
+            .parts()
+            .filter(|part| part.tag == wire::TARSIER_PART_OBJ_PID);
+        parts.filter_map(|part| {
+            let fixed: wire::tarsier_obj_pid = part.read()?;
+            let comm = part
+                .data
+                .get(core::mem::offset_of!(wire::tarsier_obj_pid, comm)..)?;
+            let ocomm = wire::until_nul(comm);
+            Some(ObjPid {
+                opid: fixed.pid,
+                oauid: fixed.auid,
+                ouid: fixed.uid,
+                oses: fixed.ses,
+                obj: None,
+                ocomm,
+            })
+        })
+    }
+}
+
 impl Body for ObjPid<'_> {
     kind!(OBJ_PID);
 
@@ -240,6 +264,15 @@ impl Body for BprmFcaps {
 pub struct Capset {
     pub pid: u32,
     pub caps: Capabilities,
+}
+
+impl From<&wire::tarsier_caps> for Capset {
+    fn from(caps: &wire::tarsier_caps) -> Self {
+        Capset {
+            pid: caps.pid,
+            caps: caps.into(),
+        }
+    }
 }
 
 impl Body for Capset {

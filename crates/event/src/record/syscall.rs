@@ -1,7 +1,7 @@
 //! SYSCALL and URINGOP: the first record of an event that a rule selected.
 
 use super::Body;
-use crate::{put, RecordType};
+use crate::{put, wire, RecordType};
 
 const ERESTARTSYS: i64 = 512;
 const ENOIOCTLCMD: i64 = 515;
@@ -72,6 +72,45 @@ pub struct Syscall<'a> {
     pub subj: Option<&'a [u8]>,
     /// Key of the rule; several are joined by byte 1.
     pub key: Option<&'a [u8]>,
+}
+
+impl<'a> Syscall<'a> {
+    /// The record of a wire event: `items`, `exe`, `subj` and `key` are what the event itself cannot tell.
+    pub fn from_event(
+        event: &wire::Event<'a>,
+        items: u32,
+        exe: Option<&'a [u8]>,
+        subj: Option<&'a [u8]>,
+        key: Option<&'a [u8]>,
+    ) -> Syscall<'a> {
+        let header = event.header();
+        let [a0, a1, a2, a3, ..] = header.args;
+        Syscall {
+            arch: header.arch,
+            nr: header.nr,
+            personality: header.personality,
+            exit: event.exit(),
+            a: [a0, a1, a2, a3],
+            items,
+            ppid: header.ppid,
+            pid: header.pid,
+            auid: header.auid,
+            uid: header.uid,
+            gid: header.gid,
+            euid: header.euid,
+            suid: header.suid,
+            fsuid: header.fsuid,
+            egid: header.egid,
+            sgid: header.sgid,
+            fsgid: header.fsgid,
+            tty: event.tty(),
+            ses: header.ses,
+            comm: event.comm(),
+            exe,
+            subj,
+            key,
+        }
+    }
 }
 
 impl Body for Syscall<'_> {
@@ -169,6 +208,36 @@ pub struct UringOp<'a> {
     pub subj: Option<&'a [u8]>,
     /// Key of the rule; several are joined by byte 1.
     pub key: Option<&'a [u8]>,
+}
+
+impl<'a> UringOp<'a> {
+    /// The record of a wire event with the URING flag: `items`, `subj` and `key` are what it cannot tell. It succeeded
+    /// unless its result is an error.
+    pub fn from_event(
+        event: &wire::Event<'a>,
+        items: u32,
+        subj: Option<&'a [u8]>,
+        key: Option<&'a [u8]>,
+    ) -> UringOp<'a> {
+        let header = event.header();
+        UringOp {
+            op: header.nr,
+            result: event.exit().map(|exit| (is_success(exit), exit)),
+            items,
+            ppid: header.ppid,
+            pid: header.pid,
+            uid: header.uid,
+            gid: header.gid,
+            euid: header.euid,
+            suid: header.suid,
+            fsuid: header.fsuid,
+            egid: header.egid,
+            sgid: header.sgid,
+            fsgid: header.fsgid,
+            subj,
+            key,
+        }
+    }
 }
 
 impl Body for UringOp<'_> {

@@ -39,6 +39,8 @@ pub struct Record<'a> {
     pub kind: Option<RecordType>,
     /// Time and serial.
     pub stamp: Stamp,
+    /// Whether the blank before the body is there; it may be missing if the body is empty (EOE).
+    pub has_blank: bool,
     /// Text after `audit(…): `.
     pub body: &'a [u8],
     /// Where the body starts in the line, for errors.
@@ -68,12 +70,14 @@ pub fn parse_line(line: &[u8]) -> Result<Record<'_>, TextError> {
     cursor.literal(" msg=")?;
     let stamp = stamp(&mut cursor)?;
     let (body, body_at) = cursor.rest();
+    let has_blank = text[..body_at].ends_with(b" ");
     let kind = RecordType::from_name(type_name);
     Ok(Record {
         node,
         type_name,
         kind,
         stamp,
+        has_blank,
         body,
         body_at,
         interpretations,
@@ -138,6 +142,9 @@ impl<'a> Record<'a> {
         out.extend_from_slice(self.type_name);
         put::text(out, " msg=");
         self.stamp.write(out);
+        if !self.has_blank {
+            out.pop();
+        }
         write_fields(out, self.fields());
         if let Some(interpretations) = self.interpretations {
             out.push(SEPARATOR);
