@@ -127,7 +127,6 @@ fn check_number(field: Field, number: u32) -> Result<(), String> {
         Field::LoginuidSet => number <= 1,
         Field::Perm => number & !15 == 0,
         Field::Filetype => number & !0o170_000 == 0,
-        Field::FieldCompare => number <= abi::COMPARES.len() as u32,
         Field::SaddrFam => number < 46,
         Field::Uid | Field::Euid | Field::Suid | Field::Fsuid | Field::ObjUid => number != u32::MAX,
         Field::Gid | Field::Egid | Field::Sgid | Field::Fsgid | Field::ObjGid => number != u32::MAX,

@@ -9,6 +9,9 @@
 //! Everything but [`SystemHost`] and [`load()`] is pure: what has to be looked up goes through
 //! [`Host`].
 
+// Errors are made for people, at most one a line: their size does not matter.
+#![allow(clippy::result_large_err)]
+
 mod check;
 mod command;
 mod error;

@@ -346,7 +346,7 @@ impl<'a> Line<'a> {
             return Err(Fault::at(argument, message));
         }
         match std::str::from_utf8(&argument.bytes) {
-            Ok(text) if !text.bytes().any(|byte| byte < 32 || byte > 127) => {
+            Ok(text) if text.bytes().all(|byte| (32..=127).contains(&byte)) => {
                 self.commands.push(Command::Message(text.to_owned()));
                 Ok(Next::Done)
             }

@@ -68,7 +68,7 @@ impl RuleSet {
     /// Carries out what a file held; its wrong lines count as errors.
     ///
     /// # Errors
-    /// As [`RuleSet::apply`], in the order in which the lines are.
+    /// As [`RuleSet::apply`], by file and line.
     pub fn build(parsed: ParsedFile) -> Result<RuleSet, Vec<RuleError>> {
         let mut set = RuleSet {
             warnings: parsed.warnings,
@@ -81,11 +81,7 @@ impl RuleSet {
                 errors.push(error);
             }
         }
-        errors.sort_by(|a, b| {
-            (a.file() == b.file())
-                .then(|| a.line().cmp(&b.line()))
-                .unwrap_or(std::cmp::Ordering::Equal)
-        });
+        errors.sort_by(|a, b| (a.file(), a.line(), a.column).cmp(&(b.file(), b.line(), b.column)));
         if errors.iter().all(|error| error.is_tolerated) {
             set.skipped = errors;
             Ok(set)
