@@ -20,7 +20,9 @@
 pub mod config;
 
 mod action;
+mod change;
 mod counters;
+mod durable;
 mod error;
 mod files;
 mod log;

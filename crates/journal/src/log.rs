@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
@@ -10,12 +9,13 @@ use std::sync::Arc;
 use crate::action::{Action, Severity};
 use crate::config::{Config, Flush, SizeAction};
 use crate::counters::{Counters, Lost, Position};
+use crate::durable::start_syncer;
 use crate::error::{OpenError, RotateError, WriteError};
 use crate::files::{self, TornLine};
 use crate::pending::Pending;
 use crate::rotate::{self, Rotated};
 use crate::space::{Limits, Space};
-use crate::sync::{Progress, SyncCall, Syncer};
+use crate::sync::{Progress, Syncer};
 
 /// Bytes that wait in memory while they cannot be written. What does not fit is counted as lost.
 pub const PENDING_BYTES_MAX: usize = 4 << 20;
@@ -85,10 +85,10 @@ pub struct Journal {
     /// Bytes written since the last rotation for space.
     pub(crate) since_space_rotation_bytes: u64,
     pub(crate) children: Vec<Child>,
-    records_unsynced: u64,
+    pub(crate) records_unsynced: u64,
     /// Progress of syncs made without the helper.
-    inline: Progress,
-    syncer: Option<Syncer>,
+    pub(crate) inline: Progress,
+    pub(crate) syncer: Option<Syncer>,
 }
 
 impl Journal {
@@ -272,92 +272,9 @@ impl Journal {
         self.records_unsynced += batch.records;
     }
 
-    fn sync_as_configured(&mut self) {
-        let due = match self.config.flush {
-            Flush::None => false,
-            Flush::Incremental | Flush::IncrementalAsync => {
-                self.records_unsynced >= u64::from(self.config.freq)
-            }
-            Flush::Data | Flush::Sync => true,
-        };
-        if due {
-            self.request_sync();
-        }
-    }
-
-    fn sync_call(&self) -> SyncCall {
-        match self.config.flush {
-            Flush::Sync => SyncCall::Full,
-            _ => SyncCall::Data,
-        }
-    }
-
-    /// Starts a sync of the current file that covers everything written; waits for it if there is
-    /// no helper.
-    fn request_sync(&mut self) {
-        let Some(file) = self.file.clone() else {
-            return;
-        };
-        self.records_unsynced = 0;
-        let call = self.sync_call();
-        match &self.syncer {
-            Some(syncer) => syncer.request(&file, call, self.written),
-            None => {
-                let outcome = call.run(&file);
-                self.inline.note(self.written, outcome);
-                self.poll();
-            }
-        }
-    }
-
-    /// Takes note of finished syncs and ended EXEC programs. Cheap; [`commit`](Self::commit) calls
-    /// it. Call it when [`sync_fd`](Self::sync_fd) becomes readable.
-    pub fn poll(&mut self) {
-        self.children
-            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-        let mut failures = std::mem::take(&mut self.inline.failures);
-        self.counters.syncs += std::mem::take(&mut self.inline.syncs);
-        if let Some(syncer) = &self.syncer {
-            let progress = syncer.take_progress();
-            self.counters.syncs += progress.syncs;
-            failures.extend(progress.failures);
-        }
-        for (error, events) in failures {
-            self.counters.sync_errors += 1;
-            self.counters.doubtful_events += events;
-            self.sync_failed(&error, events);
-        }
-    }
-
-    /// Readable after a sync has finished in the background; none if this mode has no helper.
-    pub fn sync_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.syncer.as_ref().map(Syncer::done_fd)
-    }
-
-    /// Everything up to here is covered by a finished sync (events whose sync failed are in
-    /// [`Counters::doubtful_events`]). Never moves with `flush = NONE`, except through
-    /// [`sync`](Self::sync).
-    pub fn durable(&self) -> Position {
-        let background = self.syncer.as_ref().map(Syncer::durable);
-        background.unwrap_or_default().max(self.inline.durable)
-    }
-
     /// Everything up to here was taken by write(2).
     pub fn written(&self) -> Position {
         self.written
-    }
-
-    /// Commits, and waits until what was written is durable, whatever the flush mode.
-    pub fn sync(&mut self) -> Result<Committed, WriteError> {
-        let result = self.commit();
-        if self.durable() < self.written {
-            self.request_sync();
-        }
-        if let Some(syncer) = &self.syncer {
-            syncer.drain();
-        }
-        self.poll();
-        result
     }
 
     /// Rotates now (SIGUSR1), after committing. `Ok(None)` if rotation is off (`num_logs` < 2
@@ -394,109 +311,6 @@ impl Journal {
         }
         self.actions.push(Action::Rotated(rotated.clone()));
         Ok(Some(rotated))
-    }
-
-    /// Asks for the last sync of a file that will not be written any more.
-    pub(crate) fn sync_before_leaving(&mut self) {
-        if self.config.flush != Flush::None && self.durable() < self.written {
-            self.request_sync();
-        }
-    }
-
-    /// Makes the renames durable, after everything asked for so far.
-    fn sync_dir(&self) {
-        if let (Some(syncer), Ok(dir)) = (&self.syncer, File::open(files::dir_of(&self.path))) {
-            syncer.request(&Arc::new(dir), SyncCall::Full, Position::default());
-        }
-    }
-
-    /// Takes a new configuration (SIGHUP) and, if `log_file` is another one, moves there. On an
-    /// error nothing has changed. Percentages of space are computed anew.
-    pub fn reconfigure(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
-        let _ = self.commit();
-        let syncer = match (wants_syncer(config.flush), self.syncer.is_some()) {
-            (true, false) => start_syncer(config.flush, log_file)?,
-            _ => None,
-        };
-        if log_file != self.path || self.config.log_group != config.log_group {
-            self.switch_file(log_file, config)?;
-        }
-        if syncer.is_some() {
-            self.syncer = syncer;
-        } else if !wants_syncer(config.flush) {
-            self.retire_syncer();
-        }
-        self.config = config.clone();
-        if let Some(space) = self.file.as_deref().and_then(|file| Space::of(file).ok()) {
-            self.limits = Limits::of(config, &space);
-        }
-        self.said = Said::default();
-        self.remove_excess();
-        self.fix_rotated_permissions();
-        self.check_size();
-        self.check_space();
-        Ok(())
-    }
-
-    fn switch_file(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
-        if log_file == self.path {
-            if let Some(file) = &self.file {
-                let mode = files::modes(&config.log_group).current;
-                files::set_permissions(file, log_file, mode, &config.log_group)?;
-            }
-            return Ok(());
-        }
-        files::prepare_dir(log_file, &config.log_group)?;
-        let file = files::open_log(log_file, &config.log_group)?;
-        let (size_bytes, torn) = files::repair_tail(&file, log_file)?;
-        self.say_torn(torn);
-        self.sync_before_leaving();
-        self.path = log_file.to_owned();
-        self.size_bytes = size_bytes;
-        if self.file.is_some() {
-            self.file = Some(Arc::new(file));
-        }
-        Ok(())
-    }
-
-    fn say_torn(&mut self, torn: Option<TornLine>) {
-        if let Some(TornLine { repair, bytes }) = torn {
-            let text = format!("a torn last line of {} bytes was {repair:?}", bytes.len());
-            self.say(Severity::Warning, text.to_lowercase());
-        }
-    }
-
-    fn retire_syncer(&mut self) {
-        if let Some(syncer) = self.syncer.take() {
-            syncer.drain();
-            let progress = syncer.take_progress();
-            self.inline.durable = self.inline.durable.max(progress.durable);
-            self.inline.syncs += progress.syncs;
-            self.inline.failures.extend(progress.failures);
-        }
-    }
-
-    /// Starts writing again after a suspension (SIGUSR2), opens the file anew and says again what
-    /// is wrong if it still is. Events kept in memory meanwhile are written by the next commit.
-    pub fn resume(&mut self) -> Result<(), OpenError> {
-        self.said = Said::default();
-        self.trouble = Trouble::None;
-        if self.file.is_some() {
-            return Ok(());
-        }
-        if let Some(syncer) = &self.syncer {
-            // It may still hold the file, and with it our own lock.
-            syncer.drain();
-        }
-        files::prepare_dir(&self.path, &self.config.log_group)?;
-        let file = files::open_log(&self.path, &self.config.log_group)?;
-        let (size_bytes, torn) = files::repair_tail(&file, &self.path)?;
-        self.say_torn(torn);
-        self.file = Some(Arc::new(file));
-        self.size_bytes = size_bytes;
-        self.say(Severity::Notice, "logging is resumed".into());
-        self.check_size();
-        Ok(())
     }
 
     /// Whether writing has stopped until [`resume`](Self::resume).
@@ -563,7 +377,7 @@ impl Journal {
         }
     }
 
-    fn remove_excess(&self) -> Vec<PathBuf> {
+    pub(crate) fn remove_excess(&self) -> Vec<PathBuf> {
         match (&self.config.max_log_file_action, self.config.num_logs) {
             (SizeAction::Rotate, 2..) => rotate::remove_excess(&self.path, self.config.num_logs),
             _ => Vec::new(),
@@ -571,7 +385,7 @@ impl Journal {
     }
 
     /// auditd gives its rotated files the right mode at every start.
-    fn fix_rotated_permissions(&self) {
+    pub(crate) fn fix_rotated_permissions(&self) {
         let mode = files::modes(&self.config.log_group).rotated;
         for number in 1..self.config.num_logs {
             let path = files::numbered(&self.path, number);
@@ -591,18 +405,5 @@ impl Drop for Journal {
         if !self.pending.is_empty() {
             let _ = self.commit();
         }
-    }
-}
-
-fn wants_syncer(flush: Flush) -> bool {
-    matches!(flush, Flush::IncrementalAsync | Flush::Data | Flush::Sync)
-}
-
-fn start_syncer(flush: Flush, log_file: &Path) -> Result<Option<Syncer>, OpenError> {
-    match wants_syncer(flush) {
-        true => Syncer::start()
-            .map(Some)
-            .map_err(|error| OpenError::io(log_file, "start of the sync thread", error)),
-        false => Ok(None),
     }
 }

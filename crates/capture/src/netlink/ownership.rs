@@ -46,7 +46,10 @@ pub fn take_over(state_file: &Path) -> Result<Ownership, TakeOverError> {
     if status.enabled >= 2 {
         return Err(TakeOverError::Immutable);
     }
-    if status.pid != 0 && is_alive(status.pid) {
+    // The number of a predecessor that is known to be dead may belong to another process by now.
+    let is_stale = |(writer, _): &(Writer, Found)| writer.pid == status.pid;
+    let stale = leftover.as_ref().is_some_and(is_stale);
+    if status.pid != 0 && !stale && is_alive(status.pid) {
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
     let rules = socket.list_rules()?;

@@ -1,0 +1,96 @@
+//! Changes while the journal is open: another configuration, another file, the end of a suspension.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::action::Severity;
+use crate::config::Config;
+use crate::durable::{start_syncer, wants_syncer};
+use crate::error::OpenError;
+use crate::files::{self, TornLine};
+use crate::log::{Journal, Said, Trouble};
+use crate::space::{Limits, Space};
+
+impl Journal {
+    /// Takes a new configuration (SIGHUP) and, if `log_file` is another one, moves there. On an
+    /// error nothing has changed. Percentages of space are computed anew.
+    pub fn reconfigure(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
+        let _ = self.commit();
+        let syncer = match (wants_syncer(config.flush), self.syncer.is_some()) {
+            (true, false) => start_syncer(config.flush, log_file)?,
+            _ => None,
+        };
+        if log_file != self.path || self.config.log_group != config.log_group {
+            self.switch_file(log_file, config)?;
+        }
+        if syncer.is_some() {
+            self.syncer = syncer;
+        } else if !wants_syncer(config.flush) {
+            self.retire_syncer();
+        }
+        self.config = config.clone();
+        if let Some(space) = self.file.as_deref().and_then(|file| Space::of(file).ok()) {
+            self.limits = Limits::of(config, &space);
+        }
+        self.said = Said::default();
+        for path in self.remove_excess() {
+            let text = format!("{} removed: it is beyond num_logs", path.display());
+            self.say(Severity::Notice, text);
+        }
+        self.fix_rotated_permissions();
+        self.check_size();
+        self.check_space();
+        Ok(())
+    }
+
+    fn switch_file(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
+        if log_file == self.path {
+            if let Some(file) = &self.file {
+                let mode = files::modes(&config.log_group).current;
+                files::set_permissions(file, log_file, mode, &config.log_group)?;
+            }
+            return Ok(());
+        }
+        files::prepare_dir(log_file, &config.log_group)?;
+        let file = files::open_log(log_file, &config.log_group)?;
+        let (size_bytes, torn) = files::repair_tail(&file, log_file)?;
+        self.say_torn(torn);
+        self.sync_before_leaving();
+        self.path = log_file.to_owned();
+        self.size_bytes = size_bytes;
+        if self.file.is_some() {
+            self.file = Some(Arc::new(file));
+        }
+        Ok(())
+    }
+
+    fn say_torn(&mut self, torn: Option<TornLine>) {
+        if let Some(TornLine { repair, bytes }) = torn {
+            let text = format!("a torn last line of {} bytes was {repair:?}", bytes.len());
+            self.say(Severity::Warning, text.to_lowercase());
+        }
+    }
+
+    /// Starts writing again after a suspension (SIGUSR2), opens the file anew and says again what
+    /// is wrong if it still is. Events kept in memory meanwhile are written by the next commit.
+    pub fn resume(&mut self) -> Result<(), OpenError> {
+        self.said = Said::default();
+        self.trouble = Trouble::None;
+        if self.file.is_some() {
+            return Ok(());
+        }
+        if let Some(syncer) = &self.syncer {
+            // It may still hold the file, and with it our own lock.
+            syncer.drain();
+        }
+        files::prepare_dir(&self.path, &self.config.log_group)?;
+        let file = files::open_log(&self.path, &self.config.log_group)?;
+        let (size_bytes, torn) = files::repair_tail(&file, &self.path)?;
+        self.say_torn(torn);
+        self.file = Some(Arc::new(file));
+        self.size_bytes = size_bytes;
+        self.say(Severity::Notice, "logging is resumed".into());
+        self.check_size();
+        Ok(())
+    }
+}

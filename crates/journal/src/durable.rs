@@ -1,0 +1,135 @@
+//! When what was written becomes durable: the flush modes.
+
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::Flush;
+use crate::counters::Position;
+use crate::error::{OpenError, WriteError};
+use crate::files;
+use crate::log::{Committed, Journal};
+use crate::sync::{SyncCall, Syncer};
+
+impl Journal {
+    pub(crate) fn sync_as_configured(&mut self) {
+        let due = match self.config.flush {
+            Flush::None => false,
+            Flush::Incremental | Flush::IncrementalAsync => {
+                self.records_unsynced >= u64::from(self.config.freq)
+            }
+            Flush::Data | Flush::Sync => true,
+        };
+        if due {
+            self.request_sync();
+        }
+    }
+
+    fn sync_call(&self) -> SyncCall {
+        match self.config.flush {
+            Flush::Sync => SyncCall::Full,
+            _ => SyncCall::Data,
+        }
+    }
+
+    /// Starts a sync of the current file that covers everything written; waits for it if there is
+    /// no helper.
+    fn request_sync(&mut self) {
+        let Some(file) = self.file.clone() else {
+            return;
+        };
+        self.records_unsynced = 0;
+        let call = self.sync_call();
+        match &self.syncer {
+            Some(syncer) => syncer.request(&file, call, self.written),
+            None => {
+                let outcome = call.run(&file);
+                self.inline.note(self.written, outcome);
+                self.poll();
+            }
+        }
+    }
+
+    /// Takes note of finished syncs and ended EXEC programs. Cheap; [`commit`](Self::commit) calls
+    /// it. Call it when [`sync_fd`](Self::sync_fd) becomes readable.
+    pub fn poll(&mut self) {
+        self.children
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        let mut failures = std::mem::take(&mut self.inline.failures);
+        self.counters.syncs += std::mem::take(&mut self.inline.syncs);
+        if let Some(syncer) = &self.syncer {
+            let progress = syncer.take_progress();
+            self.counters.syncs += progress.syncs;
+            failures.extend(progress.failures);
+        }
+        for (error, events) in failures {
+            self.counters.sync_errors += 1;
+            self.counters.doubtful_events += events;
+            self.sync_failed(&error, events);
+        }
+    }
+
+    /// Readable after a sync has finished in the background; none if this mode has no helper.
+    pub fn sync_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.syncer.as_ref().map(Syncer::done_fd)
+    }
+
+    /// Everything up to here is covered by a finished sync (events whose sync failed are in
+    /// [`Counters::doubtful_events`]). Never moves with `flush = NONE`, except through
+    /// [`sync`](Self::sync).
+    pub fn durable(&self) -> Position {
+        let background = self.syncer.as_ref().map(Syncer::durable);
+        background.unwrap_or_default().max(self.inline.durable)
+    }
+
+    /// Commits, and waits until what was written is durable, whatever the flush mode.
+    pub fn sync(&mut self) -> Result<Committed, WriteError> {
+        let result = self.commit();
+        if self.durable() < self.written {
+            self.request_sync();
+        }
+        if let Some(syncer) = &self.syncer {
+            syncer.drain();
+        }
+        self.poll();
+        result
+    }
+
+    /// Asks for the last sync of a file that will not be written any more.
+    pub(crate) fn sync_before_leaving(&mut self) {
+        if self.config.flush != Flush::None && self.durable() < self.written {
+            self.request_sync();
+        }
+    }
+
+    /// Makes the renames durable, after everything asked for so far.
+    pub(crate) fn sync_dir(&self) {
+        if let (Some(syncer), Ok(dir)) = (&self.syncer, File::open(files::dir_of(&self.path))) {
+            syncer.request(&Arc::new(dir), SyncCall::Full, Position::default());
+        }
+    }
+
+    pub(crate) fn retire_syncer(&mut self) {
+        if let Some(syncer) = self.syncer.take() {
+            syncer.drain();
+            let progress = syncer.take_progress();
+            self.inline.durable = self.inline.durable.max(progress.durable);
+            self.inline.syncs += progress.syncs;
+            self.inline.failures.extend(progress.failures);
+        }
+    }
+}
+
+pub(crate) fn wants_syncer(flush: Flush) -> bool {
+    matches!(flush, Flush::IncrementalAsync | Flush::Data | Flush::Sync)
+}
+
+pub(crate) fn start_syncer(flush: Flush, log_file: &Path) -> Result<Option<Syncer>, OpenError> {
+    match wants_syncer(flush) {
+        true => Syncer::start()
+            .map(Some)
+            .map_err(|error| OpenError::io(log_file, "start of the sync thread", error)),
+        false => Ok(None),
+    }
+}
