@@ -96,7 +96,7 @@ struct tarsier_event {
 	__u32 uid, gid, euid, suid, fsuid, egid, sgid, fsgid;
 	__u32 personality;
 	__u32 chunks; /* CHUNK frames that belong to this event */
-	__u32 reserved;
+	__u32 mnt_ns; /* inode number of the mount namespace */
 	char comm[TARSIER_COMM_LEN];
 	char tty[TARSIER_TTY_LEN]; /* empty: no terminal */
 	struct tarsier_inode exe; /* valid = 0: no executable (kernel thread) */

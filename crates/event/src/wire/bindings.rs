@@ -132,7 +132,7 @@ pub struct tarsier_event {
     pub fsgid: __u32,
     pub personality: __u32,
     pub chunks: __u32,
-    pub reserved: __u32,
+    pub mnt_ns: __u32,
     pub comm: [::core::ffi::c_char; 16usize],
     pub tty: [::core::ffi::c_char; 32usize],
     pub exe: tarsier_inode,
@@ -188,8 +188,8 @@ const _: () = {
         [::core::mem::offset_of!(tarsier_event, personality) - 180usize];
     ["Offset of field: tarsier_event::chunks"]
         [::core::mem::offset_of!(tarsier_event, chunks) - 184usize];
-    ["Offset of field: tarsier_event::reserved"]
-        [::core::mem::offset_of!(tarsier_event, reserved) - 188usize];
+    ["Offset of field: tarsier_event::mnt_ns"]
+        [::core::mem::offset_of!(tarsier_event, mnt_ns) - 188usize];
     ["Offset of field: tarsier_event::comm"]
         [::core::mem::offset_of!(tarsier_event, comm) - 192usize];
     ["Offset of field: tarsier_event::tty"][::core::mem::offset_of!(tarsier_event, tty) - 208usize];
