@@ -158,7 +158,7 @@ static __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->nr = w->nr;
 	e->exit = w->ret;
 	e->chunks = 0;
-	e->reserved = 0;
+	e->mnt_ns = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
 	for (i = 0; i < 6; i++)
 		e->args[i] = w->args[i];
 	event_identity(w, task);

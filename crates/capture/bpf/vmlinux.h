@@ -156,6 +156,15 @@ struct tty_struct {
 struct signal_struct {
 	struct tty_struct *tty;
 };
+struct ns_common {
+	unsigned int inum;
+};
+struct mnt_namespace {
+	struct ns_common ns;
+};
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -172,6 +181,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct nsproxy *nsproxy;
 	struct mm_struct *mm;
 };
 struct linux_binprm {

@@ -3,6 +3,7 @@
 mod error;
 pub mod netlink;
 pub mod probe;
+pub mod resolve;
 mod ring;
 mod stream;
 mod tracefs;

@@ -1,0 +1,431 @@
+//! From the names of an event to what audit records of them: one item per PATH record.
+//!
+//! The order and types of items are those of the kernel (`audit_inode()`, `audit_inode_child()`,
+//! kernel/auditsc.c, as called from fs/namei.c). Under the tracepoint engine only opened files,
+//! descriptors and the current directory are identified by the kernel; every other inode is looked
+//! up here by path, after the call.
+
+mod interp;
+mod text;
+mod view;
+
+pub(crate) use view::kernel_dev;
+
+use event::record::{FileCaps, Inode, NameType};
+use event::wire::{self, Event};
+use interp::Interpreters;
+use plan::{Kind, Name, NameUse, ObjectId, PathArg, Shape};
+use view::View;
+
+const O_CREAT: u64 = 0o100;
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const RENAME_EXCHANGE: u64 = 2;
+
+/// One name of an event.
+#[derive(Clone, Debug, Default)]
+pub struct Item {
+    /// What the record prints; `None` is `(null)`.
+    pub name: Option<Vec<u8>>,
+    /// Absolute, without `.` and `..`; empty when unknown.
+    pub path: Vec<u8>,
+    /// The object, if it is known.
+    pub inode: Option<Inode>,
+    /// Its role.
+    pub nametype: NameType,
+    /// There was an object, known or not.
+    pub existed: bool,
+    /// File capabilities.
+    pub caps: FileCaps,
+}
+
+/// Turns the names of events into items. Keeps its buffers between events.
+pub struct Resolver {
+    own_mnt_ns: u64,
+    view: View,
+    cwd: Vec<u8>,
+    items: Vec<Item>,
+    interpreters: Interpreters,
+    scratch: Vec<u8>,
+}
+
+impl Default for Resolver {
+    fn default() -> Resolver {
+        Resolver::new()
+    }
+}
+
+/// A path argument with its surroundings.
+struct Arg<'a> {
+    /// As user space passed it.
+    text: &'a [u8],
+    /// What the record prints: `text`, made absolute where audit's reader could not.
+    name: Vec<u8>,
+    /// Directory that `text` is relative to.
+    base: Vec<u8>,
+    /// Identity of `base`, when the kernel gave it.
+    base_inode: Option<Inode>,
+    /// Absolute and plain.
+    path: Vec<u8>,
+    is_dirfd_relative: bool,
+}
+
+impl Resolver {
+    /// A resolver that looks from the mount namespace of this process.
+    pub fn new() -> Resolver {
+        Resolver {
+            own_mnt_ns: view::namespace_of("/proc/self/ns/mnt").unwrap_or(0),
+            view: View::default(),
+            cwd: Vec::new(),
+            items: Vec::new(),
+            interpreters: Interpreters::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Current directory of the last resolved event; empty when it had no names.
+    pub fn cwd(&self) -> &[u8] {
+        &self.cwd
+    }
+
+    /// Items of the last resolved event.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// Finds the items of `event`, a call of this shape.
+    pub fn resolve(&mut self, event: &Event<'_>, shape: &Shape) {
+        self.items.clear();
+        self.cwd.clear();
+        let Some(cwd) = event.cwd() else { return };
+        cwd.walked(&mut self.cwd);
+        self.scratch.clear();
+        if let Some(root) = event.root() {
+            root.walked(&mut self.scratch);
+        }
+        let header = event.header();
+        self.view.set(self.own_mnt_ns, header.mnt_ns, header.pid, &self.scratch);
+        let first = shape.paths[0].and_then(|arg| self.arg(event, 0, arg));
+        let second = shape.paths[1].and_then(|arg| self.arg(event, 1, arg));
+        match (shape.paths[0], shape.paths[1]) {
+            (Some(old), Some(_)) if old.use_ == NameUse::Rename => {
+                self.renamed(event, first, second)
+            }
+            (Some(old), Some(new)) if new.use_ == NameUse::Create => {
+                self.linked(event, old, first, second)
+            }
+            (one, two) => {
+                for (arg, found) in [(one, first), (two, second)] {
+                    if let (Some(arg), Some(found)) = (arg, found) {
+                        self.single(event, shape, arg, found);
+                    }
+                }
+            }
+        }
+        if shape.fd != plan::NONE {
+            self.descriptor(event);
+        }
+    }
+
+    /// Names as rules are decided by, with symbolic links resolved in directories.
+    pub fn names(&mut self) -> Vec<Name> {
+        let mut names = Vec::with_capacity(self.items.len());
+        for i in 0..self.items.len() {
+            let path = std::mem::take(&mut self.items[i].path);
+            let name = Name {
+                path: if path.is_empty() { Vec::new() } else { self.canonical(&path) },
+                inode: self.items[i].inode.map(|inode| plan::Inode {
+                    id: ObjectId { dev: inode.dev, ino: inode.ino },
+                    mode: inode.mode.into(),
+                    uid: inode.ouid,
+                    gid: inode.ogid,
+                    rdev: inode.rdev,
+                }),
+                existed: self.items[i].existed,
+            };
+            self.items[i].path = path;
+            names.push(name);
+        }
+        names
+    }
+
+    fn canonical(&mut self, path: &[u8]) -> Vec<u8> {
+        let (dir, last) = text::split(path);
+        match self.view.canonical_dir(dir) {
+            Some(mut real) => {
+                if !last.is_empty() {
+                    if real.last() != Some(&b'/') {
+                        real.push(b'/');
+                    }
+                    real.extend_from_slice(last);
+                }
+                real
+            }
+            None => path.to_vec(),
+        }
+    }
+
+    /// A path argument; `None` when the kernel did not get it from user space either, and so
+    /// collected no name.
+    fn arg<'e>(&self, event: &Event<'e>, index: u8, arg: PathArg) -> Option<Arg<'e>> {
+        let part = event.path(index)?;
+        if part.is_unreadable() || part.is_cut() {
+            return None;
+        }
+        let text = part.data;
+        let mut base = Vec::new();
+        let dir = event.dir(index).filter(|_| text.first() != Some(&b'/'));
+        let is_dirfd_relative = dir.is_some() && arg.dir != plan::NONE;
+        let base_inode = match &dir {
+            Some(dir) => {
+                dir.walked(&mut base);
+                Inode::from_wire(&dir.inode)
+            }
+            None => {
+                base.extend_from_slice(&self.cwd);
+                event.cwd_inode().as_ref().and_then(Inode::from_wire)
+            }
+        };
+        if text.is_empty() && !is_dirfd_relative {
+            return None;
+        }
+        let mut path = Vec::with_capacity(base.len() + text.len() + 2);
+        text::join(&mut path, &base, text);
+        let mut name = text.to_vec();
+        if is_dirfd_relative && !text.is_empty() {
+            name.clear();
+            name.extend_from_slice(&base);
+            if base.last() != Some(&b'/') {
+                name.push(b'/');
+            }
+            name.extend_from_slice(text);
+        }
+        Some(Arg { text, name, base, base_inode, path, is_dirfd_relative })
+    }
+
+    fn parent(&mut self, arg: &Arg<'_>) {
+        let parent = text::parent_text(arg.text);
+        let (name, inode) = if parent.is_empty() {
+            (arg.base.clone(), arg.base_inode)
+        } else {
+            let name = match arg.is_dirfd_relative {
+                true => text::parent_text(&arg.name).to_vec(),
+                false => parent.to_vec(),
+            };
+            (name, self.view.inode(text::split(&arg.path).0, true))
+        };
+        self.items.push(Item {
+            name: Some(name),
+            path: text::split(&arg.path).0.to_vec(),
+            inode,
+            nametype: NameType::Parent,
+            existed: inode.is_some(),
+            caps: FileCaps::NONE,
+        });
+    }
+
+    fn item(&mut self, arg: &Arg<'_>, nametype: NameType, inode: Option<Inode>) {
+        self.items.push(Item {
+            name: Some(arg.name.clone()),
+            path: arg.path.clone(),
+            inode,
+            nametype,
+            existed: inode.is_some() || nametype == NameType::Delete,
+            caps: FileCaps::NONE,
+        });
+    }
+
+    /// NORMAL if there is such an object now, else UNKNOWN.
+    fn looked_up(&mut self, arg: &Arg<'_>, follow: bool) {
+        let inode = match (arg.text.is_empty(), arg.base_inode) {
+            (true, Some(inode)) => Some(inode),
+            _ => self.view.inode(&arg.path, follow),
+        };
+        let nametype = if inode.is_some() { NameType::Normal } else { NameType::Unknown };
+        self.item(arg, nametype, inode);
+    }
+
+    fn single(&mut self, event: &Event<'_>, shape: &Shape, arg: PathArg, found: Arg<'_>) {
+        let succeeded = event.exit().is_none_or(event::record::is_success);
+        match arg.use_ {
+            NameUse::Open => self.opened(event, shape, &found, succeeded),
+            NameUse::Exec => self.executed(event, &found, succeeded),
+            NameUse::Create => {
+                self.parent(&found);
+                if succeeded {
+                    let inode = self.view.inode(&found.path, false);
+                    self.item(&found, NameType::Create, inode);
+                }
+            }
+            NameUse::Delete => {
+                self.parent(&found);
+                if succeeded {
+                    self.item(&found, NameType::Delete, None);
+                }
+            }
+            _ => self.looked_up(&found, follows(event, arg)),
+        }
+    }
+
+    fn opened(&mut self, event: &Event<'_>, shape: &Shape, arg: &Arg<'_>, succeeded: bool) {
+        let args = &event.header().args;
+        let flags = match (shape.open_flags, event.open_how()) {
+            (_, Some(how)) => how[0],
+            (plan::NONE, None) if shape.how == plan::NONE => O_CREAT,
+            (plan::NONE, None) => 0,
+            (position, None) => args.get(position as usize).copied().unwrap_or(0),
+        };
+        let creates = flags & O_CREAT != 0;
+        if creates {
+            self.parent(arg);
+        }
+        let file = event.file(0).filter(|_| succeeded);
+        match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
+            Some(inode) => {
+                let created = file.is_some_and(|f| {
+                    u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0
+                });
+                let nametype = if created { NameType::Create } else { NameType::Normal };
+                self.item(arg, nametype, Some(inode));
+            }
+            None if creates => {
+                if let Some(inode) = self.view.inode(&arg.path, true) {
+                    self.item(arg, NameType::Normal, Some(inode));
+                }
+            }
+            None => self.looked_up(arg, true),
+        }
+    }
+
+    fn executed(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
+        let file = event.exec_file().filter(|_| succeeded);
+        let Some(file) = file else { return self.looked_up(arg, true) };
+        let image = Inode::from_wire(&file.inode);
+        let mut image_path = arg.path.clone();
+        if file.interpreter.is_empty() {
+            self.item(arg, NameType::Normal, image);
+        } else {
+            self.looked_up(arg, true);
+            image_path.clear();
+            text::join(&mut image_path, &self.cwd, file.interpreter);
+            self.items.push(Item {
+                name: Some(file.interpreter.to_vec()),
+                path: image_path.clone(),
+                inode: image,
+                nametype: NameType::Normal,
+                existed: true,
+                caps: FileCaps::NONE,
+            });
+        }
+        self.with_caps();
+        let Some(image) = image else { return };
+        if let Some(loader) = self.interpreters.of(&mut self.view, image, &image_path) {
+            let inode = self.view.inode(&loader, true);
+            self.items.push(Item {
+                name: Some(loader.clone()),
+                path: loader,
+                inode,
+                nametype: NameType::Normal,
+                existed: inode.is_some(),
+                caps: FileCaps::NONE,
+            });
+        }
+    }
+
+    fn with_caps(&mut self) {
+        if let Some(last) = self.items.last_mut() {
+            let path = std::mem::take(&mut last.path);
+            last.caps = self.view.file_caps(&path);
+            last.path = path;
+        }
+    }
+
+    fn renamed(&mut self, event: &Event<'_>, old: Option<Arg<'_>>, new: Option<Arg<'_>>) {
+        let (Some(old), Some(new)) = (old, new) else { return };
+        self.parent(&new);
+        self.parent(&old);
+        if event.exit() != Some(0) {
+            return;
+        }
+        let moved = self.view.inode(&new.path, false);
+        let exchanges = event.header().args[4] & RENAME_EXCHANGE != 0
+            && abi::Arch::from_audit_arch(event.header().arch)
+                .and_then(|arch| abi::syscall_name(arch, event.header().nr as u32))
+                == Some("renameat2");
+        self.item(&old, NameType::Delete, moved);
+        if exchanges {
+            let other = self.view.inode(&old.path, false);
+            self.item(&new, NameType::Delete, other);
+            self.item(&new, NameType::Create, moved);
+            self.item(&old, NameType::Create, other);
+        } else {
+            self.item(&new, NameType::Create, moved);
+        }
+    }
+
+    fn linked(
+        &mut self,
+        event: &Event<'_>,
+        old_arg: PathArg,
+        old: Option<Arg<'_>>,
+        new: Option<Arg<'_>>,
+    ) {
+        if let Some(new) = &new {
+            self.parent(new);
+        }
+        if let Some(old) = &old {
+            if old_arg.use_ == NameUse::SymlinkTarget {
+                self.items.push(Item {
+                    name: Some(old.text.to_vec()),
+                    nametype: NameType::Unknown,
+                    ..Item::default()
+                });
+            } else {
+                self.looked_up(old, follows(event, old_arg));
+            }
+        }
+        if let (Some(new), Some(0)) = (&new, event.exit()) {
+            let inode = self.view.inode(&new.path, false);
+            self.item(new, NameType::Create, inode);
+        }
+    }
+
+    fn descriptor(&mut self, event: &Event<'_>) {
+        let Some(file) = event.file(1) else { return };
+        let mut path = Vec::new();
+        file.walked(&mut path);
+        let inode = Inode::from_wire(&file.inode);
+        self.items.push(Item {
+            name: None,
+            path,
+            inode,
+            nametype: NameType::Normal,
+            existed: true,
+            caps: FileCaps::NONE,
+        });
+    }
+}
+
+/// Whether a final symbolic link is followed: the call's habit, unless its flags say otherwise.
+fn follows(event: &Event<'_>, arg: PathArg) -> bool {
+    let header = event.header();
+    let name = abi::Arch::from_audit_arch(header.arch)
+        .and_then(|arch| abi::syscall_name(arch, header.nr as u32));
+    let flags = match name {
+        Some("newfstatat" | "fstatat64" | "faccessat2" | "utimensat" | "fchmodat2") => {
+            header.args[3]
+        }
+        Some("fchownat" | "linkat") => header.args[4],
+        Some("statx" | "open_tree") => header.args[2],
+        _ => 0,
+    };
+    if flags & AT_SYMLINK_NOFOLLOW != 0 {
+        return false;
+    }
+    arg.follow || flags & AT_SYMLINK_FOLLOW != 0 && name == Some("linkat")
+}
+
+/// Kinds of call whose successful form is recorded with the new image.
+pub fn is_exec(shape: &Shape) -> bool {
+    shape.kind == Kind::Exec
+}

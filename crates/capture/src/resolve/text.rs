@@ -1,0 +1,73 @@
+//! Paths as text.
+
+/// Appends `dir` and `path` as one absolute path without `.`, `..` and double slashes. What `..`
+/// really leads to may differ where a symbolic link is crossed.
+pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
+    let start = out.len();
+    let parts = if path.first() == Some(&b'/') { [&b""[..], path] } else { [dir, path] };
+    for component in parts.iter().flat_map(|part| part.split(|&byte| byte == b'/')) {
+        match component {
+            b"" | b"." => {}
+            b".." => {
+                let up = out[start..].iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+                out.truncate(start + up);
+            }
+            name => {
+                out.push(b'/');
+                out.extend_from_slice(name);
+            }
+        }
+    }
+    if out.len() == start {
+        out.push(b'/');
+    }
+}
+
+/// The directory part of a path as audit prints it for PARENT: up to and with the last slash that
+/// has a name behind it; empty when there is none.
+pub(super) fn parent_text(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let slash = path[..end].iter().rposition(|&byte| byte == b'/');
+    slash.map_or(&[], |slash| &path[..=slash])
+}
+
+/// Directory and last name of a joined path.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(0) => (b"/", &path[1..]),
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (b"/", path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(dir: &str, path: &str) -> String {
+        let mut out = b"kept".to_vec();
+        join(&mut out, dir.as_bytes(), path.as_bytes());
+        String::from_utf8(out.split_off(4)).expect("text")
+    }
+
+    #[test]
+    fn a_relative_path_becomes_absolute() {
+        assert_eq!(joined("/work", "a"), "/work/a");
+        assert_eq!(joined("/work", "./a//b/"), "/work/a/b");
+        assert_eq!(joined("/work", "../x"), "/x");
+        assert_eq!(joined("/", "../../.."), "/");
+        assert_eq!(joined("/work", "/etc/./passwd"), "/etc/passwd");
+        assert_eq!(joined("/work", ""), "/work");
+    }
+
+    #[test]
+    fn the_parent_is_what_stands_before_the_last_name() {
+        assert_eq!(parent_text(b"/watch/new"), b"/watch/");
+        assert_eq!(parent_text(b"../x"), b"../");
+        assert_eq!(parent_text(b"x"), b"");
+        assert_eq!(parent_text(b"dir/sub/"), b"dir/");
+        assert_eq!(parent_text(b"/"), b"");
+        assert_eq!(split(b"/a"), (&b"/"[..], &b"a"[..]));
+        assert_eq!(split(b"/a/b"), (&b"/a"[..], &b"b"[..]));
+    }
+}

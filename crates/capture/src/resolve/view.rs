@@ -1,0 +1,113 @@
+//! Looking up, from the daemon, what a process saw under a path.
+
+use event::record::{FileCaps, Inode};
+use rustix::fs::{lstat, major, minor, stat, Stat};
+use std::ffi::CStr;
+
+/// Where a process's root directory is to be found from here; `None` when it cannot be.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    prefix: Option<Vec<u8>>,
+    path: Vec<u8>,
+}
+
+impl View {
+    /// Sets the view to that of process `pid` in mount namespace `mnt_ns`, whose root directory
+    /// is `root` within it (empty: the namespace's own).
+    pub(super) fn set(&mut self, own_mnt_ns: u64, mnt_ns: u32, pid: u32, root: &[u8]) {
+        let prefix = self.prefix.get_or_insert_with(Vec::new);
+        prefix.clear();
+        if u64::from(mnt_ns) == own_mnt_ns {
+            prefix.extend_from_slice(root);
+        } else if namespace_of(&format!("/proc/{pid}/ns/mnt")) == Some(mnt_ns.into()) {
+            prefix.extend_from_slice(format!("/proc/{pid}/root").as_bytes());
+        } else {
+            self.prefix = None;
+        }
+    }
+
+    /// The object at absolute path `path`, as it is now.
+    pub(super) fn inode(&mut self, path: &[u8], follow: bool) -> Option<Inode> {
+        let path = self.locate(path)?;
+        let found = if follow { stat(path) } else { lstat(path) };
+        found.ok().map(|stat| inode_of(&stat))
+    }
+
+    /// `path` without symbolic links, if its directory can be resolved now.
+    pub(super) fn canonical_dir(&mut self, dir: &[u8]) -> Option<Vec<u8>> {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let located = self.locate(dir)?.to_bytes().to_vec();
+        let real = std::fs::canonicalize(std::ffi::OsStr::from_bytes(&located)).ok()?;
+        Some(real.into_os_string().into_vec())
+    }
+
+    /// File capabilities of an object (capabilities(7), "File capability extended attribute
+    /// versioning"); none where there are none or they cannot be read.
+    pub(super) fn file_caps(&mut self, path: &[u8]) -> FileCaps {
+        let mut value = [0u8; 24];
+        let Some(path) = self.locate(path) else { return FileCaps::NONE };
+        match rustix::fs::getxattr(path, "security.capability", &mut value) {
+            Ok(len) => parse_caps(&value[..len.min(value.len())]).unwrap_or(FileCaps::NONE),
+            Err(_) => FileCaps::NONE,
+        }
+    }
+
+    /// First bytes of the file at `path`.
+    pub(super) fn open(&mut self, path: &[u8]) -> Option<std::fs::File> {
+        use rustix::fs::{openat, Mode, OFlags, CWD};
+        let path = self.locate(path)?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        openat(CWD, path, flags, Mode::empty()).ok().map(std::fs::File::from)
+    }
+
+    fn locate(&mut self, path: &[u8]) -> Option<&CStr> {
+        let prefix = self.prefix.as_ref()?;
+        if path.first() != Some(&b'/') || path.contains(&0) {
+            return None;
+        }
+        self.path.clear();
+        self.path.extend_from_slice(prefix);
+        self.path.extend_from_slice(path);
+        self.path.push(0);
+        CStr::from_bytes_with_nul(&self.path).ok()
+    }
+}
+
+/// Number of the namespace behind a `/proc/…/ns/…` link.
+pub(super) fn namespace_of(link: &str) -> Option<u64> {
+    stat(link).ok().map(|stat| stat.st_ino)
+}
+
+/// Device number in the kernel's own encoding.
+pub(crate) fn kernel_dev(dev: u64) -> u32 {
+    major(dev) << 20 | minor(dev)
+}
+
+pub(super) fn inode_of(stat: &Stat) -> Inode {
+    Inode {
+        ino: stat.st_ino,
+        dev: kernel_dev(stat.st_dev),
+        mode: stat.st_mode as u16,
+        ouid: stat.st_uid,
+        ogid: stat.st_gid,
+        rdev: kernel_dev(stat.st_rdev),
+    }
+}
+
+/// `struct vfs_ns_cap_data`, linux/capability.h: magic and flags, two pairs of words, root id.
+fn parse_caps(value: &[u8]) -> Option<FileCaps> {
+    let word = |i: usize| -> Option<u32> {
+        Some(u32::from_le_bytes(value.get(i * 4..i * 4 + 4)?.try_into().ok()?))
+    };
+    let magic = word(0)?;
+    let set = |i: usize| -> Option<u64> {
+        Some(u64::from(word(i)?) | u64::from(word(i + 2).unwrap_or(0)) << 32)
+    };
+    Some(FileCaps::Known {
+        permitted: set(1)?,
+        inheritable: set(2)?,
+        effective: (magic & 1) as i32,
+        version: magic >> 24,
+        rootid: word(5).unwrap_or(0) as i32,
+    })
+}
