@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::sync::Mutex;
 
 use abi::Arch;
 use rules::{
-    merge_directory, merge_lines, parse_line_as, parse_text, Command, Dialect, ErrorKind, Host,
-    PathKind, RuleSet, Source, StaticHost, SystemHost,
+    from_kernel, list_rule, merge_directory, merge_lines, parse_line_as, parse_text, to_kernel,
+    Command, Dialect, ErrorKind, Host, ListStyle, PathKind, RuleSet, Source, StaticHost,
+    SystemHost,
 };
+use rustix::net;
 
 fn peers() -> Option<PathBuf> {
     let peers = std::env::var_os("TARSIER_PEERS").map(PathBuf::from);
@@ -370,4 +373,110 @@ fn rules_beyond_the_samples_fare_as_with_auditctl() {
     println!("{tally:?}");
     assert_eq!((tally.same + tally.refused_by_both) as usize, MORE.len());
     assert_eq!(SystemHost.path_kind(b"/etc"), PathKind::Dir);
+}
+
+/// Requests of linux/audit.h and linux/netlink.h.
+const ADD_RULE: u16 = 1011;
+const DEL_RULE: u16 = 1012;
+const LIST_RULES: u16 = 1013;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+
+/// The kernel's audit socket.
+struct Kernel {
+    socket: OwnedFd,
+}
+
+impl Kernel {
+    fn new() -> Kernel {
+        let protocol = Some(net::netlink::AUDIT);
+        let socket = net::socket(net::AddressFamily::NETLINK, net::SocketType::RAW, protocol);
+        Kernel {
+            socket: socket.unwrap(),
+        }
+    }
+
+    /// Sends a request that wants to be acknowledged.
+    fn send(&self, request: u16, payload: &[u8]) {
+        const REQUEST_AND_ACK: u16 = 1 | 4;
+        let mut message = (16 + payload.len() as u32).to_ne_bytes().to_vec();
+        message.extend_from_slice(&request.to_ne_bytes());
+        message.extend_from_slice(&REQUEST_AND_ACK.to_ne_bytes());
+        message.extend_from_slice(&[0; 8]);
+        message.extend_from_slice(payload);
+        let kernel = net::netlink::SocketAddrNetlink::new(0, 0);
+        net::sendto(&self.socket, &message, net::SendFlags::empty(), &kernel).unwrap();
+    }
+
+    /// The next message's type and payload.
+    fn receive(&self) -> (u16, Vec<u8>) {
+        let mut buffer = vec![0u8; 16384];
+        let (len, _) = net::recv(&self.socket, &mut buffer[..], net::RecvFlags::empty()).unwrap();
+        let kind = u16::from_ne_bytes([buffer[4], buffer[5]]);
+        (kind, buffer[16..len].to_vec())
+    }
+
+    /// The error number of an acknowledged request, 0 when it was carried out.
+    fn request(&self, request: u16, payload: &[u8]) -> i32 {
+        self.send(request, payload);
+        let (kind, answer) = self.receive();
+        assert_eq!(kind, NLMSG_ERROR);
+        -i32::from_ne_bytes(answer[..4].try_into().unwrap())
+    }
+
+    fn list(&self) -> Vec<Vec<u8>> {
+        assert_eq!(self.request(LIST_RULES, &[]), 0);
+        let mut rules = Vec::new();
+        loop {
+            match self.receive() {
+                (NLMSG_DONE, _) => return rules,
+                (LIST_RULES, rule) => rules.push(rule),
+                (other, _) => panic!("message {other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_kernel_takes_lists_and_deletes_rules_by_our_bytes() {
+    let _guard = ONE_AT_A_TIME.lock().unwrap();
+    let Some(peers) = peers() else { return };
+    let samples = samples(&peers);
+    let Some(auditctl) = Auditctl::new(peers) else {
+        return;
+    };
+    let kernel = Kernel::new();
+    let mut count = 0;
+    for line in samples
+        .values()
+        .flat_map(|text| text.lines())
+        .chain(MORE.iter().copied())
+    {
+        let parsed = parse_line_as(Dialect::V3, line, &Source::default(), &SystemHost);
+        let Some(Command::Append(rule)) = parsed.commands.into_iter().next() else {
+            continue;
+        };
+        let bytes = to_kernel(&rule);
+        assert_eq!(kernel.request(ADD_RULE, &bytes), 0, "{line}");
+        let listed = kernel.list();
+        let (text, _) = auditctl.run(&["-l"]);
+        assert_eq!(kernel.request(DEL_RULE, &bytes), 0, "{line}");
+        let [listed] = listed.as_slice() else {
+            panic!("{line}: {} rules", listed.len())
+        };
+        let mut again = from_kernel(listed).unwrap();
+        // The kernel resolves class selectors.
+        let mut rule = rule;
+        rule.syscalls = rule.syscalls.expand_classes(SystemHost.arch());
+        assert_eq!(
+            text.trim_end_matches('\n'),
+            list_rule(&again, &ListStyle::default())
+        );
+        again.source = rule.source.clone();
+        assert!(again.same(&rule), "{line}\n{rule:?}\n{again:?}");
+        count += 1;
+    }
+    println!("{count} rules");
+    assert!(count > 200, "{count}");
+    assert_eq!(auditctl.run(&["-l"]).0, "No rules\n");
 }

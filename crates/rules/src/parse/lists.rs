@@ -1,0 +1,65 @@
+//! `action,list`.
+
+use crate::fault::Fault;
+use crate::words::Word;
+use crate::{Action, Dialect, List};
+
+const LISTS: [(&str, List); 6] = [
+    ("exit", List::Exit),
+    ("task", List::Task),
+    ("user", List::User),
+    ("exclude", List::Exclude),
+    ("filesystem", List::Filesystem),
+    ("io_uring", List::IoUring),
+];
+
+fn list_named(text: &str, dialect: Dialect) -> Option<List> {
+    LISTS
+        .into_iter()
+        .find(|row| row.0 == text)
+        .map(|row| row.1)
+        .filter(|&list| list != List::IoUring || dialect == Dialect::V4)
+}
+
+/// `Some(None)` is the action `possible`, which was taken away.
+fn action_named(text: &str) -> Option<Option<Action>> {
+    match text {
+        "always" => Some(Some(Action::Always)),
+        "never" => Some(Some(Action::Never)),
+        "possible" => Some(None),
+        _ => None,
+    }
+}
+
+/// List and action in either order. `possible` counts only after the list, as with auditctl.
+pub(super) fn list_and_action(text: &str, dialect: Dialect) -> Option<(List, Option<Action>)> {
+    let (first, second) = text.split_once(',')?;
+    if let Some(list) = list_named(first, dialect) {
+        return Some((list, action_named(second)?));
+    }
+    let action = action_named(first)??;
+    Some((list_named(second, dialect)?, Some(action)))
+}
+
+pub(super) fn bad_list(argument: &Word, verb: &str, dialect: Dialect) -> Fault {
+    let text = argument.text();
+    let fault = Fault::at(argument, format!("{verb} rule - bad keyword {text}")).expected(
+        "action,list with the action always or never \
+         and the list exit, task, user, exclude, filesystem or io_uring",
+    );
+    let word = text
+        .split(',')
+        .find(|word| list_named(word, dialect).is_none() && !matches!(*word, "always" | "never"));
+    match word {
+        Some("entry") => fault.help("the entry list is gone: use exit"),
+        Some("possible") => fault.help("the action possible is gone: use always"),
+        Some(word) => fault.nearest(
+            word,
+            LISTS
+                .into_iter()
+                .map(|row| row.0)
+                .chain(["always", "never"]),
+        ),
+        None => fault,
+    }
+}
