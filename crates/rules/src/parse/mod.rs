@@ -7,6 +7,8 @@ mod lists;
 mod settings;
 mod watch;
 
+use abi::Field;
+
 use crate::fault::Fault;
 use crate::field::{self, Facts};
 use crate::words::{self, Flag, Found, Options, Word};
@@ -331,9 +333,29 @@ impl<'a> Line<'a> {
             self.host,
             self.dialect,
         )?;
+        self.warn_of_zero(argument, condition.field);
         self.conditions.push(condition);
         self.condition_words.push(argument.clone());
         Ok(Next::Go)
+    }
+
+    /// Warns of a name where only numbers have a meaning, which auditctl takes for 0.
+    fn warn_of_zero(&mut self, argument: &Word, field: Field) {
+        let text = argument.text();
+        let value = text.trim_start_matches(|letter: char| !"=<>&".contains(letter));
+        let value = value.trim_start_matches(['!', '=', '<', '>', '&']);
+        let is_number = value
+            .trim_start_matches('-')
+            .starts_with(|c: char| c.is_ascii_digit());
+        let is_zero = match field {
+            Field::SaddrFam => !is_number,
+            Field::Sessionid => !is_number && value != "unset",
+            _ => false,
+        };
+        if is_zero {
+            let message = format!("{} takes a number: {value} counts as 0", field.name());
+            self.warnings.push(Fault::at(argument, message));
+        }
     }
 
     fn compare(&mut self, argument: &Word) -> Result<Next, Fault> {
