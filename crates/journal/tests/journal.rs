@@ -8,7 +8,7 @@ use std::path::Path;
 use common::{event, names, open, quiet, says, whole_log};
 use journal::config::{Config, Flush, Group, SizeAction};
 use journal::{Action, Journal, OpenError, Position, Repair};
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o7777
@@ -221,7 +221,11 @@ fn durable_after_sync(journal: &mut Journal) -> Position {
     {
         let fd = journal.sync_fd().unwrap();
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-        assert_eq!(poll(&mut fds, None).unwrap(), 1);
+        let limit = Timespec {
+            tv_sec: 30,
+            tv_nsec: 0,
+        };
+        assert_eq!(poll(&mut fds, Some(&limit)).unwrap(), 1, "no sync came");
     }
     journal.poll();
     journal.durable()
@@ -463,7 +467,9 @@ fn suspended_journal_keeps_events_and_writes_them_after_resume() {
 fn resumed_journal_is_suspended_again_while_the_file_is_too_large() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("audit.log");
+    // With a sync still under way, which holds the file and its lock.
     let config = Config {
+        flush: Flush::Sync,
         max_log_file_mib: 1,
         max_log_file_action: SizeAction::Suspend,
         ..quiet()
@@ -471,8 +477,11 @@ fn resumed_journal_is_suspended_again_while_the_file_is_too_large() {
     let mut journal = open(&log, &config);
     journal.append(&event(1, 1 << 20), 1);
     journal.commit().unwrap();
-    journal.resume().unwrap();
-    assert!(journal.is_suspended());
+    for _ in 0..20 {
+        journal.append(b"x\n", 1);
+        journal.resume().unwrap();
+        assert!(journal.is_suspended());
+    }
 }
 
 #[test]
