@@ -4,7 +4,8 @@ use std::env;
 use std::path::PathBuf;
 
 fn main() {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("tarsier.bpf.o");
+    let out =
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("tarsier.bpf.o");
     libbpf_cargo::SkeletonBuilder::new()
         .source("bpf/tarsier.bpf.c")
         .clang_args(["-O2", "-mcpu=v3", "-Wall", "-Werror"])

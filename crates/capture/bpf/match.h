@@ -314,7 +314,8 @@ static long page_step(__u32 i, struct lookup *l)
 		return 1;
 	l->mask = head->a;
 	l->first = page + PAGE_LOOKUPS;
-	bpf_loop((__u32)more->b, lookup_step, l, 0);
+	/* Masked, because bpf_loop() looks at all 64 bits where it is inlined. */
+	bpf_loop(more->b & 0xffff, lookup_step, l, 0);
 	if (!l->mask)
 		return 0;
 	decided = l->mask & ~more->a;

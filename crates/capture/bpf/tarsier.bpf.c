@@ -18,9 +18,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Set before loading: bpf_task_from_vpid() may be called. */
-const volatile bool use_task_lookup = false;
-
 extern struct task_struct *bpf_task_from_vpid(__s32 vpid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *task) __ksym __weak;
 
@@ -64,7 +61,7 @@ static __always_inline void part_target(struct work *w, __s32 pid)
 	struct tarsier_obj_pid target = {};
 	struct task_struct *task;
 
-	if (!use_task_lookup || pid <= 0)
+	if (pid <= 0 || !bpf_ksym_exists(bpf_task_from_vpid))
 		return;
 	task = bpf_task_from_vpid(pid);
 	if (!task)
@@ -92,8 +89,11 @@ static __always_inline void part_capset(struct work *w, struct task_struct *task
 	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
 }
 
-/* What the call touched, as its spec says. */
-static __noinline int event_objects(struct work *w)
+/*
+ * What the call touched, as its spec says. Kernel functions may be called by
+ * programs on tp_btf hooks only.
+ */
+static __noinline int event_objects(struct work *w, bool kfuncs)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const void *addr;
@@ -116,7 +116,7 @@ static __noinline int event_objects(struct work *w)
 		part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
 	if (w->spec.module < 6)
 		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
-	if (w->spec.target < 6)
+	if (kfuncs && w->spec.target < 6)
 		part_target(w, w->args[w->spec.target]);
 	if (w->spec.kind == KIND_CAPSET && w->ret == 0)
 		part_capset(w, task);
@@ -191,7 +191,7 @@ static __always_inline bool audited(struct task_struct *task)
 }
 
 /* A watched call is over: match it, and record it if a rule says so. */
-static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __u32 compat)
+static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __u32 compat, bool kfuncs)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 zero = 0, verdict, flags;
@@ -216,7 +216,7 @@ static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __
 	flags = (compat ? TARSIER_COMPAT : 0) |
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
 	event_begin(w, call.generation, flags);
-	event_objects(w);
+	event_objects(w, kfuncs);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
 	event_end(w);
@@ -237,7 +237,7 @@ int sys_exit(__u64 *ctx)
 
 	if (!watched(nr) || !control.every)
 		return 0;
-	return call_returned(regs, ctx[1], nr, entered_compat(bpf_get_current_task_btf()));
+	return call_returned(regs, ctx[1], nr, entered_compat(bpf_get_current_task_btf()), true);
 }
 
 /* One watched call, 64-bit entry: the kernel runs it for no other. */
@@ -248,7 +248,7 @@ int sys_exit_one(struct perf_sys_exit *ctx)
 
 	if (ctx->nr < 0 || control.every)
 		return 0;
-	return call_returned(regs, ctx->ret, ctx->nr, 0);
+	return call_returned(regs, ctx->ret, ctx->nr, 0, false);
 }
 
 /*

@@ -35,7 +35,10 @@ pub enum CaptureError {
 
 pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> CaptureError {
     let what = what.into();
-    move |errno| CaptureError::System { what, source: errno.into() }
+    move |errno| CaptureError::System {
+        what,
+        source: errno.into(),
+    }
 }
 
 pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> CaptureError {

@@ -1,6 +1,7 @@
 //! Capture: from hooks in the kernel to a stream of events. The programs are in `bpf/`.
 
 mod error;
+mod identify;
 pub mod netlink;
 pub mod probe;
 pub mod resolve;
@@ -10,6 +11,7 @@ mod tracefs;
 pub mod tracepoint;
 
 pub use error::CaptureError;
+pub use identify::{identify, names_paths};
 pub use ring::Ring;
 pub use stream::Stream;
 pub use tracepoint::{Options, Tracepoint};

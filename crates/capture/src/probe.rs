@@ -10,7 +10,10 @@ pub fn capabilities() -> Capabilities {
     let events = SyscallEvents::open().ok();
     let untraced = |events: &SyscallEvents| {
         let missing = |name: &str| events.exit_event(name).is_none();
-        abi::syscalls(arch).filter(|(_, name)| missing(name)).map(|(nr, _)| nr).collect()
+        abi::syscalls(arch)
+            .filter(|(_, name)| missing(name))
+            .map(|(nr, _)| nr)
+            .collect()
     };
     Capabilities {
         arch,
@@ -30,7 +33,10 @@ pub fn compat_entry() -> bool {
         let child = libc::fork();
         if child == 0 {
             libc::signal(libc::SIGSEGV, libc::SIG_DFL);
-            let core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            let core = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
             libc::setrlimit(libc::RLIMIT_CORE, &core);
             let got = getpid_by_int80();
             libc::_exit(i32::from(got != libc::getpid()));

@@ -144,9 +144,11 @@ impl Ring {
                 return std::slice::from_raw_parts(data.add(start), len);
             }
             self.wrapped.clear();
-            self.wrapped.extend_from_slice(std::slice::from_raw_parts(data.add(start), until_end));
+            self.wrapped
+                .extend_from_slice(std::slice::from_raw_parts(data.add(start), until_end));
             let rest = (len - until_end).min(self.size as usize);
-            self.wrapped.extend_from_slice(std::slice::from_raw_parts(data, rest));
+            self.wrapped
+                .extend_from_slice(std::slice::from_raw_parts(data, rest));
         }
         &self.wrapped
     }
@@ -161,7 +163,10 @@ impl Drop for Ring {
         // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
         unsafe {
             let _ = munmap(self.consumer.as_ptr().cast(), self.page);
-            let _ = munmap(self.producer.as_ptr().cast(), self.page + self.size as usize);
+            let _ = munmap(
+                self.producer.as_ptr().cast(),
+                self.page + self.size as usize,
+            );
         }
     }
 }

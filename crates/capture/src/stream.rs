@@ -21,7 +21,11 @@ impl Stream {
     pub fn new(rings: Vec<Ring>) -> Stream {
         let limits = vec![0; rings.len()];
         let heap = BinaryHeap::with_capacity(rings.len());
-        Stream { rings, limits, heap }
+        Stream {
+            rings,
+            limits,
+            heap,
+        }
     }
 
     /// Whether any ring holds something, finished or not.
@@ -48,7 +52,9 @@ impl Stream {
         let mut frames = 0;
         let mut unreleased = 0;
         while let Some(Reverse((_, cpu))) = self.heap.pop() {
-            let Some(frame) = self.rings[cpu].peek(self.limits[cpu]) else { continue };
+            let Some(frame) = self.rings[cpu].peek(self.limits[cpu]) else {
+                continue;
+            };
             unreleased += frame.len() as u64;
             let go_on = take(cpu, frame);
             frames += 1;
@@ -78,5 +84,8 @@ impl Stream {
 
 /// Time of a frame; frames too short to have one come first, and are rejected by their reader.
 fn frame_time(frame: &[u8]) -> u64 {
-    frame.get(TIME).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
+    frame
+        .get(TIME)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, u64::from_ne_bytes)
 }

@@ -3,9 +3,7 @@
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{openat, Mode, OFlags, CWD};
-use rustix::mount::{
-    fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags,
-};
+use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::io::Read;
 
 /// The directory `events/syscalls` of tracefs.
@@ -38,10 +36,18 @@ impl SyscallEvents {
             "sendfile" => "sendfile64",
             "umount2" => "umount",
             "_sysctl" => "sysctl",
+            "pread" => "pread64",
+            "pwrite" => "pwrite64",
             name => name,
         };
         let path = format!("sys_exit_{name}/id");
-        let file = openat(&self.0, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let file = openat(
+            &self.0,
+            path,
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .ok()?;
         let mut text = String::new();
         std::fs::File::from(file).read_to_string(&mut text).ok()?;
         text.trim().parse().ok()

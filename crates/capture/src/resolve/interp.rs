@@ -25,7 +25,9 @@ impl Interpreters {
             return known.clone();
         }
         // Another file may have taken the name since.
-        let same = view.inode(path, true).is_some_and(|now| (now.dev, now.ino) == key);
+        let same = view
+            .inode(path, true)
+            .is_some_and(|now| (now.dev, now.ino) == key);
         let mut head = Vec::new();
         if same {
             let file = view.open(path)?;
@@ -62,7 +64,10 @@ fn interpreter(head: &[u8]) -> Option<Vec<u8>> {
         }
         let (offset, len) = match is_64 {
             true => (long(entry.checked_add(8)?)?, long(entry.checked_add(32)?)?),
-            false => (word(entry + 4)?.into(), word(entry.checked_add(16)?)?.into()),
+            false => (
+                word(entry + 4)?.into(),
+                word(entry.checked_add(16)?)?.into(),
+            ),
         };
         let end = offset.checked_add(len)? as usize;
         let name = head.get(offset as usize..end)?;
@@ -79,16 +84,24 @@ mod tests {
     fn the_loader_of_a_dynamic_program_is_found() {
         let mut head = Vec::new();
         let file = std::fs::File::open("/proc/self/exe").expect("own executable");
-        file.take(HEAD_BYTES).read_to_end(&mut head).expect("readable");
+        file.take(HEAD_BYTES)
+            .read_to_end(&mut head)
+            .expect("readable");
         let loader = interpreter(&head).expect("tests are linked dynamically");
-        assert!(loader.starts_with(b"/lib"), "{}", String::from_utf8_lossy(&loader));
+        assert!(
+            loader.starts_with(b"/lib"),
+            "{}",
+            String::from_utf8_lossy(&loader)
+        );
     }
 
     #[test]
     fn a_cut_or_wrong_image_has_no_loader() {
         let mut head = Vec::new();
         let file = std::fs::File::open("/proc/self/exe").expect("own executable");
-        file.take(HEAD_BYTES).read_to_end(&mut head).expect("readable");
+        file.take(HEAD_BYTES)
+            .read_to_end(&mut head)
+            .expect("readable");
         for len in 0..64 {
             assert_eq!(interpreter(&head[..len]), None);
         }

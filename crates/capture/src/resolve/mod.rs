@@ -104,7 +104,8 @@ impl Resolver {
             root.walked(&mut self.scratch);
         }
         let header = event.header();
-        self.view.set(self.own_mnt_ns, header.mnt_ns, header.pid, &self.scratch);
+        self.view
+            .set(self.own_mnt_ns, header.mnt_ns, header.pid, &self.scratch);
         let first = shape.paths[0].and_then(|arg| self.arg(event, 0, arg));
         let second = shape.paths[1].and_then(|arg| self.arg(event, 1, arg));
         match (shape.paths[0], shape.paths[1]) {
@@ -133,9 +134,16 @@ impl Resolver {
         for i in 0..self.items.len() {
             let path = std::mem::take(&mut self.items[i].path);
             let name = Name {
-                path: if path.is_empty() { Vec::new() } else { self.canonical(&path) },
+                path: if path.is_empty() {
+                    Vec::new()
+                } else {
+                    self.canonical(&path)
+                },
                 inode: self.items[i].inode.map(|inode| plan::Inode {
-                    id: ObjectId { dev: inode.dev, ino: inode.ino },
+                    id: ObjectId {
+                        dev: inode.dev,
+                        ino: inode.ino,
+                    },
                     mode: inode.mode.into(),
                     uid: inode.ouid,
                     gid: inode.ogid,
@@ -200,7 +208,14 @@ impl Resolver {
             }
             name.extend_from_slice(text);
         }
-        Some(Arg { text, name, base, base_inode, path, is_dirfd_relative })
+        Some(Arg {
+            text,
+            name,
+            base,
+            base_inode,
+            path,
+            is_dirfd_relative,
+        })
     }
 
     fn parent(&mut self, arg: &Arg<'_>) {
@@ -230,7 +245,7 @@ impl Resolver {
             path: arg.path.clone(),
             inode,
             nametype,
-            existed: inode.is_some() || nametype == NameType::Delete,
+            existed: inode.is_some() || matches!(nametype, NameType::Delete | NameType::Create),
             caps: FileCaps::NONE,
         });
     }
@@ -241,7 +256,11 @@ impl Resolver {
             (true, Some(inode)) => Some(inode),
             _ => self.view.inode(&arg.path, follow),
         };
-        let nametype = if inode.is_some() { NameType::Normal } else { NameType::Unknown };
+        let nametype = if inode.is_some() {
+            NameType::Normal
+        } else {
+            NameType::Unknown
+        };
         self.item(arg, nametype, inode);
     }
 
@@ -282,10 +301,13 @@ impl Resolver {
         let file = event.file(0).filter(|_| succeeded);
         match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
             Some(inode) => {
-                let created = file.is_some_and(|f| {
-                    u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0
-                });
-                let nametype = if created { NameType::Create } else { NameType::Normal };
+                let created =
+                    file.is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
+                let nametype = if created {
+                    NameType::Create
+                } else {
+                    NameType::Normal
+                };
                 self.item(arg, nametype, Some(inode));
             }
             None if creates => {
@@ -299,7 +321,9 @@ impl Resolver {
 
     fn executed(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
         let file = event.exec_file().filter(|_| succeeded);
-        let Some(file) = file else { return self.looked_up(arg, true) };
+        let Some(file) = file else {
+            return self.looked_up(arg, true);
+        };
         let image = Inode::from_wire(&file.inode);
         let mut image_path = arg.path.clone();
         if file.interpreter.is_empty() {
@@ -341,7 +365,9 @@ impl Resolver {
     }
 
     fn renamed(&mut self, event: &Event<'_>, old: Option<Arg<'_>>, new: Option<Arg<'_>>) {
-        let (Some(old), Some(new)) = (old, new) else { return };
+        let (Some(old), Some(new)) = (old, new) else {
+            return;
+        };
         self.parent(&new);
         self.parent(&old);
         if event.exit() != Some(0) {

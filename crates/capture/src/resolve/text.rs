@@ -4,12 +4,22 @@
 /// really leads to may differ where a symbolic link is crossed.
 pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
     let start = out.len();
-    let parts = if path.first() == Some(&b'/') { [&b""[..], path] } else { [dir, path] };
-    for component in parts.iter().flat_map(|part| part.split(|&byte| byte == b'/')) {
+    let parts = if path.first() == Some(&b'/') {
+        [&b""[..], path]
+    } else {
+        [dir, path]
+    };
+    for component in parts
+        .iter()
+        .flat_map(|part| part.split(|&byte| byte == b'/'))
+    {
         match component {
             b"" | b"." => {}
             b".." => {
-                let up = out[start..].iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+                let up = out[start..]
+                    .iter()
+                    .rposition(|&byte| byte == b'/')
+                    .unwrap_or(0);
                 out.truncate(start + up);
             }
             name => {
@@ -26,7 +36,10 @@ pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
 /// The directory part of a path as audit prints it for PARENT: up to and with the last slash that
 /// has a name behind it; empty when there is none.
 pub(super) fn parent_text(path: &[u8]) -> &[u8] {
-    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let end = path
+        .iter()
+        .rposition(|&byte| byte != b'/')
+        .map_or(0, |last| last + 1);
     let slash = path[..end].iter().rposition(|&byte| byte == b'/');
     slash.map_or(&[], |slash| &path[..=slash])
 }

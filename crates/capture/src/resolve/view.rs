@@ -45,7 +45,9 @@ impl View {
     /// versioning"); none where there are none or they cannot be read.
     pub(super) fn file_caps(&mut self, path: &[u8]) -> FileCaps {
         let mut value = [0u8; 24];
-        let Some(path) = self.locate(path) else { return FileCaps::NONE };
+        let Some(path) = self.locate(path) else {
+            return FileCaps::NONE;
+        };
         match rustix::fs::getxattr(path, "security.capability", &mut value) {
             Ok(len) => parse_caps(&value[..len.min(value.len())]).unwrap_or(FileCaps::NONE),
             Err(_) => FileCaps::NONE,
@@ -57,7 +59,9 @@ impl View {
         use rustix::fs::{openat, Mode, OFlags, CWD};
         let path = self.locate(path)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        openat(CWD, path, flags, Mode::empty()).ok().map(std::fs::File::from)
+        openat(CWD, path, flags, Mode::empty())
+            .ok()
+            .map(std::fs::File::from)
     }
 
     fn locate(&mut self, path: &[u8]) -> Option<&CStr> {
@@ -97,7 +101,9 @@ pub(super) fn inode_of(stat: &Stat) -> Inode {
 /// `struct vfs_ns_cap_data`, linux/capability.h: magic and flags, two pairs of words, root id.
 fn parse_caps(value: &[u8]) -> Option<FileCaps> {
     let word = |i: usize| -> Option<u32> {
-        Some(u32::from_le_bytes(value.get(i * 4..i * 4 + 4)?.try_into().ok()?))
+        Some(u32::from_le_bytes(
+            value.get(i * 4..i * 4 + 4)?.try_into().ok()?,
+        ))
     };
     let magic = word(0)?;
     let set = |i: usize| -> Option<u64> {

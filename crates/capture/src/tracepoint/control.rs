@@ -33,7 +33,9 @@ impl Control {
         let bss = object
             .maps()
             .find(|map| map.name().to_string_lossy().ends_with(".bss"))
-            .filter(|map| map.value_size() as usize == std::mem::size_of::<Shared>().next_multiple_of(8))
+            .filter(|map| {
+                map.value_size() as usize == std::mem::size_of::<Shared>().next_multiple_of(8)
+            })
             .ok_or_else(|| super::missing("struct control"))?;
         let len = (bss.value_size() as usize).next_multiple_of(rustix::param::page_size());
         // SAFETY: a new mapping; nothing existing is replaced.
@@ -62,11 +64,15 @@ impl Control {
     }
 
     pub(super) fn set_watermark(&self, bytes: u32) {
-        self.shared().watermark_bytes.store(bytes, Ordering::Relaxed);
+        self.shared()
+            .watermark_bytes
+            .store(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn set_task_list(&self, used: bool) {
-        self.shared().use_task_list.store(used.into(), Ordering::Relaxed);
+        self.shared()
+            .use_task_list
+            .store(used.into(), Ordering::Relaxed);
     }
 
     pub(super) fn set_every(&self, every: bool) {
@@ -75,7 +81,9 @@ impl Control {
 
     /// With a full barrier: see `ring_bell()` in bpf/emit.h.
     pub(super) fn set_awake(&self, awake: bool) {
-        self.shared().reader_awake.store(awake.into(), Ordering::SeqCst);
+        self.shared()
+            .reader_awake
+            .store(awake.into(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 

@@ -53,10 +53,12 @@ pub(super) fn read_rules(
 ) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
     let count = |slot: u32| -> Result<RuleCount, CaptureError> {
         let cpus = per_cpu(map, slot)?;
-        Ok(cpus.iter().fold(RuleCount::default(), |sum, value| RuleCount {
-            selected: sum.selected + word(value, 0),
-            lost: sum.lost + word(value, 1),
-        }))
+        Ok(cpus
+            .iter()
+            .fold(RuleCount::default(), |sum, value| RuleCount {
+                selected: sum.selected + word(value, 0),
+                lost: sum.lost + word(value, 1),
+            }))
     };
     let by_rule = (1..=rules as u32).map(count).collect::<Result<_, _>>()?;
     Ok((by_rule, count(0)?))

@@ -20,6 +20,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
 
+/// `doorbell` of bpf/maps.h.
+const DOORBELL_BYTES: usize = 4096;
+
 /// What may be chosen when an engine is loaded.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -31,7 +34,10 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { ring_bytes: 4 << 20, watermark_bytes: 1 << 20 }
+        Options {
+            ring_bytes: 4 << 20,
+            watermark_bytes: 1 << 20,
+        }
     }
 }
 
@@ -40,6 +46,7 @@ pub struct Tracepoint {
     object: Object,
     control: Control,
     stream: Stream,
+    bell: Stream,
     armed: Armed,
     events: Option<SyscallEvents>,
     cpus: usize,
@@ -69,6 +76,9 @@ impl Tracepoint {
         let object = load(cpus)?;
         let control = Control::map(&object)?;
         let stream = Stream::new(make_rings(&object, cpus, options)?);
+        let bell = object.maps().find(|map| map.name() == "doorbell");
+        let bell = bell.ok_or_else(|| missing("doorbell"))?;
+        let bell = Ring::map(&bell, DOORBELL_BYTES).map_err(system("mmap of the doorbell"))?;
         control.set_daemon(daemon_pid);
         control.set_watermark(options.watermark_bytes);
         control.set_awake(true);
@@ -76,6 +86,7 @@ impl Tracepoint {
             object,
             control,
             stream,
+            bell: Stream::new(vec![bell]),
             armed: Armed::default(),
             events: SyscallEvents::open().ok(),
             cpus,
@@ -95,7 +106,8 @@ impl Tracepoint {
         self.map("tables")?
             .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
             .map_err(refused("match tables"))?;
-        self.control.set_every(plan.hooks.sys_exit == SysExit::Every);
+        self.control
+            .set_every(plan.hooks.sys_exit == SysExit::Every);
         self.control.set_task_list(plan.task_list);
         self.control.set_watched(&plan.watched());
         drop(old);
@@ -148,10 +160,15 @@ impl Tracepoint {
             SysExit::PerSyscall(calls) => calls.as_slice(),
             _ => &[],
         };
-        let gone: Vec<u32> =
-            armed.per_syscall.keys().copied().filter(|nr| !kept.contains(nr)).collect();
+        let gone: Vec<u32> = armed
+            .per_syscall
+            .keys()
+            .copied()
+            .filter(|nr| !kept.contains(nr))
+            .collect();
         for nr in gone {
-            old.per_syscall.extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
+            old.per_syscall
+                .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
         Ok(old)
     }
@@ -162,7 +179,10 @@ impl Tracepoint {
         }
         let found = self.object.progs_mut().find(|p| p.name() == program);
         let program_mut = found.ok_or_else(|| missing(program))?;
-        program_mut.attach_trace().map(Some).map_err(refused(format!("hook {program}")))
+        program_mut
+            .attach_trace()
+            .map(Some)
+            .map_err(refused(format!("hook {program}")))
     }
 
     fn attach_call(&mut self, plan: &Plan, nr: u32) -> Result<Link, CaptureError> {
@@ -176,8 +196,9 @@ impl Tracepoint {
             .as_ref()
             .and_then(|events| events.exit_event(name))
             .ok_or_else(|| missing(&format!("tracepoint sys_exit_{name}")))?;
-        let perf = perf::open_tracepoint(event)
-            .map_err(system(format!("perf_event_open for tracepoint sys_exit_{name}")))?;
+        let perf = perf::open_tracepoint(event).map_err(system(format!(
+            "perf_event_open for tracepoint sys_exit_{name}"
+        )))?;
         let found = self.object.progs_mut().find(|p| p.name() == "sys_exit_one");
         let program = found.ok_or_else(|| missing("sys_exit_one"))?;
         let raw = std::os::fd::IntoRawFd::into_raw_fd(perf);
@@ -187,7 +208,10 @@ impl Tracepoint {
     }
 
     fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, CaptureError> {
-        self.object.maps().find(|map| map.name() == name).ok_or_else(|| missing(name))
+        self.object
+            .maps()
+            .find(|map| map.name() == name)
+            .ok_or_else(|| missing(name))
     }
 
     fn fill_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
@@ -202,8 +226,10 @@ impl Tracepoint {
     fn remove_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
         let map = self.map("objects")?;
         let wanted: Vec<[u8; 16]> = plan.executables.by_object.keys().map(object_key).collect();
-        let stale: Vec<Vec<u8>> =
-            map.keys().filter(|key| !wanted.iter().any(|w| w == key.as_slice())).collect();
+        let stale: Vec<Vec<u8>> = map
+            .keys()
+            .filter(|key| !wanted.iter().any(|w| w == key.as_slice()))
+            .collect();
         for key in stale {
             map.delete(&key).map_err(refused("map of executables"))?;
         }
@@ -221,6 +247,22 @@ impl Tracepoint {
     /// Says whether the daemon looks at the rings by itself for now, so that nobody rings.
     pub fn set_awake(&self, awake: bool) {
         self.control.set_awake(awake);
+    }
+
+    /// Takes what the programs rang with, so that the doorbell is quiet again.
+    pub fn quiet_doorbell(&mut self) {
+        self.bell.drain(u64::MAX, |_, _| true);
+    }
+
+    /// Matches nothing any more: calls that end from now on are not recorded.
+    pub fn disarm(&mut self) {
+        self.control.set_watched(&[0; tables::CALLS / 64]);
+        self.armed = Armed::default();
+    }
+
+    /// The fullest ring, parts per thousand.
+    pub fn fill_per_mille(&self) -> u32 {
+        self.stream.fill_per_mille()
     }
 
     /// The rings as one stream.
@@ -267,23 +309,25 @@ fn object_key(object: &plan::ObjectId) -> [u8; 16] {
 
 fn load(cpus: usize) -> Result<Object, CaptureError> {
     let mut builder = ObjectBuilder::default();
-    let mut open: OpenObject =
-        builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
+    let mut open: OpenObject = builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
     for mut map in open.maps_mut() {
         if map.name() == "works" || map.name() == "rings" {
-            map.set_max_entries(cpus as u32).map_err(refused("size of a map"))?;
+            map.set_max_entries(cpus as u32)
+                .map_err(refused("size of a map"))?;
         }
     }
     open.load().map_err(refused("BPF programs"))
 }
 
-fn make_rings(
-    object: &Object,
-    cpus: usize,
-    options: &Options,
-) -> Result<Vec<Ring>, CaptureError> {
-    let size = options.ring_bytes.next_power_of_two().max(rustix::param::page_size());
-    let map = object.maps().find(|map| map.name() == "rings").ok_or_else(|| missing("rings"))?;
+fn make_rings(object: &Object, cpus: usize, options: &Options) -> Result<Vec<Ring>, CaptureError> {
+    let size = options
+        .ring_bytes
+        .next_power_of_two()
+        .max(rustix::param::page_size());
+    let map = object
+        .maps()
+        .find(|map| map.name() == "rings")
+        .ok_or_else(|| missing("rings"))?;
     (0..cpus as u32)
         .map(|cpu| {
             let ring = MapHandle::create(

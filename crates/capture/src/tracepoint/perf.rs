@@ -36,10 +36,19 @@ pub(super) fn open_tracepoint(event: u64) -> rustix::io::Result<OwnedFd> {
     // SAFETY: `attr` is a valid perf_event_attr of the size it states and outlives the call. A
     // program attached to the event runs on every CPU, although the event names one.
     let fd = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &attr,
+            -1,
+            0,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        )
     };
     if fd < 0 {
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        let errno = std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EIO);
         return Err(Errno::from_raw_os_error(errno));
     }
     // SAFETY: the kernel has just made this descriptor for us.

@@ -1,0 +1,162 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// System-call auditing with the rules and the log of the Linux audit system, through eBPF.
+#[derive(Parser, Debug)]
+#[command(name = "tarsier", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Arm rules and record what they select, until stopped or until COMMAND ends
+    Run(RunArgs),
+    /// Show which hooks the rules need, what they cost and how exactly they are honoured
+    Plan(PlanArgs),
+    /// Ask the running daemon for its engine, events and losses
+    Status(StatusArgs),
+}
+
+/// How events are captured.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// The best that loads here
+    Auto,
+    /// eBPF programs on tracepoints
+    Tracepoint,
+}
+
+/// Form of the log.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// The kernel's text
+    Raw,
+    /// RAW with names for numbers
+    Enriched,
+    /// One JSON object per event
+    Json,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Rules file, or directory of *.rules merged as augenrules does; may be given again
+    #[arg(long, value_name = "PATH", default_value = "/etc/audit/rules.d")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// auditd.conf(5) [default: /etc/audit/auditd.conf if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Log file, instead of the configuration's log_file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// Form of the log, instead of the configuration's log_format
+    #[arg(long, value_name = "FORMAT", ignore_case = true)]
+    pub(crate) log_format: Option<LogFormat>,
+    /// How events are captured
+    #[arg(long, default_value = "auto")]
+    pub(crate) engine: Engine,
+    /// Stop after this time: 10s, 5m, 1h, or seconds
+    #[arg(long, value_name = "T", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Show one line per event, and a status line on a terminal
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// Ring buffer of each CPU, in KiB
+    #[arg(long, value_name = "KIB", default_value_t = 4096,
+          value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    pub(crate) ring_size: u32,
+    /// Directory for the status socket, the lock and the state to restore
+    #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
+    pub(crate) run_dir: PathBuf,
+    /// Leave the kernel's audit socket alone
+    #[arg(long)]
+    pub(crate) no_kernel_records: bool,
+    /// Program to run while recording; Tarsier ends with it and with its status
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PlanArgs {
+    /// Rules file, or directory of *.rules merged as augenrules does; may be given again
+    #[arg(long, value_name = "PATH", default_value = "/etc/audit/rules.d")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// Engine to plan for
+    #[arg(long, default_value = "auto")]
+    pub(crate) engine: Engine,
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Directory that the daemon was started with
+    #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
+    pub(crate) run_dir: PathBuf,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let factor = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "ms" => {
+            return number
+                .parse()
+                .map(Duration::from_millis)
+                .map_err(|_| format!("{text}: expected a time such as 10s, 5m, 1h or 500ms"))
+        }
+        _ => {
+            return Err(format!(
+                "{text}: expected a time such as 10s, 5m, 1h or 500ms"
+            ))
+        }
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor))
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("{text}: expected a time such as 10s, 5m, 1h or 500ms"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(parse_duration("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in [
+            "",
+            "s",
+            "1d",
+            "-1",
+            "99999999999999999999",
+            "18446744073709551615h",
+        ] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The program that runs while its host is recorded.
+
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+
+/// Starts `command`: program and arguments.
+pub(super) fn start(command: &[OsString]) -> Result<Option<Child>> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(None);
+    };
+    let child = Command::new(program).args(arguments).spawn();
+    child
+        .map(Some)
+        .with_context(|| format!("cannot run {}", program.to_string_lossy()))
+}
+
+/// Exit status as a shell gives it.
+pub(super) fn code(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => (128 + signal) as u8,
+        (None, None) => 1,
+    }
+}

@@ -1,0 +1,479 @@
+//! The event loop: one thread that reads rings, encodes and commits.
+
+use super::child;
+use super::clock::{monotonic_ns, Clock};
+use super::daemon_records::{self, Who};
+use super::instance::Instance;
+use super::kernel_records::KernelRecords;
+use super::live::Live;
+use super::recorder::{Generation, Outcome, Recorder};
+use super::setup::{self, Sources};
+use super::signals::Signals;
+use super::status_server::StatusServer;
+use crate::status::Status;
+use anyhow::{Context, Result};
+use capture::tracepoint::LOSS_CAUSES;
+use capture::Tracepoint;
+use event::RecordType;
+use journal::{Config, Journal};
+use plan::{Capabilities, SysExit};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest time that an event waits in a ring while the daemon is awake.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Passes without an event after which the daemon sleeps until it is woken.
+const IDLE_PASSES: u32 = 3;
+/// How often the paths that rules name are looked at again.
+const IDENTITY_INTERVAL: Duration = Duration::from_secs(1);
+/// Lines gathered before they are handed to the journal.
+const BATCH_BYTES: usize = 256 * 1024;
+
+/// What the daemon counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) recorded: u64,
+    pub(super) dropped: u64,
+    pub(super) malformed: u64,
+}
+
+/// Why recording ended.
+pub(super) struct End {
+    pub(super) status: u8,
+    pub(super) sender: Option<Who>,
+}
+
+/// A daemon with everything armed.
+pub(super) struct Daemon {
+    pub(super) engine: Tracepoint,
+    pub(super) kernel: Option<KernelRecords>,
+    pub(super) recorder: Recorder,
+    pub(super) journal: Journal,
+    pub(super) server: StatusServer,
+    pub(super) signals: Signals,
+    pub(super) live: Option<Live>,
+    pub(super) sources: Sources,
+    pub(super) config: Config,
+    pub(super) capabilities: Capabilities,
+    pub(super) generation: Arc<Generation>,
+    pub(super) _instance: Instance,
+    pub(super) started: Instant,
+    pub(super) totals: Totals,
+    /// Lines on their way to the journal; kept for its capacity.
+    pub(super) lines: Vec<u8>,
+}
+
+impl Daemon {
+    /// Records until a signal, the end of `command`, or of `duration`.
+    pub(super) fn record(
+        &mut self,
+        mut command: Option<Child>,
+        duration: Option<Duration>,
+    ) -> Result<End> {
+        let deadline = duration.map(|duration| Instant::now() + duration);
+        let mut idle_passes = 0;
+        let mut identities_due = Instant::now() + IDENTITY_INTERVAL;
+        loop {
+            let frames = self.drain();
+            self.commit();
+            self.show();
+            idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
+            let awake = idle_passes < IDLE_PASSES;
+            self.wait(awake, deadline)?;
+            for signal in self.signals.pending() {
+                if let Some(end) = self.signal(signal, &mut command)? {
+                    return Ok(end);
+                }
+            }
+            self.server.answer(|| self.status());
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.end_command(&mut command);
+                return Ok(End {
+                    status: 0,
+                    sender: None,
+                });
+            }
+            if Instant::now() >= identities_due {
+                identities_due = Instant::now() + IDENTITY_INTERVAL;
+                self.recorder.clock = Clock::now();
+                self.refresh_identities();
+            }
+        }
+    }
+
+    /// Reads every ring once. How many frames there were.
+    fn drain(&mut self) -> usize {
+        let Daemon {
+            engine,
+            recorder,
+            journal,
+            live,
+            totals,
+            lines,
+            kernel,
+            ..
+        } = self;
+        let mut events = 0;
+        if let Some(kernel) = kernel {
+            events += kernel.drain(&mut recorder.encoder, lines);
+        }
+        let frames = engine.stream().drain(monotonic_ns(), |cpu, frame| {
+            match recorder.frame(cpu, frame, lines, live.as_mut()) {
+                Ok(Outcome::Recorded) => {
+                    totals.recorded += 1;
+                    events += 1;
+                }
+                Ok(Outcome::Dropped | Outcome::Excluded) => totals.dropped += 1,
+                Ok(Outcome::Part) => {}
+                Err(error) => {
+                    totals.malformed += 1;
+                    eprintln!("tarsier: a frame from CPU {cpu} is malformed: {error}");
+                }
+            }
+            if lines.len() >= BATCH_BYTES {
+                journal.append(lines, events);
+                lines.clear();
+                events = 0;
+            }
+            true
+        });
+        if !lines.is_empty() {
+            journal.append(lines, events);
+            lines.clear();
+        }
+        frames
+    }
+
+    /// Writes what was gathered, and does what the journal asks for.
+    pub(super) fn commit(&mut self) {
+        // The error is among the actions.
+        let _ = self.journal.commit();
+        for action in self.journal.take_actions() {
+            eprintln!("tarsier: {action}");
+        }
+    }
+
+    fn show(&mut self) {
+        let Daemon {
+            live,
+            engine,
+            totals,
+            ..
+        } = self;
+        let Some(live) = live else { return };
+        live.show(|| {
+            let lost = engine
+                .counters()
+                .map(|counters| counters.lost_total())
+                .unwrap_or(0);
+            let fill = f64::from(engine.stream().fill_per_mille()) / 10.0;
+            format!(
+                "{} events, {lost} lost, fullest ring {fill:.1} %",
+                totals.recorded
+            )
+        });
+    }
+
+    /// Waits for something to do: while awake at most the poll interval, else until woken.
+    fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<()> {
+        self.engine.set_awake(awake);
+        if !awake && !self.engine.stream().is_empty() {
+            self.engine.set_awake(true);
+            return Ok(());
+        }
+        let mut longest = if awake {
+            POLL_INTERVAL
+        } else {
+            IDENTITY_INTERVAL
+        };
+        if let Some(deadline) = deadline {
+            longest = longest.min(deadline.saturating_duration_since(Instant::now()));
+        }
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.engine.doorbell()?, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.server.fd(), PollFlags::IN),
+        ];
+        fds.extend(
+            self.signals
+                .fds()
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
+        if let Some(kernel) = &mut self.kernel {
+            fds.push(PollFd::from_borrowed_fd(kernel.fd(), PollFlags::IN));
+        }
+        let timeout = Timespec {
+            tv_sec: longest.as_secs() as i64,
+            tv_nsec: longest.subsec_nanos().into(),
+        };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("poll"),
+        }
+        drop(fds);
+        self.engine.quiet_doorbell();
+        self.engine.set_awake(true);
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: i32, command: &mut Option<Child>) -> Result<Option<End>> {
+        match signal {
+            SIGTERM | SIGINT => {
+                let sender = self.sender();
+                self.end_command(command);
+                return Ok(Some(End {
+                    status: 0,
+                    sender: Some(sender),
+                }));
+            }
+            SIGHUP => self.reload(),
+            SIGUSR1 => self.rotate(),
+            SIGUSR2 => self.resume(),
+            SIGCHLD => {
+                if let Some(child) = command {
+                    if let Some(status) = child.try_wait().context("waiting for the command")? {
+                        *command = None;
+                        return Ok(Some(End {
+                            status: child::code(status),
+                            sender: None,
+                        }));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn sender(&mut self) -> Who {
+        let sender = self.kernel.as_mut().and_then(KernelRecords::signal_sender);
+        match sender {
+            Some((auid, pid)) if pid != 0 => Who::sender(auid, pid),
+            _ => Who::this_process(),
+        }
+    }
+
+    /// A command that outlives the recording is told to end, and waited for.
+    fn end_command(&mut self, command: &mut Option<Child>) {
+        if let Some(mut child) = command.take() {
+            if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+            let _ = child.wait();
+        }
+    }
+
+    fn say(&mut self, kind: RecordType, op: &str, who: Who, extra: &[(&str, &str)], ok: bool) {
+        let stamp = self.stamp();
+        let mut out = std::mem::take(&mut self.lines);
+        let res = if ok { "success" } else { "failed" };
+        let encoder = &mut self.recorder.encoder;
+        daemon_records::action(encoder, &mut out, stamp, kind, op, who, extra, res);
+        self.journal.append(&out, 1);
+        out.clear();
+        self.lines = out;
+    }
+
+    /// SIGHUP: rules and configuration anew. Whatever is wrong leaves the old in force.
+    fn reload(&mut self) {
+        let who = self.sender();
+        let outcome = self.reload_config().and_then(|()| {
+            let number = self.generation.plan.generation + 1;
+            let generation = self.sources.generation(&self.capabilities, number)?;
+            self.put_in_force(generation)
+        });
+        if let Err(error) = &outcome {
+            eprintln!("tarsier: reload failed, what was in force stays: {error:#}");
+        }
+        self.say(
+            RecordType::DAEMON_CONFIG,
+            "reconfigure",
+            who,
+            &[],
+            outcome.is_ok(),
+        );
+    }
+
+    fn reload_config(&mut self) -> Result<()> {
+        let config = self.sources.config()?;
+        self.journal.reconfigure(&config.log_file, &config)?;
+        let encoder = &mut self.recorder.encoder;
+        encoder.set_format(setup::format(&config));
+        encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
+        self.config = config;
+        Ok(())
+    }
+
+    /// Swaps the rule set in one step. What the old one selected is read first.
+    fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
+        self.drain();
+        self.recorder.add_generation(generation.clone());
+        self.engine.replace(&generation.plan)?;
+        self.generation = generation;
+        Ok(())
+    }
+
+    /// A path that a rule names may be another file by now.
+    fn refresh_identities(&mut self) {
+        let rules = &self.generation.plan.rules;
+        if !capture::names_paths(rules) || capture::identify(rules) == self.generation.identities {
+            return;
+        }
+        let number = self.generation.plan.generation + 1;
+        let renewed = setup::generation(rules.clone(), &self.capabilities, number)
+            .and_then(|generation| self.put_in_force(generation));
+        if let Err(error) = renewed {
+            eprintln!("tarsier: a file that a rule names was replaced, and: {error:#}");
+        }
+    }
+
+    fn rotate(&mut self) {
+        let who = self.sender();
+        let rotated = self.journal.rotate();
+        if let Err(error) = &rotated {
+            eprintln!("tarsier: {error}");
+        }
+        self.say(
+            RecordType::DAEMON_ROTATE,
+            "rotate-logs",
+            who,
+            &[],
+            rotated.is_ok(),
+        );
+    }
+
+    fn resume(&mut self) {
+        let who = self.sender();
+        let resumed = self.journal.resume();
+        if let Err(error) = &resumed {
+            eprintln!("tarsier: {error}");
+        }
+        self.say(
+            RecordType::DAEMON_RESUME,
+            "resume-logging",
+            who,
+            &[],
+            resumed.is_ok(),
+        );
+    }
+
+    /// What `tarsier status` tells.
+    fn status(&self) -> Status {
+        let counters = self.engine.counters().unwrap_or_default();
+        let plan = &self.generation.plan;
+        let journal = self.journal.counters();
+        let mut lost = std::collections::BTreeMap::new();
+        for (i, cause) in LOSS_CAUSES.iter().enumerate() {
+            let count = counters.lost.iter().map(|cpu| cpu[i]).sum();
+            lost.insert((*cause).to_owned(), count);
+        }
+        lost.insert("log".to_owned(), journal.lost.total());
+        let overruns = self.kernel.as_ref().map_or(0, |kernel| kernel.overruns);
+        lost.insert("netlink".to_owned(), overruns);
+        lost.insert("malformed".to_owned(), self.totals.malformed);
+        Status {
+            pid: std::process::id(),
+            engine: "tracepoint".to_owned(),
+            hook: match plan.hooks.sys_exit {
+                SysExit::None => "none",
+                SysExit::Every => "tp_btf/sys_exit",
+                SysExit::PerSyscall(_) => "tracepoint/syscalls/sys_exit_*",
+            }
+            .to_owned(),
+            rules: plan.rules.len(),
+            generation: plan.generation,
+            kernel_records: self.kernel.is_some(),
+            uptime_s: self.started.elapsed().as_secs(),
+            calls_matched: counters.evaluated,
+            events_selected: counters.events,
+            events_candidate: counters.undecided,
+            events_dropped: self.totals.dropped,
+            events_recorded: self.totals.recorded,
+            kernel_records_received: self.kernel.as_ref().map_or(0, |kernel| kernel.received),
+            lost,
+            lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
+            lost_by_rule: self.lost_by_rule(),
+            ring_fill_per_mille: self.engine.fill_per_mille(),
+            log_file: self.journal.path().display().to_string(),
+            log_events: journal.written.events,
+            log_bytes: journal.written.bytes,
+            log_suspended: self.journal.is_suspended(),
+        }
+    }
+
+    fn lost_by_rule(&self) -> std::collections::BTreeMap<String, u64> {
+        let rules = &self.generation.plan.rules;
+        let Ok((counts, undecided)) = self.engine.rule_counts(rules.len()) else {
+            return Default::default();
+        };
+        let name = |i: usize| {
+            let key = rules[i]
+                .key()
+                .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
+            format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
+        };
+        let lost = counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| count.lost > 0);
+        let mut lost: std::collections::BTreeMap<String, u64> =
+            lost.map(|(i, count)| (name(i), count.lost)).collect();
+        if undecided.lost > 0 {
+            lost.insert("undecided".to_owned(), undecided.lost);
+        }
+        lost
+    }
+
+    /// Disarms, reads what is left, says what was lost, restores the kernel's audit state.
+    pub(super) fn stop(mut self, sender: Option<Who>) -> Result<()> {
+        self.engine.disarm();
+        // Hooks that were under way on other CPUs finish within this pass or the next.
+        for _ in 0..2 {
+            std::thread::yield_now();
+            self.drain();
+        }
+        let status = self.status();
+        let lost: u64 = status.lost.values().sum();
+        let who = sender.unwrap_or_else(Who::this_process);
+        if lost > 0 {
+            let lost = lost.to_string();
+            self.say(
+                RecordType::DAEMON_ERR,
+                "events-lost",
+                who,
+                &[("lost", &lost)],
+                false,
+            );
+        }
+        self.say(RecordType::DAEMON_END, "terminate", who, &[], true);
+        let mut restored = Ok(());
+        if let Some(kernel) = self.kernel.take() {
+            let mut out = std::mem::take(&mut self.lines);
+            restored = kernel
+                .stop(&mut self.recorder.encoder, &mut out)
+                .map(|lines| self.journal.append(&out, lines));
+        }
+        self.commit();
+        if let Some(live) = &mut self.live {
+            live.end();
+        }
+        eprintln!(
+            "tarsier: {} events recorded, {} candidates dropped, {lost} lost; log {}",
+            self.totals.recorded,
+            self.totals.dropped,
+            self.journal.path().display()
+        );
+        if lost > 0 {
+            for (cause, count) in status.lost.iter().filter(|(_, count)| **count > 0) {
+                eprintln!("tarsier: lost {count}: {cause}");
+            }
+        }
+        let (_, actions) = self.journal.close();
+        for action in actions {
+            eprintln!("tarsier: {action}");
+        }
+        restored
+    }
+}

@@ -1,0 +1,106 @@
+//! DAEMON_*: what Tarsier says of itself, as auditd does.
+
+use event::record::{DaemonAction, DaemonStart};
+use event::{Encoder, RecordType, Stamp};
+
+/// Identity of this process, or of who sent a signal.
+#[derive(Clone, Copy)]
+pub(super) struct Who {
+    pub(super) auid: u32,
+    pub(super) uid: u32,
+    pub(super) ses: u32,
+    pub(super) pid: u32,
+}
+
+impl Who {
+    /// This process.
+    pub(super) fn this_process() -> Who {
+        Who {
+            auid: own("loginuid"),
+            uid: rustix::process::getuid().as_raw(),
+            ses: own("sessionid"),
+            pid: std::process::id(),
+        }
+    }
+
+    /// Process `pid`, whose login uid the kernel has given.
+    pub(super) fn sender(auid: u32, pid: u32) -> Who {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+        let ses = read("sessionid").and_then(|text| text.trim().parse().ok());
+        let uid = read("status").and_then(|status| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Uid:").map(str::to_owned));
+            line?.split_whitespace().next()?.parse().ok()
+        });
+        Who {
+            auid,
+            uid: uid.unwrap_or(u32::MAX),
+            ses: ses.unwrap_or(u32::MAX),
+            pid,
+        }
+    }
+}
+
+fn own(name: &str) -> u32 {
+    std::fs::read_to_string(format!("/proc/self/{name}"))
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(u32::MAX)
+}
+
+/// DAEMON_START.
+pub(super) fn start(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, engine: &str) {
+    let kernel = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let format = match encoder.format() {
+        event::Format::Raw => "raw",
+        event::Format::Enriched => "enriched",
+        event::Format::Json => "json",
+    };
+    let who = Who::this_process();
+    let mut writer = encoder.begin(out, stamp);
+    writer.put(&DaemonStart {
+        ver: env!("CARGO_PKG_VERSION"),
+        format,
+        kernel: &kernel,
+        auid: who.auid,
+        pid: who.pid,
+        uid: who.uid,
+        ses: who.ses,
+        subj: None,
+        extra: &[("engine", engine)],
+        res: "success",
+    });
+    writer.end();
+}
+
+/// Any other.
+pub(super) fn action(
+    encoder: &mut Encoder,
+    out: &mut Vec<u8>,
+    stamp: Stamp,
+    kind: RecordType,
+    op: &str,
+    who: Who,
+    extra: &[(&str, &str)],
+    res: &str,
+) {
+    let brief = kind == RecordType::DAEMON_CONFIG;
+    let mut writer = encoder.begin(out, stamp);
+    writer.put(&DaemonAction {
+        kind,
+        op,
+        state: None,
+        auid: who.auid,
+        uid: (!brief).then_some(who.uid),
+        ses: (!brief).then_some(who.ses),
+        pid: who.pid,
+        subj: None,
+        extra,
+        res,
+    });
+    writer.end();
+}

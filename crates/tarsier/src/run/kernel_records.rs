@@ -1,0 +1,94 @@
+//! Records that are made elsewhere (logins, SELinux, seccomp, configuration) and reach us over the
+//! audit socket.
+
+use anyhow::{Context, Result};
+use capture::netlink::{self, KernelRecord, NetlinkError, Ownership, TakeOverError};
+use event::Encoder;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+/// The audit socket, while it is ours.
+pub(super) struct KernelRecords {
+    ownership: Ownership,
+    buffer: Vec<u8>,
+    pub(super) received: u64,
+    pub(super) overruns: u64,
+}
+
+impl KernelRecords {
+    /// Takes the socket over. `Ok(None)` when somebody else has it or it is locked: that is said,
+    /// and recording goes on without.
+    pub(super) fn start(run_dir: &Path) -> Result<Option<KernelRecords>> {
+        match netlink::take_over(&run_dir.join("audit-state")) {
+            Ok(ownership) => {
+                if let Some(pid) = ownership.predecessor() {
+                    eprintln!("tarsier: process {pid} ended without restoring audit: taken over");
+                }
+                let buffer = vec![0; netlink::RECORD_BYTES_MAX];
+                Ok(Some(KernelRecords {
+                    ownership,
+                    buffer,
+                    received: 0,
+                    overruns: 0,
+                }))
+            }
+            Err(error @ (TakeOverError::AnotherDaemon { .. } | TakeOverError::Immutable)) => {
+                eprintln!("tarsier: {error}");
+                Ok(None)
+            }
+            Err(TakeOverError::Netlink(error)) => {
+                eprintln!("tarsier: records made by others are not available: {error}");
+                Ok(None)
+            }
+            Err(error) => Err(error).context("cannot take over the audit socket"),
+        }
+    }
+
+    /// Readable when records are there.
+    pub(super) fn fd(&mut self) -> BorrowedFd<'_> {
+        let socket: &netlink::AuditSocket = self.ownership.socket();
+        socket.as_fd()
+    }
+
+    /// Appends the lines of all records that are there.
+    pub(super) fn drain(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
+        let mut lines = 0;
+        loop {
+            match self.ownership.socket().receive(&mut self.buffer) {
+                Ok(Some(KernelRecord { kind, text })) => {
+                    let before = out.len();
+                    encoder.raw(out, kind, text);
+                    self.received += 1;
+                    lines += u32::from(out.len() > before);
+                }
+                Ok(None) => return lines,
+                Err(NetlinkError::Overrun) => self.overruns += 1,
+                Err(error) => {
+                    eprintln!("tarsier: {error}");
+                    return lines;
+                }
+            }
+        }
+    }
+
+    /// Who sent the last signal to this process: auid-less form that auditd logs (uid, pid).
+    pub(super) fn signal_sender(&mut self) -> Option<(u32, u32)> {
+        let info = self.ownership.socket().signal_info().ok()?;
+        Some((info.auid, info.pid))
+    }
+
+    /// Gives the socket back and restores the kernel's audit state; appends the last records.
+    pub(super) fn stop(self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
+        let mut lines = 0;
+        for (kind, text) in self
+            .ownership
+            .release()
+            .context("restoring the audit state")?
+        {
+            let before = out.len();
+            encoder.raw(out, kind, &text);
+            lines += u32::from(out.len() > before);
+        }
+        Ok(lines)
+    }
+}

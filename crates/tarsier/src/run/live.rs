@@ -1,0 +1,129 @@
+//! What `--live` shows: a line per event on standard output, a status line on a terminal.
+
+use capture::resolve::Resolver;
+use event::human::Summary;
+use event::record::fixed_exit;
+use event::wire::Event;
+use jiff::tz::TimeZone;
+use jiff::Timestamp;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// Lines shown in one interval; the rest are counted. A terminal is slower than a ring.
+const LINES_MAX: u32 = 500;
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Output for a person.
+pub(super) struct Live {
+    out: Vec<u8>,
+    zone: TimeZone,
+    lines: u32,
+    unshown: u64,
+    since: Instant,
+    is_terminal: bool,
+    gone: bool,
+}
+
+impl Live {
+    pub(super) fn new() -> Live {
+        Live {
+            out: Vec::new(),
+            zone: TimeZone::system(),
+            lines: 0,
+            unshown: 0,
+            since: Instant::now(),
+            is_terminal: std::io::stdout().is_terminal(),
+            gone: false,
+        }
+    }
+
+    /// Adds the line of an event, unless there are too many to read.
+    pub(super) fn event(
+        &mut self,
+        unix_ns: u64,
+        name: &str,
+        event: &Event<'_>,
+        resolver: &Resolver,
+        argv: &[u8],
+        key: Option<&[u8]>,
+    ) {
+        if self.lines >= LINES_MAX || self.gone {
+            self.unshown += 1;
+            return;
+        }
+        self.lines += 1;
+        let time = Timestamp::from_nanosecond(unix_ns.into()).unwrap_or_default();
+        let time = time.to_zoned(self.zone.clone());
+        let arguments = argv
+            .strip_suffix(&[0])
+            .unwrap_or(argv)
+            .split(|&byte| byte == 0);
+        let objects: Vec<&[u8]> = if argv.is_empty() {
+            resolver
+                .items()
+                .iter()
+                .filter(|item| item.nametype != event::record::NameType::Parent)
+                .map(|item| item.path.as_slice())
+                .collect()
+        } else {
+            arguments.collect()
+        };
+        let header = event.header();
+        if self.is_terminal {
+            self.out.extend_from_slice(b"\r\x1b[K");
+        }
+        Summary {
+            hour: time.hour() as u8,
+            minute: time.minute() as u8,
+            second: time.second() as u8,
+            msec: time.millisecond() as u16,
+            call: name,
+            objects: &objects,
+            exit: event.exit().map(fixed_exit),
+            comm: event.comm(),
+            pid: header.pid,
+            auid: header.auid,
+            uid: header.uid,
+            key,
+        }
+        .write(&mut self.out);
+        self.out.push(b'\n');
+    }
+
+    /// Shows what was added, and `status` below it on a terminal. Cheap when there is nothing.
+    pub(super) fn show(&mut self, status: impl FnOnce() -> String) {
+        let interval_over = self.since.elapsed() >= INTERVAL;
+        if interval_over {
+            self.since = Instant::now();
+            self.lines = 0;
+            if self.unshown > 0 {
+                let text = format!("… {} more events, in the log\n", self.unshown);
+                self.out.extend_from_slice(text.as_bytes());
+                self.unshown = 0;
+            }
+            if self.is_terminal {
+                let text = format!("\r\x1b[K{}", status());
+                self.out.extend_from_slice(text.as_bytes());
+            }
+        }
+        if self.out.is_empty() {
+            return;
+        }
+        // Whoever watched has gone: recording goes on.
+        let mut stdout = std::io::stdout().lock();
+        if stdout
+            .write_all(&self.out)
+            .and_then(|()| stdout.flush())
+            .is_err()
+        {
+            self.gone = true;
+        }
+        self.out.clear();
+    }
+
+    /// Ends the status line.
+    pub(super) fn end(&mut self) {
+        self.since = Instant::now() - INTERVAL;
+        self.show(String::new);
+    }
+}

@@ -1,0 +1,39 @@
+//! `tarsier run`: arms the rules, records, and puts everything back.
+
+mod child;
+mod chunks;
+mod clock;
+mod daemon;
+mod daemon_records;
+mod filter;
+mod instance;
+mod kernel_records;
+mod live;
+mod names;
+mod recorder;
+mod setup;
+mod signals;
+mod status_server;
+mod target;
+
+use crate::cli::RunArgs;
+use anyhow::{bail, Result};
+
+/// Runs until stopped, until the time is over, or until the command ends; the exit status.
+pub(crate) fn run(args: RunArgs) -> Result<u8> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("you must be root to run this: it loads BPF programs and owns the audit socket");
+    }
+    let signals = signals::Signals::take()?;
+    let mut daemon = setup::start(&args, signals)?;
+    let child = match child::start(&args.command) {
+        Ok(child) => child,
+        Err(error) => {
+            daemon.stop(None)?;
+            return Err(error);
+        }
+    };
+    let end = daemon.record(child, args.duration)?;
+    daemon.stop(end.sender)?;
+    Ok(end.status)
+}

@@ -1,0 +1,339 @@
+//! From frames to lines: the second stage of matching, and the records of an event.
+
+use super::chunks::Chunks;
+use super::clock::{Clock, Serials};
+use super::live::Live;
+use super::target;
+use capture::resolve::Resolver;
+use event::record::{
+    BprmFcaps, Capset, Cwd, Execve, FdPair, KernModule, Mmap, ObjPid, Openat2, PathItem, Proctitle,
+    Sockaddr, Socketcall, Syscall,
+};
+use event::wire::{self, Chunk, Event, FrameKind};
+use event::{Encoder, EventWriter, RecordType, Stamp};
+use plan::{Decision, Entry, Facts, Identities, Plan, Shape};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Rule sets whose events may still be in the rings.
+const PLANS_KEPT: usize = 8;
+const MAP_ANONYMOUS: u64 = 0x20;
+
+/// A rule set in force.
+pub(super) struct Generation {
+    pub(super) plan: Plan,
+    pub(super) identities: Identities,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Its records were appended.
+    Recorded,
+    /// The second stage selected no rule.
+    Dropped,
+    /// No event by itself.
+    Part,
+    /// Its records are all excluded by rules.
+    Excluded,
+}
+
+/// Turns frames into log lines.
+pub(super) struct Recorder {
+    pub(super) encoder: Encoder,
+    pub(super) serials: Serials,
+    pub(super) clock: Clock,
+    resolver: Resolver,
+    chunks: Chunks,
+    generations: VecDeque<Arc<Generation>>,
+    calls: HashMap<(u32, i32), CallFacts>,
+    exe: Vec<u8>,
+}
+
+/// What is looked up once per call number.
+struct CallFacts {
+    name: &'static str,
+    shape: Shape,
+}
+
+impl Recorder {
+    pub(super) fn new(encoder: Encoder) -> Recorder {
+        Recorder {
+            encoder,
+            serials: Serials::new(),
+            clock: Clock::now(),
+            resolver: Resolver::new(),
+            chunks: Chunks::default(),
+            generations: VecDeque::new(),
+            calls: HashMap::new(),
+            exe: Vec::new(),
+        }
+    }
+
+    /// Makes `generation` known; events of earlier ones are still understood.
+    pub(super) fn add_generation(&mut self, generation: Arc<Generation>) {
+        self.generations.push_front(generation);
+        self.generations.truncate(PLANS_KEPT);
+    }
+
+    /// Takes a frame from the ring of `cpu` and appends its records to `out`.
+    pub(super) fn frame(
+        &mut self,
+        cpu: usize,
+        frame: &[u8],
+        out: &mut Vec<u8>,
+        live: Option<&mut Live>,
+    ) -> Result<Outcome, wire::WireError> {
+        match wire::frame_kind(frame)?.0 {
+            FrameKind::Chunk => {
+                self.chunks.push(cpu, &Chunk::parse(frame)?);
+                Ok(Outcome::Part)
+            }
+            FrameKind::Event => {
+                let event = Event::parse(frame)?;
+                Ok(self.event(cpu, &event, out, live))
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        cpu: usize,
+        event: &Event<'_>,
+        out: &mut Vec<u8>,
+        live: Option<&mut Live>,
+    ) -> Outcome {
+        let header = event.header();
+        let generation = self
+            .generations
+            .iter()
+            .find(|g| g.plan.generation == header.generation)
+            .or(self.generations.front())
+            .cloned();
+        let Some(generation) = generation else {
+            return Outcome::Dropped;
+        };
+        let call = self
+            .calls
+            .entry((header.arch, header.nr))
+            .or_insert_with(|| {
+                let arch = abi::Arch::from_audit_arch(header.arch);
+                let nr = header.nr as u32;
+                CallFacts {
+                    name: arch
+                        .and_then(|arch| abi::syscall_name(arch, nr))
+                        .unwrap_or("?"),
+                    shape: arch.map_or(Shape::PLAIN, |arch| plan::shape(arch, nr)),
+                }
+            });
+        let (name, shape) = (call.name, call.shape);
+        self.resolver.resolve(event, &shape);
+        let rule = match decide(&generation, event, &mut self.resolver) {
+            Decision::Record(rule) => rule,
+            Decision::Drop => return Outcome::Dropped,
+        };
+        let key = generation
+            .plan
+            .rules
+            .get(rule as usize)
+            .and_then(rules::Rule::key);
+        self.exe.clear();
+        if let Some(exe) = event.exe() {
+            exe.walked(&mut self.exe);
+        }
+        let exe = (!self.exe.is_empty()).then_some(self.exe.as_slice());
+        let unix_ns = self.clock.unix_ns(header.frame.time_ns);
+        let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
+        let argv = self.chunks.take(cpu, header.frame.id, header.chunks);
+        let before = out.len();
+        let mut writer = Filtered {
+            writer: self.encoder.begin(out, stamp),
+            generation: &generation,
+            event,
+        };
+        writer.syscall(&self.resolver, exe, key);
+        writer.details(name, &shape, argv);
+        writer.names(&self.resolver);
+        writer.end();
+        if let Some(live) = live {
+            live.event(unix_ns, name, event, &self.resolver, argv, key);
+        }
+        if out.len() == before {
+            Outcome::Excluded
+        } else {
+            Outcome::Recorded
+        }
+    }
+}
+
+/// The rule that selects an event, once its names are known.
+fn decide(generation: &Generation, event: &Event<'_>, resolver: &mut Resolver) -> Decision {
+    let header = event.header();
+    if !event.has_flag(wire::TARSIER_UNDECIDED) {
+        return Decision::Record(header.rule);
+    }
+    let names = resolver.names();
+    let facts = Facts {
+        entry: if event.has_flag(wire::TARSIER_COMPAT) {
+            Entry::Compat
+        } else {
+            Entry::Native
+        },
+        nr: header.nr as u32,
+        args: [
+            header.args[0],
+            header.args[1],
+            header.args[2],
+            header.args[3],
+        ],
+        result: event.exit(),
+        pid: header.pid,
+        ppid: header.ppid,
+        auid: header.auid,
+        ses: header.ses,
+        uid: header.uid,
+        euid: header.euid,
+        suid: header.suid,
+        fsuid: header.fsuid,
+        gid: header.gid,
+        egid: header.egid,
+        sgid: header.sgid,
+        fsgid: header.fsgid,
+        groups: &[],
+        personality: header.personality,
+        exe: None,
+        open_flags: None,
+        saddr_fam: None,
+        names: &names,
+    };
+    let list = event.candidates().next().map_or(0, |first| first.list);
+    let pages = event.candidates().map(|page| (page.page, page.mask));
+    let remaining = generation.plan.remaining(list, pages);
+    plan::decide_names(remaining, &facts, &generation.identities)
+}
+
+/// Writes the records of an event that no exclude rule drops.
+struct Filtered<'w, 'e> {
+    writer: EventWriter<'w>,
+    generation: &'e Generation,
+    event: &'e Event<'e>,
+}
+
+impl<'e> Filtered<'_, 'e> {
+    fn put(&mut self, record: &impl event::record::Body) {
+        if !super::filter::excludes(self.generation, record.kind(), self.event) {
+            self.writer.put(record);
+        }
+    }
+
+    fn syscall(&mut self, resolver: &Resolver, exe: Option<&[u8]>, key: Option<&[u8]>) {
+        let items = resolver.items().len() as u32;
+        self.put(&Syscall::from_event(self.event, items, exe, None, key));
+    }
+
+    fn details(&mut self, name: &str, shape: &Shape, argv: &[u8]) {
+        let event = self.event;
+        let header = event.header();
+        if let Some(caps) = event.fcaps() {
+            self.put(&fcaps(&caps));
+        }
+        if let Some((nargs, args)) = event.socketcall() {
+            self.put(&Socketcall {
+                nargs,
+                args: args.map(u64::from),
+            });
+        }
+        if let Some(caps) = event.capset() {
+            self.put(&Capset::from(&caps));
+        }
+        if matches!(name, "mmap" | "mmap2") && header.args[3] & MAP_ANONYMOUS == 0 {
+            self.put(&Mmap {
+                fd: header.args[4] as i32,
+                flags: header.args[3] as u32,
+            });
+        }
+        if let Some([flags, mode, resolve]) = event.open_how() {
+            self.put(&Openat2 {
+                flags,
+                mode,
+                resolve,
+            });
+        }
+        if capture::resolve::is_exec(shape)
+            && event.exec_file().is_some()
+            && !super::filter::excludes(self.generation, RecordType::EXECVE, event)
+        {
+            self.writer.execve(&Execve { args: argv });
+        }
+        if let Some(module) = event.module().filter(|module| !module.is_unreadable()) {
+            self.put(&KernModule {
+                name: Some(module.data),
+            });
+        }
+        if let Some([fd0, fd1]) = event.fd_pair() {
+            self.put(&FdPair { fd0, fd1 });
+        }
+        if let Some(sockaddr) = event.sockaddr().filter(|part| !part.is_unreadable()) {
+            self.put(&Sockaddr {
+                saddr: sockaddr.data,
+            });
+        }
+        self.targets(shape);
+    }
+
+    fn targets(&mut self, shape: &Shape) {
+        let mut found = false;
+        for target in ObjPid::from_event(self.event) {
+            self.put(&target);
+            found = true;
+        }
+        let args = &self.event.header().args;
+        if found || shape.target == plan::NONE {
+            return;
+        }
+        let pid = args.get(shape.target as usize).map_or(0, |&pid| pid as i32);
+        if let Some(target) = target::describe(pid) {
+            self.put(&target.record());
+        }
+    }
+
+    fn names(&mut self, resolver: &Resolver) {
+        let items = resolver.items();
+        if !items.is_empty() {
+            self.put(&Cwd {
+                cwd: resolver.cwd(),
+            });
+        }
+        for (i, item) in items.iter().enumerate() {
+            self.put(&PathItem {
+                item: i as u32,
+                name: item.name.as_deref(),
+                inode: item.inode,
+                obj: None,
+                nametype: item.nametype,
+                caps: item.caps,
+            });
+        }
+        let title = self.event.proctitle().filter(|part| !part.is_unreadable());
+        let title = title.map_or(Proctitle { title: None }, |part| {
+            Proctitle::trimmed(part.data)
+        });
+        self.put(&title);
+    }
+
+    fn end(self) {
+        self.writer.end();
+    }
+}
+
+fn fcaps(caps: &wire::tarsier_fcaps) -> BprmFcaps {
+    BprmFcaps {
+        fver: caps.file_version,
+        fp: caps.file_permitted,
+        fi: caps.file_inheritable,
+        fe: caps.file_effective as i32,
+        old: (&caps.old).into(),
+        new: (&caps.new).into(),
+        frootid: caps.file_rootid as i32,
+    }
+}

@@ -1,0 +1,47 @@
+//! Signals as readiness of a descriptor.
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::low_level::pipe;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+/// The signals that a daemon acts on; each writes to a socket of its own.
+pub(super) struct Signals {
+    sources: Vec<(i32, UnixStream)>,
+}
+
+impl Signals {
+    /// Takes the signals over from here on.
+    pub(super) fn take() -> Result<Signals> {
+        let sources = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD]
+            .into_iter()
+            .map(|signal| {
+                let (read, write) = UnixStream::pair()?;
+                read.set_nonblocking(true)?;
+                pipe::register(signal, write)?;
+                Ok((signal, read))
+            })
+            .collect::<std::io::Result<_>>()
+            .context("cannot take signals over")?;
+        Ok(Signals { sources })
+    }
+
+    /// Readable when a signal is there.
+    pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sources.iter().map(|(_, read)| read.as_fd())
+    }
+
+    /// The signals that came since the last call.
+    pub(super) fn pending(&mut self) -> Vec<i32> {
+        let mut found = Vec::new();
+        let mut bytes = [0; 64];
+        for (signal, read) in &mut self.sources {
+            if matches!(read.read(&mut bytes), Ok(n) if n > 0) {
+                found.push(*signal);
+            }
+        }
+        found
+    }
+}
