@@ -1,9 +1,8 @@
 //! What is left of a rule's conditions for one call, once everything that is known when rules are
 //! loaded has been decided.
 
-use crate::evaluate::{compare_of, is_label, needs_names, Entries};
+use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names, Entries};
 use crate::facts::{Entry, Identities, ObjectId};
-use crate::shape::Shape;
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
@@ -106,6 +105,15 @@ pub struct Candidate {
     pub stage2: bool,
     /// The rule says never.
     pub never: bool,
+    /// It is looked up by the object of a name: `path=` and `inode=`.
+    pub by_inode: bool,
+}
+
+impl Candidate {
+    /// Nothing is left to ask: the rule selects every one of these calls.
+    pub fn is_certain(&self) -> bool {
+        self.tests.is_empty() && !self.stage2
+    }
 }
 
 /// Numbers given to the executables that rules name: equal for equal files.
@@ -120,7 +128,10 @@ pub struct Executables {
 impl Executables {
     /// Numbers every `exe=` of the rules, from 1.
     pub fn of(rules: &[Rule], identities: &Identities) -> Executables {
-        let mut executables = Executables { by_object: BTreeMap::new(), missing: u32::MAX };
+        let mut executables = Executables {
+            by_object: BTreeMap::new(),
+            missing: u32::MAX,
+        };
         for condition in rules.iter().flat_map(|rule| &rule.conditions) {
             if let (Field::Exe, Value::Text(path)) = (&condition.field, &condition.value) {
                 if let Some(object) = identities.object(path) {
@@ -157,29 +168,61 @@ pub(crate) fn candidate(
     position: u32,
     entry: Entry,
     nr: u32,
-    shape: &Shape,
+    has_names: bool,
     context: Context<'_>,
 ) -> Option<Candidate> {
     let mut tests = Vec::new();
     let mut stage2 = false;
     for condition in &rule.conditions {
         if needs_names(condition) {
-            if !shape.has_names() {
-                return None;
+            stage2 |= has_names;
+            if has_names || is_no_file_type(condition) {
+                continue;
             }
-            stage2 = true;
-            continue;
+            return None;
         }
         match test(rule, condition, entry, nr, context) {
             Known::Holds => {}
-            Known::Fails => return None,
-            Known::Depends(Test::Never) => return None,
+            Known::Fails | Known::Depends(Test::Never) => return None,
             Known::Depends(test) => tests.push(test),
         }
     }
+    Some(finished(rule, position, tests, stage2))
+}
+
+/// The rule as a candidate for the task list; `None` when it cannot match there.
+pub(crate) fn task_candidate(
+    rule: &Rule,
+    position: u32,
+    context: Context<'_>,
+) -> Option<Candidate> {
+    if !rule
+        .conditions
+        .iter()
+        .all(|condition| is_task_field(condition.field))
+    {
+        return None;
+    }
+    candidate(rule, position, Entry::Native, 0, false, context)
+}
+
+fn finished(rule: &Rule, position: u32, mut tests: Vec<Test>, stage2: bool) -> Candidate {
     tests.sort();
     tests.dedup();
-    Some(Candidate { rule: position, tests, stage2, never: rule.action == Action::Never })
+    Candidate {
+        rule: position,
+        tests,
+        stage2,
+        never: rule.action == Action::Never,
+        by_inode: is_inode_rule(rule),
+    }
+}
+
+/// `filetype!=`, which holds when there is no name at all.
+fn is_no_file_type(condition: &Condition) -> bool {
+    condition.field == Field::Filetype
+        && condition.op == Op::Ne
+        && matches!(condition.value, Value::Number(_))
 }
 
 enum Known {
@@ -207,6 +250,7 @@ fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Cont
                 Field::FilterKey => Known::Holds,
                 Field::Exe => {
                     let id = context.executables.number(text, context.identities);
+                    let op = if op == Op::Eq { op } else { Op::Ne };
                     Known::Depends(compare(Fact::Exe, op, id))
                 }
                 field if is_label(field) => Known::from(rule.action == Action::Always),
@@ -229,7 +273,11 @@ fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Cont
             .checked(compare_of(condition).is_some());
         }
         Field::Gid | Field::Egid => {
-            let fact = if condition.field == Field::Gid { Fact::Gid } else { Fact::Egid };
+            let fact = if condition.field == Field::Gid {
+                Fact::Gid
+            } else {
+                Fact::Egid
+            };
             return Known::Depends(match op {
                 Op::Eq => Test::AnyOf { fact, id: value },
                 Op::Ne => Test::NoneOf { fact, id: value },
@@ -297,10 +345,20 @@ fn bits(fact: Fact, op: BitOp, operand: u32) -> Test {
 }
 
 fn compare(fact: Fact, op: Op, value: u32) -> Test {
-    let range = |first, last| Test::Range { fact, first, last, inside: true };
+    let range = |first, last| Test::Range {
+        fact,
+        first,
+        last,
+        inside: true,
+    };
     match op {
         Op::Eq => range(value, value),
-        Op::Ne => Test::Range { fact, first: value, last: value, inside: false },
+        Op::Ne => Test::Range {
+            fact,
+            first: value,
+            last: value,
+            inside: false,
+        },
         Op::Lt if value == 0 => Test::Never,
         Op::Lt => range(0, value - 1),
         Op::Le => range(0, value),
@@ -314,10 +372,16 @@ fn compare(fact: Fact, op: Op, value: u32) -> Test {
 
 /// `perm=`: decided by the call alone, except for calls that open.
 fn perm(op: Op, value: u32, entry: Entry, nr: u32, entries: Entries) -> Known {
-    let Some(arch) = entries.arch(entry) else { return Known::Fails };
+    let Some(arch) = entries.arch(entry) else {
+        return Known::Fails;
+    };
     let class = abi::perm_class(arch, nr);
     if class.open.is_some() || class.socketcall {
-        let op = if op == Op::Eq { BitOp::Any } else { BitOp::None };
+        let op = if op == Op::Eq {
+            BitOp::Any
+        } else {
+            BitOp::None
+        };
         return Known::Depends(bits(Fact::Access, op, value));
     }
     Known::from((class.bits() & value != 0) == (op == Op::Eq))

@@ -4,9 +4,9 @@
 //! Source of each comparison: `audit_filter_rules()` and `audit_field_compare()` in
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
-use crate::facts::{Entry, Facts, Identities, Name, ObjectId};
+use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId};
 use abi::{Arch, Compare, Field};
-use rules::{Action, Condition, List, Op, Rule, Value};
+use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
 /// Outcome of matching one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,10 @@ impl Entries {
 
     /// The entry of an `AUDIT_ARCH_*` number.
     pub fn entry(self, audit_arch: u32) -> Option<Entry> {
-        [Entry::Native, Entry::Compat]
-            .into_iter()
-            .find(|&entry| self.arch(entry).is_some_and(|a| a.audit_arch() == audit_arch))
+        [Entry::Native, Entry::Compat].into_iter().find(|&entry| {
+            self.arch(entry)
+                .is_some_and(|a| a.audit_arch() == audit_arch)
+        })
     }
 }
 
@@ -49,71 +50,101 @@ pub fn decide(
 ) -> Decision {
     let candidates = rules.iter().enumerate().filter(|(_, rule)| {
         rule.list == List::Exit
-            && calls_of(rule).contains(facts.nr)
+            && calls_of(rule, entries).contains(facts.nr)
             && task_conditions_hold(rule, entries, facts, identities)
     });
-    decide_names(candidates.map(|(i, rule)| (i as u32, rule)), facts, identities)
+    decide_names(
+        candidates.map(|(i, rule)| (i as u32, rule)),
+        facts,
+        identities,
+    )
 }
 
-/// The first match among candidates whose conditions on task and call are known to hold.
+/// The first match among candidates, in load order, whose conditions on task and call are known
+/// to hold.
 ///
-/// Rules on `path=` and `inode=` are looked up per name, and the look-up ends at the first name
-/// that some rule matches (`audit_filter_inodes()`); the rest are tried in order.
+/// The kernel tries the rules of the exit list first. It then looks for every name in turn for a
+/// `path=` or `inode=` rule that comes before the match so far, and ends at the first name that
+/// has one (`audit_filter_inodes()` and the comparison of priorities in `audit_filter_rules()`).
 pub fn decide_names<'r>(
     candidates: impl Iterator<Item = (u32, &'r Rule)>,
     facts: &Facts<'_>,
     identities: &Identities,
 ) -> Decision {
-    let names = facts.names;
-    let mut by_list = None;
-    let mut by_inode: Option<(usize, u32, Action)> = None;
+    let mut best: Option<(u32, Action)> = None;
+    let mut names = facts.names;
     for (position, rule) in candidates {
         if is_inode_rule(rule) {
-            let limit = by_inode.map_or(names.len(), |(name, _, _)| name);
-            let first = names[..limit]
-                .iter()
-                .position(|name| name_conditions_hold(rule, facts, Some(name), identities));
-            if let Some(name) = first {
-                by_inode = Some((name, position, rule.action));
+            let holds = |name| name_conditions_hold(rule, facts, Some(name), identities);
+            if let Some(name) = names.iter().position(holds) {
+                best = Some((position, rule.action));
+                // A later rule wins only by an earlier name.
+                names = &names[..name];
             }
-        } else if by_list.is_none() && name_conditions_hold(rule, facts, None, identities) {
-            by_list = Some((position, rule.action));
+        } else if name_conditions_hold(rule, facts, None, identities) {
+            // What comes later has a lower priority.
+            best = best.or(Some((position, rule.action)));
+            break;
         }
     }
-    let by_inode = by_inode.map(|(_, position, action)| (position, action));
-    match by_list.into_iter().chain(by_inode).min_by_key(|&(position, _)| position) {
+    match best {
         Some((position, Action::Always)) => Decision::Record(position),
         _ => Decision::Drop,
     }
 }
 
-/// The calls of a rule, with class selectors (`-S 2032` to `-S 2047`) expanded as the kernel does
-/// when it takes the rule: `audit_to_entry_common()`, kernel/auditfilter.c.
-pub fn calls_of(rule: &Rule) -> rules::SyscallSet {
-    let mut calls = rule.syscalls.clone();
-    if calls.is_all() {
-        return calls;
-    }
-    for class in abi::SYSCALL_CLASSES {
-        for compat in [false, true] {
-            let selector = class.selector(compat);
-            if !rule.syscalls.contains(selector) {
-                continue;
-            }
-            calls.0[selector as usize / 32] &= !(1 << (selector % 32));
-            let native = Arch::native();
-            let arch = if compat { native.compat() } else { Some(native) };
-            for nr in arch.into_iter().flat_map(|arch| abi::class_syscalls(arch, class)) {
-                calls.insert(nr);
-            }
-        }
-    }
-    calls
+/// Whether a new task is audited at all: the first match of the task list, as far as
+/// [`is_task_field`] fields go. `facts` are those of the new task; what they say of a call does
+/// not count.
+pub fn audits_task(rules: &[Rule], facts: &Facts<'_>, identities: &Identities) -> bool {
+    let entries = Entries([None; 2]);
+    rules
+        .iter()
+        .filter(|rule| rule.list == List::Task)
+        .find(|rule| {
+            rule.conditions.iter().all(|condition| {
+                is_task_field(condition.field)
+                    && task_condition_holds(rule, condition, entries, facts, identities)
+            })
+        })
+        .is_none_or(|rule| rule.action == Action::Always)
+}
+
+/// Fields that the task list can ask about here. The kernel has no system call to look at when a
+/// task is made, so that in it conditions on one never hold either (`audit_filter_task()`). It
+/// does know executables and labels; this engine does not.
+pub fn is_task_field(field: Field) -> bool {
+    matches!(
+        field,
+        Field::Pid
+            | Field::Uid
+            | Field::Euid
+            | Field::Suid
+            | Field::Fsuid
+            | Field::Gid
+            | Field::Egid
+            | Field::Sgid
+            | Field::Fsgid
+            | Field::Loginuid
+            | Field::LoginuidSet
+            | Field::Sessionid
+            | Field::Pers
+            | Field::FilterKey
+    )
+}
+
+/// The calls of a rule, with class selectors (`-S 2032` to `-S 2047`) expanded as the kernel of
+/// this host does when it takes the rule.
+pub fn calls_of(rule: &Rule, entries: Entries) -> SyscallSet {
+    let host = entries.arch(Entry::Native).unwrap_or(Arch::native());
+    rule.syscalls.expand_classes(host)
 }
 
 /// A rule that the kernel keeps by inode rather than in the exit list.
 pub(crate) fn is_inode_rule(rule: &Rule) -> bool {
-    rule.conditions.iter().any(|c| matches!(c.field, Field::Watch | Field::Inode))
+    rule.conditions
+        .iter()
+        .any(|c| matches!(c.field, Field::Watch | Field::Inode))
 }
 
 /// Whether a condition can only be decided with the names of the event.
@@ -205,7 +236,9 @@ fn task_condition_holds(
         Field::LoginuidSet => number(u32::from(facts.auid != u32::MAX)),
         Field::Sessionid => number(facts.ses),
         Field::Pers => number(facts.personality),
-        Field::Arch => entries.arch(facts.entry).is_some_and(|arch| number(arch.audit_arch())),
+        Field::Arch => entries
+            .arch(facts.entry)
+            .is_some_and(|arch| number(arch.audit_arch())),
         Field::Exit => facts.audit_result().is_some_and(|ret| number(ret as u32)),
         Field::Success => facts
             .return_valid()
@@ -254,19 +287,25 @@ fn group_holds(op: Op, id: u32, groups: &[u32], value: u32) -> bool {
 
 /// `AUDIT_PERM_*` bits of the call: `audit_match_perm()`.
 fn accesses(facts: &Facts<'_>, entries: Entries) -> u32 {
-    let Some(arch) = entries.arch(facts.entry) else { return 0 };
+    let Some(arch) = entries.arch(facts.entry) else {
+        return 0;
+    };
     let class = abi::perm_class(arch, facts.nr);
     if class.socketcall {
-        return if facts.args[0] == 2 { abi::PERM_WRITE } else { 0 };
+        return if facts.args[0] == 2 {
+            abi::PERM_WRITE
+        } else {
+            0
+        };
     }
-    match (class.open, facts.open_flags) {
-        (Some(_), Some(flags)) => abi::PermClass::open_bits(flags),
-        (Some(_), None) => 0,
-        (None, _) => class.bits(),
+    match class.open {
+        // Flags that could not be read count as none.
+        Some(_) => abi::PermClass::open_bits(facts.open_flags.unwrap_or(0)),
+        None => class.bits(),
     }
 }
 
-fn own_id(field: Field, facts: &Facts<'_>) -> Option<u32> {
+pub(crate) fn own_id(field: Field, facts: &Facts<'_>) -> Option<u32> {
     Some(match field {
         Field::Uid => facts.uid,
         Field::Euid => facts.euid,
@@ -282,15 +321,24 @@ fn own_id(field: Field, facts: &Facts<'_>) -> Option<u32> {
 }
 
 fn own_ids_hold(condition: &Condition, facts: &Facts<'_>) -> bool {
-    let Some(pair) = compare_of(condition) else { return false };
+    let Some(pair) = compare_of(condition) else {
+        return false;
+    };
+    if !is_equality(condition.op) {
+        return false;
+    }
     match (own_id(pair.left, facts), own_id(pair.right, facts)) {
         (Some(left), Some(right)) => condition.op.holds(left, right),
         _ => false,
     }
 }
 
+fn is_equality(op: Op) -> bool {
+    matches!(op, Op::Eq | Op::Ne)
+}
+
 /// Whether the conditions on names hold. Conditions of one rule may each be met by another name,
-/// except that in an inode rule all of them are about `name`.
+/// except that in an inode rule those on the object itself are about `name`.
 pub(crate) fn name_conditions_hold(
     rule: &Rule,
     facts: &Facts<'_>,
@@ -298,44 +346,76 @@ pub(crate) fn name_conditions_hold(
     identities: &Identities,
 ) -> bool {
     let considered = name.map_or(facts.names, std::slice::from_ref);
-    rule.conditions.iter().filter(|condition| needs_names(condition)).all(|condition| {
-        if condition.field == Field::Dir {
-            return dir_holds(condition, facts.names, identities);
-        }
-        considered.iter().any(|name| name_holds(condition, name, facts, identities))
-    })
+    rule.conditions
+        .iter()
+        .filter(|condition| needs_names(condition))
+        .all(|condition| match condition.field {
+            Field::Dir => dir_holds(condition, facts.names, identities),
+            Field::Filetype => file_type_holds(condition, facts.names),
+            Field::FieldCompare => facts
+                .names
+                .iter()
+                .any(|name| object_compare_holds(condition, name, facts)),
+            _ => considered
+                .iter()
+                .any(|name| name_holds(condition, name, identities)),
+        })
 }
 
-fn name_holds(
-    condition: &Condition,
-    name: &Name,
-    facts: &Facts<'_>,
-    identities: &Identities,
-) -> bool {
-    let op = condition.op;
-    match (&condition.field, &condition.value) {
-        (Field::Watch, Value::Text(path)) => watch_holds(name, path, identities),
-        (Field::Inode, Value::Number(value)) => {
-            name.inode.is_some_and(|inode| op.holds(inode.id.ino as u32, *value))
-        }
-        (Field::Devmajor, Value::Number(value)) => name.inode.is_some_and(|inode| {
-            op.holds(inode.id.dev >> 20, *value) || op.holds(inode.rdev >> 20, *value)
-        }),
-        (Field::Devminor, Value::Number(value)) => name.inode.is_some_and(|inode| {
-            op.holds(inode.id.dev & 0xfffff, *value) || op.holds(inode.rdev & 0xfffff, *value)
-        }),
-        (Field::ObjUid, Value::Number(value)) => {
-            name.inode.is_some_and(|inode| op.holds(inode.uid, *value))
-        }
-        (Field::ObjGid, Value::Number(value)) => {
-            name.inode.is_some_and(|inode| op.holds(inode.gid, *value))
-        }
-        (Field::Filetype, Value::Number(value)) => {
-            name.inode.is_some_and(|inode| op.holds(inode.mode & 0o170000, *value))
-        }
-        (Field::FieldCompare, _) => object_compare_holds(condition, name, facts),
+/// What the kernel compares of a name that led to no object: `audit_alloc_name()`.
+const NO_OBJECT: Inode = Inode {
+    id: ObjectId {
+        dev: 0,
+        ino: u64::MAX,
+    },
+    mode: 0,
+    uid: 0,
+    gid: 0,
+    rdev: 0,
+};
+
+/// The object of a name as rules see it; `None` when there was one that is not known any more.
+fn object_of(name: &Name) -> Option<Inode> {
+    name.inode.or((!name.existed).then_some(NO_OBJECT))
+}
+
+fn name_holds(condition: &Condition, name: &Name, identities: &Identities) -> bool {
+    let value = match (condition.field, &condition.value) {
+        (Field::Watch, Value::Text(path)) => return watch_holds(name, path, identities),
+        (_, Value::Number(value)) => *value,
+        _ => return false,
+    };
+    let number = |left: u32| condition.op.holds(left, value);
+    let Some(inode) = object_of(name) else {
+        return false;
+    };
+    match condition.field {
+        Field::Inode => inode_holds(condition.op, inode.id.ino as u32, value),
+        Field::Devmajor => number(inode.id.dev >> 20) || number(inode.rdev >> 20),
+        Field::Devminor => number(inode.id.dev & 0xfffff) || number(inode.rdev & 0xfffff),
+        Field::ObjUid => number(inode.uid),
+        Field::ObjGid => number(inode.gid),
         _ => false,
     }
+}
+
+/// `inode=`; `inode!=` only ever sees the inodes that share its value's hash bucket
+/// (`audit_hash_ino()`, kernel/audit.h).
+fn inode_holds(op: Op, ino: u32, value: u32) -> bool {
+    const BUCKETS: u32 = 32;
+    ino % BUCKETS == value % BUCKETS && op.holds(ino, value)
+}
+
+/// `filetype=`: some name is of the type; `!=`: none is (`audit_match_filetype()`).
+fn file_type_holds(condition: &Condition, names: &[Name]) -> bool {
+    let Value::Number(value) = condition.value else {
+        return false;
+    };
+    let found = names
+        .iter()
+        .filter_map(|name| name.inode)
+        .any(|inode| inode.mode & 0o170000 == value);
+    found != (condition.op == Op::Ne)
 }
 
 fn watch_holds(name: &Name, path: &[u8], identities: &Identities) -> bool {
@@ -348,9 +428,13 @@ fn watch_holds(name: &Name, path: &[u8], identities: &Identities) -> bool {
 }
 
 fn dir_holds(condition: &Condition, names: &[Name], identities: &Identities) -> bool {
-    let Value::Text(dir) = &condition.value else { return false };
+    let Value::Text(dir) = &condition.value else {
+        return false;
+    };
     let dir = identities.canonical(dir);
-    names.iter().any(|name| (name.inode.is_some() || name.existed) && lies_below(&name.path, dir))
+    names
+        .iter()
+        .any(|name| (name.inode.is_some() || name.existed) && lies_below(&name.path, dir))
 }
 
 /// `path` is `dir` or lies below it.
@@ -364,9 +448,19 @@ pub fn lies_below(path: &[u8], dir: &[u8]) -> bool {
 
 /// `-C` against the owner of an object.
 fn object_compare_holds(condition: &Condition, name: &Name, facts: &Facts<'_>) -> bool {
-    let (Some(pair), Some(inode)) = (compare_of(condition), name.inode) else { return false };
-    let (own, object) =
-        if is_object(pair.left) { (pair.right, pair.left) } else { (pair.left, pair.right) };
-    let owner = if object == Field::ObjUid { inode.uid } else { inode.gid };
-    own_id(own, facts).is_some_and(|own| condition.op.holds(own, owner))
+    let (Some(pair), Some(inode)) = (compare_of(condition), object_of(name)) else {
+        return false;
+    };
+    let (own, object) = if is_object(pair.left) {
+        (pair.right, pair.left)
+    } else {
+        (pair.left, pair.right)
+    };
+    let owner = if object == Field::ObjUid {
+        inode.uid
+    } else {
+        inode.gid
+    };
+    is_equality(condition.op)
+        && own_id(own, facts).is_some_and(|own| condition.op.holds(own, owner))
 }

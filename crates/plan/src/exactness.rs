@@ -1,16 +1,17 @@
 //! How exactly a rule is honoured by an engine.
 
 use crate::capabilities::Capabilities;
-use crate::evaluate::{is_label, needs_names};
-use abi::Field;
-use rules::{Action, List, Rule};
+use crate::evaluate::{is_label, is_task_field, needs_names};
+use crate::records::ending_field;
+use abi::{Arch, Field};
+use rules::{Action, Condition, List, Op, Rule};
 use serde::Serialize;
 
 /// How a rule is honoured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "level", content = "reasons")]
 pub enum Exactness {
-    /// It selects what it selects in the kernel.
+    /// It selects what it selects in the kernel, but for the engine's own notes.
     Exact,
     /// It may select more or less, for these reasons.
     Approximate(Vec<&'static str>),
@@ -18,46 +19,120 @@ pub enum Exactness {
     NotHonoured(&'static str),
 }
 
+/// What holds for every rule under the tracepoint engine.
+pub const TRACEPOINT_NOTES: [&str; 4] = [
+    "calls that a seccomp filter ends with an errno are recorded; kernel auditing does not \
+     see them",
+    "names are resolved after the call: what another process renames or removes in between may \
+     be recorded without its inode",
+    "arguments, results and the ids of the task are those that kernel auditing compares",
+    "no IPC, MQ_* and TIME_* records accompany a call",
+];
+
 /// How the tracepoint engine honours `rule`.
-pub(crate) fn exactness(rule: &Rule, _capabilities: &Capabilities) -> Exactness {
+pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
+    use Exactness::NotHonoured;
     match rule.list {
-        List::IoUring => {
-            return Exactness::NotHonoured("this engine does not see io_uring operations yet")
+        List::IoUring => NotHonoured("this engine does not see io_uring operations"),
+        List::Filesystem => NotHonoured("names on this file system are collected all the same"),
+        List::Task => task_exactness(rule),
+        List::User | List::Exclude if ending_field(rule).is_some() => NotHonoured(
+            "the list cannot ask about one of its fields: as in the kernel, evaluation ends here",
+        ),
+        List::User if rule.action == Action::Always => Exactness::Exact,
+        List::User | List::Exclude if rule.conditions.is_empty() => {
+            NotHonoured("as in the kernel, a rule without conditions matches nothing here")
         }
-        List::Task if rule.action == Action::Always => {
-            return Exactness::NotHonoured("recording every call of a task is not supported")
-        }
-        List::Filesystem => {
-            return Exactness::NotHonoured("names on this file system are collected all the same")
-        }
-        _ => {}
-    }
-    let mut reasons = Vec::new();
-    let mut because = |holds: bool, reason| {
-        if holds && !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    };
-    for condition in &rule.conditions {
-        because(
-            is_label(condition.field),
-            match rule.action {
+        List::User | List::Exclude => reasons(rule, "labels are not read: the rule never matches"),
+        List::Exit => {
+            let labels = match rule.action {
                 Action::Always => "labels are not read: the rule selects whatever the label is",
                 Action::Never => "labels are not read: the rule never matches",
-            },
-        );
-        because(
-            needs_names(condition),
-            "paths of calls that return no descriptor are rebuilt from name and directory",
-        );
-        because(
-            condition.field == Field::Exe,
-            "a replaced executable is noticed within a second",
-        );
+            };
+            if needs_missing_entry(rule, capabilities) {
+                NotHonoured("this host cannot enter calls of that architecture")
+            } else {
+                reasons(rule, labels)
+            }
+        }
+    }
+}
+
+fn task_exactness(rule: &Rule) -> Exactness {
+    if rule.action == Action::Always {
+        return Exactness::NotHonoured("recording every call of a task is not supported");
+    }
+    if !rule
+        .conditions
+        .iter()
+        .all(|condition| is_task_field(condition.field))
+    {
+        return Exactness::NotHonoured("one of its fields is not known when a task is made");
+    }
+    if rule
+        .conditions
+        .iter()
+        .any(|condition| condition.field == Field::Pid)
+    {
+        return Exactness::Approximate(vec![
+            "pid= is compared with the new process, in the kernel with its parent",
+        ]);
+    }
+    Exactness::Exact
+}
+
+fn needs_missing_entry(rule: &Rule, capabilities: &Capabilities) -> bool {
+    let native = Some(capabilities.arch);
+    let compat = capabilities
+        .arch
+        .compat()
+        .filter(|_| capabilities.compat_entry);
+    let is_possible = |condition: &Condition| {
+        let rules::Value::Number(value) = condition.value else {
+            return false;
+        };
+        let holds = |arch: Arch| condition.op.holds(arch.audit_arch(), value);
+        native.into_iter().chain(compat).any(holds)
+    };
+    rule.conditions
+        .iter()
+        .any(|condition| condition.field == Field::Arch && !is_possible(condition))
+}
+
+fn reasons(rule: &Rule, labels: &'static str) -> Exactness {
+    let mut reasons = Vec::new();
+    let is_exit = rule.list == List::Exit;
+    let all = rule
+        .conditions
+        .iter()
+        .filter_map(|condition| reason(condition, is_exit, labels));
+    for reason in all {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
     }
     if reasons.is_empty() {
         Exactness::Exact
     } else {
         Exactness::Approximate(reasons)
+    }
+}
+
+/// Why a condition may be answered otherwise than in the kernel.
+fn reason(condition: &Condition, is_exit: bool, labels: &'static str) -> Option<&'static str> {
+    match condition.field {
+        field if is_label(field) => Some(labels),
+        Field::Exe => Some("a replaced executable is noticed within a second"),
+        Field::Watch | Field::Dir => {
+            Some("paths of calls that return no descriptor are rebuilt from name and directory")
+        }
+        _ if needs_names(condition) => {
+            Some("objects that the call itself removes are no longer known and do not match")
+        }
+        Field::Gid | Field::Egid if is_exit && matches!(condition.op, Op::Eq | Op::Ne) => {
+            Some("the first 64 supplementary groups are compared")
+        }
+        Field::SaddrFam => Some("addresses passed through 32-bit socketcall(2) are not seen"),
+        _ => None,
     }
 }

@@ -56,7 +56,11 @@ pub fn explain(plan: &Plan) -> Explanation {
                 0 => rule.source.file.clone(),
                 line => format!("{}:{line}", rule.source.file),
             },
-            hooks: if note.calls > 0 { hook_names(&plan.hooks) } else { Vec::new() },
+            hooks: if note.calls > 0 {
+                hook_names(&plan.hooks)
+            } else {
+                Vec::new()
+            },
             calls: note.calls,
             decided_in: if note.stage2 { "daemon" } else { "kernel" },
             cost: cost(note.calls, note.stage2),
@@ -93,7 +97,10 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
         (hooks.exit, "tp_btf/sched_process_exit"),
         (hooks.fork, "tp_btf/sched_process_fork"),
     ];
-    let other = other.into_iter().filter(|(used, _)| *used).map(|(_, name)| name);
+    let other = other
+        .into_iter()
+        .filter(|(used, _)| *used)
+        .map(|(_, name)| name);
     sys_exit.into_iter().chain(other).collect()
 }
 
@@ -107,12 +114,25 @@ impl fmt::Display for Explanation {
             "unwatched   +{} ns per call (measured: {} tp_btf, {} per-syscall tracepoint)",
             self.unwatched_ns, TP_BTF_NS, PER_SYSCALL_NS
         )?;
-        writeln!(f, "watched     {} calls, {} table rows", self.watched_calls, self.table_rows)?;
+        writeln!(
+            f,
+            "watched     {} calls, {} table rows",
+            self.watched_calls, self.table_rows
+        )?;
         writeln!(f, "rules       {}", self.rules.len())?;
         for (i, rule) in self.rules.iter().enumerate() {
-            write!(f, "\n{rule_number:>4}  {}\n", rule.rule, rule_number = i + 1)?;
+            write!(
+                f,
+                "\n{rule_number:>4}  {}\n",
+                rule.rule,
+                rule_number = i + 1
+            )?;
             writeln!(f, "      from {}", rule.source)?;
-            writeln!(f, "      {} calls, {}, decided in the {}", rule.calls, rule.cost, rule.decided_in)?;
+            writeln!(
+                f,
+                "      {} calls, {}, decided in the {}",
+                rule.calls, rule.cost, rule.decided_in
+            )?;
             match &rule.exactness {
                 Exactness::Exact => writeln!(f, "      exact")?,
                 Exactness::Approximate(reasons) => {

@@ -102,7 +102,8 @@ impl Facts<'_> {
 
     /// `AUDITSC_SUCCESS` (1), `AUDITSC_FAILURE` (2), or `None` when the call does not return.
     pub fn return_valid(&self) -> Option<u32> {
-        self.result.map(|ret| if (-4095..0).contains(&ret) { 2 } else { 1 })
+        self.result
+            .map(|ret| if (-4095..0).contains(&ret) { 2 } else { 1 })
     }
 }
 

@@ -35,7 +35,7 @@ pub enum SysExit {
 }
 
 /// More per-syscall tracepoints than this cost more to arm than they save.
-const PER_SYSCALL_MAX: usize = 128;
+pub const PER_SYSCALL_MAX: usize = 128;
 
 /// Measured on the project's reference machine (docs/decisions/0002-hook-choice.md), added to a
 /// call that nobody watches.
@@ -57,23 +57,46 @@ impl Hooks {
             .filter(|((entry, _), call)| *entry == Entry::Native && call.shape.kind != Kind::Exit)
             .map(|((_, nr), _)| *nr)
             .collect();
-        let compat = calls.keys().any(|(entry, _)| *entry == Entry::Compat);
+        let compat = calls
+            .iter()
+            .any(|((entry, _), call)| *entry == Entry::Compat && call.shape.kind != Kind::Exit);
         let (sys_exit, reason) = if native.is_empty() && !compat {
             (SysExit::None, "no rule selects a call that returns")
         } else if compat {
             (SysExit::Every, "32-bit entry is possible here and watched")
         } else if native.len() > PER_SYSCALL_MAX {
-            (SysExit::Every, "more calls are watched than tracepoints are worth arming")
+            (
+                SysExit::Every,
+                "more calls are watched than tracepoints are worth arming",
+            )
         } else if !capabilities.syscall_tracepoints {
-            (SysExit::Every, "per-syscall tracepoints are not available here")
-        } else if native.iter().any(|nr| capabilities.untraced_calls.contains(nr)) {
-            (SysExit::Every, "a watched call has no tracepoint of its own in this kernel")
+            (
+                SysExit::Every,
+                "per-syscall tracepoints are not available here",
+            )
+        } else if native
+            .iter()
+            .any(|nr| capabilities.untraced_calls.contains(nr))
+        {
+            (
+                SysExit::Every,
+                "a watched call has no tracepoint of its own in this kernel",
+            )
         } else if capabilities.compat_entry {
             (SysExit::PerSyscall(native), "no 32-bit call is watched")
         } else {
-            (SysExit::PerSyscall(native), "32-bit entry is impossible here")
+            (
+                SysExit::PerSyscall(native),
+                "32-bit entry is impossible here",
+            )
         };
-        Hooks { sys_exit, reason, exec, exit, fork: task_list }
+        Hooks {
+            sys_exit,
+            reason,
+            exec,
+            exit,
+            fork: task_list,
+        }
     }
 
     /// Nanoseconds added to a call that no rule names, as measured on the reference machine.

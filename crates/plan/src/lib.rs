@@ -9,19 +9,21 @@ mod explain;
 mod facts;
 mod hooks;
 mod plan;
+mod records;
+mod shadow;
 mod shape;
 pub mod tables;
 
 pub use capabilities::Capabilities;
 pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
 pub use evaluate::{
-    calls_of, decide, decide_names, is_label, lies_below, needs_names, Decision, Entries,
+    audits_task, calls_of, decide, decide_names, is_label, is_task_field, lies_below, needs_names,
+    Decision, Entries,
 };
-pub use exactness::Exactness;
-pub use explain::{explain, Explanation};
-pub use facts::{
-    audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity,
-};
-pub use hooks::{Hooks, SysExit, PER_SYSCALL_NS, TP_BTF_NS};
-pub use plan::{list_rules, records_something, CallPlan, Plan, RuleNote};
+pub use exactness::{Exactness, TRACEPOINT_NOTES};
+pub use explain::{explain, Explanation, RuleExplanation};
+pub use facts::{audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
+pub use hooks::{Hooks, SysExit, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
+pub use plan::{records_something, CallPlan, Plan, RuleNote};
+pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, Kind, NameUse, PathArg, Shape, NONE};

@@ -1,14 +1,15 @@
 //! From rules to hooks and tables.
 
 use crate::capabilities::Capabilities;
-use crate::conditions::{candidate, Candidate, Context, Executables};
+use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
 use crate::evaluate::{calls_of, Entries};
 use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Identities};
 use crate::hooks::{Hooks, SysExit};
+use crate::shadow::shadowing;
 use crate::shape::{shape, Kind, Shape, NONE};
 use crate::tables::{self, Builder, Row, TooLarge};
-use rules::{Action, List, Rule};
+use rules::{Action, List, Rule, SyscallSet};
 use std::collections::{BTreeMap, HashMap};
 
 /// What will be done for a rule set on a host. Pure data.
@@ -52,7 +53,7 @@ pub struct RuleNote {
     pub exactness: Exactness,
     /// An earlier rule that always matches first, by position.
     pub shadowed_by: Option<u32>,
-    /// In how many calls' candidates it is.
+    /// In how many calls' candidates it is; 1 for a rule of the task list that is honoured.
     pub calls: u32,
     /// It is decided with names, in the daemon.
     pub stage2: bool,
@@ -69,9 +70,19 @@ impl Plan {
         let rules = rules.to_vec();
         let entries = Entries::of(capabilities.arch);
         let executables = Executables::of(&rules, identities);
-        let context = Context { entries, identities, executables: &executables };
+        let context = Context {
+            entries,
+            identities,
+            executables: &executables,
+        };
         let mut planner = Planner::default();
-        planner.builder.set(0, Row { a: generation, b: 0 });
+        planner.builder.set(
+            0,
+            Row {
+                a: generation,
+                b: 0,
+            },
+        );
         for entry in [Entry::Native, Entry::Compat] {
             if entry == Entry::Compat && !capabilities.compat_entry {
                 continue;
@@ -79,7 +90,7 @@ impl Plan {
             planner.entry(&rules, entry, context)?;
         }
         let task_list = planner.task_list(&rules, context)?;
-        let notes = notes(&rules, &planner, capabilities);
+        let notes = notes(&rules, &planner, entries, capabilities);
         let hooks = Hooks::choose(&planner.calls, task_list, capabilities);
         Ok(Plan {
             rules,
@@ -112,10 +123,12 @@ impl Plan {
     ) -> impl Iterator<Item = (u32, &'a Rule)> + 'a {
         let list = self.lists.get(list as usize).map_or(&[][..], Vec::as_slice);
         pages.flat_map(move |(page, mask)| {
-            (0..64u32).filter(move |bit| mask & 1 << bit != 0).filter_map(move |bit| {
-                let rule = list.get(page as usize * tables::PAGE + bit as usize)?.rule;
-                Some((rule, self.rules.get(rule as usize)?))
-            })
+            (0..64u32)
+                .filter(move |bit| mask & 1 << bit != 0)
+                .filter_map(move |bit| {
+                    let rule = list.get(page as usize * tables::PAGE + bit as usize)?.rule;
+                    Some((rule, self.rules.get(rule as usize)?))
+                })
         })
     }
 
@@ -135,6 +148,15 @@ struct Planner {
     rule_calls: HashMap<u32, u32>,
 }
 
+/// Everything about a call that its candidates depend on: calls alike in this share a list.
+#[derive(PartialEq, Eq, Hash)]
+struct CallClass {
+    /// Positions of the exit rules whose calls it is among.
+    rules: Vec<u32>,
+    has_names: bool,
+    access: (u32, bool),
+}
+
 impl Planner {
     fn entry(
         &mut self,
@@ -142,24 +164,33 @@ impl Planner {
         entry: Entry,
         context: Context<'_>,
     ) -> Result<(), TooLarge> {
-        let Some(arch) = context.entries.arch(entry) else { return Ok(()) };
-        let exit_rules: Vec<(u32, &Rule, rules::SyscallSet)> = rules
+        let Some(arch) = context.entries.arch(entry) else {
+            return Ok(());
+        };
+        let exit_rules: Vec<(u32, SyscallSet)> = rules
             .iter()
             .enumerate()
             .filter(|(_, rule)| rule.list == List::Exit)
-            .map(|(i, rule)| (i as u32, rule, calls_of(rule)))
+            .map(|(i, rule)| (i as u32, calls_of(rule, context.entries)))
             .collect();
+        let mut classes: HashMap<CallClass, Vec<Candidate>> = HashMap::new();
         for nr in 0..tables::CALLS as u32 {
             let shape = shape(arch, nr);
-            let candidates = exit_rules
-                .iter()
-                .filter(|(_, _, calls)| calls.contains(nr))
-                .filter_map(|(i, rule, _)| candidate(rule, *i, entry, nr, &shape, context));
-            let candidates = reachable(candidates);
-            if candidates.iter().all(|candidate| candidate.never) {
-                continue;
+            let perm = abi::perm_class(arch, nr);
+            let in_call = exit_rules.iter().filter(|(_, calls)| calls.contains(nr));
+            let class = CallClass {
+                rules: in_call.map(|&(i, _)| i).collect(),
+                has_names: shape.has_names(),
+                access: (perm.bits(), perm.open.is_some() || perm.socketcall),
+            };
+            let candidates = classes.entry(class).or_insert_with_key(|class| {
+                reachable(class.rules.iter().filter_map(|&i| {
+                    candidate(&rules[i as usize], i, entry, nr, class.has_names, context)
+                }))
+            });
+            if !candidates.is_empty() {
+                self.call(entry, nr, shape, candidates)?;
             }
-            self.call(entry, nr, shape, candidates)?;
         }
         Ok(())
     }
@@ -169,9 +200,9 @@ impl Planner {
         entry: Entry,
         nr: u32,
         shape: Shape,
-        candidates: Vec<Candidate>,
+        candidates: &[Candidate],
     ) -> Result<(), TooLarge> {
-        for candidate in &candidates {
+        for candidate in candidates {
             *self.rule_calls.entry(candidate.rule).or_default() += 1;
         }
         let (list, pages, npages) = self.list(candidates)?;
@@ -182,14 +213,14 @@ impl Planner {
         Ok(())
     }
 
-    fn list(&mut self, candidates: Vec<Candidate>) -> Result<(usize, u32, u32), TooLarge> {
-        if let Some(&known) = self.by_list.get(&candidates) {
+    fn list(&mut self, candidates: &[Candidate]) -> Result<(usize, u32, u32), TooLarge> {
+        if let Some(&known) = self.by_list.get(candidates) {
             return Ok(known);
         }
-        let (pages, npages) = self.builder.list(&candidates)?;
+        let (pages, npages) = self.builder.list(candidates)?;
         let list = (self.lists.len(), pages, npages);
-        self.lists.push(candidates.clone());
-        self.by_list.insert(candidates, list);
+        self.lists.push(candidates.to_vec());
+        self.by_list.insert(candidates.to_vec(), list);
         Ok(list)
     }
 
@@ -199,26 +230,40 @@ impl Planner {
             return row;
         }
         let word = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().unwrap_or_default());
-        let row = self.builder.push(Row { a: word(0), b: word(8) });
+        let row = self.builder.push(Row {
+            a: word(0),
+            b: word(8),
+        });
         self.by_spec.insert(bytes, row);
         row
     }
 
-    /// The task list is evaluated when a task is made; only `never` can be honoured.
+    /// The task list is evaluated when a task is made; only `never` can be honoured. Its `always`
+    /// rules shield tasks from the `never` rules after them.
     fn task_list(&mut self, rules: &[Rule], context: Context<'_>) -> Result<bool, TooLarge> {
-        let candidates: Vec<Candidate> = rules
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for (i, rule) in rules
             .iter()
             .enumerate()
             .filter(|(_, rule)| rule.list == List::Task)
-            .filter_map(|(i, rule)| {
-                candidate(rule, i as u32, Entry::Native, 0, &Shape::PLAIN, context)
-            })
-            .collect();
+        {
+            candidates.extend(task_candidate(rule, i as u32, context));
+            if candidates.last().is_some_and(Candidate::is_certain) {
+                break;
+            }
+        }
+        while candidates.last().is_some_and(|candidate| !candidate.never) {
+            candidates.pop();
+        }
         if candidates.is_empty() {
             return Ok(false);
         }
-        let (list, pages, npages) = self.list(candidates)?;
-        self.builder.set(tables::TASK_LIST, call_row(pages, npages, 0, list));
+        for candidate in &candidates {
+            self.rule_calls.insert(candidate.rule, 1);
+        }
+        let (list, pages, npages) = self.list(&candidates)?;
+        self.builder
+            .set(tables::TASK_LIST, call_row(pages, npages, 0, list));
         Ok(true)
     }
 }
@@ -227,14 +272,17 @@ impl Planner {
 fn reachable(candidates: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
     let mut kept = Vec::new();
     for candidate in candidates {
-        let certain = candidate.tests.is_empty() && !candidate.stage2;
+        let certain = candidate.is_certain();
         kept.push(candidate);
         if certain {
             break;
         }
     }
-    // Trailing `never` rules decide what no rule at all would decide.
-    while kept.last().is_some_and(|candidate| candidate.never) {
+    // Trailing `never` rules decide what no rule at all would decide, unless one ends the search
+    // through the names before an `always` rule finds its own.
+    while kept.last().is_some_and(|last| {
+        last.never && !(last.by_inode && kept.iter().any(|other| other.by_inode && !other.never))
+    }) {
         kept.pop();
     }
     kept
@@ -284,73 +332,28 @@ fn spec_bytes(shape: &Shape) -> [u8; 16] {
     ]
 }
 
-fn notes(rules: &[Rule], planner: &Planner, capabilities: &Capabilities) -> Vec<RuleNote> {
+fn notes(
+    rules: &[Rule],
+    planner: &Planner,
+    entries: Entries,
+    capabilities: &Capabilities,
+) -> Vec<RuleNote> {
+    let mut shadowed = shadowing(rules, entries);
     rules
         .iter()
         .enumerate()
         .map(|(i, rule)| RuleNote {
             exactness: exactness(rule, capabilities),
-            shadowed_by: shadowing(rules, i),
+            shadowed_by: shadowed[i].take(),
             calls: planner.rule_calls.get(&(i as u32)).copied().unwrap_or(0),
             stage2: rule.conditions.iter().any(crate::evaluate::needs_names),
         })
         .collect()
 }
 
-/// The first earlier rule of the same list that matches whatever this one matches.
-fn shadowing(rules: &[Rule], i: usize) -> Option<u32> {
-    let rule = &rules[i];
-    let calls = calls_of(rule);
-    let covers = |earlier: &Rule| {
-        earlier.list == rule.list
-            && calls.0.iter().zip(&calls_of(earlier).0).all(|(own, other)| own & !other == 0)
-            && earlier.conditions.iter().all(|condition| implied(condition, rule))
-    };
-    rules[..i].iter().position(covers).map(|position| position as u32)
-}
-
-/// Whether `condition` holds whenever `rule` matches.
-fn implied(condition: &rules::Condition, rule: &Rule) -> bool {
-    use rules::{Op, Value};
-    if condition.field == abi::Field::FilterKey {
-        return true;
-    }
-    rule.conditions.iter().any(|own| {
-        if own == condition {
-            return true;
-        }
-        let comparable = own.field == condition.field
-            && own.op == Op::Eq
-            && !matches!(
-                own.field,
-                // A file may have several names, a task several groups, a call several bits.
-                abi::Field::Gid
-                    | abi::Field::Egid
-                    | abi::Field::Perm
-                    | abi::Field::FieldCompare
-                    | abi::Field::Success
-                    | abi::Field::Devmajor
-                    | abi::Field::Devminor
-                    | abi::Field::ObjUid
-                    | abi::Field::ObjGid
-                    | abi::Field::Inode
-                    | abi::Field::Filetype
-            );
-        match (&own.value, &condition.value) {
-            (Value::Number(own), Value::Number(wanted)) if comparable => {
-                condition.op.holds(*own, *wanted)
-            }
-            _ => false,
-        }
-    })
-}
-
-/// Rules of the exclude and user lists, for records that are about to be written.
-pub fn list_rules(rules: &[Rule], list: List) -> impl Iterator<Item = &Rule> {
-    rules.iter().filter(move |rule| rule.list == list)
-}
-
 /// Whether any rule can record something.
 pub fn records_something(rules: &[Rule]) -> bool {
-    rules.iter().any(|rule| rule.list == List::Exit && rule.action == Action::Always)
+    rules
+        .iter()
+        .any(|rule| rule.list == List::Exit && rule.action == Action::Always)
 }

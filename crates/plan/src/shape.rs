@@ -116,7 +116,12 @@ impl Shape {
 
     fn path(mut self, path: u8, dir: u8, use_: NameUse, follow: bool) -> Shape {
         let slot = usize::from(self.paths[0].is_some());
-        self.paths[slot] = Some(PathArg { path, dir, use_, follow });
+        self.paths[slot] = Some(PathArg {
+            path,
+            dir,
+            use_,
+            follow,
+        });
         self
     }
 
@@ -125,7 +130,11 @@ impl Shape {
     }
 
     fn sockaddr(self, sockaddr: u8, sockaddr_len: u8) -> Shape {
-        Shape { sockaddr, sockaddr_len, ..self }
+        Shape {
+            sockaddr,
+            sockaddr_len,
+            ..self
+        }
     }
 }
 
@@ -148,12 +157,25 @@ pub fn shape_of_name(name: &str) -> Shape {
 fn opens(name: &str) -> Option<Shape> {
     let open = Shape::PLAIN.kind(Kind::Open);
     Some(match name {
-        "open" => Shape { open_flags: 1, ..open.path(0, NONE, NameUse::Open, true) },
+        "open" => Shape {
+            open_flags: 1,
+            ..open.path(0, NONE, NameUse::Open, true)
+        },
         "creat" => open.path(0, NONE, NameUse::Open, true),
-        "openat" => Shape { open_flags: 2, ..open.path(1, 0, NameUse::Open, true) },
-        "openat2" => Shape { how: 2, ..open.path(1, 0, NameUse::Open, true) },
-        "execve" => Shape::PLAIN.kind(Kind::Exec).path(0, NONE, NameUse::Exec, true),
-        "execveat" => Shape::PLAIN.kind(Kind::Exec).path(1, 0, NameUse::Exec, true),
+        "openat" => Shape {
+            open_flags: 2,
+            ..open.path(1, 0, NameUse::Open, true)
+        },
+        "openat2" => Shape {
+            how: 2,
+            ..open.path(1, 0, NameUse::Open, true)
+        },
+        "execve" => Shape::PLAIN
+            .kind(Kind::Exec)
+            .path(0, NONE, NameUse::Exec, true),
+        "execveat" => Shape::PLAIN
+            .kind(Kind::Exec)
+            .path(1, 0, NameUse::Exec, true),
         _ => return None,
     })
 }
@@ -164,12 +186,22 @@ fn names_changed(name: &str) -> Option<Shape> {
     Some(match name {
         "unlink" | "rmdir" => plain.path(0, NONE, Delete, false),
         "unlinkat" => plain.path(1, 0, Delete, false),
-        "rename" => plain.path(0, NONE, Rename, false).path(1, NONE, Rename, false),
+        "rename" => plain
+            .path(0, NONE, Rename, false)
+            .path(1, NONE, Rename, false),
         "renameat" | "renameat2" => plain.path(1, 0, Rename, false).path(3, 2, Rename, false),
-        "link" => plain.path(0, NONE, LinkSource, false).path(1, NONE, Create, false),
-        "linkat" => plain.path(1, 0, LinkSource, false).path(3, 2, Create, false),
-        "symlink" => plain.path(0, NONE, SymlinkTarget, false).path(1, NONE, Create, false),
-        "symlinkat" => plain.path(0, NONE, SymlinkTarget, false).path(2, 1, Create, false),
+        "link" => plain
+            .path(0, NONE, LinkSource, false)
+            .path(1, NONE, Create, false),
+        "linkat" => plain
+            .path(1, 0, LinkSource, false)
+            .path(3, 2, Create, false),
+        "symlink" => plain
+            .path(0, NONE, SymlinkTarget, false)
+            .path(1, NONE, Create, false),
+        "symlinkat" => plain
+            .path(0, NONE, SymlinkTarget, false)
+            .path(2, 1, Create, false),
         "mkdir" | "mknod" => plain.path(0, NONE, Create, false),
         "mkdirat" | "mknodat" => plain.path(1, 0, Create, false),
         _ => return None,
@@ -187,9 +219,9 @@ fn attributes(name: &str) -> Option<Shape> {
         "lchown" | "lchown32" | "lsetxattr" | "lgetxattr" | "llistxattr" | "lremovexattr" => {
             plain.path(0, NONE, Lookup, false)
         }
-        "fchmodat" | "fchmodat2" | "fchownat" | "utimensat" | "utimensat_time64"
-        | "futimesat" | "setxattrat" | "getxattrat" | "listxattrat" | "removexattrat"
-        | "file_getattr" | "file_setattr" => plain.path(1, 0, Lookup, true),
+        "fchmodat" | "fchmodat2" | "fchownat" | "utimensat" | "utimensat_time64" | "futimesat"
+        | "setxattrat" | "getxattrat" | "listxattrat" | "removexattrat" | "file_getattr"
+        | "file_setattr" => plain.path(1, 0, Lookup, true),
         "fchmod" | "fchown" | "fchown32" | "fsetxattr" | "fgetxattr" | "flistxattr"
         | "fremovexattr" | "fchdir" => Shape { fd: 0, ..plain },
         _ => return None,
@@ -205,16 +237,17 @@ fn looked_up(name: &str) -> Option<Shape> {
             plain.path(0, NONE, Lookup, true)
         }
         "lstat" | "lstat64" | "oldlstat" | "readlink" => plain.path(0, NONE, Lookup, false),
-        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2"
-        | "name_to_handle_at" | "open_tree" | "open_tree_attr" | "fspick" | "mount_setattr"
-        | "inotify_add_watch" => {
+        "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" | "name_to_handle_at"
+        | "open_tree" | "open_tree_attr" | "fspick" | "mount_setattr" | "inotify_add_watch" => {
             let dir = if name == "inotify_add_watch" { NONE } else { 0 };
             plain.path(1, dir, Lookup, true)
         }
         "readlinkat" => plain.path(1, 0, Lookup, false),
         "mount" => plain.path(1, NONE, Lookup, true),
         "quotactl" => plain.path(1, NONE, Lookup, true),
-        "pivot_root" => plain.path(0, NONE, Lookup, true).path(1, NONE, Lookup, true),
+        "pivot_root" => plain
+            .path(0, NONE, Lookup, true)
+            .path(1, NONE, Lookup, true),
         "move_mount" => plain.path(1, 0, Lookup, true).path(3, 2, Lookup, true),
         "fanotify_mark" => plain.path(4, 3, Lookup, true),
         _ => return None,
@@ -223,16 +256,33 @@ fn looked_up(name: &str) -> Option<Shape> {
 
 fn sockets(name: &str) -> Option<Shape> {
     let plain = Shape::PLAIN;
-    let filled = Shape { len_is_pointer: true, sockaddr_out: true, ..plain };
+    let filled = Shape {
+        len_is_pointer: true,
+        sockaddr_out: true,
+        ..plain
+    };
     Some(match name {
         "connect" | "bind" => plain.sockaddr(1, 2),
         "sendto" => plain.sockaddr(4, 5),
         "accept" | "accept4" | "getsockname" | "getpeername" => filled.sockaddr(1, 2),
         "recvfrom" => filled.sockaddr(4, 5),
-        "sendmsg" => Shape { msghdr: true, ..plain.sockaddr(1, NONE) },
-        "recvmsg" => Shape { msghdr: true, sockaddr_out: true, ..plain.sockaddr(1, NONE) },
-        "pipe" | "pipe2" => Shape { fd_pair: 0, ..plain },
-        "socketpair" => Shape { fd_pair: 3, ..plain },
+        "sendmsg" => Shape {
+            msghdr: true,
+            ..plain.sockaddr(1, NONE)
+        },
+        "recvmsg" => Shape {
+            msghdr: true,
+            sockaddr_out: true,
+            ..plain.sockaddr(1, NONE)
+        },
+        "pipe" | "pipe2" => Shape {
+            fd_pair: 0,
+            ..plain
+        },
+        "socketpair" => Shape {
+            fd_pair: 3,
+            ..plain
+        },
         "socketcall" => plain.kind(Kind::Socketcall),
         _ => return None,
     })
@@ -267,7 +317,14 @@ mod tests {
                 assert_eq!(shape(arch, nr), shape_of_name(name));
             }
         }
-        for name in ["openat", "renameat2", "symlinkat", "execveat", "socketcall", "lchown32"] {
+        for name in [
+            "openat",
+            "renameat2",
+            "symlinkat",
+            "execveat",
+            "socketcall",
+            "lchown32",
+        ] {
             assert!(known(name) && shape_of_name(name) != Shape::PLAIN, "{name}");
         }
     }

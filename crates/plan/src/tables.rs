@@ -1,7 +1,10 @@
 //! The match tables: candidates in pages of 64 and, per page and field, masks by value. Layout
 //! and meaning are those of crates/capture/bpf/tables.h, which the programs read.
 
-use crate::conditions::{BitOp, Candidate, Fact, Test};
+use crate::conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
+use crate::evaluate::own_id;
+use crate::facts::Facts;
+use crate::shape::{Kind, Shape, NONE};
 use std::collections::BTreeMap;
 
 /// A row of the tables.
@@ -28,13 +31,19 @@ pub const PAGE: usize = 64;
 pub const PAGES_MAX: usize = 64;
 /// Lookups of a page.
 pub const LOOKUPS_MAX: usize = 64;
-/// Entries of a lookup: what the search steps of tables.h reach.
-pub const ENTRIES_MAX: usize = 512;
+/// Entries of a lookup that is searched; the search steps of tables.h reach at least as far.
+pub const ENTRIES_MAX: usize = 256;
+/// Supplementary groups that are compared.
+pub const GROUPS_MAX: usize = 64;
 
-const LOOKUP_RANGES: u32 = 0;
-const LOOKUP_BITS: u32 = 1;
-const LOOKUP_ANY_OF: u32 = 2;
-const LOOKUP_NONE_OF: u32 = 3;
+/// A lookup by ranges of values.
+pub const LOOKUP_RANGES: u32 = 0;
+/// A lookup by bits of the value.
+pub const LOOKUP_BITS: u32 = 1;
+/// A lookup of rules that want an id to be among the task's groups.
+pub const LOOKUP_ANY_OF: u32 = 2;
+/// A lookup of rules that want it not to be among them.
+pub const LOOKUP_NONE_OF: u32 = 3;
 
 /// Why rules do not fit the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +59,24 @@ pub enum TooLarge {
 impl std::fmt::Display for TooLarge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            TooLarge::Candidates(_) => {
-                write!(f, "more than {} rules may select one call", PAGE * PAGES_MAX)
-            }
-            TooLarge::Lookups(_) => f.write_str("64 neighbouring rules use too many conditions"),
-            TooLarge::Rows => f.write_str("the rules need more table rows than there are"),
+            TooLarge::Candidates(rule) => write!(
+                f,
+                "rule {} is one more than the {} that may ask about the same call: \
+                 name fewer calls in it or in earlier rules",
+                rule + 1,
+                PAGE * PAGES_MAX
+            ),
+            TooLarge::Lookups(rule) => write!(
+                f,
+                "rule {} and those after it have too many conditions on the same fields: \
+                 at most {LOOKUPS_MAX} lookups serve {PAGE} rules",
+                rule + 1
+            ),
+            TooLarge::Rows => write!(
+                f,
+                "the rules need more than {ROWS} table rows: load fewer rules, or rules with \
+                 fewer conditions"
+            ),
         }
     }
 }
@@ -69,7 +91,9 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Builder {
-        Builder { rows: vec![Row::default(); INDEX + 2 * CALLS] }
+        Builder {
+            rows: vec![Row::default(); INDEX + 2 * CALLS],
+        }
     }
 }
 
@@ -98,11 +122,16 @@ impl Builder {
         if candidates.len() > PAGE * PAGES_MAX {
             return Err(TooLarge::Candidates(candidates[PAGE * PAGES_MAX].rule));
         }
-        let pages: Vec<u32> =
-            candidates.chunks(PAGE).map(|page| self.page(page)).collect::<Result<_, _>>()?;
+        let pages: Vec<u32> = candidates
+            .chunks(PAGE)
+            .map(|page| self.page(page))
+            .collect::<Result<_, _>>()?;
         let first = self.rows.len() as u32;
         for &page in &pages {
-            self.push(Row { a: page.into(), b: 0 });
+            self.push(Row {
+                a: page.into(),
+                b: 0,
+            });
         }
         Ok((first, pages.len() as u32))
     }
@@ -115,9 +144,16 @@ impl Builder {
         let rules = self.rules(candidates);
         let entries: Vec<u32> = lookups.iter().map(|lookup| self.entries(lookup)).collect();
         let mask_of = |wanted: fn(&Candidate) -> bool| {
-            candidates.iter().enumerate().filter(|(_, c)| wanted(c)).fold(0, |m, (i, _)| m | 1 << i)
+            candidates
+                .iter()
+                .enumerate()
+                .filter(|(_, c)| wanted(c))
+                .fold(0, |m, (i, _)| m | 1 << i)
         };
-        let page = self.push(Row { a: mask_of(|_| true), b: mask_of(|c| c.never) });
+        let page = self.push(Row {
+            a: mask_of(|_| true),
+            b: mask_of(|c| c.never),
+        });
         self.push(Row {
             a: mask_of(|c| c.stage2),
             b: lookups.len() as u64 | u64::from(rules) << 32,
@@ -127,7 +163,10 @@ impl Builder {
                 a: u64::from(lookup.fact as u32) | u64::from(lookup.kind) << 32,
                 b: lookup.absent,
             });
-            self.push(Row { a: u64::from(first) | (lookup.entries.len() as u64) << 32, b: 0 });
+            self.push(Row {
+                a: u64::from(first) | (lookup.entries.len() as u64) << 32,
+                b: 0,
+            });
         }
         Ok(page)
     }
@@ -136,7 +175,10 @@ impl Builder {
         let first = self.rows.len() as u32;
         for four in candidates.chunks(4) {
             let rule = |i: usize| u64::from(four.get(i).map_or(u32::MAX, |c| c.rule));
-            self.push(Row { a: rule(0) | rule(1) << 32, b: rule(2) | rule(3) << 32 });
+            self.push(Row {
+                a: rule(0) | rule(1) << 32,
+                b: rule(2) | rule(3) << 32,
+            });
         }
         first
     }
@@ -192,7 +234,11 @@ fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
         all.push(bits_lookup(fact, &asked));
     }
     for ((fact, kind, _), asked) in groups {
-        all.extend(asked.chunks(ENTRIES_MAX).map(|asked| groups_lookup(fact, kind, asked)));
+        all.extend(
+            asked
+                .chunks(ENTRIES_MAX)
+                .map(|asked| groups_lookup(fact, kind, asked)),
+        );
     }
     all
 }
@@ -212,20 +258,29 @@ fn ranges_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
     starts.sort_unstable();
     starts.dedup();
     let mask_at = |value: u32| {
-        asked.iter().fold(u64::MAX, |mask, (rule, test)| match *test {
-            Test::Range { first, last, inside, .. }
-                if (first..=last).contains(&value) != inside =>
-            {
-                mask & !(1 << rule)
-            }
-            _ => mask,
-        })
+        asked
+            .iter()
+            .fold(u64::MAX, |mask, (rule, test)| match *test {
+                Test::Range {
+                    first,
+                    last,
+                    inside,
+                    ..
+                } if (first..=last).contains(&value) != inside => mask & !(1 << rule),
+                _ => mask,
+            })
     };
     Lookup {
         fact,
         kind: LOOKUP_RANGES,
         absent: absent(asked.iter().map(|&(rule, _)| rule)),
-        entries: starts.iter().map(|&s| Row { a: s.into(), b: mask_at(s) }).collect(),
+        entries: starts
+            .iter()
+            .map(|&s| Row {
+                a: s.into(),
+                b: mask_at(s),
+            })
+            .collect(),
     }
 }
 
@@ -257,7 +312,13 @@ fn groups_lookup(fact: Fact, kind: u32, asked: &[(usize, u32)]) -> Lookup {
         fact,
         kind,
         absent: absent(asked.iter().map(|&(rule, _)| rule)),
-        entries: masks.iter().map(|(&id, &mask)| Row { a: id.into(), b: mask }).collect(),
+        entries: masks
+            .iter()
+            .map(|(&id, &mask)| Row {
+                a: id.into(),
+                b: mask,
+            })
+            .collect(),
     }
 }
 
@@ -276,9 +337,94 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
     /// By [`Fact`].
-    pub fact: [Option<u32>; crate::conditions::FACTS],
+    pub fact: [Option<u32>; FACTS],
     /// Supplementary groups.
     pub groups: Vec<u32>,
+}
+
+impl Values {
+    /// What the programs make of a call of this shape: crates/capture/bpf/facts.h and, for what
+    /// is computed on demand, match.h.
+    pub fn from_facts(facts: &Facts<'_>, shape: &Shape, executables: &Executables) -> Values {
+        let mut values = Values {
+            fact: [None; FACTS],
+            groups: facts.groups.to_vec(),
+        };
+        let mut set = |fact: Fact, value: u32| values.fact[fact as usize] = Some(value);
+        set_ids(&mut set, facts);
+        set(Fact::Pers, facts.personality);
+        if let (Some(exit), Some(valid)) = (facts.audit_result(), facts.return_valid()) {
+            set(Fact::Exit, exit as u32);
+            set(Fact::Success, valid);
+        }
+        for (fact, arg) in [Fact::A0, Fact::A1, Fact::A2, Fact::A3]
+            .into_iter()
+            .zip(facts.args)
+        {
+            set(fact, arg as u32);
+        }
+        let exe = facts
+            .exe
+            .and_then(|exe| executables.by_object.get(&exe).copied());
+        set(Fact::Exe, exe.unwrap_or(0));
+        set(Fact::Access, access(facts, shape));
+        set(Fact::Compare, equal_ids(facts));
+        values.fact[Fact::SaddrFam as usize] = facts.saddr_fam;
+        values
+    }
+
+    /// What the program at task creation makes of a new task: nothing of a call is there.
+    pub fn from_new_task(facts: &Facts<'_>) -> Values {
+        let mut values = Values {
+            fact: [None; FACTS],
+            groups: facts.groups.to_vec(),
+        };
+        let mut set = |fact: Fact, value: u32| values.fact[fact as usize] = Some(value);
+        set_ids(&mut set, facts);
+        set(Fact::Pers, facts.personality);
+        values
+    }
+}
+
+fn set_ids(set: &mut impl FnMut(Fact, u32), facts: &Facts<'_>) {
+    set(Fact::Pid, facts.pid);
+    set(Fact::Ppid, facts.ppid);
+    set(Fact::Uid, facts.uid);
+    set(Fact::Euid, facts.euid);
+    set(Fact::Suid, facts.suid);
+    set(Fact::Fsuid, facts.fsuid);
+    set(Fact::Gid, facts.gid);
+    set(Fact::Egid, facts.egid);
+    set(Fact::Sgid, facts.sgid);
+    set(Fact::Fsgid, facts.fsgid);
+    set(Fact::Auid, facts.auid);
+    set(Fact::Ses, facts.ses);
+}
+
+/// `access_of()` of match.h.
+fn access(facts: &Facts<'_>, shape: &Shape) -> u32 {
+    if shape.kind == Kind::Socketcall {
+        return if facts.args[0] == 2 {
+            abi::PERM_WRITE
+        } else {
+            0
+        };
+    }
+    if shape.how == NONE && shape.open_flags == NONE {
+        return 0;
+    }
+    abi::PermClass::open_bits(facts.open_flags.unwrap_or(0))
+}
+
+/// `compare_ids()` of match.h: bit `AUDIT_COMPARE_x` for every pair of own ids that is equal.
+fn equal_ids(facts: &Facts<'_>) -> u32 {
+    abi::COMPARES
+        .iter()
+        .filter(|pair| {
+            let ids = (own_id(pair.left, facts), own_id(pair.right, facts));
+            matches!(ids, (Some(left), Some(right)) if left == right)
+        })
+        .fold(0, |bits, pair| bits | 1 << pair.number)
 }
 
 /// The tables' own evaluator, step by step what the programs do.
@@ -297,7 +443,11 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
         }
         let decided = mask & !more.a;
         let bit = decided.trailing_zeros();
-        let earlier = if bit == 64 { mask } else { mask & ((1 << bit) - 1) };
+        let earlier = if bit == 64 {
+            mask
+        } else {
+            mask & ((1 << bit) - 1)
+        };
         if earlier != 0 {
             undecided.push((i, if bit == 64 { mask } else { earlier | 1 << bit }));
         } else if bit < 64 && !undecided.is_empty() {
@@ -314,7 +464,11 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
         }
         let four = row((more.b >> 32) as usize + bit as usize / 4);
         let pair = if bit & 2 != 0 { four.b } else { four.a };
-        return Verdict::Record(if bit & 1 != 0 { (pair >> 32) as u32 } else { pair as u32 });
+        return Verdict::Record(if bit & 1 != 0 {
+            (pair >> 32) as u32
+        } else {
+            pair as u32
+        });
     }
     if undecided.is_empty() {
         Verdict::Drop
@@ -325,14 +479,23 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
 
 fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
     let (head, place) = (rows[at], rows[at + 1]);
-    let Some(value) = values.fact[head.a as u32 as usize] else { return head.b };
+    let Some(value) = values.fact[head.a as u32 as usize] else {
+        return head.b;
+    };
     let first = place.a as u32 as usize;
     let entries = &rows[first..first + (place.a >> 32) as usize];
     let named = |id: u32| {
-        entries.binary_search_by_key(&u64::from(id), |e| e.a).map_or(0, |i| entries[i].b)
+        entries
+            .binary_search_by_key(&u64::from(id), |e| e.a)
+            .map_or(0, |i| entries[i].b)
     };
-    let any =
-        || values.groups.iter().take(64).fold(named(value), |mask, &group| mask | named(group));
+    let any = || {
+        values
+            .groups
+            .iter()
+            .take(GROUPS_MAX)
+            .fold(named(value), |mask, &group| mask | named(group))
+    };
     match (head.a >> 32) as u32 {
         LOOKUP_RANGES => entries[entries.partition_point(|e| e.a <= u64::from(value)) - 1].b,
         LOOKUP_BITS => entries.iter().fold(u64::MAX, |mask, entry| {
