@@ -47,6 +47,8 @@ pub struct Resolver {
     items: Vec<Item>,
     interpreters: Interpreters,
     scratch: Vec<u8>,
+    /// Absolute path of the only relative path argument, where the call itself tells it.
+    destination: Vec<u8>,
 }
 
 impl Default for Resolver {
@@ -80,6 +82,7 @@ impl Resolver {
             items: Vec::new(),
             interpreters: Interpreters::default(),
             scratch: Vec::new(),
+            destination: Vec::new(),
         }
     }
 
@@ -97,6 +100,7 @@ impl Resolver {
     pub fn resolve(&mut self, event: &Event<'_>, shape: &Shape) {
         self.items.clear();
         self.cwd.clear();
+        self.destination.clear();
         let Some(cwd) = event.cwd() else { return };
         cwd.walked(&mut self.cwd);
         self.scratch.clear();
@@ -106,6 +110,10 @@ impl Resolver {
         let header = event.header();
         self.view
             .set(self.own_mnt_ns, header.mnt_ns, header.pid, &self.scratch);
+        let moved = moves_directory(event);
+        if moved {
+            self.moved_to(event, shape);
+        }
         let first = shape.paths[0].and_then(|arg| self.arg(event, 0, arg));
         let second = shape.paths[1].and_then(|arg| self.arg(event, 1, arg));
         match (shape.paths[0], shape.paths[1]) {
@@ -125,6 +133,23 @@ impl Resolver {
         }
         if shape.fd != plan::NONE {
             self.descriptor(event);
+        }
+        if moved {
+            // Where the task was before is not known any more; no record is better than a wrong one.
+            self.cwd.clear();
+        }
+    }
+
+    /// After a successful chdir or chroot, the directories of the task are those that the call
+    /// named: a relative path is the new directory itself.
+    fn moved_to(&mut self, event: &Event<'_>, shape: &Shape) {
+        self.destination.clear();
+        let destination = match call_name(event) {
+            Some("chdir") => event.cwd(),
+            _ => event.root(),
+        };
+        if let Some(destination) = destination.filter(|_| shape.paths[0].is_some()) {
+            destination.walked(&mut self.destination);
         }
     }
 
@@ -207,6 +232,10 @@ impl Resolver {
                 name.push(b'/');
             }
             name.extend_from_slice(text);
+        }
+        if !self.destination.is_empty() && text.first() != Some(&b'/') {
+            name.clone_from(&self.destination);
+            path.clone_from(&self.destination);
         }
         Some(Arg {
             text,
@@ -328,6 +357,9 @@ impl Resolver {
         let mut image_path = arg.path.clone();
         if file.interpreter.is_empty() {
             self.item(arg, NameType::Normal, image);
+            if call_name(event) == Some("execveat") && arg.text.starts_with(b"/dev/fd/") {
+                image_path = self.named_by_descriptor(event);
+            }
         } else {
             self.looked_up(arg, true);
             image_path.clear();
@@ -356,6 +388,20 @@ impl Resolver {
         }
     }
 
+    /// execveat with a descriptor: the kernel names the image `/dev/fd/N…`, which says little. What
+    /// runs now is what was named.
+    fn named_by_descriptor(&mut self, event: &Event<'_>) -> Vec<u8> {
+        let mut path = Vec::new();
+        if let Some(exe) = event.exe() {
+            exe.walked(&mut path);
+        }
+        if let Some(item) = self.items.last_mut() {
+            item.name = Some(path.clone());
+            item.path.clone_from(&path);
+        }
+        path
+    }
+
     fn with_caps(&mut self) {
         if let Some(last) = self.items.last_mut() {
             let path = std::mem::take(&mut last.path);
@@ -374,10 +420,8 @@ impl Resolver {
             return;
         }
         let moved = self.view.inode(&new.path, false);
-        let exchanges = event.header().args[4] & RENAME_EXCHANGE != 0
-            && abi::Arch::from_audit_arch(event.header().arch)
-                .and_then(|arch| abi::syscall_name(arch, event.header().nr as u32))
-                == Some("renameat2");
+        let exchanges =
+            event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
         self.item(&old, NameType::Delete, moved);
         if exchanges {
             let other = self.view.inode(&old.path, false);
@@ -432,11 +476,26 @@ impl Resolver {
     }
 }
 
+fn call_name(event: &Event<'_>) -> Option<&'static str> {
+    let header = event.header();
+    abi::Arch::from_audit_arch(header.arch)
+        .and_then(|arch| abi::syscall_name(arch, header.nr as u32))
+}
+
+/// A call that changed the current or the root directory: what the task has now is not what the
+/// call's paths were relative to.
+fn moves_directory(event: &Event<'_>) -> bool {
+    event.exit() == Some(0)
+        && matches!(
+            call_name(event),
+            Some("chdir" | "fchdir" | "chroot" | "pivot_root")
+        )
+}
+
 /// Whether a final symbolic link is followed: the call's habit, unless its flags say otherwise.
 fn follows(event: &Event<'_>, arg: PathArg) -> bool {
     let header = event.header();
-    let name = abi::Arch::from_audit_arch(header.arch)
-        .and_then(|arch| abi::syscall_name(arch, header.nr as u32));
+    let name = call_name(event);
     let flags = match name {
         Some("newfstatat" | "fstatat64" | "faccessat2" | "utimensat" | "fchmodat2") => {
             header.args[3]

@@ -299,7 +299,7 @@ impl<'e> Filtered<'_, 'e> {
 
     fn names(&mut self, resolver: &Resolver) {
         let items = resolver.items();
-        if !items.is_empty() {
+        if !resolver.cwd().is_empty() && !items.is_empty() {
             self.put(&Cwd {
                 cwd: resolver.cwd(),
             });
