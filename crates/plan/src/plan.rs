@@ -2,13 +2,13 @@
 
 use crate::capabilities::Capabilities;
 use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
-use crate::evaluate::{calls_of, Entries};
+use crate::evaluate::{calls_of, decide_names, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
-use crate::facts::{Entry, Identities};
+use crate::facts::{Entry, Facts, Identities};
 use crate::hooks::{Hooks, SysExit};
 use crate::shadow::shadowing;
 use crate::shape::{shape, Kind, Shape, NONE};
-use crate::tables::{self, Builder, Row, TooLarge};
+use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
 use rules::{Action, List, Rule, SyscallSet};
 use std::collections::{BTreeMap, HashMap};
 
@@ -130,6 +130,43 @@ impl Plan {
                     Some((rule, self.rules.get(rule as usize)?))
                 })
         })
+    }
+
+    /// What becomes of an event when the tables decide first and [`decide_names`] then decides
+    /// among what they left: the same as [`crate::decide`] for the plan's rules.
+    pub fn decide(&self, facts: &Facts<'_>, identities: &Identities) -> Decision {
+        let Some(call) = self.calls.get(&(facts.entry, facts.nr)) else {
+            return Decision::Drop;
+        };
+        let row = tables::INDEX + facts.entry as usize * tables::CALLS + facts.nr as usize;
+        let row = self.rows.get(row).copied().unwrap_or_default();
+        let values = Values::from_facts(facts, &call.shape, &self.executables);
+        match tables::evaluate(&self.rows, row.a as u32, (row.a >> 32) as u32, &values) {
+            Verdict::NoMatch | Verdict::Decided { never: true, .. } => Decision::Drop,
+            Verdict::Decided { rule, .. } => Decision::Record(rule),
+            Verdict::Undecided(pages) => {
+                let list = (row.b >> 32) as u32;
+                decide_names(self.remaining(list, pages.into_iter()), facts, identities)
+            }
+        }
+    }
+
+    /// Whether a new task is audited: the same as [`crate::audits_task`] for the plan's rules.
+    pub fn audits_task(&self, facts: &Facts<'_>) -> bool {
+        let row = self
+            .rows
+            .get(tables::TASK_LIST)
+            .copied()
+            .unwrap_or_default();
+        if row.a as u32 == 0 {
+            return true;
+        }
+        let values = Values::from_new_task(facts);
+        let verdict = tables::evaluate(&self.rows, row.a as u32, (row.a >> 32) as u32, &values);
+        match verdict {
+            Verdict::Decided { never, .. } => !never,
+            _ => true,
+        }
     }
 
     /// Whether per-syscall tracepoints carry this plan.

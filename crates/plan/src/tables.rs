@@ -325,10 +325,15 @@ fn groups_lookup(fact: Fact, kind: u32, asked: &[(usize, u32)]) -> Lookup {
 /// What the first stage says of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing selects it.
-    Drop,
-    /// The rule at this position does.
-    Record(u32),
+    /// No rule matches it.
+    NoMatch,
+    /// The rule at position `rule` is the first that does.
+    Decided {
+        /// Which one.
+        rule: u32,
+        /// It says never.
+        never: bool,
+    },
     /// Candidates, by page, that need the names of the event: page of the list and mask.
     Undecided(Vec<(u32, u64)>),
 }
@@ -459,19 +464,20 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
         if !undecided.is_empty() {
             break;
         }
-        if head.b & 1 << bit != 0 {
-            return Verdict::Drop;
-        }
         let four = row((more.b >> 32) as usize + bit as usize / 4);
         let pair = if bit & 2 != 0 { four.b } else { four.a };
-        return Verdict::Record(if bit & 1 != 0 {
+        let rule = if bit & 1 != 0 {
             (pair >> 32) as u32
         } else {
             pair as u32
-        });
+        };
+        return Verdict::Decided {
+            rule,
+            never: head.b & 1 << bit != 0,
+        };
     }
     if undecided.is_empty() {
-        Verdict::Drop
+        Verdict::NoMatch
     } else {
         Verdict::Undecided(undecided)
     }

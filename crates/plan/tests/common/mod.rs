@@ -1,0 +1,354 @@
+//! Random rules, and random calls biased to the values that such rules mention.
+#![allow(dead_code)] // every test file uses some of it
+
+use abi::{Arch, Field};
+use plan::{Capabilities, Entries, Entry, Facts, Identities, Inode, Kind, Name, ObjectId};
+use plan::{PathIdentity, Plan, NONE};
+use proptest::prelude::*;
+use proptest::sample::select;
+use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
+
+pub(crate) const HOST: Arch = Arch::X86_64;
+
+pub(crate) fn entries() -> Entries {
+    Entries::of(HOST)
+}
+
+pub(crate) fn capabilities() -> Capabilities {
+    Capabilities::assumed(HOST)
+}
+
+pub(crate) fn plan(rules: &[Rule]) -> Plan {
+    Plan::new(rules, &capabilities(), &identities(), 7).expect("the rules fit")
+}
+
+/// A rule from auditctl's own syntax, read for [`HOST`].
+pub(crate) fn rule(text: &str) -> Rule {
+    let host = rules::StaticHost::new(HOST);
+    match rules::parse_line(text, &Source::default(), &host) {
+        Ok(Some(rules::Command::Append(rule))) => rule,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+pub(crate) fn ruleset(lines: &[&str]) -> Vec<Rule> {
+    lines.iter().map(|line| rule(line)).collect()
+}
+
+const OBJECTS: [ObjectId; 5] = [
+    ObjectId {
+        dev: 0x0080_0001,
+        ino: 5,
+    },
+    ObjectId {
+        dev: 0x0080_0001,
+        ino: 37,
+    },
+    ObjectId {
+        dev: 0x0080_0002,
+        ino: 5,
+    },
+    ObjectId {
+        dev: 0x0010_0000,
+        ino: 0x1_0000_0005,
+    },
+    ObjectId {
+        dev: 0x0080_0002,
+        ino: 1000,
+    },
+];
+
+/// Paths that rules name; the last but one is a link's, the last names nothing.
+const PATHS: [&str; 5] = ["/a", "/a/b", "/c", "/link/b", "/missing"];
+const NAMES: [&str; 6] = ["/a", "/a/b", "/a/b/c", "/ab", "/c", ""];
+
+pub(crate) fn identities() -> Identities {
+    let mut identities = Identities::default();
+    for (i, path) in PATHS.iter().enumerate() {
+        let canonical = if *path == "/link/b" { "/a/b" } else { path };
+        let object = (i < 4).then(|| OBJECTS[if i == 3 { 1 } else { i }]);
+        identities.insert(
+            path.as_bytes().to_vec(),
+            PathIdentity {
+                object,
+                canonical: canonical.as_bytes().to_vec(),
+            },
+        );
+    }
+    identities
+}
+
+const IDS: [u32; 6] = [0, 1, 1000, 1001, u32::MAX - 1, u32::MAX];
+const WORDS: [u32; 8] = [0, 1, 2, 0x8000, 0x8001, 1000, -13i32 as u32, u32::MAX];
+const NATIVE: [u32; 15] = [
+    0, 2, 41, 42, 59, 62, 82, 85, 87, 90, 91, 231, 257, 437, 1999,
+];
+const COMPAT: [u32; 8] = [1, 2, 5, 102, 295, 11, 38, 437];
+const OPS: [Op; 8] = [
+    Op::Eq,
+    Op::Ne,
+    Op::Lt,
+    Op::Le,
+    Op::Gt,
+    Op::Ge,
+    Op::BitMask,
+    Op::BitTest,
+];
+
+fn number(fields: &'static [Field], ops: &'static [Op], values: &'static [u32]) -> Cond {
+    (select(fields), select(ops), select(values))
+        .prop_map(|(field, op, value)| Condition {
+            field,
+            op,
+            value: Value::Number(value),
+        })
+        .boxed()
+}
+
+fn text(fields: &'static [Field], ops: &'static [Op], values: &'static [&'static str]) -> Cond {
+    (select(fields), select(ops), select(values))
+        .prop_map(|(field, op, value)| Condition {
+            field,
+            op,
+            value: Value::Text(value.into()),
+        })
+        .boxed()
+}
+
+type Cond = BoxedStrategy<Condition>;
+
+const EQ: &[Op] = &[Op::Eq, Op::Eq, Op::Eq, Op::Ne];
+
+pub(crate) fn condition() -> Cond {
+    use Field::*;
+    const ARCHES: &[u32] = &[0xC000_003E, 0x4000_0003, 0xC000_00B7];
+    prop_oneof![
+        6 => number(&[Uid, Euid, Suid, Fsuid, Loginuid, Sgid, Fsgid, Sessionid], &OPS, &IDS),
+        4 => number(&[Gid, Egid], EQ, &IDS),
+        1 => number(&[Gid, Egid], &OPS, &IDS),
+        3 => number(&[Pid, Ppid, Pers], &OPS, &WORDS),
+        4 => number(&[Arg0, Arg1, Arg2, Arg3], &OPS, &WORDS),
+        3 => number(&[Exit], &OPS, &WORDS),
+        3 => number(&[Success, LoginuidSet], &OPS, &[0, 1, 2]),
+        4 => number(&[Arch], EQ, ARCHES),
+        3 => number(&[Perm], EQ, &[1, 2, 4, 8, 6, 10, 15]),
+        2 => number(&[SaddrFam], &OPS, &[0, 1, 2, 10]),
+        3 => (0..27u32, select(&OPS[..3])).prop_map(|(pair, op)| Condition {
+            field: FieldCompare,
+            op,
+            value: Value::Number(pair),
+        }),
+        3 => text(&[Exe], EQ, &PATHS),
+        1 => text(&[SubjUser, ObjRole], EQ, &["label"]),
+        1 => text(&[FilterKey], &[Op::Eq], &["key"]),
+        2 => text(&[Dir], &[Op::Eq], &PATHS),
+        2 => number(&[Devmajor, Devminor, ObjUid, ObjGid], &OPS, &[0, 1, 8, 1000]),
+        2 => number(&[Filetype], EQ, &[0o100000, 0o040000]),
+        1 => number(&[Msgtype], &OPS, &[1300]),
+    ]
+    .boxed()
+}
+
+/// What makes an inode rule; at most one per rule, as in the kernel.
+fn inode_condition() -> Cond {
+    prop_oneof![
+        3 => text(&[Field::Watch], &[Op::Eq], &PATHS),
+        1 => number(&[Field::Inode], &[Op::Eq, Op::Ne], &[5, 37, 1000]),
+    ]
+    .boxed()
+}
+
+fn syscalls() -> BoxedStrategy<SyscallSet> {
+    let some = |calls: Vec<u32>| {
+        let mut set = SyscallSet::EMPTY;
+        calls.into_iter().for_each(|nr| set.insert(nr));
+        set
+    };
+    let call = prop_oneof![
+        4 => select(&NATIVE[..]),
+        2 => select(&COMPAT[..]),
+        1 => 2032..2048u32,
+    ];
+    prop_oneof![
+        3 => Just(SyscallSet::ALL),
+        4 => prop::collection::vec(call, 1..6).prop_map(some),
+    ]
+    .boxed()
+}
+
+pub(crate) fn action() -> BoxedStrategy<Action> {
+    select(vec![Action::Always, Action::Always, Action::Never]).boxed()
+}
+
+/// A rule of the exit list.
+pub(crate) fn exit_rule() -> impl Strategy<Value = Rule> {
+    let conditions = (
+        prop::option::weighted(0.25, inode_condition()),
+        prop::collection::vec(condition(), 0..4),
+    );
+    (action(), syscalls(), conditions).prop_map(|(action, syscalls, (inode, mut conditions))| {
+        conditions.extend(inode);
+        Rule {
+            list: List::Exit,
+            action,
+            syscalls,
+            conditions,
+            source: Source::default(),
+        }
+    })
+}
+
+/// A rule of any list.
+pub(crate) fn any_rule() -> impl Strategy<Value = Rule> {
+    let list = select(vec![
+        List::Exit,
+        List::Exit,
+        List::Task,
+        List::Task,
+        List::Exclude,
+    ]);
+    (exit_rule(), list).prop_map(|(rule, list)| Rule { list, ..rule })
+}
+
+/// An event that owns what [`Facts`] borrows.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    facts: Facts<'static>,
+    groups: Vec<u32>,
+    names: Vec<Name>,
+}
+
+impl Event {
+    pub(crate) fn facts(&self) -> Facts<'_> {
+        Facts {
+            groups: &self.groups,
+            names: &self.names,
+            ..self.facts.clone()
+        }
+    }
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    let inode = (
+        select(&OBJECTS[..]),
+        select(vec![0o100644u32, 0o040755, 0o020600]),
+        select(&IDS[..4]),
+        select(&IDS[..4]),
+        select(vec![0u32, 0x0080_0001]),
+    )
+        .prop_map(|(id, mode, uid, gid, rdev)| Inode {
+            id,
+            mode,
+            uid,
+            gid,
+            rdev,
+        });
+    (
+        select(&NAMES[..]),
+        prop::option::weighted(0.7, inode),
+        any::<bool>(),
+    )
+        .prop_map(|(path, inode, existed)| Name {
+            path: path.into(),
+            inode,
+            existed,
+        })
+}
+
+fn ids() -> impl Strategy<Value = [u32; 10]> {
+    prop::array::uniform10(prop_oneof![select(&IDS[..3]), select(&IDS[..])])
+}
+
+fn word() -> BoxedStrategy<u64> {
+    (
+        select(&WORDS[..]),
+        select(vec![0u64, 0xffff_ffff_0000_0000]),
+    )
+        .prop_map(|(low, high)| u64::from(low) | high)
+        .boxed()
+}
+
+/// A call and its task.
+pub(crate) fn event() -> impl Strategy<Value = Event> {
+    let call = prop_oneof![
+        3 => select(&NATIVE[..]).prop_map(|nr| (Entry::Native, nr)),
+        1 => select(&COMPAT[..]).prop_map(|nr| (Entry::Compat, nr)),
+        1 => (any::<bool>(), 0..2050u32)
+            .prop_map(|(compat, nr)| (if compat { Entry::Compat } else { Entry::Native }, nr)),
+    ];
+    let results = vec![
+        0,
+        1,
+        1000,
+        -1,
+        -13,
+        -4095,
+        -4096,
+        -512,
+        -515,
+        -516,
+        i64::MIN,
+        1 << 32,
+    ];
+    let task = (
+        ids(),
+        prop::collection::vec(select(&IDS[..]), 0..5),
+        select(&WORDS[..]),
+    );
+    let more = (
+        select(&WORDS[..]),
+        select(&WORDS[..]),
+        prop::option::of(select(&OBJECTS[..])),
+        prop::option::of(select(vec![0u32, 1, 2, 3, 0o101])),
+        prop::option::of(select(vec![0u32, 1, 2, 10])),
+        prop::collection::vec(name(), 0..4),
+    );
+    (
+        call,
+        prop::array::uniform4(word()),
+        select(results),
+        task,
+        more,
+    )
+        .prop_map(
+            |((entry, nr), args, result, (ids, groups, personality), more)| {
+                let (pid, ppid, exe, how_flags, family, names) = more;
+                let shape = plan::shape(entries().arch(entry).expect("both entries"), nr);
+                let open_flags = match shape.open_flags {
+                    NONE if shape.how == NONE => None,
+                    NONE => how_flags,
+                    arg => Some(args[arg as usize] as u32),
+                };
+                let facts = Facts {
+                    entry,
+                    nr,
+                    args,
+                    result: (shape.kind != Kind::Exit).then_some(result),
+                    pid,
+                    ppid,
+                    auid: ids[0],
+                    ses: ids[1],
+                    uid: ids[2],
+                    euid: ids[3],
+                    suid: ids[4],
+                    fsuid: ids[5],
+                    gid: ids[6],
+                    egid: ids[7],
+                    sgid: ids[8],
+                    fsgid: ids[9],
+                    groups: &[],
+                    personality,
+                    exe,
+                    open_flags,
+                    saddr_fam: family.filter(|_| shape.sockaddr != NONE),
+                    names: &[],
+                };
+                let names = if shape.has_names() { names } else { Vec::new() };
+                Event {
+                    facts,
+                    groups,
+                    names,
+                }
+            },
+        )
+}
