@@ -26,6 +26,13 @@ pub fn identify(rules: &[Rule]) -> Identities {
     identities
 }
 
+/// The executable of process `pid`, while it is there.
+pub fn executable_of(pid: u32) -> Option<ObjectId> {
+    stat(format!("/proc/{pid}/exe"))
+        .ok()
+        .map(|stat| object(&stat))
+}
+
 /// Whether the rules name a path at all, so that what it is may change.
 pub fn names_paths(rules: &[Rule]) -> bool {
     rules

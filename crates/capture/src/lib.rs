@@ -11,7 +11,7 @@ mod tracefs;
 pub mod tracepoint;
 
 pub use error::CaptureError;
-pub use identify::{identify, names_paths};
+pub use identify::{executable_of, identify, names_paths};
 pub use ring::Ring;
 pub use stream::Stream;
 pub use tracepoint::{Options, Tracepoint};

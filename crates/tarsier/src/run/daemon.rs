@@ -107,6 +107,7 @@ impl Daemon {
     /// Reads every ring once. How many frames there were.
     fn drain(&mut self) -> usize {
         let Daemon {
+            generation,
             engine,
             recorder,
             journal,
@@ -118,7 +119,7 @@ impl Daemon {
         } = self;
         let mut events = 0;
         if let Some(kernel) = kernel {
-            events += kernel.drain(&mut recorder.encoder, lines);
+            events += kernel.drain(generation, &mut recorder.encoder, lines);
         }
         let frames = engine.stream().drain(monotonic_ns(), |cpu, frame| {
             match recorder.frame(cpu, frame, lines, live.as_mut()) {

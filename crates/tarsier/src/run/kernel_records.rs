@@ -1,6 +1,8 @@
 //! Records that are made elsewhere (logins, SELinux, seccomp, configuration) and reach us over the
 //! audit socket.
 
+use super::filter;
+use super::recorder::Generation;
 use anyhow::{Context, Result};
 use capture::netlink::{self, KernelRecord, NetlinkError, Ownership, TakeOverError};
 use event::Encoder;
@@ -51,14 +53,22 @@ impl KernelRecords {
     }
 
     /// Appends the lines of all records that are there.
-    pub(super) fn drain(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
+    pub(super) fn drain(
+        &mut self,
+        generation: &Generation,
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+    ) -> u32 {
         let mut lines = 0;
         loop {
             match self.ownership.socket().receive(&mut self.buffer) {
                 Ok(Some(KernelRecord { kind, text })) => {
+                    self.received += 1;
+                    if filter::drops_message(generation, kind, text) {
+                        continue;
+                    }
                     let before = out.len();
                     encoder.raw(out, kind, text);
-                    self.received += 1;
                     lines += u32::from(out.len() > before);
                 }
                 Ok(None) => return lines,

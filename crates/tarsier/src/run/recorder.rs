@@ -3,7 +3,7 @@
 use super::chunks::Chunks;
 use super::clock::{Clock, Serials};
 use super::live::Live;
-use super::target;
+use super::{filter, target};
 use capture::resolve::Resolver;
 use event::record::{
     BprmFcaps, Capset, Cwd, Execve, FdPair, KernModule, Mmap, ObjPid, Openat2, PathItem, Proctitle,
@@ -11,7 +11,7 @@ use event::record::{
 };
 use event::wire::{self, Chunk, Event, FrameKind};
 use event::{Encoder, EventWriter, RecordType, Stamp};
-use plan::{Decision, Entry, Facts, Identities, Plan, Shape};
+use plan::{Decision, Entry, Facts, Identities, Plan, RecordFilter, Shape};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ const MAP_ANONYMOUS: u64 = 0x20;
 pub(super) struct Generation {
     pub(super) plan: Plan,
     pub(super) identities: Identities,
+    pub(super) exclude: Option<RecordFilter>,
+    pub(super) user: Option<RecordFilter>,
 }
 
 /// What became of a frame.
@@ -34,7 +36,7 @@ pub(super) enum Outcome {
     Dropped,
     /// No event by itself.
     Part,
-    /// Its records are all excluded by rules.
+    /// An exclude rule drops it.
     Excluded,
 }
 
@@ -132,6 +134,9 @@ impl Recorder {
             Decision::Record(rule) => rule,
             Decision::Drop => return Outcome::Dropped,
         };
+        if filter::excludes(&generation, RecordType::SYSCALL, event) {
+            return Outcome::Excluded;
+        }
         let key = generation
             .plan
             .rules
@@ -145,7 +150,6 @@ impl Recorder {
         let unix_ns = self.clock.unix_ns(header.frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let argv = self.chunks.take(cpu, header.frame.id, header.chunks);
-        let before = out.len();
         let mut writer = Filtered {
             writer: self.encoder.begin(out, stamp),
             generation: &generation,
@@ -158,11 +162,7 @@ impl Recorder {
         if let Some(live) = live {
             live.event(unix_ns, name, event, &self.resolver, argv, key);
         }
-        if out.len() == before {
-            Outcome::Excluded
-        } else {
-            Outcome::Recorded
-        }
+        Outcome::Recorded
     }
 }
 
@@ -221,7 +221,7 @@ struct Filtered<'w, 'e> {
 
 impl<'e> Filtered<'_, 'e> {
     fn put(&mut self, record: &impl event::record::Body) {
-        if !super::filter::excludes(self.generation, record.kind(), self.event) {
+        if !filter::excludes(self.generation, record.kind(), self.event) {
             self.writer.put(record);
         }
     }
@@ -261,7 +261,7 @@ impl<'e> Filtered<'_, 'e> {
         }
         if capture::resolve::is_exec(shape)
             && event.exec_file().is_some()
-            && !super::filter::excludes(self.generation, RecordType::EXECVE, event)
+            && !filter::excludes(self.generation, RecordType::EXECVE, event)
         {
             self.writer.execve(&Execve { args: argv });
         }

@@ -16,7 +16,7 @@ use capture::{Options, Tracepoint};
 use event::{Encoder, Format, Stamp};
 use journal::config::{self, LoadOptions};
 use journal::{Config, Journal};
-use plan::{Capabilities, Plan};
+use plan::{Capabilities, Plan, RecordFilter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -80,7 +80,12 @@ pub(super) fn generation(
     let identities = capture::identify(&rules);
     let plan = Plan::new(&rules, capabilities, &identities, number)
         .context("the rules cannot be planned")?;
-    Ok(Arc::new(Generation { plan, identities }))
+    Ok(Arc::new(Generation {
+        exclude: RecordFilter::exclude(&rules),
+        user: RecordFilter::user(&rules),
+        plan,
+        identities,
+    }))
 }
 
 /// The encoder's form for a configuration.
