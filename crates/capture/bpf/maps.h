@@ -91,7 +91,7 @@ struct task_note {
 	__u32 exec_valid;
 	__u32 exec_compat;
 	__u32 never; /* a task-list rule said never */
-	__u32 old_uid, old_euid;
+	__u32 old_uid;
 };
 
 struct {

@@ -24,7 +24,8 @@ static __always_inline __u32 compare_ids(struct work *w)
 {
 	__u64 *f = w->fact, bits = 0;
 
-#define EQUAL(bit, x, y) bits |= (__u64)(f[x] == f[y]) << (bit)
+/* Without branches, each of which the verifier would follow. */
+#define EQUAL(bit, x, y) bits |= (((f[x] ^ f[y]) - 1) >> 63) << (bit)
 	EQUAL(10, FACT_UID, FACT_AUID);
 	EQUAL(11, FACT_UID, FACT_EUID);
 	EQUAL(12, FACT_UID, FACT_FSUID);
@@ -167,8 +168,8 @@ struct lookup {
 	__u32 verdict;
 };
 
-/* Last entry whose start is not above the value. */
-static __always_inline __u64 search(void *table, __u32 first, __u32 n, __u64 value)
+/* Last entry that is not above the value; entries are ascending. */
+static __always_inline struct table_row *search(void *table, __u32 first, __u32 n, __u64 value)
 {
 	struct table_row *row;
 	__u32 base = 0, i;
@@ -183,8 +184,7 @@ static __always_inline __u64 search(void *table, __u32 first, __u32 n, __u64 val
 				base = probe;
 		}
 	}
-	row = row_at(table, first + base);
-	return row ? row->b : 0;
+	return row_at(table, first + base);
 }
 
 static long bits_step(__u32 i, struct lookup *l)
@@ -208,37 +208,20 @@ static long bits_step(__u32 i, struct lookup *l)
 	return 0;
 }
 
-/* Mask of the rules that name exactly this id; 0 when none does. */
-static __always_inline __u64 named(void *table, __u32 first, __u32 n, __u64 value)
-{
-	struct table_row *row;
-	__u32 base = 0, i;
-
-#pragma unroll
-	for (i = TABLE_SEARCH_STEPS; i > 0; i--) {
-		__u32 probe = base + (1U << (i - 1));
-
-		if (probe < n) {
-			row = row_at(table, first + probe);
-			if (row && row->a <= value)
-				base = probe;
-		}
-	}
-	row = row_at(table, first + base);
-	return row && row->a == value ? row->b : 0;
-}
-
 static long group_step(__u32 i, struct lookup *l)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct group_info *groups = BPF_CORE_READ(task, cred, group_info);
+	struct table_row *row;
 	kgid_t gid;
 
 	if (!groups || i >= (__u32)BPF_CORE_READ(groups, ngroups))
 		return 1;
 	if (bpf_core_read(&gid, sizeof(gid), &groups->gid[i]))
 		return 1;
-	l->any |= named(l->table, l->entries_row, l->entries, gid.val);
+	row = search(l->table, l->entries_row, l->entries, gid.val);
+	if (row && row->a == gid.val)
+		l->any |= row->b;
 	return 0;
 }
 
@@ -246,6 +229,7 @@ static long lookup_step(__u32 i, struct lookup *l)
 {
 	struct table_row *head = row_at(l->table, l->first + 2 * i);
 	struct table_row *place = row_at(l->table, l->first + 2 * i + 1);
+	struct table_row *found;
 	__u32 field, kind;
 
 	if (!head || !place)
@@ -258,12 +242,17 @@ static long lookup_step(__u32 i, struct lookup *l)
 		l->mask &= head->b;
 		return l->mask == 0;
 	}
-	if (kind == LOOKUP_RANGES) {
-		l->mask &= search(l->table, l->entries_row, l->entries, l->value);
-	} else if (kind == LOOKUP_BITS) {
+	if (kind == LOOKUP_BITS) {
 		bpf_loop(l->entries, bits_step, l, 0);
+		return l->mask == 0;
+	}
+	found = search(l->table, l->entries_row, l->entries, l->value);
+	if (!found)
+		return 1;
+	if (kind == LOOKUP_RANGES) {
+		l->mask &= found->b;
 	} else {
-		l->any = named(l->table, l->entries_row, l->entries, l->value);
+		l->any = found->a == l->value ? found->b : 0;
 		bpf_loop(TARSIER_GROUPS_MAX, group_step, l, 0);
 		l->mask &= kind == LOOKUP_ANY_OF ? (head->b | l->any) : ~l->any;
 	}

@@ -285,7 +285,6 @@ int exec_entry(__u64 *ctx)
 	note->old_caps[2] = BPF_CORE_READ(cred, cap_effective.val);
 	note->old_caps[3] = BPF_CORE_READ(cred, cap_ambient.val);
 	note->old_uid = BPF_CORE_READ(cred, uid.val);
-	note->old_euid = BPF_CORE_READ(cred, euid.val);
 	return 0;
 }
 
@@ -330,7 +329,7 @@ static __always_inline void part_exec_file(struct work *w, struct linux_binprm *
 	part_end(w, part, len);
 }
 
-/* New and old capabilities, when the new image has more: see cap_bprm_creds_from_file(). */
+/* Capabilities before and after: the daemon decides whether BPRM_FCAPS tells them. */
 static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 				       struct task_note *note)
 {
@@ -341,13 +340,12 @@ static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 	caps.old.permitted = note->old_caps[1];
 	caps.old.effective = note->old_caps[2];
 	caps.old.ambient = note->old_caps[3];
-	caps.old.pid = note->old_uid;
+	caps.old.pid = note->old_uid; /* whose capabilities they were */
 	caps.new.inheritable = BPF_CORE_READ(cred, cap_inheritable.val);
 	caps.new.permitted = BPF_CORE_READ(cred, cap_permitted.val);
 	caps.new.effective = BPF_CORE_READ(cred, cap_effective.val);
 	caps.new.ambient = BPF_CORE_READ(cred, cap_ambient.val);
-	if (caps.new.permitted & ~caps.old.permitted)
-		part_bytes(w, TARSIER_PART_BPRM_FCAPS, &caps, sizeof(caps));
+	part_bytes(w, TARSIER_PART_BPRM_FCAPS, &caps, sizeof(caps));
 }
 
 /* Sends argv as chunks; how many, or -1 when the event has to be given up. */

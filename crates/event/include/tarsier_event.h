@@ -141,7 +141,8 @@ enum tarsier_part_tag {
 	TARSIER_PART_OBJ_PID = 10,
 	/* struct tarsier_caps: after a successful capset */
 	TARSIER_PART_CAPSET = 11,
-	/* struct tarsier_fcaps: an execve that gained privileges from the file */
+	/* struct tarsier_fcaps: capabilities before and after a successful execve; the
+	 * file's own are left zero */
 	TARSIER_PART_BPRM_FCAPS = 12,
 	/* name of the module, without NUL */
 	TARSIER_PART_MODULE = 13,
@@ -186,7 +187,7 @@ struct tarsier_obj_pid {
 };
 
 struct tarsier_caps {
-	__u32 pid;
+	__u32 pid; /* in tarsier_fcaps.old: the real user id before */
 	__u32 reserved;
 	__u64 inheritable, permitted, effective, ambient;
 };

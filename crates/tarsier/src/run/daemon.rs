@@ -73,6 +73,8 @@ impl Daemon {
         mut command: Option<Child>,
         duration: Option<Duration>,
     ) -> Result<End> {
+        // Not before the command has started, which would inherit it.
+        self.boost_priority();
         let deadline = duration.map(|duration| Instant::now() + duration);
         let mut idle_passes = 0;
         let mut identities_due = Instant::now() + IDENTITY_INTERVAL;
@@ -101,6 +103,15 @@ impl Daemon {
                 self.recorder.clock = Clock::now();
                 self.refresh_identities();
             }
+        }
+    }
+
+    /// `priority_boost`: a daemon that is not run has its rings overflow.
+    fn boost_priority(&self) {
+        let boost = self.config.priority_boost;
+        let nice = -i32::try_from(boost).unwrap_or(i32::MAX);
+        if let Err(error) = rustix::process::setpriority_process(None, nice) {
+            eprintln!("tarsier: priority_boost = {boost}: {error}");
         }
     }
 

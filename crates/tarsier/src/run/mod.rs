@@ -5,6 +5,7 @@ mod chunks;
 mod clock;
 mod daemon;
 mod daemon_records;
+mod fcaps;
 mod filter;
 mod instance;
 mod kernel_records;

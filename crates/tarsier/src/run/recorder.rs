@@ -3,10 +3,10 @@
 use super::chunks::Chunks;
 use super::clock::{Clock, Serials};
 use super::live::Live;
-use super::{filter, target};
+use super::{fcaps, filter, target};
 use capture::resolve::Resolver;
 use event::record::{
-    BprmFcaps, Capset, Cwd, Execve, FdPair, KernModule, Mmap, ObjPid, Openat2, PathItem, Proctitle,
+    Capset, Cwd, Execve, FdPair, FileCaps, KernModule, Mmap, ObjPid, Openat2, PathItem, Proctitle,
     Sockaddr, Socketcall, Syscall,
 };
 use event::wire::{self, Chunk, Event, FrameKind};
@@ -154,6 +154,7 @@ impl Recorder {
             writer: self.encoder.begin(out, stamp),
             generation: &generation,
             event,
+            exec_caps: self.resolver.items().first().map(|item| item.caps),
         };
         writer.syscall(&self.resolver, exe, key);
         writer.details(name, &shape, argv);
@@ -217,6 +218,8 @@ struct Filtered<'w, 'e> {
     writer: EventWriter<'w>,
     generation: &'e Generation,
     event: &'e Event<'e>,
+    /// File capabilities of what execve named.
+    exec_caps: Option<FileCaps>,
 }
 
 impl<'e> Filtered<'_, 'e> {
@@ -234,8 +237,8 @@ impl<'e> Filtered<'_, 'e> {
     fn details(&mut self, name: &str, shape: &Shape, argv: &[u8]) {
         let event = self.event;
         let header = event.header();
-        if let Some(caps) = event.fcaps() {
-            self.put(&fcaps(&caps));
+        if let Some(record) = fcaps::record(event, self.exec_caps) {
+            self.put(&record);
         }
         if let Some((nargs, args)) = event.socketcall() {
             self.put(&Socketcall {
@@ -323,17 +326,5 @@ impl<'e> Filtered<'_, 'e> {
 
     fn end(self) {
         self.writer.end();
-    }
-}
-
-fn fcaps(caps: &wire::tarsier_fcaps) -> BprmFcaps {
-    BprmFcaps {
-        fver: caps.file_version,
-        fp: caps.file_permitted,
-        fi: caps.file_inheritable,
-        fe: caps.file_effective as i32,
-        old: (&caps.old).into(),
-        new: (&caps.new).into(),
-        frootid: caps.file_rootid as i32,
     }
 }

@@ -134,7 +134,6 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         true => None,
         false => KernelRecords::start(&args.run_dir)?,
     };
-    boost_priority(&config);
     let mut daemon = Daemon {
         engine,
         kernel,
@@ -176,16 +175,5 @@ impl Daemon {
     /// Stamp of an event that happens now and here.
     pub(super) fn stamp(&mut self) -> Stamp {
         Stamp::from_unix_ns(super::clock::realtime_ns(), self.recorder.serials.next())
-    }
-}
-
-/// `priority_boost`: a daemon that is not run has its rings overflow.
-fn boost_priority(config: &Config) {
-    let nice = -(config.priority_boost as i32);
-    if let Err(error) = rustix::process::setpriority_process(None, nice) {
-        eprintln!(
-            "tarsier: priority_boost = {}: {error}",
-            config.priority_boost
-        );
     }
 }
