@@ -41,6 +41,35 @@ pub enum Fact {
 /// How many facts there are.
 pub const FACTS: usize = Fact::SaddrFam as usize + 1;
 
+impl Fact {
+    /// Every fact, in the order of their numbers.
+    pub const EVERY: [Fact; FACTS] = [
+        Fact::Pid,
+        Fact::Ppid,
+        Fact::Uid,
+        Fact::Euid,
+        Fact::Suid,
+        Fact::Fsuid,
+        Fact::Gid,
+        Fact::Egid,
+        Fact::Sgid,
+        Fact::Fsgid,
+        Fact::Auid,
+        Fact::Ses,
+        Fact::Pers,
+        Fact::Exit,
+        Fact::Success,
+        Fact::A0,
+        Fact::A1,
+        Fact::A2,
+        Fact::A3,
+        Fact::Exe,
+        Fact::Access,
+        Fact::Compare,
+        Fact::SaddrFam,
+    ];
+}
+
 /// A test on bits. The numbers are `enum bit_op` of tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]

@@ -1,8 +1,9 @@
 //! The plan as people and programs read it.
 
-use crate::exactness::Exactness;
+use crate::exactness::{Exactness, TRACEPOINT_NOTES};
 use crate::hooks::{Hooks, SysExit, PER_SYSCALL_NS, TP_BTF_NS};
 use crate::plan::Plan;
+use rules::List;
 use serde::Serialize;
 use std::fmt;
 
@@ -19,8 +20,39 @@ pub struct Explanation {
     pub watched_calls: usize,
     /// Rows of the match tables.
     pub table_rows: usize,
+    /// What holds for every rule under this engine.
+    pub notes: Vec<&'static str>,
     /// One per rule, in the order that decides.
     pub rules: Vec<RuleExplanation>,
+}
+
+/// How many rules of an [`Explanation`] are what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Honoured exactly.
+    pub exact: usize,
+    /// Honoured approximately.
+    pub approximate: usize,
+    /// Not honoured.
+    pub not_honoured: usize,
+    /// Shadowed by an earlier rule.
+    pub shadowed: usize,
+}
+
+impl Explanation {
+    /// Counts the rules.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for rule in &self.rules {
+            match rule.exactness {
+                Exactness::Exact => totals.exact += 1,
+                Exactness::Approximate(_) => totals.approximate += 1,
+                Exactness::NotHonoured(_) => totals.not_honoured += 1,
+            }
+            totals.shadowed += usize::from(rule.shadowed_by.is_some());
+        }
+        totals
+    }
 }
 
 /// One rule of an [`Explanation`].
@@ -28,6 +60,8 @@ pub struct Explanation {
 pub struct RuleExplanation {
     /// The rule as `auditctl -l` prints it.
     pub rule: String,
+    /// Its list: `exit`, `task`, `exclude` and so on.
+    pub list: &'static str,
     /// Where it was read.
     pub source: String,
     /// Hooks that carry it.
@@ -44,6 +78,9 @@ pub struct RuleExplanation {
     pub shadowed_by: Option<u32>,
 }
 
+/// Where the task list is asked.
+const FORK_HOOK: &str = "tp_btf/sched_process_fork";
+
 /// Explains a plan.
 pub fn explain(plan: &Plan) -> Explanation {
     let rules = plan
@@ -52,14 +89,18 @@ pub fn explain(plan: &Plan) -> Explanation {
         .zip(&plan.notes)
         .map(|(rule, note)| RuleExplanation {
             rule: rule.to_string(),
+            list: rule.list.name(),
             source: match rule.source.line {
                 0 => rule.source.file.clone(),
                 line => format!("{}:{line}", rule.source.file),
             },
-            hooks: if note.calls > 0 {
-                hook_names(&plan.hooks)
-            } else {
-                Vec::new()
+            hooks: match rule.list {
+                _ if note.calls == 0 => Vec::new(),
+                List::Task => vec![FORK_HOOK],
+                _ => hook_names(&plan.hooks)
+                    .into_iter()
+                    .filter(|&n| n != FORK_HOOK)
+                    .collect(),
             },
             calls: note.calls,
             decided_in: if note.stage2 { "daemon" } else { "kernel" },
@@ -74,6 +115,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         unwatched_ns: plan.hooks.unwatched_ns(),
         watched_calls: plan.calls.len(),
         table_rows: plan.rows.len(),
+        notes: TRACEPOINT_NOTES.to_vec(),
         rules,
     }
 }
@@ -95,7 +137,7 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
     let other = [
         (hooks.exec, "tp_btf/sched_process_exec"),
         (hooks.exit, "tp_btf/sched_process_exit"),
-        (hooks.fork, "tp_btf/sched_process_fork"),
+        (hooks.fork, FORK_HOOK),
     ];
     let other = other
         .into_iter()
@@ -104,48 +146,147 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
     sys_exit.into_iter().chain(other).collect()
 }
 
+/// Columns that the text is made for.
+const WIDTH: usize = 80;
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "engine      {}", self.engine)?;
-        writeln!(f, "hooks       {}", hook_names(&self.hooks).join(", "))?;
-        writeln!(f, "because     {}", self.hooks.reason)?;
-        writeln!(
-            f,
-            "unwatched   +{} ns per call (measured: {} tp_btf, {} per-syscall tracepoint)",
-            self.unwatched_ns, TP_BTF_NS, PER_SYSCALL_NS
-        )?;
-        writeln!(
-            f,
-            "watched     {} calls, {} table rows",
-            self.watched_calls, self.table_rows
-        )?;
-        writeln!(f, "rules       {}", self.rules.len())?;
+        let names = hook_names(&self.hooks);
+        let hooks = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        let cost = format!(
+            "+{} ns per call (tp_btf measured at {TP_BTF_NS} ns, per-syscall tracepoints at \
+             {PER_SYSCALL_NS} ns)",
+            self.unwatched_ns
+        );
+        paragraph(f, "engine      ", self.engine)?;
+        paragraph(f, "hooks       ", &hooks)?;
+        paragraph(f, "because     ", self.hooks.reason)?;
+        paragraph(f, "unwatched   ", &cost)?;
+        let calls = format!(
+            "{}, {} table rows",
+            calls(self.watched_calls),
+            self.table_rows
+        );
+        paragraph(f, "watched     ", &calls)?;
+        for (i, note) in self.notes.iter().enumerate() {
+            paragraph(
+                f,
+                if i == 0 {
+                    "notes       "
+                } else {
+                    "            "
+                },
+                note,
+            )?;
+        }
         for (i, rule) in self.rules.iter().enumerate() {
-            write!(
-                f,
-                "\n{rule_number:>4}  {}\n",
-                rule.rule,
-                rule_number = i + 1
-            )?;
-            writeln!(f, "      from {}", rule.source)?;
-            writeln!(
-                f,
-                "      {} calls, {}, decided in the {}",
-                rule.calls, rule.cost, rule.decided_in
-            )?;
-            match &rule.exactness {
-                Exactness::Exact => writeln!(f, "      exact")?,
-                Exactness::Approximate(reasons) => {
-                    for reason in reasons {
-                        writeln!(f, "      may differ: {reason}")?;
-                    }
+            writeln!(f)?;
+            rule.write(f, i + 1)?;
+        }
+        let totals = self.totals();
+        writeln!(
+            f,
+            "\n{} rules: {} exact, {} approximate, {} not honoured; {} shadowed",
+            self.rules.len(),
+            totals.exact,
+            totals.approximate,
+            totals.not_honoured,
+            totals.shadowed
+        )
+    }
+}
+
+impl RuleExplanation {
+    fn write(&self, f: &mut fmt::Formatter<'_>, number: usize) -> fmt::Result {
+        const INDENT: &str = "      ";
+        paragraph(f, &format!("{number:>4}  "), self.rule.trim())?;
+        let mut facts = self.source.clone();
+        if self.calls > 0 {
+            facts += &match self.list {
+                "task" => "; asked when a task is made".to_owned(),
+                _ => format!(
+                    "; {}; {}; decided in the {}",
+                    calls(self.calls as usize),
+                    self.cost,
+                    self.decided_in
+                ),
+            };
+        }
+        let facts = facts.trim_start_matches("; ");
+        if !facts.is_empty() {
+            paragraph(f, INDENT, facts)?;
+        }
+        match &self.exactness {
+            Exactness::Exact => {}
+            Exactness::Approximate(reasons) => {
+                for reason in reasons {
+                    paragraph(f, INDENT, &format!("may differ: {reason}"))?;
                 }
-                Exactness::NotHonoured(reason) => writeln!(f, "      not honoured: {reason}")?,
             }
-            if let Some(earlier) = rule.shadowed_by {
-                writeln!(f, "      shadowed: rule {earlier} always matches first")?;
+            Exactness::NotHonoured(reason) => {
+                paragraph(f, INDENT, &format!("not honoured: {reason}"))?;
             }
+        }
+        if let Some(earlier) = self.shadowed_by {
+            paragraph(
+                f,
+                INDENT,
+                &format!("shadowed: rule {earlier} always matches first"),
+            )?;
+        } else if self.is_idle() {
+            paragraph(f, INDENT, "no effect: it changes nothing for any call")?;
         }
         Ok(())
     }
+
+    /// An exit rule that is on no call's list, for a reason not given otherwise.
+    fn is_idle(&self) -> bool {
+        let is_honoured = !matches!(self.exactness, Exactness::NotHonoured(_));
+        self.list == "exit" && self.calls == 0 && is_honoured
+    }
+}
+
+fn calls(count: usize) -> String {
+    match count {
+        1 => "1 call".to_owned(),
+        _ => format!("{count} calls"),
+    }
+}
+
+/// Writes `text` behind `label`, broken at blanks and below it indented as deep. A rule's long
+/// list of calls is broken after commas.
+fn paragraph(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
+    let room = WIDTH - label.len();
+    let mut prefix = label.to_owned();
+    let mut rest = text;
+    while rest.len() > room {
+        let end = (0..=room)
+            .rev()
+            .find(|&i| rest.is_char_boundary(i))
+            .unwrap_or(0);
+        let fits = &rest[..end];
+        let blank = if rest[end..].starts_with(' ') {
+            Some(end)
+        } else {
+            fits.rfind(' ')
+        };
+        let comma = fits.rfind(',').map(|comma| comma + 1);
+        // A comma only where the line would otherwise end early.
+        let at = blank
+            .filter(|&at| at > room / 2)
+            .or(comma)
+            .or(blank)
+            .filter(|&at| at > 0);
+        let Some(at) = at.or_else(|| rest.find(' ')) else {
+            break;
+        };
+        writeln!(f, "{prefix}{}", &rest[..at])?;
+        rest = rest[at..].trim_start();
+        prefix = " ".repeat(label.len());
+    }
+    writeln!(f, "{prefix}{rest}")
 }

@@ -21,7 +21,7 @@ pub use evaluate::{
     Decision, Entries,
 };
 pub use exactness::{Exactness, TRACEPOINT_NOTES};
-pub use explain::{explain, Explanation, RuleExplanation};
+pub use explain::{explain, Explanation, RuleExplanation, Totals};
 pub use facts::{audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
 pub use hooks::{Hooks, SysExit, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use plan::{records_something, CallPlan, Plan, RuleNote};

@@ -7,7 +7,7 @@ use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
 use crate::hooks::{Hooks, SysExit};
 use crate::shadow::shadowing;
-use crate::shape::{shape, Kind, Shape, NONE};
+use crate::shape::{shape, Shape};
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
 use rules::{Action, List, Rule, SyscallSet};
 use std::collections::{BTreeMap, HashMap};
@@ -262,7 +262,7 @@ impl Planner {
     }
 
     fn spec(&mut self, shape: &Shape) -> u32 {
-        let bytes = spec_bytes(shape);
+        let bytes = tables::spec_bytes(shape);
         if let Some(&row) = self.by_spec.get(&bytes) {
             return row;
         }
@@ -330,43 +330,6 @@ fn call_row(pages: u32, npages: u32, spec: u32, list: usize) -> Row {
         a: u64::from(pages) | u64::from(npages) << 32,
         b: u64::from(spec) | (list as u64) << 32,
     }
-}
-
-/// `struct table_spec` of tables.h.
-fn spec_bytes(shape: &Shape) -> [u8; 16] {
-    let path = |i: usize| shape.paths[i].map_or((NONE, NONE), |path| (path.path, path.dir));
-    let (path0, dir0) = path(0);
-    let (path1, dir1) = path(1);
-    let kind = match shape.kind {
-        Kind::Plain => 0,
-        Kind::Open => 1,
-        Kind::Exec => 2,
-        Kind::Fork => 3,
-        Kind::Exit => 4,
-        Kind::Capset => 5,
-        Kind::Socketcall => 6,
-    };
-    let flags = u8::from(shape.len_is_pointer)
-        | u8::from(shape.msghdr) << 1
-        | u8::from(shape.sockaddr_out) << 3;
-    [
-        path0,
-        path1,
-        dir0,
-        dir1,
-        shape.fd,
-        shape.sockaddr,
-        shape.sockaddr_len,
-        shape.fd_pair,
-        shape.target,
-        shape.how,
-        shape.module,
-        kind,
-        flags,
-        shape.open_flags,
-        0,
-        0,
-    ]
 }
 
 fn notes(

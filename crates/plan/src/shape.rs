@@ -7,23 +7,25 @@ use abi::Arch;
 /// No such argument.
 pub const NONE: u8 = 0xff;
 
-/// What sets a call apart for capture and records.
+/// What sets a call apart for capture and records. The numbers are `enum table_kind` of
+/// crates/capture/bpf/tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Kind {
     /// Nothing special.
-    Plain,
+    Plain = 0,
     /// A successful result is a descriptor of the file that was opened.
-    Open,
+    Open = 1,
     /// Success is seen when the new image is in place, not at the return.
-    Exec,
+    Exec = 2,
     /// Returns 0 in the child, which made no call.
-    Fork,
+    Fork = 3,
     /// Does not return.
-    Exit,
+    Exit = 4,
     /// capset(2): the new capabilities are recorded.
-    Capset,
+    Capset = 5,
     /// 32-bit socketcall(2).
-    Socketcall,
+    Socketcall = 6,
 }
 
 /// What a call does with the name of a path argument: decides the PATH records.

@@ -45,6 +45,44 @@ pub const LOOKUP_ANY_OF: u32 = 2;
 /// A lookup of rules that want it not to be among them.
 pub const LOOKUP_NONE_OF: u32 = 3;
 
+/// Rows of a page before its lookups.
+pub const PAGE_HEAD: usize = 2;
+/// Flag of a spec: `sockaddr_len` points to the length.
+pub const SPEC_SOCKADDR_LEN_PTR: u8 = 1;
+/// Flag of a spec: `sockaddr` is a `struct msghdr`.
+pub const SPEC_MSGHDR: u8 = 2;
+/// Flag of a spec: the kernel writes the address.
+pub const SPEC_SOCKADDR_OUT: u8 = 8;
+
+/// `struct table_spec` of tables.h: what to collect of a call of this shape.
+pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
+    let path = |i: usize| shape.paths[i].map_or((NONE, NONE), |path| (path.path, path.dir));
+    let (path0, dir0) = path(0);
+    let (path1, dir1) = path(1);
+    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    let flags = flag(shape.len_is_pointer, SPEC_SOCKADDR_LEN_PTR)
+        | flag(shape.msghdr, SPEC_MSGHDR)
+        | flag(shape.sockaddr_out, SPEC_SOCKADDR_OUT);
+    [
+        path0,
+        path1,
+        dir0,
+        dir1,
+        shape.fd,
+        shape.sockaddr,
+        shape.sockaddr_len,
+        shape.fd_pair,
+        shape.target,
+        shape.how,
+        shape.module,
+        shape.kind as u8,
+        flags,
+        shape.open_flags,
+        0,
+        0,
+    ]
+}
+
 /// Why rules do not fit the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TooLarge {
@@ -441,7 +479,7 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
         let (head, more) = (row(page), row(page + 1));
         let mut mask = head.a;
         for l in 0..more.b as u32 as usize {
-            mask &= lookup_mask(rows, page + 2 + 2 * l, values);
+            mask &= lookup_mask(rows, page + PAGE_HEAD + 2 * l, values);
             if mask == 0 {
                 break;
             }

@@ -78,7 +78,7 @@ pub(crate) fn identities() -> Identities {
     identities
 }
 
-const IDS: [u32; 6] = [0, 1, 1000, 1001, u32::MAX - 1, u32::MAX];
+static IDS: [u32; 6] = [0, 1, 1000, 1001, u32::MAX - 1, u32::MAX];
 const WORDS: [u32; 8] = [0, 1, 2, 0x8000, 0x8001, 1000, -13i32 as u32, u32::MAX];
 const NATIVE: [u32; 15] = [
     0, 2, 41, 42, 59, 62, 82, 85, 87, 90, 91, 231, 257, 437, 1999,
@@ -180,11 +180,22 @@ pub(crate) fn action() -> BoxedStrategy<Action> {
     select(vec![Action::Always, Action::Always, Action::Never]).boxed()
 }
 
+/// Two conditions on the groups of a task, which may be met by one group each.
+fn group_conditions() -> BoxedStrategy<Vec<Condition>> {
+    let group = || number(&[Field::Gid, Field::Egid], EQ, &IDS[..3]);
+    (group(), group())
+        .prop_map(|(one, other)| vec![one, other])
+        .boxed()
+}
+
 /// A rule of the exit list.
 pub(crate) fn exit_rule() -> impl Strategy<Value = Rule> {
     let conditions = (
         prop::option::weighted(0.25, inode_condition()),
-        prop::collection::vec(condition(), 0..4),
+        prop_oneof![
+            6 => prop::collection::vec(condition(), 0..4),
+            1 => group_conditions(),
+        ],
     );
     (action(), syscalls(), conditions).prop_map(|(action, syscalls, (inode, mut conditions))| {
         conditions.extend(inode);
@@ -351,4 +362,32 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 }
             },
         )
+}
+
+/// A getpid(2) of root.
+pub(crate) fn plain_call() -> Facts<'static> {
+    Facts {
+        entry: Entry::Native,
+        nr: 39,
+        args: [0; 4],
+        result: Some(1),
+        pid: 1,
+        ppid: 0,
+        auid: u32::MAX,
+        ses: u32::MAX,
+        uid: 0,
+        euid: 0,
+        suid: 0,
+        fsuid: 0,
+        gid: 0,
+        egid: 0,
+        sgid: 0,
+        fsgid: 0,
+        groups: &[],
+        personality: 0,
+        exe: None,
+        open_flags: None,
+        saddr_fam: None,
+        names: &[],
+    }
 }

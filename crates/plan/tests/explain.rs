@@ -1,0 +1,78 @@
+//! What `tarsier plan` prints.
+
+mod common;
+
+use common::{plan, ruleset};
+
+const LINES: [&str; 7] = [
+    "-a always,exit -F arch=b64 -S chmod,fchmod,fchmodat,chown,fchown,fchownat,lchown,setxattr,\
+     lsetxattr,fsetxattr,removexattr -F auid>=1000 -F auid!=unset -F key=perm_mod",
+    "-w /a -p wa -k one",
+    "-w /a -p w -k two",
+    "-a never,exit -F arch=b64 -S getpid",
+    "-a never,task -F uid=1000",
+    "-a always,exclude -F msgtype=CWD",
+    "-a always,task",
+];
+
+#[test]
+fn text_is_at_most_80_columns_wide_and_names_every_rule_once() {
+    let explanation = plan::explain(&plan(&ruleset(&LINES)));
+    let text = explanation.to_string();
+    for line in text.lines() {
+        assert!(line.len() <= 80 && line.trim_end() == line, "{line:?}");
+    }
+    for number in 1..=LINES.len() {
+        let start = format!("{number:>4}  -");
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with(&start)).count(),
+            1,
+            "{text}"
+        );
+    }
+    assert!(
+        text.ends_with("7 rules: 4 exact, 2 approximate, 1 not honoured; 1 shadowed\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_word_too_long_for_a_line_is_kept_whole() {
+    let key = "k".repeat(100);
+    let line = format!("-a always,exit -F arch=b64 -S getpid -F key={key}");
+    let text = plan::explain(&plan(&ruleset(&[&line]))).to_string();
+    assert!(text.contains(&key), "{text}");
+}
+
+#[test]
+fn blocks_say_only_what_is_worth_saying() {
+    let text = plan::explain(&plan(&ruleset(&LINES))).to_string();
+    let blocks: Vec<&str> = text.split("\n\n").collect();
+    assert_eq!(blocks.len(), LINES.len() + 2);
+    assert!(
+        blocks[3].contains("shadowed: rule 2 always matches first"),
+        "{text}"
+    );
+    assert!(
+        blocks[4].ends_with("no effect: it changes nothing for any call"),
+        "{text}"
+    );
+    assert!(blocks[5].contains("asked when a task is made"), "{text}");
+    assert_eq!(blocks[6].lines().count(), 1, "{text}");
+    assert!(blocks[7].contains("not honoured"), "{text}");
+}
+
+#[test]
+fn json_holds_what_the_text_says() {
+    let explanation = plan::explain(&plan(&ruleset(&LINES)));
+    let json = serde_json::to_value(&explanation).unwrap();
+    assert_eq!(json["rules"].as_array().unwrap().len(), LINES.len());
+    assert_eq!(json["rules"][0]["exactness"]["level"], "exact");
+    assert_eq!(json["rules"][2]["shadowed_by"], 2);
+    assert_eq!(json["rules"][4]["hooks"][0], "tp_btf/sched_process_fork");
+    assert_eq!(json["hooks"]["sys_exit"]["hook"], "every");
+    assert_eq!(
+        json["notes"].as_array().unwrap().len(),
+        plan::TRACEPOINT_NOTES.len()
+    );
+}
