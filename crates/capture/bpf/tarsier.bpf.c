@@ -469,7 +469,7 @@ int task_made(__u64 *ctx)
 	struct task_note *note;
 	struct call call = {};
 	struct table_row *row;
-	__u32 zero = 0;
+	__u32 zero = 0, verdict;
 
 	if (!w || !control.use_task_list)
 		return 0;
@@ -485,8 +485,8 @@ int task_made(__u64 *ctx)
 		      1U << FACT_GID | 1U << FACT_EGID | 1U << FACT_SGID | 1U << FACT_FSGID |
 		      1U << FACT_AUID | 1U << FACT_PERS | 1U << FACT_PID | 1U << FACT_PPID |
 		      1U << FACT_SES);
-	evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
-	if (w->rule == TARSIER_NO_RULE)
+	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	if (verdict != VERDICT_DROP || w->rule == TARSIER_NO_RULE)
 		return 0;
 	note = bpf_task_storage_get(&task_notes, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (note)

@@ -170,3 +170,121 @@ impl Drop for Ring {
         }
     }
 }
+
+/// A ring in ordinary memory, for tests: the layout is the kernel's.
+#[cfg(test)]
+pub(crate) mod fake {
+    use super::*;
+    use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    /// The kernel's side of a ring.
+    pub(crate) struct Producer {
+        file: File,
+        size: u64,
+        position: u64,
+    }
+
+    /// A ring of `size` bytes whose positions start at `start`, a multiple of 8.
+    pub(crate) fn ring(size: u64, start: u64) -> (Producer, Ring) {
+        let page = rustix::param::page_size() as u64;
+        let memory = memfd_create("ring", MemfdFlags::CLOEXEC).expect("memfd");
+        ftruncate(&memory, 2 * page + size).expect("size of a memfd");
+        let file = File::from(memory);
+        file.write_all_at(&start.to_ne_bytes(), 0)
+            .expect("consumer position");
+        file.write_all_at(&start.to_ne_bytes(), page)
+            .expect("producer position");
+        let ring = Ring::map(&file, size as usize).expect("mmap");
+        let producer = Producer {
+            file,
+            size,
+            position: start,
+        };
+        (producer, ring)
+    }
+
+    impl Producer {
+        /// Adds a record with these flags in its header.
+        pub(crate) fn push(&mut self, data: &[u8], flags: u32) {
+            let header = u64::from(data.len() as u32 | flags);
+            self.put(self.position, &header.to_ne_bytes());
+            self.put(self.position + HEADER, data);
+            self.position += advance(data.len() as u32);
+            let page = rustix::param::page_size() as u64;
+            self.file
+                .write_all_at(&self.position.to_ne_bytes(), page)
+                .expect("producer position");
+        }
+
+        fn put(&self, position: u64, bytes: &[u8]) {
+            let data = 2 * rustix::param::page_size() as u64;
+            for (i, byte) in bytes.iter().enumerate() {
+                let offset = (position + i as u64) & (self.size - 1);
+                self.file
+                    .write_all_at(&[*byte], data + offset)
+                    .expect("data");
+            }
+        }
+
+        /// How far the reader has said that it got.
+        pub(crate) fn consumed(&self) -> u64 {
+            let mut bytes = [0; 8];
+            self.file
+                .read_exact_at(&mut bytes, 0)
+                .expect("consumer position");
+            u64::from_ne_bytes(bytes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u64 = 4096;
+
+    #[test]
+    fn records_come_out_as_they_went_in_across_the_end_of_the_data() {
+        let (mut producer, mut ring) = fake::ring(SIZE, SIZE - 24);
+        let records: [&[u8]; 3] = [
+            b"before the end",
+            b"",
+            b"after the end, and longer than what was left",
+        ];
+        for record in records {
+            producer.push(record, 0);
+        }
+        for record in records {
+            assert_eq!(ring.peek(ring.produced()), Some(record));
+            ring.pop();
+        }
+        assert_eq!(ring.peek(ring.produced()), None);
+        assert_eq!(ring.unread(), 0);
+    }
+
+    #[test]
+    fn a_record_under_construction_is_waited_for_and_a_discarded_one_passed_over() {
+        let (mut producer, mut ring) = fake::ring(SIZE, 0);
+        producer.push(b"thrown away", DISCARD);
+        producer.push(b"kept", 0);
+        producer.push(b"not ready", BUSY);
+        producer.push(b"behind it", 0);
+        assert_eq!(ring.peek(ring.produced()), Some(&b"kept"[..]));
+        ring.pop();
+        assert_eq!(ring.peek(ring.produced()), None);
+        assert!(ring.unread() > 0);
+    }
+
+    #[test]
+    fn the_kernel_gets_its_room_back_only_when_told() {
+        let (mut producer, mut ring) = fake::ring(SIZE, 0);
+        producer.push(b"12345678", 0);
+        assert!(ring.peek(ring.produced()).is_some());
+        ring.pop();
+        assert_eq!(producer.consumed(), 0);
+        ring.release();
+        assert_eq!(producer.consumed(), 16);
+    }
+}

@@ -89,3 +89,66 @@ fn frame_time(frame: &[u8]) -> u64 {
         .and_then(|bytes| bytes.try_into().ok())
         .map_or(0, u64::from_ne_bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::fake;
+
+    fn frame(time_ns: u64, tag: u8) -> Vec<u8> {
+        let mut frame = vec![0; 32];
+        frame[TIME].copy_from_slice(&time_ns.to_ne_bytes());
+        frame[31] = tag;
+        frame
+    }
+
+    fn tags(stream: &mut Stream, now_ns: u64) -> Vec<u8> {
+        let mut tags = Vec::new();
+        stream.drain(now_ns, |_, frame| {
+            tags.push(frame[31]);
+            true
+        });
+        tags
+    }
+
+    #[test]
+    fn frames_of_all_cpus_come_in_order_of_time() {
+        let (mut one, ring_one) = fake::ring(4096, 0);
+        let (mut two, ring_two) = fake::ring(4096, 0);
+        one.push(&frame(10, 1), 0);
+        one.push(&frame(30, 3), 0);
+        two.push(&frame(20, 2), 0);
+        two.push(&frame(40, 4), 0);
+        let mut stream = Stream::new(vec![ring_one, ring_two]);
+        assert_eq!(tags(&mut stream, 100), [1, 2, 3, 4]);
+        assert!(stream.is_empty());
+    }
+
+    #[test]
+    fn frames_made_after_the_pass_began_wait_for_the_next() {
+        let (mut one, ring_one) = fake::ring(4096, 0);
+        let (mut two, ring_two) = fake::ring(4096, 0);
+        one.push(&frame(10, 1), 0);
+        two.push(&frame(60, 3), 0);
+        let mut stream = Stream::new(vec![ring_one, ring_two]);
+        assert_eq!(tags(&mut stream, 50), [1]);
+        one.push(&frame(55, 2), 0);
+        assert_eq!(tags(&mut stream, 100), [2, 3]);
+    }
+
+    #[test]
+    fn a_reader_that_stops_loses_nothing() {
+        let (mut one, ring) = fake::ring(4096, 0);
+        for tag in 1..=3 {
+            one.push(&frame(tag.into(), tag), 0);
+        }
+        let mut stream = Stream::new(vec![ring]);
+        let mut first = Vec::new();
+        stream.drain(100, |_, frame| {
+            first.push(frame[31]);
+            false
+        });
+        assert_eq!(first, [1]);
+        assert_eq!(tags(&mut stream, 100), [2, 3]);
+    }
+}

@@ -26,8 +26,8 @@
 /* Bytes of a chunk, and how many one event may have (argv of up to 2 MiB). */
 #define TARSIER_CHUNK_MAX 16384
 #define TARSIER_CHUNKS_MAX 512
-/* Supplementary groups looked at by gid= and egid=, as NGROUPS of most hosts. */
-#define TARSIER_GROUPS_MAX 64
+/* Supplementary groups looked at by gid= and egid=: NGROUPS_MAX. */
+#define TARSIER_GROUPS_MAX 65536
 /* Bytes of the command line that PROCTITLE holds: MAX_PROCTITLE_AUDIT_LEN. */
 #define TARSIER_PROCTITLE_MAX 128
 /* Largest EVENT frame. */

@@ -4,7 +4,7 @@ use crate::capabilities::Capabilities;
 use crate::evaluate::{is_label, is_task_field, needs_names};
 use crate::records::ending_field;
 use abi::{Arch, Field};
-use rules::{Action, Condition, List, Op, Rule};
+use rules::{Action, Condition, List, Rule};
 use serde::Serialize;
 
 /// How a rule is honoured.
@@ -101,11 +101,10 @@ fn needs_missing_entry(rule: &Rule, capabilities: &Capabilities) -> bool {
 
 fn reasons(rule: &Rule, labels: &'static str) -> Exactness {
     let mut reasons = Vec::new();
-    let is_exit = rule.list == List::Exit;
     let all = rule
         .conditions
         .iter()
-        .filter_map(|condition| reason(condition, is_exit, labels));
+        .filter_map(|condition| reason(condition, labels));
     for reason in all {
         if !reasons.contains(&reason) {
             reasons.push(reason);
@@ -119,7 +118,7 @@ fn reasons(rule: &Rule, labels: &'static str) -> Exactness {
 }
 
 /// Why a condition may be answered otherwise than in the kernel.
-fn reason(condition: &Condition, is_exit: bool, labels: &'static str) -> Option<&'static str> {
+fn reason(condition: &Condition, labels: &'static str) -> Option<&'static str> {
     match condition.field {
         field if is_label(field) => Some(labels),
         Field::Exe => Some("a replaced executable is noticed within a second"),
@@ -128,9 +127,6 @@ fn reason(condition: &Condition, is_exit: bool, labels: &'static str) -> Option<
         }
         _ if needs_names(condition) => {
             Some("objects that the call itself removes are no longer known and do not match")
-        }
-        Field::Gid | Field::Egid if is_exit && matches!(condition.op, Op::Eq | Op::Ne) => {
-            Some("the first 64 supplementary groups are compared")
         }
         Field::SaddrFam => Some("addresses passed through 32-bit socketcall(2) are not seen"),
         _ => None,

@@ -33,8 +33,8 @@ pub const PAGES_MAX: usize = 64;
 pub const LOOKUPS_MAX: usize = 64;
 /// Entries of a lookup that is searched; the search steps of tables.h reach at least as far.
 pub const ENTRIES_MAX: usize = 256;
-/// Supplementary groups that are compared.
-pub const GROUPS_MAX: usize = 64;
+/// Supplementary groups that are compared: as many as a task can have (`NGROUPS_MAX`).
+pub const GROUPS_MAX: usize = 65_536;
 
 /// A lookup by ranges of values.
 pub const LOOKUP_RANGES: u32 = 0;

@@ -50,9 +50,10 @@ fn interpreter(head: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let is_64 = *head.get(4)? == 2;
-    let half = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?));
-    let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
-    let long = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
+    let bytes = |at: usize, len: usize| head.get(at..)?.get(..len);
+    let half = |at: usize| Some(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(bytes(at, 4)?.try_into().ok()?));
+    let long = |at: usize| Some(u64::from_le_bytes(bytes(at, 8)?.try_into().ok()?));
     let (table, size, count) = match is_64 {
         true => (long(32)? as usize, half(54)? as usize, half(56)?),
         false => (word(28)? as usize, half(42)? as usize, half(44)?),
@@ -65,7 +66,7 @@ fn interpreter(head: &[u8]) -> Option<Vec<u8>> {
         let (offset, len) = match is_64 {
             true => (long(entry.checked_add(8)?)?, long(entry.checked_add(32)?)?),
             false => (
-                word(entry + 4)?.into(),
+                word(entry.checked_add(4)?)?.into(),
                 word(entry.checked_add(16)?)?.into(),
             ),
         };

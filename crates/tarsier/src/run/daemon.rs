@@ -2,7 +2,7 @@
 
 use super::child;
 use super::clock::{monotonic_ns, Clock};
-use super::daemon_records::{self, Who};
+use super::daemon_records::{self, Action, Who};
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
 use super::live::Live;
@@ -277,15 +277,23 @@ impl Daemon {
         }
     }
 
-    fn say(&mut self, kind: RecordType, op: &str, who: Who, extra: &[(&str, &str)], ok: bool) {
+    fn say(&mut self, action: &Action<'_>) {
         let stamp = self.stamp();
         let mut out = std::mem::take(&mut self.lines);
-        let res = if ok { "success" } else { "failed" };
-        let encoder = &mut self.recorder.encoder;
-        daemon_records::action(encoder, &mut out, stamp, kind, op, who, extra, res);
+        daemon_records::action(&mut self.recorder.encoder, &mut out, stamp, action);
         self.journal.append(&out, 1);
         out.clear();
         self.lines = out;
+    }
+
+    fn say_done(&mut self, kind: RecordType, op: &str, who: Who, is_success: bool) {
+        self.say(&Action {
+            kind,
+            op,
+            who,
+            extra: &[],
+            is_success,
+        });
     }
 
     /// SIGHUP: rules and configuration anew. Whatever is wrong leaves the old in force.
@@ -299,11 +307,10 @@ impl Daemon {
         if let Err(error) = &outcome {
             eprintln!("tarsier: reload failed, what was in force stays: {error:#}");
         }
-        self.say(
+        self.say_done(
             RecordType::DAEMON_CONFIG,
             "reconfigure",
             who,
-            &[],
             outcome.is_ok(),
         );
     }
@@ -347,11 +354,10 @@ impl Daemon {
         if let Err(error) = &rotated {
             eprintln!("tarsier: {error}");
         }
-        self.say(
+        self.say_done(
             RecordType::DAEMON_ROTATE,
             "rotate-logs",
             who,
-            &[],
             rotated.is_ok(),
         );
     }
@@ -362,11 +368,10 @@ impl Daemon {
         if let Err(error) = &resumed {
             eprintln!("tarsier: {error}");
         }
-        self.say(
+        self.say_done(
             RecordType::DAEMON_RESUME,
             "resume-logging",
             who,
-            &[],
             resumed.is_ok(),
         );
     }
@@ -451,15 +456,15 @@ impl Daemon {
         let who = sender.unwrap_or_else(Who::this_process);
         if lost > 0 {
             let lost = lost.to_string();
-            self.say(
-                RecordType::DAEMON_ERR,
-                "events-lost",
+            self.say(&Action {
+                kind: RecordType::DAEMON_ERR,
+                op: "events-lost",
                 who,
-                &[("lost", &lost)],
-                false,
-            );
+                extra: &[("lost", &lost)],
+                is_success: false,
+            });
         }
-        self.say(RecordType::DAEMON_END, "terminate", who, &[], true);
+        self.say_done(RecordType::DAEMON_END, "terminate", who, true);
         let mut restored = Ok(());
         if let Some(kernel) = self.kernel.take() {
             let mut out = std::mem::take(&mut self.lines);

@@ -77,30 +77,36 @@ pub(super) fn start(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, engi
     writer.end();
 }
 
-/// Any other.
-pub(super) fn action(
-    encoder: &mut Encoder,
-    out: &mut Vec<u8>,
-    stamp: Stamp,
-    kind: RecordType,
-    op: &str,
-    who: Who,
-    extra: &[(&str, &str)],
-    res: &str,
-) {
-    let brief = kind == RecordType::DAEMON_CONFIG;
+/// What happened, who asked for it, and whether it worked.
+pub(super) struct Action<'a> {
+    pub(super) kind: RecordType,
+    pub(super) op: &'a str,
+    pub(super) who: Who,
+    pub(super) extra: &'a [(&'a str, &'a str)],
+    pub(super) is_success: bool,
+}
+
+/// Any other DAEMON_* record.
+pub(super) fn action(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, action: &Action<'_>) {
+    // auditd leaves uid and ses out of this one.
+    let is_brief = action.kind == RecordType::DAEMON_CONFIG;
+    let who = action.who;
     let mut writer = encoder.begin(out, stamp);
     writer.put(&DaemonAction {
-        kind,
-        op,
+        kind: action.kind,
+        op: action.op,
         state: None,
         auid: who.auid,
-        uid: (!brief).then_some(who.uid),
-        ses: (!brief).then_some(who.ses),
+        uid: (!is_brief).then_some(who.uid),
+        ses: (!is_brief).then_some(who.ses),
         pid: who.pid,
         subj: None,
-        extra,
-        res,
+        extra: action.extra,
+        res: if action.is_success {
+            "success"
+        } else {
+            "failed"
+        },
     });
     writer.end();
 }
