@@ -4,6 +4,7 @@ use capture::resolve::Resolver;
 use event::human::Summary;
 use event::record::fixed_exit;
 use event::wire::Event;
+use event::SockaddrView;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 use std::io::{IsTerminal, Write};
@@ -58,7 +59,11 @@ impl Live {
             .strip_suffix(&[0])
             .unwrap_or(argv)
             .split(|&byte| byte == 0);
-        let objects: Vec<&[u8]> = if argv.is_empty() {
+        let address = event
+            .sockaddr()
+            .and_then(|part| SockaddrView::parse(part.data))
+            .and_then(address_text);
+        let mut objects: Vec<&[u8]> = if argv.is_empty() {
             resolver
                 .items()
                 .iter()
@@ -68,6 +73,7 @@ impl Live {
         } else {
             arguments.collect()
         };
+        objects.extend(address.as_deref());
         let header = event.header();
         if self.is_terminal {
             self.out.extend_from_slice(b"\r\x1b[K");
@@ -125,5 +131,15 @@ impl Live {
     pub(super) fn end(&mut self) {
         self.since = Instant::now() - INTERVAL;
         self.show(String::new);
+    }
+}
+
+/// An address for people; `None` for families that have none worth showing.
+fn address_text(address: SockaddrView<'_>) -> Option<Vec<u8>> {
+    match address {
+        SockaddrView::Unix(path) => Some(path.to_vec()),
+        SockaddrView::Inet(ip, port) => Some(format!("{ip}:{port}").into_bytes()),
+        SockaddrView::Inet6(ip, port, _) => Some(format!("[{ip}]:{port}").into_bytes()),
+        _ => None,
     }
 }
