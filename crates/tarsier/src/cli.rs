@@ -66,10 +66,9 @@ pub(crate) struct RunArgs {
     /// Show one line per event, and a status line on a terminal
     #[arg(long)]
     pub(crate) live: bool,
-    /// Ring buffer of each CPU, in KiB
-    #[arg(long, value_name = "KIB", default_value_t = 4096,
-          value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
-    pub(crate) ring_size: u32,
+    /// Ring buffer of each CPU, in KiB [default: 4096, less where there are more than 64 CPUs]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    pub(crate) ring_size: Option<u32>,
     /// Directory for the status socket, the lock and the state to restore
     #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
     pub(crate) run_dir: PathBuf,

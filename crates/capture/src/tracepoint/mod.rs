@@ -32,12 +32,29 @@ pub struct Options {
     pub watermark_bytes: u32,
 }
 
-impl Default for Options {
-    fn default() -> Options {
+/// Rings of all CPUs together, bytes, unless a size is asked for.
+const RINGS_BYTES_MAX: usize = 256 << 20;
+/// The ring of one CPU, bytes, where there are not too many of them.
+const RING_BYTES: usize = 4 << 20;
+/// No ring is smaller than this by itself.
+const RING_BYTES_MIN: usize = 256 << 10;
+
+impl Options {
+    /// Rings of this size; the daemon is woken when one is a quarter full.
+    pub fn with_ring_bytes(ring_bytes: usize) -> Options {
         Options {
-            ring_bytes: 4 << 20,
-            watermark_bytes: 1 << 20,
+            ring_bytes,
+            watermark_bytes: u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX),
         }
+    }
+
+    /// Rings that suit the number of CPUs.
+    pub fn for_this_host() -> Options {
+        let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1).max(1);
+        let share = (RINGS_BYTES_MAX / cpus).max(RING_BYTES_MIN);
+        // Down to a power of two, which rings have to be.
+        let share = 1 << share.ilog2();
+        Options::with_ring_bytes(RING_BYTES.min(share))
     }
 }
 

@@ -123,10 +123,9 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
     recorder.add_generation(generation.clone());
-    let ring_bytes = args.ring_size as usize * 1024;
-    let options = Options {
-        ring_bytes,
-        watermark_bytes: (ring_bytes / 4) as u32,
+    let options = match args.ring_size {
+        Some(size_kib) => Options::with_ring_bytes(size_kib as usize * 1024),
+        None => Options::for_this_host(),
     };
     let engine = Tracepoint::start(&generation.plan, &options, std::process::id())
         .context("the tracepoint engine cannot be started")?;
