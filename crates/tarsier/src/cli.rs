@@ -21,6 +21,25 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Ask the running daemon for its engine, events and losses
     Status(StatusArgs),
+    /// Work on rules without loading them
+    #[command(subcommand)]
+    Rules(RulesCommand),
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum RulesCommand {
+    /// Say what is odd about rules, and what to do (status 0: nothing, 1: something, 2: error)
+    Check(RulesCheckArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RulesCheckArgs {
+    /// Rules file, or directory of *.rules merged as augenrules does
+    #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How events are captured.

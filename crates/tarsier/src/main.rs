@@ -3,6 +3,7 @@
 mod cli;
 mod plan_command;
 mod rule_files;
+mod rules_command;
 mod run;
 mod status;
 
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
+        Command::Rules(command) => rules_command::rules(&command),
     };
     match result {
         Ok(status) => ExitCode::from(status),

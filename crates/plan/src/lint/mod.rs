@@ -1,0 +1,235 @@
+//! What is odd about rules, and what to do about it.
+
+mod arch;
+mod conditions;
+mod uring;
+
+use crate::capabilities::Capabilities;
+use crate::evaluate::{is_label, Entries};
+use crate::exactness::{exactness, Exactness};
+use crate::shadow::shadowing;
+use abi::Field;
+use rules::{list_rule, Action, Dialect, List, ListStyle, Rule, Source};
+use serde::Serialize;
+use std::collections::HashSet;
+
+/// What kind of oddity it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lint {
+    /// Names of calls without `arch=`: their numbers are other calls on the other architecture.
+    MissingArch,
+    /// The same calls of the other architecture go unwatched.
+    OneArch,
+    /// An earlier rule asks the same of the same calls.
+    Duplicate,
+    /// An earlier rule matches whatever this one would.
+    Shadowed,
+    /// No call can meet its conditions.
+    NeverMatches,
+    /// A watch on every call, as `-w` makes it.
+    OldWatch,
+    /// The same can be done through io_uring, where no rule looks.
+    IoUring,
+    /// What it records cannot be found by key.
+    NoKey,
+    /// It asks for security labels.
+    Label,
+    /// The planned engine gives it no effect.
+    NotHonoured,
+    /// `auid>=` also holds for tasks that nobody logged in for.
+    UnsetAuid,
+}
+
+impl Lint {
+    /// The name that is printed: `missing-arch` and so on.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Lint::MissingArch => "missing-arch",
+            Lint::OneArch => "one-arch",
+            Lint::Duplicate => "duplicate",
+            Lint::Shadowed => "shadowed",
+            Lint::NeverMatches => "never-matches",
+            Lint::OldWatch => "old-watch",
+            Lint::IoUring => "io-uring",
+            Lint::NoKey => "no-key",
+            Lint::Label => "label",
+            Lint::NotHonoured => "not-honoured",
+            Lint::UnsetAuid => "unset-auid",
+        }
+    }
+}
+
+/// One oddity of one rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What kind.
+    pub lint: Lint,
+    /// Position of the rule among those given, from 0.
+    pub rule: usize,
+    /// File it was read from.
+    pub file: String,
+    /// Line, from 1; 0 when there is none.
+    pub line: u32,
+    /// What is odd.
+    pub message: String,
+    /// What to do.
+    pub remedy: String,
+    /// The rule, so that it can be read again.
+    pub text: String,
+}
+
+/// Examines `rules`, in the order that decides, for a host. Findings come by rule, and for each
+/// rule in the order of [`Lint`].
+pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
+    let mut examined = Examined {
+        rules,
+        capabilities,
+        entries: Entries::of(capabilities.arch),
+        findings: Vec::new(),
+    };
+    examined.arches();
+    examined.order();
+    examined.conditions();
+    examined.io_uring();
+    examined.single();
+    let mut findings = examined.findings;
+    findings.sort_by_key(|finding| (finding.rule, finding.lint));
+    findings
+}
+
+/// The rule as text that auditctl reads back as the same rule.
+pub(crate) fn reloadable(rule: &Rule, entries: Entries) -> String {
+    let host = entries.0[0].unwrap_or(abi::Arch::native());
+    list_rule(
+        rule,
+        &ListStyle {
+            dialect: Dialect::V4,
+            is_interpreted: false,
+            is_reloadable: true,
+            host,
+        },
+    )
+}
+
+/// Where a rule is, for people.
+pub(crate) fn place(source: &Source) -> String {
+    match source.line {
+        0 => source.file.clone(),
+        line => format!("{}:{line}", source.file),
+    }
+}
+
+struct Examined<'a> {
+    rules: &'a [Rule],
+    capabilities: &'a Capabilities,
+    entries: Entries,
+    findings: Vec<Finding>,
+}
+
+impl Examined<'_> {
+    fn found(&mut self, lint: Lint, rule: usize, message: String, remedy: String) {
+        let source = &self.rules[rule].source;
+        self.findings.push(Finding {
+            lint,
+            rule,
+            file: source.file.clone(),
+            line: source.line,
+            message,
+            remedy,
+            text: reloadable(&self.rules[rule], self.entries),
+        });
+    }
+
+    /// Rules that come too late.
+    fn order(&mut self) {
+        let shadowed = shadowing(self.rules, self.entries);
+        for (i, earlier) in shadowed.into_iter().enumerate() {
+            let Some(earlier) = earlier.map(|earlier| earlier as usize) else {
+                continue;
+            };
+            let (first, second) = (&self.rules[earlier], &self.rules[i]);
+            let at = format!("rule {} ({})", earlier + 1, place(&first.source));
+            if is_duplicate(first, second) {
+                let message = format!("{at} is the same");
+                self.found(Lint::Duplicate, i, message, "delete one of them".to_owned());
+                continue;
+            }
+            let message = format!("{at} always matches first");
+            let remedy = if first.action == second.action && first.key() == second.key() {
+                "delete this rule: it changes nothing"
+            } else {
+                "put this rule before that one, or delete it"
+            };
+            self.found(Lint::Shadowed, i, message, remedy.to_owned());
+        }
+    }
+
+    /// What each rule shows by itself.
+    fn single(&mut self) {
+        for (i, rule) in self.rules.iter().enumerate() {
+            let is_exit = rule.list == List::Exit;
+            if is_exit && is_old_watch(rule) {
+                self.found(
+                    Lint::OldWatch,
+                    i,
+                    "a watch in the old style is compared with every call".to_owned(),
+                    "write it as -a always,exit with -F arch= and -S: `tarsier rules optimise` \
+                     shows how"
+                        .to_owned(),
+                );
+            }
+            if rule.list.has_syscalls() && rule.action == Action::Always && rule.key().is_none() {
+                let message = "no key: its events cannot be told from others'".to_owned();
+                self.found(Lint::NoKey, i, message, "add -F key=NAME".to_owned());
+            }
+            self.honoured(i, rule);
+        }
+    }
+
+    fn honoured(&mut self, i: usize, rule: &Rule) {
+        let labels = rule.conditions.iter().filter(|c| is_label(c.field));
+        let labels: Vec<&str> = labels.map(|condition| condition.field.name()).collect();
+        if !labels.is_empty() {
+            let effect = match (rule.list, rule.action) {
+                (List::Exit, Action::Always) => "the rule selects whatever the label is",
+                _ => "the rule never matches",
+            };
+            self.found(
+                Lint::Label,
+                i,
+                format!("{}: labels are not read, {effect}", labels.join(", ")),
+                "use the kernel's own audit for this rule, or ask about exe= or uid=".to_owned(),
+            );
+        }
+        if let Exactness::NotHonoured(reason) = exactness(rule, self.capabilities) {
+            // What no call of this host can meet was said already.
+            let is_said =
+                |finding: &Finding| finding.rule == i && finding.lint == Lint::NeverMatches;
+            if !self.findings.iter().any(is_said) {
+                self.found(
+                    Lint::NotHonoured,
+                    i,
+                    reason.to_owned(),
+                    "delete it, or leave it to the kernel's own audit".to_owned(),
+                );
+            }
+        }
+    }
+}
+
+/// The same up to the order of conditions.
+fn is_duplicate(a: &Rule, b: &Rule) -> bool {
+    let conditions =
+        |rule: &Rule| -> HashSet<rules::Condition> { rule.conditions.iter().cloned().collect() };
+    a.action == b.action && a.syscalls == b.syscalls && conditions(a) == conditions(b)
+}
+
+/// A path or directory with a kind of access, for every call of every architecture.
+pub(crate) fn is_old_watch(rule: &Rule) -> bool {
+    let has = |wanted: &[Field]| rule.conditions.iter().any(|c| wanted.contains(&c.field));
+    rule.syscalls.is_all()
+        && has(&[Field::Watch, Field::Dir])
+        && has(&[Field::Perm])
+        && !has(&[Field::Arch])
+}

@@ -1,0 +1,80 @@
+//! What rules on system calls miss because io_uring does it without one.
+
+use super::arch::some;
+use super::{Examined, Lint};
+use crate::evaluate::calls_of;
+use abi::{syscall_name, uring_op_is_audited, uring_op_name, uring_op_number, Field};
+use rules::{Action, List, Rule};
+use std::collections::BTreeSet;
+
+/// Calls whose operation has another name.
+const RENAMED: [(&str, &str); 3] = [
+    ("accept4", "accept"),
+    ("pipe2", "pipe"),
+    ("renameat2", "renameat"),
+];
+
+impl Examined<'_> {
+    /// `always` rules on calls by name that io_uring operations can replace, where no rule of the
+    /// io_uring list asks for these operations under no more conditions. Operations that
+    /// kernel audit skips (`audit_skip`, io_uring/opdef.c) are left out.
+    pub(super) fn io_uring(&mut self) {
+        for (i, rule) in self.rules.iter().enumerate() {
+            let is_on_calls = rule.list == List::Exit && rule.action == Action::Always;
+            if !is_on_calls || rule.syscalls.is_all() {
+                continue;
+            }
+            let missing: Vec<&str> = self
+                .operations(rule)
+                .into_iter()
+                .filter(|&op| !self.is_watched(op, rule))
+                .filter_map(uring_op_name)
+                .collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let message = format!("not seen through io_uring: {}", some(&missing));
+            let remedy = format!(
+                "add -a always,io_uring -S {} with the same conditions but arch=",
+                missing.join(",")
+            );
+            self.found(Lint::IoUring, i, message, remedy);
+        }
+    }
+
+    fn operations(&self, rule: &Rule) -> BTreeSet<u32> {
+        let arches = self.entries.0.into_iter().flatten().filter(|arch| {
+            let number = arch.audit_arch();
+            rule.conditions
+                .iter()
+                .all(|condition| match condition.value {
+                    rules::Value::Number(value) if condition.field == Field::Arch => {
+                        condition.op.holds(number, value)
+                    }
+                    _ => true,
+                })
+        });
+        let calls = calls_of(rule, self.entries);
+        arches
+            .flat_map(|arch| calls.iter().filter_map(move |nr| syscall_name(arch, nr)))
+            .filter_map(operation)
+            .collect()
+    }
+
+    fn is_watched(&self, op: u32, rule: &Rule) -> bool {
+        self.rules.iter().any(|other| {
+            other.list == List::IoUring
+                && other.action == Action::Always
+                && other.syscalls.contains(op)
+                && other.conditions.iter().all(|condition| {
+                    condition.field == Field::FilterKey || rule.conditions.contains(condition)
+                })
+        })
+    }
+}
+
+/// The audited operation that does what the call `name` does.
+fn operation(name: &str) -> Option<u32> {
+    let renamed = RENAMED.iter().find(|row| row.0 == name);
+    uring_op_number(renamed.map_or(name, |row| row.1)).filter(|&op| uring_op_is_audited(op))
+}

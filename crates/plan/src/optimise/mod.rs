@@ -1,0 +1,3 @@
+//! Equivalent, cheaper rules.
+
+pub(crate) mod residual;

@@ -1,0 +1,25 @@
+//! `tarsier rules`
+
+mod check;
+
+use crate::cli::RulesCommand;
+use anyhow::Result;
+
+/// Runs one of the subcommands. Status 2: it could not be done.
+pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
+    let result = match command {
+        RulesCommand::Check(args) => check::check(args),
+    };
+    match result {
+        Err(error) if !is_io(&error) => {
+            eprintln!("tarsier: {error:#}");
+            Ok(2)
+        }
+        result => result,
+    }
+}
+
+/// Errors of our own output are judged by the caller.
+fn is_io(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some()
+}
