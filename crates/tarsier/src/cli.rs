@@ -24,6 +24,13 @@ pub(crate) enum Command {
     /// Work on rules without loading them
     #[command(subcommand)]
     Rules(RulesCommand),
+    /// Change rules and settings with auditctl's options; see `tarsier ctl -h`
+    #[command(disable_help_flag = true)]
+    Ctl {
+        /// auditctl's options, after --kernel, --run-dir or --dialect
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
 }
 
 #[derive(Subcommand, Debug)]

@@ -1,6 +1,7 @@
 //! Tarsier: system-call auditing. Arguments in, status out; the work is in the modules.
 
 mod cli;
+mod ctl;
 mod plan_command;
 mod rule_files;
 mod rules_command;
@@ -12,11 +13,15 @@ use cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Run(args) => run::run(args),
-        Command::Plan(args) => plan_command::plan(&args),
-        Command::Status(args) => status::status(&args),
-        Command::Rules(command) => rules_command::rules(&command),
+    // auditctl's options are not clap's: they go by unread.
+    let mut args = std::env::args_os();
+    let program = args.next().unwrap_or_default();
+    let result = if ctl::is_auditctl(&program) {
+        ctl::run(args.collect())
+    } else if std::env::args_os().nth(1).is_some_and(|arg| arg == "ctl") {
+        ctl::run(args.skip(1).collect())
+    } else {
+        command()
     };
     match result {
         Ok(status) => ExitCode::from(status),
@@ -25,6 +30,16 @@ fn main() -> ExitCode {
             eprintln!("tarsier: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn command() -> anyhow::Result<u8> {
+    match Cli::parse().command {
+        Command::Run(args) => run::run(args),
+        Command::Plan(args) => plan_command::plan(&args),
+        Command::Status(args) => status::status(&args),
+        Command::Rules(command) => rules_command::rules(&command),
+        Command::Ctl { args } => ctl::run(args),
     }
 }
 

@@ -215,6 +215,19 @@ impl AuditSocket {
             .map(drop)
     }
 
+    /// `-t`: forgets parts of watched trees that are gone.
+    pub fn trim(&mut self) -> Result<(), NetlinkError> {
+        self.request("trimming watched trees", kind::TRIM, &[])
+            .map(drop)
+    }
+
+    /// `-q`: treats `subtree` as part of the tree at `mount`. ENOENT if one of them is not there.
+    pub fn make_equivalent(&mut self, mount: &[u8], subtree: &[u8]) -> Result<(), NetlinkError> {
+        let payload = message::make_equivalent(mount, subtree);
+        let what = "making a tree equivalent to another";
+        self.request(what, kind::MAKE_EQUIV, &payload).map(drop)
+    }
+
     /// Adds a rule (`struct audit_rule_data` with its strings; AUDIT_FILTER_PREPEND in its flags
     /// puts it first). EEXIST if it is there.
     pub fn add_rule(&mut self, rule: &[u8]) -> Result<(), NetlinkError> {

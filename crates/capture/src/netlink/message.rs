@@ -29,6 +29,10 @@ pub mod kind {
     pub const DEL_RULE: u16 = 1012;
     /// List the rules.
     pub const LIST_RULES: u16 = 1013;
+    /// Forget parts of watched trees that are gone.
+    pub const TRIM: u16 = 1014;
+    /// Treat a tree as part of another one.
+    pub const MAKE_EQUIV: u16 = 1015;
     /// Set or lock features.
     pub const SET_FEATURE: u16 = 1018;
     /// Get the features.
@@ -73,6 +77,13 @@ pub fn request(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     message.extend_from_slice(&0u32.to_ne_bytes());
     message.extend_from_slice(payload);
     message
+}
+
+/// Payload of a MAKE_EQUIV request: the lengths of both paths, then the paths, without NULs
+/// (`audit_receive_msg()` in `kernel/audit.c`).
+pub fn make_equivalent(mount: &[u8], subtree: &[u8]) -> Vec<u8> {
+    let len = |path: &[u8]| u32::try_from(path.len()).unwrap_or(u32::MAX).to_ne_bytes();
+    [&len(mount), &len(subtree), mount, subtree].concat()
 }
 
 /// What a datagram from the kernel is.

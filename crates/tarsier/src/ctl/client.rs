@@ -1,0 +1,141 @@
+//! A running Tarsier, over its control socket.
+
+use super::audit::{Applied, Audit, Trouble};
+use super::protocol::{hex, unhex, Answer, AuditState, Request, Step};
+use crate::status::socket_path;
+use rules::Command;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an answer is waited for: two thousand rules are planned in less than one second.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The daemon that was started with a run directory.
+pub(super) struct Client {
+    socket: PathBuf,
+}
+
+impl Client {
+    /// Does not connect yet.
+    pub(super) fn new(run_dir: &Path) -> Client {
+        Client {
+            socket: socket_path(run_dir),
+        }
+    }
+
+    fn ask(&self, request: &Request) -> Result<Answer, Trouble> {
+        let line = ask(&self.socket, request).map_err(|error| self.unreachable(&error))?;
+        let answer: Answer = serde_json::from_str(&line).map_err(|error| Trouble {
+            errno: None,
+            reason: format!("the daemon's answer is not clear: {error}"),
+        })?;
+        match answer.error {
+            Some(reason) => Err(Trouble {
+                errno: None,
+                reason,
+            }),
+            None => Ok(answer),
+        }
+    }
+
+    fn unreachable(&self, error: &io::Error) -> Trouble {
+        Trouble {
+            errno: None,
+            reason: format!(
+                "no Tarsier answers at {} ({error}): start `tarsier run`, name its --run-dir, or \
+                 speak to the kernel with --kernel",
+                self.socket.display()
+            ),
+        }
+    }
+}
+
+/// Sends a request to the daemon that listens at `socket` and gives its answer, one line of JSON.
+///
+/// # Errors
+/// Nobody listens, the caller is not root, or the answer breaks off or does not come in a minute.
+pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    // The daemon may refuse, and say why, before it has read everything.
+    let sent = stream.write_all(&line);
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    match (answer.ends_with('\n'), sent) {
+        (true, _) => Ok(answer),
+        (false, Err(error)) => Err(error),
+        (false, Ok(())) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// A command as the daemon wants it; none for one that changes nothing.
+fn step(command: &Command) -> Option<Step> {
+    let rule = |rule| hex(&rules::to_kernel(rule));
+    Some(match command {
+        Command::Append(added) => Step::Append(rule(added)),
+        Command::Prepend(added) => Step::Prepend(rule(added)),
+        Command::Delete(deleted) => Step::Delete(rule(deleted)),
+        Command::DeleteAll { key } => Step::DeleteAll(key.as_deref().map(hex)),
+        Command::Enabled(value) => Step::Enabled(*value),
+        Command::Failure(value) => Step::Failure(*value),
+        Command::Backlog(value) => Step::Backlog(*value),
+        Command::Rate(value) => Step::Rate(*value),
+        Command::BacklogWaitTime(value) => Step::BacklogWaitTime(*value),
+        Command::LoginuidImmutable => Step::LoginuidImmutable,
+        Command::ResetLost => Step::ResetLost,
+        Command::ResetBacklogWaitTimeActual => Step::ResetBacklogWaitTimeActual,
+        Command::Trim => Step::Trim,
+        Command::MakeEquivalent { .. } => Step::MakeEquivalent,
+        Command::Message(text) => Step::Message(super::message::text(text)),
+        _ => return None,
+    })
+}
+
+impl Audit for Client {
+    fn state(&mut self) -> Result<AuditState, Trouble> {
+        let answer = self.ask(&Request::Audit)?;
+        Ok(answer.audit.unwrap_or_default())
+    }
+
+    fn rules(&mut self) -> Result<Vec<Vec<u8>>, Trouble> {
+        let rules = self.ask(&Request::Rules)?.rules;
+        let bytes: Option<_> = rules.iter().map(|rule| unhex(rule)).collect();
+        bytes.ok_or(Trouble {
+            errno: None,
+            reason: "the daemon's answer is not clear: a rule is not hexadecimal".to_owned(),
+        })
+    }
+
+    fn apply(&mut self, commands: &[Command], tolerate_from: usize) -> Result<Applied, Trouble> {
+        let placed = commands.iter().enumerate();
+        let (places, steps): (Vec<usize>, Vec<Step>) = placed
+            .filter_map(|(place, command)| Some((place, step(command)?)))
+            .unzip();
+        let tolerate_from = places.partition_point(|&place| place < tolerate_from);
+        let answer = self.ask(&Request::Apply {
+            steps,
+            tolerate_from,
+        })?;
+        let refused = answer.refused.into_iter().map(|refused| {
+            let place = places.get(refused.step).copied().unwrap_or_default();
+            let trouble = Trouble {
+                errno: refused.errno,
+                reason: refused.reason,
+            };
+            (place, trouble)
+        });
+        Ok(Applied {
+            value: answer.value,
+            refused: refused.collect(),
+        })
+    }
+
+    fn is_atomic(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,157 @@
+//! `tarsier ctl`: auditctl's options for a running Tarsier, or with `--kernel` for the kernel.
+
+mod audit;
+mod client;
+mod kernel;
+mod listing;
+mod message;
+pub(crate) mod protocol;
+mod rules_file;
+mod session;
+mod usage;
+
+use anyhow::{bail, Result};
+use audit::Audit;
+pub(crate) use client::ask;
+use client::Client;
+use kernel::Kernel;
+use rules::{Dialect, Source};
+use session::Session;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Exit status of a call without options.
+const NO_OPTIONS: u8 = 1;
+/// Exit status of a caller who is not root.
+const NOT_ROOT: u8 = 4;
+
+/// Whom to speak to, and how.
+struct Options {
+    kernel: bool,
+    run_dir: PathBuf,
+    dialect: Dialect,
+}
+
+/// Whether the program was called by auditctl's name.
+pub(crate) fn is_auditctl(program: &OsStr) -> bool {
+    Path::new(program).file_name() == Some(OsStr::new("auditctl"))
+}
+
+/// Does what `args`, the words after `auditctl` or `tarsier ctl`, ask for; the exit status, which
+/// is auditctl's.
+///
+/// # Errors
+/// The options that are not auditctl's are wrong, or the output cannot be written.
+pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
+    let mut args = args.into_iter();
+    let options = Options::take(&mut args)?;
+    let args: Vec<Vec<u8>> = args.map(OsStringExt::into_vec).collect();
+    if args.is_empty() {
+        usage::print()?;
+        return Ok(NO_OPTIONS);
+    }
+    let is_harmless =
+        matches!(args.as_slice(), [option] if matches!(option.as_slice(), b"-h" | b"-v"));
+    if !is_harmless && !rustix::process::geteuid().is_root() {
+        eprintln!("You must be root to run this program.");
+        return Ok(NOT_ROOT);
+    }
+    options.with_session(|session| Ok(session.call(&args)?))
+}
+
+/// Loads lines, whose errors are said with file and line, as `-R` does; the exit status.
+pub(crate) fn load<'l>(
+    kernel: bool,
+    run_dir: &Path,
+    lines: impl Iterator<Item = (Source, &'l [u8])>,
+) -> Result<u8> {
+    let options = Options {
+        kernel,
+        run_dir: run_dir.to_owned(),
+        dialect: Dialect::default(),
+    };
+    options.with_session(|session| match session.may_change_rules() {
+        true => Ok(session.load(lines)?),
+        false => Ok(session::SUCCESS),
+    })
+}
+
+impl Options {
+    /// Takes our own options, which come before auditctl's.
+    fn take(args: &mut std::vec::IntoIter<OsString>) -> Result<Options> {
+        let mut options = Options {
+            kernel: false,
+            run_dir: PathBuf::from("/run/tarsier"),
+            dialect: Dialect::default(),
+        };
+        loop {
+            let next = args.as_slice().first().map(|arg| arg.as_bytes());
+            match next {
+                Some(b"--kernel") => options.kernel = true,
+                Some(b"--run-dir") => {
+                    args.next();
+                    match args.as_slice().first() {
+                        Some(dir) => options.run_dir = dir.into(),
+                        None => bail!("--run-dir: expected a directory"),
+                    }
+                }
+                Some(b"--dialect") => {
+                    args.next();
+                    options.dialect = match args.as_slice().first().map(|arg| arg.as_bytes()) {
+                        Some(b"3") => Dialect::V3,
+                        Some(b"4") => Dialect::V4,
+                        _ => bail!("--dialect: expected 3 (audit 3.0.9) or 4 (audit 4.x)"),
+                    };
+                }
+                _ => return Ok(options),
+            }
+            args.next();
+        }
+    }
+
+    fn with_session(&self, work: impl FnOnce(&mut Session<'_>) -> Result<u8>) -> Result<u8> {
+        let (mut kernel, mut client);
+        let audit: &mut dyn Audit = if self.kernel {
+            kernel = Kernel::default();
+            &mut kernel
+        } else {
+            client = Client::new(&self.run_dir);
+            &mut client
+        };
+        work(&mut Session {
+            audit,
+            dialect: self.dialect,
+            has_shown_state: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_s_name_decides() {
+        assert!(is_auditctl(OsStr::new("/sbin/auditctl")));
+        assert!(is_auditctl(OsStr::new("auditctl")));
+        assert!(!is_auditctl(OsStr::new("/usr/bin/tarsier")));
+        assert!(!is_auditctl(OsStr::new("auditctl2")));
+    }
+
+    #[test]
+    fn our_options_come_first_and_the_rest_is_auditctl_s() {
+        let take = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let mut words = words.into_iter();
+            let options = Options::take(&mut words)?;
+            anyhow::Ok((options, words.count()))
+        };
+        let (options, rest) = take(&["--kernel", "--run-dir", "/d", "-l", "--kernel"]).unwrap();
+        assert!(options.kernel && options.run_dir == Path::new("/d"));
+        assert_eq!(rest, 2);
+        assert_eq!(take(&["--dialect", "3"]).unwrap().0.dialect, Dialect::V3);
+        assert!(take(&["--dialect", "5"]).is_err());
+        assert!(take(&["--run-dir"]).is_err());
+    }
+}

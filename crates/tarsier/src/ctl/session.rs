@@ -1,0 +1,233 @@
+//! One call of auditctl: what it does, says and returns.
+//!
+//! Source: main(), setopt(), handle_request() and fileopt() in audit-userspace src/auditctl.c.
+
+use super::audit::{Applied, Audit, Trouble};
+use super::listing;
+use super::protocol::AuditState;
+use rules::{parse_args, Command, Dialect, Parsed, Source, SystemHost};
+use std::io::{self, Write};
+
+/// Exit status of success.
+pub(super) const SUCCESS: u8 = 0;
+/// Exit status of a wrong or refused command line (auditctl returns -1).
+pub(super) const REFUSED: u8 = 255;
+
+/// A request failed, and that has been said.
+pub(super) struct Failed;
+
+/// What a call has to know.
+pub(super) struct Session<'a> {
+    pub(super) audit: &'a mut dyn Audit,
+    pub(super) dialect: Dialect,
+    /// The status was printed: auditctl prints one for all settings of a line.
+    pub(super) has_shown_state: bool,
+}
+
+impl Session<'_> {
+    /// Does what the words after `auditctl` ask for; the exit status.
+    pub(super) fn call(&mut self, args: &[Vec<u8>]) -> io::Result<u8> {
+        let source = Source {
+            file: "command line".to_owned(),
+            line: 0,
+        };
+        let parsed = parse_args(self.dialect, args, &source, &SystemHost);
+        if let [Command::ReadFile(path)] = parsed.commands.as_slice() {
+            return self.read_file(path);
+        }
+        let changes_rules = parsed.commands.iter().any(|command| {
+            matches!(
+                command,
+                Command::Append(_) | Command::Prepend(_) | Command::Delete(_)
+            )
+        });
+        let is_fine = say_findings(&parsed);
+        if !is_fine {
+            return Ok(REFUSED);
+        }
+        if changes_rules && !self.may_change_rules() {
+            return Ok(SUCCESS);
+        }
+        for command in &parsed.commands {
+            if self.carry_out(command)?.is_err() {
+                return Ok(REFUSED);
+            }
+        }
+        Ok(SUCCESS)
+    }
+
+    /// False, and said, when rules are locked or there is no audit: auditctl 3.0.9 leaves it at
+    /// that and returns success. Who cannot be asked now will say so when asked for the change.
+    pub(super) fn may_change_rules(&mut self) -> bool {
+        match self.audit.state() {
+            Ok(AuditState { enabled: 2, .. }) => {
+                eprintln!("The audit system is in immutable mode, no rule changes allowed");
+                false
+            }
+            Err(trouble) if trouble.is_disabled() => {
+                eprintln!("The audit system is disabled");
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Carries out one command and prints what auditctl prints.
+    pub(super) fn carry_out(&mut self, command: &Command) -> io::Result<Result<(), Failed>> {
+        match command {
+            Command::Help => {
+                super::usage::print()?;
+                return Ok(Err(Failed));
+            }
+            Command::Version => writeln!(
+                io::stdout(),
+                "auditctl version 3.0.9 (tarsier {})",
+                env!("CARGO_PKG_VERSION")
+            )?,
+            Command::Status { is_interpreted } => match self.audit.state() {
+                Ok(state) => print(&listing::state(&state, true, *is_interpreted))?,
+                Err(trouble) => return Ok(Err(say(command, &trouble))),
+            },
+            Command::List {
+                is_interpreted,
+                key,
+            } => match self.audit.rules() {
+                Ok(rules) => self.list(&rules, *is_interpreted, key.as_deref())?,
+                Err(trouble) => return Ok(Err(say(command, &trouble))),
+            },
+            Command::Signal(name) => return Ok(self.signal(name)),
+            // What they change is remembered by whoever reads a file.
+            Command::IgnoreErrors | Command::ContinueOnError => {}
+            Command::Several(commands) => {
+                for command in commands {
+                    if let Err(failed) = self.carry_out(command)? {
+                        return Ok(Err(failed));
+                    }
+                }
+            }
+            Command::ReadFile(_) => {
+                eprintln!("Error - nested rule files not supported");
+                return Ok(Err(Failed));
+            }
+            change => {
+                let applied = self.audit.apply(std::slice::from_ref(change), 1);
+                return self.report(change, applied);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Prints what a change gives back, or why it was refused.
+    fn report(
+        &mut self,
+        command: &Command,
+        applied: Result<Applied, Trouble>,
+    ) -> io::Result<Result<(), Failed>> {
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(trouble) => return Ok(Err(say(command, &trouble))),
+        };
+        if let Some((_, trouble)) = applied.refused.first() {
+            return Ok(Err(say(command, trouble)));
+        }
+        self.show_result(command, applied.value)?;
+        Ok(Ok(()))
+    }
+
+    /// What auditctl prints after a change that worked.
+    pub(super) fn show_result(&mut self, command: &Command, value: Option<u32>) -> io::Result<()> {
+        match command {
+            Command::Enabled(_)
+            | Command::Failure(_)
+            | Command::Backlog(_)
+            | Command::Rate(_)
+            | Command::BacklogWaitTime(_) => {
+                if !std::mem::replace(&mut self.has_shown_state, true) {
+                    if let Ok(state) = self.audit.state() {
+                        print(&listing::state(&state, false, false))?;
+                    }
+                }
+            }
+            Command::DeleteAll { .. } => {
+                if self.audit.rules().is_ok_and(|rules| rules.is_empty()) {
+                    print("No rules\n")?;
+                }
+            }
+            Command::ResetLost => eprintln!("lost: {}", value.unwrap_or_default()),
+            Command::ResetBacklogWaitTimeActual => {
+                eprintln!("backlog_wait_time_actual: {}", value.unwrap_or_default());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn list(
+        &mut self,
+        rules: &[Vec<u8>],
+        is_interpreted: bool,
+        key: Option<&[u8]>,
+    ) -> io::Result<()> {
+        let (text, unknown) = listing::rules(rules, self.dialect, is_interpreted, key);
+        print(&text)?;
+        unknown.iter().for_each(|unknown| eprintln!("{unknown}"));
+        Ok(())
+    }
+
+    fn signal(&mut self, name: &str) -> Result<(), Failed> {
+        use rustix::process::{kill_process, Pid, Signal};
+        let signal = match name {
+            "TERM" => Signal::TERM,
+            "HUP" => Signal::HUP,
+            "USR1" => Signal::USR1,
+            "USR2" => Signal::USR2,
+            _ => Signal::CONT,
+        };
+        let asked = Command::Status {
+            is_interpreted: false,
+        };
+        let state = self
+            .audit
+            .state()
+            .map_err(|trouble| say(&asked, &trouble))?;
+        let pid = i32::try_from(state.pid).ok().and_then(Pid::from_raw);
+        let Some(pid) = pid else {
+            eprintln!("Auditd is not running");
+            return Ok(());
+        };
+        kill_process(pid, signal).map_err(|errno| {
+            let cause = super::audit::errno_text(errno.raw_os_error());
+            eprintln!("Failed sending signal to auditd ({cause})");
+            Failed
+        })
+    }
+}
+
+/// Says what is wrong with a line; whether it can be carried out.
+pub(super) fn say_findings(parsed: &Parsed) -> bool {
+    for warning in &parsed.warnings {
+        eprintln!("{}", warning.message);
+    }
+    match &parsed.error {
+        Some(error) => {
+            eprintln!("{}", error.message);
+            false
+        }
+        None => true,
+    }
+}
+
+/// Says why a command was refused.
+pub(super) fn say(command: &Command, trouble: &Trouble) -> Failed {
+    if trouble.is_disabled() {
+        eprintln!("The audit system is disabled");
+    } else {
+        eprintln!("{}", trouble.text(command));
+    }
+    Failed
+}
+
+/// Writes to standard output.
+pub(super) fn print(text: &str) -> io::Result<()> {
+    io::stdout().lock().write_all(text.as_bytes())
+}
