@@ -33,7 +33,7 @@ static __always_inline char part_user_string(struct work *w, __u16 tag, __u8 ind
 		event_of(w)->flags |= TARSIER_TRUNCATED;
 		return 0;
 	}
-	data = (char *)(w->frame + ((w->len + sizeof(*part)) & FRAME_MASK));
+	data = frame_at(w, w->len + sizeof(*part));
 	n = bpf_probe_read_user_str(data, TARSIER_PATH_MAX + 1, (void *)address);
 	if (n < 0) {
 		part->flags |= TARSIER_PART_UNREADABLE;
@@ -70,7 +70,7 @@ static __always_inline void part_file(struct task_struct *task, __u32 fd, __u8 i
 	inode = BPF_CORE_READ(file, f_inode);
 	if (BPF_CORE_READ(file, f_mode) & FMODE_CREATED)
 		flags = TARSIER_PART_CREATED;
-	walk_path(tag | (__u32)index << 16 | flags << 24, &file->f_path, inode, true);
+	walk_path(tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode, true);
 }
 
 /* Bytes of the part that is being written must lie inside the frame. */
@@ -138,14 +138,17 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 }
 
 /* Header and the parts that every event has. */
-static __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
+__noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct tarsier_event *e = event_of(w);
+	struct tarsier_event *e;
 	__u32 zero = 0, i;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	struct file *exe;
 
+	if (!w)
+		return 0;
+	e = event_of(w);
 	e->frame.kind = TARSIER_FRAME_EVENT;
 	e->frame.version = TARSIER_WIRE_VERSION;
 	e->cpu = bpf_get_smp_processor_id();
@@ -166,7 +169,7 @@ static __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	w->parts = 0;
 	exe = BPF_CORE_READ(task, mm, exe_file);
 	if (exe)
-		walk_path(TARSIER_PART_EXE, &exe->f_path, 0, false);
+		walk_path(TARSIER_PART_EXE, (__u64)&exe->f_path, 0, false);
 	part_proctitle(w, task);
 	return 0;
 }
@@ -203,21 +206,27 @@ static __always_inline void count_rule(__u32 rule, bool lost)
 }
 
 /* Hands the finished event over, or counts it as lost. */
-static __noinline int event_end(struct work *w)
+__noinline int event_end(struct work *w)
 {
-	struct tarsier_event *e = event_of(w);
-	__u32 zero = 0, cpu_nr = e->cpu, size = w->len;
+	struct tarsier_event *e;
+	__u32 zero = 0, cpu_nr, size;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	void *ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+	void *ring;
 
-	if (!cpu)
+	if (!cpu || !w)
 		return 0;
+	e = event_of(w);
+	cpu_nr = e->cpu;
+	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+	size = w->len;
 	e->parts = w->parts;
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
 	e->frame.size = size;
 	if (!ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
-		cpu->lost[TARSIER_LOSS_RING_FULL]++;
+		bool too_big = ring && size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);
+
+		cpu->lost[too_big ? TARSIER_LOSS_TOO_BIG : TARSIER_LOSS_RING_FULL]++;
 		count_rule(w->rule, true);
 		return 0;
 	}

@@ -8,8 +8,7 @@
 #define ENOIOCTLCMD 515
 #define ERESTART_RESTARTBLOCK 516
 
-#define ON_DEMAND \
-	(1U << FACT_EXE | 1U << FACT_ACCESS | 1U << FACT_COMPARE | 1U << FACT_SADDR_FAM)
+#define ON_DEMAND (1U << FACT_EXE | 1U << FACT_ACCESS | 1U << FACT_COMPARE | 1U << FACT_SADDR_FAM)
 
 /* The result as audit compares and prints it: audit_return_fixup(). */
 static __always_inline __s64 audit_result(__s64 ret)
@@ -26,18 +25,18 @@ static __always_inline void task_facts(struct work *w, struct task_struct *task)
 	w->computed = ~(__u32)ON_DEMAND;
 	w->absent = 0;
 	set_fact(w, FACT_PID, task->tgid);
-	set_fact(w, FACT_PPID, BPF_CORE_READ(task, real_parent, tgid));
+	set_fact(w, FACT_PPID, task->real_parent->tgid);
 	set_fact(w, FACT_AUID, task->loginuid.val);
 	set_fact(w, FACT_SES, task->sessionid);
 	set_fact(w, FACT_PERS, task->personality);
-	set_fact(w, FACT_UID, BPF_CORE_READ(cred, uid.val));
-	set_fact(w, FACT_EUID, BPF_CORE_READ(cred, euid.val));
-	set_fact(w, FACT_SUID, BPF_CORE_READ(cred, suid.val));
-	set_fact(w, FACT_FSUID, BPF_CORE_READ(cred, fsuid.val));
-	set_fact(w, FACT_GID, BPF_CORE_READ(cred, gid.val));
-	set_fact(w, FACT_EGID, BPF_CORE_READ(cred, egid.val));
-	set_fact(w, FACT_SGID, BPF_CORE_READ(cred, sgid.val));
-	set_fact(w, FACT_FSGID, BPF_CORE_READ(cred, fsgid.val));
+	set_fact(w, FACT_UID, cred->uid.val);
+	set_fact(w, FACT_EUID, cred->euid.val);
+	set_fact(w, FACT_SUID, cred->suid.val);
+	set_fact(w, FACT_FSUID, cred->fsuid.val);
+	set_fact(w, FACT_GID, cred->gid.val);
+	set_fact(w, FACT_EGID, cred->egid.val);
+	set_fact(w, FACT_SGID, cred->sgid.val);
+	set_fact(w, FACT_FSGID, cred->fsgid.val);
 }
 
 static __always_inline void call_facts(struct work *w, bool returned)

@@ -13,10 +13,10 @@ struct {
 	__array(
 		values, struct {
 			__uint(type, BPF_MAP_TYPE_ARRAY);
-			__uint(max_entries, TABLE_ROWS);
+			__uint(max_entries, 1);
 			__uint(map_flags, BPF_F_MMAPABLE);
 			__uint(key_size, sizeof(__u32));
-			__uint(value_size, sizeof(struct table_row));
+			__uint(value_size, sizeof(struct table));
 		});
 } tables SEC(".maps");
 
@@ -109,6 +109,7 @@ struct control {
 	__u32 reader_awake; /* the daemon polls the rings: do not ring */
 	__u32 watermark_bytes; /* ring fill at which the bell rings anyway */
 	__u32 use_task_list; /* some task-list rule is loaded */
+	__u32 exit_at_entry; /* native exit calls are seen at their entry */
 };
 
 struct control control;

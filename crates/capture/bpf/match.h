@@ -9,9 +9,18 @@ enum verdict {
 	VERDICT_UNDECIDED = 2,
 };
 
-static __always_inline struct table_row *row_at(void *table, __u32 row)
+/* The tables in force. */
+static __always_inline struct table *this_table(void)
 {
-	return bpf_map_lookup_elem(table, &row);
+	__u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&tables, &zero);
+
+	return map ? bpf_map_lookup_elem(map, &zero) : 0;
+}
+
+static __always_inline struct table_row *row_at(struct table *table, __u32 row)
+{
+	return &table->row[row & (TABLE_ROWS - 1)];
 }
 
 static __always_inline void set_fact(struct work *w, __u32 field, __u32 value)
@@ -48,14 +57,20 @@ static __always_inline __u32 compare_ids(struct work *w)
 
 static __always_inline __u32 exe_id(struct task_struct *task)
 {
-	struct inode *inode = BPF_CORE_READ(task, mm, exe_file, f_inode);
+	struct mm_struct *mm = task->mm;
 	struct object_key key = {};
+	struct inode *inode;
+	struct file *exe;
 	__u32 *id;
 
-	if (!inode)
+	if (!mm)
 		return 0;
-	key.ino = BPF_CORE_READ(inode, i_ino);
-	key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	exe = mm->exe_file;
+	if (!exe)
+		return 0;
+	inode = exe->f_inode;
+	key.ino = inode->i_ino;
+	key.dev = inode->i_sb->s_dev;
 	id = bpf_map_lookup_elem(&objects, &key);
 	return id ? *id : 0;
 }
@@ -123,86 +138,79 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 	return len > 128 ? 128 : len;
 }
 
-/* The value of a field; facts that are dear are found when first asked for. */
-static __always_inline bool fact_value(struct work *w, __u32 field, __u32 *value)
+/*
+ * Finds a fact that is dear, when it is first asked for. A global function, as
+ * are the others that are not static: the verifier looks at it once, and not
+ * again with every state of its callers.
+ */
+__noinline int find_fact(struct work *w, __u32 field)
 {
-	if (field >= FACTS)
-		return false;
-	if (!(w->computed & (1U << field))) {
-		w->computed |= 1U << field;
-		if (field == FACT_EXE) {
-			w->fact[FACT_EXE] = exe_id(bpf_get_current_task_btf());
-		} else if (field == FACT_COMPARE) {
-			w->fact[FACT_COMPARE] = compare_ids(w);
-		} else if (field == FACT_ACCESS) {
-			w->fact[FACT_ACCESS] = access_of(w);
-		} else if (field == FACT_SADDR_FAM) {
-			const void *addr;
-			__u16 family = 0;
+	if (!w)
+		return 0;
+	if (field == FACT_EXE) {
+		w->fact[FACT_EXE] = exe_id(bpf_get_current_task_btf());
+	} else if (field == FACT_COMPARE) {
+		w->fact[FACT_COMPARE] = compare_ids(w);
+	} else if (field == FACT_ACCESS) {
+		w->fact[FACT_ACCESS] = access_of(w);
+	} else if (field == FACT_SADDR_FAM) {
+		const void *addr;
+		__u16 family = 0;
 
-			if (sockaddr_place(w, &addr) < 2 ||
-			    bpf_probe_read_user(&family, sizeof(family), addr))
-				w->absent |= 1U << FACT_SADDR_FAM;
-			w->fact[FACT_SADDR_FAM] = family;
-		}
+		if (sockaddr_place(w, &addr) < 2 ||
+		    bpf_probe_read_user(&family, sizeof(family), addr))
+			w->absent |= 1U << FACT_SADDR_FAM;
+		w->fact[FACT_SADDR_FAM] = family;
 	}
-	if (w->absent & (1U << field))
-		return false;
-	*value = w->fact[field];
-	return true;
+	return 0;
 }
 
 struct lookup {
-	void *table;
+	struct table *table;
 	struct work *w;
 	__u64 mask;
-	__u64 never;
-	__u64 stage2;
-	__u32 first; /* row of the lookups of this page */
+	__u64 any;
 	__u32 entries_row;
 	__u32 entries;
 	__u32 value;
-	__u64 any;
-	__u32 call_pages;
+	__u32 first; /* row of the lookups of this page */
+	__u32 pages;
 	__u32 list;
-	__u32 verdict;
+	__u32 page; /* row of the page that decided, or 0 */
+	__u32 bit; /* of the rule in it */
 };
 
-/* Last entry that is not above the value; entries are ascending. */
-static __always_inline struct table_row *search(void *table, __u32 first, __u32 n, __u64 value)
+/*
+ * Row of the last of `n` ascending entries that is not above the value; values
+ * have 32 bits. Without branches on what is read: the verifier, which wants to
+ * know offsets exactly, would follow each outcome of every step.
+ */
+__noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
 {
-	struct table_row *row;
-	__u32 base = 0, i;
+	__u64 base = 0, step, in, not_above, probe;
+	__u32 i;
 
+	if (!table)
+		return 0;
 #pragma unroll
 	for (i = TABLE_SEARCH_STEPS; i > 0; i--) {
-		__u32 probe = base + (1U << (i - 1));
-
-		if (probe < n) {
-			row = row_at(table, first + probe);
-			if (row && row->a <= value)
-				base = probe;
-		}
+		step = 1U << (i - 1);
+		if (step >= n)
+			continue;
+		probe = base + step;
+		in = (probe - n) >> 63;
+		not_above = ~(value - row_at(table, first + (probe & -in))->a) >> 63;
+		base += step & -(in & not_above);
 	}
-	return row_at(table, first + base);
+	return first + base;
 }
 
 static long bits_step(__u32 i, struct lookup *l)
 {
 	struct table_row *row = row_at(l->table, l->entries_row + i);
-	__u32 operand, op;
-	bool holds;
+	__u32 operand = row->a, op = row->a >> 32, common = l->value & operand;
+	bool holds = op == BIT_ANY ? common != 0 : common == (op == BIT_ALL ? operand : 0);
 
-	if (!row)
-		return 1;
-	operand = row->a;
-	op = row->a >> 32;
-	if (op == BIT_ANY)
-		holds = (l->value & operand) != 0;
-	else if (op == BIT_ALL)
-		holds = (l->value & operand) == operand;
-	else
-		holds = (l->value & operand) == 0;
 	if (!holds)
 		l->mask &= ~row->b;
 	return 0;
@@ -210,17 +218,14 @@ static long bits_step(__u32 i, struct lookup *l)
 
 static long group_step(__u32 i, struct lookup *l)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct group_info *groups = BPF_CORE_READ(task, cred, group_info);
+	struct group_info *groups = bpf_get_current_task_btf()->cred->group_info;
 	struct table_row *row;
 	kgid_t gid;
 
-	if (!groups || i >= (__u32)BPF_CORE_READ(groups, ngroups))
+	if (i >= (__u32)groups->ngroups || bpf_core_read(&gid, sizeof(gid), &groups->gid[i]))
 		return 1;
-	if (bpf_core_read(&gid, sizeof(gid), &groups->gid[i]))
-		return 1;
-	row = search(l->table, l->entries_row, l->entries, gid.val);
-	if (row && row->a == gid.val)
+	row = row_at(l->table, search(l->table, l->entries_row, l->entries, gid.val));
+	if (row->a == gid.val)
 		l->any |= row->b;
 	return 0;
 }
@@ -229,26 +234,28 @@ static long lookup_step(__u32 i, struct lookup *l)
 {
 	struct table_row *head = row_at(l->table, l->first + 2 * i);
 	struct table_row *place = row_at(l->table, l->first + 2 * i + 1);
+	__u32 field = head->a, kind = head->a >> 32;
 	struct table_row *found;
-	__u32 field, kind;
+	struct work *w = l->w;
 
-	if (!head || !place)
+	if (field >= FACTS)
 		return 1;
-	field = head->a;
-	kind = head->a >> 32;
-	l->entries_row = place->a;
-	l->entries = place->a >> 32;
-	if (!fact_value(l->w, field, &l->value)) {
+	if (!(w->computed & (1U << field))) {
+		w->computed |= 1U << field;
+		find_fact(w, field);
+	}
+	if (w->absent & (1U << field)) {
 		l->mask &= head->b;
 		return l->mask == 0;
 	}
+	l->value = w->fact[field];
+	l->entries_row = place->a;
+	l->entries = place->a >> 32;
 	if (kind == LOOKUP_BITS) {
 		bpf_loop(l->entries, bits_step, l, 0);
 		return l->mask == 0;
 	}
-	found = search(l->table, l->entries_row, l->entries, l->value);
-	if (!found)
-		return 1;
+	found = row_at(l->table, search(l->table, l->entries_row, l->entries, l->value));
 	if (kind == LOOKUP_RANGES) {
 		l->mask &= found->b;
 	} else {
@@ -259,48 +266,37 @@ static long lookup_step(__u32 i, struct lookup *l)
 	return l->mask == 0;
 }
 
+/* Number of the lowest bit; 64 if there is none. Without branches. */
 static __always_inline __u32 lowest_bit(__u64 mask)
 {
-	__u32 bit = 0;
+	__u64 below = (mask & -mask) - 1;
 
-	if (!(mask & 0xffffffff)) {
-		bit += 32;
-		mask >>= 32;
+	below -= (below >> 1) & 0x5555555555555555ULL;
+	below = (below & 0x3333333333333333ULL) + ((below >> 2) & 0x3333333333333333ULL);
+	below = (below + (below >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return (below * 0x0101010101010101ULL) >> 56;
+}
+
+static __always_inline void leave_undecided(struct lookup *l, __u32 page, __u64 mask)
+{
+	struct work *w = l->w;
+	__u32 n = w->nundecided;
+
+	if (n < TABLE_UNDECIDED_MAX) {
+		w->undecided[n].page = page;
+		w->undecided[n].list = l->list;
+		w->undecided[n].mask = mask;
 	}
-	if (!(mask & 0xffff)) {
-		bit += 16;
-		mask >>= 16;
-	}
-	if (!(mask & 0xff)) {
-		bit += 8;
-		mask >>= 8;
-	}
-	if (!(mask & 0xf)) {
-		bit += 4;
-		mask >>= 4;
-	}
-	if (!(mask & 3)) {
-		bit += 2;
-		mask >>= 2;
-	}
-	return bit + !(mask & 1);
+	w->nundecided = n + 1;
 }
 
 static long page_step(__u32 i, struct lookup *l)
 {
-	struct work *w = l->w;
-	struct table_row *entry = row_at(l->table, l->call_pages + i);
-	struct table_row *head, *more, *rule;
-	__u32 page, bit, n;
-	__u64 decided;
+	__u32 page = row_at(l->table, l->pages + i)->a;
+	struct table_row *head = row_at(l->table, page);
+	struct table_row *more = row_at(l->table, page + 1);
+	__u64 first, decided;
 
-	if (!entry)
-		return 1;
-	page = entry->a;
-	head = row_at(l->table, page);
-	more = row_at(l->table, page + 1);
-	if (!head || !more)
-		return 1;
 	l->mask = head->a;
 	l->first = page + PAGE_LOOKUPS;
 	/* Masked, because bpf_loop() looks at all 64 bits where it is inlined. */
@@ -308,57 +304,43 @@ static long page_step(__u32 i, struct lookup *l)
 	if (!l->mask)
 		return 0;
 	decided = l->mask & ~more->a;
-	bit = decided ? lowest_bit(decided) : 64;
-	if (bit == 64 || (l->mask & ((1ULL << bit) - 1))) {
-		n = w->nundecided;
-		if (n < TABLE_UNDECIDED_MAX) {
-			w->undecided[n].page = i;
-			w->undecided[n].list = l->list;
-			/* what follows the first decided rule cannot win */
-			w->undecided[n].mask = bit == 64 ? l->mask :
-							   l->mask & ((2ULL << bit) - 1);
-		}
-		w->nundecided = n + 1;
-		l->verdict = VERDICT_UNDECIDED;
-		return bit != 64;
-	}
-	if (bit == 64)
-		return 0;
-	if (w->nundecided) {
-		/* an earlier page left candidates: this rule is the last of them */
-		n = w->nundecided;
-		if (n < TABLE_UNDECIDED_MAX) {
-			w->undecided[n].page = i;
-			w->undecided[n].list = l->list;
-			w->undecided[n].mask = 1ULL << bit;
-		}
-		w->nundecided = n + 1;
-		return 1;
-	}
-	rule = row_at(l->table, (__u32)(more->b >> 32) + bit / 4);
-	if (rule) {
-		__u64 pair = bit & 2 ? rule->b : rule->a;
-
-		w->rule = bit & 1 ? pair >> 32 : pair;
-	}
-	l->verdict = head->b & (1ULL << bit) ? VERDICT_DROP : VERDICT_RECORD;
-	return 1;
+	first = decided & -decided;
+	/* What follows the first decided rule cannot win. */
+	l->mask &= (first - 1) | first;
+	/* With candidates of this page or an earlier one before it, it is the last of them. */
+	if (l->mask != first || l->w->nundecided)
+		leave_undecided(l, i, l->mask);
+	else
+		l->page = page;
+	l->bit = lowest_bit(first);
+	return first != 0;
 }
 
-/* First match of the call in `w` among its candidates. */
-static __noinline int evaluate(void *table, struct work *w, __u32 pages, __u32 npages, __u32 list)
+/* First match of the call in `w` among its candidates: enum verdict. */
+__noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 npages, __u32 list)
 {
 	struct lookup l = {
 		.table = table,
 		.w = w,
-		.call_pages = pages,
+		.pages = pages,
 		.list = list,
 	};
+	struct table_row *rules;
+	__u64 pair;
 
+	if (!table || !w)
+		return VERDICT_DROP;
 	w->nundecided = 0;
 	w->rule = TARSIER_NO_RULE;
 	bpf_loop(npages, page_step, &l, 0);
-	return l.verdict;
+	if (w->nundecided)
+		return VERDICT_UNDECIDED;
+	if (!l.page)
+		return VERDICT_DROP;
+	rules = row_at(table, (__u32)(row_at(table, l.page + 1)->b >> 32) + l.bit / 4);
+	pair = l.bit & 2 ? rules->b : rules->a;
+	w->rule = l.bit & 1 ? pair >> 32 : pair;
+	return row_at(table, l.page)->b & (1ULL << (l.bit & 63)) ? VERDICT_DROP : VERDICT_RECORD;
 }
 
 #endif /* TARSIER_MATCH_H */

@@ -30,6 +30,11 @@ struct table_row {
 	__u64 b;
 };
 
+/* The one value of a table map: rows are reached without a look-up each. */
+struct table {
+	struct table_row row[TABLE_ROWS];
+};
+
 /* One (entry, call number). */
 struct table_call {
 	__u32 pages; /* first row of the list of pages; 0: nothing watches it */

@@ -36,20 +36,20 @@ static __always_inline void part_path(struct work *w, struct task_struct *task, 
 
 static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 {
-	struct fs_struct *fs = task->fs;
+	struct fs_struct *fs = BPF_CORE_READ(task, fs);
 	struct tarsier_inode inode = {};
 	struct dentry *root;
 	struct vfsmount *mnt;
 
 	if (!fs)
 		return;
-	walk_path(TARSIER_PART_CWD, &fs->pwd, 0, false);
+	walk_path(TARSIER_PART_CWD, (__u64)&fs->pwd, 0, false);
 	inode_facts(&inode, BPF_CORE_READ(fs, pwd.dentry, d_inode));
 	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
 	root = BPF_CORE_READ(fs, root.dentry);
 	mnt = BPF_CORE_READ(fs, root.mnt);
 	if (root != BPF_CORE_READ(mnt, mnt_root))
-		walk_path(TARSIER_PART_ROOT, &fs->root, 0, false);
+		walk_path(TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
 }
 
 /*
@@ -75,30 +75,38 @@ static __always_inline void part_target(struct work *w, __s32 pid)
 	part_bytes(w, TARSIER_PART_OBJ_PID, &target, sizeof(target));
 }
 
+/* A set of capabilities: one word since 6.3, two halves of one before. */
+static __always_inline __u64 capabilities(const kernel_cap_t *set)
+{
+	__u64 value = 0;
+
+	bpf_core_read(&value, sizeof(value), set);
+	return value;
+}
+
 static __always_inline void part_capset(struct work *w, struct task_struct *task)
 {
 	const struct cred *cred = task->cred;
 	struct tarsier_caps caps = {
 		.pid = task->tgid,
-		.inheritable = BPF_CORE_READ(cred, cap_inheritable.val),
-		.permitted = BPF_CORE_READ(cred, cap_permitted.val),
-		.effective = BPF_CORE_READ(cred, cap_effective.val),
-		.ambient = BPF_CORE_READ(cred, cap_ambient.val),
+		.inheritable = capabilities(&cred->cap_inheritable),
+		.permitted = capabilities(&cred->cap_permitted),
+		.effective = capabilities(&cred->cap_effective),
+		.ambient = capabilities(&cred->cap_ambient),
 	};
 
 	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
 }
 
-/*
- * What the call touched, as its spec says. Kernel functions may be called by
- * programs on tp_btf hooks only.
- */
-static __noinline int event_objects(struct work *w, bool kfuncs)
+/* What the call touched, as its spec says; the target of a signal apart. */
+__noinline int event_objects(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const void *addr;
 	__u32 len;
 
+	if (!w)
+		return 0;
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6)
 		part_cwd(w, task);
 	part_path(w, task, 0);
@@ -116,8 +124,6 @@ static __noinline int event_objects(struct work *w, bool kfuncs)
 		part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
 	if (w->spec.module < 6)
 		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
-	if (kfuncs && w->spec.target < 6)
-		part_target(w, w->args[w->spec.target]);
 	if (w->spec.kind == KIND_CAPSET && w->ret == 0)
 		part_capset(w, task);
 	if (w->spec.kind == KIND_SOCKETCALL)
@@ -126,13 +132,17 @@ static __noinline int event_objects(struct work *w, bool kfuncs)
 	return 0;
 }
 
-static __noinline int event_candidates(struct work *w)
+__noinline int event_candidates(struct work *w)
 {
-	struct tarsier_part *part = part_begin(w, TARSIER_PART_CANDIDATES, 0);
-	__u32 n = w->nundecided;
+	struct tarsier_part *part;
+	__u32 n;
 
+	if (!w)
+		return 0;
+	part = part_begin(w, TARSIER_PART_CANDIDATES, 0);
 	if (!part)
 		return 0;
+	n = w->nundecided;
 	if (n > TABLE_UNDECIDED_MAX)
 		n = TABLE_UNDECIDED_MAX;
 	n *= sizeof(struct tarsier_candidates);
@@ -143,7 +153,7 @@ static __noinline int event_candidates(struct work *w)
 }
 
 struct call {
-	void *table;
+	struct table *table;
 	__u64 generation;
 	struct table_call what;
 };
@@ -151,31 +161,18 @@ struct call {
 /* The tables in force and what they say about a call; false: nothing. */
 static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
 {
-	__u32 zero = 0;
-	struct table_row *row;
-
-	call->table = bpf_map_lookup_elem(&tables, &zero);
+	call->table = this_table();
 	if (!call->table || nr >= TABLE_CALLS)
 		return false;
-	row = row_at(call->table, 0);
-	if (!row)
-		return false;
-	call->generation = row->a;
-	row = row_at(call->table, TABLE_INDEX + arch * TABLE_CALLS + nr);
-	if (!row)
-		return false;
-	call->what = *(struct table_call *)row;
+	call->generation = row_at(call->table, 0)->a;
+	call->what =
+		*(struct table_call *)row_at(call->table, TABLE_INDEX + arch * TABLE_CALLS + nr);
 	return call->what.pages != 0;
 }
 
-static __always_inline bool find_spec(struct call *call, struct work *w)
+static __always_inline void find_spec(struct call *call, struct work *w)
 {
-	struct table_row *row = row_at(call->table, call->what.spec);
-
-	if (!row)
-		return false;
-	w->spec = *(struct table_spec *)row;
-	return true;
+	w->spec = *(struct table_spec *)row_at(call->table, call->what.spec);
 }
 
 static __always_inline bool audited(struct task_struct *task)
@@ -190,8 +187,12 @@ static __always_inline bool audited(struct task_struct *task)
 	return !note || !note->never;
 }
 
-/* A watched call is over: match it, and record it if a rule says so. */
-static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __u32 compat, bool kfuncs)
+/*
+ * A watched call is over: match it, and record it if a rule says so. Kernel
+ * functions may be called by programs on tp_btf hooks only.
+ */
+static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __u32 compat,
+					 bool kfuncs)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 zero = 0, verdict, flags;
@@ -199,8 +200,9 @@ static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __
 	struct work *w = this_work();
 	struct call call = {};
 
-	if (!cpu || !w || !find_call(&call, compat, nr) || !audited(task) || !find_spec(&call, w))
+	if (!cpu || !w || !find_call(&call, compat, nr) || !audited(task))
 		return 0;
+	find_spec(&call, w);
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
 		return 0;
 	w->arch = compat;
@@ -216,7 +218,9 @@ static __noinline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __
 	flags = (compat ? TARSIER_COMPAT : 0) |
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
 	event_begin(w, call.generation, flags);
-	event_objects(w, kfuncs);
+	event_objects(w);
+	if (kfuncs && w->spec.target < 6)
+		part_target(w, w->args[w->spec.target]);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
 	event_end(w);
@@ -264,26 +268,33 @@ int exec_entry(__u64 *ctx)
 	bool compat = entered_compat(task);
 	struct task_note *note;
 	struct call call = {};
-	struct table_row *row;
+	struct table_spec *spec;
 	__u64 nr = call_number(regs);
+	__u32 zero = 0;
 
 	if (!watched(nr) || !find_call(&call, compat, nr))
 		return 0;
-	row = row_at(call.table, call.what.spec);
-	if (!row || ((struct table_spec *)row)->kind != KIND_EXEC)
+	spec = (struct table_spec *)row_at(call.table, call.what.spec);
+	if (spec->kind != KIND_EXEC)
 		return 0;
 	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!note)
+	if (!note) {
+		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+		if (cpu)
+			cpu->lost[TARSIER_LOSS_NO_MEMORY]++;
+		count_rule(TARSIER_NO_RULE, true);
 		return 0;
+	}
 	call_args(note->exec_args, regs, compat);
 	note->exec_nr = nr;
 	note->exec_compat = compat;
 	note->exec_valid = 1;
 	cred = task->cred;
-	note->old_caps[0] = BPF_CORE_READ(cred, cap_inheritable.val);
-	note->old_caps[1] = BPF_CORE_READ(cred, cap_permitted.val);
-	note->old_caps[2] = BPF_CORE_READ(cred, cap_effective.val);
-	note->old_caps[3] = BPF_CORE_READ(cred, cap_ambient.val);
+	note->old_caps[0] = capabilities(&cred->cap_inheritable);
+	note->old_caps[1] = capabilities(&cred->cap_permitted);
+	note->old_caps[2] = capabilities(&cred->cap_effective);
+	note->old_caps[3] = capabilities(&cred->cap_ambient);
 	note->old_uid = BPF_CORE_READ(cred, uid.val);
 	return 0;
 }
@@ -299,8 +310,7 @@ static __always_inline void part_kernel_string(struct work *w, __u16 tag, const 
 		event_of(w)->flags |= TARSIER_TRUNCATED;
 		return;
 	}
-	n = bpf_probe_read_kernel_str(w->frame + ((w->len + sizeof(*part)) & FRAME_MASK),
-				      TARSIER_PATH_MAX, text);
+	n = bpf_probe_read_kernel_str(frame_at(w, w->len + sizeof(*part)), TARSIER_PATH_MAX, text);
 	part_end(w, part, n > 0 ? n - 1 : 0);
 }
 
@@ -320,9 +330,8 @@ static __always_inline void part_exec_file(struct work *w, struct linux_binprm *
 	}
 	inode_facts((struct tarsier_inode *)(part + 1), BPF_CORE_READ(file, f_inode));
 	if (bprm->interp != bprm->filename) {
-		n = bpf_probe_read_kernel_str(
-			w->frame + ((w->len + sizeof(*part) + len) & FRAME_MASK), TARSIER_PATH_MAX,
-			bprm->interp);
+		n = bpf_probe_read_kernel_str(frame_at(w, w->len + sizeof(*part) + len),
+					      TARSIER_PATH_MAX, bprm->interp);
 		if (n > 0)
 			len += n - 1;
 	}
@@ -341,10 +350,10 @@ static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 	caps.old.effective = note->old_caps[2];
 	caps.old.ambient = note->old_caps[3];
 	caps.old.pid = note->old_uid; /* whose capabilities they were */
-	caps.new.inheritable = BPF_CORE_READ(cred, cap_inheritable.val);
-	caps.new.permitted = BPF_CORE_READ(cred, cap_permitted.val);
-	caps.new.effective = BPF_CORE_READ(cred, cap_effective.val);
-	caps.new.ambient = BPF_CORE_READ(cred, cap_ambient.val);
+	caps.new.inheritable = capabilities(&cred->cap_inheritable);
+	caps.new.permitted = capabilities(&cred->cap_permitted);
+	caps.new.effective = capabilities(&cred->cap_effective);
+	caps.new.ambient = capabilities(&cred->cap_ambient);
 	part_bytes(w, TARSIER_PART_BPRM_FCAPS, &caps, sizeof(caps));
 }
 
@@ -382,8 +391,7 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 		count_rule(w->rule, true);
 		return 0;
 	}
-	event_begin(w, generation,
-		    TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
+	event_begin(w, generation, TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
 	event_of(w)->chunks = chunks;
 	part_cwd(w, task);
 	part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
@@ -410,9 +418,9 @@ int exec_done(__u64 *ctx)
 	if (!note || !note->exec_valid || !cpu || !w)
 		return 0;
 	note->exec_valid = 0;
-	if (!audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr) ||
-	    !find_spec(&call, w))
+	if (!audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr))
 		return 0;
+	find_spec(&call, w);
 	w->arch = note->exec_compat & 1;
 	w->nr = note->exec_nr;
 	w->ret = 0;
@@ -426,9 +434,8 @@ int exec_done(__u64 *ctx)
 	return exec_event(bprm, w, note, call.generation, cpu);
 }
 
-/* exit and exit_group do not return. */
-SEC("tp_btf/sched_process_exit")
-int exit_call(__u64 *ctx)
+/* exit and exit_group do not return: the event is made while they are under way. */
+static __always_inline int exit_event(bool at_end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -438,8 +445,13 @@ int exit_call(__u64 *ctx)
 	struct call call = {};
 	__u64 nr = call_number(regs);
 
-	if (!watched(nr) || !cpu || !w || !find_call(&call, compat, nr) || !audited(task) ||
-	    !find_spec(&call, w) || w->spec.kind != KIND_EXIT)
+	/* Where both hooks are armed, each sees the entries that the other does not. */
+	if (control.exit_at_entry && at_end != compat)
+		return 0;
+	if (!watched(nr) || !cpu || !w || !find_call(&call, compat, nr) || !audited(task))
+		return 0;
+	find_spec(&call, w);
+	if (w->spec.kind != KIND_EXIT)
 		return 0;
 	w->arch = compat;
 	w->nr = nr;
@@ -460,6 +472,22 @@ int exit_call(__u64 *ctx)
 	return 0;
 }
 
+SEC("tp_btf/sched_process_exit")
+int exit_call(__u64 *ctx)
+{
+	return exit_event(true);
+}
+
+/*
+ * The entry of these calls, for kernels before 6.16: there the task has given
+ * up its memory, and with it its executable, before sched_process_exit.
+ */
+SEC("tracepoint")
+int exit_entry(void *ctx)
+{
+	return exit_event(false);
+}
+
 /* A task was made: does the task list keep it from being audited? */
 SEC("tp_btf/sched_process_fork")
 int task_made(__u64 *ctx)
@@ -468,18 +496,14 @@ int task_made(__u64 *ctx)
 	struct work *w = this_work();
 	struct task_note *note;
 	struct call call = {};
-	struct table_row *row;
-	__u32 zero = 0, verdict;
+	__u32 verdict;
 
 	if (!w || !control.use_task_list)
 		return 0;
-	call.table = bpf_map_lookup_elem(&tables, &zero);
+	call.table = this_table();
 	if (!call.table)
 		return 0;
-	row = row_at(call.table, TABLE_TASK_LIST);
-	if (!row)
-		return 0;
-	call.what = *(struct table_call *)row;
+	call.what = *(struct table_call *)row_at(call.table, TABLE_TASK_LIST);
 	task_facts(w, child);
 	w->absent = ~(1U << FACT_UID | 1U << FACT_EUID | 1U << FACT_SUID | 1U << FACT_FSUID |
 		      1U << FACT_GID | 1U << FACT_EGID | 1U << FACT_SGID | 1U << FACT_FSGID |

@@ -19,7 +19,10 @@ typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
-enum { false = 0, true = 1 };
+enum {
+	false = 0,
+	true = 1
+};
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
@@ -36,6 +39,7 @@ enum bpf_map_type {
 #define BPF_RB_NO_WAKEUP (1ULL << 0)
 #define BPF_RB_FORCE_WAKEUP (1ULL << 1)
 #define BPF_RB_AVAIL_DATA 0
+#define BPF_RB_RING_SIZE 1
 #define BPF_LOCAL_STORAGE_GET_F_CREATE (1ULL << 0)
 
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX

@@ -47,6 +47,17 @@ static __always_inline struct tarsier_event *event_of(struct work *w)
 	return (struct tarsier_event *)w->frame;
 }
 
+/*
+ * Place in the frame. The mask is applied by hand, and here, because the
+ * compiler drops one that it knows to change nothing, and kernels up to 6.1
+ * forget bounds of values that went through the stack.
+ */
+static __always_inline void *frame_at(struct work *w, __u64 off)
+{
+	asm volatile("%[off] &= %[mask]" : [off] "+r"(off) : [mask] "i"(FRAME_MASK));
+	return w->frame + off;
+}
+
 /* Starts a part; NULL when the frame is full. */
 static __always_inline struct tarsier_part *part_begin(struct work *w, __u16 tag, __u8 index)
 {
@@ -57,7 +68,7 @@ static __always_inline struct tarsier_part *part_begin(struct work *w, __u16 tag
 		event_of(w)->flags |= TARSIER_TRUNCATED;
 		return 0;
 	}
-	part = (struct tarsier_part *)(w->frame + (off & FRAME_MASK));
+	part = frame_at(w, off);
 	part->tag = tag;
 	part->index = index;
 	part->flags = 0;
@@ -122,7 +133,7 @@ static long walk_step(__u32 i, struct walk *walk)
 	}
 	parent = BPF_CORE_READ(dentry, d_parent);
 	name = BPF_CORE_READ(dentry, d_name.name);
-	n = bpf_probe_read_kernel_str(w->frame + (off & FRAME_MASK), NAME_MAX_LEN, name);
+	n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN, name);
 	if (n < 0) {
 		walk->flags |= TARSIER_PART_UNREADABLE;
 		return 1;
@@ -144,10 +155,13 @@ static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 /*
  * Adds a walked path, as d_path() would print it for the current task. With
  * `prefix`, an inode comes first: that of `inode`. `tag_index` is the part's
- * tag, its index << 16 and flags << 24.
+ * tag, its index << 16 and flags << 24. The addresses of the path and of the
+ * inode come as numbers, which is all that a global function takes of them.
  */
-static __noinline int walk_path(__u32 tag_index, const struct path *path, const struct inode *inode, bool prefix)
+__noinline int walk_path(__u32 tag_index, __u64 path_at, __u64 inode_at, bool prefix)
 {
+	const struct path *path = (const struct path *)path_at;
+	const struct inode *inode = (const struct inode *)inode_at;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fs_struct *fs = BPF_CORE_READ(task, fs);
 	struct walk walk = {};

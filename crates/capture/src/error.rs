@@ -1,6 +1,39 @@
 //! What can go wrong with capture, in words that say what to do.
 
+use std::sync::Mutex;
 use thiserror::Error;
+
+/// Last lines of what libbpf said. A refused program comes with the verifier's whole log, which
+/// is thousands of lines.
+static LIBBPF_SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const LIBBPF_LINES_KEPT: usize = 6;
+
+/// Keeps libbpf's messages for errors instead of printing them.
+pub(crate) fn keep_libbpf_quiet() {
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| {
+        if let Ok(mut said) = LIBBPF_SAID.lock() {
+            said.extend(
+                text.lines()
+                    .filter(|line| !line.is_empty())
+                    .map(str::to_owned),
+            );
+            let surplus = said.len().saturating_sub(LIBBPF_LINES_KEPT);
+            said.drain(..surplus);
+        }
+    })));
+}
+
+fn refusal(what: String, source: libbpf_rs::Error) -> CaptureError {
+    let detail = match LIBBPF_SAID.lock() {
+        Ok(mut said) => said.drain(..).collect::<Vec<_>>().join(" | "),
+        Err(_) => String::new(),
+    };
+    CaptureError::Refused {
+        what,
+        source,
+        detail,
+    }
+}
 
 /// An engine could not be loaded, armed or read.
 #[derive(Debug, Error)]
@@ -13,12 +46,14 @@ pub enum CaptureError {
     #[error("not permitted to load BPF programs: run as root (CAP_BPF, CAP_PERFMON, CAP_SYS_RESOURCE is not needed)")]
     NotPermitted,
     /// The kernel refused a program or a map.
-    #[error("the kernel refused the {what}: {source}")]
+    #[error("the kernel refused the {what}: {source}; libbpf says: {detail}")]
     Refused {
         /// Which program, map or step.
         what: String,
-        /// libbpf's account.
+        /// The error.
         source: libbpf_rs::Error,
+        /// The last lines of libbpf's account, the verifier's verdict among them.
+        detail: String,
     },
     /// A system call failed.
     #[error("{what}: {source}")]
@@ -46,11 +81,11 @@ pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) 
     move |source| match source.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => {
             if rustix::process::geteuid().is_root() {
-                CaptureError::Refused { what, source }
+                refusal(what, source)
             } else {
                 CaptureError::NotPermitted
             }
         }
-        _ => CaptureError::Refused { what, source },
+        _ => refusal(what, source),
     }
 }

@@ -27,6 +27,15 @@ impl SyscallEvents {
 
     /// Number of the exit tracepoint of the call with this name; `None` when there is none.
     pub(crate) fn exit_event(&self, name: &str) -> Option<u64> {
+        self.event("sys_exit", name)
+    }
+
+    /// The same of the entry.
+    pub(crate) fn enter_event(&self, name: &str) -> Option<u64> {
+        self.event("sys_enter", name)
+    }
+
+    fn event(&self, kind: &str, name: &str) -> Option<u64> {
         // Tracepoints are named after the kernel's functions, which for some calls differ.
         let name = match name {
             "stat" => "newstat",
@@ -40,7 +49,7 @@ impl SyscallEvents {
             "pwrite" => "pwrite64",
             name => name,
         };
-        let path = format!("sys_exit_{name}/id");
+        let path = format!("{kind}_{name}/id");
         let file = openat(
             &self.0,
             path,

@@ -17,6 +17,7 @@ struct Shared {
     reader_awake: AtomicU32,
     watermark_bytes: AtomicU32,
     use_task_list: AtomicU32,
+    exit_at_entry: AtomicU32,
 }
 
 pub(super) struct Control {
@@ -73,6 +74,12 @@ impl Control {
         self.shared()
             .use_task_list
             .store(used.into(), Ordering::Relaxed);
+    }
+
+    pub(super) fn set_exit_at_entry(&self, at_entry: bool) {
+        self.shared()
+            .exit_at_entry
+            .store(at_entry.into(), Ordering::Relaxed);
     }
 
     pub(super) fn set_every(&self, every: bool) {

@@ -12,6 +12,7 @@ use crate::ring::Ring;
 use crate::stream::Stream;
 use crate::tracefs::SyscallEvents;
 use control::Control;
+use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use plan::{tables, Plan, SysExit};
@@ -75,7 +76,7 @@ struct Armed {
     sys_exit: Option<Link>,
     per_syscall: BTreeMap<u32, Link>,
     exec: Vec<Link>,
-    exit: Option<Link>,
+    exit: Vec<Link>,
     fork: Option<Link>,
 }
 
@@ -146,7 +147,11 @@ impl Tracepoint {
         }
         let sys_exit = hooks.sys_exit == SysExit::Every;
         let new_sys_exit = self.attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
-        let new_exit = self.attach_if(hooks.exit && self.armed.exit.is_none(), "exit_call")?;
+        let new_exit = if hooks.exit && self.armed.exit.is_empty() {
+            self.attach_exit()?
+        } else {
+            Vec::new()
+        };
         let new_fork = self.attach_if(hooks.fork && self.armed.fork.is_none(), "task_made")?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
@@ -157,7 +162,7 @@ impl Tracepoint {
         // Nothing can fail from here on.
         let armed = &mut self.armed;
         armed.sys_exit = armed.sys_exit.take().or(new_sys_exit);
-        armed.exit = armed.exit.take().or(new_exit);
+        armed.exit.extend(new_exit);
         armed.fork = armed.fork.take().or(new_fork);
         armed.exec.extend(new_exec);
         armed.per_syscall.extend(added);
@@ -165,7 +170,7 @@ impl Tracepoint {
             old.sys_exit = armed.sys_exit.take();
         }
         if !hooks.exit {
-            old.exit = armed.exit.take();
+            old.exit = std::mem::take(&mut armed.exit);
         }
         if !hooks.fork {
             old.fork = armed.fork.take();
@@ -211,17 +216,43 @@ impl Tracepoint {
         let event = self
             .events
             .as_ref()
-            .and_then(|events| events.exit_event(name))
-            .ok_or_else(|| missing(&format!("tracepoint sys_exit_{name}")))?;
-        let perf = perf::open_tracepoint(event).map_err(system(format!(
-            "perf_event_open for tracepoint sys_exit_{name}"
-        )))?;
-        let found = self.object.progs_mut().find(|p| p.name() == "sys_exit_one");
-        let program = found.ok_or_else(|| missing("sys_exit_one"))?;
+            .and_then(|events| events.exit_event(name));
+        self.attach_event("sys_exit_one", event, &format!("sys_exit_{name}"))
+    }
+
+    /// Where the task still has its executable when it ends, one hook sees every exit; else the
+    /// entry of the native calls is hooked, and 32-bit ones are recorded without executable.
+    fn attach_exit(&mut self) -> Result<Vec<Link>, CaptureError> {
+        let mut links: Vec<Link> = self.attach_if(true, "exit_call")?.into_iter().collect();
+        let at_entry = !exit_is_seen_early() && self.events.is_some();
+        if at_entry {
+            for name in ["exit", "exit_group"] {
+                let event = self
+                    .events
+                    .as_ref()
+                    .and_then(|events| events.enter_event(name));
+                links.push(self.attach_event("exit_entry", event, &format!("sys_enter_{name}"))?);
+            }
+        }
+        self.control.set_exit_at_entry(at_entry);
+        Ok(links)
+    }
+
+    fn attach_event(
+        &mut self,
+        program: &str,
+        event: Option<u64>,
+        name: &str,
+    ) -> Result<Link, CaptureError> {
+        let event = event.ok_or_else(|| missing(&format!("tracepoint {name}")))?;
+        let perf = perf::open_tracepoint(event)
+            .map_err(system(format!("perf_event_open for tracepoint {name}")))?;
+        let found = self.object.progs_mut().find(|p| p.name() == program);
+        let program = found.ok_or_else(|| missing(program))?;
         let raw = std::os::fd::IntoRawFd::into_raw_fd(perf);
         program
             .attach_perf_event(raw)
-            .map_err(refused(format!("hook tracepoint/syscalls/sys_exit_{name}")))
+            .map_err(refused(format!("hook tracepoint/syscalls/{name}")))
     }
 
     fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, CaptureError> {
@@ -310,6 +341,20 @@ impl Drop for Tracepoint {
     }
 }
 
+/// Whether sched_process_exit comes before the task gives up its memory: since Linux 6.16, when it
+/// also got its third argument (the first is the probe's own).
+fn exit_is_seen_early() -> bool {
+    use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+    let count = || {
+        let btf = Btf::from_vmlinux().ok()?;
+        let hook = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit")?;
+        let pointer = Ptr::try_from(hook.referenced_type()).ok()?;
+        let function = FuncProto::try_from(pointer.referenced_type()).ok()?;
+        Some(function.iter().count())
+    };
+    count().is_some_and(|arguments| arguments >= 3)
+}
+
 fn missing(what: &str) -> CaptureError {
     CaptureError::System {
         what: format!("{what} is not in the BPF object or this kernel"),
@@ -325,6 +370,7 @@ fn object_key(object: &plan::ObjectId) -> [u8; 16] {
 }
 
 fn load(cpus: usize) -> Result<Object, CaptureError> {
+    crate::error::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
     let mut open: OpenObject = builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
     for mut map in open.maps_mut() {
@@ -370,8 +416,8 @@ fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
         MapType::Array,
         Some("tarsier_table"),
         4,
-        std::mem::size_of::<tables::Row>() as u32,
-        tables::ROWS as u32,
+        (tables::ROWS * std::mem::size_of::<tables::Row>()) as u32,
+        1,
         &map_options(BPF_F_MMAPABLE),
     )
     .map_err(refused("match tables"))?;
