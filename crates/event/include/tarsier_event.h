@@ -23,7 +23,7 @@
 #define TARSIER_NO_RULE 0xffffffffU
 /* Longest text of one part: PATH_MAX, as getname() limits it. */
 #define TARSIER_PATH_MAX 4096
-/* Bytes of a chunk, and how many one event may have (argv of up to 2 MiB). */
+/* Bytes of a chunk, and how many one event may have (argv of up to 8 MiB). */
 #define TARSIER_CHUNK_MAX 16384
 #define TARSIER_CHUNKS_MAX 512
 /* Supplementary groups looked at by gid= and egid=: NGROUPS_MAX. */
@@ -31,7 +31,7 @@
 /* Bytes of the command line that PROCTITLE holds: MAX_PROCTITLE_AUDIT_LEN. */
 #define TARSIER_PROCTITLE_MAX 128
 /* Largest EVENT frame. */
-#define TARSIER_EVENT_MAX 32768
+#define TARSIER_EVENT_MAX 65536
 
 enum tarsier_frame_kind {
 	TARSIER_FRAME_EVENT = 1,

@@ -68,7 +68,12 @@ pub(super) const KEYS: &[Key] = &[
         "this host's events are always read",
         |c, x| yes_no(x).map(|yes| c.local_events = yes),
     ),
-    key("write_logs", |c, x| yes_no(x).map(|yes| c.write_logs = yes)),
+    later(
+        "write_logs",
+        "yes",
+        "the log is written all the same: there are no plugins that would get the events",
+        |c, x| yes_no(x).map(|yes| c.write_logs = yes),
+    ),
     key("log_file", |c, x| {
         absolute_path(x).map(|path| c.log_file = path)
     }),
@@ -115,12 +120,9 @@ pub(super) const KEYS: &[Key] = &[
     action("disk_error_action", |c, x| {
         error_action(x).map(|action| c.disk_error_action = action)
     }),
-    later(
-        "priority_boost",
-        "4",
-        "the daemon's nice value is left alone",
-        |c, x| number(x, 0..=INT_MAX).map(|n| c.priority_boost = n as u32),
-    ),
+    key("priority_boost", |c, x| {
+        number(x, 0..=INT_MAX).map(|n| c.priority_boost = n as u32)
+    }),
     later("tcp_listen_port", "", NO_LISTENER, |c, x| {
         number(x, 1..=65535).map(|n| c.network.tcp_listen_port = Some(n as u16))
     }),

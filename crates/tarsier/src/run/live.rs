@@ -64,12 +64,7 @@ impl Live {
             .and_then(|part| SockaddrView::parse(part.data))
             .and_then(address_text);
         let mut objects: Vec<&[u8]> = if argv.is_empty() {
-            resolver
-                .items()
-                .iter()
-                .filter(|item| item.nametype != event::record::NameType::Parent)
-                .map(|item| item.path.as_slice())
-                .collect()
+            shown_paths(resolver)
         } else {
             arguments.collect()
         };
@@ -141,5 +136,23 @@ fn address_text(address: SockaddrView<'_>) -> Option<Vec<u8>> {
         SockaddrView::Inet(ip, port) => Some(format!("{ip}:{port}").into_bytes()),
         SockaddrView::Inet6(ip, port, _) => Some(format!("[{ip}]:{port}").into_bytes()),
         _ => None,
+    }
+}
+
+/// What the call was about: names other than the directories they lie in, unless there is no other.
+fn shown_paths(resolver: &Resolver) -> Vec<&[u8]> {
+    let items = resolver.items();
+    let named = |parent: bool| {
+        items
+            .iter()
+            .filter(move |item| (item.nametype == event::record::NameType::Parent) == parent)
+            .map(|item| item.path.as_slice())
+            .collect::<Vec<_>>()
+    };
+    let objects = named(false);
+    if objects.is_empty() {
+        named(true)
+    } else {
+        objects
     }
 }
