@@ -27,6 +27,7 @@ pub use explain::{explain, Explanation, RuleExplanation, Totals};
 pub use facts::{audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
 pub use hooks::{Hooks, SysExit, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use lint::{lint, Finding, Lint};
+pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
 pub use plan::{records_something, CallPlan, Plan, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, Kind, NameUse, PathArg, Shape, NONE};

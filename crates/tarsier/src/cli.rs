@@ -37,6 +37,21 @@ pub(crate) enum Command {
 pub(crate) enum RulesCommand {
     /// Say what is odd about rules, and what to do (status 0: nothing, 1: something, 2: error)
     Check(RulesCheckArgs),
+    /// Find equivalent rules that cost less, and show what changes and what that saves
+    Optimise(RulesOptimiseArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RulesOptimiseArgs {
+    /// Rules file, or directory of *.rules merged as augenrules does
+    #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the rules to this file, settings included; it is replaced if it is there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -44,6 +59,9 @@ pub(crate) struct RulesCheckArgs {
     /// Rules file, or directory of *.rules merged as augenrules does
     #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
     pub(crate) rules: Vec<PathBuf>,
+    /// Recorded log (RAW or ENRICHED): also say which keys it is full of
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
     /// For programs
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,15 +1,20 @@
 //! Rules from the files that the command line names.
 
 use anyhow::{bail, Result};
-use rules::{LoadError, RuleError, RuleSet, SystemHost};
+use rules::{Host, LoadError, RuleError, RuleSet, SystemHost};
 use std::path::PathBuf;
 
 /// Loads all of `paths`, one after the other, as one rule set. Errors are printed with place,
 /// expectation and remedy; nothing is loaded then.
 pub(crate) fn load(paths: &[PathBuf]) -> Result<RuleSet> {
+    load_for(paths, &SystemHost)
+}
+
+/// As [`load`], for any host.
+pub(crate) fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
     let mut all = RuleSet::default();
     for path in paths {
-        let set = match rules::load(path, &SystemHost) {
+        let set = match rules::load(path, host) {
             Ok(set) => set,
             Err(LoadError::Rules(errors)) => {
                 errors.iter().for_each(report);

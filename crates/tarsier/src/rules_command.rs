@@ -1,6 +1,9 @@
 //! `tarsier rules`
 
 mod check;
+mod flood;
+mod optimise;
+pub(crate) mod source;
 
 use crate::cli::RulesCommand;
 use anyhow::Result;
@@ -9,6 +12,7 @@ use anyhow::Result;
 pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     let result = match command {
         RulesCommand::Check(args) => check::check(args),
+        RulesCommand::Optimise(args) => optimise::optimise(args),
     };
     match result {
         Err(error) if !is_io(&error) => {

@@ -37,6 +37,8 @@ pub enum Lint {
     Label,
     /// The planned engine gives it no effect.
     NotHonoured,
+    /// The kernel would refuse it because a path is not there. Said by those who can look.
+    MissingPath,
     /// `auid>=` also holds for tasks that nobody logged in for.
     UnsetAuid,
 }
@@ -55,6 +57,7 @@ impl Lint {
             Lint::NoKey => "no-key",
             Lint::Label => "label",
             Lint::NotHonoured => "not-honoured",
+            Lint::MissingPath => "missing-path",
             Lint::UnsetAuid => "unset-auid",
         }
     }

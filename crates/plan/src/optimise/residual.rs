@@ -2,7 +2,7 @@
 //! says the same for every kernel: nothing here depends on what an engine of ours can see.
 
 use crate::conditions::Fact;
-use crate::evaluate::Entries;
+use crate::evaluate::{is_label, Entries};
 use crate::facts::Entry;
 use crate::shape::{shape, Kind};
 use abi::{Arch, Field};
@@ -24,6 +24,10 @@ struct Bounds {
 struct Opaque {
     field: Field,
     op: u32,
+    /// For security labels, what the rule does: engines that do not read labels take them as
+    /// met by `always` rules and as not met by `never` rules, so that the two say nothing about
+    /// each other.
+    label_action: Option<u32>,
     number: u32,
     text: Vec<u8>,
 }
@@ -56,8 +60,8 @@ pub(crate) enum Impossible {
 pub(crate) struct CallKind {
     /// `PERM_*` bits, whatever the arguments are.
     perm: u32,
-    /// The bits depend on the arguments.
-    perm_varies: bool,
+    /// Those that it has or not depending on its arguments.
+    perm_varies: u32,
     /// It returns.
     returns: bool,
 }
@@ -83,7 +87,11 @@ impl Kinds {
                 let class = abi::perm_class(arch, nr);
                 CallKind {
                     perm: class.bits(),
-                    perm_varies: class.open.is_some() || class.socketcall,
+                    perm_varies: match class.open {
+                        Some(_) => abi::PERM_READ | abi::PERM_WRITE,
+                        None if class.socketcall => abi::PERM_WRITE,
+                        None => 0,
+                    },
                     returns: shape(arch, nr).kind != Kind::Exit,
                 }
             })
@@ -97,6 +105,11 @@ impl Kinds {
             of,
             groups: groups.into_iter().collect(),
         }
+    }
+
+    /// Whether call `nr` returns.
+    pub(crate) fn returns(&self, nr: u32) -> bool {
+        self.kind(nr).returns
     }
 
     /// The kind of call `nr`, below 2048.
@@ -119,7 +132,7 @@ impl Residual {
             opaque: BTreeSet::new(),
         };
         for condition in &rule.conditions {
-            residual.add(condition, rule.list, entries, entry, kind)?;
+            residual.add(condition, rule, entries, entry, kind)?;
         }
         residual
             .bounds
@@ -130,7 +143,7 @@ impl Residual {
     fn add(
         &mut self,
         condition: &Condition,
-        list: List,
+        rule: &Rule,
         entries: Entries,
         entry: Entry,
         kind: CallKind,
@@ -138,7 +151,7 @@ impl Residual {
         let field = condition.field;
         let Value::Number(value) = condition.value else {
             if field != Field::FilterKey {
-                self.opaque.insert(Opaque::of(condition));
+                self.opaque.insert(Opaque::of(condition, rule));
             }
             return Ok(());
         };
@@ -148,12 +161,12 @@ impl Residual {
                 let holds = arch.is_some_and(|arch| condition.op.holds(arch, value));
                 return if holds { Ok(()) } else { Err(Impossible::Arch) };
             }
-            Field::Perm if !kind.perm_varies && is_equality(condition.op) => {
+            Field::Perm if kind.perm_varies & value == 0 && is_equality(condition.op) => {
                 let holds = (kind.perm & value != 0) == (condition.op == Op::Eq);
                 return if holds { Ok(()) } else { Err(Impossible::Perm) };
             }
             Field::Exit | Field::Success if !kind.returns => return Err(Impossible::NoResult),
-            Field::Msgtype | Field::Fstype if list == List::Exit => {
+            Field::Msgtype | Field::Fstype if rule.list == List::Exit => {
                 return Err(Impossible::Unknown(field))
             }
             _ => {}
@@ -161,7 +174,7 @@ impl Residual {
         match bounded_fact(condition) {
             Some(fact) => self.bound(fact, condition, value),
             None => {
-                self.opaque.insert(Opaque::of(condition));
+                self.opaque.insert(Opaque::of(condition, rule));
                 Ok(())
             }
         }
@@ -295,7 +308,7 @@ impl Bounds {
 }
 
 impl Opaque {
-    fn of(condition: &Condition) -> Opaque {
+    fn of(condition: &Condition, rule: &Rule) -> Opaque {
         let (number, text) = match &condition.value {
             Value::Number(number) => (*number, Vec::new()),
             Value::Text(text) => (0, text.clone()),
@@ -303,6 +316,7 @@ impl Opaque {
         Opaque {
             field: condition.field,
             op: condition.op as u32,
+            label_action: is_label(condition.field).then_some(rule.action as u32),
             number,
             text,
         }

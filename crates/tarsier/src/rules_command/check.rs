@@ -1,39 +1,83 @@
 //! `tarsier rules check`: what is odd about rules.
 
+use super::flood::{self, Flood};
+use super::source;
 use crate::cli::RulesCheckArgs;
-use crate::rule_files;
 use anyhow::Result;
-use plan::{Capabilities, Finding};
+use plan::{Capabilities, Finding, Lint};
+use rules::{ErrorKind, Rule, RuleSet, SystemHost};
 use std::io::Write;
 
 /// Prints findings. Status 0: none; 1: some.
 pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
-    let set = rule_files::load(&args.rules)?;
+    let set = source::read(&args.rules)?;
     let capabilities = Capabilities {
         compat_entry: capture::probe::compat_entry(),
         ..Capabilities::assumed(abi::Arch::native())
     };
-    let findings = plan::lint(&set.rules, &capabilities);
+    let mut findings = plan::lint(&set.rules, &capabilities);
+    findings.extend(missing_paths(&set.rules));
+    findings.sort_by_key(|finding| (finding.rule, finding.lint));
+    let floods = match &args.log {
+        Some(log) => flood::count(log, &set.rules)?,
+        None => Vec::new(),
+    };
     let mut out = std::io::stdout().lock();
     if args.json {
         let report = serde_json::json!({
             "rules": set.rules.len(),
             "findings": findings,
+            "floods": args.log.is_some().then_some(&floods),
         });
         serde_json::to_writer_pretty(&mut out, &report)?;
         writeln!(out)?;
     } else {
-        for finding in &findings {
-            print(&mut out, finding)?;
-        }
-        writeln!(
-            out,
-            "{} rules, {} findings",
-            set.rules.len(),
-            findings.len()
-        )?;
+        write_text(&mut out, &set, &findings, &floods)?;
     }
-    Ok(u8::from(!findings.is_empty()))
+    let is_clean = findings.is_empty() && !floods.iter().any(|flood| flood.is_flood);
+    Ok(u8::from(!is_clean))
+}
+
+fn write_text(
+    out: &mut impl Write,
+    set: &RuleSet,
+    findings: &[Finding],
+    floods: &[Flood],
+) -> Result<()> {
+    for finding in findings {
+        print(out, finding)?;
+    }
+    if !floods.is_empty() {
+        flood::print(out, floods)?;
+    }
+    let (rules, found) = (set.rules.len(), findings.len());
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    writeln!(
+        out,
+        "{rules} rule{}, {found} finding{}",
+        plural(rules),
+        plural(found)
+    )?;
+    Ok(())
+}
+
+/// Rules that the kernel would refuse because what they name is not there.
+fn missing_paths(rules: &[Rule]) -> Vec<Finding> {
+    let refused = rules.iter().enumerate().filter_map(|(rule, text)| {
+        let refusal = rules::check(text, Some(&SystemHost)).err()?;
+        (refusal.kind == ErrorKind::MissingPath).then_some((rule, text, refusal.reason))
+    });
+    refused
+        .map(|(rule, text, reason)| Finding {
+            lint: Lint::MissingPath,
+            rule,
+            file: text.source.file.clone(),
+            line: text.source.line,
+            message: format!("{reason}: the kernel refuses the rule, and auditctl stops there"),
+            remedy: "create it, delete the rule, or put -i or -c first".to_owned(),
+            text: text.to_string(),
+        })
+        .collect()
 }
 
 /// One finding as compilers print theirs: place, message and name, then the rule and the remedy.

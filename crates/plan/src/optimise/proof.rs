@@ -1,0 +1,146 @@
+//! Whether two lists of rules select the same events with the same keys.
+//!
+//! For every call the rules that may match it are brought into a normal form by steps that change
+//! no decision; equal forms prove equal decisions for every task, argument, result and name.
+//! That is checked for all calls of both entries (by one of each kind, see
+//! [`Memory::representatives`]). The reference evaluator then decides random calls by both.
+
+use super::sample::Sampler;
+use super::working::{Call, Item, Memory, Work};
+use crate::evaluate::decide;
+use crate::evaluate::Decision;
+use rules::{Rule, SyscallSet};
+use serde::Serialize;
+
+/// What a step was shown with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// Calls whose rules were compared, each for all calls like it.
+    pub calls: usize,
+    /// Random calls that the reference evaluator decided alike.
+    pub samples: usize,
+}
+
+/// Shows that `before` and `after` select alike, if it can. They may differ only in rules for
+/// `touched` calls.
+pub(super) fn prove(
+    memory: &Memory,
+    before: &[Work],
+    after: &[Work],
+    touched: &SyscallSet,
+    sampler: &mut Sampler,
+    samples: usize,
+) -> Option<Proof> {
+    let calls = memory.representatives(&[before, after], touched);
+    let alike = |&call: &Call| {
+        let (old, new) = (memory.list(before, call), memory.list(after, call));
+        is_same(&old, &new) || is_same(&normal(old), &normal(new))
+    };
+    if !calls.iter().all(alike) {
+        return None;
+    }
+    let rules = |work: &[Work]| -> Vec<Rule> { work.iter().map(|w| w.rule.clone()).collect() };
+    let (old, new) = (rules(before), rules(after));
+    for _ in 0..samples {
+        let sample = sampler.call(&old, touched);
+        let facts = sample.facts();
+        let decided = |rules: &[Rule]| {
+            let decision = decide(rules, memory.entries, &facts, sampler.identities());
+            outcome(rules, decision)
+        };
+        if decided(&old) != decided(&new) {
+            return None;
+        }
+    }
+    Some(Proof {
+        calls: calls.len(),
+        samples,
+    })
+}
+
+/// What can be seen of a decision: the key of the record, if there is one.
+fn outcome(rules: &[Rule], decision: Decision) -> Option<Vec<u8>> {
+    match decision {
+        Decision::Drop => None,
+        Decision::Record(rule) => {
+            let rule = rules.get(rule as usize)?;
+            Some(rule.key().unwrap_or_default().to_vec())
+        }
+    }
+}
+
+fn is_same(a: &[Item], b: &[Item]) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| a.outcome == b.outcome && a.residual == b.residual)
+}
+
+/// Whether the order of two neighbours does not matter: they never match the same call, or their
+/// outcome is the same and the kernel keeps both alike. Of two rules by inode, what is left of the
+/// names for later rules is the smaller part whichever comes first. A rule by inode replaces
+/// what an earlier one by a later name decided, which other rules do not: there the order counts.
+pub(super) fn commute(a: &Item, b: &Item) -> bool {
+    is_alike(a, b) || a.residual.excludes(&b.residual)
+}
+
+fn is_alike(a: &Item, b: &Item) -> bool {
+    a.outcome == b.outcome && a.by_inode == b.by_inode
+}
+
+/// The list without rules that decide nothing, in an order of its own.
+pub(super) fn normal(list: Vec<Item>) -> Vec<Item> {
+    let kept = reduced(list);
+    let mut rest = kept;
+    let mut ordered = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        // Of those that can come first, the one that sorts first.
+        let first = (0..rest.len())
+            .filter(|&i| rest[..i].iter().all(|earlier| commute(earlier, &rest[i])))
+            .min_by_key(|&i| (rest[i].outcome, hash(&rest[i])))
+            .unwrap_or(0);
+        ordered.push(rest.remove(first));
+    }
+    ordered
+}
+
+fn hash(item: &Item) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    item.residual.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The list without rules that decide nothing: an earlier rule matches whatever they match, or
+/// a later one does with the same outcome and they can be moved next to it.
+pub(super) fn reduced(list: Vec<Item>) -> Vec<Item> {
+    let mut kept: Vec<Item> = Vec::with_capacity(list.len());
+    for item in list {
+        let is_shadowed = kept
+            .iter()
+            .any(|earlier| item.residual.implies(&earlier.residual));
+        if !is_shadowed {
+            kept.push(item);
+        }
+    }
+    let mut i = kept.len();
+    while i > 0 {
+        i -= 1;
+        if is_covered(&kept, i) {
+            kept.remove(i);
+        }
+    }
+    kept
+}
+
+fn is_covered(list: &[Item], i: usize) -> bool {
+    for later in i + 1..list.len() {
+        if is_alike(&list[i], &list[later]) && list[i].residual.implies(&list[later].residual) {
+            return true;
+        }
+        if !commute(&list[i], &list[later]) {
+            return false;
+        }
+    }
+    false
+}

@@ -1,0 +1,193 @@
+//! What `tarsier rules check` finds.
+
+mod common;
+
+use common::{capabilities, ruleset};
+use plan::{lint, Capabilities, Finding, Lint};
+
+fn findings(lines: &[&str]) -> Vec<Finding> {
+    lint(&ruleset(lines), &capabilities())
+}
+
+fn found(lines: &[&str]) -> Vec<(usize, Lint)> {
+    findings(lines).iter().map(|f| (f.rule, f.lint)).collect()
+}
+
+/// The only finding of the last of `lines`.
+fn only(lines: &[&str]) -> (Lint, String) {
+    let found: Vec<Finding> = findings(lines)
+        .into_iter()
+        .filter(|finding| finding.rule == lines.len() - 1)
+        .collect();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(!found[0].remedy.is_empty());
+    (found[0].lint, found[0].message.clone())
+}
+
+const CLEAN: [&str; 3] = [
+    "-a always,exit -F arch=b64 -S chmod,fchmod -F auid>=1000 -F auid!=unset -F key=perm",
+    "-a always,exit -F arch=b32 -S chmod,fchmod -F auid>=1000 -F auid!=unset -F key=perm",
+    "-a always,exit -F path=/a -F perm=x -F arch=b64 -F key=a",
+];
+
+#[test]
+fn clean_rules_have_no_findings() {
+    assert_eq!(found(&CLEAN), []);
+}
+
+#[test]
+fn a_missing_arch_is_named_with_what_the_numbers_mean() {
+    let (lint, message) = only(&["-a always,exit -S chmod,mount -F key=k"]);
+    assert_eq!(lint, Lint::MissingArch);
+    assert!(message.contains("chmod ("), "{message}");
+    // The same number on both architectures.
+    assert_eq!(found(&["-a never,exit -S openat2"]), []);
+}
+
+#[test]
+fn calls_of_the_other_architecture_are_missed() {
+    let (lint, message) = only(&[
+        "-a always,exit -F arch=b32 -S chmod -F key=k",
+        "-a always,exit -F arch=b64 -S chmod,fchmod -F key=k",
+    ]);
+    assert_eq!(lint, Lint::OneArch);
+    assert_eq!(message, "32-bit programs can call fchmod unseen");
+    // What the other architecture does not have, it cannot call.
+    assert_eq!(
+        found(&["-a always,exit -F arch=b32 -S umount -F key=k"]),
+        []
+    );
+    // Nor can a host without 32-bit entry.
+    let capabilities = Capabilities {
+        compat_entry: false,
+        ..capabilities()
+    };
+    let rules = ruleset(&["-a always,exit -F arch=b64 -S chmod -F key=k"]);
+    assert_eq!(lint_count(&rules, &capabilities), 0);
+}
+
+fn lint_count(rules: &[rules::Rule], capabilities: &Capabilities) -> usize {
+    lint(rules, capabilities).len()
+}
+
+#[test]
+fn rules_that_come_too_late_name_the_one_before() {
+    let first = "-a never,exit -F arch=b64 -S getpid -F uid>=10";
+    let (lint, message) = only(&[first, "-a never,exit -F arch=b64 -S getpid -F uid=20"]);
+    assert_eq!(lint, Lint::Shadowed);
+    assert!(message.starts_with("rule 1 "), "{message}");
+    let (lint, _) = only(&[
+        "-a never,exit -F arch=b64 -S getpid -F uid=10 -F gid=5",
+        "-a never,exit -F arch=b64 -S getpid -F gid=5 -F uid=10",
+    ]);
+    assert_eq!(lint, Lint::Duplicate);
+}
+
+#[test]
+fn conditions_that_cannot_be_met_are_explained() {
+    let cases = [
+        (
+            "-a never,exit -F arch=b64 -S getpid -F uid=1 -F uid=2",
+            "uid",
+        ),
+        (
+            "-a never,exit -F arch=b64 -S getpid -F uid>5 -F uid<=5",
+            "uid",
+        ),
+        (
+            "-a never,exit -F arch=b64 -S exit_group -F success=1",
+            "do not return",
+        ),
+        (
+            "-a never,exit -F arch=b64 -S getpid -F perm=r",
+            "kind of access",
+        ),
+        (
+            "-a never,exit -F arch=b64 -S openat -F perm=x",
+            "kind of access",
+        ),
+        ("-a never,exit -F arch=aarch64 -S openat", "arch"),
+        ("-a never,exit -F arch=b64 -F arch=b32 -S all", "arch"),
+    ];
+    for (line, reason) in cases {
+        let (lint, message) = only(&[line]);
+        assert_eq!(lint, Lint::NeverMatches, "{line}");
+        assert!(message.contains(reason), "{line}: {message}");
+    }
+}
+
+#[test]
+fn auid_bounds_that_take_unset_are_found() {
+    let rule = |conditions: &str| format!("-a never,exit -F arch=b64 -S getpid {conditions}");
+    let (lint, message) = only(&[&rule("-F auid>=1000")]);
+    assert_eq!(lint, Lint::UnsetAuid);
+    assert!(message.starts_with("auid>=1000 "), "{message}");
+    for fine in [
+        "-F auid>=1000 -F auid!=unset",
+        "-F auid>=1000 -F auid!=4294967295",
+        "-F auid>=1000 -F auid<60000",
+        "-F auid=unset",
+    ] {
+        assert_eq!(found(&[&rule(fine)]), [], "{fine}");
+    }
+}
+
+#[test]
+fn old_watches_and_rules_without_key_are_found() {
+    assert_eq!(only(&["-w /a -p wa -k k"]).0, Lint::OldWatch);
+    assert_eq!(
+        found(&["-a always,exit -F arch=b64 -S getppid", CLEAN[2]]),
+        [(0, Lint::OneArch), (0, Lint::NoKey)]
+    );
+}
+
+#[test]
+fn what_io_uring_does_unseen_is_found_until_a_rule_asks_for_it() {
+    let watched = [
+        "-a always,exit -F arch=b64 -S openat,unlinkat,accept4 -F uid=5 -F key=k",
+        "-a always,exit -F arch=b32 -S openat,unlinkat,accept4 -F uid=5 -F key=k",
+    ];
+    let all = findings(&watched);
+    assert_eq!(all.len(), 2, "{all:#?}");
+    assert_eq!(all[0].lint, Lint::IoUring);
+    assert!(
+        all[0].message.ends_with("accept, openat, unlinkat"),
+        "{:?}",
+        all[0]
+    );
+    let twin = "-a always,io_uring -S openat,unlinkat,accept -F uid=5 -F key=k";
+    let with_twin = [watched[0], watched[1], twin];
+    assert!(!found(&with_twin)
+        .iter()
+        .any(|(_, lint)| *lint == Lint::IoUring));
+    let narrower = "-a always,io_uring -S openat,unlinkat,accept -F uid=5 -F gid=5 -F key=k";
+    let with_narrower = [watched[0], watched[1], narrower];
+    assert_eq!(
+        found(&with_narrower)
+            .iter()
+            .filter(|(_, lint)| *lint == Lint::IoUring)
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn what_the_engine_cannot_honour_is_found() {
+    let (lint, message) = only(&["-a never,exit -F arch=b64 -S getpid -F subj_type=t"]);
+    assert_eq!(lint, Lint::Label);
+    assert!(message.starts_with("subj_type"), "{message}");
+    assert_eq!(only(&["-a always,task"]).0, Lint::NotHonoured);
+}
+
+#[test]
+fn findings_say_where_the_rule_is() {
+    let mut rules = ruleset(&["-w /a -p wa -k k"]);
+    rules[0].source = rules::Source {
+        file: "some.rules".to_owned(),
+        line: 7,
+    };
+    let found = lint(&rules, &capabilities());
+    assert_eq!((found[0].file.as_str(), found[0].line), ("some.rules", 7));
+    let json = serde_json::to_value(&found[0]).unwrap();
+    assert_eq!(json["lint"], found[0].lint.name());
+}
