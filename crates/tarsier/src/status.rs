@@ -1,11 +1,11 @@
 //! `tarsier status`, and what the daemon answers.
 
 use crate::cli::StatusArgs;
+use crate::ctl::{self, protocol::Request};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Path of the status socket below a run directory.
@@ -51,16 +51,12 @@ pub(crate) struct Status {
 
 pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     let path = socket_path(&args.run_dir);
-    let mut stream = UnixStream::connect(&path).with_context(|| {
+    let text = ctl::ask(&path, &Request::Status).with_context(|| {
         format!(
             "no daemon answers at {}: is tarsier running, and are you root?",
             path.display()
         )
     })?;
-    let mut text = String::new();
-    stream
-        .read_to_string(&mut text)
-        .context("the daemon's answer broke off")?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", text.trim_end())?;

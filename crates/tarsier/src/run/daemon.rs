@@ -2,6 +2,8 @@
 
 use super::child;
 use super::clock::{monotonic_ns, Clock};
+use super::control::Control;
+use super::control_socket::ControlSocket;
 use super::daemon_records::{self, Action, Who};
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
@@ -9,7 +11,6 @@ use super::live::Live;
 use super::recorder::{Generation, Outcome, Recorder};
 use super::setup::{self, Sources};
 use super::signals::Signals;
-use super::status_server::StatusServer;
 use crate::status::Status;
 use anyhow::{Context, Result};
 use capture::tracepoint::LOSS_CAUSES;
@@ -52,7 +53,8 @@ pub(super) struct Daemon {
     pub(super) kernel: Option<KernelRecords>,
     pub(super) recorder: Recorder,
     pub(super) journal: Journal,
-    pub(super) server: StatusServer,
+    pub(super) server: ControlSocket,
+    pub(super) control: Control,
     pub(super) signals: Signals,
     pub(super) live: Option<Live>,
     pub(super) sources: Sources,
@@ -90,7 +92,7 @@ impl Daemon {
                     return Ok(end);
                 }
             }
-            self.server.answer(|| self.status());
+            self.answer_clients();
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 self.end_command(&mut command);
                 return Ok(End {
@@ -204,10 +206,11 @@ impl Daemon {
         if let Some(deadline) = deadline {
             longest = longest.min(deadline.saturating_duration_since(Instant::now()));
         }
-        let mut fds = vec![
-            PollFd::from_borrowed_fd(self.engine.doorbell()?, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.server.fd(), PollFlags::IN),
-        ];
+        let mut fds = vec![PollFd::from_borrowed_fd(
+            self.engine.doorbell()?,
+            PollFlags::IN,
+        )];
+        self.server.poll_fds(&mut fds);
         fds.extend(
             self.signals
                 .fds()
@@ -299,11 +302,7 @@ impl Daemon {
     /// SIGHUP: rules and configuration anew. Whatever is wrong leaves the old in force.
     fn reload(&mut self) {
         let who = self.sender();
-        let outcome = self.reload_config().and_then(|()| {
-            let number = self.generation.plan.generation + 1;
-            let generation = self.sources.generation(&self.capabilities, number)?;
-            self.put_in_force(generation)
-        });
+        let outcome = self.reload_config().and_then(|()| self.reload_rules(who));
         if let Err(error) = &outcome {
             eprintln!("tarsier: reload failed, what was in force stays: {error:#}");
         }
@@ -326,7 +325,7 @@ impl Daemon {
     }
 
     /// Swaps the rule set in one step. What the old one selected is read first.
-    fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
+    pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
         self.drain();
         self.recorder.add_generation(generation.clone());
         self.engine.replace(&generation.plan)?;
@@ -377,7 +376,7 @@ impl Daemon {
     }
 
     /// What `tarsier status` tells.
-    fn status(&self) -> Status {
+    pub(super) fn status(&self) -> Status {
         let counters = self.engine.counters().unwrap_or_default();
         let plan = &self.generation.plan;
         let journal = self.journal.counters();

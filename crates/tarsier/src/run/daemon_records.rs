@@ -23,6 +23,20 @@ impl Who {
         }
     }
 
+    /// Process `pid` of `uid`, which asks over a socket.
+    pub(super) fn peer(pid: u32, uid: u32) -> Who {
+        let read = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+            text.and_then(|text| text.trim().parse().ok())
+        };
+        Who {
+            auid: read("loginuid").unwrap_or(u32::MAX),
+            uid,
+            ses: read("sessionid").unwrap_or(u32::MAX),
+            pid,
+        }
+    }
+
     /// Process `pid`, whose login uid the kernel has given.
     pub(super) fn sender(auid: u32, pid: u32) -> Who {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();

@@ -31,11 +31,15 @@ pub(super) fn drops_message(generation: &Generation, kind: u16, message: &[u8]) 
     if generation.exclude.is_none() && generation.user.is_none() {
         return false;
     }
-    let sender = sender_of(message);
+    drops_sent(generation, kind, &sender_of(message))
+}
+
+/// Whether an exclude or user rule drops a record that `sender` caused.
+pub(super) fn drops_sent(generation: &Generation, kind: u16, sender: &Sender) -> bool {
     let drops = |filter: &Option<plan::RecordFilter>| {
         filter
             .as_ref()
-            .is_some_and(|filter| filter.drops(kind.into(), &sender, &generation.identities))
+            .is_some_and(|filter| filter.drops(kind.into(), sender, &generation.identities))
     };
     drops(&generation.exclude) || is_user_message(kind) && drops(&generation.user)
 }

@@ -15,7 +15,13 @@ pub(super) struct KernelRecords {
     buffer: Vec<u8>,
     pub(super) received: u64,
     pub(super) overruns: u64,
+    /// Starts of CONFIG_CHANGE records about what was set here for somebody, whose record says
+    /// who that was.
+    own_changes: Vec<String>,
 }
+
+/// `AUDIT_CONFIG_CHANGE`
+const CONFIG_CHANGE: u16 = 1305;
 
 impl KernelRecords {
     /// Takes the socket over. `Ok(None)` when somebody else has it or it is locked: that is said,
@@ -32,6 +38,7 @@ impl KernelRecords {
                     buffer,
                     received: 0,
                     overruns: 0,
+                    own_changes: Vec::new(),
                 }))
             }
             Err(error @ (TakeOverError::AnotherDaemon { .. } | TakeOverError::Immutable)) => {
@@ -64,6 +71,13 @@ impl KernelRecords {
             match self.ownership.socket().receive(&mut self.buffer) {
                 Ok(Some(KernelRecord { kind, text })) => {
                     self.received += 1;
+                    let is_own = |change: &String| {
+                        kind == CONFIG_CHANGE && contains(text, change.as_bytes())
+                    };
+                    if let Some(own) = self.own_changes.iter().position(is_own) {
+                        self.own_changes.swap_remove(own);
+                        continue;
+                    }
                     if filter::drops_message(generation, kind, text) {
                         continue;
                     }
@@ -79,6 +93,16 @@ impl KernelRecords {
                 }
             }
         }
+    }
+
+    /// For requests. What is set with them is put back at the end.
+    pub(super) fn socket(&mut self) -> &mut netlink::AuditSocket {
+        self.ownership.socket()
+    }
+
+    /// The kernel is about to log a change with this text, and that is not to be written.
+    pub(super) fn expect_change(&mut self, text: String) {
+        self.own_changes.push(text);
     }
 
     /// Who sent the last signal to this process: auid-less form that auditd logs (uid, pid).
@@ -101,4 +125,8 @@ impl KernelRecords {
         }
         Ok(lines)
     }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }

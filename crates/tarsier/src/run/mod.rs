@@ -3,6 +3,10 @@
 mod child;
 mod chunks;
 mod clock;
+mod control;
+mod control_draft;
+mod control_records;
+mod control_socket;
 mod daemon;
 mod daemon_records;
 mod fcaps;
@@ -14,7 +18,6 @@ mod names;
 mod recorder;
 mod setup;
 mod signals;
-mod status_server;
 mod target;
 
 use crate::cli::RunArgs;

@@ -1,5 +1,7 @@
 //! From the command line to a daemon with everything armed.
 
+use super::control::Control;
+use super::control_socket::ControlSocket;
 use super::daemon::Daemon;
 use super::daemon_records;
 use super::instance::Instance;
@@ -8,7 +10,6 @@ use super::live::Live;
 use super::names::system_names;
 use super::recorder::{Generation, Recorder};
 use super::signals::Signals;
-use super::status_server::StatusServer;
 use crate::cli::{LogFormat, RunArgs};
 use crate::rule_files;
 use anyhow::{Context, Result};
@@ -60,14 +61,9 @@ impl Sources {
         Ok(config)
     }
 
-    /// The rules, as a plan for this host.
-    pub(super) fn generation(
-        &self,
-        capabilities: &Capabilities,
-        number: u64,
-    ) -> Result<Arc<Generation>> {
-        let set = rule_files::load(&self.rules)?;
-        generation(set.rules, capabilities, number)
+    /// The rules of the files.
+    pub(super) fn rules(&self) -> Result<Vec<rules::Rule>> {
+        Ok(rule_files::load(&self.rules)?.rules)
     }
 }
 
@@ -108,7 +104,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     };
     let config = sources.config()?;
     let capabilities = capture::probe::capabilities();
-    let generation = sources.generation(&capabilities, 1)?;
+    let generation = generation(sources.rules()?, &capabilities, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let (journal, report) = Journal::open(&config.log_file, &config)?;
     if let Some(torn) = &report.torn {
@@ -118,7 +114,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
             torn.repair
         );
     }
-    let server = StatusServer::start(&args.run_dir)?;
+    let server = ControlSocket::start(&args.run_dir)?;
     let mut encoder = Encoder::new(format(&config), system_names());
     encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
@@ -144,6 +140,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         sources,
         config,
         capabilities,
+        control: Control::new(generation.plan.rules.clone()),
         generation,
         _instance: instance,
         started: Instant::now(),
