@@ -4,15 +4,22 @@ use std::env;
 use std::path::PathBuf;
 
 fn main() {
-    let out =
-        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("tarsier.bpf.o");
-    libbpf_cargo::SkeletonBuilder::new()
-        .source("bpf/tarsier.bpf.c")
-        .clang_args(["-O2", "-mcpu=v3", "-Wall", "-Werror"])
-        .obj(&out)
-        .build()
-        .expect("clang compiles bpf/tarsier.bpf.c; is clang installed (make setup)?");
+    compile("tarsier");
+    // Runs the matching alone; for tests/equivalence.rs.
+    compile("match_test");
     for path in ["bpf", "../event/include/tarsier_event.h"] {
         println!("cargo::rerun-if-changed={path}");
     }
+}
+
+fn compile(name: &str) {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    libbpf_cargo::SkeletonBuilder::new()
+        .source(format!("bpf/{name}.bpf.c"))
+        .clang_args(["-O2", "-mcpu=v3", "-Wall", "-Werror"])
+        .obj(out.join(format!("{name}.bpf.o")))
+        .build()
+        .unwrap_or_else(|error| {
+            panic!("clang does not compile bpf/{name}.bpf.c; is it installed (make setup)? {error}")
+        });
 }
