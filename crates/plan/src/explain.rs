@@ -259,7 +259,7 @@ fn calls(count: usize) -> String {
 
 /// Writes `text` behind `label`, broken at blanks and below it indented as deep. A rule's long
 /// list of calls is broken after commas.
-fn paragraph(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
+pub(crate) fn paragraph(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
     let room = WIDTH - label.len();
     let mut prefix = label.to_owned();
     let mut rest = text;

@@ -6,6 +6,7 @@ mod conditions;
 mod evaluate;
 mod exactness;
 mod explain;
+mod explain_call;
 mod facts;
 mod hooks;
 mod lint;
@@ -24,6 +25,7 @@ pub use evaluate::{
 };
 pub use exactness::{Exactness, TRACEPOINT_NOTES};
 pub use explain::{explain, Explanation, RuleExplanation, Totals};
+pub use explain_call::{explain_call, CallExplanation, CandidateExplanation, LookupExplanation};
 pub use facts::{audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
 pub use hooks::{Hooks, SysExit, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use lint::{lint, Finding, Lint};

@@ -76,3 +76,43 @@ fn json_holds_what_the_text_says() {
         plan::TRACEPOINT_NOTES.len()
     );
 }
+
+#[test]
+fn a_call_shows_its_candidates_in_order_and_its_tables() {
+    let rules = [
+        "-a never,exit -F arch=b64 -S chmod -F uid=7",
+        "-a always,exit -F arch=b64 -S mkdir -F key=other",
+        "-a always,exit -F arch=b64 -S chmod,fchmod -F auid>=1000 -F auid!=unset -F key=perm",
+        "-a always,exit -F path=/a -F perm=a -F key=a",
+        "-a always,exit -F arch=b64 -S chmod -F gid=5 -F key=group",
+    ];
+    let plan = plan(&ruleset(&rules));
+    let calls = plan::explain_call(&plan, "chmod");
+    assert_eq!(calls.len(), 2);
+    let native = &calls[0];
+    assert_eq!((native.arch, native.nr), ("x86_64", 90));
+    let numbers: Vec<u32> = native.candidates.iter().map(|c| c.number).collect();
+    assert_eq!(numbers, [1, 3, 4, 5]);
+    assert_eq!(native.candidates[2].decided_in, "daemon");
+    let lookups: Vec<_> = native.pages[0]
+        .iter()
+        .map(|l| (l.field, l.kind, l.bytes))
+        .collect();
+    // uid: below 7, 7, from 8. auid: below 1000, from 1000, unset.
+    let expected = [
+        ("uid", "ranges", 48),
+        ("auid", "ranges", 48),
+        ("gid", "group", 16),
+    ];
+    assert_eq!(lookups, expected);
+    assert_eq!(calls[1].candidates.len(), 1);
+    let text = native.to_string();
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    assert!(
+        text.ends_with("4 candidates, 1 page, 3 lookups, 112 bytes of tables\n"),
+        "{text}"
+    );
+    let none = plan::explain_call(&plan, "getpid");
+    assert!(none[0].to_string().ends_with("no rule can select it\n"));
+    assert!(plan::explain_call(&plan, "nosuchcall").is_empty());
+}

@@ -272,13 +272,15 @@ fn a_missing_arch_is_said_where_numbers_mean_other_calls() {
 }
 
 #[test]
-fn watches_name_the_calls_of_their_access() {
-    let optimised = optimised(&ruleset(&["-w /a -p x -k k"]));
+fn watches_of_directories_name_the_calls_of_their_access() {
+    let path = "-a always,exit -S all -F path=/a -F perm=x -F key=k";
+    assert_eq!(texts(&optimised(&ruleset(&[path])).rules), [path]);
+    let optimised = optimised(&ruleset(&["-a always,exit -F dir=/a -F perm=x -k k"]));
     assert_eq!(
         texts(&optimised.rules),
         [
-            "-a always,exit -F arch=b64 -S execve,execveat -F path=/a -F perm=x -F key=k",
-            "-a always,exit -F arch=b32 -S execve,execveat -F path=/a -F perm=x -F key=k",
+            "-a always,exit -F arch=b64 -S execve,execveat -F dir=/a -F perm=x -F key=k",
+            "-a always,exit -F arch=b32 -S execve,execveat -F dir=/a -F perm=x -F key=k",
         ]
     );
     assert_eq!(kinds(&optimised), [StepKind::NarrowWatch]);

@@ -173,14 +173,8 @@ impl Examined<'_> {
         for (i, rule) in self.rules.iter().enumerate() {
             let is_exit = rule.list == List::Exit;
             if is_exit && is_old_watch(rule) {
-                self.found(
-                    Lint::OldWatch,
-                    i,
-                    "a watch in the old style is compared with every call".to_owned(),
-                    "write it as -a always,exit with -F arch= and -S: `tarsier rules optimise` \
-                     shows how"
-                        .to_owned(),
-                );
+                let (message, remedy) = old_watch(rule);
+                self.found(Lint::OldWatch, i, message.to_owned(), remedy.to_owned());
             }
             if rule.list.has_syscalls() && rule.action == Action::Always && rule.key().is_none() {
                 let message = "no key: its events cannot be told from others'".to_owned();
@@ -226,6 +220,20 @@ fn is_duplicate(a: &Rule, b: &Rule) -> bool {
     let conditions =
         |rule: &Rule| -> HashSet<rules::Condition> { rule.conditions.iter().cloned().collect() };
     a.action == b.action && a.syscalls == b.syscalls && conditions(a) == conditions(b)
+}
+
+fn old_watch(rule: &Rule) -> (&'static str, &'static str) {
+    if crate::evaluate::is_inode_rule(rule) {
+        (
+            "a watch as -w makes it, which audit 4 calls deprecated",
+            "write it as -a always,exit -F arch= -F path= -F perm=, once for each arch",
+        )
+    } else {
+        (
+            "a watch as -w makes it, which kernel audit evaluates for every call",
+            "name arch and calls: `tarsier rules optimise` shows how",
+        )
+    }
 }
 
 /// A path or directory with a kind of access, for every call of every architecture.

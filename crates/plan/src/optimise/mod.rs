@@ -36,7 +36,7 @@ pub enum StepKind {
     Merge,
     /// Says which architecture is meant where the numbers of the calls are different calls.
     SplitArch,
-    /// Names the calls that a watch can see, for each architecture.
+    /// Names the calls that the watch of a directory can see, for each architecture.
     NarrowWatch,
     /// Moves a `never` rule before rules that do not select what it does.
     HoistNever,

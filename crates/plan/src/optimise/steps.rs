@@ -3,6 +3,7 @@
 use super::proof::{commute, reduced};
 use super::working::{add, common, Call, Item, Work};
 use super::{Change, Optimiser, Placed, StepKind};
+use crate::evaluate::is_inode_rule;
 use crate::facts::Entry;
 use crate::lint::{is_old_watch, place};
 use abi::{syscall_name, Arch, Field};
@@ -188,12 +189,14 @@ impl Optimiser {
         }
     }
 
-    /// Gives watches on every call the calls that they can match.
+    /// Gives watches of directories on every call the calls that they can match, so that the
+    /// kernel evaluates them for no others. Rules with `path=` would gain nothing: the kernel looks
+    /// for those only where a call collected a name that hashes like theirs.
     pub(super) fn narrow_watches(&mut self) {
         let mut at = 0;
         while at < self.exit.len() {
             let work = &self.exit[at].work;
-            if is_old_watch(&work.rule) {
+            if is_old_watch(&work.rule) && !is_inode_rule(&work.rule) {
                 let parts: Vec<(Arch, SyscallSet)> = [Entry::Native, Entry::Compat]
                     .into_iter()
                     .filter_map(|entry| {
