@@ -39,6 +39,28 @@ pub(crate) enum RulesCommand {
     Check(RulesCheckArgs),
     /// Find equivalent rules that cost less, and show what changes and what that saves
     Optimise(RulesOptimiseArgs),
+    /// Make one file of a directory's rules, as augenrules does, and print it
+    Merge(RulesMergeArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RulesMergeArgs {
+    /// Directory of *.rules
+    #[arg(value_name = "DIR", default_value = "/etc/audit/rules.d")]
+    pub(crate) directory: PathBuf,
+    /// Only say whether FILE is what would be printed (status 0) or not (status 1)
+    #[arg(long, value_name = "FILE", num_args = 0..=1,
+          default_missing_value = "/etc/audit/audit.rules")]
+    pub(crate) check: Option<PathBuf>,
+    /// Load the rules into the running Tarsier
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) load: bool,
+    /// Load them into the kernel's own audit instead
+    #[arg(long, requires = "load")]
+    pub(crate) kernel: bool,
+    /// Directory that the daemon was started with
+    #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
+    pub(crate) run_dir: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -132,6 +154,9 @@ pub(crate) struct PlanArgs {
     /// Engine to plan for
     #[arg(long, default_value = "auto")]
     pub(crate) engine: Engine,
+    /// Show this system call instead: its candidates, fields and tables; may be given again
+    #[arg(long = "syscall", value_name = "NAME")]
+    pub(crate) syscalls: Vec<String>,
     /// For programs
     #[arg(long)]
     pub(crate) json: bool,

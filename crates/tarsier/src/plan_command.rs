@@ -1,15 +1,17 @@
 //! `tarsier plan`
 
 use crate::cli::PlanArgs;
-use crate::rule_files;
-use anyhow::{Context, Result};
-use plan::{Capabilities, Plan};
+use crate::rules_command::source;
+use anyhow::{bail, Context, Result};
+use plan::{CallExplanation, Capabilities, Plan};
+use rules::{ErrorKind, Rule, SystemHost};
 use std::io::Write;
 
 /// Prints the plan of the rules for this host. Without root, what needs root to be found out is
-/// taken to be there.
+/// taken to be there. Rules on paths that are missing here are planned all the same.
 pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
-    let set = rule_files::load(&args.rules)?;
+    let set = source::read(&args.rules)?;
+    warn_of_missing_paths(&set.rules);
     let capabilities = if rustix::process::geteuid().is_root() {
         capture::probe::capabilities()
     } else {
@@ -21,13 +23,52 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let identities = capture::identify(&set.rules);
     let plan = Plan::new(&set.rules, &capabilities, &identities, 1)
         .context("the rules cannot be planned")?;
-    let explanation = plan::explain(&plan);
     let mut out = std::io::stdout().lock();
+    if args.syscalls.is_empty() {
+        let explanation = plan::explain(&plan);
+        if args.json {
+            serde_json::to_writer_pretty(&mut out, &explanation)?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{explanation}")?;
+        }
+        return Ok(0);
+    }
+    let calls = calls(&plan, &args.syscalls)?;
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &explanation)?;
+        serde_json::to_writer_pretty(&mut out, &calls)?;
         writeln!(out)?;
     } else {
-        write!(out, "{explanation}")?;
+        for (i, call) in calls.iter().enumerate() {
+            let blank = if i > 0 { "\n" } else { "" };
+            write!(out, "{blank}{call}")?;
+        }
     }
     Ok(0)
+}
+
+fn calls(plan: &Plan, names: &[String]) -> Result<Vec<CallExplanation>> {
+    let mut calls = Vec::new();
+    for name in names {
+        let found = plan::explain_call(plan, name);
+        if found.is_empty() {
+            bail!("no architecture of this host has a system call {name}: `ausyscall --dump` lists them");
+        }
+        calls.extend(found);
+    }
+    Ok(calls)
+}
+
+fn warn_of_missing_paths(rules: &[Rule]) {
+    for rule in rules {
+        if let Err(refusal) = rules::check(rule, Some(&SystemHost)) {
+            if refusal.kind == ErrorKind::MissingPath {
+                let (file, line) = (&rule.source.file, rule.source.line);
+                eprintln!(
+                    "{file}:{line}: warning: {}, loading would fail",
+                    refusal.reason
+                );
+            }
+        }
+    }
 }

@@ -13,6 +13,7 @@ pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     let result = match command {
         RulesCommand::Check(args) => check::check(args),
         RulesCommand::Optimise(args) => optimise::optimise(args),
+        RulesCommand::Merge(args) => crate::ctl::merge(args),
     };
     match result {
         Err(error) if !is_io(&error) => {

@@ -122,7 +122,11 @@ fn unhex(text: &[u8]) -> Option<Vec<u8>> {
 
 /// A table of keys; the rules of a flood below it.
 pub(super) fn print(out: &mut impl Write, floods: &[Flood]) -> Result<()> {
-    writeln!(out, "{:>10} {:>14} {:>6}  key (rules)", "events", "bytes", "share")?;
+    writeln!(
+        out,
+        "{:>10} {:>14} {:>6}  key (rules)",
+        "events", "bytes", "share"
+    )?;
     for flood in floods {
         let key = if flood.key.is_empty() {
             "(no key)"
