@@ -4,6 +4,7 @@ mod audit;
 mod client;
 mod kernel;
 mod listing;
+mod merge;
 mod message;
 pub(crate) mod protocol;
 mod rules_file;
@@ -15,6 +16,7 @@ use audit::Audit;
 pub(crate) use client::ask;
 use client::Client;
 use kernel::Kernel;
+pub(crate) use merge::merge;
 use rules::{Dialect, Source};
 use session::Session;
 use std::ffi::{OsStr, OsString};
@@ -61,7 +63,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
 }
 
 /// Loads lines, whose errors are said with file and line, as `-R` does; the exit status.
-pub(crate) fn load<'l>(
+fn load<'l>(
     kernel: bool,
     run_dir: &Path,
     lines: impl Iterator<Item = (Source, &'l [u8])>,

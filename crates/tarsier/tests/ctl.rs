@@ -1,0 +1,471 @@
+//! `tarsier ctl`, beside auditctl of the distribution and against a running daemon.
+//!
+//! What touches the kernel's audit holds the machine's lock for it, and leaves audit off and
+//! without rules. Kernel audit stays off while rules are in it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const TARSIER: &str = env!("CARGO_BIN_EXE_tarsier");
+/// A user that nobody is.
+const UID: u32 = 54321;
+
+/// The machine's lock for tests of audit. None, loudly, without root or with audit in use.
+fn claim(test: &str) -> Option<File> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: {test}: needs root");
+        return None;
+    }
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(std::env::temp_dir().join("tarsier-audit-test.lock"))
+        .unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let status = text(&kernel(&["-s"]));
+    let rules = text(&kernel(&["-l"]));
+    if !status.starts_with("enabled 0\nfailure 1\npid 0\n") || rules != "No rules\n" {
+        println!("skipped: {test}: audit is in use or not to be had: {status}{rules}");
+        return None;
+    }
+    Some(lock)
+}
+
+fn run(program: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn kernel(args: &[&str]) -> Output {
+    run(Path::new(TARSIER), &[&["ctl", "--kernel"], args].concat())
+}
+
+fn text(output: &Output) -> String {
+    let out = String::from_utf8_lossy(&output.stdout);
+    format!("{}{out}", String::from_utf8_lossy(&output.stderr))
+}
+
+/// The distribution's auditctl, and where its rules are.
+struct Peer {
+    root: PathBuf,
+}
+
+impl Peer {
+    fn find() -> Option<Peer> {
+        match std::env::var_os("TARSIER_PEERS") {
+            Some(root) => Some(Peer { root: root.into() }),
+            None => {
+                println!("skipped: TARSIER_PEERS is not set");
+                None
+            }
+        }
+    }
+
+    fn auditctl(&self, args: &[&str]) -> Output {
+        let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+        let root = self.root.display();
+        Command::new(self.root.join("sbin/auditctl"))
+            .env(
+                "LD_LIBRARY_PATH",
+                format!("{root}/usr/lib/{triplet}:{root}/lib/{triplet}"),
+            )
+            .args(args)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// Names of the sample rules files, with what may be loaded on a machine in use.
+    fn samples(&self) -> BTreeMap<String, String> {
+        let directory = self.root.join("usr/share/doc/auditd/examples/rules");
+        let mut samples = BTreeMap::new();
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let text = String::from_utf8(fs::read(&path).unwrap()).unwrap();
+            let is_harmless = |line: &&str| {
+                let line = line.trim_start();
+                ["-e", "-f", "-b", "-r", "--"]
+                    .iter()
+                    .all(|option| !line.starts_with(option))
+            };
+            let lines: Vec<&str> = text.lines().filter(is_harmless).collect();
+            samples.insert(name, lines.join("\n") + "\n");
+        }
+        samples
+    }
+}
+
+/// Calls of auditctl that change nothing for longer than the call, or nothing at all.
+const CALLS: &[&str] = &[
+    "-s",
+    "-s -i",
+    "-l",
+    "-l -i",
+    "-l -k x",
+    "-l -x",
+    "-D",
+    "-D -k",
+    "-D -k none",
+    "-x",
+    "-i",
+    "-c",
+    "-e",
+    "-e 0",
+    "-e 3",
+    "-f 9",
+    "-b abc",
+    "-r abc",
+    "--backlog_wait_time abc",
+    "--backlog_wait_time 999999999",
+    "-m one two",
+    "--signal BOGUS",
+    "--signal HUP",
+    "-q /tmp",
+    "-q /tmp,/nodir",
+    "-t",
+    "-a always",
+    "-a always,exit -S 9999",
+    "-a always,exit -S nosuchcall",
+    "-a always,exit -F arch=b64 -S openat -F uid=54321 -k one",
+    "-a always,exit -F arch=b64 -S openat -F uid=54321 -k one",
+    "-A always,exit -F arch=b64 -S openat -F uid=54321 -k two",
+    "-a always,exit -F arch=b64 -S openat -F exe=/nodir/x",
+    "-w /nodir/f -p wa",
+    "-w /etc/passwd -p wa -k watch",
+    "-w /etc/passwd -p wa -k watch",
+    "-l",
+    "-l -i",
+    "-l -k wat",
+    "-W /etc/passwd -p wa -k other",
+    "-W /etc/passwd -p wa -k watch",
+    "-d always,exit -F arch=b64 -S openat -F uid=54321 -k one",
+    "-d always,exit -F arch=b64 -S openat -F uid=54321 -k one",
+    "-D -k tw",
+    "-l",
+];
+
+/// Every call twice, in two passes that start from the same state.
+#[test]
+fn calls_have_auditctl_s_output_and_status() {
+    let Some(peer) = Peer::find() else { return };
+    let Some(_lock) = claim("calls") else { return };
+    let pass = |call: &dyn Fn(&[&str]) -> Output| -> Vec<String> {
+        let outcomes = CALLS.iter().map(|line| {
+            let args: Vec<&str> = line.split(' ').collect();
+            let output = call(&args);
+            format!("$ {line}\n{}{:?}", text(&output), output.status.code())
+        });
+        let outcomes = outcomes.collect();
+        kernel(&["-D"]);
+        outcomes
+    };
+    let expected = pass(&|args| peer.auditctl(args));
+    let found = pass(&|args| kernel(&[&["--dialect", "3"], args].concat()));
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn sample_rules_are_loaded_and_listed_as_by_auditctl() {
+    let Some(peer) = Peer::find() else { return };
+    let Some(_lock) = claim("samples") else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let mut loaded = 0;
+    for (name, rules) in peer.samples() {
+        let path = directory.path().join(&name);
+        fs::write(&path, rules).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        let path = path.to_str().unwrap();
+        let expected_status = peer.auditctl(&["-R", path]).status;
+        let expected = text(&peer.auditctl(&["-l"]));
+        kernel(&["-D"]);
+        let status = kernel(&["-R", path]).status;
+        let found = text(&peer.auditctl(&["-l"]));
+        let listed = text(&kernel(&["-l"]));
+        kernel(&["-D"]);
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(listed, expected, "{name}");
+        assert_eq!(status, expected_status, "{name}");
+        loaded += usize::from(expected != "No rules\n");
+    }
+    assert!(loaded > 20, "only {loaded} samples had rules");
+}
+
+/// A daemon of our own, on its own directory.
+struct Daemon {
+    directory: tempfile::TempDir,
+    child: Child,
+}
+
+impl Daemon {
+    fn start() -> Daemon {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let rules = format!("-a always,exit -F arch=b64 -S mkdir -F uid={UID} -k file\n");
+        fs::write(path("a.rules"), rules).unwrap();
+        let mut child = Command::new(TARSIER)
+            .args(["run", "--log-format", "raw", "--rules"])
+            .arg(path("a.rules"))
+            .arg("--log-file")
+            .arg(path("audit.log"))
+            .arg("--run-dir")
+            .arg(directory.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It says so when everything is armed, and goes on talking: somebody has to listen.
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let armed = lines.find_map(|line| line.ok().filter(|line| line.contains("rules armed")));
+        assert!(armed.is_some(), "the daemon did not start");
+        std::thread::spawn(move || lines.for_each(drop));
+        Daemon { directory, child }
+    }
+
+    fn ctl(&self, line: &str) -> Output {
+        let mut args = vec!["ctl", "--run-dir", self.directory.path().to_str().unwrap()];
+        args.extend(line.split(' '));
+        run(Path::new(TARSIER), &args)
+    }
+
+    fn says(&self, line: &str) -> (String, Option<i32>) {
+        let output = self.ctl(line);
+        (text(&output), output.status.code())
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("tarsier.sock")
+    }
+
+    fn rules_file(&self, text: &str) -> String {
+        let path = self.directory.path().join("more.rules");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Ends it and gives its log.
+    fn stop(mut self) -> String {
+        assert_eq!(self.says("--signal TERM").1, Some(0));
+        assert!(self.child.wait().unwrap().success());
+        fs::read_to_string(self.directory.path().join("audit.log")).unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Only when a test has failed is it still there; asked to end, it puts everything back.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Makes and removes a directory as the user that nobody is.
+fn make_directory() {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    use std::os::unix::process::CommandExt;
+    let status = Command::new("mkdir")
+        .arg(place.path().join("made"))
+        .uid(UID)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+fn rule(key: &str) -> String {
+    format!("-a always,exit -F arch=b64 -S mkdir -F uid={UID} -k {key}")
+}
+
+fn listed(key: &str) -> String {
+    format!("-a always,exit -F arch=b64 -S mkdir -F uid={UID} -F key={key}\n")
+}
+
+const OK: Option<i32> = Some(0);
+
+#[test]
+fn rules_change_while_recording_and_the_log_says_who_did_it() {
+    let Some(_lock) = claim("daemon") else { return };
+    let daemon = Daemon::start();
+    assert_eq!(daemon.says("-l"), (listed("file"), OK));
+    let first = rule("first").replace("-a ", "-A ");
+    assert_eq!(daemon.says(&first), (String::new(), OK));
+    let exists = "Error sending add rule data request (Rule exists)\n".to_owned();
+    assert_eq!(daemon.says(&rule("file")), (exists, Some(255)));
+    assert_eq!(daemon.says("-l").0, listed("first") + &listed("file"));
+    make_directory();
+    assert_eq!(daemon.says("-D -k fir"), (String::new(), OK));
+    assert_eq!(daemon.says("-l").0, listed("file"));
+    assert_eq!(daemon.says("-m said"), (String::new(), OK));
+    let log = daemon.stop();
+    let ids = "auid=4294967295 ses=4294967295";
+    let own = |name: &str| fs::read_to_string(format!("/proc/self/{name}")).unwrap();
+    let ids = ids.replace(
+        "auid=4294967295",
+        &format!("auid={}", own("loginuid").trim()),
+    );
+    let ids = ids.replace(
+        "ses=4294967295",
+        &format!("ses={}", own("sessionid").trim()),
+    );
+    for expected in [
+        format!(": {ids} op=add_rule key=\"first\" list=4 res=1\n"),
+        format!(": {ids} op=add_rule key=\"file\" list=4 res=0\n"),
+        format!(": {ids} op=remove_rule key=\"first\" list=4 res=1\n"),
+        " msg='text=said exe=".to_owned(),
+    ] {
+        assert_eq!(log.matches(&expected).count(), 1, "{expected}{log}");
+    }
+    assert_eq!(log.matches("key=\"first\"\n").count(), 1, "{log}");
+}
+
+#[test]
+fn a_file_is_taken_whole_or_not_at_all_and_a_reload_goes_back_to_the_files() {
+    let Some(_lock) = claim("files") else { return };
+    let daemon = Daemon::start();
+    let wrong = format!("-D\n{}\n{}\n", rule("one"), rule("one"));
+    let path = daemon.rules_file(&wrong);
+    let (said, status) = daemon.says(&format!("-R {path}"));
+    assert_eq!(status, Some(1));
+    assert!(
+        said.contains(&format!("There was an error in line 3 of {path}\n")),
+        "{said}"
+    );
+    assert_eq!(daemon.says("-l").0, listed("file"));
+    daemon.rules_file(&format!("-i\n{wrong}"));
+    assert_eq!(daemon.says(&format!("-R {path}")).1, OK);
+    assert_eq!(daemon.says("-l").0, listed("one"));
+    assert_eq!(daemon.says("--signal HUP").1, OK);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while daemon.says("-l").0 != listed("file") {
+        assert!(
+            Instant::now() < deadline,
+            "the files' rules did not come back"
+        );
+    }
+    daemon.stop();
+}
+
+#[test]
+fn nothing_is_recorded_while_off_and_nothing_can_be_changed_once_locked() {
+    let Some(_lock) = claim("switch") else { return };
+    let daemon = Daemon::start();
+    assert!(daemon.says("-e 0").0.starts_with("enabled 0\n"));
+    make_directory();
+    assert_eq!(daemon.says(&rule("meanwhile")).1, OK);
+    assert!(daemon.says("-e 1").0.starts_with("enabled 1\n"));
+    assert_eq!(daemon.says("-l").0, listed("file") + &listed("meanwhile"));
+    make_directory();
+    assert!(daemon.says("-e 2").0.starts_with("enabled 2\n"));
+    let locked = "The audit system is in immutable mode, no rule changes allowed\n".to_owned();
+    assert_eq!(daemon.says(&rule("late")), (locked.clone(), OK));
+    let path = daemon.rules_file("-D\n");
+    assert_eq!(daemon.says(&format!("-R {path}")), (locked, OK));
+    let refused = "Error sending enable request (Operation not permitted)\n".to_owned();
+    assert_eq!(daemon.says("-e 0"), (refused, Some(255)));
+    assert_eq!(daemon.says("-l").0, listed("file") + &listed("meanwhile"));
+    // Locked is Tarsier, not the kernel.
+    assert!(text(&kernel(&["-s"])).starts_with("enabled 1\n"));
+    let log = daemon.stop();
+    assert_eq!(log.matches("key=\"file\"\n").count(), 1, "{log}");
+    assert!(text(&kernel(&["-s"])).starts_with("enabled 0\n"));
+}
+
+#[test]
+fn clients_that_say_nothing_or_nonsense_hold_nobody_up() {
+    let Some(_lock) = claim("clients") else {
+        return;
+    };
+    let daemon = Daemon::start();
+    let mode = fs::metadata(daemon.socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut silent: Vec<UnixStream> = (0..10)
+        .map(|_| UnixStream::connect(daemon.socket()).unwrap())
+        .collect();
+    for (half, stream) in silent.iter_mut().enumerate() {
+        stream
+            .write_all(&b"{\"apply\":{\"steps\":["[..half])
+            .unwrap();
+    }
+    let started = Instant::now();
+    assert_eq!(daemon.says("-l").0, listed("file"));
+    assert!(started.elapsed() < Duration::from_secs(4), "held up");
+    for nonsense in ["\n", "null\n", "{\"apply\":{}}\n", "\u{0}\u{1}\n"] {
+        let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+        stream.write_all(nonsense.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("the request is not clear"), "{answer}");
+    }
+    // Whoever says nothing is let go.
+    let mut answer = Vec::new();
+    silent[0]
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    assert_eq!(silent[0].read_to_end(&mut answer).unwrap(), 0);
+    let status = run(
+        Path::new(TARSIER),
+        &[
+            "status",
+            "--json",
+            "--run-dir",
+            daemon.directory.path().to_str().unwrap(),
+        ],
+    );
+    assert!(text(&status).contains("\"engine\":\"tracepoint\""));
+    daemon.stop();
+}
+
+#[test]
+fn merged_rules_are_printed_and_compared_as_by_augenrules() {
+    let directory = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+    put("10-b.rules", "-e 1\n# comment\n-w /b -k b\n");
+    put("9-a.rules", "-w /a -k a\n-D\n-b 5\n");
+    put("notes.txt", "no rules\n");
+    let path = directory.path().to_str().unwrap();
+    let merge = |args: &[&str]| {
+        let output = run(
+            Path::new(TARSIER),
+            &[&["rules", "merge", path], args].concat(),
+        );
+        (text(&output), output.status.code())
+    };
+    let expected = format!(
+        "## This file is automatically generated from {path}\n\
+         -D\n-b 5\n\n-w /a -k a\n-w /b -k b\n-e 1\n"
+    );
+    assert_eq!(merge(&[]), (expected.clone(), OK));
+    let file = directory.path().join("audit.rules.made");
+    let file = file.to_str().unwrap();
+    let changed = format!("{file}: Rules have changed and should be updated\n");
+    assert_eq!(merge(&["--check", file]), (changed, Some(1)));
+    fs::write(file, expected).unwrap();
+    assert_eq!(
+        merge(&["--check", file]),
+        (format!("{file}: No change\n"), OK)
+    );
+}
+
+#[test]
+fn the_name_auditctl_is_enough() {
+    let directory = tempfile::tempdir().unwrap();
+    let auditctl = directory.path().join("auditctl");
+    std::os::unix::fs::symlink(TARSIER, &auditctl).unwrap();
+    let version = run(&auditctl, &["-v"]);
+    assert!(text(&version).starts_with("auditctl version 3.0.9"));
+    assert_eq!(run(&auditctl, &["-h"]).status.code(), Some(255));
+    assert_eq!(run(&auditctl, &[]).status.code(), Some(1));
+}
