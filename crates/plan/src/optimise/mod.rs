@@ -20,7 +20,8 @@ use crate::lint::reloadable;
 use rules::{List, Rule, SyscallSet};
 use sample::Sampler;
 use serde::Serialize;
-use working::{Memory, Work};
+use std::rc::Rc;
+use working::{common, Memory, Work};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -109,7 +110,7 @@ pub fn optimise(rules: &[Rule], entries: Entries, effort: Effort) -> Optimised {
 /// A rule and the position it had at first.
 #[derive(Clone)]
 struct Placed {
-    work: Work,
+    work: Rc<Work>,
     home: usize,
 }
 
@@ -143,7 +144,7 @@ impl Optimiser {
             .enumerate()
             .filter(|(_, rule)| rule.list == List::Exit)
             .map(|(home, rule)| Placed {
-                work: memory.work(rule.clone()),
+                work: Rc::new(memory.work(rule.clone())),
                 home,
             })
             .collect();
@@ -169,14 +170,19 @@ impl Optimiser {
 
     /// Makes a change if it is shown to be equivalent.
     fn attempt(&mut self, change: Change) -> bool {
-        let work = |placed: &[Placed]| -> Vec<Work> {
-            placed.iter().map(|placed| placed.work.clone()).collect()
+        let touched = &change.touched;
+        let about = |placed: &[Placed]| -> Vec<Rc<Work>> {
+            let works = placed.iter().map(|placed| &placed.work);
+            works
+                .filter(|work| !common(&work.calls, touched).is_empty())
+                .cloned()
+                .collect()
         };
         let proof = proof::prove(
             &self.memory,
-            &work(&self.exit),
-            &work(&change.exit),
-            &change.touched,
+            &about(&self.exit),
+            &about(&change.exit),
+            touched,
             &mut self.sampler,
             self.samples,
         );
@@ -215,7 +221,7 @@ impl Optimiser {
             while let Some((_, rule)) = others.next_if(|(position, _)| *position < placed.home) {
                 all.push(rule.clone());
             }
-            all.push(placed.work.rule);
+            all.push(placed.work.rule.clone());
         }
         all.extend(others.map(|(_, rule)| rule.clone()));
         Optimised {

@@ -11,6 +11,7 @@ use crate::evaluate::decide;
 use crate::evaluate::Decision;
 use rules::{Rule, SyscallSet};
 use serde::Serialize;
+use std::rc::Rc;
 
 /// What a step was shown with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -21,12 +22,12 @@ pub struct Proof {
     pub samples: usize,
 }
 
-/// Shows that `before` and `after` select alike, if it can. They may differ only in rules for
-/// `touched` calls.
+/// Shows that `before` and `after` select alike, if it can. These are all rules about `touched`
+/// calls, which is where the two sets may differ.
 pub(super) fn prove(
     memory: &Memory,
-    before: &[Work],
-    after: &[Work],
+    before: &[Rc<Work>],
+    after: &[Rc<Work>],
     touched: &SyscallSet,
     sampler: &mut Sampler,
     samples: usize,
@@ -39,7 +40,7 @@ pub(super) fn prove(
     if !calls.iter().all(alike) {
         return None;
     }
-    let rules = |work: &[Work]| -> Vec<Rule> { work.iter().map(|w| w.rule.clone()).collect() };
+    let rules = |work: &[Rc<Work>]| -> Vec<Rule> { work.iter().map(|w| w.rule.clone()).collect() };
     let (old, new) = (rules(before), rules(after));
     for _ in 0..samples {
         let sample = sampler.call(&old, touched);

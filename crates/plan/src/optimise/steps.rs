@@ -9,6 +9,7 @@ use crate::lint::{is_old_watch, place};
 use abi::{syscall_name, Arch, Field};
 use rules::{Action, Condition, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 /// What a rule can hold: `AUDIT_MAX_FIELDS`, less one.
 const CONDITIONS_MAX: usize = 63;
@@ -29,8 +30,8 @@ impl Optimiser {
         }
     }
 
-    fn works(&self) -> Vec<Work> {
-        self.exit.iter().map(|p| p.work.clone()).collect()
+    fn works(&self) -> Vec<Rc<Work>> {
+        self.exit.iter().map(|p| Rc::clone(&p.work)).collect()
     }
 
     /// The lists of all calls, one for each kind.
@@ -58,7 +59,7 @@ impl Optimiser {
         let (kind, description) = self.why_dead(at);
         let mut exit = self.exit.clone();
         let touched = work.calls.clone();
-        let gone = vec![exit.remove(at).work.rule];
+        let gone = vec![exit.remove(at).work.rule.clone()];
         self.attempt(Change {
             kind,
             description,
@@ -146,14 +147,14 @@ impl Optimiser {
 
     /// Makes one rule of those at `first` and `second`, at one of these places.
     fn merge_two(&mut self, first: usize, second: usize, place_of_both: usize) -> bool {
-        let works = [first, second].map(|i| self.exit[i].work.clone());
-        let gone = works.clone().map(|work| work.rule).to_vec();
+        let works = [first, second].map(|i| Rc::clone(&self.exit[i].work));
+        let gone = works.clone().map(|work| work.rule.clone()).to_vec();
         let is_at_first = place_of_both == first;
         let mut rule = gone[usize::from(!is_at_first)].clone();
         rule.syscalls = gone[0].syscalls.clone();
         add(&mut rule.syscalls, &gone[1].syscalls);
         let mut exit = self.exit.clone();
-        exit[place_of_both].work = self.memory.work(rule.clone());
+        exit[place_of_both].work = Rc::new(self.memory.work(rule.clone()));
         exit.remove(if is_at_first { second } else { first });
         let description = format!(
             "{} and {} differ only in their calls",
@@ -232,7 +233,7 @@ impl Optimiser {
         parts: &[(Arch, SyscallSet)],
     ) {
         let placed = self.exit[at].clone();
-        let rule = placed.work.rule;
+        let rule = placed.work.rule.clone();
         if parts.is_empty() || rule.conditions.len() >= CONDITIONS_MAX {
             return;
         }
@@ -242,7 +243,7 @@ impl Optimiser {
             .collect();
         let mut exit = self.exit.clone();
         let replacement = come.iter().map(|rule| Placed {
-            work: self.memory.work(rule.clone()),
+            work: Rc::new(self.memory.work(rule.clone())),
             home: placed.home,
         });
         exit.splice(at..=at, replacement);
@@ -252,7 +253,7 @@ impl Optimiser {
             exit,
             gone: vec![rule],
             come,
-            touched: placed.work.calls,
+            touched: placed.work.calls.clone(),
         });
     }
 

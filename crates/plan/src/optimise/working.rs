@@ -13,7 +13,6 @@ use std::rc::Rc;
 pub(super) type Outcome = Option<Vec<u8>>;
 
 /// One rule.
-#[derive(Clone)]
 pub(super) struct Work {
     pub(super) rule: Rule,
     /// Its calls, class selectors expanded.
@@ -92,7 +91,7 @@ impl Memory {
     }
 
     /// The rules that may match call `nr`, in order.
-    pub(super) fn list(&self, rules: &[Work], call: Call) -> Vec<Item> {
+    pub(super) fn list(&self, rules: &[Rc<Work>], call: Call) -> Vec<Item> {
         let about = rules.iter().enumerate();
         about
             .filter(|(_, work)| work.calls.contains(call.nr))
@@ -110,7 +109,7 @@ impl Memory {
 
     /// Calls among `touched` that stand for all of them: every other call has the same rules
     /// with the same conditions as one of these.
-    pub(super) fn representatives(&self, rules: &[&[Work]], touched: &SyscallSet) -> Vec<Call> {
+    pub(super) fn representatives(&self, rules: &[&[Rc<Work>]], touched: &SyscallSet) -> Vec<Call> {
         let mut named = SyscallSet::EMPTY;
         for work in rules.iter().flat_map(|rules| rules.iter()) {
             if !work.calls.is_all() {
