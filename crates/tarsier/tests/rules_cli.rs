@@ -1,0 +1,136 @@
+//! `tarsier rules` and `tarsier plan` as programs: status, text and files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const RULES: &str = "\
+-D
+-b 8192
+-a always,exit -F arch=b64 -S chmod -F uid=5 -k k
+-a always,exit -F arch=b32 -S chmod -F uid=5 -k k
+-a always,exit -F arch=b64 -S fchmod -F uid=5 -k k
+-a always,exit -F arch=b32 -S fchmod -F uid=5 -k k
+-e 1
+";
+
+fn tarsier(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tarsier"))
+        .args(args)
+        .output()
+        .expect("tarsier runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn file(directory: &TempDir, name: &str, text: &str) -> PathBuf {
+    let path = directory.path().join(name);
+    std::fs::write(&path, text).expect("the file is written");
+    path
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("paths are text")
+}
+
+#[test]
+fn check_says_by_its_status_whether_there_is_something() {
+    let directory = TempDir::new().unwrap();
+    let clean = file(&directory, "clean.rules", RULES);
+    let output = tarsier(&["rules", "check", text(&clean)]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(stdout(&output), "4 rules, 0 findings\n");
+
+    let odd = file(
+        &directory,
+        "odd.rules",
+        "\n-a always,exit -F arch=b64 -S exit -F success=1 -k k\n",
+    );
+    let output = tarsier(&["rules", "check", text(&odd)]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let place = format!("{}:2: never matches", text(&odd));
+    assert!(stdout(&output).contains(&place), "{output:?}");
+
+    let wrong = file(&directory, "wrong.rules", "-a always,exit -F uod=0\n");
+    assert_eq!(
+        tarsier(&["rules", "check", text(&wrong)]).status.code(),
+        Some(2)
+    );
+    let missing = directory.path().join("missing");
+    assert_eq!(
+        tarsier(&["rules", "check", text(&missing)]).status.code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn check_finds_what_fills_a_log() {
+    let directory = TempDir::new().unwrap();
+    let rules = file(&directory, "some.rules", RULES);
+    let event = |serial: u32, key: &str| {
+        format!("type=SYSCALL msg=audit(1.000:{serial}): arch=c000003e syscall=90 key={key}\n")
+    };
+    let log: String = (1..10)
+        .map(|serial| event(serial, if serial == 5 { "(null)" } else { "\"k\"" }))
+        .collect();
+    let log = file(&directory, "audit.log", &log);
+    let output = tarsier(&[
+        "rules",
+        "check",
+        "--json",
+        "--log",
+        text(&log),
+        text(&rules),
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["floods"][0]["key"], "k");
+    assert_eq!(report["floods"][0]["events"], 8);
+    assert_eq!(report["floods"][0]["rules"].as_array().unwrap().len(), 4);
+    assert_eq!(report["floods"][1]["is_flood"], false);
+}
+
+#[test]
+fn optimised_rules_are_written_with_their_settings_and_are_optimal() {
+    let directory = TempDir::new().unwrap();
+    let rules = file(&directory, "some.rules", RULES);
+    let written = directory.path().join("better.rules");
+    let output = tarsier(&["rules", "optimise", text(&rules), "--write", text(&written)]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(
+        stdout(&output).contains("\n+ -a always,exit -F arch=b64 -S chmod,fchmod "),
+        "{output:?}"
+    );
+    let lines = std::fs::read_to_string(&written).unwrap();
+    let lines: Vec<&str> = lines
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "-D",
+            "-b 8192",
+            "-a always,exit -F arch=b64 -S chmod,fchmod -F uid=5 -F key=k",
+            "-a always,exit -F arch=b32 -S chmod,fchmod -F uid=5 -F key=k",
+            "-e 1",
+        ]
+    );
+    let again = tarsier(&["rules", "optimise", text(&written)]);
+    assert!(stdout(&again).starts_with("Nothing to gain."), "{again:?}");
+}
+
+#[test]
+fn plan_shows_a_call_and_refuses_a_name_that_is_none() {
+    let directory = TempDir::new().unwrap();
+    let rules = file(&directory, "some.rules", RULES);
+    let output = tarsier(&["plan", "--rules", text(&rules), "--syscall", "fchmod"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let shown = stdout(&output);
+    assert!(shown.contains("     3  -a always,exit"), "{shown}");
+    assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
+    let output = tarsier(&["plan", "--rules", text(&rules), "--syscall", "nosuchcall"]);
+    assert_ne!(output.status.code(), Some(0), "{output:?}");
+}
