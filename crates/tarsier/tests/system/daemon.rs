@@ -1,0 +1,334 @@
+//! A Tarsier that a test starts, talks to and ends.
+
+use crate::programs;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Longest time that anything awaited may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Directory of a test.
+pub(crate) struct Setup {
+    dir: tempfile::TempDir,
+}
+
+impl Setup {
+    pub(crate) fn new() -> Setup {
+        Setup {
+            dir: tempfile::tempdir().expect("a directory"),
+        }
+    }
+
+    /// A path in the test's directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file there.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("the file is written");
+        path
+    }
+
+    /// The text of a file there.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("the file is read")
+    }
+
+    /// A run with these rules; everything else in the test's directory.
+    pub(crate) fn tarsier(&self, rules: &str) -> Run {
+        self.write("test.rules", rules);
+        self.write(
+            "auditd.conf",
+            "flush = NONE\nmax_log_file_action = IGNORE\n",
+        );
+        Run {
+            dir: self.dir.path().to_owned(),
+            run_dir: self.path("run"),
+            rules: self.path("test.rules"),
+            log: self.path("audit.log"),
+            ring_kib: 4096,
+            options: Vec::new(),
+            command: Vec::new(),
+            stdout: Stdio::null(),
+        }
+    }
+}
+
+/// A command line of `tarsier run`, to be.
+pub(crate) struct Run {
+    dir: PathBuf,
+    run_dir: PathBuf,
+    rules: PathBuf,
+    log: PathBuf,
+    ring_kib: u32,
+    options: Vec<OsString>,
+    command: Vec<OsString>,
+    stdout: Stdio,
+}
+
+impl Run {
+    pub(crate) fn format(self, format: &str) -> Run {
+        self.option("--log-format").option(format)
+    }
+
+    pub(crate) fn ring_kib(mut self, kib: u32) -> Run {
+        self.ring_kib = kib;
+        self
+    }
+
+    pub(crate) fn option(mut self, option: impl AsRef<OsStr>) -> Run {
+        self.options.push(option.as_ref().to_owned());
+        self
+    }
+
+    pub(crate) fn run_dir(mut self, dir: PathBuf) -> Run {
+        self.run_dir = dir;
+        self
+    }
+
+    pub(crate) fn rules(mut self, path: PathBuf) -> Run {
+        self.rules = path;
+        self
+    }
+
+    pub(crate) fn log(mut self, path: PathBuf) -> Run {
+        self.log = path;
+        self
+    }
+
+    /// Adds a word of COMMAND.
+    pub(crate) fn command(mut self, words: &[&dyn AsRef<OsStr>]) -> Run {
+        self.command
+            .extend(words.iter().map(|word| word.as_ref().to_owned()));
+        self
+    }
+
+    /// Where its standard output, and that of COMMAND, goes.
+    pub(crate) fn stdout(mut self, file: &Path) -> Run {
+        self.stdout = std::fs::File::create(file).expect("a file").into();
+        self
+    }
+
+    fn spawn(self) -> Daemon {
+        let mut command = Command::new(programs::tarsier());
+        command
+            .arg("run")
+            .arg("--rules")
+            .arg(&self.rules)
+            .arg("--config")
+            .arg(self.dir.join("auditd.conf"))
+            .arg("--log-file")
+            .arg(&self.log)
+            .arg("--run-dir")
+            .arg(&self.run_dir)
+            .arg("--ring-size")
+            .arg(self.ring_kib.to_string())
+            .args(&self.options);
+        if !self.command.is_empty() {
+            command.arg("--").args(&self.command);
+        }
+        command
+            .current_dir(&self.dir)
+            .stdin(Stdio::null())
+            .stdout(self.stdout)
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("tarsier starts");
+        let said = Arc::new(Said::default());
+        let pipe = child.stderr.take().expect("its standard error");
+        let reader = Some(std::thread::spawn({
+            let said = said.clone();
+            move || said.read(pipe)
+        }));
+        Daemon {
+            child,
+            said,
+            reader,
+            run_dir: self.run_dir,
+            log: self.log,
+            ended: None,
+        }
+    }
+
+    /// Starts it and waits until its rules are armed.
+    pub(crate) fn start(self) -> Daemon {
+        let daemon = self.spawn();
+        daemon.wait_for(" rules armed on ");
+        daemon
+    }
+
+    /// Runs it until it ends by itself.
+    pub(crate) fn finish(self) -> Ended {
+        self.spawn().wait()
+    }
+}
+
+/// What a daemon said on standard error.
+#[derive(Default)]
+struct Said {
+    lines: Mutex<(Vec<String>, bool)>,
+    changed: Condvar,
+}
+
+impl Said {
+    fn read(&self, pipe: impl Read) {
+        let mut lines = BufReader::new(pipe);
+        loop {
+            let mut bytes = Vec::new();
+            let ended = !matches!(lines.read_until(b'\n', &mut bytes), Ok(n) if n > 0);
+            let mut state = self.lines.lock().expect("no panic in there");
+            if ended {
+                state.1 = true;
+            } else {
+                let text = String::from_utf8_lossy(&bytes);
+                state.0.push(text.trim_end().to_owned());
+            }
+            drop(state);
+            self.changed.notify_all();
+            if ended {
+                return;
+            }
+        }
+    }
+
+    /// Waits until `count` lines with `text` were said; whether they were before the end.
+    fn wait_for(&self, text: &str, count: usize) -> bool {
+        let there = |lines: &[String]| lines.iter().filter(|l| l.contains(text)).count() >= count;
+        let state = self.lines.lock().expect("no panic in there");
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, PATIENCE, |(lines, ended)| !there(lines) && !*ended)
+            .expect("no panic in there");
+        there(&state.0)
+    }
+
+    fn text(&self) -> String {
+        self.lines.lock().expect("no panic in there").0.join("\n")
+    }
+}
+
+/// A daemon that runs.
+pub(crate) struct Daemon {
+    child: Child,
+    said: Arc<Said>,
+    reader: Option<JoinHandle<()>>,
+    run_dir: PathBuf,
+    log: PathBuf,
+    ended: Option<ExitStatus>,
+}
+
+/// What became of a run.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// Its standard error.
+    pub(crate) said: String,
+    pub(crate) log: PathBuf,
+}
+
+impl Daemon {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it says a line with this text.
+    pub(crate) fn wait_for(&self, text: &str) {
+        self.wait_for_times(text, 1);
+    }
+
+    /// Waits until it has said so many lines with this text.
+    pub(crate) fn wait_for_times(&self, text: &str, count: usize) {
+        assert!(
+            self.said.wait_for(text, count),
+            "tarsier did not say {text:?} {count} times, but:\n{}",
+            self.said.text()
+        );
+    }
+
+    /// What it answers to `tarsier status --json`.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let mut command = Command::new(programs::tarsier());
+        command.args(["status", "--json", "--run-dir"]);
+        let (text, _) = programs::output_of(command.arg(&self.run_dir));
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// Number of the rule set in force.
+    pub(crate) fn generation(&self) -> u64 {
+        self.status()["generation"].as_u64().expect("a number")
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("the signal is sent");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Ended {
+        assert!(
+            self.ends_within(PATIENCE),
+            "tarsier does not end; it said:\n{}",
+            self.said.text()
+        );
+        self.collect();
+        Ended {
+            status: self.ended.expect("it has ended"),
+            said: self.said.text(),
+            log: self.log.clone(),
+        }
+    }
+
+    /// Ends it as an administrator does.
+    pub(crate) fn stop(self) -> Ended {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    fn ends_within(&mut self, time: Duration) -> bool {
+        let pidfd = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).expect("a pidfd");
+        let deadline = Instant::now() + time;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) => return false,
+                Ok(_) => return true,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => panic!("poll: {error}"),
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        self.ended = Some(self.child.wait().expect("its status"));
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader ends");
+        }
+    }
+}
+
+impl Drop for Daemon {
+    /// Only after a failed assertion there is something left to end.
+    fn drop(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.signal(Signal::TERM);
+        if !self.ends_within(Duration::from_secs(5)) {
+            self.signal(Signal::KILL);
+        }
+        self.ended = self.child.wait().ok();
+        eprintln!("tarsier said:\n{}", self.said.text());
+    }
+}

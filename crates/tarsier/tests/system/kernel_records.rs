@@ -1,0 +1,122 @@
+//! Records that others make reach the same log, and the daemon makes none of its own calls.
+
+use crate::calls::{call, Caller};
+use crate::{log, machine, programs};
+use capture::netlink::AuditSocket;
+use std::process::{Command, Stdio};
+
+const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61239 -k mine\n";
+const USER: u16 = 1005;
+const USER_AUTH: u16 = 1100;
+const USER_CMD: u16 = 1123;
+
+fn count(text: &str, part: &str) -> usize {
+    text.lines().filter(|line| line.contains(part)).count()
+}
+
+#[test]
+fn a_message_of_another_program_is_in_the_log_exactly_once() {
+    machine::test("USER message", |setup| {
+        let daemon = setup.tarsier(RULE).format("raw").start();
+        let mut socket = AuditSocket::open().expect("an audit socket");
+        for number in 0..50 {
+            let text = format!("op=tarsier-test number={number} res=success");
+            socket.send_user_message(USER, &text).expect("it is sent");
+        }
+        if programs::peers("USER message of auditctl").is_some() {
+            let mut auditctl = programs::peer("auditctl");
+            programs::output_of(auditctl.args(["-m", "tarsier-test of auditctl"]));
+        }
+        daemon.stop();
+        let text = setup.read("audit.log");
+        for number in 0..50 {
+            let part = format!("op=tarsier-test number={number} ");
+            assert_eq!(count(&text, &part), 1, "{part}");
+        }
+        let of_auditctl = usize::from(std::env::var_os("TARSIER_PEERS").is_some());
+        assert_eq!(count(&text, "tarsier-test of auditctl"), of_auditctl);
+        log::events(&setup.path("audit.log"));
+    });
+}
+
+#[test]
+fn a_login_is_in_the_log() {
+    machine::test("LOGIN", |setup| {
+        let daemon = setup.tarsier(RULE).format("raw").start();
+        let made = Caller::auid(61301).make(&[]);
+        let ended = daemon.stop();
+        let events = log::events(&ended.log);
+        let logins = log::records(&events, "LOGIN");
+        let of_caller: Vec<_> = logins
+            .iter()
+            .filter(|record| record.number("pid") == Some(made.pid.into()))
+            .collect();
+        assert_eq!(of_caller.len(), 1);
+        assert_eq!(of_caller[0].number("auid"), Some(61301));
+    });
+}
+
+#[test]
+fn exclude_rules_hold_for_messages_of_others() {
+    machine::test("excluded USER message", |setup| {
+        let rules = format!("-a always,exclude -F msgtype=USER_CMD\n{RULE}");
+        let daemon = setup.tarsier(&rules).format("raw").start();
+        let mut socket = AuditSocket::open().expect("an audit socket");
+        for kind in [USER_CMD, USER_AUTH] {
+            let text = format!("op=tarsier-test kind={kind} res=success");
+            socket.send_user_message(kind, &text).expect("it is sent");
+        }
+        daemon.stop();
+        let text = setup.read("audit.log");
+        assert_eq!(count(&text, "type=USER_AUTH "), 1);
+        assert_eq!(count(&text, "type=USER_CMD "), 0);
+    });
+}
+
+#[test]
+fn without_kernel_records_audit_is_left_alone() {
+    machine::test("--no-kernel-records", |setup| {
+        let run = setup.tarsier(RULE).format("raw");
+        let daemon = run.option("--no-kernel-records").start();
+        let mut socket = AuditSocket::open().expect("an audit socket");
+        let status = socket.status().expect("the audit status");
+        assert_eq!((status.enabled, status.pid), (0, 0));
+        assert_eq!(socket.list_rules().expect("rules").len(), 0);
+        let made = Caller::gid(61239).make(&[call!(getppid)]);
+        let ended = daemon.stop();
+        assert_eq!(
+            log::calls_of(&log::events(&ended.log), made.pid),
+            ["getppid mine"]
+        );
+    });
+}
+
+#[test]
+fn the_daemon_never_audits_itself() {
+    machine::test("own calls", |setup| {
+        let exe = std::fs::canonicalize(programs::tarsier()).expect("the program");
+        let rules = format!(
+            "-a always,exit -F arch=b64 -S all -F exe={} -k self\n",
+            exe.display()
+        );
+        let daemon = setup.tarsier(&rules).format("raw").start();
+        // Another process of the same program: the rule does select.
+        let mut status = Command::new(&exe)
+            .args(["status", "--run-dir"])
+            .arg(setup.path("run"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("tarsier status runs");
+        let asker = status.id();
+        assert!(status.wait().expect("its status").success());
+        let pid = daemon.pid();
+        let ended = daemon.stop();
+        let events = log::events(&ended.log);
+        let with_key = |pid| {
+            let calls = log::calls_of(&events, pid);
+            calls.iter().filter(|call| call.ends_with(" self")).count()
+        };
+        assert!(with_key(asker) > 10, "{}", with_key(asker));
+        assert_eq!(with_key(pid), 0);
+    });
+}

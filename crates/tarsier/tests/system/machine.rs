@@ -1,0 +1,203 @@
+//! The whole machine, for one test at a time, and the proof that it was left as it was found.
+
+use crate::daemon::Setup;
+use capture::netlink::{AuditSocket, Status};
+use rustix::fs::FlockOperation;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// How long the kernel may take to free programs whose last descriptor was closed.
+const FREEING_MAX: Duration = Duration::from_secs(5);
+
+/// Runs `body` with the machine for itself, then checks that audit, BPF programs, processes and
+/// mounts are as before. Says `skipped:` where such a test is not possible.
+pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: {name}: needs root");
+        return;
+    }
+    let lock = lock();
+    let before = match State::now() {
+        Ok(state) => state,
+        Err(error) => {
+            println!("skipped: {name}: no audit socket: {error}");
+            return;
+        }
+    };
+    if let Some(use_) = before.in_use() {
+        println!("skipped: {name}: audit is in use: {use_}");
+        return;
+    }
+    adopt_orphans();
+    let setup = Setup::new();
+    let outcome = catch_unwind(AssertUnwindSafe(|| body(&setup)));
+    let left = before.differences_when_settled();
+    if !left.is_empty() {
+        tidy_up();
+    }
+    drop((setup, lock));
+    if let Err(panic) = outcome {
+        if !left.is_empty() {
+            eprintln!("and after {name} the machine is not as before: {left:?}");
+        }
+        resume_unwind(panic);
+    }
+    assert!(
+        left.is_empty(),
+        "after {name} the machine is not as before: {left:#?}"
+    );
+}
+
+/// Other crates' tests of the audit socket take the same lock.
+fn lock() -> File {
+    let path = std::env::temp_dir().join("tarsier-audit-test.lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .expect("the lock file opens");
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).expect("the lock is taken");
+    file
+}
+
+/// Processes that a killed daemon leaves behind become children of this one, and so are seen.
+fn adopt_orphans() {
+    let this = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(this)).expect("this process adopts orphans");
+}
+
+/// What a test must not change.
+struct State {
+    audit: Status,
+    audit_rules: usize,
+    bpf_programs: BTreeSet<u32>,
+    mounts: usize,
+}
+
+impl State {
+    fn now() -> Result<State, capture::netlink::NetlinkError> {
+        let mut socket = AuditSocket::open()?;
+        // What the kernel counts by itself.
+        let audit = Status {
+            lost: 0,
+            backlog: 0,
+            backlog_wait_time_actual: 0,
+            ..socket.status()?
+        };
+        Ok(State {
+            audit,
+            audit_rules: socket.list_rules()?.len(),
+            bpf_programs: bpf_programs(),
+            mounts: mounts(),
+        })
+    }
+
+    fn in_use(&self) -> Option<String> {
+        let Status { enabled, pid, .. } = self.audit;
+        let is_used = enabled != 0 || pid != 0 || self.audit_rules != 0;
+        is_used.then(|| format!("enabled {enabled}, pid {pid}, {} rules", self.audit_rules))
+    }
+
+    /// What is not as before, given the kernel some time to free what was closed.
+    fn differences_when_settled(&self) -> Vec<String> {
+        let deadline = Instant::now() + FREEING_MAX;
+        loop {
+            let found = self.differences();
+            if found.is_empty() || Instant::now() > deadline {
+                return found;
+            }
+            // Freeing BPF programs ends with an RCU grace period, which nobody announces.
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn differences(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        match State::now() {
+            Err(error) => found.push(format!("audit socket: {error}")),
+            Ok(now) => {
+                if now.audit != self.audit {
+                    found.push(format!("audit: {:?}, was {:?}", now.audit, self.audit));
+                }
+                if now.audit_rules != self.audit_rules {
+                    found.push(format!("{} kernel audit rules", now.audit_rules));
+                }
+                let programs: Vec<_> = now.bpf_programs.difference(&self.bpf_programs).collect();
+                if !programs.is_empty() {
+                    found.push(format!("BPF programs {programs:?}"));
+                }
+                if now.mounts != self.mounts {
+                    found.push(format!("{} mounts, were {}", now.mounts, self.mounts));
+                }
+            }
+        }
+        let children = children();
+        if !children.is_empty() {
+            found.push(format!("processes {children:?}"));
+        }
+        found
+    }
+}
+
+/// Ids of the BPF programs that are loaded.
+pub(crate) fn bpf_programs() -> BTreeSet<u32> {
+    libbpf_rs::query::ProgInfoIter::default()
+        .map(|program| program.id)
+        .collect()
+}
+
+fn mounts() -> usize {
+    let table = std::fs::read_to_string("/proc/self/mounts").expect("mounts are readable");
+    table.lines().count()
+}
+
+/// Children of this process that live; those that ended are reaped.
+fn children() -> Vec<String> {
+    use rustix::process::{wait, WaitOptions};
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+    let tasks = std::fs::read_dir("/proc/self/task").expect("own threads are readable");
+    let lists = tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .map(|pid| {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            format!("{pid} {}", comm.trim())
+        })
+        .collect()
+}
+
+/// After a failure, so that the next test starts clean.
+fn tidy_up() {
+    for child in children() {
+        let pid = child
+            .split(' ')
+            .next()
+            .and_then(|pid| pid.parse().ok())
+            .and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+        }
+    }
+    let Ok(mut socket) = AuditSocket::open() else {
+        return;
+    };
+    let _ = socket.set_enabled(0);
+    for rule in socket.list_rules().unwrap_or_default() {
+        let _ = socket.delete_rule(&rule);
+    }
+    let _ = socket.unregister();
+}

@@ -1,0 +1,21 @@
+//! The program on the running kernel: what a user who types the commands sees.
+//!
+//! One test at a time, each in a directory of its own, and the machine has to be afterwards as it
+//! was before ([`machine`]). Needs root; without it each test says `skipped:`.
+
+mod calls;
+mod daemon;
+mod log;
+mod machine;
+mod programs;
+
+mod at_rest;
+mod errors;
+mod files;
+mod kernel_records;
+mod lifecycle;
+mod loss;
+mod readers;
+mod reload;
+mod selection;
+mod workload;
