@@ -2,9 +2,11 @@
 //!
 //! * `tables --headers DIR` writes `crates/abi/src/generated/*.rs` from kernel headers. See [`tables`].
 //! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` from the event header. See [`bindings`].
+//! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels. See [`vm`].
 
 mod bindings;
 mod tables;
+mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,8 +21,12 @@ fn main() -> ExitCode {
         ["tables", "--headers", dir] => tables::write(Path::new(dir), &generated_dir()),
         ["bindings"] => bindings::write(false),
         ["bindings", "--check"] => bindings::write(true),
+        ["vm", rest @ ..] => match vm::run(rest) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         _ => {
-            eprintln!("{USAGE}");
+            eprintln!("{USAGE}\n       {}", vm::USAGE);
             return ExitCode::from(2);
         }
     };

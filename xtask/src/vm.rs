@@ -1,0 +1,195 @@
+//! `vm`: tests in virtual machines with stock Debian cloud kernels.
+//!
+//! A machine is a kernel from the distribution's package, an initramfs made here (see [`image`]) and
+//! QEMU without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. What the
+//! guest runs is in `tests/vm`; what its results must be is in [`tests`].
+
+mod image;
+mod kernels;
+mod machine;
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{bail, Context, Result};
+use kernels::{Kernel, Wanted};
+use tests::{Test, TESTS};
+
+/// How the task is called.
+pub(crate) const USAGE: &str =
+    "cargo xtask vm [--kernel 6.1|6.12|newest|PACKAGE]… [-- TEST…]   (default: 6.1 and 6.12, all tests)";
+
+/// What the command line asks for.
+struct Request {
+    kernels: Vec<Wanted>,
+    tests: Vec<&'static Test>,
+}
+
+/// How a test on a kernel ended.
+enum Outcome {
+    Passed,
+    Failed(String),
+}
+
+/// Runs the tests named in `words` on the kernels named there, and prints one line for each pair.
+///
+/// Success if none failed. A kernel that cannot be fetched is a line `skipped: …`, and a failure where the
+/// environment says `CI=true`.
+pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
+    let request = Request::parse(words)?;
+    if let Some(reason) = machine::refusal() {
+        return Ok(skip(&format!("vm: {reason}")));
+    }
+    let dir = vm_dir()?;
+    let mut kernels: Vec<Kernel> = Vec::new();
+    let mut code = ExitCode::SUCCESS;
+    for wanted in &request.kernels {
+        match kernels::fetch(wanted, &dir.join("kernels"))? {
+            Ok(kernel) if kernels.contains(&kernel) => {}
+            Ok(kernel) => kernels.push(kernel),
+            Err(reason) => code = skip(&format!("kernel {wanted}: {reason}")),
+        }
+    }
+    let initramfs = image::build(&source_root(), &dir)?;
+    for kernel in &kernels {
+        if !run_kernel(kernel, &request.tests, &initramfs, &dir)? {
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+/// Says that something is not tested; a failure in CI, where everything must be.
+fn skip(what: &str) -> ExitCode {
+    println!("skipped: {what}");
+    match std::env::var("CI").as_deref() {
+        Ok("true" | "1") => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Runs `tests` on one kernel, one machine per clock, side by side. Whether all passed.
+fn run_kernel(
+    kernel: &Kernel,
+    tests: &[&'static Test],
+    initramfs: &Path,
+    dir: &Path,
+) -> Result<bool> {
+    let outcomes = std::thread::scope(|scope| {
+        let machines: Vec<_> = machine::Clock::ALL
+            .into_iter()
+            .map(|clock| {
+                let chosen: Vec<_> = tests.iter().copied().filter(|t| t.clock == clock).collect();
+                scope.spawn(move || run_machine(kernel, clock, &chosen, initramfs, dir))
+            })
+            .collect();
+        machines
+            .into_iter()
+            .map(|machine| {
+                machine
+                    .join()
+                    .unwrap_or_else(|_| bail!("a thread panicked"))
+            })
+            .collect::<Result<Vec<_>>>()
+    })?;
+    let mut passed = true;
+    for (test, outcome) in outcomes.into_iter().flatten() {
+        match outcome {
+            Outcome::Passed => println!("ok: kernel {}: {}", kernel.release, test.name),
+            Outcome::Failed(why) => {
+                passed = false;
+                println!("{why}\nFAILED: kernel {}: {}", kernel.release, test.name);
+            }
+        }
+    }
+    Ok(passed)
+}
+
+/// Boots one machine, if there are tests for it, and judges what it left.
+fn run_machine(
+    kernel: &Kernel,
+    clock: machine::Clock,
+    tests: &[&'static Test],
+    initramfs: &Path,
+    dir: &Path,
+) -> Result<Vec<(&'static Test, Outcome)>> {
+    if tests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names: Vec<&str> = tests.iter().map(|test| test.name).collect();
+    let run_dir = dir.join("runs").join(&kernel.release).join(clock.name());
+    let run = machine::run(kernel, clock, &names, initramfs, &run_dir)?;
+    tests
+        .iter()
+        .map(|test| {
+            let judged = match &run.failure {
+                Some(failure) => Err(failure.clone()),
+                None => test.judge(&kernel.release, &run.results.join(test.name)),
+            };
+            let outcome = judged.map_or_else(Outcome::Failed, |()| Outcome::Passed);
+            Ok((*test, outcome))
+        })
+        .collect()
+}
+
+impl Request {
+    fn parse(words: &[&str]) -> Result<Self> {
+        let mut request = Request {
+            kernels: Vec::new(),
+            tests: Vec::new(),
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--kernel" => match words.next() {
+                    Some(kernel) => request.kernels.push(Wanted::parse(kernel)?),
+                    None => bail!("--kernel takes a series (6.12), newest, or a package's name"),
+                },
+                "--" => {
+                    for name in words.by_ref() {
+                        request.tests.push(tests::named(name)?);
+                    }
+                }
+                other => bail!("unknown argument '{other}'\nusage: {USAGE}"),
+            }
+        }
+        if request.kernels.is_empty() {
+            request.kernels = vec![Wanted::parse("6.1")?, Wanted::parse("6.12")?];
+        }
+        if request.tests.is_empty() {
+            request.tests = TESTS.iter().collect();
+        }
+        Ok(request)
+    }
+}
+
+/// The root of the source tree.
+fn source_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// `vm` in cargo's target directory, made if it is not there.
+fn vm_dir() -> Result<PathBuf> {
+    let dir = target_dir().join("vm");
+    std::fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Where cargo puts what it builds.
+fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source_root().join("target"), PathBuf::from)
+}
+
+/// Runs a command to its end. Its standard output; an error with its standard error if it fails.
+fn output_of(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .with_context(|| format!("starting {command:?}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{command:?}: {}\n{}", output.status, said.trim_end());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("the output of {command:?}"))
+}

@@ -1,0 +1,169 @@
+//! A machine: QEMU with a kernel and an initramfs, its console and its results as files.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::kernels::Kernel;
+use super::output_of;
+
+const QEMU: &str = "qemu-system-x86_64";
+/// A machine that runs longer than this hangs: the slowest takes about a tenth.
+const MACHINE_LIMIT: Duration = Duration::from_secs(400);
+/// The same for a test, by the guest's clock.
+const TEST_LIMIT_S: u32 = 180;
+/// How many of the console's last lines a failure shows.
+const CONSOLE_LINES: usize = 60;
+
+/// What the guest's time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The host's.
+    Host,
+    /// One nanosecond per instruction, so that a duration is a count.
+    Instructions,
+}
+
+impl Clock {
+    pub(super) const ALL: [Clock; 2] = [Clock::Host, Clock::Instructions];
+
+    /// For paths.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Clock::Host => "host-clock",
+            Clock::Instructions => "instruction-clock",
+        }
+    }
+
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Clock::Host => &["-smp", "2"],
+            // sleep=off: an idle guest's time goes on at once.
+            Clock::Instructions => &["-smp", "1", "-icount", "shift=0,sleep=off"],
+        }
+    }
+}
+
+/// What is left of a machine.
+pub(super) struct Run {
+    /// A directory per test; see `tests/vm/init`.
+    pub(super) results: PathBuf,
+    /// Why there are no results, with the end of the console.
+    pub(super) failure: Option<String>,
+}
+
+/// Why no machine runs here, if so.
+pub(super) fn refusal() -> Option<String> {
+    if std::env::consts::ARCH != "x86_64" {
+        let arch = std::env::consts::ARCH;
+        return Some(format!(
+            "guests are x86-64, and what was built here is for {arch}"
+        ));
+    }
+    let version = Command::new(QEMU)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    version
+        .err()
+        .map(|error| format!("{QEMU}: {error}; install it with: scripts/setup test"))
+}
+
+/// Boots the kernel, runs the tests, and unpacks their results below `dir`, which is emptied before.
+pub(super) fn run(
+    kernel: &Kernel,
+    clock: Clock,
+    tests: &[&str],
+    initramfs: &Path,
+    dir: &Path,
+) -> Result<Run> {
+    if dir.exists() {
+        fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+    }
+    let results = dir.join("results");
+    fs::create_dir_all(&results).with_context(|| format!("creating {}", results.display()))?;
+    let (console, archive) = (dir.join("console.log"), dir.join("results.tar.gz"));
+    let mut command = Command::new(QEMU);
+    command
+        .args(["-accel", "tcg", "-cpu", "max", "-m", "1024"])
+        .args(["-nodefaults", "-display", "none", "-no-reboot"])
+        .args(clock.arguments())
+        .arg("-serial")
+        .arg(file_argument(&console))
+        .arg("-serial")
+        .arg(file_argument(&archive))
+        .arg("-kernel")
+        .arg(&kernel.image)
+        .arg("-initrd")
+        .arg(initramfs)
+        .arg("-append")
+        .arg(format!(
+            "console=ttyS0 quiet panic=-1 guest_tests={} guest_limit_s={TEST_LIMIT_S}",
+            tests.join(",")
+        ));
+    let ended = wait_for_machine(&mut command, &dir.join("qemu.log"))?;
+    let unpacked = output_of(
+        Command::new("tar")
+            .arg("-xzf")
+            .arg(&archive)
+            .arg("-C")
+            .arg(&results),
+    );
+    let failure = match (ended, unpacked) {
+        (Ok(()), Ok(_)) => None,
+        (Ok(()), Err(_)) => Some("the machine ended without results".to_string()),
+        (Err(why), _) => Some(why),
+    };
+    Ok(Run {
+        results,
+        failure: failure.map(|why| format!("{why}\n{}", last_lines(&console, CONSOLE_LINES))),
+    })
+}
+
+fn file_argument(path: &Path) -> String {
+    format!("file:{}", path.display())
+}
+
+/// Runs QEMU to its end or its limit. The inner error says what was wrong with it.
+fn wait_for_machine(command: &mut Command, log: &Path) -> Result<Result<(), String>> {
+    let said = File::create(log).with_context(|| format!("creating {}", log.display()))?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(said.try_clone()?)
+        .stderr(said)
+        .spawn()
+        .with_context(|| format!("starting {QEMU}"))?;
+    let deadline = Instant::now() + MACHINE_LIMIT;
+    loop {
+        match child.try_wait().context("waiting for QEMU")? {
+            Some(status) if status.success() => return Ok(Ok(())),
+            Some(status) => {
+                let why = format!("{QEMU}: {status}\n{}", last_lines(log, CONSOLE_LINES));
+                return Ok(Err(why));
+            }
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
+            None => {
+                child
+                    .kill()
+                    .and_then(|()| child.wait())
+                    .context("ending QEMU")?;
+                return Ok(Err(format!("not done after {} s", MACHINE_LIMIT.as_secs())));
+            }
+        }
+    }
+}
+
+/// The end of a file that need not be text, headed by its path.
+pub(super) fn last_lines(path: &Path, count: usize) -> String {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return format!("{}: {error}", path.display()),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(count)..];
+    format!("--- {}\n{}", path.display(), last.join("\n"))
+}
