@@ -141,18 +141,8 @@ impl Session<'_> {
             | Command::Failure(_)
             | Command::Backlog(_)
             | Command::Rate(_)
-            | Command::BacklogWaitTime(_) => {
-                if !std::mem::replace(&mut self.has_shown_state, true) {
-                    if let Ok(state) = self.audit.state() {
-                        print(&listing::state(&state, false, false))?;
-                    }
-                }
-            }
-            Command::DeleteAll { .. } => {
-                if self.audit.rules().is_ok_and(|rules| rules.is_empty()) {
-                    print("No rules\n")?;
-                }
-            }
+            | Command::BacklogWaitTime(_) => self.show_state()?,
+            Command::DeleteAll { .. } => self.show_emptiness()?,
             Command::ResetLost => eprintln!("lost: {}", value.unwrap_or_default()),
             Command::ResetBacklogWaitTimeActual => {
                 eprintln!("backlog_wait_time_actual: {}", value.unwrap_or_default());
@@ -160,6 +150,24 @@ impl Session<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// After a setting: the status, once a line.
+    fn show_state(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_shown_state, true) {
+            return Ok(());
+        }
+        match self.audit.state() {
+            Ok(state) => print(&listing::state(&state, false, false)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn show_emptiness(&mut self) -> io::Result<()> {
+        match self.audit.rules() {
+            Ok(rules) if rules.is_empty() => print("No rules\n"),
+            _ => Ok(()),
+        }
     }
 
     fn list(
