@@ -47,7 +47,7 @@ pub(super) fn count(path: &Path, rules: &[Rule]) -> Result<Vec<Flood>> {
         if let Ok(record) = text::parse_line(&line) {
             let stamp = record.stamp;
             let event = seen
-                .entry((stamp.sec as u64, stamp.msec as u32, stamp.serial as u64))
+                .entry((stamp.sec, stamp.msec as u32, stamp.serial as u64))
                 .or_default();
             event.bytes += line.len() as u64;
             if is_call(record.kind) {
@@ -87,6 +87,10 @@ fn floods(by_key: HashMap<Vec<u8>, (u64, u64)>, rules: &[Rule]) -> Vec<Flood> {
             is_flood: keys > 1 && bytes > total / 2,
         })
         .collect();
+    // What no rule here asked for is none of theirs.
+    floods
+        .iter_mut()
+        .for_each(|flood| flood.is_flood &= !flood.rules.is_empty());
     floods.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.key.cmp(&b.key)));
     floods
 }
