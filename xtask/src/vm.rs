@@ -166,7 +166,8 @@ impl Request {
 
 /// The root of the source tree.
 fn source_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_dir.parent().unwrap_or(crate_dir).to_path_buf()
 }
 
 /// `vm` in cargo's target directory, made if it is not there.
