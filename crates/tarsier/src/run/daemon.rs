@@ -20,6 +20,7 @@ use journal::{Config, Journal};
 use plan::{Capabilities, SysExit};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::collections::BTreeMap;
 use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -380,7 +381,7 @@ impl Daemon {
         let counters = self.engine.counters().unwrap_or_default();
         let plan = &self.generation.plan;
         let journal = self.journal.counters();
-        let mut lost = std::collections::BTreeMap::new();
+        let mut lost = BTreeMap::new();
         for (i, cause) in LOSS_CAUSES.iter().enumerate() {
             let count = counters.lost.iter().map(|cpu| cpu[i]).sum();
             lost.insert((*cause).to_owned(), count);
@@ -419,7 +420,7 @@ impl Daemon {
         }
     }
 
-    fn lost_by_rule(&self) -> std::collections::BTreeMap<String, u64> {
+    fn lost_by_rule(&self) -> BTreeMap<String, u64> {
         let rules = &self.generation.plan.rules;
         let Ok((counts, undecided)) = self.engine.rule_counts(rules.len()) else {
             return Default::default();
@@ -434,7 +435,7 @@ impl Daemon {
             .iter()
             .enumerate()
             .filter(|(_, count)| count.lost > 0);
-        let mut lost: std::collections::BTreeMap<String, u64> =
+        let mut lost: BTreeMap<String, u64> =
             lost.map(|(i, count)| (name(i), count.lost)).collect();
         if undecided.lost > 0 {
             lost.insert("undecided".to_owned(), undecided.lost);
@@ -469,27 +470,38 @@ impl Daemon {
             let mut out = std::mem::take(&mut self.lines);
             restored = kernel
                 .stop(&mut self.recorder.encoder, &mut out)
-                .map(|lines| self.journal.append(&out, lines));
+                .map(|events| {
+                    if !out.is_empty() {
+                        self.journal.append(&out, events);
+                    }
+                });
         }
         self.commit();
         if let Some(live) = &mut self.live {
             live.end();
         }
-        eprintln!(
-            "tarsier: {} events recorded, {} candidates dropped, {lost} lost; log {}",
-            self.totals.recorded,
-            self.totals.dropped,
-            self.journal.path().display()
-        );
-        if lost > 0 {
-            for (cause, count) in status.lost.iter().filter(|(_, count)| **count > 0) {
-                eprintln!("tarsier: lost {count}: {cause}");
-            }
-        }
-        let (_, actions) = self.journal.close();
+        self.summarise(status.lost);
+        restored
+    }
+
+    /// Closes the log and says what is in it. Records of Tarsier itself and of others that did not
+    /// fit on the disk are among the lost.
+    fn summarise(self, mut lost: BTreeMap<String, u64>) {
+        let log = self.journal.path().display().to_string();
+        let (counters, actions) = self.journal.close();
         for action in actions {
             eprintln!("tarsier: {action}");
         }
-        restored
+        let lost_by_log = counters.lost.total();
+        lost.insert("log".to_owned(), lost_by_log);
+        eprintln!(
+            "tarsier: {} events recorded, {} candidates dropped, {} lost; log {log}",
+            self.totals.recorded.saturating_sub(lost_by_log),
+            self.totals.dropped,
+            lost.values().sum::<u64>(),
+        );
+        for (cause, count) in lost.iter().filter(|(_, count)| **count > 0) {
+            eprintln!("tarsier: lost {count}: {cause}");
+        }
     }
 }
