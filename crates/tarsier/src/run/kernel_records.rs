@@ -2,6 +2,7 @@
 //! audit socket.
 
 use super::filter;
+use super::grouped::Grouped;
 use super::recorder::Generation;
 use anyhow::{Context, Result};
 use capture::netlink::{self, KernelRecord, NetlinkError, Ownership, TakeOverError};
@@ -13,6 +14,7 @@ use std::path::Path;
 pub(super) struct KernelRecords {
     ownership: Ownership,
     buffer: Vec<u8>,
+    grouped: Grouped,
     pub(super) received: u64,
     pub(super) overruns: u64,
     /// Starts of CONFIG_CHANGE records about what was set here for somebody, whose record says
@@ -36,6 +38,7 @@ impl KernelRecords {
                 Ok(Some(KernelRecords {
                     ownership,
                     buffer,
+                    grouped: Grouped::default(),
                     received: 0,
                     overruns: 0,
                     own_changes: Vec::new(),
@@ -59,14 +62,16 @@ impl KernelRecords {
         socket.as_fd()
     }
 
-    /// Appends the lines of all records that are there.
+    /// Appends the events of all records that are there; an event whose end has not come waits for
+    /// the next call, unless nothing more comes. How many events there were.
     pub(super) fn drain(
         &mut self,
         generation: &Generation,
         encoder: &mut Encoder,
         out: &mut Vec<u8>,
     ) -> u32 {
-        let mut lines = 0;
+        let mut events = 0;
+        let mut came = false;
         loop {
             match self.ownership.socket().receive(&mut self.buffer) {
                 Ok(Some(KernelRecord { kind, text })) => {
@@ -81,15 +86,15 @@ impl KernelRecords {
                     if filter::drops_message(generation, kind, text) {
                         continue;
                     }
-                    let before = out.len();
-                    encoder.raw(out, kind, text);
-                    lines += u32::from(out.len() > before);
+                    came = true;
+                    events += self.grouped.push(kind, text, encoder, out);
                 }
-                Ok(None) => return lines,
+                Ok(None) if came => return events,
+                Ok(None) => return events + self.grouped.end(encoder, out),
                 Err(NetlinkError::Overrun) => self.overruns += 1,
                 Err(error) => {
                     eprintln!("tarsier: {error}");
-                    return lines;
+                    return events;
                 }
             }
         }
@@ -112,18 +117,16 @@ impl KernelRecords {
     }
 
     /// Gives the socket back and restores the kernel's audit state; appends the last records.
-    pub(super) fn stop(self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
-        let mut lines = 0;
+    pub(super) fn stop(mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
+        let mut events = 0;
         for (kind, text) in self
             .ownership
             .release()
             .context("restoring the audit state")?
         {
-            let before = out.len();
-            encoder.raw(out, kind, &text);
-            lines += u32::from(out.len() > before);
+            events += self.grouped.push(kind, &text, encoder, out);
         }
-        Ok(lines)
+        Ok(events + self.grouped.end(encoder, out))
     }
 }
 

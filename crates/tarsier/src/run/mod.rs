@@ -11,6 +11,7 @@ mod daemon;
 mod daemon_records;
 mod fcaps;
 mod filter;
+mod grouped;
 mod instance;
 mod kernel_records;
 mod live;
