@@ -39,7 +39,7 @@ pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
     let outcome = catch_unwind(AssertUnwindSafe(|| body(&setup)));
     let left = before.differences_when_settled();
     if !left.is_empty() {
-        tidy_up();
+        tidy_up(&before.audit);
     }
     drop((setup, lock));
     if let Err(panic) = outcome {
@@ -180,7 +180,7 @@ fn children() -> Vec<String> {
 }
 
 /// After a failure, so that the next test starts clean.
-fn tidy_up() {
+fn tidy_up(audit: &Status) {
     for child in children() {
         let pid = child
             .split(' ')
@@ -196,6 +196,10 @@ fn tidy_up() {
         return;
     };
     let _ = socket.set_enabled(0);
+    let _ = socket.set_failure(audit.failure);
+    let _ = socket.set_rate_limit(audit.rate_limit);
+    let _ = socket.set_backlog_limit(audit.backlog_limit);
+    let _ = socket.set_backlog_wait_time(audit.backlog_wait_time);
     for rule in socket.list_rules().unwrap_or_default() {
         let _ = socket.delete_rule(&rule);
     }
