@@ -170,6 +170,7 @@ struct lookup {
 	struct work *w;
 	__u64 mask;
 	__u64 any;
+	__u64 worth; /* pages that can hold a match */
 	__u32 entries_row;
 	__u32 entries;
 	__u32 value;
@@ -290,17 +291,24 @@ static __always_inline void leave_undecided(struct lookup *l, __u32 page, __u64 
 	w->nundecided = n + 1;
 }
 
+/* Rules of a page that the call meets: l->mask. */
+static __always_inline void look_up(struct lookup *l, __u32 page)
+{
+	l->mask = row_at(l->table, page)->a;
+	l->first = page + PAGE_LOOKUPS;
+	/* Masked, because bpf_loop() looks at all 64 bits where it is inlined. */
+	bpf_loop(row_at(l->table, page + 1)->b & 0xffff, lookup_step, l, 0);
+}
+
 static long page_step(__u32 i, struct lookup *l)
 {
 	__u32 page = row_at(l->table, l->pages + i)->a;
-	struct table_row *head = row_at(l->table, page);
 	struct table_row *more = row_at(l->table, page + 1);
 	__u64 first, decided;
 
-	l->mask = head->a;
-	l->first = page + PAGE_LOOKUPS;
-	/* Masked, because bpf_loop() looks at all 64 bits where it is inlined. */
-	bpf_loop(more->b & 0xffff, lookup_step, l, 0);
+	if (!(l->worth & (1ULL << (i & 63))))
+		return 0;
+	look_up(l, page);
 	if (!l->mask)
 		return 0;
 	decided = l->mask & ~more->a;
@@ -326,12 +334,21 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 		.list = list,
 	};
 	struct table_row *rules;
+	__u32 summary;
 	__u64 pair;
 
 	if (!table || !w)
 		return VERDICT_DROP;
 	w->nundecided = 0;
 	w->rule = TARSIER_NO_RULE;
+	l.worth = ~0ULL;
+	summary = row_at(table, pages)->b;
+	if (summary) {
+		look_up(&l, summary);
+		l.worth = l.mask;
+		if (!l.worth)
+			return VERDICT_DROP;
+	}
 	bpf_loop(npages, page_step, &l, 0);
 	if (w->nundecided)
 		return VERDICT_UNDECIDED;

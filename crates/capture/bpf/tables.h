@@ -21,8 +21,9 @@
 /* Bounds of one call's evaluation. */
 #define TABLE_PAGES_MAX 64
 #define TABLE_LOOKUPS_MAX 64
-#define TABLE_SEARCH_STEPS 9
+#define TABLE_SEARCH_STEPS 13
 #define TABLE_ENTRIES_MAX 256
+#define TABLE_SUMMARY_ENTRIES_MAX 8192
 #define TABLE_UNDECIDED_MAX TABLE_PAGES_MAX
 
 struct table_row {
@@ -78,6 +79,10 @@ enum table_spec_flags {
 };
 
 /*
+ * The list of pages: a row { page, summary } for each, where summary is that
+ * of the first row and 0 if there is none. A summary is a page whose bits
+ * stand for the pages of the list: only those in its mask can hold a match.
+ *
  * A page, from its first row:
  *   { valid, never }      masks over the page's 64 rules
  *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers

@@ -1,6 +1,8 @@
 //! The match tables: candidates in pages of 64 and, per page and field, masks by value. Layout
 //! and meaning are those of crates/capture/bpf/tables.h, which the programs read.
 
+mod summary;
+
 use crate::conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
 use crate::evaluate::own_id;
 use crate::facts::Facts;
@@ -33,6 +35,8 @@ pub const PAGES_MAX: usize = 64;
 pub const LOOKUPS_MAX: usize = 64;
 /// Entries of a lookup that is searched; the search steps of tables.h reach at least as far.
 pub const ENTRIES_MAX: usize = 256;
+/// Entries of a lookup in a summary of pages.
+pub const SUMMARY_ENTRIES_MAX: usize = 8192;
 /// Supplementary groups that are compared: as many as a task can have (`NGROUPS_MAX`).
 pub const GROUPS_MAX: usize = 65_536;
 
@@ -160,27 +164,44 @@ impl Builder {
         if candidates.len() > PAGE * PAGES_MAX {
             return Err(TooLarge::Candidates(candidates[PAGE * PAGES_MAX].rule));
         }
-        let pages: Vec<u32> = candidates
-            .chunks(PAGE)
-            .map(|page| self.page(page))
-            .collect::<Result<_, _>>()?;
+        let mut pages = Vec::new();
+        let mut asked = Vec::new();
+        for page in candidates.chunks(PAGE) {
+            let (row, ranges) = self.page(page)?;
+            pages.push(row);
+            asked.push(ranges);
+        }
+        let summary = self.summary(&asked);
         let first = self.rows.len() as u32;
-        for &page in &pages {
+        for (i, &page) in pages.iter().enumerate() {
             self.push(Row {
                 a: page.into(),
-                b: 0,
+                b: if i == 0 { summary.into() } else { 0 },
             });
         }
         Ok((first, pages.len() as u32))
     }
 
-    fn page(&mut self, candidates: &[Candidate]) -> Result<u32, TooLarge> {
+    /// Adds a page whose "rules" are the pages of a list: a page is worth a look only if some rule
+    /// of it may be met by the values. Row 0 stands for no summary.
+    fn summary(&mut self, pages: &[PageRanges]) -> u32 {
+        if pages.len() < 2 {
+            return 0;
+        }
+        let lookups = summary::lookups(pages);
+        if lookups.is_empty() {
+            return 0;
+        }
+        let all = u64::MAX >> (64 - pages.len());
+        self.page_rows((all, 0), (0, 0), &lookups)
+    }
+
+    fn page(&mut self, candidates: &[Candidate]) -> Result<(u32, PageRanges), TooLarge> {
         let lookups = lookups(candidates);
         if lookups.len() > LOOKUPS_MAX {
             return Err(TooLarge::Lookups(candidates[0].rule));
         }
         let rules = self.rules(candidates);
-        let entries: Vec<u32> = lookups.iter().map(|lookup| self.entries(lookup)).collect();
         let mask_of = |wanted: fn(&Candidate) -> bool| {
             candidates
                 .iter()
@@ -188,12 +209,34 @@ impl Builder {
                 .filter(|(_, c)| wanted(c))
                 .fold(0, |m, (i, _)| m | 1 << i)
         };
-        let page = self.push(Row {
-            a: mask_of(|_| true),
-            b: mask_of(|c| c.never),
-        });
+        let valid = mask_of(|_| true);
+        let page = self.page_rows(
+            (valid, mask_of(|c| c.never)),
+            (mask_of(|c| c.stage2), rules),
+            &lookups,
+        );
+        let ranges = lookups.into_iter().filter(|l| l.kind == LOOKUP_RANGES);
+        Ok((
+            page,
+            PageRanges {
+                valid,
+                lookups: ranges.collect(),
+            },
+        ))
+    }
+
+    /// Adds a page: masks of valid and `never` rules, mask of stage-2 rules and row of the rules'
+    /// numbers, lookups.
+    fn page_rows(
+        &mut self,
+        (valid, never): (u64, u64),
+        (stage2, rules): (u64, u32),
+        lookups: &[Lookup],
+    ) -> u32 {
+        let entries: Vec<u32> = lookups.iter().map(|lookup| self.entries(lookup)).collect();
+        let page = self.push(Row { a: valid, b: never });
         self.push(Row {
-            a: mask_of(|c| c.stage2),
+            a: stage2,
             b: lookups.len() as u64 | u64::from(rules) << 32,
         });
         for (lookup, first) in lookups.iter().zip(entries) {
@@ -206,7 +249,7 @@ impl Builder {
                 b: 0,
             });
         }
-        Ok(page)
+        page
     }
 
     fn rules(&mut self, candidates: &[Candidate]) -> u32 {
@@ -226,6 +269,12 @@ impl Builder {
         self.rows.extend(&lookup.entries);
         first
     }
+}
+
+/// What a page asks in ranges, from which a summary of several pages is made.
+struct PageRanges {
+    valid: u64,
+    lookups: Vec<Lookup>,
 }
 
 struct Lookup {
@@ -474,16 +523,14 @@ fn equal_ids(facts: &Facts<'_>) -> u32 {
 pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdict {
     let row = |i: usize| rows.get(i).copied().unwrap_or_default();
     let mut undecided = Vec::new();
-    for i in 0..npages {
+    let worth = match row(pages as usize).b as usize {
+        0 => u64::MAX,
+        summary => page_mask(rows, summary, values),
+    };
+    for i in (0..npages).filter(|i| worth & 1 << i != 0) {
         let page = row((pages + i) as usize).a as usize;
         let (head, more) = (row(page), row(page + 1));
-        let mut mask = head.a;
-        for l in 0..more.b as u32 as usize {
-            mask &= lookup_mask(rows, page + PAGE_HEAD + 2 * l, values);
-            if mask == 0 {
-                break;
-            }
-        }
+        let mask = page_mask(rows, page, values);
         let decided = mask & !more.a;
         let bit = decided.trailing_zeros();
         let earlier = if bit == 64 {
@@ -519,6 +566,14 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
     } else {
         Verdict::Undecided(undecided)
     }
+}
+
+/// Rules of a page that the values meet.
+fn page_mask(rows: &[Row], page: usize, values: &Values) -> u64 {
+    let lookups = rows[page + 1].b as u32 as usize;
+    (0..lookups).fold(rows[page].a, |mask, l| {
+        mask & lookup_mask(rows, page + PAGE_HEAD + 2 * l, values)
+    })
 }
 
 fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {

@@ -62,6 +62,10 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("TABLE_PAGES_MAX", tables::PAGES_MAX as u32),
         ("TABLE_LOOKUPS_MAX", tables::LOOKUPS_MAX as u32),
         ("TABLE_ENTRIES_MAX", tables::ENTRIES_MAX as u32),
+        (
+            "TABLE_SUMMARY_ENTRIES_MAX",
+            tables::SUMMARY_ENTRIES_MAX as u32,
+        ),
         ("TABLE_UNDECIDED_MAX", tables::PAGES_MAX as u32),
         ("PAGE_LOOKUPS", tables::PAGE_HEAD as u32),
         ("LOOKUP_RANGES", tables::LOOKUP_RANGES),
@@ -96,7 +100,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         .remove("TABLE_SEARCH_STEPS")
         .expect("the search has steps");
     assert!(
-        tables::ENTRIES_MAX <= 1 << steps,
+        tables::SUMMARY_ENTRIES_MAX <= 1 << steps,
         "{steps} steps do not reach every entry"
     );
     values.remove("SPEC_TARGET_TGID");
