@@ -164,6 +164,9 @@ pub(crate) struct PlanArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
+    /// What each rule in force costs, the most bytes first
+    #[arg(long)]
+    pub(crate) rules: bool,
     /// For programs
     #[arg(long)]
     pub(crate) json: bool,

@@ -49,9 +49,37 @@ pub(crate) struct Status {
     pub(crate) log_suspended: bool,
 }
 
+/// What a rule in force has cost since it was loaded.
+#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RuleCost {
+    /// Place in the rule set, from 1, as `tarsier plan` shows it.
+    pub(crate) position: usize,
+    /// Its keys, with commas between them.
+    pub(crate) key: Option<String>,
+    /// The rule in auditctl's words.
+    pub(crate) rule: String,
+    /// Events in the log.
+    pub(crate) events: u64,
+    /// Events that came for it as a candidate and were dropped. One event may have had several
+    /// candidates, and counts for each.
+    pub(crate) dropped: u64,
+    /// Bytes of log lines.
+    pub(crate) bytes: u64,
+    /// Events lost on the way to the daemon.
+    pub(crate) lost: u64,
+    /// Time in the daemon, nanoseconds, with reading the ring, looking up names and encoding;
+    /// without writing the log. Each batch of events is timed and shared out by the bytes that
+    /// each rule has in it, where a dropped event counts as 256 bytes.
+    pub(crate) spent_ns: u64,
+}
+
 pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     let path = socket_path(&args.run_dir);
-    let text = ctl::ask(&path, &Request::Status).with_context(|| {
+    let request = match args.rules {
+        true => Request::RuleCosts,
+        false => Request::Status,
+    };
+    let text = ctl::ask(&path, &request).with_context(|| {
         format!(
             "no daemon answers at {}: is tarsier running, and are you root?",
             path.display()
@@ -60,6 +88,12 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", text.trim_end())?;
+        return Ok(0);
+    }
+    if args.rules {
+        let costs: Vec<RuleCost> =
+            serde_json::from_str(&text).context("the daemon's answer is not clear")?;
+        print_costs(&mut out, &costs)?;
         return Ok(0);
     }
     let status: Status = serde_json::from_str(&text).context("the daemon's answer is not clear")?;
@@ -118,4 +152,88 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         "  written           {} events, {} bytes",
         s.log_events, s.log_bytes
     )
+}
+
+/// A table of 80 columns. Keys that are longer than theirs are cut.
+fn print_costs(out: &mut impl Write, costs: &[RuleCost]) -> std::io::Result<()> {
+    const KEY_LEN: usize = 23;
+    writeln!(
+        out,
+        "{:>4}  {:<KEY_LEN$} {:>9} {:>9} {:>7} {:>9} {:>10}",
+        "rule", "key", "events", "dropped", "lost", "bytes", "time"
+    )?;
+    for cost in costs {
+        let key: String = match cost.key.as_deref() {
+            None => "(no key)".to_owned(),
+            Some(key) if key.chars().count() <= KEY_LEN => key.to_owned(),
+            Some(key) => key.chars().take(KEY_LEN - 1).chain(['…']).collect(),
+        };
+        writeln!(
+            out,
+            "{:>4}  {key:<KEY_LEN$} {:>9} {:>9} {:>7} {:>9} {:>10}",
+            cost.position,
+            short(cost.events),
+            short(cost.dropped),
+            short(cost.lost),
+            short(cost.bytes),
+            time(cost.spent_ns)
+        )?;
+    }
+    Ok(())
+}
+
+/// A count in at most 7 columns: from a million on with a unit, as in 1234.5 G.
+fn short(count: u64) -> String {
+    scaled(
+        count,
+        &[
+            (1_000_000_000_000, " T"),
+            (1_000_000_000, " G"),
+            (1_000_000, " M"),
+        ],
+    )
+    .unwrap_or_else(|| count.to_string())
+}
+
+/// A time with its unit.
+fn time(ns: u64) -> String {
+    scaled(
+        ns,
+        &[(1_000_000_000, " s"), (1_000_000, " ms"), (1_000, " µs")],
+    )
+    .unwrap_or_else(|| format!("{ns} ns"))
+}
+
+fn scaled(value: u64, units: &[(u64, &str)]) -> Option<String> {
+    let (size, unit) = units.iter().find(|(size, _)| value >= *size)?;
+    Some(format!("{:.1}{unit}", value as f64 / *size as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rules_cost_is_shown_in_80_columns() {
+        let cost = RuleCost {
+            position: 2000,
+            key: Some("a-key-that-is-longer-than-its-column".to_owned()),
+            events: 999_999,
+            dropped: 123_456_789,
+            bytes: 999_900_000_000,
+            lost: 0,
+            spent_ns: 999_900_000_000,
+            ..RuleCost::default()
+        };
+        let mut out = Vec::new();
+        print_costs(&mut out, &[cost, RuleCost::default()]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text,
+            "rule  key                        events   dropped    lost     bytes       time\n\
+             2000  a-key-that-is-longer-t…    999999   123.5 M       0   999.9 G    999.9 s\n   \
+             0  (no key)                        0         0       0         0       0 ns\n"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
 }

@@ -378,6 +378,79 @@ fn rules_change_while_recording_and_the_log_says_who_did_it() {
     assert_eq!(log.matches("key=\"first\"\n").count(), 1, "{log}");
 }
 
+/// What `status --rules` says of the rule with `key`: a member of it.
+fn cost(daemon: &Daemon, key: &str, member: &str) -> Option<u64> {
+    let run_dir = daemon.directory.path().to_str().unwrap();
+    let args = ["status", "--rules", "--json", "--run-dir", run_dir];
+    let answer: serde_json::Value =
+        serde_json::from_slice(&run(Path::new(TARSIER), &args).stdout).unwrap();
+    let rules = answer.as_array().unwrap();
+    let rule = rules.iter().find(|rule| rule["key"] == key)?;
+    rule[member].as_u64()
+}
+
+#[test]
+fn what_a_rule_costs_is_counted_and_goes_on_counting_when_others_come_and_go() {
+    let Some(_lock) = claim("costs") else { return };
+    let daemon = Daemon::start();
+    assert_eq!(cost(&daemon, "file", "events"), Some(0));
+    make_directory();
+    let until = |events: u64| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while cost(&daemon, "file", "events") != Some(events) {
+            assert!(Instant::now() < deadline, "{events} events did not come");
+        }
+    };
+    until(1);
+    let (bytes, spent_ns) = (
+        cost(&daemon, "file", "bytes"),
+        cost(&daemon, "file", "spent_ns"),
+    );
+    assert!(spent_ns > Some(0));
+    let rmdir = rule("before")
+        .replace("-a ", "-A ")
+        .replace("mkdir", "rmdir");
+    assert_eq!(daemon.says(&rmdir).1, OK);
+    assert_eq!(cost(&daemon, "file", "position"), Some(2));
+    assert_eq!(cost(&daemon, "before", "events"), Some(0));
+    assert_eq!(cost(&daemon, "file", "bytes"), bytes);
+    make_directory();
+    until(2);
+    let bytes = cost(&daemon, "file", "bytes").unwrap();
+    let run_dir = daemon.directory.path().to_str().unwrap();
+    let shown = run(
+        Path::new(TARSIER),
+        &["status", "--rules", "--run-dir", run_dir],
+    );
+    let shown = text(&shown);
+    let first = shown.lines().nth(1).unwrap();
+    let words: Vec<&str> = first.split_whitespace().take(6).collect();
+    assert_eq!(
+        words,
+        ["2", "file", "2", "0", "0", &bytes.to_string()],
+        "{shown}"
+    );
+    let log = daemon.stop();
+    let lines: Vec<&str> = log.split_inclusive('\n').collect();
+    // The lines of an event have its serial number in common.
+    let serial = |line: &str| {
+        line.split(')')
+            .next()
+            .unwrap()
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    let serials: Vec<String> = lines
+        .iter()
+        .filter(|line| line.starts_with("type=SYSCALL ") && line.contains("key=\"file\""))
+        .map(|line| serial(line))
+        .collect();
+    let of_rule = lines.iter().filter(|line| serials.contains(&serial(line)));
+    assert_eq!(of_rule.map(|line| line.len() as u64).sum::<u64>(), bytes);
+}
+
 #[test]
 fn a_file_is_taken_whole_or_not_at_all_and_a_reload_goes_back_to_the_files() {
     let Some(_lock) = claim("files") else { return };

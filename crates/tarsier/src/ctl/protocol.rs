@@ -11,6 +11,8 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 16 << 20;
 pub(crate) enum Request {
     /// The engine, its events and losses; answered with a `Status`.
     Status,
+    /// What each rule costs; answered with a list of `RuleCost`.
+    RuleCosts,
     /// What `auditctl -s` shows.
     Audit,
     /// The rules in the order in which they are tried.
@@ -60,7 +62,7 @@ pub(crate) enum Step {
     Message(String),
 }
 
-/// What the daemon says to everything but [`Request::Status`].
+/// What the daemon says to everything but [`Request::Status`] and [`Request::RuleCosts`].
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     /// The request as a whole was refused: why.

@@ -102,6 +102,7 @@ impl Daemon {
         for asked in self.server.requests() {
             let text = match serde_json::from_slice(&asked.line) {
                 Ok(Request::Status) => serde_json::to_vec(&self.status()),
+                Ok(Request::RuleCosts) => serde_json::to_vec(&self.rule_costs()),
                 Ok(request) => serde_json::to_vec(&self.audit_request(request, asked.who)),
                 Err(error) => serde_json::to_vec(&Answer {
                     error: Some(format!("the request is not clear: {error}")),
@@ -123,7 +124,7 @@ impl Daemon {
                 rules: self.listed_rules(),
                 ..Answer::default()
             },
-            Request::Audit | Request::Status => Answer {
+            Request::Audit | Request::Status | Request::RuleCosts => Answer {
                 audit: Some(self.audit_state()),
                 ..Answer::default()
             },

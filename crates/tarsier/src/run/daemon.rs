@@ -11,9 +11,9 @@ use super::live::Live;
 use super::recorder::{Generation, Outcome, Recorder};
 use super::setup::{self, Sources};
 use super::signals::Signals;
-use crate::status::Status;
+use crate::status::{RuleCost, Status};
 use anyhow::{Context, Result};
-use capture::tracepoint::LOSS_CAUSES;
+use capture::tracepoint::{RuleCount, LOSS_CAUSES};
 use capture::Tracepoint;
 use event::RecordType;
 use journal::{Config, Journal};
@@ -135,7 +135,8 @@ impl Daemon {
         if let Some(kernel) = kernel {
             events += kernel.drain(generation, &mut recorder.encoder, lines);
         }
-        let frames = engine.stream().drain(monotonic_ns(), |cpu, frame| {
+        let mut batch_ns = monotonic_ns();
+        let frames = engine.stream().drain(batch_ns, |cpu, frame| {
             match recorder.frame(cpu, frame, lines, live.as_mut()) {
                 Ok(Outcome::Recorded) => {
                     totals.recorded += 1;
@@ -149,12 +150,17 @@ impl Daemon {
                 }
             }
             if lines.len() >= BATCH_BYTES {
+                recorder.costs.share(monotonic_ns() - batch_ns);
                 journal.append(lines, events);
                 lines.clear();
                 events = 0;
+                batch_ns = monotonic_ns();
             }
             true
         });
+        if frames > 0 {
+            recorder.costs.share(monotonic_ns() - batch_ns);
+        }
         if !lines.is_empty() {
             journal.append(lines, events);
             lines.clear();
@@ -328,8 +334,12 @@ impl Daemon {
     /// Swaps the rule set in one step. What the old one selected is read first.
     pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
         self.drain();
+        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
+        let counts = self.rule_counts(old.len().max(new.len()));
         self.recorder.add_generation(generation.clone());
         self.engine.replace(&generation.plan)?;
+        let number = generation.plan.generation;
+        self.recorder.costs.replace(number, old, new, &counts);
         self.generation = generation;
         Ok(())
     }
@@ -422,25 +432,33 @@ impl Daemon {
 
     fn lost_by_rule(&self) -> BTreeMap<String, u64> {
         let rules = &self.generation.plan.rules;
-        let Ok((counts, undecided)) = self.engine.rule_counts(rules.len()) else {
-            return Default::default();
-        };
+        let counts = self.rule_counts(rules.len());
+        let undecided = self.engine.rule_counts(0).unwrap_or_default().1;
         let name = |i: usize| {
             let key = rules[i]
                 .key()
                 .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
             format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
         };
-        let lost = counts
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| count.lost > 0);
-        let mut lost: BTreeMap<String, u64> =
-            lost.map(|(i, count)| (name(i), count.lost)).collect();
+        let lost = self.recorder.costs.lost(&counts).enumerate();
+        let lost = lost.filter(|(_, lost)| *lost > 0);
+        let mut lost: BTreeMap<String, u64> = lost.map(|(i, lost)| (name(i), lost)).collect();
         if undecided.lost > 0 {
             lost.insert("undecided".to_owned(), undecided.lost);
         }
         lost
+    }
+
+    /// What the programs count by place in the rule set; empty if they cannot be asked.
+    fn rule_counts(&self, rules: usize) -> Vec<RuleCount> {
+        self.engine.rule_counts(rules).unwrap_or_default().0
+    }
+
+    /// What `tarsier status --rules` tells.
+    pub(super) fn rule_costs(&self) -> Vec<RuleCost> {
+        let rules = &self.generation.plan.rules;
+        let counts = self.rule_counts(rules.len());
+        self.recorder.costs.table(rules, &counts)
     }
 
     /// Disarms, reads what is left, says what was lost, restores the kernel's audit state.

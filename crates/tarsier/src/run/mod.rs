@@ -17,6 +17,7 @@ mod kernel_records;
 mod live;
 mod names;
 mod recorder;
+mod rule_costs;
 mod setup;
 mod signals;
 mod target;

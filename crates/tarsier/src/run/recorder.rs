@@ -3,6 +3,7 @@
 use super::chunks::Chunks;
 use super::clock::{Clock, Serials};
 use super::live::Live;
+use super::rule_costs::RuleCosts;
 use super::{fcaps, filter, target};
 use capture::resolve::Resolver;
 use event::record::{
@@ -45,6 +46,7 @@ pub(super) struct Recorder {
     pub(super) encoder: Encoder,
     pub(super) serials: Serials,
     pub(super) clock: Clock,
+    pub(super) costs: RuleCosts,
     resolver: Resolver,
     chunks: Chunks,
     generations: VecDeque<Arc<Generation>>,
@@ -64,6 +66,7 @@ impl Recorder {
             encoder,
             serials: Serials::new(),
             clock: Clock::now(),
+            costs: RuleCosts::default(),
             resolver: Resolver::new(),
             chunks: Chunks::default(),
             generations: VecDeque::new(),
@@ -76,6 +79,13 @@ impl Recorder {
     pub(super) fn add_generation(&mut self, generation: Arc<Generation>) {
         self.generations.push_front(generation);
         self.generations.truncate(PLANS_KEPT);
+    }
+
+    /// The second stage has dropped an event: it came for every rule that was still a candidate.
+    fn count_dropped(&mut self, generation: &Generation, event: &Event<'_>) {
+        for (rule, _) in remaining(generation, event).filter(|(_, rule)| !is_never(rule)) {
+            self.costs.dropped(generation.plan.generation, rule);
+        }
     }
 
     /// Takes a frame from the ring of `cpu` and appends its records to `out`.
@@ -132,9 +142,14 @@ impl Recorder {
         self.resolver.resolve(event, &shape);
         let rule = match decide(&generation, event, &mut self.resolver) {
             Decision::Record(rule) => rule,
-            Decision::Drop => return Outcome::Dropped,
+            Decision::Drop => {
+                self.count_dropped(&generation, event);
+                return Outcome::Dropped;
+            }
         };
+        let number = generation.plan.generation;
         if filter::excludes(&generation, RecordType::SYSCALL, event) {
+            self.costs.dropped(number, rule);
             return Outcome::Excluded;
         }
         let key = generation
@@ -150,6 +165,7 @@ impl Recorder {
         let unix_ns = self.clock.unix_ns(header.frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let argv = self.chunks.take(cpu, header.frame.id, header.chunks);
+        let before = out.len();
         let mut writer = Filtered {
             writer: self.encoder.begin(out, stamp),
             generation: &generation,
@@ -160,11 +176,27 @@ impl Recorder {
         writer.details(name, &shape, argv);
         writer.names(&self.resolver);
         writer.end();
+        let bytes = out.len() - before;
         if let Some(live) = live {
             live.event(unix_ns, name, event, &self.resolver, argv, key);
         }
+        self.costs.recorded(number, rule, bytes);
         Outcome::Recorded
     }
+}
+
+fn is_never(rule: &rules::Rule) -> bool {
+    rule.action == rules::Action::Never
+}
+
+/// The rules among which the first stage has left the decision.
+fn remaining<'a>(
+    generation: &'a Generation,
+    event: &'a Event<'_>,
+) -> impl Iterator<Item = (u32, &'a rules::Rule)> {
+    let list = event.candidates().next().map_or(0, |first| first.list);
+    let pages = event.candidates().map(|page| (page.page, page.mask));
+    generation.plan.remaining(list, pages)
 }
 
 /// The rule that selects an event, once its names are known.
@@ -207,10 +239,7 @@ fn decide(generation: &Generation, event: &Event<'_>, resolver: &mut Resolver) -
         saddr_fam: None,
         names: &names,
     };
-    let list = event.candidates().next().map_or(0, |first| first.list);
-    let pages = event.candidates().map(|page| (page.page, page.mask));
-    let remaining = generation.plan.remaining(list, pages);
-    plan::decide_names(remaining, &facts, &generation.identities)
+    plan::decide_names(remaining(generation, event), &facts, &generation.identities)
 }
 
 /// Writes the records of an event that no exclude rule drops.

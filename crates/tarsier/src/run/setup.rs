@@ -119,6 +119,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
     recorder.add_generation(generation.clone());
+    recorder.costs.replace(1, &[], &generation.plan.rules, &[]);
     let options = match args.ring_size {
         Some(size_kib) => Options::with_ring_bytes(size_kib as usize * 1024),
         None => Options::for_this_host(),
