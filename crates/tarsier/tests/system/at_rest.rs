@@ -1,38 +1,38 @@
 //! A daemon with nothing to record costs nothing.
 
+use crate::daemon::Daemon;
 use crate::machine;
+use std::path::Path;
 use std::time::Duration;
 
 const WINDOW: Duration = Duration::from_secs(5);
-/// Ticks of 10 ms: 0.0 % of the window, rounded as top(1) does, with one for good measure.
+/// Ticks of 10 ms; the daemon's own look at its files once a second may fall on some.
 const TICKS_MAX: u64 = 2;
+const WINDOWS_MAX: usize = 4;
 const RESIDENT_KIB_MAX: u64 = 32 * 1024;
 
-/// Rules as the security guides have them: many watches, privileged programs, refused opens.
+/// Rules as the security guides have them: many files, privileged programs, refused calls. All are
+/// about logged-in users, so that what else happens on this machine is not there to be recorded.
 fn guide_rules() -> String {
+    const USER: &str = "-F auid>=1000 -F auid!=unset";
     let mut rules = String::from("-D\n-b 8192\n-f 1\n");
-    for file in [
-        "passwd", "group", "shadow", "gshadow", "sudoers", "hosts", "hostname",
-    ] {
-        rules += &format!("-w /etc/{file} -p wa -k identity\n");
+    for file in ["passwd", "group", "shadow", "sudoers", "hosts", "hostname"] {
+        rules += &format!("-a always,exit -F path=/etc/{file} -F perm=wa {USER} -k identity\n");
     }
-    for dir in ["/etc/ssh", "/etc/sudoers.d", "/etc/audit", "/etc/selinux"] {
-        rules += &format!("-w {dir} -p wa -k configuration\n");
+    // A rule on a directory needs it.
+    let dirs = ["/etc/audit", "/etc/pam.d", "/etc/security", "/etc/ssh"];
+    for dir in dirs.iter().filter(|dir| Path::new(dir).is_dir()) {
+        rules += &format!("-a always,exit -F dir={dir} -F perm=wa {USER} -k configuration\n");
     }
-    for program in [
-        "su", "sudo", "mount", "umount", "passwd", "chsh", "chfn", "newgrp",
-    ] {
-        rules += &format!(
-            "-a always,exit -F path=/usr/bin/{program} -F perm=x -F auid>=1000 \
-             -F auid!=unset -k privileged\n"
-        );
+    for program in ["su", "sudo", "mount", "umount", "passwd", "chsh", "newgrp"] {
+        rules +=
+            &format!("-a always,exit -F path=/usr/bin/{program} -F perm=x {USER} -k privileged\n");
     }
     for width in ["b64", "b32"] {
         let rule = format!("-a always,exit -F arch={width}");
-        let user = "-F auid>=1000 -F auid!=unset";
         for errno in ["EACCES", "EPERM"] {
             rules += &format!(
-                "{rule} -S open,openat,creat,truncate,ftruncate -F exit=-{errno} {user} -k access\n"
+                "{rule} -S open,openat,creat,truncate,ftruncate -F exit=-{errno} {USER} -k access\n"
             );
         }
         for (calls, key) in [
@@ -40,15 +40,15 @@ fn guide_rules() -> String {
             ("chown,fchown,lchown,fchownat", "perm_mod"),
             ("setxattr,lsetxattr,fsetxattr,removexattr", "perm_mod"),
             ("unlink,unlinkat,rename,renameat", "delete"),
-            ("mount,umount2", "mounts"),
+            ("mount", "mounts"),
             ("init_module,finit_module,delete_module", "modules"),
         ] {
-            rules += &format!("{rule} -S {calls} {user} -k {key}\n");
+            rules += &format!("{rule} -S {calls} {USER} -k {key}\n");
         }
         rules += &format!("{rule} -S adjtimex,settimeofday,clock_settime -k time-change\n");
         rules += &format!("{rule} -S sethostname,setdomainname -k system-locale\n");
     }
-    rules.replace("-S mount,umount2 ", "-S mount ")
+    rules
 }
 
 /// utime and stime of a process, all its threads, in ticks.
@@ -72,21 +72,32 @@ fn at_rest_it_uses_no_cpu_and_less_than_32_mib() {
     machine::test("at rest", |setup| {
         let daemon = setup.tarsier(&guide_rules()).start();
         let pid = daemon.pid();
-        // What the start itself left to do is done when it answers.
-        let before = (daemon.status(), ticks(pid));
-        std::thread::sleep(WINDOW);
-        let used = ticks(pid) - before.1;
+        // Somebody may do on this machine what the rules are about; then it is not at rest.
+        let (used, events) = (0..WINDOWS_MAX)
+            .map(|_| window(&daemon))
+            .find(|(_, events)| *events == 0)
+            .unwrap_or_else(|| window(&daemon));
         let resident = resident_kib(pid);
-        let after = daemon.status();
-        let events = |status: &serde_json::Value| status["events_selected"].as_u64();
-        let what = format!(
-            "{used} ticks, {resident} KiB, events {:?} to {:?}",
-            events(&before.0),
-            events(&after)
-        );
+        let what = format!("{used} ticks, {resident} KiB, {events} events");
         println!("at rest: {what}");
+        assert_eq!(events, 0, "no window of rest: {what}");
         assert!(used <= TICKS_MAX, "{what}");
         assert!(resident < RESIDENT_KIB_MAX, "{what}");
         daemon.stop();
     });
+}
+
+/// Ticks that the daemon uses within a window, and events that it is given.
+fn window(daemon: &Daemon) -> (u64, u64) {
+    let events = || {
+        daemon.status()["events_selected"]
+            .as_u64()
+            .expect("a number")
+    };
+    let events_before = events();
+    // What the start left to do, and the answer, are done by then.
+    let before = ticks(daemon.pid());
+    std::thread::sleep(WINDOW);
+    let used = ticks(daemon.pid()) - before;
+    (used, events() - events_before)
 }
