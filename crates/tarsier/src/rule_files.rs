@@ -1,7 +1,7 @@
 //! Rules from the files that the command line names.
 
 use anyhow::{bail, Result};
-use rules::{Host, LoadError, RuleError, RuleSet, SystemHost};
+use rules::{Host, LoadError, RuleError, RuleSet, Settings, SystemHost};
 use std::path::PathBuf;
 
 /// Loads all of `paths`, one after the other, as one rule set. Errors are printed with place,
@@ -26,6 +26,27 @@ pub(crate) fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
         merge(&mut all, set);
     }
     Ok(all)
+}
+
+/// Says which settings of the rules files have no effect on an engine that is not the kernel's.
+pub(crate) fn say_settings(settings: &Settings) {
+    let given = [
+        (settings.enabled.is_some(), "-e"),
+        (settings.failure.is_some(), "-f"),
+        (settings.backlog.is_some(), "-b"),
+        (settings.rate.is_some(), "-r"),
+        (settings.backlog_wait_time.is_some(), "--backlog_wait_time"),
+        (settings.loginuid_immutable, "--loginuid-immutable"),
+    ];
+    let given: Vec<&str> = given
+        .iter()
+        .filter(|(given, _)| *given)
+        .map(|(_, name)| *name)
+        .collect();
+    if !given.is_empty() {
+        let given = given.join(", ");
+        eprintln!("tarsier: settings of the kernel's own audit, left as they are: {given}");
+    }
 }
 
 fn merge(all: &mut RuleSet, set: RuleSet) {

@@ -63,7 +63,9 @@ impl Sources {
 
     /// The rules of the files.
     pub(super) fn rules(&self) -> Result<Vec<rules::Rule>> {
-        Ok(rule_files::load(&self.rules)?.rules)
+        let set = rule_files::load(&self.rules)?;
+        rule_files::say_settings(&set.settings);
+        Ok(set.rules)
     }
 }
 
