@@ -269,7 +269,7 @@ def latency_row(result, native):
     row = []
     for probe in PROBES:
         ns = result["ns"][probe]["min"]
-        added = f" ({ns - native[probe]['min']:+.0f})" if native and result["side"] != "native" else ""
+        added = f" ({round(ns - native[probe]['min']):+d})" if native and result["side"] != "native" else ""
         row.append(f"{ns:.0f}{added}")
     return row
 
