@@ -103,5 +103,5 @@ def bar_chart(title, subtitle, categories, series, x_label, y_label):
             x, y = chart.x(j) + (i - len(series) / 2) * width, chart.y(max(value, 0))
             chart.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width * 0.92:.1f}" '
                                f'height="{chart.bottom - y:.1f}" fill="{colour(i)}"/>')
-            chart.text(x + width * 0.46, y - 3, f"{value:.0f}", anchor="middle", size=10)
+            chart.text(x + width * 0.46, y - 3, f"{round(value)}", anchor="middle", size=10)
     return chart.done()
