@@ -33,12 +33,11 @@ impl Harness {
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(OBJECT).expect("the object opens");
         let cpus = libbpf_rs::num_possible_cpus().expect("the number of CPUs");
-        let mut works = open
-            .maps_mut()
+        open.maps_mut()
             .find(|map| map.name() == "works")
-            .expect("works");
-        works.set_max_entries(cpus as u32).expect("a size");
-        drop(works);
+            .expect("works")
+            .set_max_entries(cpus as u32)
+            .expect("a size");
         Harness {
             object: open.load().expect("the kernel takes the test program"),
             executable: capture::executable_of(std::process::id()).expect("our executable"),
