@@ -142,6 +142,9 @@ impl Journal {
     /// [`commit`](Self::commit); when the buffer is full, this commits by itself, and events that
     /// then still do not fit are counted as lost, whole appends at a time.
     pub fn append(&mut self, lines: &[u8], events: u32) {
+        if lines.is_empty() {
+            return;
+        }
         self.counters.appended_events += u64::from(events);
         let fits = |pending: &Pending| {
             pending.is_empty() || pending.bytes().len() + lines.len() <= PENDING_BYTES_MAX

@@ -280,9 +280,13 @@ impl Resolver {
     }
 
     /// NORMAL if there is such an object now, else UNKNOWN.
-    fn looked_up(&mut self, arg: &Arg<'_>, follow: bool) {
-        let inode = match (arg.text.is_empty(), arg.base_inode) {
-            (true, Some(inode)) => Some(inode),
+    ///
+    /// What the call itself told of the object counts more than what is there by now: another
+    /// process may have made or removed it since.
+    fn looked_up(&mut self, arg: &Arg<'_>, follow: bool, told: Told) {
+        let inode = match (arg.text.is_empty(), arg.base_inode, told) {
+            (true, Some(inode), _) => Some(inode),
+            (_, _, Told::Missing) => None,
             _ => self.view.inode(&arg.path, follow),
         };
         let nametype = if inode.is_some() {
@@ -291,6 +295,9 @@ impl Resolver {
             NameType::Unknown
         };
         self.item(arg, nametype, inode);
+        if let (Told::There, Some(item)) = (told, self.items.last_mut()) {
+            item.existed = true;
+        }
     }
 
     fn single(&mut self, event: &Event<'_>, shape: &Shape, arg: PathArg, found: Arg<'_>) {
@@ -311,7 +318,7 @@ impl Resolver {
                     self.item(&found, NameType::Delete, None);
                 }
             }
-            _ => self.looked_up(&found, follows(event, arg)),
+            _ => self.looked_up(&found, follows(event, arg), Told::by(event)),
         }
     }
 
@@ -340,18 +347,20 @@ impl Resolver {
                 self.item(arg, nametype, Some(inode));
             }
             None if creates => {
-                if let Some(inode) = self.view.inode(&arg.path, true) {
+                let missing = matches!(Told::by(event), Told::Missing);
+                let inode = self.view.inode(&arg.path, true).filter(|_| !missing);
+                if let Some(inode) = inode {
                     self.item(arg, NameType::Normal, Some(inode));
                 }
             }
-            None => self.looked_up(arg, true),
+            None => self.looked_up(arg, true, Told::by(event)),
         }
     }
 
     fn executed(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
         let file = event.exec_file().filter(|_| succeeded);
         let Some(file) = file else {
-            return self.looked_up(arg, true);
+            return self.looked_up(arg, true, Told::Nothing);
         };
         let image = Inode::from_wire(&file.inode);
         let mut image_path = arg.path.clone();
@@ -361,7 +370,7 @@ impl Resolver {
                 image_path = self.named_by_descriptor(event);
             }
         } else {
-            self.looked_up(arg, true);
+            self.looked_up(arg, true, Told::Nothing);
             image_path.clear();
             text::join(&mut image_path, &self.cwd, file.interpreter);
             self.items.push(Item {
@@ -451,7 +460,12 @@ impl Resolver {
                     ..Item::default()
                 });
             } else {
-                self.looked_up(old, follows(event, old_arg));
+                // ENOENT may be about the new name.
+                let told = match Told::by(event) {
+                    Told::Missing => Told::Nothing,
+                    told => told,
+                };
+                self.looked_up(old, follows(event, old_arg), told);
             }
         }
         if let (Some(new), Some(0)) = (&new, event.exit()) {
@@ -473,6 +487,25 @@ impl Resolver {
             existed: true,
             caps: FileCaps::NONE,
         });
+    }
+}
+
+/// What the result of a call tells of the object that its path named.
+#[derive(Clone, Copy)]
+enum Told {
+    There,
+    Missing,
+    Nothing,
+}
+
+impl Told {
+    fn by(event: &Event<'_>) -> Told {
+        const ENOENT: i64 = -2;
+        match event.exit() {
+            Some(ENOENT) => Told::Missing,
+            Some(exit) if event::record::is_success(exit) => Told::There,
+            _ => Told::Nothing,
+        }
     }
 }
 

@@ -31,8 +31,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const IDLE_PASSES: u32 = 3;
 /// How often the paths that rules name are looked at again.
 const IDENTITY_INTERVAL: Duration = Duration::from_secs(1);
-/// Lines gathered before they are handed to the journal.
-const BATCH_BYTES: usize = 256 * 1024;
+/// Lines gathered before they are handed to the journal, which on a full disk keeps or counts each
+/// batch whole.
+const BATCH_BYTES: usize = 16 * 1024;
 
 /// What the daemon counts.
 #[derive(Clone, Copy, Debug, Default)]
