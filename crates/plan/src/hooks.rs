@@ -37,11 +37,11 @@ pub enum SysExit {
 /// More per-syscall tracepoints than this cost more to arm than they save.
 pub const PER_SYSCALL_MAX: usize = 128;
 
-/// Measured on the project's reference machine (docs/decisions/0002-hook-choice.md), added to a
-/// call that nobody watches.
-pub const PER_SYSCALL_NS: u32 = 41;
+/// Measured on the project's reference machine (bench/results/latency.md, getppid), added to a call
+/// that nobody watches.
+pub const PER_SYSCALL_NS: u32 = 37;
 /// The same for `tp_btf/sys_exit`.
-pub const TP_BTF_NS: u32 = 88;
+pub const TP_BTF_NS: u32 = 74;
 
 impl Hooks {
     /// The cheapest hooks that see every watched call.
