@@ -5,7 +5,7 @@ use crate::conditions::{candidate, task_candidate, Candidate, Context, Executabl
 use crate::evaluate::{calls_of, decide_names, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
-use crate::hooks::{Hooks, SysExit};
+use crate::hooks::Hooks;
 use crate::shadow::shadowing;
 use crate::shape::{shape, Shape};
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
@@ -167,11 +167,6 @@ impl Plan {
             Verdict::Decided { never, .. } => !never,
             _ => true,
         }
-    }
-
-    /// Whether per-syscall tracepoints carry this plan.
-    pub fn is_per_syscall(&self) -> bool {
-        matches!(self.hooks.sys_exit, SysExit::PerSyscall(_))
     }
 }
 
