@@ -1,0 +1,24 @@
+//! Seccomp filters: what they cost, what they do, and proofs of both.
+//!
+//! A [`Filter`] is a program that the kernel would accept; a [`Chain`] is what a thread carries,
+//! several filters whose strictest [`Verdict`] wins. [`ConstantAllow`] says which system calls the
+//! kernel answers from its bitmap without running a filter. The crate knows nothing of auditing.
+
+mod chain;
+mod constant_allow;
+mod data;
+mod filter;
+mod insn;
+mod run;
+pub mod text;
+mod validate;
+mod verdict;
+
+pub use chain::{Chain, Decision};
+pub use constant_allow::{CacheTable, ConstantAllow, Loss, LostBit};
+pub use data::{SeccompData, Word};
+pub use filter::Filter;
+pub use insn::{code, Insn};
+pub use run::{Run, Step};
+pub use validate::{Fault, Invalid, MAX_INSNS};
+pub use verdict::{Action, Verdict};

@@ -1,0 +1,65 @@
+//! Filters as text and bytes: reading whatever people have, writing what tools take.
+
+mod asm;
+mod listing;
+mod numbers;
+
+pub use asm::{assemble, to_asm};
+pub use listing::{listing, listing_line};
+pub use numbers::{from_c_array, from_hex, to_c_array, to_hex};
+
+use crate::validate::Invalid;
+use crate::Filter;
+
+/// Text that is not a filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// The text cannot be read.
+    #[error("line {line}, column {column}: {found}; {expected}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// What is there.
+        found: String,
+        /// What should be.
+        expected: &'static str,
+    },
+    /// It was read, and the kernel would refuse the program.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+}
+
+impl TextError {
+    pub(crate) fn at(line: usize, column: usize, found: String, expected: &'static str) -> Self {
+        TextError::Syntax {
+            line,
+            column,
+            found,
+            expected,
+        }
+    }
+}
+
+/// Takes a filter in any form this module writes: hex digits, a C array of `struct sock_filter`
+///, `bpf_asm` text, raw bytes.
+///
+/// # Errors
+/// Place and expectation, or the rule of the kernel that the program breaks.
+pub fn read(bytes: &[u8]) -> Result<Filter, TextError> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(|c| c.is_control() && !c.is_whitespace()) => text,
+        _ => return Ok(Filter::from_bytes(bytes)?),
+    };
+    if text.contains('{') {
+        from_c_array(text)
+    } else if text
+        .chars()
+        .all(|c| c.is_ascii_hexdigit() || c.is_whitespace())
+    {
+        from_hex(text)
+    } else {
+        assemble(text)
+    }
+}
