@@ -90,10 +90,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         .map(|(rule, note)| RuleExplanation {
             rule: rule.to_string(),
             list: rule.list.name(),
-            source: match rule.source.line {
-                0 => rule.source.file.clone(),
-                line => format!("{}:{line}", rule.source.file),
-            },
+            source: rule.source.place(),
             hooks: match rule.list {
                 _ if note.calls == 0 => Vec::new(),
                 List::Task => vec![FORK_HOOK],
@@ -151,27 +148,11 @@ const WIDTH: usize = 80;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = hook_names(&self.hooks);
-        let hooks = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
-        };
-        let cost = format!(
-            "+{} ns per call (tp_btf measured at {TP_BTF_NS} ns, per-syscall tracepoints at \
-             {PER_SYSCALL_NS} ns)",
-            self.unwatched_ns
-        );
         paragraph(f, "engine      ", self.engine)?;
-        paragraph(f, "hooks       ", &hooks)?;
-        paragraph(f, "because     ", self.hooks.reason)?;
-        paragraph(f, "unwatched   ", &cost)?;
-        let calls = format!(
-            "{}, {} table rows",
-            calls(self.watched_calls),
-            self.table_rows
-        );
-        paragraph(f, "watched     ", &calls)?;
+        match self.engine {
+            "kernel" => self.write_kernel(f)?,
+            _ => self.write_hooks(f)?,
+        }
         for (i, note) in self.notes.iter().enumerate() {
             paragraph(
                 f,
@@ -197,6 +178,40 @@ impl fmt::Display for Explanation {
             totals.not_honoured,
             totals.shadowed
         )
+    }
+}
+
+impl Explanation {
+    fn write_hooks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = hook_names(&self.hooks);
+        let hooks = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        let cost = format!(
+            "+{} ns per call (tp_btf measured at {TP_BTF_NS} ns, per-syscall tracepoints at \
+             {PER_SYSCALL_NS} ns)",
+            self.unwatched_ns
+        );
+        paragraph(f, "hooks       ", &hooks)?;
+        paragraph(f, "because     ", self.hooks.reason)?;
+        paragraph(f, "unwatched   ", &cost)?;
+        let calls = format!(
+            "{}, {} table rows",
+            calls(self.watched_calls),
+            self.table_rows
+        );
+        paragraph(f, "watched     ", &calls)
+    }
+
+    fn write_kernel(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        paragraph(f, "hooks       ", "the kernel's own audit")?;
+        let cost = format!(
+            "+{} ns per call (measured with 0 to 160 rules that do not match)",
+            self.unwatched_ns
+        );
+        paragraph(f, "unwatched   ", &cost)
     }
 }
 

@@ -106,6 +106,31 @@ impl Plan {
         })
     }
 
+    /// The plan of an engine that leaves matching to the kernel's audit: nothing is hooked, and
+    /// every rule is exact. Any number of rules will do.
+    pub fn for_kernel(rules: &[Rule], capabilities: &Capabilities, generation: u64) -> Plan {
+        let entries = Entries::of(capabilities.arch);
+        let mut shadowed = shadowing(rules, entries);
+        let notes = shadowed.iter_mut().map(|shadowed_by| RuleNote {
+            exactness: Exactness::Exact,
+            shadowed_by: shadowed_by.take(),
+            calls: 0,
+            stage2: false,
+        });
+        Plan {
+            rules: rules.to_vec(),
+            entries,
+            hooks: Hooks::choose(&BTreeMap::new(), false, capabilities),
+            notes: notes.collect(),
+            calls: BTreeMap::new(),
+            lists: Vec::new(),
+            rows: Vec::new(),
+            executables: Executables::of(&[], &Identities::default()),
+            generation,
+            task_list: false,
+        }
+    }
+
     /// Numbers of the calls that any entry watches: what the gate of `tp_btf/sys_exit` tests.
     pub fn watched(&self) -> [u64; tables::CALLS / 64] {
         let mut bits = [0; tables::CALLS / 64];

@@ -98,6 +98,16 @@ pub enum TooLarge {
     Rows,
 }
 
+impl TooLarge {
+    /// Position of the rule that is one too many, if it is one.
+    pub fn rule(&self) -> Option<u32> {
+        match self {
+            TooLarge::Candidates(rule) | TooLarge::Lookups(rule) => Some(*rule),
+            TooLarge::Rows => None,
+        }
+    }
+}
+
 impl std::fmt::Display for TooLarge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -85,6 +85,16 @@ pub struct Source {
     pub line: u32,
 }
 
+impl Source {
+    /// `FILE:LINE`, or the file alone where there is no line.
+    pub fn place(&self) -> String {
+        match self.line {
+            0 => self.file.clone(),
+            line => format!("{}:{line}", self.file),
+        }
+    }
+}
+
 /// One audit rule.
 #[derive(Clone, Debug)]
 pub struct Rule {

@@ -96,6 +96,8 @@ pub(crate) enum Engine {
     Auto,
     /// eBPF programs on tracepoints
     Tracepoint,
+    /// The kernel's own audit, with the rules loaded there
+    Kernel,
 }
 
 /// Form of the log.
@@ -138,7 +140,7 @@ pub(crate) struct RunArgs {
     /// Directory for the status socket, the lock and the state to restore
     #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
     pub(crate) run_dir: PathBuf,
-    /// Leave the kernel's audit socket alone
+    /// Leave the kernel's audit socket alone; not with the kernel engine, whose records it has
     #[arg(long)]
     pub(crate) no_kernel_records: bool,
     /// Program to run while recording; Tarsier ends with it and with its status

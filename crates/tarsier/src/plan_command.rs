@@ -1,6 +1,6 @@
 //! `tarsier plan`
 
-use crate::cli::PlanArgs;
+use crate::cli::{Engine, PlanArgs};
 use crate::rules_command::source;
 use anyhow::{bail, Context, Result};
 use plan::{CallExplanation, Capabilities, Plan};
@@ -20,12 +20,31 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
             ..Capabilities::assumed(abi::Arch::native())
         }
     };
-    let identities = capture::identify(&set.rules);
-    let plan = Plan::new(&set.rules, &capabilities, &identities, 1)
-        .context("the rules cannot be planned")?;
+    let is_kernel = match args.engine {
+        Engine::Kernel => true,
+        Engine::Auto => !capabilities.tp_btf,
+        Engine::Tracepoint => false,
+    };
+    let plan = match is_kernel {
+        true => Plan::for_kernel(&set.rules, &capabilities, 1),
+        false => {
+            let identities = capture::identify(&set.rules);
+            let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
+            plan.map_err(|error| crate::run::too_large(&error, &set.rules))
+                .context("the rules cannot be planned")?
+        }
+    };
     let mut out = std::io::stdout().lock();
+    if is_kernel && !args.syscalls.is_empty() {
+        bail!(
+            "--syscall shows the match tables of the eBPF engines, and the kernel engine has none"
+        );
+    }
     if args.syscalls.is_empty() {
-        let explanation = plan::explain(&plan);
+        let explanation = match is_kernel {
+            true => plan::explain_kernel(&plan),
+            false => plan::explain(&plan),
+        };
         if args.json {
             serde_json::to_writer_pretty(&mut out, &explanation)?;
             writeln!(out)?;

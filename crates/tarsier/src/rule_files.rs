@@ -28,8 +28,15 @@ pub(crate) fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
     Ok(all)
 }
 
-/// Says which settings of the rules files have no effect on an engine that is not the kernel's.
-pub(crate) fn say_settings(settings: &Settings) {
+/// Says which settings of the rules files have no effect: all, unless the kernel's audit matches
+/// the rules.
+pub(crate) fn say_settings(settings: &Settings, is_kernel: bool) {
+    if is_kernel {
+        if settings.enabled.is_some() {
+            eprintln!("tarsier: -e in rules files has no effect: audit is on while Tarsier runs");
+        }
+        return;
+    }
     let given = [
         (settings.enabled.is_some(), "-e"),
         (settings.failure.is_some(), "-f"),

@@ -121,6 +121,27 @@ pub enum TakeOverError {
     /// `auditctl -e 2` was used.
     #[error("the kernel's audit configuration is locked (enabled 2) until the next boot: records made by others stay where they go now")]
     Immutable,
+    /// Rules that are not ours are loaded in the kernel, and would select what this log is then
+    /// to hold.
+    #[error("{count} rule(s) of somebody else are loaded in the kernel's audit: delete them (auditctl -D), or use another engine, which leaves them alone")]
+    OtherRules {
+        /// How many.
+        count: usize,
+    },
+    /// The kernel does not take a rule. What had been changed was put back.
+    #[error("a rule is refused: {error}")]
+    Rule {
+        /// Its `struct audit_rule_data` with its strings.
+        rule: Vec<u8>,
+        /// What the kernel answered.
+        error: NetlinkError,
+    },
+    /// Rules that were loaded here cannot be deleted: an `exe=` whose directory is gone.
+    #[error("{count} rule(s) loaded here cannot be deleted from the kernel, and stay until the next boot; `auditctl -l` shows them")]
+    LeftRules {
+        /// How many.
+        count: usize,
+    },
     /// The state file cannot be written or read.
     #[error("{}: {call} failed: {source}; the audit state found has to be kept there: use a directory of root's that can be written", path.display())]
     StateFile {

@@ -188,7 +188,7 @@ fn what_a_killed_predecessor_found_is_what_is_put_back() {
         let mut ownership = take_over(&state_file).unwrap();
         let mut writer = state::Writer::this_process();
         writer.start_ticks += 1;
-        state::write(&state_file, &writer, *ownership.found()).unwrap();
+        state::write(&state_file, &writer, *ownership.found(), &[]).unwrap();
         ownership.socket().unregister().unwrap();
         ownership.forget();
     };

@@ -4,7 +4,8 @@
 //! * [`AuditSocket`]: one socket, its requests and the records that arrive on it.
 //! * [`take_over`]: what a daemon does to own the socket, so that the records that others make
 //!   (USER_*, LOGIN, AVC, SECCOMP, CONFIG_CHANGE, …) reach its log, and how everything is put
-//!   back as it was, after a kill -9 too.
+//!   back as it was, after a kill -9 too. [`take_over_with_rules`] does it for an engine that has
+//!   the kernel match rules.
 //!
 //! Layouts and meanings: `include/uapi/linux/audit.h` and `kernel/audit.c`.
 
@@ -12,6 +13,7 @@ mod client;
 mod error;
 pub mod message;
 mod ownership;
+mod rules;
 mod state;
 
 #[cfg(test)]
@@ -20,5 +22,6 @@ mod kernel_tests;
 pub use client::{AuditSocket, KernelRecord, RECORD_BYTES_MAX};
 pub use error::{NetlinkError, TakeOverError};
 pub use message::{Features, SignalInfo, Status};
-pub use ownership::{restore_leftover, take_over, LateRecord, Ownership};
+pub use ownership::{restore_leftover, take_over, take_over_with_rules, LateRecord, Ownership};
+pub use rules::Change;
 pub use state::Found;

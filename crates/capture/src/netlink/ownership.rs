@@ -8,7 +8,8 @@ use rustix::io::Errno;
 use super::client::{AuditSocket, RECORD_BYTES_MAX};
 use super::error::{NetlinkError, TakeOverError};
 use super::message::{is_never_task_rule, never_task_rule, Status};
-use super::state::{self, Found, Writer};
+use super::rules::{self, Change};
+use super::state::{self, Found, Saved, Writer};
 
 /// How long the last records are waited for when the socket is given up.
 const LATE_RECORDS_WAIT: Timespec = Timespec {
@@ -19,8 +20,8 @@ const LATE_RECORDS_WAIT: Timespec = Timespec {
 /// A record that arrived while the ownership was given up: its type and text.
 pub type LateRecord = (u16, Vec<u8>);
 
-/// The audit socket is ours: audit is on, kernel syscall auditing is off for new tasks
-/// (`never,task`), and records arrive on [`socket`](Self::socket).
+/// The audit socket is ours: audit is on and records arrive on [`socket`](Self::socket). Kernel
+/// syscall auditing is off for new tasks (`never,task`), or rules of ours are loaded.
 ///
 /// Dropping it puts everything back like [`release`](Self::release), without a word.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Ownership {
     socket: AuditSocket,
     state_file: PathBuf,
     found: Found,
+    /// Rules of ours in the kernel, in its order; none where `never,task` is.
+    loaded: Vec<Vec<u8>>,
     /// Left over by a predecessor that was killed: its process id.
     predecessor: Option<u32>,
     released: bool,
@@ -37,9 +40,70 @@ pub struct Ownership {
 /// `state_file` (0600, atomically, synced). Then `never,task` is put before all rules, audit is
 /// enabled and this process registered. Rules that are loaded stay as they are.
 ///
-/// If the file of a predecessor that is dead is there, what it remembers is what will be put back.
+/// If the file of a predecessor that is dead is there, what it remembers is what will be put back;
+/// rules that it had loaded are deleted.
 /// If anything is refused, what had been changed is put back and the error says why.
 pub fn take_over(state_file: &Path) -> Result<Ownership, TakeOverError> {
+    let mut begun = begin(state_file)?;
+    let rules = begun.socket.list_rules()?;
+    let never_task_loaded = rules.iter().any(|rule| is_never_task_rule(rule));
+    let status = begun.status;
+    let mut ownership = begun.own(state_file, rules.len(), never_task_loaded, Vec::new())?;
+    // First, so that no task ever starts with an audit context on our account.
+    if !never_task_loaded {
+        ownership.socket.add_rule(&never_task_rule(true))?;
+    }
+    if status.enabled == 0 {
+        ownership.socket.set_enabled(1)?;
+    }
+    ownership.register()?;
+    Ok(ownership)
+}
+
+/// As [`take_over`], for the kernel to match `rules` (`struct audit_rule_data` with its strings,
+/// no two of them equal): registers, loads them in this order and enables audit. They are in
+/// `state_file` before the first is loaded.
+///
+/// # Errors
+/// [`TakeOverError::OtherRules`] if rules are loaded that are not a dead predecessor's.
+pub fn take_over_with_rules(
+    state_file: &Path,
+    rules: Vec<Vec<u8>>,
+) -> Result<Ownership, TakeOverError> {
+    let mut begun = begin(state_file)?;
+    if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
+        delete_if_there(&mut begun.socket, &never_task_rule(false))?;
+    }
+    let count = begun.socket.list_rules()?.len();
+    if count > 0 {
+        return Err(TakeOverError::OtherRules { count });
+    }
+    let status = begun.status;
+    let mut ownership = begun.own(state_file, 0, false, rules)?;
+    // First of all: from now on the kernel leaves this process's own calls out.
+    ownership.register()?;
+    for rule in &ownership.loaded {
+        let added = ownership.socket.add_rule(rule);
+        added.map_err(|error| TakeOverError::Rule {
+            rule: rule.clone(),
+            error,
+        })?;
+    }
+    if status.enabled == 0 {
+        ownership.socket.set_enabled(1)?;
+    }
+    Ok(ownership)
+}
+
+/// What is known before anything is changed.
+struct Begun {
+    socket: AuditSocket,
+    status: Status,
+    leftover: Option<Saved>,
+}
+
+/// Checks that nobody has the socket, and takes away rules of a dead predecessor.
+fn begin(state_file: &Path) -> Result<Begun, TakeOverError> {
     let mut socket = AuditSocket::open()?;
     let status = socket.status()?;
     let leftover = leftover(state_file)?;
@@ -47,37 +111,51 @@ pub fn take_over(state_file: &Path) -> Result<Ownership, TakeOverError> {
         return Err(TakeOverError::Immutable);
     }
     // The number of a predecessor that is known to be dead may belong to another process by now.
-    let is_stale = |(writer, _): &(Writer, Found)| writer.pid == status.pid;
+    let is_stale = |(writer, ..): &Saved| writer.pid == status.pid;
     let stale = leftover.as_ref().is_some_and(is_stale);
     if status.pid != 0 && !stale && is_alive(status.pid) {
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
-    let rules = socket.list_rules()?;
-    let never_task_loaded = rules.iter().any(|rule| is_never_task_rule(rule));
-    let found = match &leftover {
-        Some((_, found)) => *found,
-        None => Found::new(&status, rules.len(), never_task_loaded),
-    };
-    state::write(state_file, &Writer::this_process(), found)?;
-    // From here on, dropping it puts back what was found.
-    let mut ownership = Ownership {
+    if let Some((_, _, loaded)) = &leftover {
+        rules::unload(&mut socket, loaded)?;
+    }
+    Ok(Begun {
         socket,
-        state_file: state_file.to_owned(),
-        found,
-        predecessor: leftover.map(|(writer, _)| writer.pid),
-        released: false,
-    };
-    match ownership.arm(&status, never_task_loaded) {
-        Ok(()) => Ok(ownership),
-        Err(NetlinkError::AnotherDaemon { pid }) => Err(TakeOverError::AnotherDaemon { pid }),
-        Err(error) => Err(error.into()),
+        status,
+        leftover,
+    })
+}
+
+impl Begun {
+    /// Remembers the state found. From here on, dropping what comes back restores it.
+    fn own(
+        self,
+        state_file: &Path,
+        rules: usize,
+        never_task: bool,
+        loaded: Vec<Vec<u8>>,
+    ) -> Result<Ownership, TakeOverError> {
+        let found = match &self.leftover {
+            Some((_, found, _)) => *found,
+            None => Found::new(&self.status, rules, never_task),
+        };
+        let saved: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();
+        state::write(state_file, &Writer::this_process(), found, &saved)?;
+        Ok(Ownership {
+            socket: self.socket,
+            state_file: state_file.to_owned(),
+            found,
+            loaded,
+            predecessor: self.leftover.map(|(writer, ..)| writer.pid),
+            released: false,
+        })
     }
 }
 
 /// Puts back what a killed predecessor left changed, if its state file is there; gives what was
 /// restored.
 pub fn restore_leftover(state_file: &Path) -> Result<Option<Found>, TakeOverError> {
-    let Some((_, found)) = leftover(state_file)? else {
+    let Some((_, found, loaded)) = leftover(state_file)? else {
         return Ok(None);
     };
     let mut socket = AuditSocket::open()?;
@@ -85,14 +163,14 @@ pub fn restore_leftover(state_file: &Path) -> Result<Option<Found>, TakeOverErro
     if status.pid != 0 && is_alive(status.pid) {
         return Err(TakeOverError::AnotherDaemon { pid: status.pid });
     }
-    restore(&mut socket, &found, &mut Vec::new())?;
+    restore(&mut socket, &found, &loaded, &mut Vec::new())?;
     state::remove(state_file)?;
     Ok(Some(found))
 }
 
 /// The state that a dead predecessor left in this boot. A file of an earlier boot is removed.
-fn leftover(state_file: &Path) -> Result<Option<(Writer, Found)>, TakeOverError> {
-    let Some((writer, found)) = state::read(state_file)? else {
+fn leftover(state_file: &Path) -> Result<Option<Saved>, TakeOverError> {
+    let Some((writer, found, loaded)) = state::read(state_file)? else {
         return Ok(None);
     };
     if writer.is_of_another_boot() {
@@ -105,7 +183,7 @@ fn leftover(state_file: &Path) -> Result<Option<(Writer, Found)>, TakeOverError>
             pid: writer.pid,
         });
     }
-    Ok(Some((writer, found)))
+    Ok(Some((writer, found, loaded)))
 }
 
 fn is_alive(pid: u32) -> bool {
@@ -120,15 +198,34 @@ fn is_alive(pid: u32) -> bool {
 }
 
 impl Ownership {
-    fn arm(&mut self, status: &Status, never_task_loaded: bool) -> Result<(), NetlinkError> {
-        // First, so that no task ever starts with an audit context on our account.
-        if !never_task_loaded {
-            self.socket.add_rule(&never_task_rule(true))?;
+    fn register(&mut self) -> Result<(), TakeOverError> {
+        match self.socket.register() {
+            Err(NetlinkError::AnotherDaemon { pid }) => Err(TakeOverError::AnotherDaemon { pid }),
+            other => Ok(other?),
         }
-        if status.enabled == 0 {
-            self.socket.set_enabled(1)?;
+    }
+
+    /// The rules that this ownership has in the kernel, in its order.
+    pub fn rules(&self) -> &[Vec<u8>] {
+        &self.loaded
+    }
+
+    /// Replaces the rules that [`take_over_with_rules`] loaded, so that each event is matched
+    /// against the old ones or the new ones as a whole. Gives what was added and deleted, in order.
+    ///
+    /// # Errors
+    /// The kernel refused one: then the old ones are in force.
+    pub fn replace_rules(&mut self, new: Vec<Vec<u8>>) -> Result<Vec<Change>, TakeOverError> {
+        let change = rules::Replacement::between(&self.loaded, &new);
+        let all: Vec<&[u8]> = change.ever_loaded(&self.loaded).collect();
+        state::write(&self.state_file, &Writer::this_process(), self.found, &all)?;
+        let outcome = change.carry_out(&mut self.socket);
+        if outcome.is_ok() {
+            self.loaded = new;
         }
-        self.socket.register()
+        let now: Vec<&[u8]> = self.loaded.iter().map(Vec::as_slice).collect();
+        state::write(&self.state_file, &Writer::this_process(), self.found, &now)?;
+        outcome
     }
 
     /// The socket: records, and requests such as
@@ -165,7 +262,7 @@ impl Ownership {
 
     fn give_up(&mut self, late: &mut Vec<LateRecord>) -> Result<(), TakeOverError> {
         self.released = true;
-        restore(&mut self.socket, &self.found, late)?;
+        restore(&mut self.socket, &self.found, &self.loaded, late)?;
         state::remove(&self.state_file)
     }
 }
@@ -183,44 +280,52 @@ impl Drop for Ownership {
 fn restore(
     socket: &mut AuditSocket,
     found: &Found,
+    loaded: &[Vec<u8>],
     late: &mut Vec<LateRecord>,
-) -> Result<(), NetlinkError> {
+) -> Result<(), TakeOverError> {
     let now = socket.status()?;
     let mut first_error = None;
-    let mut step = |result: Result<(), NetlinkError>| {
+    let mut step = |result: Result<(), TakeOverError>| {
         if let Err(error) = result {
             first_error.get_or_insert(error);
         }
     };
     if now.failure != found.failure {
-        step(socket.set_failure(found.failure));
+        step(socket.set_failure(found.failure).map_err(Into::into));
     }
     if now.rate_limit != found.rate_limit {
-        step(socket.set_rate_limit(found.rate_limit));
+        step(socket.set_rate_limit(found.rate_limit).map_err(Into::into));
     }
     if now.backlog_limit != found.backlog_limit {
-        step(socket.set_backlog_limit(found.backlog_limit));
+        let set = socket.set_backlog_limit(found.backlog_limit);
+        step(set.map_err(Into::into));
     }
     if now.backlog_wait_time != found.backlog_wait_time {
-        step(socket.set_backlog_wait_time(found.backlog_wait_time));
+        let set = socket.set_backlog_wait_time(found.backlog_wait_time);
+        step(set.map_err(Into::into));
     }
     if now.enabled != found.enabled {
-        step(socket.set_enabled(found.enabled));
+        step(socket.set_enabled(found.enabled).map_err(Into::into));
     }
     // After audit is off again, so that no task gets a context in between.
     if found.never_task == 0 {
-        step(match socket.delete_rule(&never_task_rule(false)) {
-            // Somebody has deleted all rules meanwhile.
-            Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
-            other => other,
-        });
+        step(delete_if_there(socket, &never_task_rule(false)).map_err(Into::into));
     }
+    step(rules::unload(socket, loaded));
     collect(socket, late);
     if now.pid != 0 {
-        step(socket.unregister());
+        step(socket.unregister().map_err(Into::into));
     }
     collect_queued(socket, late);
     first_error.map_or(Ok(()), Err)
+}
+
+/// Deletes a rule; that somebody has deleted it meanwhile is fine.
+pub(super) fn delete_if_there(socket: &mut AuditSocket, rule: &[u8]) -> Result<(), NetlinkError> {
+    match socket.delete_rule(rule) {
+        Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
+        other => other,
+    }
 }
 
 /// Records on their way: the kernel sends them from a thread of its own.

@@ -10,7 +10,11 @@ use super::error::TakeOverError;
 use super::message::Status;
 
 const HEADER: &str = "tarsier-audit-state 1";
-const FILE_BYTES_MAX: u64 = 4096;
+/// Rules are written in hexadecimal: room for some ten thousand.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What the file holds: who wrote it, the state found, and the rules that the writer loads.
+pub(super) type Saved = (Writer, Found, Vec<Vec<u8>>);
 
 /// The audit state as it was before anything was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +114,7 @@ fn start_ticks(pid: u32) -> Option<u64> {
     }
 }
 
-pub(super) fn encode(writer: &Writer, mut found: Found) -> String {
+pub(super) fn encode(writer: &Writer, mut found: Found, loaded: &[&[u8]]) -> String {
     let mut text = format!(
         "{HEADER}\nboot_id={}\nwriter_pid={}\nwriter_start_ticks={}\n",
         writer.boot_id, writer.pid, writer.start_ticks
@@ -118,12 +122,20 @@ pub(super) fn encode(writer: &Writer, mut found: Found) -> String {
     for (name, value) in found.members() {
         text.push_str(&format!("{name}={value}\n"));
     }
+    for rule in loaded {
+        text.push_str("rule=");
+        for byte in *rule {
+            let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
+            text.extend([digit(byte >> 4), digit(byte & 15)]);
+        }
+        text.push('\n');
+    }
     text.push_str("end\n");
     text
 }
 
 /// The inverse of [`encode`]; what is wrong otherwise.
-pub(super) fn decode(text: &str) -> Result<(Writer, Found), String> {
+pub(super) fn decode(text: &str) -> Result<Saved, String> {
     let members = text
         .strip_prefix(HEADER)
         .and_then(|rest| rest.strip_prefix('\n'))
@@ -144,12 +156,28 @@ pub(super) fn decode(text: &str) -> Result<(Writer, Found), String> {
     for (name, member) in found.members() {
         *member = number(name, value(name)?)?;
     }
+    let mut loaded = Vec::new();
+    for line in lines {
+        let rule = line.strip_prefix("rule=").and_then(unhex);
+        loaded.push(rule.ok_or("a rule is not hexadecimal")?);
+    }
     let writer = Writer {
         pid,
         start_ticks,
         boot_id,
     };
-    Ok((writer, found))
+    Ok((writer, found, loaded))
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match *pair {
+            [high, low] => Some(digit(high)? << 4 | digit(low)?),
+            _ => None,
+        })
+        .collect()
 }
 
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
@@ -166,7 +194,7 @@ fn failed(path: &Path, call: &'static str, source: impl Into<io::Error>) -> Take
 }
 
 /// Reads the file; none if it does not exist.
-pub(super) fn read(path: &Path) -> Result<Option<(Writer, Found)>, TakeOverError> {
+pub(super) fn read(path: &Path) -> Result<Option<Saved>, TakeOverError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(fd) => File::from(fd),
@@ -187,7 +215,12 @@ pub(super) fn read(path: &Path) -> Result<Option<(Writer, Found)>, TakeOverError
 
 /// Writes the file so that it is whole and on disk, or not there at all: mode 0600, beside its
 /// place, synced, renamed, the directory synced.
-pub(super) fn write(path: &Path, writer: &Writer, found: Found) -> Result<(), TakeOverError> {
+pub(super) fn write(
+    path: &Path,
+    writer: &Writer,
+    found: Found,
+    loaded: &[&[u8]],
+) -> Result<(), TakeOverError> {
     let beside = sibling(path);
     // Left by a process that was killed while writing it.
     let _ = std::fs::remove_file(&beside);
@@ -195,7 +228,7 @@ pub(super) fn write(path: &Path, writer: &Writer, found: Found) -> Result<(), Ta
     let fd = rustix::fs::open(&beside, flags, Mode::RUSR | Mode::WUSR)
         .map_err(|errno| failed(&beside, "open", errno))?;
     let mut file = File::from(fd);
-    file.write_all(encode(writer, found).as_bytes())
+    file.write_all(encode(writer, found, loaded).as_bytes())
         .and_then(|()| file.sync_all())
         .map_err(|error| failed(&beside, "write", error))?;
     std::fs::rename(&beside, path).map_err(|error| failed(path, "rename", error))?;
@@ -250,8 +283,11 @@ mod tests {
         let path = dir.path().join("state");
         assert_eq!(read(&path).unwrap(), None);
         let writer = Writer::this_process();
-        write(&path, &writer, found()).unwrap();
-        assert_eq!(read(&path).unwrap(), Some((writer, found())));
+        let rules = [vec![0u8, 1, 255], vec![9; 1040]];
+        let loaded: Vec<&[u8]> = rules.iter().map(Vec::as_slice).collect();
+        write(&path, &writer, found(), &loaded).unwrap();
+        let saved = (writer, found(), rules.to_vec());
+        assert_eq!(read(&path).unwrap(), Some(saved));
         let mode = path.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         remove(&path).unwrap();
@@ -261,13 +297,15 @@ mod tests {
 
     #[test]
     fn any_cut_state_file_is_refused() {
-        let text = encode(&Writer::this_process(), found());
+        let text = encode(&Writer::this_process(), found(), &[&[1, 2, 3], &[4]]);
         assert!(decode(&text).is_ok());
         for len in 0..text.len() {
             assert!(decode(&text[..len]).is_err(), "{:?}", &text[..len]);
         }
         assert!(decode(&text.replace("enabled=1", "enabled=x")).is_err());
         assert!(decode(&text.replace("failure=2\n", "")).is_err());
+        assert!(decode(&text.replace("rule=04", "rule=0")).is_err());
+        assert!(decode(&text.replace("rule=04", "more=04")).is_err());
     }
 
     #[test]

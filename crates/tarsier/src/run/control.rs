@@ -5,8 +5,9 @@
 
 use super::control_draft::{errno, Draft};
 use super::control_records;
-use super::daemon::Daemon;
+use super::daemon::{Daemon, KERNEL_BACKLOG};
 use super::daemon_records::Who;
+use super::engine::Engine;
 use super::setup;
 use crate::ctl::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use anyhow::{bail, Context, Result};
@@ -69,8 +70,14 @@ impl Setting {
         }
     }
 
-    fn send(self, socket: &mut AuditSocket, value: u32) -> Result<(), NetlinkError> {
+    fn send(
+        self,
+        socket: &mut AuditSocket,
+        value: u32,
+        is_engine: bool,
+    ) -> Result<(), NetlinkError> {
         match self {
+            Setting::Failure if is_engine => socket.set_failure(value),
             // A record that is lost is no reason to stop a machine that did not ask the kernel.
             Setting::Failure => socket.set_failure(value.min(1)),
             Setting::Backlog => socket.set_backlog_limit(value),
@@ -132,7 +139,15 @@ impl Daemon {
     }
 
     /// List by list, as the kernel gives them.
-    fn listed_rules(&self) -> Vec<String> {
+    fn listed_rules(&mut self) -> Vec<String> {
+        if let (Engine::Kernel, Some(kernel), 1..) =
+            (&self.engine, &mut self.kernel, self.control.enabled)
+        {
+            // It may have removed some, or an administrator added others.
+            if let Some(rules) = kernel.listed_rules() {
+                return rules.iter().map(|rule| hex(rule)).collect();
+            }
+        }
         let rules = &self.control.rules;
         rules::List::EVERY
             .iter()
@@ -150,8 +165,23 @@ impl Daemon {
         }
     }
 
+    /// `failure`: what was asked for, or the kernel's own where the kernel acts on it.
+    fn failure(&self, settings: &Status) -> u32 {
+        match self.engine.is_kernel() {
+            true => settings.failure,
+            false => self.control.failure,
+        }
+    }
+
+    /// Losses but for those that the kernel counts itself.
+    fn lost_elsewhere(&self) -> u64 {
+        let lost = self.status().lost;
+        let elsewhere = lost.iter().filter(|(cause, _)| *cause != KERNEL_BACKLOG);
+        elsewhere.map(|(_, count)| count).sum()
+    }
+
     fn audit_state(&mut self) -> AuditState {
-        let lost: u64 = self.status().lost.values().sum();
+        let lost = self.lost_elsewhere();
         let settings = self.settings();
         let lost = lost.saturating_sub(self.control.lost_before);
         let lost = lost.saturating_add(settings.lost.into());
@@ -162,7 +192,7 @@ impl Daemon {
         let features = features.unwrap_or_default();
         AuditState {
             enabled: self.control.enabled,
-            failure: self.control.failure,
+            failure: self.failure(&settings),
             pid: std::process::id(),
             rate_limit: settings.rate_limit,
             backlog_limit: settings.backlog_limit,
@@ -179,7 +209,7 @@ impl Daemon {
         let mut draft = Draft::new(&self.control.rules, self.control.enabled);
         let mut answer = Answer::default();
         for (place, step) in steps.iter().enumerate() {
-            if let Err((errno, reason)) = draft.take(step) {
+            if let Err((errno, reason)) = draft.take(place, step) {
                 answer.refused.push(Refused {
                     step: place,
                     errno,
@@ -217,7 +247,10 @@ impl Daemon {
             Ok(()) => answer.audit = Some(self.audit_state()),
             Err(error) => {
                 self.set_back(&done, before);
-                answer.error = Some(format!("{error:#}: what was in force stays"));
+                match refused_step(&error, &draft) {
+                    Some(refused) if refused.step < tolerate_from => answer.refused.push(refused),
+                    _ => answer.error = Some(format!("{error:#}: what was in force stays")),
+                }
             }
         }
         answer
@@ -235,7 +268,7 @@ impl Daemon {
                 self.log_rule_changes(draft, who, true);
                 self.log_setting("audit_enabled", enabled, old, who);
             }
-            self.install(draft.set.rules.clone(), enabled)?;
+            self.install(draft.rules(), enabled)?;
         }
         self.control.enabled = enabled;
         if is_switched && enabled == 0 {
@@ -251,7 +284,8 @@ impl Daemon {
     /// While audit is off nothing is armed, and rules must be right all the same.
     fn check_plan(&self, rules: &[Rule], enabled: u32) -> Result<()> {
         if enabled == 0 {
-            setup::generation(rules.to_vec(), &self.capabilities, 0)?;
+            let is_kernel = self.engine.is_kernel();
+            setup::generation(rules.to_vec(), &self.capabilities, is_kernel, 0)?;
         }
         Ok(())
     }
@@ -264,7 +298,8 @@ impl Daemon {
             0 => Vec::new(),
             _ => rules.clone(),
         };
-        let generation = setup::generation(armed, &self.capabilities, number)?;
+        let generation =
+            setup::generation(armed, &self.capabilities, self.engine.is_kernel(), number)?;
         self.put_in_force(generation)?;
         if let Some(kernel) = &mut self.kernel {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
@@ -295,13 +330,17 @@ impl Daemon {
             return Ok(None);
         }
         match step {
+            Step::Trim if self.engine.is_kernel() => match &mut self.kernel {
+                Some(kernel) => kernel.socket().trim().map(|()| None).map_err(refusal),
+                None => Ok(None),
+            },
             Step::ResetLost => {
                 let lost = self.audit_state().lost;
                 if let Some(kernel) = &mut self.kernel {
                     kernel.expect_change("op=set lost=0 old=".to_owned());
                     kernel.socket().reset_lost().map_err(refusal)?;
                 }
-                self.control.lost_before = self.status().lost.values().sum();
+                self.control.lost_before = self.lost_elsewhere();
                 self.log_setting("lost", 0, lost, who);
                 Ok(Some(lost))
             }
@@ -341,7 +380,7 @@ impl Daemon {
         who: Who,
     ) -> Result<(), (Option<i32>, String)> {
         let mut before = self.settings();
-        before.failure = self.control.failure;
+        before.failure = self.failure(&before);
         let old = *setting.member(&mut before);
         self.send_setting(setting, value)?;
         self.log_setting(setting.name(), value, old, who);
@@ -357,7 +396,9 @@ impl Daemon {
             {
                 kernel.expect_change(format!("op=set {}=", setting.name()));
             }
-            setting.send(kernel.socket(), value).map_err(refusal)?;
+            let is_engine = self.engine.is_kernel();
+            let sent = setting.send(kernel.socket(), value, is_engine);
+            sent.map_err(refusal)?;
         }
         *setting.member(&mut self.control.kept) = value;
         if let Setting::Failure = setting {
@@ -380,11 +421,14 @@ impl Daemon {
         if self.control.enabled == 2 {
             bail!("the rules are locked until tarsier is started again (-e 2)");
         }
-        let rules = self.sources.rules()?;
+        let set = self.sources.rules(self.engine.is_kernel())?;
         let enabled = self.control.enabled;
-        self.check_plan(&rules, enabled)?;
-        let draft = Draft::between(&self.control.rules, rules);
+        self.check_plan(&set.rules, enabled)?;
+        let draft = Draft::between(&self.control.rules, set.rules);
         self.install(draft.set.rules.clone(), enabled)?;
+        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &mut self.kernel) {
+            kernel.apply_settings(&set.settings)?;
+        }
         self.log_rule_changes(&draft, who, true);
         Ok(())
     }
@@ -426,6 +470,17 @@ impl Daemon {
         out.clear();
         self.lines = out;
     }
+}
+
+/// The step whose rule is one too many, if a step of this request is.
+fn refused_step(error: &anyhow::Error, draft: &Draft) -> Option<Refused> {
+    let too_large = error.downcast_ref::<plan::tables::TooLarge>()?;
+    let step = draft.step_of(too_large.rule()? as usize)?;
+    Some(Refused {
+        step,
+        errno: None,
+        reason: too_large.to_string(),
+    })
 }
 
 fn refusal(error: NetlinkError) -> (Option<i32>, String) {

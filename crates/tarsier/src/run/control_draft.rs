@@ -3,6 +3,9 @@
 use crate::ctl::protocol::{unhex, Step};
 use rules::{Command, ErrorKind, Rule, RuleSet, Source, SystemHost};
 
+/// In the place of a file: the line is the number of a step, from 0.
+const STEP: &str = "tarsier ctl, step";
+
 /// Why a step is refused: the kernel's errno for it, and words.
 pub(super) type Refusal = (Option<i32>, String);
 
@@ -80,12 +83,31 @@ impl Draft {
         self.changes.iter().any(|change| change.is_success)
     }
 
-    /// Takes a step that is about rules or the switch. Others are only checked against the lock.
-    pub(super) fn take(&mut self, step: &Step) -> Result<(), Refusal> {
+    /// The step of this request that the rule at `place` came with, if it did.
+    pub(super) fn step_of(&self, place: usize) -> Option<usize> {
+        let source = &self.set.rules.get(place)?.source;
+        (source.file == STEP).then(|| source.line as usize)
+    }
+
+    /// The rules as they will be. A step's number means nothing once it is done.
+    pub(super) fn rules(&self) -> Vec<Rule> {
+        let mut rules = self.set.rules.clone();
+        for rule in rules.iter_mut().filter(|rule| rule.source.file == STEP) {
+            rule.source = Source {
+                file: "tarsier ctl".to_owned(),
+                line: 0,
+            };
+        }
+        rules
+    }
+
+    /// Takes step number `place` if it is about rules or the switch. Others are only checked
+    /// against the lock.
+    pub(super) fn take(&mut self, place: usize, step: &Step) -> Result<(), Refusal> {
         let command = match step {
-            Step::Append(rule) => Command::Append(self.rule(rule, true)?),
-            Step::Prepend(rule) => Command::Prepend(self.rule(rule, true)?),
-            Step::Delete(rule) => Command::Delete(self.rule(rule, false)?),
+            Step::Append(rule) => Command::Append(self.rule(place, rule, true)?),
+            Step::Prepend(rule) => Command::Prepend(self.rule(place, rule, true)?),
+            Step::Delete(rule) => Command::Delete(self.rule(place, rule, false)?),
             Step::DeleteAll(key) => return self.delete_all(key.as_deref()),
             Step::Enabled(value @ 0..=2) => Command::Enabled(*value),
             Step::Failure(value @ 0..=2) => Command::Failure(*value),
@@ -132,11 +154,14 @@ impl Draft {
     }
 
     /// A rule from the kernel's bytes, as the kernel would take it.
-    fn rule(&mut self, text: &str, is_added: bool) -> Result<Rule, Refusal> {
+    fn rule(&mut self, place: usize, text: &str, is_added: bool) -> Result<Rule, Refusal> {
         let invalid = |reason: String| (Some(errno::EINVAL), reason);
         let bytes = unhex(text).ok_or_else(|| invalid("the rule is not hexadecimal".to_owned()))?;
         let mut rule = rules::from_kernel(&bytes).map_err(|error| invalid(error.to_string()))?;
-        rule.source.file = "tarsier ctl".to_owned();
+        rule.source = Source {
+            file: STEP.to_owned(),
+            line: u32::try_from(place).unwrap_or(u32::MAX),
+        };
         let host = is_added.then_some(&SystemHost as &dyn rules::Host);
         if let Err(refusal) = rules::check(&rule, host) {
             self.changes.push(Change {
@@ -199,18 +224,18 @@ mod tests {
     #[test]
     fn steps_do_what_the_kernel_does() {
         let mut draft = Draft::new(&[], 1);
-        draft.take(&Step::Append(rule(ONE))).unwrap();
-        draft.take(&Step::Prepend(rule(TWO))).unwrap();
+        draft.take(0, &Step::Append(rule(ONE))).unwrap();
+        draft.take(0, &Step::Prepend(rule(TWO))).unwrap();
         assert_eq!(keys(&draft), ["two", "one"]);
-        let twice = draft.take(&Step::Append(rule(ONE))).unwrap_err();
+        let twice = draft.take(0, &Step::Append(rule(ONE))).unwrap_err();
         assert_eq!(twice.0, Some(errno::EEXIST));
-        draft.take(&Step::Delete(rule(ONE))).unwrap();
-        let missing = draft.take(&Step::Delete(rule(ONE))).unwrap_err();
+        draft.take(0, &Step::Delete(rule(ONE))).unwrap();
+        let missing = draft.take(0, &Step::Delete(rule(ONE))).unwrap_err();
         assert_eq!(missing.0, Some(errno::ENOENT));
-        draft.take(&Step::Append(rule(ONE))).unwrap();
-        draft.take(&Step::DeleteAll(Some(hex(b"w")))).unwrap();
+        draft.take(0, &Step::Append(rule(ONE))).unwrap();
+        draft.take(0, &Step::DeleteAll(Some(hex(b"w")))).unwrap();
         assert_eq!(keys(&draft), ["one"]);
-        draft.take(&Step::DeleteAll(None)).unwrap();
+        draft.take(0, &Step::DeleteAll(None)).unwrap();
         let outcomes: Vec<(bool, bool)> = draft
             .changes
             .iter()
@@ -233,8 +258,8 @@ mod tests {
     #[test]
     fn nothing_is_taken_once_locked() {
         let mut draft = Draft::new(&[], 1);
-        draft.take(&Step::Append(rule(ONE))).unwrap();
-        draft.take(&Step::Enabled(2)).unwrap();
+        draft.take(0, &Step::Append(rule(ONE))).unwrap();
+        draft.take(0, &Step::Enabled(2)).unwrap();
         let steps = [
             Step::Append(rule(TWO)),
             Step::Delete(rule(ONE)),
@@ -246,7 +271,7 @@ mod tests {
         ];
         for step in steps {
             assert_eq!(
-                draft.take(&step).unwrap_err().0,
+                draft.take(0, &step).unwrap_err().0,
                 Some(errno::EPERM),
                 "{step:?}"
             );
@@ -258,11 +283,14 @@ mod tests {
     fn what_the_kernel_refuses_is_refused() {
         let mut draft = Draft::new(&[], 1);
         for wrong in ["", "zz", "00"] {
-            let refused = draft.take(&Step::Append(wrong.to_owned())).unwrap_err();
+            let refused = draft.take(0, &Step::Append(wrong.to_owned())).unwrap_err();
             assert_eq!(refused.0, Some(errno::EINVAL));
         }
-        assert_eq!(draft.take(&Step::Enabled(3)).unwrap_err().0, Some(22));
-        assert_eq!(draft.take(&Step::MakeEquivalent).unwrap_err().0, Some(95));
+        assert_eq!(draft.take(0, &Step::Enabled(3)).unwrap_err().0, Some(22));
+        assert_eq!(
+            draft.take(0, &Step::MakeEquivalent).unwrap_err().0,
+            Some(95)
+        );
         assert!(!draft.changes_rules());
     }
 }

@@ -5,6 +5,7 @@ use super::clock::{monotonic_ns, Clock};
 use super::control::Control;
 use super::control_socket::ControlSocket;
 use super::daemon_records::{self, Action, Who};
+use super::engine::Engine;
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
 use super::live::Live;
@@ -14,7 +15,6 @@ use super::signals::Signals;
 use crate::status::{RuleCost, Status};
 use anyhow::{Context, Result};
 use capture::tracepoint::{RuleCount, LOSS_CAUSES};
-use capture::Tracepoint;
 use event::RecordType;
 use journal::{Config, Journal};
 use plan::{Capabilities, SysExit};
@@ -35,6 +35,9 @@ const IDENTITY_INTERVAL: Duration = Duration::from_secs(1);
 /// batch whole.
 const BATCH_BYTES: usize = 16 * 1024;
 
+/// Cause of losses in the kernel's audit, where it is the engine.
+pub(super) const KERNEL_BACKLOG: &str = "kernel_backlog";
+
 /// What the daemon counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
@@ -51,7 +54,7 @@ pub(super) struct End {
 
 /// A daemon with everything armed.
 pub(super) struct Daemon {
-    pub(super) engine: Tracepoint,
+    pub(super) engine: Engine,
     pub(super) kernel: Option<KernelRecords>,
     pub(super) recorder: Recorder,
     pub(super) journal: Journal,
@@ -105,6 +108,7 @@ impl Daemon {
             if Instant::now() >= identities_due {
                 identities_due = Instant::now() + IDENTITY_INTERVAL;
                 self.recorder.clock = Clock::now();
+                self.count_kernel_losses();
                 self.refresh_identities();
             }
         }
@@ -133,11 +137,18 @@ impl Daemon {
             ..
         } = self;
         let mut events = 0;
+        let mut records = 0;
         if let Some(kernel) = kernel {
-            events += kernel.drain(generation, &mut recorder.encoder, lines);
+            let filter = (!engine.is_kernel()).then_some(&**generation);
+            let received = kernel.received;
+            events += kernel.drain(filter, &mut recorder.encoder, lines);
+            if engine.is_kernel() {
+                totals.recorded += u64::from(events);
+                records = (kernel.received - received) as usize;
+            }
         }
         let mut batch_ns = monotonic_ns();
-        let frames = engine.stream().drain(batch_ns, |cpu, frame| {
+        let frames = engine.drain(batch_ns, |cpu, frame| {
             match recorder.frame(cpu, frame, lines, live.as_mut()) {
                 Ok(Outcome::Recorded) => {
                     totals.recorded += 1;
@@ -166,7 +177,7 @@ impl Daemon {
             journal.append(lines, events);
             lines.clear();
         }
-        frames
+        frames + records
     }
 
     /// Writes what was gathered, and does what the journal asks for.
@@ -187,11 +198,8 @@ impl Daemon {
         } = self;
         let Some(live) = live else { return };
         live.show(|| {
-            let lost = engine
-                .counters()
-                .map(|counters| counters.lost_total())
-                .unwrap_or(0);
-            let fill = f64::from(engine.stream().fill_per_mille()) / 10.0;
+            let lost = engine.counters().lost_total();
+            let fill = f64::from(engine.fill_per_mille()) / 10.0;
             format!(
                 "{} events, {lost} lost, fullest ring {fill:.1} %",
                 totals.recorded
@@ -202,7 +210,8 @@ impl Daemon {
     /// Waits for something to do: while awake at most the poll interval, else until woken.
     fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<()> {
         self.engine.set_awake(awake);
-        if !awake && !self.engine.stream().is_empty() {
+        let has_more = self.kernel.as_ref().is_some_and(KernelRecords::has_more);
+        if has_more || !awake && !self.engine.is_drained() {
             self.engine.set_awake(true);
             return Ok(());
         }
@@ -214,10 +223,10 @@ impl Daemon {
         if let Some(deadline) = deadline {
             longest = longest.min(deadline.saturating_duration_since(Instant::now()));
         }
-        let mut fds = vec![PollFd::from_borrowed_fd(
-            self.engine.doorbell()?,
-            PollFlags::IN,
-        )];
+        let doorbell = self.engine.doorbell()?.into_iter();
+        let mut fds: Vec<PollFd<'_>> = doorbell
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
         self.server.poll_fds(&mut fds);
         fds.extend(
             self.signals
@@ -338,7 +347,10 @@ impl Daemon {
         let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
         let counts = self.rule_counts(old.len().max(new.len()));
         self.recorder.add_generation(generation.clone());
-        self.engine.replace(&generation.plan)?;
+        match (&mut self.kernel, &self.engine) {
+            (Some(kernel), Engine::Kernel) => kernel.replace_rules(new)?,
+            _ => self.engine.replace(&generation.plan)?,
+        }
         let number = generation.plan.generation;
         self.recorder.costs.replace(number, old, new, &counts);
         self.generation = generation;
@@ -348,11 +360,15 @@ impl Daemon {
     /// A path that a rule names may be another file by now.
     fn refresh_identities(&mut self) {
         let rules = &self.generation.plan.rules;
-        if !capture::names_paths(rules) || capture::identify(rules) == self.generation.identities {
+        // The kernel follows them by itself.
+        if self.engine.is_kernel()
+            || !capture::names_paths(rules)
+            || capture::identify(rules) == self.generation.identities
+        {
             return;
         }
         let number = self.generation.plan.generation + 1;
-        let renewed = setup::generation(rules.clone(), &self.capabilities, number)
+        let renewed = setup::generation(rules.clone(), &self.capabilities, false, number)
             .and_then(|generation| self.put_in_force(generation));
         if let Err(error) = renewed {
             eprintln!("tarsier: a file that a rule names was replaced, and: {error:#}");
@@ -387,9 +403,16 @@ impl Daemon {
         );
     }
 
+    /// The kernel's count is asked for now and then: it costs a request.
+    pub(super) fn count_kernel_losses(&mut self) {
+        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &mut self.kernel) {
+            kernel.count_lost();
+        }
+    }
+
     /// What `tarsier status` tells.
     pub(super) fn status(&self) -> Status {
-        let counters = self.engine.counters().unwrap_or_default();
+        let counters = self.engine.counters();
         let plan = &self.generation.plan;
         let journal = self.journal.counters();
         let mut lost = BTreeMap::new();
@@ -400,11 +423,15 @@ impl Daemon {
         lost.insert("log".to_owned(), journal.lost.total());
         let overruns = self.kernel.as_ref().map_or(0, |kernel| kernel.overruns);
         lost.insert("netlink".to_owned(), overruns);
+        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &self.kernel) {
+            lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
+        }
         lost.insert("malformed".to_owned(), self.totals.malformed);
         Status {
             pid: std::process::id(),
-            engine: "tracepoint".to_owned(),
+            engine: self.engine.name().to_owned(),
             hook: match plan.hooks.sys_exit {
+                _ if self.engine.is_kernel() => "the kernel's own audit",
                 SysExit::None => "none",
                 SysExit::Every => "tp_btf/sys_exit",
                 SysExit::PerSyscall(_) => "tracepoint/syscalls/sys_exit_*",
@@ -434,7 +461,7 @@ impl Daemon {
     fn lost_by_rule(&self) -> BTreeMap<String, u64> {
         let rules = &self.generation.plan.rules;
         let counts = self.rule_counts(rules.len());
-        let undecided = self.engine.rule_counts(0).unwrap_or_default().1;
+        let undecided = self.engine.rule_counts(0).1;
         let name = |i: usize| {
             let key = rules[i]
                 .key()
@@ -452,12 +479,15 @@ impl Daemon {
 
     /// What the programs count by place in the rule set; empty if they cannot be asked.
     fn rule_counts(&self, rules: usize) -> Vec<RuleCount> {
-        self.engine.rule_counts(rules).unwrap_or_default().0
+        self.engine.rule_counts(rules).0
     }
 
     /// What `tarsier status --rules` tells.
     pub(super) fn rule_costs(&self) -> Vec<RuleCost> {
         let rules = &self.generation.plan.rules;
+        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &self.kernel) {
+            return kernel.costs.table(rules);
+        }
         let counts = self.rule_counts(rules.len());
         self.recorder.costs.table(rules, &counts)
     }
@@ -470,6 +500,7 @@ impl Daemon {
             std::thread::yield_now();
             self.drain();
         }
+        self.count_kernel_losses();
         let status = self.status();
         let lost: u64 = status.lost.values().sum();
         let who = sender.unwrap_or_else(Who::this_process);

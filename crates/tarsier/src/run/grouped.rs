@@ -1,61 +1,118 @@
-//! Records that come one by one, put together to the events that they belong to.
+//! Records that come one by one, put together to the events that they belong to. Records of
+//! different events come mixed where several processors make them at a time.
 
+use super::kernel_costs::{key_of, KernelCosts};
 use event::{text, Encoder, RecordType, Stamp};
+use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The event whose records are coming in.
+/// Records after which an event is taken to be whole: the end of most is marked by EOE, and that
+/// of messages of programs is not.
+const PATIENCE_RECORDS: u64 = 512;
+
+/// The events whose records are coming in, the oldest first.
 #[derive(Default)]
 pub(super) struct Grouped {
-    stamp: Option<Stamp>,
+    open: VecDeque<Open>,
+    /// Kept for their capacity.
+    spare: Vec<Open>,
+    records: u64,
+}
+
+struct Open {
+    stamp: Stamp,
     records: Vec<(u16, Range<usize>)>,
     bodies: Vec<u8>,
+    /// Number of its latest record.
+    latest: u64,
+}
+
+impl Open {
+    fn new(stamp: Stamp) -> Open {
+        Open {
+            stamp,
+            records: Vec::new(),
+            bodies: Vec::new(),
+            latest: 0,
+        }
+    }
+}
+
+/// Where whole events go.
+pub(super) struct Sink<'a> {
+    pub(super) encoder: &'a mut Encoder,
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) costs: &'a mut KernelCosts,
 }
 
 impl Grouped {
-    /// Takes a record; appends the event before it if that has ended. How many events were
-    /// appended.
-    pub(super) fn push(
-        &mut self,
-        kind: u16,
-        message: &[u8],
-        encoder: &mut Encoder,
-        out: &mut Vec<u8>,
-    ) -> u32 {
+    /// Takes a record; appends the events that have ended. How many those were.
+    pub(super) fn push(&mut self, kind: u16, message: &[u8], sink: &mut Sink<'_>) -> u32 {
+        self.records += 1;
         let Ok((stamp, body)) = text::parse_message(message) else {
-            let events = self.end(encoder, out);
-            encoder.raw(out, kind, message);
-            return events + 1;
+            sink.encoder.raw(sink.out, kind, message);
+            return 1;
         };
-        let mut events = 0;
-        if self.stamp != Some(stamp) {
-            events += self.end(encoder, out);
-            self.stamp = Some(stamp);
-        }
+        let place = self.open.iter().position(|open| open.stamp == stamp);
         if RecordType(kind) == RecordType::EOE {
-            return events + self.end(encoder, out);
+            return place.map_or(0, |place| self.end_one(place, sink));
         }
-        let start = self.bodies.len();
-        self.bodies.extend_from_slice(body);
-        self.records.push((kind, start..self.bodies.len()));
+        let place = place.unwrap_or_else(|| {
+            let mut open = self.spare.pop().unwrap_or_else(|| Open::new(stamp));
+            open.stamp = stamp;
+            self.open.push_back(open);
+            self.open.len() - 1
+        });
+        let open = &mut self.open[place];
+        let start = open.bodies.len();
+        open.bodies.extend_from_slice(body);
+        open.records.push((kind, start..open.bodies.len()));
+        open.latest = self.records;
+        if is_alone(kind) {
+            return self.end_one(place, sink);
+        }
+        match self.open.front() {
+            Some(oldest) if oldest.latest + PATIENCE_RECORDS < self.records => {
+                self.end_one(0, sink)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Appends what has come of the events under way. How many they were.
+    pub(super) fn end(&mut self, sink: &mut Sink<'_>) -> u32 {
+        let mut events = 0;
+        while !self.open.is_empty() {
+            events += self.end_one(0, sink);
+        }
         events
     }
 
-    /// Appends what has come of the event under way. How many events that was: 0 or 1.
-    pub(super) fn end(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
-        let Some(stamp) = self.stamp.take() else {
+    fn end_one(&mut self, place: usize, sink: &mut Sink<'_>) -> u32 {
+        let Some(mut open) = self.open.remove(place) else {
             return 0;
         };
-        if self.records.is_empty() {
-            return 0;
-        }
-        let mut writer = encoder.begin(out, stamp);
-        for (kind, range) in self.records.drain(..) {
-            writer.raw(kind, &self.bodies[range]);
+        let before = sink.out.len();
+        let mut writer = sink.encoder.begin(sink.out, open.stamp);
+        let mut key = None;
+        for (kind, range) in open.records.drain(..) {
+            let body = &open.bodies[range];
+            key = key.or_else(|| key_of(kind, body));
+            writer.raw(kind, body);
         }
         writer.end();
-        self.bodies.clear();
+        if let Some(key) = key {
+            sink.costs.count(key, sink.out.len() - before);
+        }
+        open.bodies.clear();
+        self.spare.push(open);
         1
     }
+}
+
+/// Messages of programs (linux/audit.h: AUDIT_USER and two ranges) are events of one record.
+fn is_alone(kind: u16) -> bool {
+    matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
 }
 
 #[cfg(test)]
@@ -70,19 +127,24 @@ mod tests {
         (1105, b"audit(1.003:8): pid=1 uid=0 msg='op=x'"),
     ];
 
-    fn written(format: Format) -> (String, u32) {
+    fn written(format: Format, messages: &[(u16, &[u8])]) -> (String, u32) {
         let mut encoder = Encoder::new(format, Box::new(NoNames));
         let (mut out, mut grouped, mut events) = (Vec::new(), Grouped::default(), 0);
-        for (kind, message) in MESSAGES {
-            events += grouped.push(kind, message, &mut encoder, &mut out);
+        let mut sink = Sink {
+            encoder: &mut encoder,
+            out: &mut out,
+            costs: &mut KernelCosts::default(),
+        };
+        for (kind, message) in messages {
+            events += grouped.push(*kind, message, &mut sink);
         }
-        events += grouped.end(&mut encoder, &mut out);
+        events += grouped.end(&mut sink);
         (String::from_utf8(out).expect("text"), events)
     }
 
     #[test]
     fn an_event_is_one_json_object() {
-        let (text, events) = written(Format::Json);
+        let (text, events) = written(Format::Json, &MESSAGES);
         assert_eq!((text.lines().count(), events), (2, 2), "{text}");
         assert!(text
             .lines()
@@ -92,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_lines_are_those_of_the_kernel() {
-        let (text, events) = written(Format::Raw);
+        let (text, events) = written(Format::Raw, &MESSAGES);
         assert_eq!(events, 2);
         assert_eq!(
             text,
@@ -100,5 +162,43 @@ mod tests {
              type=PROCTITLE msg=audit(1.002:7): proctitle=61\n\
              type=USER_START msg=audit(1.003:8): pid=1 uid=0 msg='op=x'\n"
         );
+    }
+
+    #[test]
+    fn mixed_records_become_whole_events() {
+        let (text, events) = written(
+            Format::Raw,
+            &[
+                (1300, b"audit(1.002:7): arch=c000003e syscall=1"),
+                (1300, b"audit(1.002:8): arch=c000003e syscall=2"),
+                (1327, b"audit(1.002:7): proctitle=61"),
+                (1327, b"audit(1.002:8): proctitle=62"),
+                (1320, b"audit(1.002:8): "),
+                (1320, b"audit(1.002:7): "),
+            ],
+        );
+        assert_eq!(events, 2);
+        let stamps: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split(['(', ')']).nth(1))
+            .collect();
+        assert_eq!(stamps, ["1.002:8", "1.002:8", "1.002:7", "1.002:7"]);
+    }
+
+    #[test]
+    fn an_event_whose_end_never_comes_is_written_while_others_come() {
+        let mut messages: Vec<(u16, Vec<u8>)> =
+            vec![(1006, b"audit(1.002:1): pid=1 uid=0 res=1".to_vec())];
+        for serial in 2..PATIENCE_RECORDS + 4 {
+            let text = format!("audit(1.002:{serial}): pid=1 uid=0 msg='op=x'");
+            messages.push((1105, text.into_bytes()));
+        }
+        messages.push((1300, b"audit(1.003:9): arch=c000003e syscall=1".to_vec()));
+        let messages: Vec<(u16, &[u8])> = messages.iter().map(|(k, m)| (*k, &m[..])).collect();
+        let (text, _) = written(Format::Raw, &messages);
+        let lines: Vec<&str> = text.lines().collect();
+        let place = |kind: &str| lines.iter().position(|line| line.starts_with(kind));
+        assert!(place("type=LOGIN") < place("type=SYSCALL"), "{text}");
+        assert!(place("type=LOGIN").is_some());
     }
 }

@@ -2,11 +2,15 @@
 //! audit socket.
 
 use super::filter;
-use super::grouped::Grouped;
+use super::grouped::{Grouped, Sink};
+use super::kernel_costs::{logged, KernelCosts};
 use super::recorder::Generation;
-use anyhow::{Context, Result};
+use super::rule_place::refused_rule;
+use anyhow::{anyhow, Context, Result};
 use capture::netlink::{self, KernelRecord, NetlinkError, Ownership, TakeOverError};
-use event::Encoder;
+use event::{Encoder, RecordType};
+use rules::{Rule, Settings};
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
@@ -19,8 +23,21 @@ pub(super) struct KernelRecords {
     pub(super) overruns: u64,
     /// Starts of CONFIG_CHANGE records about what was set here for somebody, whose record says
     /// who that was.
-    own_changes: Vec<String>,
+    own_changes: Vec<Vec<u8>>,
+    /// Beginnings, up to the stamp's end, of the events of such records.
+    own_events: VecDeque<Vec<u8>>,
+    /// What the kernel's rules select, by key.
+    pub(super) costs: KernelCosts,
+    /// Records that the kernel has lost since the start.
+    pub(super) lost: u64,
+    lost_before: u32,
+    has_more: bool,
 }
+
+/// What is read in one pass, in bytes of lines: then the journal is to have its turn.
+const PASS_BYTES_MAX: usize = 1 << 20;
+/// Own events whose records may still come.
+const OWN_EVENTS_MAX: usize = 4096;
 
 /// `AUDIT_CONFIG_CHANGE`
 const CONFIG_CHANGE: u16 = 1305;
@@ -34,15 +51,7 @@ impl KernelRecords {
                 if let Some(pid) = ownership.predecessor() {
                     eprintln!("tarsier: process {pid} ended without restoring audit: taken over");
                 }
-                let buffer = vec![0; netlink::RECORD_BYTES_MAX];
-                Ok(Some(KernelRecords {
-                    ownership,
-                    buffer,
-                    grouped: Grouped::default(),
-                    received: 0,
-                    overruns: 0,
-                    own_changes: Vec::new(),
-                }))
+                Ok(Some(KernelRecords::of(ownership)))
             }
             Err(error @ (TakeOverError::AnotherDaemon { .. } | TakeOverError::Immutable)) => {
                 eprintln!("tarsier: {error}");
@@ -56,41 +65,152 @@ impl KernelRecords {
         }
     }
 
+    /// Takes the socket over and loads rules and settings into the kernel.
+    ///
+    /// # Errors
+    /// Anything that keeps the kernel from recording for us: there is no going on without.
+    pub(super) fn start_engine(
+        run_dir: &Path,
+        rules: &[Rule],
+        settings: &Settings,
+    ) -> Result<KernelRecords> {
+        let bytes = rules.iter().map(rules::to_kernel).collect();
+        let taken = netlink::take_over_with_rules(&run_dir.join("audit-state"), bytes);
+        let ownership = taken
+            .map_err(|error| explained(error, rules))
+            .context("the kernel engine cannot be started")?;
+        if let Some(pid) = ownership.predecessor() {
+            eprintln!("tarsier: process {pid} ended without restoring audit: taken over");
+        }
+        let mut kernel = KernelRecords::of(ownership);
+        kernel.lost_before = kernel.socket().status()?.lost;
+        kernel.apply_settings(settings)?;
+        Ok(kernel)
+    }
+
+    fn of(ownership: Ownership) -> KernelRecords {
+        KernelRecords {
+            ownership,
+            buffer: vec![0; netlink::RECORD_BYTES_MAX],
+            grouped: Grouped::default(),
+            received: 0,
+            overruns: 0,
+            own_changes: Vec::new(),
+            own_events: VecDeque::new(),
+            costs: KernelCosts::default(),
+            lost: 0,
+            lost_before: 0,
+            has_more: false,
+        }
+    }
+
+    /// Settings of rules files. All of them are put back at the end, but for
+    /// `--loginuid-immutable`, which nobody can take back before the next boot.
+    pub(super) fn apply_settings(&mut self, settings: &Settings) -> Result<()> {
+        let socket = self.ownership.socket();
+        if let Some(failure) = settings.failure {
+            socket.set_failure(failure)?;
+        }
+        if let Some(backlog) = settings.backlog {
+            socket.set_backlog_limit(backlog)?;
+        }
+        if let Some(rate) = settings.rate {
+            socket.set_rate_limit(rate)?;
+        }
+        if let Some(wait) = settings.backlog_wait_time {
+            socket.set_backlog_wait_time(wait)?;
+        }
+        if settings.loginuid_immutable {
+            socket.set_loginuid_immutable()?;
+        }
+        for (mount, subtree) in &settings.equivalents {
+            socket.make_equivalent(mount, subtree)?;
+        }
+        Ok(())
+    }
+
+    /// Has the kernel match these rules from now on. What it logs about that is not written: the
+    /// caller says who wanted it.
+    pub(super) fn replace_rules(&mut self, rules: &[Rule]) -> Result<()> {
+        let is_logged = self.socket().status()?.enabled != 0;
+        let is_rule = |change: &Vec<u8>| {
+            change.starts_with(b"op=add_rule ") || change.starts_with(b"op=remove_rule ")
+        };
+        // Of an earlier time, and kept back by an exclude rule.
+        self.own_changes.retain(|change| !is_rule(change));
+        let bytes = rules.iter().map(rules::to_kernel).collect();
+        let changes = self.ownership.replace_rules(bytes);
+        let changes = changes.map_err(|error| explained(error, rules))?;
+        for change in changes.iter().filter(|_| is_logged) {
+            let Ok(rule) = rules::from_kernel(&change.rule) else {
+                continue;
+            };
+            let op = if change.is_added { "add" } else { "remove" };
+            let mut text = format!("op={op}_rule key=").into_bytes();
+            text.extend(logged(rule.key()));
+            text.extend(format!(" list={} ", rule.list as u32).into_bytes());
+            self.own_changes.push(text);
+        }
+        Ok(())
+    }
+
+    /// The rules as the kernel lists them; none if it does not say.
+    pub(super) fn listed_rules(&mut self) -> Option<Vec<Vec<u8>>> {
+        self.ownership.socket().list_rules().ok()
+    }
+
+    /// Whether records wait that polling does not show.
+    pub(super) fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Asks the kernel what it has lost.
+    pub(super) fn count_lost(&mut self) {
+        if let Ok(status) = self.ownership.socket().status() {
+            // Reset by somebody: what was counted stays counted.
+            let since = status.lost.checked_sub(self.lost_before);
+            self.lost += u64::from(since.unwrap_or(status.lost));
+            self.lost_before = status.lost;
+        }
+    }
+
     /// Readable when records are there.
     pub(super) fn fd(&mut self) -> BorrowedFd<'_> {
         let socket: &netlink::AuditSocket = self.ownership.socket();
         socket.as_fd()
     }
 
-    /// Appends the events of all records that are there; an event whose end has not come waits for
-    /// the next call, unless nothing more comes. How many events there were.
+    /// Appends the events of the records that are there, up to some size; an event whose end has
+    /// not come waits for the next call, unless nothing more comes. `filter` drops records; without
+    /// one the kernel has done that. How many events there were.
     pub(super) fn drain(
         &mut self,
-        generation: &Generation,
+        filter: Option<&Generation>,
         encoder: &mut Encoder,
         out: &mut Vec<u8>,
     ) -> u32 {
         let mut events = 0;
         let mut came = false;
-        loop {
+        self.has_more = false;
+        while out.len() < PASS_BYTES_MAX {
             match self.ownership.socket().receive(&mut self.buffer) {
                 Ok(Some(KernelRecord { kind, text })) => {
                     self.received += 1;
-                    let is_own = |change: &String| {
-                        kind == CONFIG_CHANGE && contains(text, change.as_bytes())
-                    };
-                    if let Some(own) = self.own_changes.iter().position(is_own) {
-                        self.own_changes.swap_remove(own);
-                        continue;
-                    }
-                    if filter::drops_message(generation, kind, text) {
+                    let is_own = is_own(&mut self.own_changes, &mut self.own_events, kind, text);
+                    let is_dropped = |generation| filter::drops_message(generation, kind, text);
+                    if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }
                     came = true;
-                    events += self.grouped.push(kind, text, encoder, out);
+                    let sink = &mut Sink {
+                        encoder,
+                        out,
+                        costs: &mut self.costs,
+                    };
+                    events += self.grouped.push(kind, text, sink);
                 }
                 Ok(None) if came => return events,
-                Ok(None) => return events + self.grouped.end(encoder, out),
+                Ok(None) => return events + self.end_events(encoder, out),
                 Err(NetlinkError::Overrun) => self.overruns += 1,
                 Err(error) => {
                     eprintln!("tarsier: {error}");
@@ -98,6 +218,16 @@ impl KernelRecords {
                 }
             }
         }
+        self.has_more = true;
+        events
+    }
+
+    fn end_events(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
+        self.grouped.end(&mut Sink {
+            encoder,
+            out,
+            costs: &mut self.costs,
+        })
     }
 
     /// For requests. What is set with them is put back at the end.
@@ -107,7 +237,7 @@ impl KernelRecords {
 
     /// The kernel is about to log a change with this text, and that is not to be written.
     pub(super) fn expect_change(&mut self, text: String) {
-        self.own_changes.push(text);
+        self.own_changes.push(text.into_bytes());
     }
 
     /// Who sent the last signal to this process: auid-less form that auditd logs (uid, pid).
@@ -118,15 +248,58 @@ impl KernelRecords {
 
     /// Gives the socket back and restores the kernel's audit state; appends the last records.
     pub(super) fn stop(mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
+        let late = self.ownership.release();
         let mut events = 0;
-        for (kind, text) in self
-            .ownership
-            .release()
-            .context("restoring the audit state")?
-        {
-            events += self.grouped.push(kind, &text, encoder, out);
+        let sink = &mut Sink {
+            encoder,
+            out,
+            costs: &mut self.costs,
+        };
+        for (kind, text) in late.context("restoring the audit state")? {
+            events += self.grouped.push(kind, &text, sink);
         }
-        Ok(events + self.grouped.end(encoder, out))
+        Ok(events + self.grouped.end(sink))
+    }
+}
+
+/// Whether a record is about what was set here for somebody, or of the event of such a record.
+fn is_own(
+    changes: &mut Vec<Vec<u8>>,
+    events: &mut VecDeque<Vec<u8>>,
+    kind: u16,
+    text: &[u8],
+) -> bool {
+    if changes.is_empty() && events.is_empty() {
+        return false;
+    }
+    let stamp_len = text.iter().position(|&byte| byte == b')');
+    let stamp = &text[..stamp_len.unwrap_or(0)];
+    let known = events.iter().position(|own| own == stamp);
+    if let Some(place) = known {
+        if RecordType(kind) == RecordType::EOE {
+            events.remove(place);
+        }
+        return true;
+    }
+    let is_told = |change: &Vec<u8>| kind == CONFIG_CHANGE && contains(text, change);
+    let Some(place) = changes.iter().position(is_told) else {
+        return false;
+    };
+    changes.swap_remove(place);
+    if events.len() >= OWN_EVENTS_MAX {
+        events.pop_front();
+    }
+    events.push_back(stamp.to_vec());
+    true
+}
+
+/// A refusal, with the place of the rule that it is about.
+fn explained(error: TakeOverError, rules: &[Rule]) -> anyhow::Error {
+    match &error {
+        TakeOverError::Rule { rule, error } => {
+            anyhow!("{}: {error}", refused_rule(rule, rules))
+        }
+        _ => anyhow!(error),
     }
 }
 

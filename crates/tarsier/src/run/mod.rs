@@ -9,18 +9,23 @@ mod control_records;
 mod control_socket;
 mod daemon;
 mod daemon_records;
+mod engine;
 mod fcaps;
 mod filter;
 mod grouped;
 mod instance;
+mod kernel_costs;
 mod kernel_records;
 mod live;
 mod names;
 mod recorder;
 mod rule_costs;
+mod rule_place;
 mod setup;
 mod signals;
 mod target;
+
+pub(crate) use rule_place::too_large;
 
 use crate::cli::RunArgs;
 use anyhow::{bail, Result};

@@ -4,15 +4,16 @@ use super::control::Control;
 use super::control_socket::ControlSocket;
 use super::daemon::Daemon;
 use super::daemon_records;
+use super::engine::Engine;
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
 use super::live::Live;
 use super::names::system_names;
 use super::recorder::{Generation, Recorder};
 use super::signals::Signals;
-use crate::cli::{LogFormat, RunArgs};
+use crate::cli::{Engine as Choice, LogFormat, RunArgs};
 use crate::rule_files;
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use capture::{Options, Tracepoint};
 use event::{Encoder, Format, Stamp};
 use journal::config::{self, LoadOptions};
@@ -61,11 +62,11 @@ impl Sources {
         Ok(config)
     }
 
-    /// The rules of the files.
-    pub(super) fn rules(&self) -> Result<Vec<rules::Rule>> {
+    /// The rules of the files, and the settings there, which only the kernel's audit heeds.
+    pub(super) fn rules(&self, is_kernel: bool) -> Result<rules::RuleSet> {
         let set = rule_files::load(&self.rules)?;
-        rule_files::say_settings(&set.settings);
-        Ok(set.rules)
+        rule_files::say_settings(&set.settings, is_kernel);
+        Ok(set)
     }
 }
 
@@ -73,11 +74,16 @@ impl Sources {
 pub(super) fn generation(
     rules: Vec<rules::Rule>,
     capabilities: &Capabilities,
+    is_kernel: bool,
     number: u64,
 ) -> Result<Arc<Generation>> {
     let identities = capture::identify(&rules);
-    let plan = Plan::new(&rules, capabilities, &identities, number)
-        .context("the rules cannot be planned")?;
+    let plan = match is_kernel {
+        true => Plan::for_kernel(&rules, capabilities, number),
+        false => Plan::new(&rules, capabilities, &identities, number)
+            .map_err(|error| super::too_large(&error, &rules))
+            .context("the rules cannot be planned")?,
+    };
     Ok(Arc::new(Generation {
         exclude: RecordFilter::exclude(&rules),
         user: RecordFilter::user(&rules),
@@ -106,7 +112,9 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     };
     let config = sources.config()?;
     let capabilities = capture::probe::capabilities();
-    let generation = generation(sources.rules()?, &capabilities, 1)?;
+    let is_kernel = chooses_kernel(args, &capabilities)?;
+    let set = sources.rules(is_kernel)?;
+    let generation = generation(set.rules, &capabilities, is_kernel, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let (journal, report) = Journal::open(&config.log_file, &config)?;
     if let Some(torn) = &report.torn {
@@ -122,15 +130,16 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let mut recorder = Recorder::new(encoder);
     recorder.add_generation(generation.clone());
     recorder.costs.replace(1, &[], &generation.plan.rules, &[]);
-    let options = match args.ring_size {
-        Some(size_kib) => Options::with_ring_bytes(size_kib as usize * 1024),
-        None => Options::for_this_host(),
-    };
-    let engine = Tracepoint::start(&generation.plan, &options, std::process::id())
-        .context("the tracepoint engine cannot be started")?;
-    let kernel = match args.no_kernel_records {
-        true => None,
-        false => KernelRecords::start(&args.run_dir)?,
+    let (engine, kernel) = match is_kernel {
+        true => {
+            let rules = &generation.plan.rules;
+            let kernel = KernelRecords::start_engine(&args.run_dir, rules, &set.settings)?;
+            (Engine::Kernel, Some(kernel))
+        }
+        false => (
+            start_programs(args, &generation.plan)?,
+            kernel_records(args)?,
+        ),
     };
     let mut daemon = Daemon {
         engine,
@@ -154,21 +163,66 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     Ok(daemon)
 }
 
+/// Whether the kernel's audit is to match the rules: on demand, or because nothing else can.
+fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
+    let is_kernel = match args.engine {
+        Choice::Kernel => true,
+        Choice::Auto => !capabilities.tp_btf,
+        Choice::Tracepoint => false,
+    };
+    if is_kernel && args.no_kernel_records {
+        bail!(
+            "--no-kernel-records leaves the audit socket alone, and the kernel engine needs it: \
+             give only one of them"
+        );
+    }
+    if is_kernel && args.engine == Choice::Auto {
+        eprintln!(
+            "tarsier: engine kernel: this kernel has no BTF (/sys/kernel/btf/vmlinux), which the \
+             eBPF engines need"
+        );
+    }
+    Ok(is_kernel)
+}
+
+fn start_programs(args: &RunArgs, plan: &Plan) -> Result<Engine> {
+    let options = match args.ring_size {
+        Some(size_kib) => Options::with_ring_bytes(size_kib as usize * 1024),
+        None => Options::for_this_host(),
+    };
+    let programs = Tracepoint::start(plan, &options, std::process::id())
+        .context("the tracepoint engine cannot be started")?;
+    Ok(Engine::Tracepoint(Box::new(programs)))
+}
+
+fn kernel_records(args: &RunArgs) -> Result<Option<KernelRecords>> {
+    match args.no_kernel_records {
+        true => Ok(None),
+        false => KernelRecords::start(&args.run_dir),
+    }
+}
+
 impl Daemon {
     fn say_start(&mut self) {
         let stamp = self.stamp();
         let mut out = std::mem::take(&mut self.lines);
-        daemon_records::start(&mut self.recorder.encoder, &mut out, stamp, "tracepoint");
+        daemon_records::start(
+            &mut self.recorder.encoder,
+            &mut out,
+            stamp,
+            self.engine.name(),
+        );
         self.journal.append(&out, 1);
         out.clear();
         self.lines = out;
         self.commit();
-        eprintln!(
-            "tarsier: {} rules armed on {} calls; log {}",
-            self.generation.plan.rules.len(),
-            self.generation.plan.calls.len(),
-            self.journal.path().display()
-        );
+        let plan = &self.generation.plan;
+        let place = match self.engine.is_kernel() {
+            true => "the kernel's own audit".to_owned(),
+            false => format!("{} calls", plan.calls.len()),
+        };
+        let (rules, log) = (plan.rules.len(), self.journal.path().display());
+        eprintln!("tarsier: {rules} rules armed on {place}; log {log}");
     }
 
     /// Stamp of an event that happens now and here.
