@@ -86,7 +86,7 @@ impl Draft {
     /// The step of this request that the rule at `place` came with, if it did.
     pub(super) fn step_of(&self, place: usize) -> Option<usize> {
         let source = &self.set.rules.get(place)?.source;
-        (source.file == STEP).then(|| source.line as usize)
+        (source.file == STEP).then_some(source.line as usize)
     }
 
     /// The rules as they will be. A step's number means nothing once it is done.

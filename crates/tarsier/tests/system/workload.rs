@@ -55,6 +55,31 @@ fn every_call_of_the_workload_is_in_the_enriched_log_once_and_as_made() {
     workload_is_recorded("workload, ENRICHED", "enriched");
 }
 
+#[test]
+fn the_kernel_engine_records_the_same_workload() {
+    machine::test("workload, kernel engine", |setup| {
+        // What the kernel cannot pass on at once is to wait there.
+        let settings = "-b 16384\n-f 0\n--backlog_wait_time 1000\n";
+        let rules = settings.to_owned() + &rules(&programs::workload());
+        let directory = setup.path("work");
+        std::fs::create_dir(&directory).expect("a directory");
+        let ended = setup
+            .tarsier(&rules)
+            .format("enriched")
+            .option("--engine")
+            .option("kernel")
+            .stdout(&setup.path("truth"))
+            .command(&[&programs::workload(), &directory])
+            .finish();
+        assert!(ended.status.success(), "{}", ended.said);
+        assert!(ended.said.contains(" 0 lost;"), "{}", ended.said);
+        check(setup, &ended, &["--kernel"]);
+        let log = setup.read("audit.log");
+        let start = log.lines().find(|line| line.contains("type=DAEMON_START "));
+        assert!(start.is_some_and(|line| line.contains(" engine=kernel ")));
+    });
+}
+
 /// Calls of the workload that rules can name without a path of the 32-bit entry.
 const SOME_CALLS: &str = "open,openat,openat2,creat,mkdir,mkdirat,rmdir,unlink,unlinkat,rename,\
                           renameat,renameat2,link,linkat,symlink,symlinkat,chmod,fchmod,fchmodat,\
