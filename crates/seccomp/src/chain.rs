@@ -6,7 +6,7 @@ use crate::{Filter, SeccompData, Verdict};
 /// is allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
-    filters: Vec<Filter>,
+    pub(crate) filters: Vec<Filter>,
 }
 
 /// What a chain answers.

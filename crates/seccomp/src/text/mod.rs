@@ -6,10 +6,10 @@ mod numbers;
 
 pub use asm::{assemble, to_asm};
 pub use listing::{listing, listing_line};
-pub use numbers::{from_c_array, from_hex, to_c_array, to_hex};
+pub use numbers::{chain_to_hex, from_c_array, from_hex, to_c_array, to_hex};
 
 use crate::validate::Invalid;
-use crate::Filter;
+use crate::{Chain, Filter};
 
 /// Text that is not a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,24 +42,40 @@ impl TextError {
     }
 }
 
-/// Takes a filter in any form this module writes: hex digits, a C array of `struct sock_filter`
-///, `bpf_asm` text, raw bytes.
+/// Takes a filter in any form this module writes: hex digits, a C array of `struct sock_filter`,
+/// `bpf_asm` text, raw bytes.
 ///
 /// # Errors
 /// Place and expectation, or the rule of the kernel that the program breaks.
 pub fn read(bytes: &[u8]) -> Result<Filter, TextError> {
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(|c| c.is_control() && !c.is_whitespace()) => text,
-        _ => return Ok(Filter::from_bytes(bytes)?),
-    };
-    if text.contains('{') {
-        from_c_array(text)
-    } else if text
-        .chars()
-        .all(|c| c.is_ascii_hexdigit() || c.is_whitespace())
-    {
-        from_hex(text)
-    } else {
-        assemble(text)
+    match text_of(bytes) {
+        None => Ok(Filter::from_bytes(bytes)?),
+        Some(text) if text.contains('{') => from_c_array(text),
+        Some(text) if is_hex(text) => from_hex(text),
+        Some(text) => assemble(text),
     }
+}
+
+/// Takes a chain, oldest filter first: hex digits with an empty line between filters, or one filter
+/// in any form that [`read`] takes.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn read_chain(bytes: &[u8]) -> Result<Chain, TextError> {
+    match text_of(bytes) {
+        Some(text) if is_hex(text) => numbers::chain_from_hex(text),
+        _ => read(bytes).map(Chain::from),
+    }
+}
+
+/// The bytes as text, unless they are a program in binary: those have bytes of 0.
+fn text_of(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let binary = text.chars().any(|c| c.is_control() && !c.is_whitespace());
+    (!binary).then_some(text)
+}
+
+fn is_hex(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_hexdigit() || c.is_whitespace())
 }

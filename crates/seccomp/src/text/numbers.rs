@@ -1,7 +1,7 @@
 //! Filters as numbers: hex digits and C arrays.
 
 use super::TextError;
-use crate::{Filter, Insn};
+use crate::{Chain, Filter, Insn};
 use std::fmt::Write;
 
 /// Two digits per byte, as the kernel has the program in memory; a line per instruction.
@@ -47,6 +47,33 @@ pub fn from_hex(text: &str) -> Result<Filter, TextError> {
         return Err(TextError::at(line, column, "half a byte".into(), EXPECTED));
     }
     Ok(Filter::from_bytes(&bytes)?)
+}
+
+/// A chain, oldest filter first: each as [`to_hex`] writes it, an empty line between.
+pub fn chain_to_hex(chain: &Chain) -> String {
+    let filters: Vec<String> = chain.filters().iter().map(to_hex).collect();
+    filters.join("\n")
+}
+
+/// The inverse of [`chain_to_hex`]: an empty line ends a filter.
+pub(super) fn chain_from_hex(text: &str) -> Result<Chain, TextError> {
+    let mut filters = Vec::new();
+    let mut part = String::new();
+    // Lines of earlier filters stay as empty ones, so that errors name the right line.
+    let mut before = String::new();
+    for line in text.lines().chain([""]) {
+        if line.trim().is_empty() && !part.trim().is_empty() {
+            filters.push(from_hex(&format!("{before}{part}"))?);
+            before.extend(part.lines().map(|_| '\n'));
+            part.clear();
+        }
+        part.push_str(line);
+        part.push('\n');
+    }
+    if filters.is_empty() {
+        filters.push(from_hex(text)?);
+    }
+    Ok(Chain::new(filters))
 }
 
 /// The elements of a C array of `struct sock_filter`, a line per instruction.

@@ -101,7 +101,7 @@ fn random_insn(rng: &mut Rng, left: usize, wild: bool) -> Insn {
         3 if rng.chance(30) => Insn::new(code::AND, constant(rng)),
         4 => Insn::new(code::JA, rng.below(left.min(6)) as u32),
         5 if rng.chance(40) => Insn::new(code::RET_K, random_verdict(rng)),
-        0..=11 => {
+        6..=11 | 3 | 5 => {
             let reach = left.min(if rng.chance(80) { 6 } else { 200 });
             Insn::jump(
                 rng.pick(&JUMPS),
@@ -156,4 +156,11 @@ pub fn random_call(rng: &mut Rng, filters: &[Filter]) -> SeccompData {
         }
     }
     data
+}
+
+/// A chain of tests/data.
+pub fn data(name: &str) -> seccomp::Chain {
+    let path = format!("{}/tests/data/{name}.hex", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    seccomp::text::read_chain(&bytes).unwrap()
 }

@@ -1,0 +1,152 @@
+//! Many filters into one, proven to decide alike.
+
+mod dag;
+mod tree;
+mod weights;
+mod words;
+
+pub use weights::Weights;
+
+use crate::diagram::{Diagrams, Ref};
+use crate::insn::code;
+use crate::{Action, Chain, Filter, Invalid, TooLarge, Verdict, MAX_INSNS, NODES_MAX};
+use words::Words;
+
+/// A chain that decides as another does, with fewer filters. That it does was proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The result: one filter, unless that would have been too long.
+    pub chain: Chain,
+    /// How many of the given filters, from the oldest, went into each filter of the result.
+    pub parts: Vec<usize>,
+    /// Instructions that a single filter would have, if that is more than the limit; `None` in
+    /// `insns` if it could not be made at all.
+    pub too_long: Option<TooLong>,
+}
+
+/// Why the result has more than one filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// What a single filter would need; `None` if its diagram is too large.
+    pub insns: Option<usize>,
+    /// What it may have.
+    pub limit: usize,
+}
+
+/// Why filters cannot be merged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// The result is not what it should be: an error in this program, found by its own proof.
+    #[error("the merged filter could not be proven equal to the chain; keep the chain, and report this as a bug of Tarsier: {0}")]
+    NotEqual(String),
+}
+
+impl Chain {
+    /// How many filters of the chain can ask a supervisor (USER_NOTIF). The kernel lets one filter
+    /// of a chain have a listener; which one that is cannot be told from programs.
+    pub fn notifying(&self) -> usize {
+        let asks = |filter: &&Filter| {
+            filter.insns().iter().any(|insn| {
+                insn.code == code::RET_K && Verdict(insn.k).action() == Action::UserNotif
+            })
+        };
+        self.filters.iter().filter(asks).count()
+    }
+}
+
+/// Merges a chain into one filter of at most `limit` instructions (at most [`MAX_INSNS`]), and
+/// proves that the kernel decides every call as before. If one filter cannot hold it, neighbours
+/// are merged as far as they fit. Data of ALLOW verdicts, which the kernel ignores, becomes 0.
+///
+/// # Errors
+/// [`MergeError::NotEqual`] if the proof fails, which would be a bug.
+pub fn merge(chain: &Chain, weights: &Weights, limit: usize) -> Result<Merged, MergeError> {
+    let limit = limit.min(MAX_INSNS);
+    let filters = chain.filters();
+    let whole = one(chain, weights)?;
+    match whole {
+        Ok(program) if program.len() <= limit => {
+            return Ok(Merged {
+                chain: Chain::from(valid(program)?),
+                parts: vec![filters.len()],
+                too_long: None,
+            })
+        }
+        _ => {}
+    }
+    let too_long = Some(TooLong {
+        insns: whole.ok().map(|program| program.len()),
+        limit,
+    });
+    // From the newest on, as many as fit.
+    let (mut merged, mut parts) = (Vec::new(), Vec::new());
+    let mut end = filters.len();
+    while end > 0 {
+        let mut start = end - 1;
+        let mut best = filters[start].clone();
+        while start > 0 {
+            let part = Chain::new(&filters[start - 1..end]);
+            match one(&part, weights)? {
+                Ok(program) if program.len() <= limit => best = valid(program)?,
+                _ => break,
+            }
+            start -= 1;
+        }
+        merged.push(best);
+        parts.push(end - start);
+        end = start;
+    }
+    merged.reverse();
+    parts.reverse();
+    Ok(Merged {
+        chain: Chain::new(merged),
+        parts,
+        too_long,
+    })
+}
+
+/// Rewrites one filter into fewer instructions, and proves that the kernel decides every call as
+/// before; `None` if the filter is better as it is (or its diagram too large).
+///
+/// # Errors
+/// [`MergeError::NotEqual`] if the proof fails, which would be a bug.
+pub fn optimise(filter: &Filter, weights: &Weights) -> Result<Option<Filter>, MergeError> {
+    match one(&Chain::from(filter.clone()), weights)? {
+        Ok(program) if program.len() < filter.insns().len() => Ok(Some(valid(program)?)),
+        _ => Ok(None),
+    }
+}
+
+fn valid(program: Vec<crate::Insn>) -> Result<Filter, MergeError> {
+    Filter::new(program).map_err(|invalid: Invalid| MergeError::NotEqual(invalid.to_string()))
+}
+
+/// The chain as one program, proven, of any length.
+fn one(chain: &Chain, weights: &Weights) -> Result<Result<Vec<crate::Insn>, TooLarge>, MergeError> {
+    let mut diagrams = Diagrams::new(NODES_MAX);
+    let made = make(&mut diagrams, chain, weights);
+    let (program, function) = match made {
+        Ok(made) => made,
+        Err(too_large) => return Ok(Err(too_large)),
+    };
+    if program.len() > MAX_INSNS {
+        return Ok(Ok(program));
+    }
+    let result = Chain::from(valid(program.clone())?);
+    match diagrams.chain(&result) {
+        Ok(again) if again == function => Ok(Ok(program)),
+        Ok(_) => Err(MergeError::NotEqual("another function".into())),
+        Err(too_large) => Ok(Err(too_large)),
+    }
+}
+
+fn make(
+    diagrams: &mut Diagrams,
+    chain: &Chain,
+    weights: &Weights,
+) -> Result<(Vec<crate::Insn>, Ref), TooLarge> {
+    let function = diagrams.chain(chain)?;
+    let mut words = Words::new(diagrams, chain, weights);
+    let root = words.tests(function)?;
+    Ok((words.dag.program(root), function))
+}

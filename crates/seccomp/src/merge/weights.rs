@@ -1,0 +1,58 @@
+//! How often calls reach a filter, which decides how near the root of its tree they stand.
+
+use abi::Arch;
+use std::collections::BTreeMap;
+
+/// Frequencies of calls, in any unit. Calls that are not named count as [`Weights::rest`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    calls: BTreeMap<(u32, u32), f64>,
+    rest: f64,
+}
+
+impl Default for Weights {
+    /// All calls alike.
+    fn default() -> Weights {
+        Weights {
+            calls: BTreeMap::new(),
+            rest: 1.0,
+        }
+    }
+}
+
+impl Weights {
+    /// Frequencies by architecture (AUDIT_ARCH) and number; every other call has `rest`.
+    pub fn new(calls: impl IntoIterator<Item = ((u32, u32), f64)>, rest: f64) -> Weights {
+        Weights {
+            calls: calls.into_iter().collect(),
+            rest,
+        }
+    }
+
+    /// The weight of calls that are not named.
+    pub fn rest(&self) -> f64 {
+        self.rest
+    }
+
+    /// Of the calls from `first` to `last`. Those that are always allowed hit the kernel's bitmap
+    /// and never reach the filter.
+    pub(super) fn of_calls(&self, arch: u32, first: u32, last: u32, allowed: bool) -> f64 {
+        let Some(known) = Arch::from_audit_arch(arch).filter(|_| !allowed) else {
+            return 0.0;
+        };
+        abi::syscalls(known)
+            .map(|(nr, _)| nr)
+            .filter(|nr| (first..=last).contains(nr))
+            .map(|nr| self.calls.get(&(arch, nr)).copied().unwrap_or(self.rest))
+            .sum()
+    }
+
+    /// Of the architectures from `first` to `last`: 64-bit ones are most used.
+    pub(super) fn of_arch(&self, first: u32, last: u32) -> f64 {
+        Arch::EVERY
+            .into_iter()
+            .filter(|arch| (first..=last).contains(&arch.audit_arch()))
+            .map(|arch| if arch.is_64bit() { 10.0 } else { 1.0 })
+            .sum()
+    }
+}

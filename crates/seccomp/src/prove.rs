@@ -1,0 +1,154 @@
+//! Proofs that two chains decide alike, and where they do not.
+
+use crate::diagram::{set_bit, Diagrams, Join, Ref, Store, FALSE, ORDER, TERMINAL, TRUE};
+use crate::{Chain, SeccompData, TooLarge, Verdict};
+use abi::Arch;
+
+/// Nodes that a proof may use unless told otherwise; about 400 MB.
+pub const NODES_MAX: usize = 6 << 20;
+
+/// What comparing two chains showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The kernel decides every possible call alike.
+    Equal,
+    /// It does not; here is one call.
+    Differ(Box<Difference>),
+}
+
+/// A call that two chains decide differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The call.
+    pub data: SeccompData,
+    /// What the first chain says.
+    pub left: Verdict,
+    /// What the second says.
+    pub right: Verdict,
+    /// Whether every call with this number and architecture is decided differently, whatever its
+    /// arguments.
+    pub always: bool,
+}
+
+/// Compares the verdicts (all 32 bits) that the kernel acts on, over every architecture, number,
+/// argument and instruction pointer.
+///
+/// # Errors
+/// [`TooLarge`]: neither equality nor a difference could be shown.
+pub fn prove_equal(left: &Chain, right: &Chain) -> Result<Proof, TooLarge> {
+    let mut diagrams = Diagrams::new(NODES_MAX);
+    let f = diagrams.chain(left)?;
+    let g = diagrams.chain(right)?;
+    if f == g {
+        return Ok(Proof::Equal);
+    }
+    let differs = diagrams.store.join(Join::Differs, f, g)?;
+    let data = example(&diagrams.store, differs);
+    Ok(Proof::Differ(Box::new(difference(
+        left, right, data, false,
+    ))))
+}
+
+/// Every system call that two chains decide differently for some arguments, with one example each:
+/// those known here of the four architectures, their x32 twins, and one for all others together.
+///
+/// # Errors
+/// [`TooLarge`]: nothing could be shown.
+pub fn differences(left: &Chain, right: &Chain) -> Result<Vec<Difference>, TooLarge> {
+    let mut diagrams = Diagrams::new(NODES_MAX);
+    let f = diagrams.chain(left)?;
+    let g = diagrams.chain(right)?;
+    let store = &mut diagrams.store;
+    let mut differs = store.join(Join::Differs, f, g)?;
+    let mut found = Vec::new();
+    for (arch, nr) in known_calls() {
+        let here = at_word(store, at_word(store, differs, 4, arch), 0, nr);
+        if here != FALSE {
+            let mut data = example(store, here);
+            (data.arch, data.nr) = (arch, nr);
+            found.push(difference(left, right, data, here == TRUE));
+        }
+    }
+    for (arch, nr) in known_calls() {
+        let call = call_condition(store, arch, nr)?;
+        differs = store.ite(call, FALSE, differs)?;
+    }
+    if differs != FALSE {
+        let data = example(store, differs);
+        found.push(difference(left, right, data, false));
+    }
+    Ok(found)
+}
+
+fn difference(left: &Chain, right: &Chain, data: SeccompData, always: bool) -> Difference {
+    Difference {
+        data,
+        left: left.run(&data).verdict,
+        right: right.run(&data).verdict,
+        always,
+    }
+}
+
+/// Calls that have names here, as (AUDIT_ARCH, number).
+fn known_calls() -> impl Iterator<Item = (u32, u32)> {
+    const X32: u32 = 0x4000_0000;
+    let own = Arch::EVERY
+        .into_iter()
+        .flat_map(|arch| abi::syscalls(arch).map(move |(nr, _)| (arch.audit_arch(), nr)));
+    let x32 = abi::syscalls(Arch::X86_64).map(|(nr, _)| (Arch::X86_64.audit_arch(), nr | X32));
+    own.chain(x32)
+}
+
+/// `f` where the word at `offset`, which must be the first that `f` tests, is `value`.
+pub(crate) fn at_word(store: &Store, mut f: Ref, offset: u32, value: u32) -> Ref {
+    let start = crate::diagram::rank(offset) * 32;
+    while (start..start + 32).contains(&store.variable(f)) {
+        let variable = store.variable(f);
+        let (low, high) = store.cofactors(f, variable);
+        let set = value >> (31 - (variable - start)) & 1 == 1;
+        f = if set { high } else { low };
+    }
+    f
+}
+
+/// The condition that architecture and number are these.
+fn call_condition(store: &mut Store, arch: u32, nr: u32) -> Result<Ref, TooLarge> {
+    let mut condition = TRUE;
+    for (offset, value) in [(0, nr), (4, arch)] {
+        for bit in 0..32 {
+            let variable = crate::diagram::variable(offset, bit);
+            let is_set = store.bit(variable)?;
+            condition = if value >> bit & 1 == 1 {
+                store.ite(is_set, condition, FALSE)?
+            } else {
+                store.ite(is_set, FALSE, condition)?
+            };
+        }
+    }
+    Ok(condition)
+}
+
+/// A call that satisfies `condition`, which is not [`FALSE`]: one that people know, if there is
+/// one; bits that do not matter are 0.
+fn example(store: &Store, condition: Ref) -> SeccompData {
+    let mut data = SeccompData::default();
+    let mut f = condition;
+    let known = known_calls().find_map(|(arch, nr)| {
+        let rest = at_word(store, at_word(store, condition, 4, arch), 0, nr);
+        (rest != FALSE).then_some((arch, nr, rest))
+    });
+    if let Some((arch, nr, rest)) = known {
+        (data.arch, data.nr, f) = (arch, nr, rest);
+    }
+    while store.variable(f) != TERMINAL {
+        let variable = store.variable(f);
+        let (low, high) = store.cofactors(f, variable);
+        f = low;
+        if low == FALSE {
+            set_bit(&mut data, variable);
+            f = high;
+        }
+    }
+    debug_assert!(ORDER.len() == 16 && f == TRUE);
+    data
+}

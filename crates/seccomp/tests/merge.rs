@@ -1,0 +1,73 @@
+//! Merged filters decide as their chains do.
+
+mod support;
+
+use seccomp::{merge, prove_equal, CacheTable, Chain, ConstantAllow, Proof, Weights};
+use support::{data, random_call, random_filter, Rng};
+
+/// Calls that the kernel answers from its bitmap, of both x86 tables.
+fn allowed(chain: &Chain) -> Vec<usize> {
+    CacheTable::newest_pair(abi::Arch::X86_64)
+        .iter()
+        .map(|table| ConstantAllow::of(chain, table).allowed())
+        .collect()
+}
+
+#[test]
+fn the_34_filters_of_a_hardened_unit_become_one_of_a_seventh_of_the_size() {
+    let chain = data("systemd-hardened");
+    assert_eq!((chain.filters().len(), chain.insns()), (34, 935));
+    let merged = merge(&chain, &Weights::default(), 4096).unwrap();
+    assert_eq!((merged.parts, merged.too_long), (vec![34], None));
+    assert!(
+        merged.chain.insns() * 7 < chain.insns(),
+        "{}",
+        merged.chain.insns()
+    );
+    assert_eq!(allowed(&merged.chain), allowed(&chain));
+    assert_eq!(prove_equal(&merged.chain, &chain), Ok(Proof::Equal));
+}
+
+#[test]
+fn random_chains_are_merged_into_filters_that_decide_alike() {
+    let mut rng = Rng(3);
+    let mut whole = 0;
+    for round in 0..300 {
+        let count = 1 + rng.below(4);
+        let filters: Vec<_> = (0..count)
+            .map(|_| random_filter(&mut rng, 30, round % 3 == 0))
+            .collect();
+        let chain = Chain::new(filters);
+        let merged = merge(&chain, &Weights::default(), 4096).unwrap();
+        assert_eq!(merged.parts.iter().sum::<usize>(), count);
+        whole += usize::from(merged.parts.len() == 1);
+        let all = [chain.filters(), merged.chain.filters()].concat();
+        for _ in 0..300 {
+            let data = random_call(&mut rng, &all);
+            let (before, after) = (chain.run(&data), merged.chain.run(&data));
+            assert_eq!(before.verdict, after.verdict, "{data:x?}");
+        }
+        for (before, after) in allowed(&chain).iter().zip(allowed(&merged.chain)) {
+            assert!(
+                after >= *before || merged.parts.len() > 1,
+                "{before} {after}"
+            );
+        }
+    }
+    assert!(whole > 200, "{whole} of 300 in one filter");
+}
+
+#[test]
+fn a_chain_that_one_filter_cannot_hold_is_merged_as_far_as_it_fits() {
+    let chain = data("systemd-hardened");
+    let merged = merge(&chain, &Weights::default(), 60).unwrap();
+    let too_long = merged.too_long.unwrap();
+    assert!(too_long.insns.unwrap() > 60);
+    assert!(
+        merged.parts.len() > 1 && merged.parts.len() < 34,
+        "{:?}",
+        merged.parts
+    );
+    assert_eq!(merged.parts.iter().sum::<usize>(), 34);
+    assert_eq!(prove_equal(&merged.chain, &chain), Ok(Proof::Equal));
+}
