@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::durable::{start_syncer, wants_syncer};
 use crate::error::OpenError;
 use crate::files::{self, TornLine};
-use crate::log::{Journal, Said, Trouble};
+use crate::log::{open_sealer, Journal, Said, Trouble};
 use crate::space::{Limits, Space};
 
 impl Journal {
@@ -23,6 +23,7 @@ impl Journal {
         if log_file != self.path || self.config.log_group != config.log_group {
             self.switch_file(log_file, config)?;
         }
+        self.start_or_end_sealing(config)?;
         if syncer.is_some() {
             self.syncer = syncer;
         } else if !wants_syncer(config.flush) {
@@ -55,11 +56,29 @@ impl Journal {
         let file = files::open_log(log_file, &config.log_group)?;
         let (size_bytes, torn) = files::repair_tail(&file, log_file)?;
         self.say_torn(torn);
+        let sealer = match self.file.is_some() {
+            true => open_sealer(log_file, &file, size_bytes, config)?,
+            false => None,
+        };
+        self.close_seal();
+        self.sealer = sealer;
         self.sync_before_leaving();
         self.path = log_file.to_owned();
         self.size_bytes = size_bytes;
         if self.file.is_some() {
             self.file = Some(Arc::new(file));
+        }
+        Ok(())
+    }
+
+    /// `seal` was changed in the configuration.
+    fn start_or_end_sealing(&mut self, config: &Config) -> Result<(), OpenError> {
+        match (config.seal, self.sealer.is_some(), &self.file) {
+            (true, false, Some(file)) => {
+                self.sealer = open_sealer(&self.path, file, self.size_bytes, config)?;
+            }
+            (false, true, _) => self.close_seal(),
+            _ => {}
         }
         Ok(())
     }
@@ -87,6 +106,7 @@ impl Journal {
         let file = files::open_log(&self.path, &self.config.log_group)?;
         let (size_bytes, torn) = files::repair_tail(&file, &self.path)?;
         self.say_torn(torn);
+        self.sealer = open_sealer(&self.path, &file, size_bytes, &self.config)?;
         self.file = Some(Arc::new(file));
         self.size_bytes = size_bytes;
         self.say(Severity::Notice, "logging is resumed".into());

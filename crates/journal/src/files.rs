@@ -11,6 +11,8 @@ use rustix::io::Errno;
 
 use crate::config::Group;
 use crate::error::OpenError;
+use crate::read::COMPRESSED_SUFFIX;
+use crate::seal::with_suffix;
 
 /// Longest last line that is looked for when a log is opened.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -69,18 +71,27 @@ pub(crate) fn dir_of(log_file: &Path) -> &Path {
     }
 }
 
-/// The files of a log that exist, oldest first: `log.N` by falling number, then `log`.
+/// The files of a log that exist, oldest first: `log.N` or `log.N.zst` by falling number, then
+/// `log`.
 pub fn log_files(log_file: &Path) -> io::Result<Vec<PathBuf>> {
     let mut numbers = rotated_numbers(log_file)?;
     numbers.sort_unstable_by(|a, b| b.cmp(a));
-    let mut files: Vec<PathBuf> = numbers.into_iter().map(|n| numbered(log_file, n)).collect();
+    let existing = |number| {
+        let plain = numbered(log_file, number);
+        match plain.exists() {
+            true => plain,
+            false => with_suffix(&plain, COMPRESSED_SUFFIX),
+        }
+    };
+    let mut files: Vec<PathBuf> = numbers.into_iter().map(existing).collect();
     if log_file.exists() {
         files.push(log_file.to_owned());
     }
     Ok(files)
 }
 
-fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
+/// The numbers of the rotated files that exist, in no order.
+pub(crate) fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
     let Some(name) = log_file.file_name() else {
         return Ok(Vec::new());
     };
@@ -91,6 +102,10 @@ fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
             .as_bytes()
             .strip_prefix(name.as_bytes())
             .and_then(|rest| rest.strip_prefix(b"."))
+            .map(|rest| {
+                rest.strip_suffix(COMPRESSED_SUFFIX.as_bytes())
+                    .unwrap_or(rest)
+            })
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| {
                 digits
@@ -98,7 +113,7 @@ fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
                     .ok()
                     .filter(|n| n.to_string() == digits)
             });
-        numbers.extend(number);
+        numbers.extend(number.filter(|number| !numbers.contains(number)));
     }
     Ok(numbers)
 }
@@ -310,10 +325,16 @@ mod tests {
     fn log_files_are_listed_oldest_first_and_others_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("audit.log");
-        for name in ["audit.log", "audit.log.1", "audit.log.10", "audit.log.2"] {
+        for name in [
+            "audit.log",
+            "audit.log.1",
+            "audit.log.10",
+            "audit.log.2",
+            "audit.log.3.zst",
+        ] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        for name in ["audit.log.01", "audit.log.x", "audit.log.", "other.3"] {
+        for name in ["audit.log.01", "audit.log.1.seal", "audit.log.", "other.3"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
         let names: Vec<String> = log_files(&log)
@@ -323,7 +344,13 @@ mod tests {
             .collect();
         assert_eq!(
             names,
-            ["audit.log.10", "audit.log.2", "audit.log.1", "audit.log"]
+            [
+                "audit.log.10",
+                "audit.log.3.zst",
+                "audit.log.2",
+                "audit.log.1",
+                "audit.log"
+            ]
         );
     }
 }

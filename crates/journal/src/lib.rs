@@ -21,14 +21,17 @@ pub mod config;
 
 mod action;
 mod change;
+mod compress;
 mod counters;
 mod durable;
 mod error;
 mod files;
 mod log;
 mod pending;
+mod read;
 mod respond;
 mod rotate;
+pub mod seal;
 mod space;
 mod sync;
 

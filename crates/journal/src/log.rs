@@ -7,13 +7,16 @@ use std::process::Child;
 use std::sync::Arc;
 
 use crate::action::{Action, Severity};
+use crate::compress::{self, Compression};
 use crate::config::{Config, Flush, SizeAction};
 use crate::counters::{Counters, Lost, Position};
 use crate::durable::start_syncer;
 use crate::error::{OpenError, RotateError, WriteError};
 use crate::files::{self, TornLine};
 use crate::pending::Pending;
+use crate::read::COMPRESSED_SUFFIX;
 use crate::rotate::{self, Rotated};
+use crate::seal::{with_suffix, Sealer};
 use crate::space::{Limits, Space};
 use crate::sync::{Progress, Syncer};
 
@@ -89,6 +92,9 @@ pub struct Journal {
     /// Progress of syncs made without the helper.
     pub(crate) inline: Progress,
     pub(crate) syncer: Option<Syncer>,
+    /// With `seal = yes`, while the file is open.
+    pub(crate) sealer: Option<Sealer>,
+    pub(crate) compression: Option<Compression>,
 }
 
 impl Journal {
@@ -100,8 +106,12 @@ impl Journal {
     /// actions at once.
     pub fn open(log_file: &Path, config: &Config) -> Result<(Self, OpenReport), OpenError> {
         let warning = files::prepare_dir(log_file, &config.log_group)?;
+        rotate::mend(log_file)
+            .and_then(|()| compress::mend(log_file))
+            .map_err(|e| OpenError::io(log_file, "mending an unfinished rotation", e))?;
         let file = files::open_log(log_file, &config.log_group)?;
         let (size_bytes, torn) = files::repair_tail(&file, log_file)?;
+        let sealer = open_sealer(log_file, &file, size_bytes, config)?;
         let space = Space::of(&file).map_err(|e| OpenError::io(log_file, "fstatvfs", e))?;
         let syncer = start_syncer(config.flush, log_file)?;
         let mut journal = Journal {
@@ -122,10 +132,13 @@ impl Journal {
             records_unsynced: 0,
             inline: Progress::default(),
             syncer,
+            sealer,
+            compression: None,
         };
         if let Some(text) = warning {
             journal.say(Severity::Warning, text);
         }
+        journal.seal_tick();
         let removed = journal.remove_excess();
         journal.fix_rotated_permissions();
         journal.check_size();
@@ -168,9 +181,11 @@ impl Journal {
     /// While suspended this writes nothing and is not an error.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
         self.poll();
+        self.poll_compression();
         self.rotation_failed = false;
         let before = self.written;
         let result = self.write_pending();
+        self.seal_tick();
         let wrote = self.written != before;
         if wrote {
             self.sync_as_configured();
@@ -264,6 +279,9 @@ impl Journal {
     }
 
     fn account(&mut self, bytes: usize) {
+        if let (Some(sealer), true) = (&mut self.sealer, bytes > 0) {
+            sealer.extend(&self.pending.bytes()[..bytes]);
+        }
         let batch = self.pending.consume(bytes);
         self.size_bytes += batch.bytes as u64;
         self.since_space_rotation_bytes = self
@@ -304,7 +322,15 @@ impl Journal {
             return Ok(None);
         };
         self.sync_before_leaving();
-        let (file, rotated) = rotate::rotate(&self.path, &current, keep, &self.config.log_group)?;
+        self.finish_compression();
+        if let Some(sealer) = &mut self.sealer {
+            sealer.before_rotation();
+        }
+        let outcome = rotate::rotate(&self.path, &current, keep, &self.config.log_group);
+        if let Some(sealer) = &mut self.sealer {
+            sealer.after_rotation(outcome.is_ok());
+        }
+        let (file, rotated) = outcome?;
         self.file = Some(Arc::new(file));
         self.size_bytes = 0;
         self.said.size = false;
@@ -312,6 +338,7 @@ impl Journal {
         if matches!(self.config.flush, Flush::Data | Flush::Sync) {
             self.sync_dir();
         }
+        self.start_compression();
         self.actions.push(Action::Rotated(rotated.clone()));
         Ok(Some(rotated))
     }
@@ -350,6 +377,8 @@ impl Journal {
     /// counted; actions not taken yet are returned with the counts.
     pub fn close(mut self) -> (Counters, Vec<Action>) {
         let _ = self.sync();
+        self.finish_compression();
+        self.close_seal();
         let left = self.pending.events();
         if left > 0 {
             self.counters.lost.closed += left;
@@ -392,13 +421,26 @@ impl Journal {
         let mode = files::modes(&self.config.log_group).rotated;
         for number in 1..self.config.num_logs {
             let path = files::numbered(&self.path, number);
-            let Ok(metadata) = std::fs::symlink_metadata(&path) else {
-                break;
-            };
-            if metadata.is_file() {
-                let _ = rustix::fs::chmod(&path, rustix::fs::Mode::from_raw_mode(mode));
+            for path in [with_suffix(&path, COMPRESSED_SUFFIX), path] {
+                let metadata = std::fs::symlink_metadata(&path);
+                if metadata.is_ok_and(|metadata| metadata.is_file()) {
+                    let _ = rustix::fs::chmod(&path, rustix::fs::Mode::from_raw_mode(mode));
+                }
             }
         }
+    }
+}
+
+/// The seal of a log that was just opened, if the configuration wants one.
+pub(crate) fn open_sealer(
+    log_file: &Path,
+    file: &File,
+    size_bytes: u64,
+    config: &Config,
+) -> Result<Option<Sealer>, OpenError> {
+    match config.seal {
+        true => Sealer::open(log_file, file, size_bytes, &config.log_group).map(Some),
+        false => Ok(None),
     }
 }
 

@@ -195,6 +195,7 @@ impl Journal {
 
     fn suspend(&mut self, cause: &str) {
         self.sync_before_leaving();
+        self.close_seal();
         if self.file.take().is_some() {
             self.actions.push(Action::Suspended {
                 cause: cause.to_owned(),

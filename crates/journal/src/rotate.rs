@@ -1,4 +1,5 @@
-//! Rotation: `log` becomes `log.1`, `log.1` becomes `log.2` and so on.
+//! Rotation: `log` becomes `log.1`, `log.1` becomes `log.2` and so on, each with its seal; a
+//! compressed `log.1.zst` becomes `log.2.zst`.
 
 use std::fmt;
 use std::fs::File;
@@ -9,7 +10,9 @@ use rustix::fs::{access, Access};
 
 use crate::config::Group;
 use crate::error::RotateError;
-use crate::files::{modes, numbered, open_log, set_permissions};
+use crate::files::{self, modes, numbered, open_log, set_permissions};
+use crate::read::COMPRESSED_SUFFIX;
+use crate::seal::{seal_path, with_suffix};
 
 /// A finished rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +37,75 @@ impl fmt::Display for Rotated {
 /// current one.
 pub(crate) fn keep_all(log_file: &Path) -> u32 {
     let mut free = 1;
-    while free < u32::MAX - 1 && access(numbered(log_file, free), Access::EXISTS).is_ok() {
+    while free < u32::MAX - 1 && rotated(log_file, free).is_some() {
         free += 1;
     }
     free + 1
+}
+
+/// The rotated file of this number, compressed or not.
+fn rotated(log_file: &Path, number: u32) -> Option<PathBuf> {
+    let plain = numbered(log_file, number);
+    let compressed = with_suffix(&plain, COMPRESSED_SUFFIX);
+    [plain, compressed]
+        .into_iter()
+        .find(|path| access(path, Access::EXISTS).is_ok())
+}
+
+/// Moves a rotated file and its seal one number up, over what is there. `Ok` also if there is none.
+fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
+    let (here, above) = (numbered(log_file, number), numbered(log_file, number + 1));
+    let forms = ["", COMPRESSED_SUFFIX];
+    for (form, other) in [(forms[0], forms[1]), (forms[1], forms[0])] {
+        let (from, to) = (with_suffix(&here, form), with_suffix(&above, form));
+        match std::fs::rename(&from, &to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((to, error)),
+            Err(_) => {}
+            Ok(()) => {
+                // The other form of what was there must not be taken for this one.
+                let _ = std::fs::remove_file(with_suffix(&above, other));
+                break;
+            }
+        }
+    }
+    move_seal(&here, &above).map_err(|error| (seal_path(&above), error))
+}
+
+/// Moves the seal of a file that was renamed. An old seal at its new name goes, for it is another's.
+fn move_seal(from: &Path, to: &Path) -> io::Result<()> {
+    match std::fs::rename(seal_path(from), seal_path(to)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match std::fs::remove_file(seal_path(to)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            }
+        }
+        other => other,
+    }
+}
+
+/// Ends what a crash in the middle of a rotation left: a seal that did not follow its file. Before
+/// the log is opened, and with it created.
+pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
+    let mut numbers = files::rotated_numbers(log_file)?;
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    for number in numbers {
+        let here = numbered(log_file, number);
+        let before = match number {
+            0 => continue,
+            1 => log_file.to_owned(),
+            _ => numbered(log_file, number - 1),
+        };
+        let is_gone = match number {
+            1 => access(log_file, Access::EXISTS).is_err(),
+            _ => rotated(log_file, number - 1).is_none(),
+        };
+        let has_seal = |path: &Path| access(seal_path(path), Access::EXISTS).is_ok();
+        if is_gone && has_seal(&before) && !has_seal(&here) {
+            std::fs::rename(seal_path(&before), seal_path(&here))?;
+        }
+    }
+    Ok(())
 }
 
 /// Shifts the files so that at most `keep` are left, the new current one included (`keep` >= 2),
@@ -58,24 +126,21 @@ pub(crate) fn rotate(
         target: target.to_owned(),
         source,
     };
-    let oldest = numbered(log_file, keep - 1);
-    let dropped = access(&oldest, Access::EXISTS).is_ok().then_some(oldest);
-    for number in (2..keep).rev() {
-        let (from, to) = (numbered(log_file, number - 1), numbered(log_file, number));
-        match std::fs::rename(&from, &to) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(failed("rename to", &to, error))
-            }
-            _ => {}
-        }
+    let dropped = rotated(log_file, keep - 1);
+    for number in (1..keep - 1).rev() {
+        shift(log_file, number).map_err(|(to, error)| failed("rename to", &to, error))?;
     }
     let first = numbered(log_file, 1);
     match std::fs::rename(log_file, &first) {
         // Somebody moved or deleted the current file; a new one is what is wanted.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed("rename to", &first, error)),
-        Ok(()) => {}
+        Ok(()) => {
+            // Only if the oldest file was the first: shifting moved it away otherwise.
+            let _ = std::fs::remove_file(with_suffix(&first, COMPRESSED_SUFFIX));
+        }
     }
+    move_seal(log_file, &first).map_err(|error| failed("rename to", &seal_path(&first), error))?;
     match open_log(log_file, group) {
         Ok(file) => {
             // Like auditd, not worth stopping for.
@@ -90,6 +155,7 @@ pub(crate) fn rotate(
             // Back to the state before, as far as names go. If that fails too, events go on into
             // log.1, which is still open.
             let _ = std::fs::rename(&first, log_file);
+            let _ = std::fs::rename(seal_path(&first), seal_path(log_file));
             Err(failed("create", log_file, source))
         }
     }
@@ -98,7 +164,62 @@ pub(crate) fn rotate(
 /// Removes what lies beyond `num_logs` (auditd's `check_excess_logs()`); gives what was removed.
 pub(crate) fn remove_excess(log_file: &Path, num_logs: u32) -> Vec<PathBuf> {
     (num_logs..)
-        .map(|number| numbered(log_file, number))
-        .take_while(|path| std::fs::remove_file(path).is_ok())
+        .map_while(|number| {
+            let path = rotated(log_file, number)?;
+            std::fs::remove_file(&path).ok()?;
+            // Most logs have no seal.
+            let _ = std::fs::remove_file(seal_path(&numbered(log_file, number)));
+            Some(path)
+        })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Flush};
+    use crate::seal::{init, verify};
+    use crate::{log_files, Journal};
+
+    #[test]
+    fn a_rotation_that_a_crash_ended_half_way_leaves_a_log_that_verifies() {
+        let renames = [
+            ("audit.log.1", "audit.log.2"),
+            ("audit.log.1.seal", "audit.log.2.seal"),
+            ("audit.log", "audit.log.1"),
+            ("audit.log.seal", "audit.log.1.seal"),
+        ];
+        for done in 0..=renames.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let log = dir.path().join("audit.log");
+            let key = init(&log).unwrap();
+            let config = Config {
+                seal: true,
+                flush: Flush::None,
+                ..Config::default()
+            };
+            let mut journal = Journal::open(&log, &config).unwrap().0;
+            journal.append(b"type=A\n", 1);
+            journal.rotate().unwrap().unwrap();
+            journal.append(b"type=B\n", 1);
+            journal.commit().unwrap();
+            // As rotate_keeping() begins; then the crash, after `done` renames.
+            journal.sealer.as_mut().unwrap().before_rotation();
+            drop(journal);
+            for (from, to) in &renames[..done] {
+                std::fs::rename(dir.path().join(from), dir.path().join(to)).unwrap();
+            }
+            let mut journal = Journal::open(&log, &config).unwrap().0;
+            journal.append(b"type=C\n", 1);
+            journal.close();
+            let files = log_files(&log).unwrap();
+            let options = verify::Options {
+                is_complete: true,
+                age_max: None,
+            };
+            let report = verify(&files, &key, options).unwrap();
+            assert_eq!(report.finding, None, "after {done} renames");
+            assert_eq!(files.len(), if done > 2 { 3 } else { 2 });
+            assert_eq!(report.files.len(), files.len());
+        }
+    }
 }

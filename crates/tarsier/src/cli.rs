@@ -24,6 +24,11 @@ pub(crate) enum Command {
     /// Work on rules without loading them
     #[command(subcommand)]
     Rules(RulesCommand),
+    /// Keys for a log that shows when it was changed
+    #[command(subcommand)]
+    Seal(SealCommand),
+    /// Say whether a sealed log is what was written (status 0: intact, 1: not, 2: cannot be said)
+    Verify(VerifyArgs),
     /// Change rules and settings with auditctl's options; see `tarsier ctl -h`
     #[command(disable_help_flag = true)]
     Ctl {
@@ -41,6 +46,41 @@ pub(crate) enum RulesCommand {
     Optimise(RulesOptimiseArgs),
     /// Make one file of a directory's rules, as augenrules does, and print it
     Merge(RulesMergeArgs),
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum SealCommand {
+    /// Make the host's keys beside the log, and the verification key, which has to leave the host
+    Init(SealInitArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SealInitArgs {
+    /// auditd.conf(5) that names the log [default: /etc/audit/auditd.conf]
+    #[arg(long, value_name = "FILE", conflicts_with = "log_file")]
+    pub(crate) config: Option<PathBuf>,
+    /// The log to be sealed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// New file for the verification key, instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// What `tarsier seal init` gave as the verification key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// Refuse a seal that ends longer ago than this and was not closed in order: 2m, 1h
+    #[arg(long, value_name = "T", value_parser = parse_duration)]
+    pub(crate) max_age: Option<Duration>,
+    /// For programs
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The log, with which its rotated files are verified; or several files, oldest first
+    #[arg(value_name = "LOG", required = true)]
+    pub(crate) logs: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@ mod plan_command;
 mod rule_files;
 mod rules_command;
 mod run;
+mod seal_command;
 mod status;
 
 use clap::Parser;
@@ -38,6 +39,8 @@ fn command() -> anyhow::Result<u8> {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
+        Command::Seal(command) => seal_command::seal(&command),
+        Command::Verify(args) => seal_command::verify(&args),
         Command::Rules(command) => rules_command::rules(&command),
         Command::Ctl { args } => ctl::run(args),
     }

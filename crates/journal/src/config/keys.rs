@@ -78,6 +78,11 @@ pub(super) const KEYS: &[Key] = &[
         absolute_path(x).map(|path| c.log_file = path)
     }),
     key("log_format", log_format),
+    // Tarsier's own.
+    key("seal", |c, x| yes_no(x).map(|yes| c.seal = yes)),
+    key("compress_rotated", |c, x| {
+        yes_no(x).map(|yes| c.compress_rotated = yes)
+    }),
     key("log_group", |c, x| {
         group(x).map(|group| c.log_group = group)
     }),

@@ -6,7 +6,9 @@
 //! the checks that audit-userspace's `src/auditd-config.c` makes.
 //!
 //! Tarsier's own additions to the file are exactly these:
-//! * `log_format = JSON` (one object per event).
+//! * `log_format = JSON` (one object per event),
+//! * `seal = yes` (see [`crate::seal`]),
+//! * `compress_rotated = yes` (rotated files become zstd files named `….zst`).
 
 mod error;
 mod group;
@@ -191,6 +193,10 @@ pub struct Config {
     pub log_file: PathBuf,
     /// `log_format`.
     pub log_format: LogFormat,
+    /// `seal`: keep a seal beside the log.
+    pub seal: bool,
+    /// `compress_rotated`: compress files that are not current any more.
+    pub compress_rotated: bool,
     /// `log_group`: group of the files; anything but gid 0 lets it read them.
     pub log_group: Group,
     /// `priority_boost`: nice value to subtract.
@@ -245,6 +251,8 @@ impl Config {
             write_logs: true,
             log_file: PathBuf::from("/var/log/audit/audit.log"),
             log_format: LogFormat::Enriched,
+            seal: false,
+            compress_rotated: false,
             log_group: Group::root(),
             priority_boost: 4,
             flush: Flush::None,

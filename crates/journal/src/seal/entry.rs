@@ -1,0 +1,363 @@
+//! The bytes of a seal file: a header, then entries. Numbers are little-endian.
+//!
+//! ```text
+//! header: "TARSEAL1"  id[16]  epoch u32  file u32  time_ms u64  chain[32]  check[16]
+//! entry:  length u32 of body  body  tag[32]  (checkpoint: signature[64])
+//! body:   kind u8  epoch u32  index u32  time_ms u64  …
+//!   COMMIT, LATE   start u64  length u64  hash[32] of each block of the log's bytes
+//!   CHECKPOINT     reason u8  size u64  next_public[32]
+//!   OPEN           flags u8  found u64  sealed u64  cut u64
+//! chain:  after the header BLAKE3(header); after an entry BLAKE3(chain before, length, body)
+//! tag:    BLAKE3 keyed with the entry's key, of the chain after it
+//! ```
+
+use super::keys::{PublicKey, SeriesId};
+use super::BLOCK_BYTES;
+
+const MAGIC: &[u8; 8] = b"TARSEAL1";
+/// Bytes of the header.
+pub(super) const HEADER_BYTES: usize = 88;
+const CHECKED_BYTES: usize = HEADER_BYTES - 16;
+/// Bytes of a body before what its kind adds.
+const HEAD_BYTES: usize = 17;
+pub(super) const TAG_BYTES: usize = 32;
+const SIGNATURE_BYTES: usize = 64;
+/// Blocks in one entry; more bytes take several entries.
+pub(super) const BLOCKS_MAX: usize = 4096;
+const BODY_BYTES_MAX: usize = HEAD_BYTES + 16 + 32 * BLOCKS_MAX;
+
+const COMMIT: u8 = 1;
+const LATE: u8 = 2;
+const CHECKPOINT: u8 = 3;
+const OPEN: u8 = 4;
+
+/// OPEN: the seal before it ends in order (a checkpoint of reason [`Reason::Close`]).
+pub(super) const IN_ORDER: u8 = 1;
+/// OPEN: the host's keys were further on than the seal: entries are gone.
+pub(super) const ENTRIES_LOST: u8 = 2;
+/// OPEN: the first of the series; what the log held before was never sealed.
+pub(super) const FIRST: u8 = 4;
+
+/// A running hash over header and entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chain(pub(super) [u8; 32]);
+
+impl Chain {
+    fn after_header(header: &[u8]) -> Self {
+        Chain(*blake3::hash(header).as_bytes())
+    }
+
+    /// After the entry whose length and body these are.
+    pub(super) fn after(self, sized_body: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0);
+        hasher.update(sized_body);
+        Chain(*hasher.finalize().as_bytes())
+    }
+}
+
+/// How a seal file begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) id: SeriesId,
+    /// The epoch of its first entry.
+    pub(super) epoch: u32,
+    /// Number of the file in its series, from 0.
+    pub(super) file: u32,
+    pub(super) time_ms: u64,
+    /// Chain value at the end of the file before.
+    pub(super) chain: [u8; 32],
+}
+
+impl Header {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&self.id);
+        bytes.extend_from_slice(&self.epoch.to_le_bytes());
+        bytes.extend_from_slice(&self.file.to_le_bytes());
+        bytes.extend_from_slice(&self.time_ms.to_le_bytes());
+        bytes.extend_from_slice(&self.chain);
+        // Not a protection: the chain is. It keeps a damaged epoch from being believed.
+        let check = blake3::hash(&bytes);
+        bytes.extend_from_slice(&check.as_bytes()[..16]);
+        bytes
+    }
+
+    /// The header at the start of `bytes`, and the chain value after it.
+    pub(super) fn parse(bytes: &[u8]) -> Option<(Self, Chain)> {
+        let bytes = bytes.get(..HEADER_BYTES)?;
+        let mut fields = Fields(bytes);
+        let magic: [u8; 8] = fields.take()?;
+        let header = Header {
+            id: fields.take()?,
+            epoch: fields.u32()?,
+            file: fields.u32()?,
+            time_ms: fields.u64()?,
+            chain: fields.take()?,
+        };
+        let check = blake3::hash(&bytes[..CHECKED_BYTES]);
+        let is_whole = &magic == MAGIC && bytes[CHECKED_BYTES..] == check.as_bytes()[..16];
+        is_whole.then(|| (header, Chain::after_header(bytes)))
+    }
+}
+
+/// Why a checkpoint was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Time.
+    Periodic,
+    /// The log is rotated: another file follows.
+    Rotate,
+    /// The journal was closed or suspended in order.
+    Close,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind<'a> {
+    /// Bytes `start..start + length` of the log; `is_late`: found there when the log was opened.
+    Commit {
+        is_late: bool,
+        start: u64,
+        length: u64,
+        hashes: &'a [u8],
+    },
+    /// The end of an epoch.
+    Checkpoint {
+        reason: Reason,
+        /// Bytes of the log under this seal.
+        size: u64,
+        next_public: PublicKey,
+    },
+    /// The journal was opened.
+    Open {
+        flags: u8,
+        /// Size of the log then, after repair.
+        found: u64,
+        /// Bytes of the log that this seal covered.
+        sealed: u64,
+        /// Bytes taken off the seal's own torn end.
+        cut: u64,
+    },
+}
+
+/// An entry of a seal file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry<'a> {
+    pub(super) epoch: u32,
+    pub(super) index: u32,
+    pub(super) time_ms: u64,
+    pub(super) kind: Kind<'a>,
+}
+
+impl Entry<'_> {
+    pub(super) fn is_checkpoint(&self) -> bool {
+        matches!(self.kind, Kind::Checkpoint { .. })
+    }
+
+    /// Appends length and body.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let length_at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        out.push(match self.kind {
+            Kind::Commit { is_late: false, .. } => COMMIT,
+            Kind::Commit { is_late: true, .. } => LATE,
+            Kind::Checkpoint { .. } => CHECKPOINT,
+            Kind::Open { .. } => OPEN,
+        });
+        out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&self.index.to_le_bytes());
+        out.extend_from_slice(&self.time_ms.to_le_bytes());
+        match &self.kind {
+            Kind::Commit {
+                start,
+                length,
+                hashes,
+                ..
+            } => {
+                out.extend_from_slice(&start.to_le_bytes());
+                out.extend_from_slice(&length.to_le_bytes());
+                out.extend_from_slice(hashes);
+            }
+            Kind::Checkpoint {
+                reason,
+                size,
+                next_public,
+            } => {
+                out.push(*reason as u8);
+                out.extend_from_slice(&size.to_le_bytes());
+                out.extend_from_slice(next_public);
+            }
+            Kind::Open {
+                flags,
+                found,
+                sealed,
+                cut,
+            } => {
+                out.push(*flags);
+                for number in [found, sealed, cut] {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+            }
+        }
+        let length = (out.len() - length_at - 4) as u32;
+        out[length_at..length_at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
+    fn parse(body: &[u8]) -> Option<Entry<'_>> {
+        let mut fields = Fields(body);
+        let [kind] = fields.take()?;
+        let (epoch, index, time_ms) = (fields.u32()?, fields.u32()?, fields.u64()?);
+        let kind = match kind {
+            COMMIT | LATE => {
+                let (start, length) = (fields.u64()?, fields.u64()?);
+                let hashes = std::mem::take(&mut fields.0);
+                let blocks = length.div_ceil(BLOCK_BYTES as u64);
+                if length == 0 || blocks.checked_mul(32)? != hashes.len() as u64 {
+                    return None;
+                }
+                start.checked_add(length)?;
+                Kind::Commit {
+                    is_late: kind == LATE,
+                    start,
+                    length,
+                    hashes,
+                }
+            }
+            CHECKPOINT => Kind::Checkpoint {
+                reason: match fields.take()? {
+                    [0] => Reason::Periodic,
+                    [1] => Reason::Rotate,
+                    [2] => Reason::Close,
+                    _ => return None,
+                },
+                size: fields.u64()?,
+                next_public: fields.take()?,
+            },
+            OPEN => {
+                let [flags] = fields.take()?;
+                Kind::Open {
+                    flags,
+                    found: fields.u64()?,
+                    sealed: fields.u64()?,
+                    cut: fields.u64()?,
+                }
+            }
+            _ => return None,
+        };
+        fields.0.is_empty().then_some(Entry {
+            epoch,
+            index,
+            time_ms,
+            kind,
+        })
+    }
+}
+
+/// An entry as it stands in a file.
+pub(super) struct Found<'a> {
+    pub(super) entry: Entry<'a>,
+    /// Length and body: what the chain takes in.
+    pub(super) sized_body: &'a [u8],
+    pub(super) tag: [u8; TAG_BYTES],
+    /// Of a checkpoint.
+    pub(super) signature: Option<[u8; SIGNATURE_BYTES]>,
+    /// Bytes that it takes in all.
+    pub(super) bytes: usize,
+}
+
+/// The entry at the start of `bytes`; none if no whole, well-formed one is there.
+pub(super) fn next(bytes: &[u8]) -> Option<Found<'_>> {
+    let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+    if !(HEAD_BYTES..=BODY_BYTES_MAX).contains(&length) {
+        return None;
+    }
+    let sized_body = bytes.get(..4 + length)?;
+    let entry = Entry::parse(&sized_body[4..])?;
+    let mut rest = Fields(&bytes[4 + length..]);
+    let tag = rest.take()?;
+    let signature = match entry.is_checkpoint() {
+        true => Some(rest.take()?),
+        false => None,
+    };
+    Some(Found {
+        bytes: bytes.len() - rest.0.len(),
+        entry,
+        sized_body,
+        tag,
+        signature,
+    })
+}
+
+/// Fields in order, from the front.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn header_is_what_was_written_and_any_flipped_bit_is_noticed() {
+        let header = Header {
+            id: [5; 16],
+            epoch: 77,
+            file: 3,
+            time_ms: 1_700_000_000_123,
+            chain: [8; 32],
+        };
+        let bytes = header.to_bytes();
+        assert_eq!(bytes.len(), HEADER_BYTES);
+        assert_eq!(Header::parse(&bytes).unwrap().0, header);
+        for bit in 0..HEADER_BYTES * 8 {
+            let mut wrong = bytes.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Header::parse(&wrong), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = next(&bytes);
+            let _ = Header::parse(&bytes);
+        }
+
+        #[test]
+        fn entries_are_what_was_written(
+            epoch: u32, index: u32, time_ms: u64, start in 0..1u64 << 40, length in 1..200_000u64,
+            late: bool,
+        ) {
+            let hashes = vec![6; 32 * length.div_ceil(BLOCK_BYTES as u64) as usize];
+            let kind = Kind::Commit { is_late: late, start, length, hashes: &hashes };
+            let entry = Entry { epoch, index, time_ms, kind };
+            let mut bytes = Vec::new();
+            entry.write(&mut bytes);
+            let body = bytes.len();
+            bytes.extend_from_slice(&[4; TAG_BYTES]);
+            prop_assert!(next(&bytes[..bytes.len() - 1]).is_none());
+            bytes.push(0);
+            let found = next(&bytes).unwrap();
+            prop_assert_eq!(&found.entry, &entry);
+            prop_assert_eq!(found.sized_body.len(), body);
+            prop_assert_eq!(found.bytes, bytes.len() - 1);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `tarsier seal init`: a new series of keys for a log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::entry::Chain;
+use super::keys::{Keys, VerificationKey};
+use super::state::{State, StateFile};
+use super::{seal_path, state_path};
+use crate::files::dir_of;
+
+/// Why no keys were made. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// There are keys, or a seal of earlier ones.
+    #[error("{}: there already; the log is sealed by earlier keys. To begin anew, move the log, its \
+             rotated files, {} and {} away together and keep them with their key", path.display(), seal.display(), state.display())]
+    Exists {
+        /// What was found.
+        path: PathBuf,
+        /// The seal's path.
+        seal: PathBuf,
+        /// The path of the host's keys.
+        state: PathBuf,
+    },
+    /// A system call failed.
+    #[error("{}: {call} failed: {source}; the log's directory must be there and writable", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The call.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+}
+
+/// Makes keys for `log`: the host's go to the file beside it (mode 0600), the verification key is
+/// returned and is nowhere else. The directory of the log must exist; the log need not.
+pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
+    let (seal, path) = (seal_path(log), state_path(log));
+    if let Some(found) = [&path, &seal].into_iter().find(|path| path.exists()) {
+        return Err(InitError::Exists {
+            path: found.clone(),
+            seal: seal.clone(),
+            state: path.clone(),
+        });
+    }
+    let failed = |call| {
+        let path = path.clone();
+        move |source: io::Error| InitError::Io { path, call, source }
+    };
+    let mut secret = Zeroizing::new([0; 32]);
+    let mut id = [0; 16];
+    fill_random(secret.as_mut_slice()).map_err(failed("getrandom"))?;
+    fill_random(&mut id).map_err(failed("getrandom"))?;
+    let state = State {
+        id,
+        keys: Keys::first(&secret),
+        file: 0,
+        is_between_files: true,
+        chain: Chain([0; 32]),
+    };
+    let file = StateFile::create(&path).map_err(failed("open"))?;
+    let written = file.write(&state).and_then(|()| file.file().sync_all());
+    let written = written.and_then(|()| std::fs::File::open(dir_of(log))?.sync_all());
+    if let Err(error) = written {
+        let _ = std::fs::remove_file(&path);
+        return Err(failed("write")(error));
+    }
+    Ok(VerificationKey::new(id, secret))
+}
+
+fn fill_random(mut bytes: &mut [u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = rustix::rand::getrandom(&mut *bytes, rustix::rand::GetRandomFlags::empty())?;
+        bytes = &mut bytes[count..];
+    }
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! Keys: how they follow from each other, and which of them who holds.
+//!
+//! Epoch `e` has a secret `E(e)`; `E(e+1) = KDF("epoch", E(e))`. From it come the key that signs the
+//! checkpoint which ends the epoch, and the first of the keys that authenticate its entries; each
+//! of those is the hash of the one before. The verifier holds `E(0)` and can make all; the host
+//! holds `E(e+1)` and the present two, from which nothing of the past follows.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ed25519_dalek::{Signer, SigningKey, Verifier};
+use zeroize::{Zeroize, Zeroizing};
+
+const EPOCH: &str = "tarsier seal 1 epoch secret";
+const SIGN: &str = "tarsier seal 1 checkpoint signing key";
+const ENTRY: &str = "tarsier seal 1 first entry key of an epoch";
+const STEP: &str = "tarsier seal 1 next entry key";
+const SIGNED: &[u8] = b"tarsier seal 1 checkpoint\0";
+
+/// 32 secret bytes, erased when dropped.
+pub(super) type Secret = Zeroizing<[u8; 32]>;
+
+/// A public Ed25519 key.
+pub(super) type PublicKey = [u8; 32];
+
+/// Names a series of seals that one `tarsier seal init` began.
+pub(super) type SeriesId = [u8; 16];
+
+fn derive(context: &str, secret: &[u8; 32]) -> Secret {
+    Zeroizing::new(blake3::derive_key(context, secret))
+}
+
+fn public_of(seed: &[u8; 32]) -> PublicKey {
+    SigningKey::from_bytes(seed).verifying_key().to_bytes()
+}
+
+/// The keys of a moment, from which those of every later one follow.
+pub(super) struct Keys {
+    pub(super) epoch: u32,
+    /// Entries of the epoch that were authenticated.
+    pub(super) index: u32,
+    /// Secret of the next epoch.
+    pub(super) next: Secret,
+    /// Signs the checkpoint that ends this epoch.
+    pub(super) sign: Secret,
+    /// Authenticates the next entry.
+    pub(super) entry: Secret,
+}
+
+impl Keys {
+    /// The first epoch's, from `E(0)`.
+    pub(super) fn first(secret: &[u8; 32]) -> Self {
+        Keys::of_epoch(0, secret)
+    }
+
+    fn of_epoch(epoch: u32, secret: &[u8; 32]) -> Self {
+        Keys {
+            epoch,
+            index: 0,
+            next: derive(EPOCH, secret),
+            sign: derive(SIGN, secret),
+            entry: derive(ENTRY, secret),
+        }
+    }
+
+    /// The tag of an entry whose chain value is `chain`.
+    pub(super) fn tag(&self, chain: &[u8; 32]) -> blake3::Hash {
+        blake3::keyed_hash(&self.entry, chain)
+    }
+
+    /// Replaces the entry key by the next one.
+    pub(super) fn step(&mut self) {
+        self.entry = derive(STEP, &self.entry);
+        self.index = self.index.saturating_add(1);
+    }
+
+    /// Replaces all keys by those of the next epoch.
+    pub(super) fn next_epoch(&mut self) {
+        *self = Keys::of_epoch(self.epoch.saturating_add(1), &self.next);
+    }
+
+    /// The public key that the next epoch's checkpoint will verify with.
+    pub(super) fn next_public(&self) -> PublicKey {
+        public_of(&derive(SIGN, &self.next))
+    }
+
+    /// Signs the chain value of a checkpoint.
+    pub(super) fn sign(&self, chain: &[u8; 32]) -> [u8; 64] {
+        SigningKey::from_bytes(&self.sign)
+            .sign(&signed_text(chain))
+            .to_bytes()
+    }
+
+    /// Whether an entry at (`epoch`, `index`) lies in the past of these keys.
+    pub(super) fn are_past(&self, epoch: u32, index: u32) -> bool {
+        (epoch, index) < (self.epoch, self.index)
+    }
+}
+
+fn signed_text(chain: &[u8; 32]) -> Vec<u8> {
+    [SIGNED, chain].concat()
+}
+
+/// Whether `signature` is that of `public` over the chain value of a checkpoint.
+pub(super) fn signature_holds(public: &PublicKey, chain: &[u8; 32], signature: &[u8; 64]) -> bool {
+    let signature = ed25519_dalek::Signature::from_bytes(signature);
+    ed25519_dalek::VerifyingKey::from_bytes(public)
+        .is_ok_and(|key| key.verify(&signed_text(chain), &signature).is_ok())
+}
+
+/// What verifies the seals of one series.
+///
+/// With the secret every entry can be checked; it must be kept away from the host, for it makes
+/// any entry too. With the public key alone checkpoints can be checked, from the first one on.
+pub struct VerificationKey {
+    pub(super) id: SeriesId,
+    pub(super) public: PublicKey,
+    pub(super) secret: Option<Secret>,
+}
+
+/// Why a verification key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read.
+    #[error("{}: {source}; name the file that `tarsier seal init` wrote", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: std::io::Error,
+    },
+    /// It is not a verification key.
+    #[error("{}:{line}: {found}; expected the text that `tarsier seal init` printed", path.display())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; 0 is the file as a whole.
+        line: usize,
+        /// What is wrong.
+        found: String,
+    },
+}
+
+impl VerificationKey {
+    pub(super) fn new(id: SeriesId, secret: Secret) -> Self {
+        VerificationKey {
+            id,
+            public: public_of(&derive(SIGN, &secret)),
+            secret: Some(secret),
+        }
+    }
+
+    /// The file's text: lines `NAME HEX`, with a head that says what it is for.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let mut text = Zeroizing::new(String::from(
+            "# Verification key of a sealed audit log. Keep it away from the host: who has the\n\
+             # secret can forge the log. Without the secret line, only checkpoints are verified.\n",
+        ));
+        push_hex(&mut text, "id", &self.id);
+        push_hex(&mut text, "public", &self.public);
+        if let Some(secret) = &self.secret {
+            push_hex(&mut text, "secret", secret.as_slice());
+        }
+        text
+    }
+
+    /// Reads what [`to_text`](Self::to_text) gave. `path` only names the place of an error.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, KeyError> {
+        let wrong = |line: usize, found: &str| KeyError::Text {
+            path: path.to_owned(),
+            line,
+            found: found.into(),
+        };
+        let (mut id, mut public, mut secret) = (None, None, None);
+        for (number, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line)) {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(name), value) = (words.next(), words.next()) else {
+                continue;
+            };
+            let value = value.unwrap_or_default();
+            let digits = || wrong(number, "not the right number of hexadecimal digits");
+            match name {
+                _ if name.starts_with('#') => {}
+                "id" => id = Some(from_hex::<16>(value).ok_or_else(digits)?),
+                "public" => public = Some(from_hex::<32>(value).ok_or_else(digits)?),
+                "secret" => {
+                    secret = Some(Zeroizing::new(from_hex::<32>(value).ok_or_else(digits)?))
+                }
+                _ => return Err(wrong(number, "a line that begins otherwise")),
+            }
+        }
+        let id = id.ok_or_else(|| wrong(0, "no line `id`"))?;
+        let public = public.ok_or_else(|| wrong(0, "no line `public`"))?;
+        if let Some(secret) = &secret {
+            if public_of(&derive(SIGN, secret)) != public {
+                return Err(wrong(
+                    0,
+                    "the lines `public` and `secret` do not belong together",
+                ));
+            }
+        }
+        Ok(VerificationKey { id, public, secret })
+    }
+
+    /// Reads a key file.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        let text = std::fs::read_to_string(path).map(Zeroizing::new);
+        let text = text.map_err(|source| KeyError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        VerificationKey::parse(&text, path)
+    }
+
+    /// Without the secret: for somebody who shall verify and not be able to forge.
+    pub fn without_secret(&self) -> Self {
+        VerificationKey {
+            id: self.id,
+            public: self.public,
+            secret: None,
+        }
+    }
+}
+
+fn push_hex(text: &mut String, name: &str, bytes: &[u8]) {
+    text.push_str(name);
+    text.push(' ');
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\n');
+}
+
+fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        let pair = std::str::from_utf8(pair).ok()?;
+        match u8::from_str_radix(pair, 16) {
+            Ok(value) if !pair.starts_with('+') => *byte = value,
+            _ => {
+                bytes.zeroize();
+                return None;
+            }
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_survives_its_text_and_a_wrong_text_is_refused() {
+        let key = VerificationKey::new([7; 16], Zeroizing::new([9; 32]));
+        let text = key.to_text();
+        let again = VerificationKey::parse(&text, Path::new("k")).unwrap();
+        assert_eq!((again.id, again.public), (key.id, key.public));
+        assert_eq!(again.secret.as_deref(), Some(&[9; 32]));
+        let public = key.without_secret().to_text();
+        assert!(!public.contains("0909"));
+        let again = VerificationKey::parse(&public, Path::new("k")).unwrap();
+        assert!(again.secret.is_none());
+        for wrong in [
+            text.replace("secret 09", "secret 08"),
+            text.replace("id 07", "id +7"),
+            text.replace("public", "pub"),
+            String::new(),
+        ] {
+            assert!(
+                VerificationKey::parse(&wrong, Path::new("k")).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_verifier_s_keys_are_the_host_s_at_every_step() {
+        let mut host = Keys::first(&[3; 32]);
+        let mut other = Keys::first(&[3; 32]);
+        let chain = [1; 32];
+        for epoch in 0..3 {
+            assert_eq!(host.epoch, epoch);
+            for _ in 0..4 {
+                assert_eq!(host.tag(&chain), other.tag(&chain));
+                let before = host.tag(&chain);
+                host.step();
+                other.step();
+                assert_ne!(host.tag(&chain), before);
+            }
+            let (public, signature) = (public_of(&host.sign), host.sign(&chain));
+            assert!(signature_holds(&public, &chain, &signature));
+            assert!(!signature_holds(&public, &[2; 32], &signature));
+            let next = host.next_public();
+            host.next_epoch();
+            other.next_epoch();
+            assert_eq!(public_of(&host.sign), next);
+        }
+        assert!(host.are_past(2, 9));
+        assert!(!host.are_past(3, 0));
+    }
+}

@@ -1,0 +1,71 @@
+//! Sealing: a forward-secure record of what was written to the log, in a file beside it.
+//!
+//! Every commit adds an *entry* to `LOG.seal`: which bytes of the log it wrote and their BLAKE3
+//! hashes, authenticated with a key that is used once, replaced by its own hash and erased. Who
+//! takes over the host later has no key with which an earlier entry could have been made. Once a
+//! second a *checkpoint* is signed with an Ed25519 key that is erased with the signature; it names
+//! the public key of the next. `docs/sealing.md` has the algorithm, the formats and the limits.
+//!
+//! * [`Sealer`] is the side of the journal; [`init`] makes the keys.
+//! * [`verify()`] is the other side: it needs the [`VerificationKey`] and the files.
+
+mod entry;
+mod init;
+mod journal;
+mod keys;
+mod reconcile;
+mod sealer;
+mod state;
+mod sync;
+pub mod verify;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+pub use init::{init, InitError};
+pub use keys::{KeyError, VerificationKey};
+pub(crate) use sealer::Sealer;
+pub use verify::verify;
+
+/// Bytes of log under one hash: the precision with which an altered place is named.
+pub const BLOCK_BYTES: usize = 16 * 1024;
+
+/// Where the seal of `log` is.
+pub fn seal_path(log: &Path) -> PathBuf {
+    with_suffix(log, ".seal")
+}
+
+/// Where the host keeps its present keys for `log`.
+pub fn state_path(log: &Path) -> PathBuf {
+    with_suffix(log, ".sealkey")
+}
+
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path.as_os_str());
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The hash of each block of `bytes`, one after the other.
+fn hash_blocks(bytes: &[u8], out: &mut Vec<u8>) {
+    for block in bytes.chunks(BLOCK_BYTES) {
+        out.extend_from_slice(blake3::hash(block).as_bytes());
+    }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A time for people, in UTC.
+pub fn time_text(time_ms: u64) -> String {
+    let time = i64::try_from(time_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    match time {
+        Some(time) => time.to_string(),
+        None => format!("{time_ms} ms after 1970"),
+    }
+}

@@ -1,0 +1,105 @@
+//! After a crash: how far do seal and keys agree?
+
+use super::entry::{self, Chain, Header, Kind, Reason, HEADER_BYTES};
+use super::state::State;
+
+/// What a seal file holds, as far as it is good.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reconciled {
+    /// Bytes of the seal to keep.
+    pub(super) keep: usize,
+    /// Bytes of the log that it covers.
+    pub(super) covered: u64,
+    /// It ends with a checkpoint of an orderly end.
+    pub(super) ends_in_order: bool,
+    /// The keys are further on than the seal.
+    pub(super) entries_lost: bool,
+    /// The chain at its end is not the one that the host remembers for this entry.
+    pub(super) is_altered: bool,
+}
+
+/// Why a seal file cannot be continued.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It has no good header.
+    NoHeader,
+    /// Its header names another series.
+    OtherSeries,
+}
+
+/// Walks over the seal and brings `state` to its end.
+///
+/// The keys in `state` may be older than the seal (what was not synced before a power failure):
+/// then they are stepped over entries whose tags hold. Entries older than the keys cannot be
+/// verified here, which is the point of the scheme; only their form is looked at.
+pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Unusable> {
+    let (header, mut chain) = Header::parse(seal).ok_or(Unusable::NoHeader)?;
+    if header.id != state.id {
+        return Err(Unusable::OtherSeries);
+    }
+    let remembered = state.chain;
+    let mut is_verified = !state.keys.are_past(header.epoch, 0);
+    let mut done = Reconciled {
+        keep: HEADER_BYTES,
+        covered: 0,
+        ends_in_order: false,
+        entries_lost: false,
+        is_altered: false,
+    };
+    let mut next = (header.epoch, 0);
+    while let Some(found) = entry::next(&seal[done.keep..]) {
+        let entry = &found.entry;
+        let place = (entry.epoch, entry.index);
+        let chain_after = chain.after(found.sized_body);
+        if state.keys.are_past(entry.epoch, entry.index) {
+            if place < next {
+                break;
+            }
+        } else {
+            let keys = &mut state.keys;
+            if place != (keys.epoch, keys.index) || keys.tag(&chain_after.0) != found.tag {
+                break;
+            }
+            is_verified = true;
+            match entry.is_checkpoint() {
+                true => keys.next_epoch(),
+                false => keys.step(),
+            }
+        }
+        next = match entry.is_checkpoint() {
+            true => (entry.epoch.saturating_add(1), 0),
+            false => (entry.epoch, entry.index.saturating_add(1)),
+        };
+        chain = chain_after;
+        note(&mut done, &entry.kind);
+        done.keep += found.bytes;
+    }
+    done.entries_lost = next < (state.keys.epoch, state.keys.index);
+    done.is_altered = !done.entries_lost && !is_verified && chain != remembered;
+    state.chain = chain;
+    state.file = state.file.max(header.file);
+    Ok(done)
+}
+
+fn note(done: &mut Reconciled, kind: &Kind<'_>) {
+    done.ends_in_order = false;
+    match kind {
+        Kind::Commit { start, length, .. } => done.covered = start.saturating_add(*length),
+        Kind::Open { found, sealed, .. } => done.covered = (*sealed).min(*found),
+        Kind::Checkpoint { reason, .. } => done.ends_in_order = *reason == Reason::Close,
+    }
+}
+
+/// The header of a new seal file after what `state` remembers.
+pub(super) fn new_header(state: &State) -> (Vec<u8>, Chain) {
+    let header = Header {
+        id: state.id,
+        epoch: state.keys.epoch,
+        file: state.file,
+        time_ms: super::now_ms(),
+        chain: state.chain.0,
+    };
+    let bytes = header.to_bytes();
+    let chain = Header::parse(&bytes).map_or(state.chain, |(_, chain)| chain);
+    (bytes, chain)
+}

@@ -1,0 +1,382 @@
+//! The journal's side: an entry for each commit, checkpoints in time, a new file at a rotation.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::entry::{self, Entry, Kind, Reason, BLOCKS_MAX, HEADER_BYTES};
+use super::reconcile::{self, Reconciled, Unusable};
+use super::state::{State, StateError, StateFile};
+use super::sync::Durability;
+use super::{hash_blocks, now_ms, seal_path, state_path, with_suffix, BLOCK_BYTES};
+use crate::action::Severity;
+use crate::config::Group;
+use crate::error::OpenError;
+use crate::files;
+
+/// Time between two checkpoints while something is written.
+pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// The same while nothing is: says that nothing was.
+pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
+/// Entries that wait because the seal cannot be written. Past this they are left out, which
+/// verification finds as missing.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+/// Bytes of log read at once that were written but not sealed.
+const LATE_BYTES: usize = 1 << 20;
+
+/// Seals one log.
+pub(crate) struct Sealer {
+    log: PathBuf,
+    group: Group,
+    seal: Arc<File>,
+    state: State,
+    state_file: StateFile,
+    /// Entries that are not in the file yet.
+    waiting: Vec<u8>,
+    hashes: Vec<u8>,
+    covered: u64,
+    has_commits: bool,
+    last_checkpoint: Instant,
+    durability: Durability,
+    messages: Vec<(Severity, String)>,
+    has_said_failure: bool,
+}
+
+impl Sealer {
+    /// Continues the seal of `log`, whose file has `size_bytes` and no torn end, and seals what is
+    /// in the log and not yet under it.
+    pub(crate) fn open(
+        log: &Path,
+        log_file: &File,
+        size_bytes: u64,
+        group: &Group,
+    ) -> Result<Self, OpenError> {
+        let state_path = state_path(log);
+        let (state_file, mut state) =
+            StateFile::open(&state_path).map_err(|error| {
+                match error {
+            StateError::Io(error) if error.kind() == io::ErrorKind::NotFound => OpenError::refused(
+                &state_path,
+                "no keys to seal the log with",
+                "make them with `tarsier seal init`, or set seal = no",
+            ),
+            StateError::Io(error) => OpenError::io(&state_path, "open", error),
+            StateError::Damaged => OpenError::refused(
+                &state_path,
+                "damaged, or not what `tarsier seal init` made",
+                "move it, the log and its seal away together, and run `tarsier seal init` again",
+            ),
+        }
+            })?;
+        let is_first = (state.keys.epoch, state.keys.index, state.file) == (0, 0, 0);
+        let (seal, found) = open_seal(log, group, &mut state)?;
+        let durability = Durability::start()
+            .map_err(|error| OpenError::io(log, "start of the seal's sync thread", error))?;
+        let mut sealer = Sealer {
+            log: log.to_owned(),
+            group: group.clone(),
+            seal: Arc::new(seal.file),
+            state,
+            state_file,
+            waiting: Vec::new(),
+            hashes: Vec::new(),
+            covered: found.covered,
+            has_commits: false,
+            last_checkpoint: Instant::now(),
+            durability,
+            messages: Vec::new(),
+            has_said_failure: false,
+        };
+        sealer.say_opened(&found, size_bytes, is_first);
+        sealer.put_open(&found, seal.cut_bytes, size_bytes, is_first);
+        sealer
+            .seal_late(log_file, size_bytes)
+            .map_err(|error| OpenError::io(log, "read", error))?;
+        sealer.request_sync();
+        Ok(sealer)
+    }
+
+    fn say_opened(&mut self, found: &Reconciled, size_bytes: u64, is_first: bool) {
+        let seal = seal_path(&self.log).display().to_string();
+        if found.is_altered {
+            let text = format!("{seal}: altered since it was written; see tarsier verify");
+            self.messages.push((Severity::Alert, text));
+        }
+        if found.entries_lost && !is_first {
+            let text = format!("{seal}: entries at its end are missing; see tarsier verify");
+            self.messages.push((Severity::Alert, text));
+        }
+        if size_bytes < found.covered {
+            let text = format!(
+                "{}: {} bytes that were sealed are missing at its end",
+                self.log.display(),
+                found.covered - size_bytes
+            );
+            self.messages.push((Severity::Alert, text));
+        } else if size_bytes > found.covered && !is_first {
+            let text = format!(
+                "{}: the last {} bytes were not sealed before now",
+                self.log.display(),
+                size_bytes - found.covered
+            );
+            self.messages.push((Severity::Warning, text));
+        }
+    }
+
+    fn put_open(&mut self, found: &Reconciled, cut: u64, size_bytes: u64, is_first: bool) {
+        let mut flags = 0;
+        if found.ends_in_order {
+            flags |= entry::IN_ORDER;
+        }
+        if is_first {
+            flags |= entry::FIRST;
+        } else if found.entries_lost {
+            flags |= entry::ENTRIES_LOST;
+        }
+        self.put(&Kind::Open {
+            flags,
+            found: size_bytes,
+            sealed: found.covered,
+            cut,
+        });
+        self.covered = found.covered.min(size_bytes);
+    }
+
+    /// Seals what the log holds past the covered part.
+    fn seal_late(&mut self, log_file: &File, size_bytes: u64) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        while self.covered < size_bytes {
+            let count = (size_bytes - self.covered).min(LATE_BYTES as u64) as usize;
+            bytes.resize(count, 0);
+            log_file.read_exact_at(&mut bytes, self.covered)?;
+            self.seal_bytes(&bytes, true);
+        }
+        Ok(())
+    }
+
+    /// Takes in bytes that were written to the log's end.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        self.seal_bytes(bytes, false);
+        self.has_commits = true;
+    }
+
+    fn seal_bytes(&mut self, bytes: &[u8], is_late: bool) {
+        for part in bytes.chunks(BLOCKS_MAX * BLOCK_BYTES) {
+            let mut hashes = std::mem::take(&mut self.hashes);
+            hashes.clear();
+            hash_blocks(part, &mut hashes);
+            self.put(&Kind::Commit {
+                is_late,
+                start: self.covered,
+                length: part.len() as u64,
+                hashes: &hashes,
+            });
+            self.hashes = hashes;
+            self.covered += part.len() as u64;
+        }
+    }
+
+    /// Makes a checkpoint if one is due. Cheap otherwise; the journal calls it at every commit.
+    pub(crate) fn tick(&mut self) {
+        let elapsed = self.last_checkpoint.elapsed();
+        if elapsed >= HEARTBEAT_INTERVAL || self.has_commits && elapsed >= CHECKPOINT_INTERVAL {
+            self.checkpoint(Reason::Periodic);
+            if let Some(error) = self.durability.take_failure() {
+                self.failed("sync", &error);
+            }
+        }
+    }
+
+    fn checkpoint(&mut self, reason: Reason) {
+        self.put(&Kind::Checkpoint {
+            reason,
+            size: self.covered,
+            next_public: self.state.keys.next_public(),
+        });
+        self.has_commits = false;
+        self.last_checkpoint = Instant::now();
+        self.request_sync();
+    }
+
+    fn request_sync(&self) {
+        self.durability.request(&self.seal, self.state_file.file());
+    }
+
+    /// The log is about to be renamed.
+    pub(crate) fn before_rotation(&mut self) {
+        self.state.file = self.state.file.saturating_add(1);
+        self.state.is_between_files = true;
+        self.checkpoint(Reason::Rotate);
+    }
+
+    /// The log was rotated, and its seal with it; or, if `is_done` is false, was not.
+    pub(crate) fn after_rotation(&mut self, is_done: bool) {
+        if is_done {
+            // Of the old file, whose name is not known here any more: the names of this one fail too.
+            match create_seal(&self.log, &self.group, &mut self.state) {
+                Ok(file) => {
+                    self.seal = Arc::new(file);
+                    self.covered = 0;
+                }
+                Err(error) => {
+                    let text = format!("{error}; the seal goes on in the file of the rotated log");
+                    self.messages.push((Severity::Alert, text));
+                    self.covered = 0;
+                }
+            }
+        }
+        self.state.is_between_files = false;
+        self.save_state();
+        self.request_sync();
+    }
+
+    /// Ends in order: what is added to the log before it is opened again is added by somebody else.
+    pub(crate) fn close(&mut self) {
+        self.checkpoint(Reason::Close);
+    }
+
+    /// Messages since the last call.
+    pub(crate) fn take_messages(&mut self) -> Vec<(Severity, String)> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// Authenticates an entry, replaces the keys, writes the entry, and overwrites the keys on disk.
+    fn put(&mut self, kind: &Kind<'_>) {
+        let keys = &mut self.state.keys;
+        let entry = Entry {
+            epoch: keys.epoch,
+            index: keys.index,
+            time_ms: now_ms(),
+            kind: kind.clone(),
+        };
+        let is_checkpoint = entry.is_checkpoint();
+        let start = self.waiting.len();
+        if start < WAITING_BYTES_MAX {
+            entry.write(&mut self.waiting);
+            let chain = self.state.chain.after(&self.waiting[start..]);
+            self.state.chain = chain;
+            self.waiting
+                .extend_from_slice(keys.tag(&chain.0).as_bytes());
+            if is_checkpoint {
+                self.waiting.extend_from_slice(&keys.sign(&chain.0));
+            }
+        }
+        match is_checkpoint {
+            true => keys.next_epoch(),
+            false => keys.step(),
+        }
+        self.write_waiting();
+        self.save_state();
+    }
+
+    fn write_waiting(&mut self) {
+        let mut done = 0;
+        while done < self.waiting.len() {
+            match rustix::io::write(&*self.seal, &self.waiting[done..]) {
+                Ok(count) if count > 0 => done += count,
+                Err(rustix::io::Errno::INTR) => {}
+                other => {
+                    let error = other
+                        .err()
+                        .map_or(io::ErrorKind::WriteZero.into(), Into::into);
+                    self.failed("write", &error);
+                    break;
+                }
+            }
+        }
+        self.waiting.drain(..done);
+        if self.waiting.is_empty() {
+            self.has_said_failure = false;
+        }
+    }
+
+    fn save_state(&mut self) {
+        if let Err(error) = self.state_file.write(&self.state) {
+            self.failed("write of the keys", &error);
+        }
+    }
+
+    fn failed(&mut self, call: &str, error: &io::Error) {
+        if !self.has_said_failure {
+            self.has_said_failure = true;
+            let seal = seal_path(&self.log);
+            let text = format!("{}: {call} failed: {error}", seal.display());
+            self.messages.push((Severity::Alert, text));
+        }
+    }
+}
+
+/// An opened seal file, cut where it is not good any more.
+struct Opened {
+    file: File,
+    cut_bytes: u64,
+}
+
+fn open_seal(
+    log: &Path,
+    group: &Group,
+    state: &mut State,
+) -> Result<(Opened, Reconciled), OpenError> {
+    let path = seal_path(log);
+    let file = files::open_log(&path, group)?;
+    let read = |file: &File| -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; file.metadata()?.len() as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    let bytes = read(&file).map_err(|error| OpenError::io(&path, "read", error))?;
+    let size = bytes.len();
+    let found = match reconcile::reconcile(&bytes, state) {
+        Ok(found) => found,
+        Err(Unusable::OtherSeries) => {
+            return Err(OpenError::refused(
+                &path,
+                "sealed by other keys than the host has now",
+                "move the log and its seal away together",
+            ))
+        }
+        Err(Unusable::NoHeader) => {
+            if size > HEADER_BYTES {
+                // Not a file that a crash left half made: kept for who investigates.
+                let aside = with_suffix(&path, ".damaged");
+                std::fs::rename(&path, &aside)
+                    .map_err(|error| OpenError::io(&aside, "rename", error))?;
+            } else {
+                std::fs::remove_file(&path)
+                    .map_err(|error| OpenError::io(&path, "unlink", error))?;
+            }
+            drop(file);
+            let entries_lost = !state.is_between_files || state.keys.index > 0;
+            let file = create_seal(log, group, state)?;
+            let found = Reconciled {
+                keep: HEADER_BYTES,
+                covered: 0,
+                ends_in_order: false,
+                entries_lost,
+                is_altered: false,
+            };
+            return Ok((Opened { file, cut_bytes: 0 }, found));
+        }
+    };
+    file.set_len(found.keep as u64)
+        .map_err(|error| OpenError::io(&path, "ftruncate", error))?;
+    state.is_between_files = false;
+    let cut_bytes = (size - found.keep) as u64;
+    Ok((Opened { file, cut_bytes }, found))
+}
+
+/// Makes a seal file with its header.
+fn create_seal(log: &Path, group: &Group, state: &mut State) -> Result<File, OpenError> {
+    let path = seal_path(log);
+    let file = files::open_log(&path, group)?;
+    let (header, chain) = reconcile::new_header(state);
+    file.set_len(0)
+        .and_then(|()| rustix::io::write(&file, &header).map_err(io::Error::from))
+        .map_err(|error| OpenError::io(&path, "write", error))?;
+    state.chain = chain;
+    state.is_between_files = false;
+    Ok(file)
+}

@@ -1,0 +1,144 @@
+//! What verification says.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::file::{FileCheck, Place};
+use crate::seal::time_text;
+
+/// A file that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The log file.
+    pub path: PathBuf,
+    /// Bytes from its start that are what was sealed.
+    pub intact_bytes: u64,
+    /// When the last of them were sealed, in ms since 1970.
+    pub until_ms: Option<u64>,
+}
+
+/// Something that is not a fault but has to be known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The file.
+    pub path: PathBuf,
+    /// One line.
+    pub text: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.text)
+    }
+}
+
+/// The first thing that is not as it was sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The log file.
+    pub path: PathBuf,
+    /// The bytes of the log among which it is, where that is known.
+    pub bytes: Option<std::ops::Range<u64>>,
+    /// The line in which they begin, from 1.
+    pub line: Option<u64>,
+    /// When they were sealed, in ms since 1970.
+    pub sealed_ms: Option<u64>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Finding {
+    pub(super) fn of_file(path: &Path, what: String) -> Self {
+        Finding {
+            path: path.to_owned(),
+            bytes: None,
+            line: None,
+            sealed_ms: None,
+            what,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        if let Some(bytes) = &self.bytes {
+            write!(f, "bytes {} to {}", bytes.start, bytes.end)?;
+            if let Some(line) = self.line {
+                write!(f, ", from line {line}")?;
+            }
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.what)?;
+        match self.sealed_ms {
+            Some(time_ms) => write!(f, " (sealed at {})", time_text(time_ms)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The outcome for a list of files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The sealed files, in the order given, up to the one with the finding.
+    pub files: Vec<Checked>,
+    /// What has to be known besides.
+    pub notes: Vec<Note>,
+    /// The first fault; none means intact.
+    pub finding: Option<Finding>,
+    /// The journal was closed in order after the last bytes.
+    pub is_closed: bool,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_intact(&self) -> bool {
+        self.finding.is_none()
+    }
+
+    /// Until when, in ms since 1970, what was written is there as it was written.
+    pub fn until_ms(&self) -> Option<u64> {
+        self.files.iter().rev().find_map(|file| file.until_ms)
+    }
+
+    fn note(&mut self, path: &Path, text: String) {
+        self.notes.push(Note {
+            path: path.to_owned(),
+            text,
+        });
+    }
+
+    /// Files before the first sealed one, and a series that began before that.
+    pub(super) fn note_beginning(&mut self, unsealed: &[&PathBuf], check: &FileCheck, log: &Path) {
+        let is_first = check.first_epoch == Some(0);
+        for path in unsealed {
+            if is_first {
+                self.note(path, "from before sealing began: not verified".into());
+            } else if self.finding.is_none() {
+                let what = "its seal is missing: a later file continues an earlier seal";
+                self.finding = Some(Finding::of_file(path, what.into()));
+            }
+        }
+        if let (Some(epoch), true, true) = (check.first_epoch, !is_first, unsealed.is_empty()) {
+            let text = format!("begins with epoch {epoch}: earlier files are not here");
+            self.note(log, text);
+        }
+    }
+
+    /// Adds a file's outcome; gives where the next one continues.
+    pub(super) fn take(&mut self, log: &Path, check: FileCheck) -> Option<Place> {
+        for text in check.notes {
+            self.note(log, text);
+        }
+        self.files.push(Checked {
+            path: log.to_owned(),
+            intact_bytes: check.intact_bytes,
+            until_ms: check.until_ms,
+        });
+        if self.finding.is_none() {
+            self.finding = check.finding;
+        }
+        self.is_closed = check.end.as_ref().is_some_and(|end| end.is_closed);
+        check.end
+    }
+}
