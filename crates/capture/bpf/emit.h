@@ -174,21 +174,19 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	return 0;
 }
 
-/* Wakes the daemon when it sleeps, or when the ring fills up. */
-static __always_inline void ring_bell(struct cpu_state *cpu, void *ring, __u32 size)
+/* Wakes the daemon when it sleeps, when the ring fills up, or at once. */
+static __always_inline void ring_bell(struct cpu_state *cpu, __u64 avail, __u32 size, bool urgent)
 {
-	__u64 avail, word = 1;
+	__u64 word = 1;
 	bool awake;
 
 	/* A full barrier between the commit above and the look at the flag,
 	 * which the daemon clears before it looks at the ring once more. */
 	__sync_fetch_and_add(&cpu->rung, 0);
 	awake = *(volatile __u32 *)&control.reader_awake;
-	if (awake) {
-		avail = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-		if (avail < control.watermark_bytes || avail - size >= control.watermark_bytes)
-			return;
-	}
+	if (awake && !urgent &&
+	    (avail < control.watermark_bytes || avail - size >= control.watermark_bytes))
+		return;
 	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
 }
 
@@ -205,11 +203,32 @@ static __always_inline void count_rule(__u32 rule, bool lost)
 		count->selected++;
 }
 
+/* Puts the finished event into the ring: 0, or the cause of its loss + 1. */
+static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, void *ring,
+				       __u32 cpu_nr, __u32 size)
+{
+	if (!ring)
+		return TARSIER_LOSS_RING_FULL + 1;
+	if (!control.throttle && over_share(cpu, ring, cpu_nr, w->fact[FACT_UID], size))
+		return TARSIER_LOSS_OVER_SHARE + 1;
+	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
+		return 0;
+	if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
+		return TARSIER_LOSS_TOO_BIG + 1;
+	if (!control.throttle || !is_being_read(cpu, ring))
+		return TARSIER_LOSS_RING_FULL + 1;
+	wait_for(cpu, ring, control.ring_bytes - size - 8, WAIT_MAX_NS);
+	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
+		return 0;
+	return TARSIER_LOSS_RING_FULL + 1;
+}
+
 /* Hands the finished event over, or counts it as lost. */
 __noinline int event_end(struct work *w)
 {
 	struct tarsier_event *e;
-	__u32 zero = 0, cpu_nr, size;
+	__u32 zero = 0, cpu_nr, size, cause;
+	__u64 fill;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	void *ring;
 
@@ -223,10 +242,10 @@ __noinline int event_end(struct work *w)
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
 	e->frame.size = size;
-	if (!ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
-		bool too_big = ring && size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);
-
-		cpu->lost[too_big ? TARSIER_LOSS_TOO_BIG : TARSIER_LOSS_RING_FULL]++;
+	cause = event_out(w, cpu, ring, cpu_nr, size);
+	if (!ring || cause) {
+		if (cause && cause <= TARSIER_LOSS_CAUSES)
+			cpu->lost[cause - 1]++;
 		count_rule(w->rule, true);
 		return 0;
 	}
@@ -234,7 +253,9 @@ __noinline int event_end(struct work *w)
 	if (e->flags & TARSIER_UNDECIDED)
 		cpu->undecided++;
 	count_rule(w->rule, false);
-	ring_bell(cpu, ring, size);
+	fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	ring_bell(cpu, fill, size, is_urgent(w->rule));
+	slow_down(cpu, ring, fill, e->frame.time_ns);
 	return 0;
 }
 

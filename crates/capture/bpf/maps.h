@@ -46,6 +46,10 @@ struct cpu_state {
 	__u64 lost[TARSIER_LOSS_CAUSES];
 	__u64 serial; /* low part of the next event id */
 	__u64 rung; /* rang since the daemon last looked */
+	__u64 waits; /* calls that were slowed */
+	__u64 waited_ns; /* by how much, together */
+	__u64 read_pos; /* how far the reader was when it was last seen to read */
+	__u64 read_ns; /* when that was */
 };
 
 struct {
@@ -110,6 +114,11 @@ struct control {
 	__u32 watermark_bytes; /* ring fill at which the bell rings anyway */
 	__u32 use_task_list; /* some task-list rule is loaded */
 	__u32 exit_at_entry; /* native exit calls are seen at their entry */
+	__u32 ring_bytes; /* size of a ring */
+	__u32 high_bytes; /* ring fill above which calls wait, or uids have shares */
+	__u32 throttle; /* calls wait; 0: events are dropped */
+	__u32 urgent_undecided; /* an undecided event may be of an urgent rule */
+	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 };
 
 struct control control;

@@ -14,6 +14,7 @@
 #include "arch.h"
 #include "match.h"
 #include "facts.h"
+#include "overload.h"
 #include "emit.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

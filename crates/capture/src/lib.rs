@@ -14,4 +14,4 @@ pub use error::CaptureError;
 pub use identify::{executable_of, identify, names_paths};
 pub use ring::Ring;
 pub use stream::Stream;
-pub use tracepoint::{Options, Tracepoint};
+pub use tracepoint::{Options, Overload, Tracepoint};

@@ -8,6 +8,9 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
+/// `RULES_MAX` of bpf/maps.h, in words of bits.
+pub(super) const RULE_WORDS: usize = 8192 / 64;
+
 /// `struct control`.
 #[repr(C)]
 struct Shared {
@@ -18,6 +21,11 @@ struct Shared {
     watermark_bytes: AtomicU32,
     use_task_list: AtomicU32,
     exit_at_entry: AtomicU32,
+    ring_bytes: AtomicU32,
+    high_bytes: AtomicU32,
+    throttle: AtomicU32,
+    urgent_undecided: AtomicU32,
+    urgent: [AtomicU64; RULE_WORDS],
 }
 
 pub(super) struct Control {
@@ -64,10 +72,31 @@ impl Control {
         self.shared().daemon_tgid.store(tgid, Ordering::Relaxed);
     }
 
-    pub(super) fn set_watermark(&self, bytes: u32) {
-        self.shared()
+    /// Size of each ring, and the fills at which the bell rings and the overload begins.
+    pub(super) fn set_ring(&self, ring_bytes: u32, watermark_bytes: u32, high_bytes: u32) {
+        let shared = self.shared();
+        shared.ring_bytes.store(ring_bytes, Ordering::Relaxed);
+        shared.high_bytes.store(high_bytes, Ordering::Relaxed);
+        shared
             .watermark_bytes
-            .store(bytes, Ordering::Relaxed);
+            .store(watermark_bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_throttle(&self, throttle: bool) {
+        self.shared()
+            .throttle
+            .store(throttle.into(), Ordering::Relaxed);
+    }
+
+    /// Rules, by place, whose events wake the daemon at once.
+    pub(super) fn set_urgent(&self, rules: &[u64; RULE_WORDS], undecided: bool) {
+        let shared = self.shared();
+        for (word, bits) in shared.urgent.iter().zip(rules) {
+            word.store(*bits, Ordering::Relaxed);
+        }
+        shared
+            .urgent_undecided
+            .store(undecided.into(), Ordering::Relaxed);
     }
 
     pub(super) fn set_task_list(&self, used: bool) {

@@ -4,7 +4,11 @@ use crate::error::{refused, CaptureError};
 use libbpf_rs::{Map, MapCore, MapFlags};
 
 /// Causes of loss, in the order of `enum tarsier_loss`.
-pub const LOSS_CAUSES: [&str; 3] = ["ring_full", "too_big", "no_memory"];
+pub const LOSS_CAUSES: [&str; 4] = ["ring_full", "too_big", "no_memory", "over_share"];
+
+/// Words of `struct cpu_state`: the first loss, and `waits`, which `serial` and `rung` precede.
+const LOST: usize = 3;
+const WAITS: usize = LOST + LOSS_CAUSES.len() + 2;
 
 /// What happened since the programs were loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +20,11 @@ pub struct Counters {
     /// Watched calls that were matched against the rules.
     pub evaluated: u64,
     /// Events lost, per CPU and cause ([`LOSS_CAUSES`]).
-    pub lost: Vec<[u64; 3]>,
+    pub lost: Vec<[u64; LOSS_CAUSES.len()]>,
+    /// Calls that were slowed because the ring of their CPU was filling up.
+    pub waits: u64,
+    /// By how much, together, nanoseconds.
+    pub waited_ns: u64,
 }
 
 impl Counters {
@@ -42,7 +50,9 @@ pub(super) fn read(map: &Map<'_>) -> Result<Counters, CaptureError> {
         counters.events += word(0);
         counters.undecided += word(1);
         counters.evaluated += word(2);
-        counters.lost.push([word(3), word(4), word(5)]);
+        counters.lost.push(std::array::from_fn(|cause| word(LOST + cause)));
+        counters.waits += word(WAITS);
+        counters.waited_ns += word(WAITS + 1);
     }
     Ok(counters)
 }

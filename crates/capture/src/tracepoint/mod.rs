@@ -31,6 +31,18 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Fill of a ring at which the daemon is woken at once, bytes.
     pub watermark_bytes: u32,
+    /// Fill of a ring above which calls are slowed, or uids have shares: see [`Overload`]. Bytes.
+    pub high_bytes: u32,
+}
+
+/// What happens to calls whose events come faster than they are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overload {
+    /// Each waits at its end, at most 1 ms, and not for a reader that has read nothing for 1 s.
+    #[default]
+    Throttle,
+    /// Their events are dropped and counted: first those of uids that make many.
+    Drop,
 }
 
 /// Rings of all CPUs together, bytes, unless a size is asked for.
@@ -46,7 +58,15 @@ impl Options {
         Options {
             ring_bytes,
             watermark_bytes: u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX),
+            high_bytes: u32::try_from(ring_bytes / 2).unwrap_or(u32::MAX),
         }
+    }
+
+    /// A power of two of at least a page.
+    fn true_ring_bytes(&self) -> usize {
+        self.ring_bytes
+            .next_power_of_two()
+            .max(rustix::param::page_size())
     }
 
     /// Rings that suit the number of CPUs.
@@ -98,7 +118,9 @@ impl Tracepoint {
         let bell = bell.ok_or_else(|| missing("doorbell"))?;
         let bell = Ring::map(&bell, DOORBELL_BYTES).map_err(system("mmap of the doorbell"))?;
         control.set_daemon(daemon_pid);
-        control.set_watermark(options.watermark_bytes);
+        let ring_bytes = u32::try_from(options.true_ring_bytes()).unwrap_or(u32::MAX);
+        control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
+        control.set_throttle(true);
         control.set_awake(true);
         let mut engine = Tracepoint {
             object,
@@ -297,6 +319,24 @@ impl Tracepoint {
         self.control.set_awake(awake);
     }
 
+    /// What happens to calls whose events come faster than they are read. At first they wait.
+    pub fn set_overload(&self, overload: Overload) {
+        self.control.set_throttle(overload == Overload::Throttle);
+    }
+
+    /// The rules, by place in the plan, whose events wake the daemon at once. An event that is left to
+    /// the second stage does so if there is any.
+    pub fn set_urgent(&self, rules: impl IntoIterator<Item = usize>) {
+        let mut words = [0; control::RULE_WORDS];
+        for rule in rules {
+            if let Some(word) = words.get_mut(rule / 64) {
+                *word |= 1 << (rule % 64);
+            }
+        }
+        let any = words.iter().any(|word| *word != 0);
+        self.control.set_urgent(&words, any);
+    }
+
     /// Takes what the programs rang with, so that the doorbell is quiet again.
     pub fn quiet_doorbell(&mut self) {
         self.bell.drain(u64::MAX, |_, _| true);
@@ -383,10 +423,7 @@ fn load(cpus: usize) -> Result<Object, CaptureError> {
 }
 
 fn make_rings(object: &Object, cpus: usize, options: &Options) -> Result<Vec<Ring>, CaptureError> {
-    let size = options
-        .ring_bytes
-        .next_power_of_two()
-        .max(rustix::param::page_size());
+    let size = options.true_ring_bytes();
     let map = object
         .maps()
         .find(|map| map.name() == "rings")

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Makes system calls as fast as it can, or at a given rate; or sleeps 1 ms
+ * at a time and tells how late it woke.
+ *
+ * hammer calls GID PRODUCERS SECONDS [RATE]
+ *	processes in group GID call getppid; RATE is calls per second of each.
+ *	Prints "producer CALLS SECONDS" for each, SECONDS of its own clock.
+ * hammer timer SECONDS
+ *	Prints "timer COUNT P50 P99 P999 MAX", lateness in microseconds.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec t = { ns / 1000000000, ns % 1000000000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, 0) == EINTR)
+		;
+}
+
+/* The clock is looked at every few calls only: it must not be what is measured. */
+static void produce(double seconds, double rate)
+{
+	uint64_t start = now_ns(), end = start + seconds * 1e9, now = start, calls = 0;
+	char line[80];
+	int n;
+
+	while (now < end) {
+		int burst = rate > 0 ? (int)(rate / 1000) + (rate < 1000) : 64;
+
+		for (int i = 0; i < burst; i++)
+			syscall(SYS_getppid);
+		calls += burst;
+		if (rate > 0)
+			sleep_until(start + calls / rate * 1e9);
+		now = now_ns();
+	}
+	n = snprintf(line, sizeof(line), "producer %lu %.6f\n", calls, (now - start) / 1e9);
+	if (write(1, line, n) != n)
+		_exit(1);
+}
+
+static int calls(gid_t gid, int producers, double seconds, double rate)
+{
+	int failed = 0, status;
+
+	if (setresgid(gid, gid, gid)) {
+		perror("hammer: setresgid");
+		return 1;
+	}
+	for (int i = 0; i < producers; i++) {
+		if (fork() == 0) {
+			produce(seconds, rate);
+			_exit(0);
+		}
+	}
+	while (wait(&status) > 0)
+		failed |= status != 0;
+	return failed;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int timer(double seconds)
+{
+	size_t room = seconds * 1000 + 1, n = 0;
+	double *late = calloc(room, sizeof(*late));
+	uint64_t end = now_ns() + seconds * 1e9, due;
+
+	if (!late)
+		return 1;
+	while (n < room && (due = now_ns() + 1000000) < end) {
+		sleep_until(due);
+		late[n++] = (now_ns() - due) / 1e3;
+	}
+	qsort(late, n, sizeof(*late), by_value);
+	if (n)
+		printf("timer %zu %.1f %.1f %.1f %.1f\n", n, late[n / 2], late[n * 99 / 100],
+		       late[n * 999 / 1000], late[n - 1]);
+	return n == 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc >= 5 && !strcmp(argv[1], "calls"))
+		return calls(atoi(argv[2]), atoi(argv[3]), atof(argv[4]),
+			     argc > 5 ? atof(argv[5]) : 0);
+	if (argc == 3 && !strcmp(argv[1], "timer"))
+		return timer(atof(argv[2]));
+	fprintf(stderr, "usage: hammer calls GID PRODUCERS SECONDS [RATE] | hammer timer SECONDS\n");
+	return 2;
+}
