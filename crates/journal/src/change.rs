@@ -16,8 +16,8 @@ impl Journal {
     /// error nothing has changed. Percentages of space are computed anew.
     pub fn reconfigure(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
         let _ = self.commit();
-        let syncer = match (wants_syncer(config.flush), self.syncer.is_some()) {
-            (true, false) => start_syncer(config.flush, log_file)?,
+        let syncer = match (wants_syncer(config), self.syncer.is_some()) {
+            (true, false) => start_syncer(config, log_file)?,
             _ => None,
         };
         if log_file != self.path || self.config.log_group != config.log_group {
@@ -26,7 +26,7 @@ impl Journal {
         self.start_or_end_sealing(config)?;
         if syncer.is_some() {
             self.syncer = syncer;
-        } else if !wants_syncer(config.flush) {
+        } else if !wants_syncer(config) {
             self.retire_syncer();
         }
         self.config = config.clone();

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::config::Flush;
+use crate::config::{Config, Flush};
 use crate::counters::Position;
 use crate::error::{OpenError, WriteError};
 use crate::files;
@@ -23,6 +23,10 @@ impl Journal {
         };
         if due {
             self.request_sync();
+            if let (Flush::Incremental, Some(syncer)) = (self.config.flush, &self.syncer) {
+                // The helper is there for urgent events; this mode waits.
+                syncer.drain();
+            }
         }
     }
 
@@ -96,6 +100,17 @@ impl Journal {
         result
     }
 
+    /// Commits, and starts a sync of what was written whatever the flush mode, for events that must
+    /// not wait. [`durable`](Self::durable) says when it is done; without a helper thread
+    /// ([`sync_fd`](Self::sync_fd)) this waits for it.
+    pub fn hurry(&mut self) -> Result<Committed, WriteError> {
+        let result = self.commit();
+        if self.records_unsynced > 0 {
+            self.request_sync();
+        }
+        result
+    }
+
     /// Asks for the last sync of a file that will not be written any more.
     pub(crate) fn sync_before_leaving(&mut self) {
         if self.config.flush != Flush::None && self.durable() < self.written {
@@ -121,12 +136,16 @@ impl Journal {
     }
 }
 
-pub(crate) fn wants_syncer(flush: Flush) -> bool {
-    matches!(flush, Flush::IncrementalAsync | Flush::Data | Flush::Sync)
+pub(crate) fn wants_syncer(config: &Config) -> bool {
+    let in_background = matches!(
+        config.flush,
+        Flush::IncrementalAsync | Flush::Data | Flush::Sync
+    );
+    in_background || !config.urgent_keys.is_empty()
 }
 
-pub(crate) fn start_syncer(flush: Flush, log_file: &Path) -> Result<Option<Syncer>, OpenError> {
-    match wants_syncer(flush) {
+pub(crate) fn start_syncer(config: &Config, log_file: &Path) -> Result<Option<Syncer>, OpenError> {
+    match wants_syncer(config) {
         true => Syncer::start()
             .map(Some)
             .map_err(|error| OpenError::io(log_file, "start of the sync thread", error)),

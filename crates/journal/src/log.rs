@@ -113,7 +113,7 @@ impl Journal {
         let (size_bytes, torn) = files::repair_tail(&file, log_file)?;
         let sealer = open_sealer(log_file, &file, size_bytes, config)?;
         let space = Space::of(&file).map_err(|e| OpenError::io(log_file, "fstatvfs", e))?;
-        let syncer = start_syncer(config.flush, log_file)?;
+        let syncer = start_syncer(config, log_file)?;
         let mut journal = Journal {
             path: log_file.to_owned(),
             limits: Limits::of(config, &space),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use journal::config::{
     load, parse, Config, ConfigError, FailureAction, Flush, LoadOptions, LogFormat, NameFormat,
-    SizeAction, SpaceLimit, Transport,
+    Overload, SizeAction, SpaceLimit, Transport,
 };
 use journal::Notice;
 
@@ -243,6 +243,8 @@ fn errors_name_place_expectation_and_nearest_name() {
         ("disk_full_action = exec sh", "sh is not absolute"),
         ("action_mail_acct = root@host", "not a mail address"),
         ("report_interval = 41d", "too long"),
+        ("overload = wait", "no such word"),
+        ("urgent_keys = a,,b", "a key is empty"),
         (
             "space_left = 50\nadmin_space_left = 50",
             "space_left (50) is not larger than admin_",
@@ -362,4 +364,15 @@ mod hostile {
             let _ = parse(format!("{key} = {value} {option}").as_bytes(), Path::new("f"));
         }
     }
+}
+
+#[test]
+fn what_happens_under_overload_and_which_keys_are_urgent_is_read() {
+    let (config, notices) = parsed("overload = DROP\nurgent_keys = identity,time-change\n");
+    assert_eq!(config.overload, Overload::Drop);
+    assert_eq!(config.urgent_keys, ["identity", "time-change"]);
+    assert!(notices.is_empty());
+    let (config, _) = parsed("");
+    assert_eq!(config.overload, Overload::Throttle);
+    assert!(config.urgent_keys.is_empty());
 }

@@ -667,3 +667,30 @@ mod any_sequence {
         }
     }
 }
+
+#[test]
+fn urgent_events_are_synced_whatever_the_flush_mode() {
+    for flush in [Flush::None, Flush::Incremental, Flush::IncrementalAsync] {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config {
+            flush,
+            freq: 1000,
+            urgent_keys: vec!["now".into()],
+            ..Config::default()
+        };
+        let (mut journal, _) = Journal::open(&dir.path().join("audit.log"), &config).unwrap();
+        journal.append(b"type=USER msg=audit(1.000:1): text\n", 1);
+        journal.commit().unwrap();
+        assert_eq!(journal.durable(), Default::default(), "{flush:?}");
+        journal.append(b"type=USER msg=audit(1.000:2): text\n", 1);
+        journal.hurry().unwrap();
+        while journal.durable() < journal.written() {
+            let fd = journal
+                .sync_fd()
+                .expect("a helper that syncs urgent events");
+            poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], None).unwrap();
+            journal.poll();
+        }
+        assert_eq!(journal.durable().events, 2, "{flush:?}");
+    }
+}

@@ -50,7 +50,9 @@ pub(super) fn read(map: &Map<'_>) -> Result<Counters, CaptureError> {
         counters.events += word(0);
         counters.undecided += word(1);
         counters.evaluated += word(2);
-        counters.lost.push(std::array::from_fn(|cause| word(LOST + cause)));
+        counters
+            .lost
+            .push(std::array::from_fn(|cause| word(LOST + cause)));
         counters.waits += word(WAITS);
         counters.waited_ns += word(WAITS + 1);
     }

@@ -326,9 +326,10 @@ impl Tracepoint {
 
     /// The rules, by place in the plan, whose events wake the daemon at once. An event that is left to
     /// the second stage does so if there is any.
-    pub fn set_urgent(&self, rules: impl IntoIterator<Item = usize>) {
+    pub fn set_urgent<'a>(&self, rules: impl IntoIterator<Item = &'a u32>) {
         let mut words = [0; control::RULE_WORDS];
-        for rule in rules {
+        for &rule in rules {
+            let rule = rule as usize;
             if let Some(word) = words.get_mut(rule / 64) {
                 *word |= 1 << (rule % 64);
             }

@@ -8,7 +8,9 @@ use super::values::{
     absolute_path, duration_s, error_action, full_action, group, number, port_range, program,
     space_action, space_limit, word, yes_no,
 };
-use super::{Config, Flush, LogFormat, NameFormat, OverflowAction, SizeAction, Transport};
+use super::{
+    Config, Flush, LogFormat, NameFormat, OverflowAction, Overload, SizeAction, Transport,
+};
 
 type Apply = fn(&mut Config, &mut Context<'_>) -> Result<(), ConfigError>;
 
@@ -214,6 +216,11 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("dispatcher", deprecated),
     key("disp_qos", deprecated),
+    // Tarsier's own.
+    key("overload", |c, x| {
+        word(x, OVERLOAD).map(|overload| c.overload = overload)
+    }),
+    key("urgent_keys", urgent_keys),
 ];
 
 const INT_MAX: u64 = i32::MAX as u64;
@@ -225,6 +232,8 @@ const FLUSH: &[(&str, Flush)] = &[
     ("data", Flush::Data),
     ("sync", Flush::Sync),
 ];
+
+const OVERLOAD: &[(&str, Overload)] = &[("throttle", Overload::Throttle), ("drop", Overload::Drop)];
 
 const TRANSPORT: &[(&str, Transport)] = &[
     ("tcp", Transport::Tcp),
@@ -239,6 +248,16 @@ const OVERFLOW: &[(&str, OverflowAction)] = &[
     ("single", OverflowAction::Single),
     ("halt", OverflowAction::Halt),
 ];
+
+/// Keys with commas between them, and no blanks: a second word would be an option.
+fn urgent_keys(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let keys: Vec<&str> = context.value.split(',').collect();
+    if keys.iter().any(|key| key.is_empty()) {
+        return Err(context.refuse("a key is empty", "keys with one comma between them"));
+    }
+    config.urgent_keys = keys.into_iter().map(str::to_owned).collect();
+    Ok(())
+}
 
 fn log_format(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
     let table = [

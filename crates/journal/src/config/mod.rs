@@ -8,7 +8,9 @@
 //! Tarsier's own additions to the file are exactly these:
 //! * `log_format = JSON` (one object per event),
 //! * `seal = yes` (see [`crate::seal`]),
-//! * `compress_rotated = yes` (rotated files become zstd files named `….zst`).
+//! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
+//! * `overload = THROTTLE` or `DROP`,
+//! * `urgent_keys = KEY[,KEY…]`.
 
 mod error;
 mod group;
@@ -104,6 +106,16 @@ pub enum OverflowAction {
     Single,
     /// Shut the system down.
     Halt,
+}
+
+/// What happens to calls whose events come faster than they can be recorded (`overload`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overload {
+    /// Each waits at its end, at most 1 ms.
+    #[default]
+    Throttle,
+    /// Their events are dropped and counted.
+    Drop,
 }
 
 /// Which node name precedes each record (`name_format`).
@@ -240,6 +252,10 @@ pub struct Config {
     pub end_of_event_timeout_s: u64,
     /// `report_interval` (audit 4.x); 0 is never.
     pub report_interval_s: u64,
+    /// `overload` (Tarsier only).
+    pub overload: Overload,
+    /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
+    pub urgent_keys: Vec<String>,
 }
 
 impl Config {
@@ -291,6 +307,8 @@ impl Config {
             },
             end_of_event_timeout_s: 2,
             report_interval_s: 0,
+            overload: Overload::Throttle,
+            urgent_keys: Vec::new(),
         }
     }
 

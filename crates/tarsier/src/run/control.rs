@@ -285,7 +285,13 @@ impl Daemon {
     fn check_plan(&self, rules: &[Rule], enabled: u32) -> Result<()> {
         if enabled == 0 {
             let is_kernel = self.engine.is_kernel();
-            setup::generation(rules.to_vec(), &self.capabilities, is_kernel, 0)?;
+            setup::generation(
+                rules.to_vec(),
+                &self.capabilities,
+                is_kernel,
+                0,
+                &self.config,
+            )?;
         }
         Ok(())
     }
@@ -298,8 +304,13 @@ impl Daemon {
             0 => Vec::new(),
             _ => rules.clone(),
         };
-        let generation =
-            setup::generation(armed, &self.capabilities, self.engine.is_kernel(), number)?;
+        let generation = setup::generation(
+            armed,
+            &self.capabilities,
+            self.engine.is_kernel(),
+            number,
+            &self.config,
+        )?;
         self.put_in_force(generation)?;
         if let Some(kernel) = &mut self.kernel {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);

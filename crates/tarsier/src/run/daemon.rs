@@ -147,10 +147,13 @@ impl Daemon {
                 records = (kernel.received - received) as usize;
             }
         }
+        let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
         let frames = engine.drain(batch_ns, |cpu, frame| {
-            match recorder.frame(cpu, frame, lines, live.as_mut()) {
-                Ok(Outcome::Recorded) => {
+            let outcome = recorder.frame(cpu, frame, lines, live.as_mut());
+            is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
+            match outcome {
+                Ok(Outcome::Recorded | Outcome::Urgent) => {
                     totals.recorded += 1;
                     events += 1;
                 }
@@ -166,6 +169,10 @@ impl Daemon {
                 journal.append(lines, events);
                 lines.clear();
                 events = 0;
+                if std::mem::take(&mut is_urgent) {
+                    // The error is among the actions.
+                    let _ = journal.hurry();
+                }
                 batch_ns = monotonic_ns();
             }
             true
@@ -176,6 +183,9 @@ impl Daemon {
         if !lines.is_empty() {
             journal.append(lines, events);
             lines.clear();
+        }
+        if is_urgent {
+            let _ = journal.hurry();
         }
         frames + records
     }
@@ -337,6 +347,7 @@ impl Daemon {
         let encoder = &mut self.recorder.encoder;
         encoder.set_format(setup::format(&config));
         encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
+        self.engine.set_overload(setup::overload(&config));
         self.config = config;
         Ok(())
     }
@@ -351,6 +362,7 @@ impl Daemon {
             (Some(kernel), Engine::Kernel) => kernel.replace_rules(new)?,
             _ => self.engine.replace(&generation.plan)?,
         }
+        self.engine.set_urgent(&generation.urgent);
         let number = generation.plan.generation;
         self.recorder.costs.replace(number, old, new, &counts);
         self.generation = generation;
@@ -368,8 +380,14 @@ impl Daemon {
             return;
         }
         let number = self.generation.plan.generation + 1;
-        let renewed = setup::generation(rules.clone(), &self.capabilities, false, number)
-            .and_then(|generation| self.put_in_force(generation));
+        let renewed = setup::generation(
+            rules.clone(),
+            &self.capabilities,
+            false,
+            number,
+            &self.config,
+        )
+        .and_then(|generation| self.put_in_force(generation));
         if let Err(error) = renewed {
             eprintln!("tarsier: a file that a rule names was replaced, and: {error:#}");
         }

@@ -3,8 +3,9 @@
 
 use anyhow::Result;
 use capture::tracepoint::{Counters, RuleCount};
-use capture::Tracepoint;
+use capture::{Overload, Tracepoint};
 use plan::Plan;
+use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 
 /// What captures.
@@ -64,6 +65,20 @@ impl Engine {
     pub(super) fn set_awake(&self, awake: bool) {
         if let Some(programs) = self.programs() {
             programs.set_awake(awake);
+        }
+    }
+
+    /// What happens to calls whose events come faster than they are read.
+    pub(super) fn set_overload(&self, overload: Overload) {
+        if let Some(programs) = self.programs() {
+            programs.set_overload(overload);
+        }
+    }
+
+    /// The rules, by place, whose events wake the daemon at once.
+    pub(super) fn set_urgent(&self, rules: &BTreeSet<u32>) {
+        if let Some(programs) = self.programs() {
+            programs.set_urgent(rules);
         }
     }
 

@@ -13,7 +13,7 @@ use event::record::{
 use event::wire::{self, Chunk, Event, FrameKind};
 use event::{Encoder, EventWriter, RecordType, Stamp};
 use plan::{Decision, Entry, Facts, Identities, Plan, RecordFilter, Shape};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Rule sets whose events may still be in the rings.
@@ -26,6 +26,8 @@ pub(super) struct Generation {
     pub(super) identities: Identities,
     pub(super) exclude: Option<RecordFilter>,
     pub(super) user: Option<RecordFilter>,
+    /// Places of the rules whose events are flushed at once.
+    pub(super) urgent: BTreeSet<u32>,
 }
 
 /// What became of a frame.
@@ -33,6 +35,8 @@ pub(super) struct Generation {
 pub(super) enum Outcome {
     /// Its records were appended.
     Recorded,
+    /// The same, and they are to be flushed at once.
+    Urgent,
     /// The second stage selected no rule.
     Dropped,
     /// No event by itself.
@@ -181,7 +185,10 @@ impl Recorder {
             live.event(unix_ns, name, event, &self.resolver, argv, key);
         }
         self.costs.recorded(number, rule, bytes);
-        Outcome::Recorded
+        match generation.urgent.contains(&rule) {
+            true => Outcome::Urgent,
+            false => Outcome::Recorded,
+        }
     }
 }
 

@@ -14,11 +14,12 @@ use super::signals::Signals;
 use crate::cli::{Engine as Choice, LogFormat, RunArgs};
 use crate::rule_files;
 use anyhow::{bail, Context, Result};
-use capture::{Options, Tracepoint};
+use capture::{Options, Overload, Tracepoint};
 use event::{Encoder, Format, Stamp};
 use journal::config::{self, LoadOptions};
 use journal::{Config, Journal};
 use plan::{Capabilities, Plan, RecordFilter};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -76,6 +77,7 @@ pub(super) fn generation(
     capabilities: &Capabilities,
     is_kernel: bool,
     number: u64,
+    config: &Config,
 ) -> Result<Arc<Generation>> {
     let identities = capture::identify(&rules);
     let plan = match is_kernel {
@@ -87,9 +89,23 @@ pub(super) fn generation(
     Ok(Arc::new(Generation {
         exclude: RecordFilter::exclude(&rules),
         user: RecordFilter::user(&rules),
+        urgent: urgent(&rules, &config.urgent_keys),
         plan,
         identities,
     }))
+}
+
+/// Places of the rules that have one of `keys`.
+fn urgent(rules: &[rules::Rule], keys: &[String]) -> BTreeSet<u32> {
+    let is_urgent = |rule: &rules::Rule| {
+        let mut own = rule.key().unwrap_or_default().split(|&byte| byte == 1);
+        own.any(|own| keys.iter().any(|key| key.as_bytes() == own))
+    };
+    let places = rules.iter().zip(0..);
+    places
+        .filter(|(rule, _)| is_urgent(rule))
+        .map(|(_, place)| place)
+        .collect()
 }
 
 /// The encoder's form for a configuration.
@@ -98,6 +114,14 @@ pub(super) fn format(config: &Config) -> Format {
         config::LogFormat::Raw => Format::Raw,
         config::LogFormat::Json => Format::Json,
         _ => Format::Enriched,
+    }
+}
+
+/// What the programs do with what comes too fast.
+pub(super) fn overload(config: &Config) -> Overload {
+    match config.overload {
+        config::Overload::Throttle => Overload::Throttle,
+        config::Overload::Drop => Overload::Drop,
     }
 }
 
@@ -114,7 +138,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let capabilities = capture::probe::capabilities();
     let is_kernel = chooses_kernel(args, &capabilities)?;
     let set = sources.rules(is_kernel)?;
-    let generation = generation(set.rules, &capabilities, is_kernel, 1)?;
+    let generation = generation(set.rules, &capabilities, is_kernel, 1, &config)?;
     let instance = Instance::lock(&args.run_dir)?;
     let (journal, report) = Journal::open(&config.log_file, &config)?;
     if let Some(torn) = &report.torn {
@@ -141,6 +165,8 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
             kernel_records(args)?,
         ),
     };
+    engine.set_overload(overload(&config));
+    engine.set_urgent(&generation.urgent);
     let mut daemon = Daemon {
         engine,
         kernel,

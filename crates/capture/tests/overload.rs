@@ -1,0 +1,128 @@
+//! Events that come faster than they are read.
+
+mod support;
+
+use capture::{Options, Overload, Tracepoint};
+use plan::{Capabilities, Identities, Plan};
+use rules::{Command, Source, StaticHost};
+use std::process::Child;
+
+const HOST: abi::Arch = abi::Arch::X86_64;
+/// First argument of a marked call; getppid(2) takes none, so that it is free.
+const MARK: u64 = 0x7a52;
+const QUIET_UID: u32 = 61234;
+/// Place of `over_share` among the causes.
+const OVER_SHARE: usize = 3;
+
+fn engine(ring_bytes: usize) -> Tracepoint {
+    let line = format!("-a always,exit -F arch=b64 -S getppid -F a0={MARK}");
+    let rule = match rules::parse_line(&line, &Source::default(), &StaticHost::new(HOST)) {
+        Ok(Some(Command::Append(rule))) => rule,
+        other => panic!("{line}: {other:?}"),
+    };
+    let capabilities = Capabilities::assumed(HOST);
+    let plan = Plan::new(&[rule], &capabilities, &Identities::default(), 1).expect("it fits");
+    let options = Options::with_ring_bytes(ring_bytes);
+    Tracepoint::start(&plan, &options, std::process::id()).expect("it starts")
+}
+
+/// A process of user `uid` that makes marked calls on the first CPU and ends.
+fn caller(calls: u64, uid: u32) -> Child {
+    std::process::Command::new(std::env::current_exe().expect("our own path"))
+        .args(["--exact", "marked_calls", "--nocapture"])
+        .env("TARSIER_TEST_CALLS", calls.to_string())
+        .env("TARSIER_TEST_UID", uid.to_string())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("this test runs again")
+}
+
+/// The body of [`caller`]; without its variables there is nothing to do.
+#[test]
+fn marked_calls() {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let (Some(calls), Some(uid)) = (number("TARSIER_TEST_CALLS"), number("TARSIER_TEST_UID"))
+    else {
+        return;
+    };
+    let mut first = rustix::thread::CpuSet::new();
+    first.set(0);
+    rustix::thread::sched_setaffinity(None, &first).expect("CPU 0 is there");
+    // SAFETY: neither call takes a pointer; getppid(2) looks at none of its arguments.
+    unsafe {
+        assert_eq!(libc::syscall(libc::SYS_setresuid, uid, uid, uid), 0);
+        for _ in 0..calls {
+            libc::syscall(libc::SYS_getppid, MARK, 0, 0, 0);
+        }
+    }
+}
+
+fn events_of(engine: &mut Tracepoint, mut take: impl FnMut(u32)) {
+    engine.stream().drain(u64::MAX, |_, frame| {
+        let event = event::wire::Event::parse(frame).expect("a whole event");
+        take(event.header().uid);
+        true
+    });
+}
+
+#[test]
+fn calls_wait_for_a_reader_that_is_slower_and_none_is_lost() {
+    const CALLS: u64 = 20_000;
+    let Some(_lock) = support::may_load_programs() else {
+        return;
+    };
+    let mut engine = engine(64 << 10);
+    let mut child = caller(CALLS, 0);
+    let mut seen = 0;
+    let mut ended = false;
+    while !ended {
+        ended = child.try_wait().expect("our child").is_some();
+        // One pass over a ring that has room for about a hundred events.
+        events_of(&mut engine, |_| seen += 1);
+        std::thread::yield_now();
+    }
+    let counters = engine.counters().expect("counters");
+    assert_eq!((seen, counters.lost_total()), (CALLS, 0), "{counters:?}");
+    assert!(counters.waits > 0, "{counters:?}");
+}
+
+#[test]
+fn a_reader_that_reads_nothing_is_given_up_and_every_loss_counted() {
+    const CALLS: u64 = 50_000;
+    // A second in waits of a millisecond, and the shorter ones before.
+    const WAITS_MAX: u64 = 3_000;
+    let Some(_lock) = support::may_load_programs() else {
+        return;
+    };
+    let mut engine = engine(64 << 10);
+    assert!(caller(CALLS, 0).wait().expect("it ends").success());
+    let counters = engine.counters().expect("counters");
+    let mut seen = 0;
+    events_of(&mut engine, |_| seen += 1);
+    assert_eq!(seen + counters.lost_total(), CALLS, "{counters:?}");
+    assert!((1..WAITS_MAX).contains(&counters.waits), "{counters:?}");
+    let (rules, _) = engine.rule_counts(1).expect("counts");
+    assert_eq!((rules[0].selected, rules[0].lost), (seen, CALLS - seen));
+}
+
+#[test]
+fn a_user_with_few_events_finds_room_where_another_drops_many() {
+    const QUIET: u64 = 20;
+    let Some(_lock) = support::may_load_programs() else {
+        return;
+    };
+    let mut engine = engine(256 << 10);
+    engine.set_overload(Overload::Drop);
+    assert!(caller(5_000, 0).wait().expect("it ends").success());
+    assert!(caller(QUIET, QUIET_UID).wait().expect("it ends").success());
+    let counters = engine.counters().expect("counters");
+    let (mut loud, mut quiet) = (0, 0);
+    events_of(&mut engine, |uid| match uid {
+        QUIET_UID => quiet += 1,
+        _ => loud += 1,
+    });
+    assert_eq!(quiet, QUIET);
+    assert_eq!(loud + counters.lost_total(), 5_000);
+    assert_eq!(counters.lost[0][OVER_SHARE], counters.lost_total());
+    assert_eq!(counters.waits, 0);
+}
