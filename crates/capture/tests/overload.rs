@@ -74,13 +74,16 @@ fn calls_wait_for_a_reader_that_is_slower_and_none_is_lost() {
     let mut engine = engine(64 << 10);
     let mut child = caller(CALLS, 0);
     let mut seen = 0;
-    let mut ended = false;
-    while !ended {
-        ended = child.try_wait().expect("our child").is_some();
+    loop {
+        let ended = child.try_wait().expect("our child").is_some();
         // One pass over a ring that has room for about a hundred events.
         events_of(&mut engine, |_| seen += 1);
+        if ended {
+            break;
+        }
         std::thread::yield_now();
     }
+    assert!(child.wait().expect("it has ended").success());
     let counters = engine.counters().expect("counters");
     assert_eq!((seen, counters.lost_total()), (CALLS, 0), "{counters:?}");
     assert!(counters.waits > 0, "{counters:?}");
