@@ -12,6 +12,7 @@ mod generated;
 mod perm;
 pub mod record_type;
 mod syscall;
+mod uring;
 mod values;
 
 pub use arch::Arch;
@@ -21,7 +22,7 @@ pub use field::{Field, FIELDS};
 pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, SyscallClass, SYSCALL_CLASSES};
 pub use record_type::{record_type_name, record_type_names, record_type_number};
 pub use syscall::{syscall_name, syscall_number, syscalls};
-pub use syscall::{uring_op_is_audited, uring_op_name, uring_op_number, uring_ops};
+pub use uring::{uring_op_calls, uring_op_is_audited, uring_op_name, uring_op_number, uring_ops};
 pub use values::{
     file_type_name, file_type_number, fs_type_name, fs_type_number, PERM_ATTR, PERM_EXEC,
     PERM_READ, PERM_WRITE,

@@ -1,6 +1,6 @@
-//! System calls and io_uring operations.
+//! System calls.
 
-use crate::generated::{aarch64, arm, i386, uring, x86_64};
+use crate::generated::{aarch64, arm, i386, x86_64};
 use crate::{by_name, by_number, Arch};
 
 /// The name of call `number`, as audit's own tools print it (`pread`, not `pread64`).
@@ -31,31 +31,6 @@ fn numbers(arch: Arch) -> &'static [(u32, &'static str)] {
         Arch::Aarch64 => aarch64::BY_NUMBER,
         Arch::Arm => arm::BY_NUMBER,
     }
-}
-
-/// The name of an io_uring operation: `IORING_OP_*` of linux/io_uring.h in lower case, which is
-/// how audit-userspace (lib/uringop_table.h) spells those it knows.
-pub fn uring_op_name(op: u32) -> Option<&'static str> {
-    by_number(uring::BY_NUMBER, op)
-}
-
-/// The inverse of [`uring_op_name`].
-pub fn uring_op_number(name: &str) -> Option<u32> {
-    uring::BY_NUMBER
-        .iter()
-        .find(|row| row.1 == name)
-        .map(|row| row.0)
-}
-
-/// Every io_uring operation, by ascending number.
-pub fn uring_ops() -> impl Iterator<Item = (u32, &'static str)> {
-    uring::BY_NUMBER.iter().copied()
-}
-
-/// Whether the kernel's own audit sees operation `op`: those marked `audit_skip` in
-/// io_uring/opdef.c never reach it.
-pub fn uring_op_is_audited(op: u32) -> bool {
-    matches!(op, 9 | 10 | 13 | 16..=19 | 28 | 34..=44 | 46 | 48 | 50..=57 | 64)
 }
 
 #[cfg(test)]
@@ -101,14 +76,5 @@ mod tests {
         assert_eq!(syscall_number(Arch::Arm, "mmap"), Some(90));
         assert_eq!(syscall_number(Arch::X86_64, "nosuchcall"), None);
         assert_eq!(syscall_name(Arch::X86_64, 5000), None);
-    }
-
-    #[test]
-    fn io_uring_operations_have_their_kernel_numbers() {
-        assert_eq!(uring_op_number("openat"), Some(18));
-        assert_eq!(uring_op_number("read_fixed"), Some(4));
-        assert_eq!(uring_op_name(57), Some("listen"));
-        assert_eq!(uring_op_name(9999), None);
-        assert!(uring_op_is_audited(18) && !uring_op_is_audited(22));
     }
 }

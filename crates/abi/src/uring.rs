@@ -1,0 +1,121 @@
+//! io_uring operations, the system calls that do the same, and which the kernel's audit sees.
+
+use crate::by_number;
+use crate::generated::uring;
+
+/// The name of an io_uring operation: `IORING_OP_*` of linux/io_uring.h in lower case, which is
+/// how audit-userspace (lib/uringop_table.h) spells those it knows.
+pub fn uring_op_name(op: u32) -> Option<&'static str> {
+    by_number(uring::BY_NUMBER, op)
+}
+
+/// The inverse of [`uring_op_name`].
+pub fn uring_op_number(name: &str) -> Option<u32> {
+    uring::BY_NUMBER
+        .iter()
+        .find(|row| row.1 == name)
+        .map(|row| row.0)
+}
+
+/// Every io_uring operation, by ascending number.
+pub fn uring_ops() -> impl Iterator<Item = (u32, &'static str)> {
+    uring::BY_NUMBER.iter().copied()
+}
+
+/// Whether the kernel's own audit sees operation `op`: those marked `audit_skip` in
+/// io_uring/opdef.c never reach it.
+pub fn uring_op_is_audited(op: u32) -> bool {
+    matches!(op, 9 | 10 | 13 | 16..=19 | 28 | 34..=44 | 46 | 48 | 50..=57 | 64)
+}
+
+/// Operation, and the system calls that do the same, by the names that audit prints; the first
+/// is the one whose arguments stand for those of the operation.
+#[rustfmt::skip]
+const CALLS: &[(&str, &[&str])] = &[
+    ("readv", &["preadv2", "preadv", "readv"]),
+    ("writev", &["pwritev2", "pwritev", "writev"]),
+    ("fsync", &["fsync", "fdatasync"]),
+    ("read_fixed", &["pread", "read"]),
+    ("write_fixed", &["pwrite", "write"]),
+    ("sync_file_range", &["sync_file_range"]),
+    ("sendmsg", &["sendmsg"]),
+    ("recvmsg", &["recvmsg"]),
+    ("accept", &["accept4", "accept"]),
+    ("connect", &["connect"]),
+    ("fallocate", &["fallocate"]),
+    ("openat", &["openat"]),
+    ("close", &["close"]),
+    ("statx", &["statx"]),
+    ("read", &["pread", "read"]),
+    ("write", &["pwrite", "write"]),
+    ("fadvise", &["fadvise64"]),
+    ("madvise", &["madvise"]),
+    ("send", &["sendto"]),
+    ("recv", &["recvfrom"]),
+    ("openat2", &["openat2"]),
+    ("epoll_ctl", &["epoll_ctl"]),
+    ("splice", &["splice"]),
+    ("tee", &["tee"]),
+    ("shutdown", &["shutdown"]),
+    ("renameat", &["renameat2", "renameat"]),
+    ("unlinkat", &["unlinkat"]),
+    ("mkdirat", &["mkdirat"]),
+    ("symlinkat", &["symlinkat"]),
+    ("linkat", &["linkat"]),
+    ("fsetxattr", &["fsetxattr"]),
+    ("setxattr", &["setxattr"]),
+    ("fgetxattr", &["fgetxattr"]),
+    ("getxattr", &["getxattr"]),
+    ("socket", &["socket"]),
+    ("uring_cmd", &["ioctl"]),
+    ("send_zc", &["sendto"]),
+    ("sendmsg_zc", &["sendmsg"]),
+    ("read_multishot", &["read"]),
+    ("waitid", &["waitid"]),
+    ("futex_wait", &["futex_wait"]),
+    ("futex_wake", &["futex_wake"]),
+    ("futex_waitv", &["futex_waitv"]),
+    ("ftruncate", &["ftruncate"]),
+    ("bind", &["bind"]),
+    ("listen", &["listen"]),
+    ("recv_zc", &["recvfrom"]),
+    ("epoll_wait", &["epoll_wait"]),
+    ("readv_fixed", &["preadv2", "preadv", "readv"]),
+    ("writev_fixed", &["pwritev2", "pwritev", "writev"]),
+    ("pipe", &["pipe2", "pipe"]),
+    ("uring_cmd128", &["ioctl"]),
+];
+
+/// The system calls that do what operation `op` does. Empty for operations on the ring itself,
+/// timeouts and polling, and for those unknown here.
+pub fn uring_op_calls(op: u32) -> &'static [&'static str] {
+    let row = uring_op_name(op).and_then(|name| CALLS.iter().find(|row| row.0 == name));
+    row.map_or(&[], |row| row.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{syscall_number, Arch};
+
+    #[test]
+    fn io_uring_operations_have_their_kernel_numbers() {
+        assert_eq!(uring_op_number("openat"), Some(18));
+        assert_eq!(uring_op_number("read_fixed"), Some(4));
+        assert_eq!(uring_op_name(57), Some("listen"));
+        assert_eq!(uring_op_name(9999), None);
+        assert!(uring_op_is_audited(18) && !uring_op_is_audited(22));
+    }
+
+    #[test]
+    fn operations_and_their_calls_are_known_by_these_names() {
+        for (op, calls) in CALLS {
+            assert!(uring_op_number(op).is_some(), "{op}");
+            for call in *calls {
+                assert!(syscall_number(Arch::X86_64, call).is_some(), "{op}: {call}");
+            }
+        }
+        assert_eq!(uring_op_calls(18), ["openat"]);
+        assert!(uring_op_calls(0).is_empty() && uring_op_calls(9999).is_empty());
+    }
+}
