@@ -16,9 +16,23 @@ pub struct Capabilities {
     pub tp_btf: bool,
     /// Per-syscall tracepoints can be attached to (tracefs is there, `CONFIG_FTRACE_SYSCALLS`).
     pub syscall_tracepoints: bool,
+    /// What is seen of io_uring operations.
+    pub io_uring: IoUring,
     /// Native calls that have no tracepoint of their own here.
     #[serde(skip)]
     pub untraced_calls: BTreeSet<u32>,
+}
+
+/// What is seen of io_uring operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IoUring {
+    /// Nothing: the kernel lacks the tracepoints.
+    Unseen,
+    /// What rules of the io_uring list select.
+    List,
+    /// That, and what rules on system calls that do the same select (`io_uring_twins = yes`).
+    Twins,
 }
 
 fn arch_name<S: serde::Serializer>(arch: &Arch, serializer: S) -> Result<S::Ok, S::Error> {
@@ -33,6 +47,7 @@ impl Capabilities {
             compat_entry: arch.compat().is_some(),
             tp_btf: true,
             syscall_tracepoints: true,
+            io_uring: IoUring::Twins,
             untraced_calls: BTreeSet::new(),
         }
     }

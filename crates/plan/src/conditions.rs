@@ -139,6 +139,26 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// Leaves what asks for the result to the second stage: the tables see an io_uring operation
+    /// when it is submitted.
+    pub(crate) fn with_result_later(mut self) -> Candidate {
+        let on_result = |test: &Test| {
+            matches!(
+                test,
+                Test::Range {
+                    fact: Fact::Exit | Fact::Success,
+                    ..
+                } | Test::Bits {
+                    fact: Fact::Exit | Fact::Success,
+                    ..
+                }
+            )
+        };
+        self.stage2 |= self.tests.iter().any(on_result);
+        self.tests.retain(|test| !on_result(test));
+        self
+    }
+
     /// Nothing is left to ask: the rule selects every one of these calls.
     pub fn is_certain(&self) -> bool {
         self.tests.is_empty() && !self.stage2

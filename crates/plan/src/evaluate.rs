@@ -5,6 +5,7 @@
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
 use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId};
+use crate::uring;
 use abi::{Arch, Compare, Field};
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
@@ -27,9 +28,12 @@ impl Entries {
         Entries([Some(native), native.compat()])
     }
 
-    /// The architecture of an entry.
+    /// The architecture of an entry; that of io_uring operations is the host's.
     pub fn arch(self, entry: Entry) -> Option<Arch> {
-        self.0[entry as usize]
+        match entry {
+            Entry::Native | Entry::Uring => self.0[0],
+            Entry::Compat => self.0[1],
+        }
     }
 
     /// The entry of an `AUDIT_ARCH_*` number.
@@ -58,6 +62,40 @@ pub fn decide(
         facts,
         identities,
     )
+}
+
+/// The first match of an io_uring operation among the rules that [`uring::selects`] names for it.
+pub fn decide_operation(
+    rules: &[Rule],
+    entries: Entries,
+    twins: bool,
+    facts: &Facts<'_>,
+    identities: &Identities,
+) -> Decision {
+    let call = uring::as_call(facts, entries);
+    let candidates = rules.iter().enumerate().filter(|(_, rule)| {
+        uring::selects(rule, facts.nr, entries, twins)
+            && task_conditions_hold(rule, entries, &call, identities)
+    });
+    decide_names(
+        candidates.map(|(i, rule)| (i as u32, rule)),
+        facts,
+        identities,
+    )
+}
+
+/// Whether the conditions on the result of a call hold.
+pub(crate) fn result_holds(rule: &Rule, facts: &Facts<'_>) -> bool {
+    let on_result = |c: &&Condition| matches!(c.field, Field::Exit | Field::Success);
+    rule.conditions.iter().filter(on_result).all(|condition| {
+        task_condition_holds(
+            rule,
+            condition,
+            Entries([None; 2]),
+            facts,
+            &Identities::default(),
+        )
+    })
 }
 
 /// The first match among candidates, in load order, whose conditions on task and call are known

@@ -8,6 +8,8 @@ pub enum Entry {
     Native = 0,
     /// Its 32-bit sibling.
     Compat = 1,
+    /// Through an io_uring ring: numbers are operations.
+    Uring = 2,
 }
 
 /// Identity of a file-system object; `dev` in the kernel's encoding (major << 20 | minor).

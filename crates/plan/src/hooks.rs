@@ -20,6 +20,8 @@ pub struct Hooks {
     pub exit: bool,
     /// `sched_process_fork`: the task list.
     pub fork: bool,
+    /// `io_uring_submit_req` and `io_uring_complete`: operations of rings.
+    pub uring: bool,
 }
 
 /// The hook at system-call exit.
@@ -50,6 +52,7 @@ impl Hooks {
         task_list: bool,
         capabilities: &Capabilities,
     ) -> Hooks {
+        let uring = calls.keys().any(|(entry, _)| *entry == Entry::Uring);
         let exec = calls.values().any(|call| call.shape.kind == Kind::Exec);
         let exit = calls.values().any(|call| call.shape.kind == Kind::Exit);
         let native: Vec<u32> = calls
@@ -96,6 +99,7 @@ impl Hooks {
             exec,
             exit,
             fork: task_list,
+            uring,
         }
     }
 

@@ -17,12 +17,13 @@ mod records;
 mod shadow;
 mod shape;
 pub mod tables;
+pub mod uring;
 
-pub use capabilities::Capabilities;
+pub use capabilities::{Capabilities, IoUring};
 pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
 pub use evaluate::{
-    audits_task, calls_of, decide, decide_names, is_label, is_task_field, lies_below, needs_names,
-    Decision, Entries,
+    audits_task, calls_of, decide, decide_names, decide_operation, is_label, is_task_field,
+    lies_below, needs_names, Decision, Entries,
 };
 pub use exactness::{Exactness, TRACEPOINT_NOTES};
 pub use explain::{explain, Explanation, RuleExplanation, Totals};

@@ -1,14 +1,15 @@
 //! From rules to hooks and tables.
 
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, IoUring};
 use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
-use crate::evaluate::{calls_of, decide_names, Decision, Entries};
+use crate::evaluate::{calls_of, decide_names, result_holds, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
 use crate::hooks::Hooks;
 use crate::shadow::shadowing;
 use crate::shape::{shape, Shape};
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
+use crate::uring;
 use rules::{Action, List, Rule, SyscallSet};
 use std::collections::{BTreeMap, HashMap};
 
@@ -89,6 +90,9 @@ impl Plan {
             }
             planner.entry(&rules, entry, context)?;
         }
+        if capabilities.io_uring != IoUring::Unseen {
+            planner.uring(&rules, capabilities.io_uring == IoUring::Twins, context)?;
+        }
         let task_list = planner.task_list(&rules, context)?;
         let notes = notes(&rules, &planner, entries, capabilities);
         let hooks = Hooks::choose(&planner.calls, task_list, capabilities);
@@ -134,8 +138,17 @@ impl Plan {
     /// Numbers of the calls that any entry watches: what the gate of `tp_btf/sys_exit` tests.
     pub fn watched(&self) -> [u64; tables::CALLS / 64] {
         let mut bits = [0; tables::CALLS / 64];
-        for (_, nr) in self.calls.keys() {
+        for (_, nr) in self.calls.keys().filter(|(e, _)| *e != Entry::Uring) {
             bits[*nr as usize / 64] |= 1 << (nr % 64);
+        }
+        bits
+    }
+
+    /// io_uring operations that some rule watches.
+    pub fn watched_operations(&self) -> [u64; uring::OPERATIONS / 64] {
+        let mut bits = [0; uring::OPERATIONS / 64];
+        for (_, op) in self.calls.keys().filter(|(e, _)| *e == Entry::Uring) {
+            bits[*op as usize / 64] |= 1 << (op % 64);
         }
         bits
     }
@@ -171,9 +184,23 @@ impl Plan {
             Verdict::Decided { rule, .. } => Decision::Record(rule),
             Verdict::Undecided(pages) => {
                 let list = (row.b >> 32) as u32;
-                decide_names(self.remaining(list, pages.into_iter()), facts, identities)
+                let remaining = self.remaining(list, pages.into_iter());
+                self.decide_remaining(remaining, facts, identities)
             }
         }
+    }
+
+    /// Decides among what the tables left. The tables see an io_uring operation before its
+    /// result is known; it is asked for here.
+    pub fn decide_remaining<'r>(
+        &self,
+        remaining: impl Iterator<Item = (u32, &'r Rule)>,
+        facts: &Facts<'_>,
+        identities: &Identities,
+    ) -> Decision {
+        let is_possible = |rule: &Rule| facts.entry != Entry::Uring || result_holds(rule, facts);
+        let remaining = remaining.filter(|(_, rule)| is_possible(rule));
+        decide_names(remaining, facts, identities)
     }
 
     /// Whether a new task is audited: the same as [`crate::audits_task`] for the plan's rules.
@@ -247,6 +274,30 @@ impl Planner {
             });
             if !candidates.is_empty() {
                 self.call(entry, nr, shape, candidates)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rules of the io_uring list, and with `twins` those on calls that do the same, operation by
+    /// operation.
+    fn uring(&mut self, rules: &[Rule], twins: bool, context: Context<'_>) -> Result<(), TooLarge> {
+        for op in 0..uring::OPERATIONS as u32 {
+            let shape = uring::shape_of_op(op);
+            let call = uring::call_of_op(op, context.entries).unwrap_or(uring::NO_CALL);
+            let has_names = shape.has_names();
+            let candidates = reachable(
+                rules
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, rule)| uring::selects(rule, op, context.entries, twins))
+                    .filter_map(|(i, rule)| {
+                        candidate(rule, i as u32, Entry::Native, call, has_names, context)
+                    })
+                    .map(Candidate::with_result_later),
+            );
+            if !candidates.is_empty() {
+                self.call(Entry::Uring, op, shape, &candidates)?;
             }
         }
         Ok(())

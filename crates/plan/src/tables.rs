@@ -21,6 +21,8 @@ pub struct Row {
 
 /// Rows of the whole table.
 pub const ROWS: usize = 131_072;
+/// Entries: native, 32-bit, io_uring.
+pub const ENTRIES: usize = 3;
 /// Call numbers per entry.
 pub const CALLS: usize = 2048;
 /// Row of the first call.
@@ -144,7 +146,7 @@ pub struct Builder {
 impl Default for Builder {
     fn default() -> Builder {
         Builder {
-            rows: vec![Row::default(); INDEX + 2 * CALLS],
+            rows: vec![Row::default(); INDEX + ENTRIES * CALLS],
         }
     }
 }

@@ -14,8 +14,12 @@ pub(crate) fn entries() -> Entries {
     Entries::of(HOST)
 }
 
+/// A host without io_uring.
 pub(crate) fn capabilities() -> Capabilities {
-    Capabilities::assumed(HOST)
+    Capabilities {
+        io_uring: plan::IoUring::Unseen,
+        ..Capabilities::assumed(HOST)
+    }
 }
 
 pub(crate) fn plan(rules: &[Rule]) -> Plan {

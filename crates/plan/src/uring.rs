@@ -1,0 +1,72 @@
+//! Rules and io_uring operations: which rule is about which operation, and what an operation
+//! touches.
+//!
+//! A rule of the io_uring list names operations. A rule of the exit list names system calls; where
+//! an operation does the same as one of them, the rule's *twin* selects that operation, by the same
+//! conditions (`io_uring_twins = yes`).
+
+use crate::evaluate::{calls_of, Entries};
+use crate::facts::{Entry, Facts};
+use crate::shape::{shape_of_name, Kind, Shape, NONE};
+use abi::{syscall_number, uring_op_calls};
+use rules::{List, Rule};
+
+/// Operation numbers: `opcode` of a submission queue entry has 8 bits.
+pub const OPERATIONS: usize = 256;
+/// Stands for the call of an operation that none does the same as.
+pub const NO_CALL: u32 = u32::MAX;
+
+/// The call of this host whose arguments stand for those of the operation.
+pub fn call_of_op(op: u32, entries: Entries) -> Option<u32> {
+    let arch = entries.arch(Entry::Native)?;
+    uring_op_calls(op)
+        .iter()
+        .find_map(|name| syscall_number(arch, name))
+}
+
+/// What an operation touches: what the call does that it stands for. The flags of openat2 are in
+/// its third argument, as openat has them.
+pub fn shape_of_op(op: u32) -> Shape {
+    let shape = uring_op_calls(op)
+        .first()
+        .map_or(Shape::PLAIN, |name| shape_of_name(name));
+    match shape.kind {
+        Kind::Open => Shape {
+            how: NONE,
+            open_flags: 2,
+            ..shape
+        },
+        _ => shape,
+    }
+}
+
+/// Whether `rule` is about operation `op`: by the io_uring list, or as a twin.
+pub fn selects(rule: &Rule, op: u32, entries: Entries, twins: bool) -> bool {
+    match rule.list {
+        List::IoUring => rule.syscalls.contains(op),
+        List::Exit if twins => is_twin(rule, op, entries),
+        _ => false,
+    }
+}
+
+/// Whether a rule on system calls is also about operation `op`.
+pub fn is_twin(rule: &Rule, op: u32, entries: Entries) -> bool {
+    let Some(arch) = entries.arch(Entry::Native) else {
+        return false;
+    };
+    let calls = calls_of(rule, entries);
+    uring_op_calls(op)
+        .iter()
+        .filter_map(|name| syscall_number(arch, name))
+        .any(|nr| calls.contains(nr))
+}
+
+/// The facts of an operation as those of the call that it stands for; of a call, unchanged.
+pub(crate) fn as_call<'a>(facts: &Facts<'a>, entries: Entries) -> Facts<'a> {
+    let mut call = facts.clone();
+    if facts.entry == Entry::Uring {
+        call.entry = Entry::Native;
+        call.nr = call_of_op(facts.nr, entries).unwrap_or(NO_CALL);
+    }
+    call
+}

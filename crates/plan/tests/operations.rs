@@ -1,0 +1,132 @@
+//! io_uring operations are decided as the plain loop over the rules that are about them, and
+//! a rule on system calls is about the operations that do the same.
+
+mod common;
+
+use common::{entries, event, exit_rule, identities, rule, ruleset};
+use plan::{uring, Capabilities, Decision, Entry, Facts, IoUring, Plan};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rules::{List, Rule, SyscallSet};
+
+fn plan_of(rules: &[Rule], io_uring: IoUring) -> Plan {
+    let capabilities = Capabilities {
+        io_uring,
+        ..Capabilities::assumed(common::HOST)
+    };
+    Plan::new(rules, &capabilities, &identities(), 7).expect("the rules fit")
+}
+
+fn op(name: &str) -> u32 {
+    abi::uring_op_number(name).expect("an operation")
+}
+
+/// Operations that open, remove, connect, send, do nothing, and one that no kernel has yet.
+const OPERATIONS: [u32; 9] = [0, 9, 16, 18, 26, 28, 35, 36, 200];
+
+/// A rule of the exit list, or the same of the io_uring list.
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let operations = vec(prop::sample::select(&OPERATIONS[..]), 1..4);
+    (exit_rule(), any::<bool>(), operations).prop_map(|(mut rule, is_operation, operations)| {
+        if is_operation {
+            rule.list = List::IoUring;
+            rule.syscalls = SyscallSet([0; 64]);
+            for op in operations {
+                rule.syscalls.insert(op);
+            }
+        }
+        rule
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..Default::default() })]
+
+    #[test]
+    fn tables_decide_operations_as_the_loop_over_rules(
+        rules in vec(any_rule(), 0..10),
+        events in vec((event(), prop::sample::select(&OPERATIONS[..])), 24),
+        twins in any::<bool>(),
+    ) {
+        let plan = plan_of(&rules, if twins { IoUring::Twins } else { IoUring::List });
+        for (event, op) in &events {
+            let shape = uring::shape_of_op(*op);
+            let call = event.facts();
+            let flag_arg = (shape.open_flags != plan::NONE).then_some(call.args[2] as u32);
+            let facts = Facts {
+                entry: Entry::Uring,
+                nr: *op,
+                result: Some(call.result.unwrap_or(0)),
+                open_flags: flag_arg,
+                saddr_fam: call.saddr_fam.filter(|_| shape.sockaddr != plan::NONE),
+                names: if shape.has_names() { call.names } else { &[] },
+                ..call
+            };
+            let expected =
+                plan::decide_operation(&rules, entries(), twins, &facts, &identities());
+            prop_assert_eq!(plan.decide(&facts, &identities()), expected, "{:?}", facts);
+        }
+    }
+}
+
+#[test]
+fn a_rule_on_openat_also_watches_the_operation_and_no_other() {
+    let rules = ruleset(&["-a always,exit -F arch=b64 -S openat -F uid=0 -k opens"]);
+    let plan = plan_of(&rules, IoUring::Twins);
+    let watched: Vec<u32> = plan
+        .calls
+        .keys()
+        .filter(|(e, _)| *e == Entry::Uring)
+        .map(|k| k.1)
+        .collect();
+    assert_eq!(watched, [op("openat")]);
+    assert!(plan.hooks.uring);
+    let facts = Facts {
+        entry: Entry::Uring,
+        nr: op("openat"),
+        ..common::plain_call()
+    };
+    assert_eq!(plan.decide(&facts, &identities()), Decision::Record(0));
+}
+
+#[test]
+fn without_twins_only_the_io_uring_list_watches_operations() {
+    let rules = ruleset(&[
+        "-a always,exit -F arch=b64 -S openat",
+        "-a always,io_uring -S send",
+    ]);
+    let plan = plan_of(&rules, IoUring::List);
+    let operations = plan.watched_operations();
+    assert_eq!(operations[0], 1 << op("send"));
+    assert!(!plan_of(&rules[..1], IoUring::List).hooks.uring);
+    assert!(!plan_of(&rules, IoUring::Unseen).hooks.uring);
+}
+
+#[test]
+fn the_result_of_an_operation_is_asked_for_when_it_is_known() {
+    let rules = ruleset(&["-a always,exit -F arch=b64 -S connect -F success=0"]);
+    let plan = plan_of(&rules, IoUring::Twins);
+    let facts = |result| Facts {
+        entry: Entry::Uring,
+        nr: op("connect"),
+        result: Some(result),
+        ..common::plain_call()
+    };
+    assert_eq!(
+        plan.decide(&facts(-111), &identities()),
+        Decision::Record(0)
+    );
+    assert_eq!(plan.decide(&facts(0), &identities()), Decision::Drop);
+}
+
+#[test]
+fn a_watch_sees_the_operations_of_its_permissions() {
+    let plan = plan_of(&[rule("-w /a -p wa -k w")], IoUring::Twins);
+    let is_watched = |name: &str| plan.calls.contains_key(&(Entry::Uring, op(name)));
+    for name in [
+        "openat", "openat2", "unlinkat", "renameat", "linkat", "setxattr",
+    ] {
+        assert!(is_watched(name), "{name}");
+    }
+    assert!(!is_watched("read") && !is_watched("nop") && !is_watched("send"));
+}
