@@ -14,7 +14,7 @@
 
 #define TABLE_ROWS 131072
 #define TABLE_CALLS 2048
-#define TABLE_ARCHES 2 /* 0: the native entry, 1: the 32-bit entry */
+#define TABLE_ARCHES 3 /* 0: the native entry, 1: the 32-bit entry, 2: io_uring */
 #define TABLE_INDEX 16
 #define TABLE_TASK_LIST 1
 

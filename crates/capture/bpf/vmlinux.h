@@ -197,6 +197,100 @@ struct linux_binprm {
 	const char *fdpath;
 };
 
+/* io_uring: a request, and what each operation keeps at its start. */
+struct filename {
+	const char *name;
+};
+struct io_cqe {
+	__u64 user_data;
+	int fd;
+};
+struct io_ring_ctx;
+struct io_kiocb {
+	__u8 opcode;
+	__u64 flags; /* 32 bits in some kernels */
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+	void *async_data;
+	const struct cred *creds;
+};
+struct io_uring_cqe {
+	__u64 user_data;
+	__s32 res;
+	__u32 flags;
+};
+struct open_how {
+	__u64 flags, mode, resolve;
+};
+struct io_open {
+	int dfd;
+	struct filename *filename;
+	struct open_how how;
+};
+struct io_close {
+	int fd;
+};
+struct io_unlink {
+	int dfd;
+	int flags;
+	struct filename *filename;
+};
+struct io_mkdir {
+	int dfd;
+	unsigned short mode;
+	struct filename *filename;
+};
+struct io_rename {
+	int old_dfd, new_dfd;
+	struct filename *oldpath, *newpath;
+	int flags;
+};
+struct io_link {
+	int old_dfd, new_dfd;
+	struct filename *oldpath, *newpath;
+	int flags;
+};
+struct io_xattr {
+	struct filename *filename;
+};
+struct io_statx {
+	int dfd;
+	unsigned int flags;
+	struct filename *filename;
+};
+struct kiocb {
+	long long ki_pos;
+};
+struct io_rw {
+	struct kiocb kiocb;
+	__u64 addr;
+	__u32 len;
+};
+struct io_splice {
+	int splice_fd_in;
+};
+struct io_connect {
+	void *addr;
+	int addr_len;
+};
+struct io_bind {
+	int addr_len;
+};
+struct io_sr_msg {
+	void *umsg;
+	int len;
+	unsigned int msg_flags;
+};
+struct io_socket {
+	int domain, type, protocol;
+};
+struct __kernel_sockaddr_storage {
+	char data[128];
+};
+struct io_async_msghdr {
+	struct __kernel_sockaddr_storage addr;
+};
+
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX
 #pragma clang attribute pop
 #endif

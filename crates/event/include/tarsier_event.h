@@ -36,6 +36,7 @@
 enum tarsier_frame_kind {
 	TARSIER_FRAME_EVENT = 1,
 	TARSIER_FRAME_CHUNK = 2,
+	TARSIER_FRAME_RESULT = 3,
 };
 
 /* tarsier_event.flags */
@@ -52,6 +53,10 @@ enum tarsier_event_flags {
 	TARSIER_URING = 1 << 4,
 	/* The argument values are those of the entry (execve clears them). */
 	TARSIER_ENTRY_ARGS = 1 << 5,
+	/* The result comes in a RESULT frame with the same id. */
+	TARSIER_PENDING = 1 << 6,
+	/* With PENDING: no RESULT frame comes if the operation succeeds. */
+	TARSIER_SILENT = 1 << 7,
 };
 
 struct tarsier_frame {
@@ -211,6 +216,29 @@ struct tarsier_chunk {
 	struct tarsier_frame frame;
 	__u32 seq; /* 0, 1, 2, … */
 	__u32 len; /* of the data that follows, bytes */
+};
+
+/* tarsier_result.flags */
+enum tarsier_result_flags {
+	/* More results of the same operation follow (multishot). */
+	TARSIER_RESULT_MORE = 1 << 0,
+	/* The operation posts no completion when it succeeds: its request was
+	 * used again, and no failure had been seen. */
+	TARSIER_RESULT_ASSUMED = 1 << 1,
+	/* The operation is over, but its completion was not seen. */
+	TARSIER_RESULT_UNKNOWN = 1 << 2,
+};
+
+/*
+ * RESULT frame: what became of a PENDING event, whose id it has. It comes
+ * later, perhaps in the ring of another CPU. Parts that belong to the event
+ * follow the struct.
+ */
+struct tarsier_result {
+	struct tarsier_frame frame;
+	__s64 exit;
+	__u32 flags; /* enum tarsier_result_flags */
+	__u32 parts; /* number of parts that follow */
 };
 
 /* Why an event was lost: index of the per-CPU counters. */

@@ -1,6 +1,6 @@
 //! How exactly a rule is honoured by an engine.
 
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, IoUring};
 use crate::evaluate::{is_label, is_task_field, needs_names};
 use crate::records::ending_field;
 use abi::{Arch, Field};
@@ -33,7 +33,10 @@ pub const TRACEPOINT_NOTES: [&str; 4] = [
 pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
     use Exactness::NotHonoured;
     match rule.list {
-        List::IoUring => NotHonoured("this engine does not see io_uring operations"),
+        List::IoUring if capabilities.io_uring == IoUring::Unseen => {
+            NotHonoured("this kernel does not show io_uring operations")
+        }
+        List::IoUring => reasons(rule, labels(rule)),
         List::Filesystem => NotHonoured("names on this file system are collected all the same"),
         List::Task => task_exactness(rule),
         List::User | List::Exclude if ending_field(rule).is_some() => NotHonoured(
@@ -45,16 +48,19 @@ pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
         }
         List::User | List::Exclude => reasons(rule, "labels are not read: the rule never matches"),
         List::Exit => {
-            let labels = match rule.action {
-                Action::Always => "labels are not read: the rule selects whatever the label is",
-                Action::Never => "labels are not read: the rule never matches",
-            };
             if needs_missing_entry(rule, capabilities) {
                 NotHonoured("this host cannot enter calls of that architecture")
             } else {
-                reasons(rule, labels)
+                reasons(rule, labels(rule))
             }
         }
+    }
+}
+
+fn labels(rule: &Rule) -> &'static str {
+    match rule.action {
+        Action::Always => "labels are not read: the rule selects whatever the label is",
+        Action::Never => "labels are not read: the rule never matches",
     }
 }
 

@@ -1,8 +1,9 @@
 //! The plan as people and programs read it.
 
 use crate::exactness::{Exactness, TRACEPOINT_NOTES};
+use crate::facts::Entry;
 use crate::hooks::{Hooks, SysExit, PER_SYSCALL_NS, TP_BTF_NS};
-use crate::plan::Plan;
+use crate::plan::{Plan, RuleNote};
 use rules::List;
 use serde::Serialize;
 use std::fmt;
@@ -18,6 +19,8 @@ pub struct Explanation {
     pub unwatched_ns: u32,
     /// How many (entry, call) pairs are watched.
     pub watched_calls: usize,
+    /// How many io_uring operations are watched.
+    pub watched_operations: usize,
     /// Rows of the match tables.
     pub table_rows: usize,
     /// What holds for every rule under this engine.
@@ -68,6 +71,8 @@ pub struct RuleExplanation {
     pub hooks: Vec<&'static str>,
     /// How many calls it is a candidate of.
     pub calls: u32,
+    /// io_uring operations that it watches, by name: its own, or those of its twin.
+    pub operations: Vec<String>,
     /// Where it is decided: `kernel`, or `daemon` when that needs names.
     pub decided_in: &'static str,
     /// What a call pays that it names but does not select: `hook` is the hook's own cost.
@@ -81,6 +86,9 @@ pub struct RuleExplanation {
 /// Where the task list is asked.
 const FORK_HOOK: &str = "tp_btf/sched_process_fork";
 
+/// Where io_uring operations are seen.
+const URING_HOOK: &str = "tp_btf/io_uring_submit_req and io_uring_complete";
+
 /// Explains a plan.
 pub fn explain(plan: &Plan) -> Explanation {
     let rules = plan
@@ -91,17 +99,11 @@ pub fn explain(plan: &Plan) -> Explanation {
             rule: rule.to_string(),
             list: rule.list.name(),
             source: rule.source.place(),
-            hooks: match rule.list {
-                _ if note.calls == 0 => Vec::new(),
-                List::Task => vec![FORK_HOOK],
-                _ => hook_names(&plan.hooks)
-                    .into_iter()
-                    .filter(|&n| n != FORK_HOOK)
-                    .collect(),
-            },
+            hooks: hooks_of(&plan.hooks, rule.list, note),
             calls: note.calls,
+            operations: note.operations.iter().map(|&op| operation(op)).collect(),
             decided_in: if note.stage2 { "daemon" } else { "kernel" },
-            cost: cost(note.calls, note.stage2),
+            cost: cost(note.calls + note.operations.len() as u32, note.stage2),
             exactness: note.exactness.clone(),
             shadowed_by: note.shadowed_by.map(|position| position + 1),
         })
@@ -110,11 +112,29 @@ pub fn explain(plan: &Plan) -> Explanation {
         engine: "tracepoint",
         hooks: plan.hooks.clone(),
         unwatched_ns: plan.hooks.unwatched_ns(),
-        watched_calls: plan.calls.len(),
+        watched_calls: plan.calls.keys().filter(|k| k.0 != Entry::Uring).count(),
+        watched_operations: plan.calls.keys().filter(|k| k.0 == Entry::Uring).count(),
         table_rows: plan.rows.len(),
         notes: TRACEPOINT_NOTES.to_vec(),
         rules,
     }
+}
+
+fn hooks_of(hooks: &Hooks, list: List, note: &RuleNote) -> Vec<&'static str> {
+    let mut names = match list {
+        _ if note.calls == 0 => Vec::new(),
+        List::Task => vec![FORK_HOOK],
+        _ => hook_names(hooks),
+    };
+    names.retain(|&name| (name == FORK_HOOK) == (list == List::Task) && name != URING_HOOK);
+    if !note.operations.is_empty() {
+        names.push(URING_HOOK);
+    }
+    names
+}
+
+fn operation(op: u32) -> String {
+    abi::uring_op_name(op).map_or_else(|| op.to_string(), str::to_owned)
 }
 
 fn cost(calls: u32, stage2: bool) -> &'static str {
@@ -135,6 +155,7 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
         (hooks.exec, "tp_btf/sched_process_exec"),
         (hooks.exit, "tp_btf/sched_process_exit"),
         (hooks.fork, FORK_HOOK),
+        (hooks.uring, URING_HOOK),
     ];
     let other = other
         .into_iter()
@@ -198,8 +219,9 @@ impl Explanation {
         paragraph(f, "because     ", self.hooks.reason)?;
         paragraph(f, "unwatched   ", &cost)?;
         let calls = format!(
-            "{}, {} table rows",
+            "{}, {} io_uring operations, {} table rows",
             calls(self.watched_calls),
+            self.watched_operations,
             self.table_rows
         );
         paragraph(f, "watched     ", &calls)
@@ -230,6 +252,14 @@ impl RuleExplanation {
                     self.decided_in
                 ),
             };
+        }
+        if !self.operations.is_empty() {
+            let twin = if self.list == "io_uring" {
+                ""
+            } else {
+                "also through "
+            };
+            facts += &format!("; {twin}io_uring: {}", self.operations.join(", "));
         }
         let facts = facts.trim_start_matches("; ");
         if !facts.is_empty() {

@@ -56,6 +56,8 @@ pub struct RuleNote {
     pub shadowed_by: Option<u32>,
     /// In how many calls' candidates it is; 1 for a rule of the task list that is honoured.
     pub calls: u32,
+    /// io_uring operations whose candidates it is in, by number: its own, or those of its twin.
+    pub operations: Vec<u32>,
     /// It is decided with names, in the daemon.
     pub stage2: bool,
 }
@@ -94,7 +96,7 @@ impl Plan {
             planner.uring(&rules, capabilities.io_uring == IoUring::Twins, context)?;
         }
         let task_list = planner.task_list(&rules, context)?;
-        let notes = notes(&rules, &planner, entries, capabilities);
+        let notes = notes(&rules, &mut planner, entries, capabilities);
         let hooks = Hooks::choose(&planner.calls, task_list, capabilities);
         Ok(Plan {
             rules,
@@ -230,6 +232,7 @@ struct Planner {
     by_list: HashMap<Vec<Candidate>, (usize, u32, u32)>,
     by_spec: HashMap<[u8; 16], u32>,
     rule_calls: HashMap<u32, u32>,
+    rule_operations: HashMap<u32, Vec<u32>>,
 }
 
 /// Everything about a call that its candidates depend on: calls alike in this share a list.
@@ -311,7 +314,14 @@ impl Planner {
         candidates: &[Candidate],
     ) -> Result<(), TooLarge> {
         for candidate in candidates {
-            *self.rule_calls.entry(candidate.rule).or_default() += 1;
+            match entry {
+                Entry::Uring => self
+                    .rule_operations
+                    .entry(candidate.rule)
+                    .or_default()
+                    .push(nr),
+                _ => *self.rule_calls.entry(candidate.rule).or_default() += 1,
+            }
         }
         let (list, pages, npages) = self.list(candidates)?;
         let spec = self.spec(&shape);
@@ -405,7 +415,7 @@ fn call_row(pages: u32, npages: u32, spec: u32, list: usize) -> Row {
 
 fn notes(
     rules: &[Rule],
-    planner: &Planner,
+    planner: &mut Planner,
     entries: Entries,
     capabilities: &Capabilities,
 ) -> Vec<RuleNote> {
@@ -417,6 +427,10 @@ fn notes(
             exactness: exactness(rule, capabilities),
             shadowed_by: shadowed[i].take(),
             calls: planner.rule_calls.get(&(i as u32)).copied().unwrap_or(0),
+            operations: planner
+                .rule_operations
+                .remove(&(i as u32))
+                .unwrap_or_default(),
             stage2: rule.conditions.iter().any(crate::evaluate::needs_names),
         })
         .collect()

@@ -56,7 +56,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
     let mut expected: BTreeMap<String, u32> = [
         ("TABLE_ROWS", tables::ROWS as u32),
         ("TABLE_CALLS", tables::CALLS as u32),
-        ("TABLE_ARCHES", 2),
+        ("TABLE_ARCHES", tables::ENTRIES as u32),
         ("TABLE_INDEX", tables::INDEX as u32),
         ("TABLE_TASK_LIST", tables::TASK_LIST as u32),
         ("TABLE_PAGES_MAX", tables::PAGES_MAX as u32),

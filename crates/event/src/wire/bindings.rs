@@ -20,6 +20,7 @@ pub type __s64 = ::core::ffi::c_longlong;
 pub type __u64 = ::core::ffi::c_ulonglong;
 pub const TARSIER_FRAME_EVENT: tarsier_frame_kind = 1;
 pub const TARSIER_FRAME_CHUNK: tarsier_frame_kind = 2;
+pub const TARSIER_FRAME_RESULT: tarsier_frame_kind = 3;
 pub type tarsier_frame_kind = ::core::ffi::c_uint;
 pub const TARSIER_NO_RETURN: tarsier_event_flags = 1;
 pub const TARSIER_COMPAT: tarsier_event_flags = 2;
@@ -27,6 +28,8 @@ pub const TARSIER_UNDECIDED: tarsier_event_flags = 4;
 pub const TARSIER_TRUNCATED: tarsier_event_flags = 8;
 pub const TARSIER_URING: tarsier_event_flags = 16;
 pub const TARSIER_ENTRY_ARGS: tarsier_event_flags = 32;
+pub const TARSIER_PENDING: tarsier_event_flags = 64;
+pub const TARSIER_SILENT: tarsier_event_flags = 128;
 pub type tarsier_event_flags = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(
@@ -407,6 +410,40 @@ const _: () = {
         [::core::mem::offset_of!(tarsier_chunk, frame) - 0usize];
     ["Offset of field: tarsier_chunk::seq"][::core::mem::offset_of!(tarsier_chunk, seq) - 24usize];
     ["Offset of field: tarsier_chunk::len"][::core::mem::offset_of!(tarsier_chunk, len) - 28usize];
+};
+pub const TARSIER_RESULT_MORE: tarsier_result_flags = 1;
+pub const TARSIER_RESULT_ASSUMED: tarsier_result_flags = 2;
+pub const TARSIER_RESULT_UNKNOWN: tarsier_result_flags = 4;
+pub type tarsier_result_flags = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_result {
+    pub frame: tarsier_frame,
+    pub exit: __s64,
+    pub flags: __u32,
+    pub parts: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_result"][::core::mem::size_of::<tarsier_result>() - 40usize];
+    ["Alignment of tarsier_result"][::core::mem::align_of::<tarsier_result>() - 8usize];
+    ["Offset of field: tarsier_result::frame"]
+        [::core::mem::offset_of!(tarsier_result, frame) - 0usize];
+    ["Offset of field: tarsier_result::exit"]
+        [::core::mem::offset_of!(tarsier_result, exit) - 24usize];
+    ["Offset of field: tarsier_result::flags"]
+        [::core::mem::offset_of!(tarsier_result, flags) - 32usize];
+    ["Offset of field: tarsier_result::parts"]
+        [::core::mem::offset_of!(tarsier_result, parts) - 36usize];
 };
 pub const TARSIER_LOSS_RING_FULL: tarsier_loss = 0;
 pub const TARSIER_LOSS_TOO_BIG: tarsier_loss = 1;

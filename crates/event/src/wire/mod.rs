@@ -14,7 +14,7 @@ pub use path::{walked_path, WALK_DEPTH_MAX};
 
 use core::mem::{offset_of, size_of};
 
-use zerocopy::{FromBytes, Immutable, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Why a frame is not one that `tarsier_event.h` describes. Offsets are bytes from the frame's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +83,8 @@ pub enum FrameKind {
     Event,
     /// [`Chunk`]
     Chunk,
+    /// [`OperationResult`]
+    Result,
 }
 
 /// Checks the common header of a frame that is exactly `bytes`, and tells what it is.
@@ -100,6 +102,7 @@ pub fn frame_kind(bytes: &[u8]) -> Result<(FrameKind, tarsier_frame), WireError>
     match frame.kind as u32 {
         TARSIER_FRAME_EVENT => Ok((FrameKind::Event, frame)),
         TARSIER_FRAME_CHUNK => Ok((FrameKind::Chunk, frame)),
+        TARSIER_FRAME_RESULT => Ok((FrameKind::Result, frame)),
         _ => Err(WireError::Kind(frame.kind)),
     }
 }
@@ -129,17 +132,11 @@ impl<'a> Event<'a> {
             return Err(WireError::Kind(frame.kind));
         }
         let header: tarsier_event = read(bytes)?;
-        let mut parts = Parts::new(&bytes[size_of::<tarsier_event>()..]);
-        for number in 0..header.parts {
-            parts.checked_next(number)?;
-        }
-        match parts.left() {
-            0 => Ok(Event {
-                header,
-                frame: bytes,
-            }),
-            left => Err(WireError::Trailing(left)),
-        }
+        check_parts(&bytes[size_of::<tarsier_event>()..], header.parts)?;
+        Ok(Event {
+            header,
+            frame: bytes,
+        })
     }
 
     /// The fixed header. `comm` and `tty` are easier through [`Event::comm`] and [`Event::tty`].
@@ -322,6 +319,69 @@ impl<'a> Chunk<'a> {
             data: &body[..len],
         })
     }
+}
+
+fn check_parts(bytes: &[u8], count: u32) -> Result<(), WireError> {
+    let mut parts = Parts::new(bytes);
+    for number in 0..count {
+        parts.checked_next(number)?;
+    }
+    match parts.left() {
+        0 => Ok(()),
+        left => Err(WireError::Trailing(left)),
+    }
+}
+
+/// A RESULT frame: what became of an io_uring operation whose EVENT frame came before.
+#[derive(Debug, Clone, Copy)]
+pub struct OperationResult<'a> {
+    /// The struct at its start; `frame.id` is that of the event.
+    pub header: tarsier_result,
+    parts: &'a [u8],
+}
+
+impl<'a> OperationResult<'a> {
+    /// Checks all of the frame `bytes`: exactly one RESULT frame.
+    pub fn parse(bytes: &'a [u8]) -> Result<OperationResult<'a>, WireError> {
+        let (kind, frame) = frame_kind(bytes)?;
+        if kind != FrameKind::Result {
+            return Err(WireError::Kind(frame.kind));
+        }
+        let header: tarsier_result = read(bytes)?;
+        let parts = &bytes[size_of::<tarsier_result>()..];
+        check_parts(parts, header.parts)?;
+        Ok(OperationResult { header, parts })
+    }
+
+    /// Whether all of the given `enum tarsier_result_flags` are set.
+    pub fn has_flag(&self, flag: tarsier_result_flags) -> bool {
+        self.header.flags & flag == flag
+    }
+
+    /// Completes the PENDING EVENT frame `event` in place: result, parts, and time of the result.
+    pub fn complete(&self, event: &mut Vec<u8>) -> Result<(), WireError> {
+        let is_known = !self.has_flag(TARSIER_RESULT_UNKNOWN);
+        end_pending(event, is_known.then_some(self.header.exit))?;
+        let mut header: tarsier_event = read(event)?;
+        header.frame.time_ns = self.header.frame.time_ns;
+        header.parts += self.header.parts;
+        event.extend_from_slice(self.parts);
+        header.frame.size = event.len() as u32;
+        event[..size_of::<tarsier_event>()].copy_from_slice(header.as_bytes());
+        Ok(())
+    }
+}
+
+/// Makes a PENDING EVENT frame one that waits for nothing: with this result, or with none.
+pub fn end_pending(event: &mut [u8], exit: Option<i64>) -> Result<(), WireError> {
+    let mut header: tarsier_event = read(event)?;
+    header.flags &= !(TARSIER_PENDING | TARSIER_SILENT);
+    match exit {
+        Some(exit) => header.exit = exit,
+        None => header.flags |= TARSIER_NO_RETURN,
+    }
+    event[..size_of::<tarsier_event>()].copy_from_slice(header.as_bytes());
+    Ok(())
 }
 
 /// The text of a C array: up to its NUL, or all of it.
