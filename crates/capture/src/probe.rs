@@ -20,6 +20,7 @@ pub fn capabilities() -> Capabilities {
         compat_entry: compat_entry(),
         tp_btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
         syscall_tracepoints: events.is_some(),
+        io_uring: plan::IoUring::Unseen,
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
     }
 }

@@ -47,7 +47,7 @@ impl Capabilities {
             compat_entry: arch.compat().is_some(),
             tp_btf: true,
             syscall_tracepoints: true,
-            io_uring: IoUring::Twins,
+            io_uring: IoUring::Unseen,
             untraced_calls: BTreeSet::new(),
         }
     }

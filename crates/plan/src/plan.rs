@@ -121,6 +121,7 @@ impl Plan {
             exactness: Exactness::Exact,
             shadowed_by: shadowed_by.take(),
             calls: 0,
+            operations: Vec::new(),
             stage2: false,
         });
         Plan {

@@ -105,6 +105,7 @@ impl Recorder {
                 self.chunks.push(cpu, &Chunk::parse(frame)?);
                 Ok(Outcome::Part)
             }
+            FrameKind::Result => Ok(Outcome::Part),
             FrameKind::Event => {
                 let event = Event::parse(frame)?;
                 Ok(self.event(cpu, &event, out, live))
