@@ -47,6 +47,41 @@ fn broken_rules_name_place_expectation_and_nearest_name_and_arm_nothing() {
     });
 }
 
+/// More rules on one call than the tables hold: 64 pages of 64.
+const RULES_MAX: usize = 4096;
+
+#[test]
+fn the_rule_beyond_a_limit_is_named_with_its_file_and_line() {
+    machine::test("too many rules", |setup| {
+        let line = |i| format!("-a always,exit -F arch=b64 -S getppid -F gid=61238 -F a0={i}\n");
+        let rules: String = (0..=RULES_MAX).map(line).collect();
+        let rules = "## the first rule is in line 2\n".to_owned() + &rules;
+        // One more rule than fits, and one line more for the comment.
+        let place = format!("test.rules:{}: ", RULES_MAX + 2);
+        let run = setup.tarsier(&rules);
+        let path = setup.path("test.rules");
+        let mut plan = Command::new(programs::tarsier());
+        let planned = plan.arg("plan").arg("--rules").arg(&path).output();
+        let planned = planned.expect("tarsier runs");
+        let said = String::from_utf8_lossy(&planned.stderr).into_owned();
+        assert!(!planned.status.success() && said.contains(&place), "{said}");
+        refused(&run.finish(), &[&place]);
+
+        let daemon = setup.tarsier(RULE).start();
+        setup.write("many.rules", &rules);
+        let mut ctl = Command::new(programs::tarsier());
+        ctl.arg("ctl").arg("--run-dir").arg(setup.path("run"));
+        let loaded = ctl.arg("-R").arg(setup.path("many.rules")).output();
+        let loaded = loaded.expect("tarsier ctl runs");
+        let said = String::from_utf8_lossy(&loaded.stderr).into_owned();
+        // The rule that was in force before is one more.
+        let place = format!("line {} of ", RULES_MAX + 1);
+        assert!(!loaded.status.success() && said.contains(&place), "{said}");
+        assert_eq!(daemon.status()["rules"], 1);
+        daemon.stop();
+    });
+}
+
 #[test]
 fn a_broken_configuration_names_file_line_and_what_was_expected() {
     machine::test("broken configuration", |setup| {

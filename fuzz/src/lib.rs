@@ -1,0 +1,123 @@
+//! What the fuzz targets do with their bytes: whatever these are, nothing panics, and what can be
+//! told two ways is told alike.
+//!
+//! `crates/tarsier/tests/fuzz_seeds.rs` includes this file and feeds it what is in `fuzz/seeds`,
+//! so that targets and seeds stay right without a fuzzer.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+mod tables;
+
+/// A target: its name, which is that of its seeds' directory too, and what it does.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 7] = [
+    ("rule_text", rule_text),
+    ("from_kernel", from_kernel),
+    ("tables", tables::tables),
+    ("frames", frames),
+    ("log_lines", log_lines),
+    ("netlink", netlink),
+    ("configuration", configuration),
+];
+
+/// Runs the target of this name; there is one.
+pub fn run(name: &str, data: &[u8]) {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    let (_, target) = target.expect("a target of this name");
+    target(data);
+}
+
+/// A rules file. Rules that are taken come back from the kernel's form.
+fn rule_text(data: &[u8]) {
+    let host = rules::StaticHost::new(abi::Arch::X86_64);
+    let dialect = rules::Dialect::default();
+    let parsed = rules::parse_text(dialect, "fuzz", data.to_vec(), &host);
+    for (_, command) in &parsed.commands {
+        let (rules::Command::Append(rule) | rules::Command::Prepend(rule)) = command else {
+            continue;
+        };
+        if rules::check(rule, None).is_ok() {
+            comes_back(rule);
+        }
+    }
+    // Both outcomes will do.
+    let _ = rules::RuleSet::build(parsed);
+}
+
+/// `struct audit_rule_data`.
+fn from_kernel(data: &[u8]) {
+    let Ok(rule) = rules::from_kernel(data) else {
+        return;
+    };
+    assert!(!rule.to_string().is_empty());
+    comes_back(&rule);
+    let capabilities = plan::Capabilities::assumed(abi::Arch::X86_64);
+    let _ = plan::lint(std::slice::from_ref(&rule), &capabilities);
+}
+
+fn comes_back(rule: &rules::Rule) {
+    let bytes = rules::to_kernel(rule);
+    let again = rules::from_kernel(&bytes).expect("the rule was made here");
+    assert_eq!(rules::to_kernel(&again), bytes, "{rule}");
+}
+
+/// What a ring may hold.
+fn frames(data: &[u8]) {
+    let _ = event::wire::frame_kind(data);
+    if let Ok(chunk) = event::wire::Chunk::parse(data) {
+        assert!(chunk.data.len() <= data.len());
+    }
+    if let Ok(event) = event::wire::Event::parse(data) {
+        for part in event.parts() {
+            assert!(part.data.len() <= data.len());
+        }
+    }
+    let mut path = Vec::new();
+    event::wire::walked_path(data, data.first().copied().unwrap_or(0), &mut path);
+}
+
+/// Lines of a log, each also as what the kernel sends.
+fn log_lines(data: &[u8]) {
+    let mut argv = event::text::ArgvBuilder::new();
+    let mut room = vec![0; data.len() + 64];
+    for line in data.split(|&byte| byte == b'\n') {
+        let _ = event::text::parse_message(line);
+        let Ok(record) = event::text::parse_line(line) else {
+            continue;
+        };
+        let mut fields = Vec::new();
+        event::text::write_fields(&mut fields, record.fields());
+        let _ = argv.push(record.body);
+        let mut scratch = event::text::Scratch::new(&mut room);
+        let _ = event::text::Typed::decode(&record, &mut scratch);
+    }
+}
+
+/// Datagrams of the audit socket.
+fn netlink(data: &[u8]) {
+    use capture::netlink::message;
+    let _ = message::decode(data);
+    let _ = message::is_never_task_rule(data);
+    let _ = message::SignalInfo::decode(data);
+    if let Some(features) = message::Features::decode(data) {
+        let again = message::Features::decode(&features.encode());
+        assert_eq!(again, Some(features));
+    }
+    if let Some(status) = message::Status::decode(data) {
+        let again = message::Status::decode(&status.encode(u32::MAX));
+        assert_eq!(
+            again.map(|again| again.backlog_limit),
+            Some(status.backlog_limit)
+        );
+    }
+}
+
+/// auditd.conf.
+fn configuration(data: &[u8]) {
+    if let Ok(loaded) = journal::config::parse(data, Path::new("fuzz")) {
+        let _ = loaded.config.node_name();
+    }
+}
