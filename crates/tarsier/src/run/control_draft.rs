@@ -256,6 +256,17 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_is_known_by_its_step_until_the_request_is_done() {
+        let mut draft = Draft::new(&[], 1);
+        draft.take(3, &Step::Append(rule(ONE))).unwrap();
+        draft.take(5, &Step::Append(rule(TWO))).unwrap();
+        assert_eq!((draft.step_of(0), draft.step_of(1)), (Some(3), Some(5)));
+        let in_force = draft.rules();
+        assert!(in_force.iter().all(|rule| rule.source.line == 0));
+        assert_eq!(Draft::new(&in_force, 1).step_of(0), None);
+    }
+
+    #[test]
     fn nothing_is_taken_once_locked() {
         let mut draft = Draft::new(&[], 1);
         draft.take(0, &Step::Append(rule(ONE))).unwrap();
