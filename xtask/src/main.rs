@@ -2,9 +2,12 @@
 //!
 //! * `tables --headers DIR` writes `crates/abi/src/generated/*.rs` from kernel headers. See [`tables`].
 //! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` from the event header. See [`bindings`].
+//! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from what
+//!   `systemd-analyze syscall-filter` prints. See [`systemd_sets`].
 //! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels. See [`vm`].
 
 mod bindings;
+mod systemd_sets;
 mod tables;
 mod vm;
 
@@ -12,13 +15,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask tables --headers DIR\n       cargo xtask bindings [--check]";
+    "usage: cargo xtask tables --headers DIR\n       cargo xtask bindings [--check]\n       \
+     cargo xtask systemd-sets --from FILE";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["tables", "--headers", dir] => tables::write(Path::new(dir), &generated_dir()),
+        ["systemd-sets", "--from", file] => systemd_sets::write(Path::new(file), &sets_file()),
         ["bindings"] => bindings::write(false),
         ["bindings", "--check"] => bindings::write(true),
         ["vm", rest @ ..] => match vm::run(rest) {
@@ -42,4 +47,9 @@ fn main() -> ExitCode {
 /// Where the generated tables live, next to this crate in the source tree.
 fn generated_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/abi/src/generated")
+}
+
+/// Where the sets of `SystemCallFilter=` live.
+fn sets_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/seccomp/src/profile/sets.rs")
 }

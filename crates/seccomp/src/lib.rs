@@ -5,6 +5,7 @@
 //! kernel answers from its bitmap without running a filter. The crate knows nothing of auditing.
 
 mod chain;
+pub mod compile;
 mod constant_allow;
 mod data;
 mod diagram;
@@ -12,6 +13,8 @@ mod filter;
 mod insn;
 pub mod live;
 mod merge;
+pub mod policy;
+pub mod profile;
 mod prove;
 mod run;
 pub mod text;

@@ -1,0 +1,177 @@
+//! A filter as a graph without positions, in which equal parts exist once, and its layout.
+
+use crate::{code as op, Insn, Verdict};
+use std::collections::HashMap;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CodeId(u32);
+
+/// One or two instructions and where they lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Code {
+    Return(Verdict),
+    /// A conditional jump on A.
+    Test {
+        op: u16,
+        k: u32,
+        yes: CodeId,
+        no: CodeId,
+    },
+    /// A = word at `offset`.
+    Load {
+        offset: u32,
+        then: CodeId,
+    },
+    /// A &= mask.
+    Mask {
+        mask: u32,
+        then: CodeId,
+    },
+}
+
+#[derive(Default)]
+pub(super) struct Graph {
+    codes: Vec<Code>,
+    known: HashMap<Code, CodeId>,
+}
+
+impl Graph {
+    /// The code's id; a test whose outcome does not matter is its target.
+    pub(super) fn add(&mut self, code: Code) -> CodeId {
+        if let Code::Test { yes, no, .. } = code {
+            if yes == no {
+                return yes;
+            }
+        }
+        let next = CodeId(self.codes.len() as u32);
+        let codes = &mut self.codes;
+        *self.known.entry(code).or_insert_with(|| {
+            codes.push(code);
+            next
+        })
+    }
+
+    pub(super) fn get(&self, id: CodeId) -> Code {
+        self.codes[id.0 as usize]
+    }
+
+    /// Instructions of a layout that starts at `root`. Can be longer than a filter may be.
+    pub(super) fn layout(&self, root: CodeId) -> Vec<Insn> {
+        let mut layout = Layout {
+            graph: self,
+            backwards: Vec::new(),
+            placed: HashMap::new(),
+            sizes: HashMap::new(),
+        };
+        layout.place(root);
+        let last = layout.backwards.len() - 1;
+        if layout.placed[&root] != last {
+            layout.jump_to(root);
+        }
+        layout.backwards.reverse();
+        layout.backwards
+    }
+}
+
+/// Longest conditional jump.
+const REACH: usize = 255;
+
+/// Instructions are laid from the last to the first, because jumps only go forward.
+struct Layout<'a> {
+    graph: &'a Graph,
+    backwards: Vec<Insn>,
+    /// Index in `backwards`; of the copy made last for what has several.
+    placed: HashMap<CodeId, usize>,
+    sizes: HashMap<CodeId, usize>,
+}
+
+impl Layout<'_> {
+    fn place(&mut self, id: CodeId) {
+        if self.placed.contains_key(&id) {
+            return;
+        }
+        match self.graph.get(id) {
+            Code::Return(verdict) => self.push(id, Insn::new(op::RET_K, verdict.0)),
+            Code::Load { offset, then } => {
+                self.place_next(then);
+                self.push(id, Insn::new(op::LD_ABS, offset));
+            }
+            Code::Mask { mask, then } => {
+                self.place_next(then);
+                self.push(id, Insn::new(op::AND, mask));
+            }
+            Code::Test { op, k, yes, no } => {
+                // The smaller part goes next to the test, so that the jump over it is short.
+                let (near, far) = if self.size(yes) <= self.size(no) {
+                    (yes, no)
+                } else {
+                    (no, yes)
+                };
+                self.place(far);
+                self.place(near);
+                self.push_test(id, op, k, yes, no);
+            }
+        }
+    }
+
+    /// Places `id` so that it is what comes next.
+    fn place_next(&mut self, id: CodeId) {
+        match self.placed.get(&id) {
+            None => self.place(id),
+            Some(&at) if at + 1 == self.backwards.len() => {}
+            Some(_) => match self.graph.get(id) {
+                // A copy costs what a jump would, and no time.
+                Code::Return(verdict) => self.push(id, Insn::new(op::RET_K, verdict.0)),
+                Code::Test { op, k, yes, no } => self.push_test(id, op, k, yes, no),
+                Code::Load { .. } | Code::Mask { .. } => self.jump_to(id),
+            },
+        }
+    }
+
+    fn push(&mut self, id: CodeId, insn: Insn) {
+        self.placed.insert(id, self.backwards.len());
+        self.backwards.push(insn);
+    }
+
+    fn push_test(&mut self, id: CodeId, op: u16, k: u32, yes: CodeId, no: CodeId) {
+        // One more may come between, if `no` needs it.
+        let yes_at = self.within_reach(yes, 1);
+        let no_at = self.within_reach(no, 0);
+        let skip = |at: usize| (self.backwards.len() - 1 - at) as u8;
+        let insn = Insn::jump(op, k, skip(yes_at), skip(no_at));
+        self.push(id, insn);
+    }
+
+    /// Index of `id`, or of a copy of it or a jump to it that can be reached even after `more`
+    /// further instructions.
+    fn within_reach(&mut self, id: CodeId, more: usize) -> usize {
+        let at = self.placed[&id];
+        if self.backwards.len() - 1 - at + more <= REACH {
+            return at;
+        }
+        match self.graph.get(id) {
+            Code::Return(verdict) => self.push(id, Insn::new(op::RET_K, verdict.0)),
+            _ => self.jump_to(id),
+        }
+        self.backwards.len() - 1
+    }
+
+    fn jump_to(&mut self, id: CodeId) {
+        let skip = self.backwards.len() - 1 - self.placed[&id];
+        self.backwards.push(Insn::new(op::JA, skip as u32));
+    }
+
+    /// About how many instructions a part has that is laid out alone.
+    fn size(&mut self, id: CodeId) -> usize {
+        if let Some(&size) = self.sizes.get(&id) {
+            return size;
+        }
+        let size = 1 + match self.graph.get(id) {
+            Code::Return(_) => 0,
+            Code::Load { then, .. } | Code::Mask { then, .. } => self.size(then),
+            Code::Test { yes, no, .. } => self.size(yes).saturating_add(self.size(no)),
+        };
+        self.sizes.insert(id, size);
+        size
+    }
+}

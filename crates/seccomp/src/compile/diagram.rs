@@ -1,0 +1,274 @@
+//! Interval decision diagrams over the words of a call's arguments.
+//!
+//! A node tests one word (a half of an argument, under a mask) and has one edge per interval of its
+//! values; words come in a fixed order, and equal nodes exist once. So every word is looked at
+//! once at most, and what several calls ask in common is shared.
+
+use super::CompileError;
+use crate::policy::{Compare, Condition};
+use crate::Verdict;
+use std::collections::HashMap;
+
+/// A node of a [`Diagrams`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Node(u32);
+
+/// A 32-bit word that is tested. Upper halves come first: most values have them 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Tested {
+    arg: u8,
+    low: bool,
+    /// The bits that count.
+    pub(super) mask: u32,
+}
+
+impl Tested {
+    /// Byte offset in `struct seccomp_data` of a little-endian machine.
+    pub(super) fn offset(self) -> u32 {
+        16 + 8 * u32::from(self.arg) + if self.low { 0 } else { 4 }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Leaf(Verdict),
+    /// Edges by the first value of their interval; the first is 0.
+    Branch(Tested, Vec<(u32, Node)>),
+}
+
+/// More nodes than this cannot become 4096 instructions.
+const NODES_MAX: usize = 200_000;
+
+/// Conditions are diagrams of these two; they never meet verdicts.
+const FALSE: Verdict = Verdict(0);
+const TRUE: Verdict = Verdict(1);
+
+/// All nodes made so far.
+#[derive(Default)]
+pub(super) struct Diagrams {
+    nodes: Vec<Kind>,
+    known: HashMap<Kind, Node>,
+    chosen: HashMap<(Node, Node, Node), Node>,
+    strictest: HashMap<(Node, Node), Node>,
+}
+
+type Made = Result<Node, CompileError>;
+
+impl Diagrams {
+    pub(super) fn kind(&self, node: Node) -> &Kind {
+        &self.nodes[node.0 as usize]
+    }
+
+    pub(super) fn leaf(&mut self, verdict: Verdict) -> Made {
+        self.make(Kind::Leaf(verdict))
+    }
+
+    fn make(&mut self, kind: Kind) -> Made {
+        if let Some(&node) = self.known.get(&kind) {
+            return Ok(node);
+        }
+        if self.nodes.len() == NODES_MAX {
+            return Err(CompileError::TooManyConditions { nodes: NODES_MAX });
+        }
+        let node = Node(self.nodes.len() as u32);
+        self.nodes.push(kind.clone());
+        self.known.insert(kind, node);
+        Ok(node)
+    }
+
+    fn branch(&mut self, word: Tested, mut edges: Vec<(u32, Node)>) -> Made {
+        edges.dedup_by_key(|edge| edge.1);
+        match edges.as_slice() {
+            [only] => Ok(only.1),
+            _ => self.make(Kind::Branch(word, edges)),
+        }
+    }
+
+    /// A diagram that is `then` where all conditions hold and `other` elsewhere. Without `wide`,
+    /// upper halves are known to be 0.
+    pub(super) fn when(
+        &mut self,
+        conditions: &[Condition],
+        wide: bool,
+        then: Node,
+        other: Node,
+    ) -> Made {
+        let mut result = then;
+        for condition in conditions {
+            let holds = self.condition(condition, wide)?;
+            result = self.choose(holds, result, other)?;
+        }
+        Ok(result)
+    }
+
+    fn condition(&mut self, condition: &Condition, wide: bool) -> Made {
+        let no = self.leaf(FALSE)?;
+        let yes = self.leaf(TRUE)?;
+        let value = condition.value;
+        match condition.compare {
+            Compare::Eq => self.bounded(condition.arg, wide, value, Some(value)),
+            Compare::Ne => {
+                let equal = self.bounded(condition.arg, wide, value, Some(value))?;
+                self.choose(equal, no, yes)
+            }
+            Compare::Ge => self.bounded(condition.arg, wide, value, None),
+            Compare::Le => self.bounded(condition.arg, wide, 0, Some(value)),
+            Compare::Gt => match value.checked_add(1) {
+                Some(first) => self.bounded(condition.arg, wide, first, None),
+                None => Ok(no),
+            },
+            Compare::Lt => match value.checked_sub(1) {
+                Some(last) => self.bounded(condition.arg, wide, 0, Some(last)),
+                None => Ok(no),
+            },
+            Compare::MaskedEq { mask } => self.masked(condition.arg, wide, mask, value),
+        }
+    }
+
+    /// Whether an argument is from `first` to `last`, or has no upper bound.
+    fn bounded(&mut self, arg: u8, wide: bool, first: u64, last: Option<u64>) -> Made {
+        let no = self.leaf(FALSE)?;
+        let at_least = self.at_least(arg, wide, first)?;
+        match last.and_then(|last| last.checked_add(1)) {
+            None => Ok(at_least),
+            Some(end) => {
+                let beyond = self.at_least(arg, wide, end)?;
+                self.choose(beyond, no, at_least)
+            }
+        }
+    }
+
+    fn at_least(&mut self, arg: u8, wide: bool, bound: u64) -> Made {
+        let (high, low) = ((bound >> 32) as u32, bound as u32);
+        let yes = self.leaf(TRUE)?;
+        let no = self.leaf(FALSE)?;
+        let word = |low| Tested {
+            arg,
+            low,
+            mask: u32::MAX,
+        };
+        let low_part = match low {
+            0 => yes,
+            low => self.branch(word(true), vec![(0, no), (low, yes)])?,
+        };
+        if !wide {
+            return Ok(if high == 0 { low_part } else { no });
+        }
+        let mut edges = Vec::with_capacity(3);
+        if high > 0 {
+            edges.push((0, no));
+        }
+        edges.push((high, low_part));
+        if let Some(above) = high.checked_add(1) {
+            edges.push((above, yes));
+        }
+        self.branch(word(false), edges)
+    }
+
+    fn masked(&mut self, arg: u8, wide: bool, mask: u64, value: u64) -> Made {
+        if value & !mask != 0 {
+            return self.leaf(FALSE);
+        }
+        let low = self.masked_word(arg, true, mask as u32, value as u32)?;
+        let (mask, value) = ((mask >> 32) as u32, (value >> 32) as u32);
+        let no = self.leaf(FALSE)?;
+        match wide {
+            false => Ok(if value == 0 { low } else { no }),
+            true => {
+                let high = self.masked_word(arg, false, mask, value)?;
+                self.choose(high, low, no)
+            }
+        }
+    }
+
+    fn masked_word(&mut self, arg: u8, low: bool, mask: u32, value: u32) -> Made {
+        let yes = self.leaf(TRUE)?;
+        let no = self.leaf(FALSE)?;
+        if mask == 0 {
+            return Ok(yes);
+        }
+        let mut edges = Vec::with_capacity(3);
+        if value > 0 {
+            edges.push((0, no));
+        }
+        edges.push((value, yes));
+        // Values above the mask cannot be.
+        if value < mask {
+            edges.push((value + 1, no));
+        }
+        self.branch(Tested { arg, low, mask }, edges)
+    }
+
+    /// `then` where `condition` holds, `other` elsewhere.
+    fn choose(&mut self, condition: Node, then: Node, other: Node) -> Made {
+        if then == other {
+            return Ok(then);
+        }
+        if let Kind::Leaf(value) = self.kind(condition) {
+            return Ok(if *value == TRUE { then } else { other });
+        }
+        if let Some(&node) = self.chosen.get(&(condition, then, other)) {
+            return Ok(node);
+        }
+        let roots = [condition, then, other];
+        let node = self.split(&roots, |all, parts| {
+            all.choose(parts[0], parts[1], parts[2])
+        })?;
+        self.chosen.insert((condition, then, other), node);
+        Ok(node)
+    }
+
+    /// The verdict of `newer`, or of `older` where that is strictly stricter.
+    pub(super) fn strictest(&mut self, newer: Node, older: Node) -> Made {
+        if newer == older {
+            return Ok(newer);
+        }
+        if let (Kind::Leaf(newer), Kind::Leaf(older)) = (self.kind(newer), self.kind(older)) {
+            let verdict = newer.or_stricter(*older);
+            return self.leaf(verdict);
+        }
+        if let Some(&node) = self.strictest.get(&(newer, older)) {
+            return Ok(node);
+        }
+        let node = self.split(&[newer, older], |all, parts| {
+            all.strictest(parts[0], parts[1])
+        })?;
+        self.strictest.insert((newer, older), node);
+        Ok(node)
+    }
+
+    /// Combines nodes, of which one at least is a branch, interval by interval of their first word.
+    fn split(&mut self, roots: &[Node], combine: impl Fn(&mut Self, &[Node]) -> Made) -> Made {
+        let words = roots.iter().filter_map(|&root| match self.kind(root) {
+            Kind::Branch(word, _) => Some(*word),
+            Kind::Leaf(_) => None,
+        });
+        let Some(first) = words.min() else {
+            return Ok(roots[0]);
+        };
+        let parts: Vec<Vec<(u32, Node)>> =
+            roots.iter().map(|&root| self.edges(root, first)).collect();
+        let mut starts: Vec<u32> = parts.iter().flatten().map(|edge| edge.0).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let mut edges = Vec::with_capacity(starts.len());
+        for start in starts {
+            let at: Vec<Node> = parts.iter().map(|edges| edge_at(edges, start)).collect();
+            edges.push((start, combine(self, &at)?));
+        }
+        self.branch(first, edges)
+    }
+
+    /// A node's edges on `word`; one edge to itself if it does not test it first.
+    fn edges(&self, node: Node, word: Tested) -> Vec<(u32, Node)> {
+        match self.kind(node) {
+            Kind::Branch(own, edges) if *own == word => edges.clone(),
+            _ => vec![(0, node)],
+        }
+    }
+}
+
+/// The edge whose interval holds `value`. The first starts at 0.
+fn edge_at(edges: &[(u32, Node)], value: u32) -> Node {
+    edges[edges.partition_point(|edge| edge.0 <= value) - 1].1
+}

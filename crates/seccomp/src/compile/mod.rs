@@ -1,0 +1,296 @@
+//! From a [`Policy`] to one filter.
+//!
+//! Per architecture, the numbers become intervals with equal answers; an answer that depends on
+//! arguments is a decision diagram, in which every word is looked at once at most. Intervals become
+//! a search tree weighted by how often calls are made; equal parts of the program exist once.
+//! Comparisons are on all 64 bits where arguments have them.
+
+mod code;
+mod diagram;
+mod frequencies;
+mod tree;
+
+pub use frequencies::Frequencies;
+
+use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
+use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
+use code::{Code, CodeId, Graph};
+use diagram::{Diagrams, Kind, Node};
+use std::collections::HashMap;
+use tree::Segment;
+
+/// Why a policy has no filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// Conditions of one call multiply.
+    #[error(
+        "conditions on arguments need more than {nodes} decision nodes: use fewer values or \
+         arguments per system call"
+    )]
+    TooManyConditions {
+        /// The limit.
+        nodes: usize,
+    },
+    /// The kernel takes no such filter.
+    #[error(
+        "the filter has {insns} instructions, and the kernel takes {MAX_INSNS} at most: use fewer \
+         argument values or architectures"
+    )]
+    TooLong {
+        /// How many it would have.
+        insns: usize,
+    },
+    /// A profile that restricts nothing.
+    #[error("the profile has no rules and no architectures: there is nothing to compile")]
+    Empty,
+    /// A defect of the compiler, found by the kernel's own checks.
+    #[error("the compiled filter is not valid, which is a defect of Tarsier: {0}")]
+    Invalid(#[from] Invalid),
+}
+
+/// Makes one filter that answers every call as [`Policy::decide`] does.
+///
+/// # Errors
+/// The policy has no layers, or the filter would be longer than the kernel takes.
+pub fn compile(policy: &Policy, frequencies: &Frequencies) -> Result<Filter, CompileError> {
+    if policy.layers.is_empty() {
+        return Err(CompileError::Empty);
+    }
+    let mut compiler = Compiler {
+        policy,
+        frequencies,
+        diagrams: Diagrams::default(),
+        graph: Graph::default(),
+        codes: HashMap::new(),
+    };
+    let root = compiler.root()?;
+    let insns = compiler.graph.layout(root);
+    if insns.len() > MAX_INSNS {
+        return Err(CompileError::TooLong { insns: insns.len() });
+    }
+    Ok(Filter::new(insns)?)
+}
+
+struct Compiler<'a> {
+    policy: &'a Policy,
+    frequencies: &'a Frequencies,
+    diagrams: Diagrams,
+    graph: Graph,
+    /// What diagrams became.
+    codes: HashMap<Node, CodeId>,
+}
+
+impl Compiler<'_> {
+    /// Tells architectures apart, the compiler's own first.
+    fn root(&mut self) -> Result<CodeId, CompileError> {
+        let mut archs: Vec<u32> = self
+            .policy
+            .abis()
+            .iter()
+            .map(|abi| abi.audit_arch())
+            .collect();
+        archs.sort_by_key(|&arch| arch != Abi::native().audit_arch());
+        archs.dedup();
+        let layers = self.policy.layers.iter().rev();
+        let elsewhere = layers
+            .map(|layer| layer.bad_arch)
+            .reduce(Verdict::or_stricter)
+            .ok_or(CompileError::Empty)?;
+        let mut next = self.graph.add(Code::Return(elsewhere));
+        for &arch in archs.iter().rev() {
+            let numbers = self.numbers(arch)?;
+            next = self.graph.add(Code::Test {
+                op: op::JEQ,
+                k: arch,
+                yes: numbers,
+                no: next,
+            });
+        }
+        Ok(match self.graph.get(next) {
+            Code::Test { .. } => self.graph.add(Code::Load {
+                offset: 4,
+                then: next,
+            }),
+            _ => next,
+        })
+    }
+
+    /// The search over the numbers of one architecture.
+    fn numbers(&mut self, arch: u32) -> Result<CodeId, CompileError> {
+        let mut segments = Vec::new();
+        for abi in Abi::natives(arch) {
+            for nr in self.boundaries(abi) {
+                let node = self.answer(abi, nr)?;
+                let to = self.code(node)?;
+                segments.push(Segment {
+                    start: nr,
+                    to,
+                    weight: self.frequencies.of(abi, nr),
+                });
+            }
+        }
+        for nr in [0x8000_0000, u32::MAX] {
+            let data = SeccompData {
+                nr,
+                arch,
+                ..SeccompData::default()
+            };
+            let verdict = self
+                .policy
+                .decide(&data)
+                .ok_or(CompileError::Empty)?
+                .verdict;
+            let to = self.graph.add(Code::Return(verdict));
+            segments.push(Segment {
+                start: nr,
+                to,
+                weight: 0.0,
+            });
+        }
+        let mut segments = tree::joined(segments);
+        self.weigh(&mut segments);
+        let search = tree::search(&mut self.graph, segments);
+        Ok(match self.graph.get(search) {
+            Code::Test { .. } => self.graph.add(Code::Load {
+                offset: 0,
+                then: search,
+            }),
+            _ => search,
+        })
+    }
+
+    /// The kernel answers what is always allowed from its bitmap (since 5.11), so those calls
+    /// seldom come here. Half of the weight is spread evenly: no call may pay much for another.
+    fn weigh(&self, segments: &mut [Segment]) {
+        const CACHED: f64 = 1.0 / 16.0;
+        for segment in segments.iter_mut() {
+            if self.graph.get(segment.to) == Code::Return(Verdict::ALLOW) {
+                segment.weight *= CACHED;
+            }
+        }
+        let total: f64 = segments.iter().map(|segment| segment.weight).sum();
+        let even = 1.0 / segments.len() as f64;
+        for segment in segments.iter_mut() {
+            let own = if total > 0.0 {
+                segment.weight / total
+            } else {
+                0.0
+            };
+            segment.weight = own + even;
+        }
+    }
+
+    /// Numbers of `abi` at which the answer can change, ascending, from its first on.
+    fn boundaries(&self, abi: Abi) -> Vec<u32> {
+        let (first, end) = abi.numbers();
+        let mut starts = vec![first];
+        for rules in self
+            .policy
+            .layers
+            .iter()
+            .filter_map(|layer| layer.abis.get(&abi))
+        {
+            starts.extend(rules.calls.keys().flat_map(|&nr| [nr, nr + 1]));
+            starts.extend(rules.enosys_above.map(|max| first + max + 1));
+        }
+        starts.retain(|&nr| nr < end);
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// The strictest of all layers' answers.
+    fn answer(&mut self, abi: Abi, nr: u32) -> Result<Node, CompileError> {
+        let policy = self.policy;
+        let mut strictest: Option<Node> = None;
+        for layer in policy.layers.iter().rev() {
+            let own = self.layer_answer(layer, abi, nr)?;
+            strictest = Some(match strictest {
+                Some(newer) => self.diagrams.strictest(newer, own)?,
+                None => own,
+            });
+        }
+        strictest.ok_or(CompileError::Empty)
+    }
+
+    fn layer_answer(&mut self, layer: &Layer, abi: Abi, nr: u32) -> Result<Node, CompileError> {
+        let Some(rules) = layer.abis.get(&abi) else {
+            return self.diagrams.leaf(layer.bad_arch);
+        };
+        if rules.enosys_above.is_some_and(|max| abi.bare(nr) > max) {
+            return self.diagrams.leaf(ENOSYS);
+        }
+        let mut rules: Vec<&Rule> = rules.calls.get(&nr).into_iter().flatten().collect();
+        rules.sort_by_key(|rule| rule.verdict.order());
+        let whole = self.first_match(layer.default, &rules, abi.has_wide_args())?;
+        if !abi.may_truncate() {
+            return Ok(whole);
+        }
+        let halves = self.first_match(layer.default, &rules, false)?;
+        self.diagrams.strictest(whole, halves)
+    }
+
+    /// The verdict of the first rule that matches.
+    fn first_match(
+        &mut self,
+        default: Verdict,
+        rules: &[&Rule],
+        wide: bool,
+    ) -> Result<Node, CompileError> {
+        let mut answer = self.diagrams.leaf(default)?;
+        for rule in rules.iter().rev() {
+            let verdict = self.diagrams.leaf(rule.verdict)?;
+            answer = self.diagrams.when(&rule.conditions, wide, verdict, answer)?;
+        }
+        Ok(answer)
+    }
+
+    /// The code of a diagram.
+    fn code(&mut self, node: Node) -> Result<CodeId, CompileError> {
+        if let Some(&code) = self.codes.get(&node) {
+            return Ok(code);
+        }
+        let code = match self.diagrams.kind(node).clone() {
+            Kind::Leaf(verdict) => self.graph.add(Code::Return(verdict)),
+            Kind::Branch(word, edges) => {
+                let mut segments = Vec::with_capacity(edges.len());
+                for (start, node) in edges {
+                    segments.push(Segment {
+                        start,
+                        to: self.code(node)?,
+                        weight: 1.0,
+                    });
+                }
+                let then = match bit_test(word.mask, &segments) {
+                    Some(test) => self.graph.add(test),
+                    None => {
+                        let search = tree::search(&mut self.graph, segments);
+                        match word.mask {
+                            u32::MAX => search,
+                            mask => self.graph.add(Code::Mask { mask, then: search }),
+                        }
+                    }
+                };
+                self.graph.add(Code::Load {
+                    offset: word.offset(),
+                    then,
+                })
+            }
+        };
+        self.codes.insert(node, code);
+        Ok(code)
+    }
+}
+
+/// One instruction for "any of these bits", in place of masking and comparing.
+fn bit_test(mask: u32, segments: &[Segment]) -> Option<Code> {
+    let [none, some] = segments else { return None };
+    let is_bits =
+        mask != u32::MAX && (some.start == 1 || some.start == mask && mask.is_power_of_two());
+    is_bits.then_some(Code::Test {
+        op: op::JSET,
+        k: mask,
+        yes: some.to,
+        no: none.to,
+    })
+}

@@ -1,0 +1,216 @@
+//! What profiles of every form become before they are compiled: layers of rules per ABI.
+
+mod abi;
+mod mux;
+mod rules;
+
+pub use self::abi::Abi;
+pub(crate) use mux::multiplexed;
+pub use rules::{Compare, Condition, Rule, RuleId};
+
+use crate::{Action, SeccompData, Verdict};
+use std::collections::BTreeMap;
+
+/// Flags of seccomp(2) that a profile asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `SECCOMP_FILTER_FLAG_TSYNC`: for every thread of the process.
+    pub tsync: bool,
+    /// `SECCOMP_FILTER_FLAG_LOG`: the kernel logs what is not allowed.
+    pub log: bool,
+    /// `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: no speculative-store-bypass mitigation.
+    pub spec_allow: bool,
+    /// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`.
+    pub wait_killable: bool,
+}
+
+/// Everything that a profile asks for.
+///
+/// Layers stand for filters that would be installed one after the other: as in the kernel the
+/// strictest verdict wins, and among equally strict ones that of the last layer.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// In order of installation.
+    pub layers: Vec<Layer>,
+    /// How to install the filter.
+    pub flags: Flags,
+    /// Where each rule stands in the profile, by [`RuleId`]: `syscalls[3]`.
+    pub sources: Vec<String>,
+    /// What the reader of the profile should know: names that no architecture has, conditions that
+    /// cannot be checked.
+    pub notes: Vec<String>,
+}
+
+/// One list of rules, as one filter would enforce it.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// What of the profile it is: `SystemCallFilter=`; empty for a profile of one layer.
+    pub name: String,
+    /// For calls of an ABI in `abis` that no rule speaks about.
+    pub default: Verdict,
+    /// Where the profile says so.
+    pub default_source: String,
+    /// For calls of every other ABI.
+    pub bad_arch: Verdict,
+    /// The rules of each ABI that the layer knows.
+    pub abis: BTreeMap<Abi, AbiRules>,
+}
+
+/// The rules of one ABI.
+#[derive(Clone, Debug, Default)]
+pub struct AbiRules {
+    /// Calls with a greater number (without the x32 bit) fail with ENOSYS whatever else is said:
+    /// the profile is older than they are (runc, libcontainer/seccomp/patchbpf).
+    pub enosys_above: Option<u32>,
+    /// By number, with the x32 bit where it applies.
+    pub calls: BTreeMap<u32, Vec<Rule>>,
+}
+
+/// Why a layer answers as it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A rule matched; where it stands in the profile.
+    Rule(RuleId),
+    /// No rule speaks about the call.
+    Unlisted,
+    /// The call is listed, but none of its conditions holds; where it is listed.
+    OtherArguments(Vec<RuleId>),
+    /// The call is newer than the profile.
+    Newer,
+    /// The ABI is not among those of the profile.
+    BadArch,
+}
+
+/// A verdict with its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// What the kernel will be told.
+    pub verdict: Verdict,
+    /// Index of the layer whose verdict it is.
+    pub layer: usize,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What fails when the call is newer than the profile.
+pub(crate) const ENOSYS: Verdict = Verdict::new(Action::Errno, libc::ENOSYS as u16);
+
+impl Policy {
+    /// The verdict on a call, straight from the rules: the reference for what [`crate::compile`]
+    /// makes. `None` without layers.
+    pub fn decide(&self, data: &SeccompData) -> Option<Ruling> {
+        let newest_first = self.layers.iter().enumerate().rev();
+        let mut best: Option<Ruling> = None;
+        for (index, layer) in newest_first {
+            let (verdict, reason) = layer.decide(data);
+            if best
+                .as_ref()
+                .is_none_or(|best| verdict.order() < best.verdict.order())
+            {
+                best = Some(Ruling {
+                    verdict,
+                    layer: index,
+                    reason,
+                });
+            }
+        }
+        best
+    }
+
+    /// Every ABI that a layer knows.
+    pub fn abis(&self) -> Vec<Abi> {
+        let mut abis: Vec<Abi> = self
+            .layers
+            .iter()
+            .flat_map(|l| l.abis.keys().copied())
+            .collect();
+        abis.sort();
+        abis.dedup();
+        abis
+    }
+}
+
+impl Layer {
+    /// A layer without rules.
+    pub fn new(name: &str, default: Verdict, bad_arch: Verdict) -> Layer {
+        Layer {
+            name: name.to_owned(),
+            default,
+            default_source: name.to_owned(),
+            bad_arch,
+            abis: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a rule for the call that `abi` names `name`, and for its multiplexed form. Gives how
+    /// many numbers it stands for: 0 when the ABI has no such call.
+    pub(crate) fn add(&mut self, abi: Abi, name: &str, rule: &Rule) -> usize {
+        let rules = self.abis.entry(abi).or_default();
+        let mut count = 0;
+        if let Some(nr) = abi.number(name) {
+            rules.calls.entry(nr).or_default().push(rule.clone());
+            count += 1;
+        }
+        if let Some((nr, rule)) = multiplexed(abi, name, rule) {
+            rules.calls.entry(nr).or_default().push(rule);
+            count += 1;
+        }
+        count
+    }
+
+    fn decide(&self, data: &SeccompData) -> (Verdict, Reason) {
+        let Some(abi) = Abi::of(data.arch, data.nr) else {
+            return match Abi::natives(data.arch).any(|abi| self.abis.contains_key(&abi)) {
+                true => self.beyond(data.arch, data.nr),
+                false => (self.bad_arch, Reason::BadArch),
+            };
+        };
+        let Some(rules) = self.abis.get(&abi) else {
+            return (self.bad_arch, Reason::BadArch);
+        };
+        if rules
+            .enosys_above
+            .is_some_and(|max| abi.bare(data.nr) > max)
+        {
+            return (ENOSYS, Reason::Newer);
+        }
+        let listed = rules.calls.get(&data.nr).map_or(&[][..], Vec::as_slice);
+        let whole = self.listed(listed, data, abi.has_wide_args());
+        if !abi.may_truncate() {
+            return whole;
+        }
+        let halves = self.listed(listed, data, false);
+        match halves.0.order() < whole.0.order() {
+            true => halves,
+            false => whole,
+        }
+    }
+
+    fn listed(&self, listed: &[Rule], data: &SeccompData, wide: bool) -> (Verdict, Reason) {
+        let matching = listed.iter().filter(|rule| rule.matches(data, wide));
+        match matching.min_by_key(|rule| rule.verdict.order()) {
+            Some(rule) => (rule.verdict, Reason::Rule(rule.id)),
+            None if listed.is_empty() => (self.default, Reason::Unlisted),
+            None => (
+                self.default,
+                Reason::OtherArguments(listed.iter().map(|rule| rule.id).collect()),
+            ),
+        }
+    }
+
+    /// Numbers from 2³¹ on: no ABI has them. A tracer that skips a call makes it -1.
+    fn beyond(&self, arch: u32, nr: u32) -> (Verdict, Reason) {
+        let missing = Abi::natives(arch).any(|abi| !self.abis.contains_key(&abi));
+        let knows_newest = self
+            .abis
+            .iter()
+            .any(|(abi, rules)| abi.audit_arch() == arch && rules.enosys_above.is_some());
+        if missing && nr != u32::MAX {
+            (self.bad_arch, Reason::BadArch)
+        } else if knows_newest {
+            (ENOSYS, Reason::Newer)
+        } else {
+            (self.default, Reason::Unlisted)
+        }
+    }
+}

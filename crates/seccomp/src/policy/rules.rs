@@ -1,0 +1,94 @@
+//! Rules of one call: conditions and a verdict.
+
+use crate::{SeccompData, Verdict};
+
+/// How an argument is compared; unsigned, on 64 bits (libseccomp's `SCMP_CMP_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compare {
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `==`
+    Eq,
+    /// `>=`
+    Ge,
+    /// `>`
+    Gt,
+    /// `(arg & mask) == value`
+    MaskedEq {
+        /// The bits that count.
+        mask: u64,
+    },
+}
+
+/// A condition on one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    /// Which argument: 0 to 5.
+    pub arg: u8,
+    /// How.
+    pub compare: Compare,
+    /// With what.
+    pub value: u64,
+}
+
+/// Where a rule comes from: an index into the profile's list of rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleId(pub u32);
+
+/// What to answer when all conditions hold. Of several rules that match a call the strictest
+/// answers; among equally strict ones the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// All of them must hold; none: always.
+    pub conditions: Vec<Condition>,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Where it stands in the profile.
+    pub id: RuleId,
+}
+
+impl Condition {
+    /// Whether the condition holds for an argument as `struct seccomp_data` has it.
+    pub fn holds(&self, arg: u64) -> bool {
+        match self.compare {
+            Compare::Ne => arg != self.value,
+            Compare::Lt => arg < self.value,
+            Compare::Le => arg <= self.value,
+            Compare::Eq => arg == self.value,
+            Compare::Ge => arg >= self.value,
+            Compare::Gt => arg > self.value,
+            Compare::MaskedEq { mask } => arg & mask == self.value,
+        }
+    }
+}
+
+impl Rule {
+    /// A rule without conditions.
+    pub fn always(verdict: Verdict, id: RuleId) -> Rule {
+        Rule {
+            conditions: Vec::new(),
+            verdict,
+            id,
+        }
+    }
+
+    /// Whether all conditions hold; without `wide`, of arguments whose upper halves are taken for 0.
+    pub fn matches(&self, data: &SeccompData, wide: bool) -> bool {
+        self.conditions.iter().all(|condition| {
+            let arg = data
+                .args
+                .get(usize::from(condition.arg))
+                .copied()
+                .unwrap_or(0);
+            condition.holds(if wide {
+                arg
+            } else {
+                arg & 0xffff_ffff
+            })
+        })
+    }
+}

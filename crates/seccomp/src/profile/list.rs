@@ -1,0 +1,193 @@
+//! Plain lists: what is allowed or denied, a line each.
+//!
+//! ```text
+//! # Everything else fails with EPERM.
+//! default errno:EPERM
+//! allow @basic-io exit_group futex
+//! allow socket a0==1 a1&0xf==1
+//! errno:ENOSYS clone3
+//! kill ptrace
+//! ```
+//!
+//! A line has an action (`allow`, `log`, `deny`, `errno:NAME`, `trap`, `kill`, `kill-thread`), one
+//! or more names or systemd's sets, and conditions that must all hold: `aN`, an operator of
+//! `== != < <= > >=`, a number; or `aN&MASK==VALUE`. Without an action, calls are allowed. `deny` is
+//! `errno:EPERM`. Without `default`, the rest fails with EPERM if something is allowed, and is
+//! allowed if nothing is.
+
+use super::{systemd, words, Context, ProfileError};
+use crate::policy::{AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
+use crate::{Action, Verdict};
+
+/// Reads a list.
+///
+/// # Errors
+/// The first word that cannot be honoured, with its line.
+pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
+    let mut default = None;
+    let mut rules: Vec<(String, Vec<&str>, Rule)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let place = format!("line {}", index + 1);
+        let mut line_words = line
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .peekable();
+        let Some(&first) = line_words.peek() else {
+            continue;
+        };
+        if first == "default" {
+            line_words.next();
+            let action = line_words.next().and_then(self::action);
+            default = Some((
+                place.clone(),
+                action.ok_or_else(|| {
+                    ProfileError::new(&place, line.trim(), "default and an action", ACTIONS)
+                })?,
+            ));
+            if let Some(rest) = line_words.next() {
+                return Err(ProfileError::new(
+                    place,
+                    rest,
+                    "the end of the line",
+                    "use one line per rule",
+                ));
+            }
+            continue;
+        }
+        let verdict = action(first);
+        if verdict.is_some() {
+            line_words.next();
+        } else if first.contains(':') {
+            return Err(ProfileError::new(place, first, "an action", ACTIONS));
+        }
+        let (names, conditions) = names_and_conditions(&place, line_words)?;
+        let rule = Rule {
+            conditions,
+            verdict: verdict.unwrap_or(Verdict::ALLOW),
+            id: RuleId(rules.len() as u32),
+        };
+        rules.push((place, names, rule));
+    }
+    let allows = rules
+        .iter()
+        .any(|row| row.2.verdict.action() >= Action::Log);
+    let (place, default) = default.unwrap_or_else(|| {
+        let implied = if allows { EPERM } else { Verdict::ALLOW };
+        ("no default line".to_owned(), implied)
+    });
+    let mut layer = Layer::new("", default, Verdict::new(Action::KillThread, 0));
+    layer.default_source = place;
+    let family = context.native.family();
+    layer.abis = family
+        .iter()
+        .map(|&abi| (abi, AbiRules::default()))
+        .collect();
+    let mut policy = Policy::default();
+    for (place, names, rule) in rules {
+        for name in names {
+            for &abi in family {
+                layer.add(abi, name, &rule);
+            }
+        }
+        policy.sources.push(place);
+    }
+    policy.layers.push(layer);
+    Ok(policy)
+}
+
+const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);
+
+const ACTIONS: &str = "write allow, log, deny, errno:NAME, trap, kill or kill-thread";
+
+fn action(word: &str) -> Option<Verdict> {
+    Some(match word {
+        "allow" => Verdict::ALLOW,
+        "log" => Verdict::new(Action::Log, 0),
+        "deny" => EPERM,
+        "trap" => Verdict::new(Action::Trap, 0),
+        "kill" => Verdict::new(Action::KillProcess, 0),
+        "kill-thread" => Verdict::new(Action::KillThread, 0),
+        _ => Verdict::new(Action::Errno, words::errno(word.strip_prefix("errno:")?)?),
+    })
+}
+
+/// Names with sets expanded, then conditions.
+fn names_and_conditions<'a>(
+    place: &str,
+    line_words: impl Iterator<Item = &'a str>,
+) -> Result<(Vec<&'a str>, Vec<Condition>), ProfileError> {
+    let (mut names, mut conditions) = (Vec::new(), Vec::new());
+    for word in line_words {
+        if word.contains(['=', '<', '>']) {
+            conditions.push(condition(word).ok_or_else(|| {
+                ProfileError::new(
+                    place,
+                    word,
+                    "a condition such as a0==1, a2>=0x10 or a1&0xff==3",
+                    "write it without blanks, arguments as a0 to a5",
+                )
+            })?);
+        } else if let Some(members) = systemd::set(word) {
+            names.extend(members);
+        } else if word.starts_with('@') {
+            return Err(systemd::unknown_set(place, word));
+        } else if words::is_call(word) || words::is_foreign_call(word) {
+            names.push(word);
+        } else {
+            return Err(words::unknown_call(place, word));
+        }
+    }
+    if names.is_empty() {
+        return Err(ProfileError::new(
+            place,
+            "no name",
+            "a system call or a set",
+            "name one",
+        ));
+    }
+    Ok((names, conditions))
+}
+
+fn condition(word: &str) -> Option<Condition> {
+    const OPERATORS: [(&str, Compare); 6] = [
+        ("==", Compare::Eq),
+        ("!=", Compare::Ne),
+        ("<=", Compare::Le),
+        (">=", Compare::Ge),
+        ("<", Compare::Lt),
+        (">", Compare::Gt),
+    ];
+    let (at, (sign, compare)) = OPERATORS
+        .into_iter()
+        .filter_map(|row| Some((word.find(row.0)?, row)))
+        .min_by_key(|&(at, row)| (at, std::cmp::Reverse(row.0.len())))?;
+    let value = number(&word[at + sign.len()..])?;
+    let (arg, mask) = match word[..at].split_once('&') {
+        Some((arg, mask)) => (arg, Some(number(mask)?)),
+        None => (&word[..at], None),
+    };
+    let compare = match (mask, compare) {
+        (None, compare) => compare,
+        (Some(mask), Compare::Eq) => Compare::MaskedEq { mask },
+        (Some(_), _) => return None,
+    };
+    let arg = arg
+        .strip_prefix('a')?
+        .parse::<u8>()
+        .ok()
+        .filter(|&arg| arg < 6)?;
+    Some(Condition {
+        arg,
+        compare,
+        value,
+    })
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

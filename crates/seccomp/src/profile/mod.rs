@@ -1,0 +1,94 @@
+//! Profiles as people write them: OCI and Docker JSON ([`oci`]), systemd units ([`systemd`]) and
+//! plain lists ([`list`]).
+
+mod error;
+mod json;
+pub mod list;
+pub mod oci;
+mod sets;
+pub mod systemd;
+mod words;
+
+pub use error::ProfileError;
+
+use crate::policy::{Abi, Policy};
+
+/// What a profile depends on besides its text.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The ABI of the programs that the filter is for.
+    pub native: Abi,
+    /// Capabilities in the bounding set (`CAP_…`), for `includes.caps` and `excludes.caps`.
+    pub caps: Vec<String>,
+    /// Version of the kernel, for `minKernel`.
+    pub kernel: (u32, u32),
+    /// Whether calls newer than the profile fail with ENOSYS, as runc has it.
+    pub enosys: bool,
+}
+
+/// What a Docker container has unless told otherwise (moby, oci/caps/defaults.go).
+pub const DOCKER_CAPS: [&str; 14] = [
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FSETID",
+    "CAP_FOWNER",
+    "CAP_MKNOD",
+    "CAP_NET_RAW",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_SETFCAP",
+    "CAP_SETPCAP",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SYS_CHROOT",
+    "CAP_KILL",
+    "CAP_AUDIT_WRITE",
+];
+
+impl Context {
+    /// A Docker container without special capabilities on `native`, under kernel `kernel`.
+    pub fn docker(native: Abi, kernel: (u32, u32)) -> Context {
+        Context {
+            native,
+            caps: DOCKER_CAPS.iter().map(|&cap| cap.to_owned()).collect(),
+            kernel,
+            enosys: true,
+        }
+    }
+}
+
+/// The forms of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// JSON of the OCI runtime specification, with Docker's additions.
+    Oci,
+    /// A unit file, or its directives alone.
+    Systemd,
+    /// One name per line.
+    List,
+}
+
+impl Form {
+    /// The form of a text: JSON starts with a brace, systemd's has a directive that is a
+    /// restriction, everything else is a list.
+    pub fn of(text: &str) -> Form {
+        if text.trim_start().starts_with('{') {
+            Form::Oci
+        } else if systemd::looks_like(text) {
+            Form::Systemd
+        } else {
+            Form::List
+        }
+    }
+}
+
+/// Reads a profile of any form.
+///
+/// # Errors
+/// The first thing in it that cannot be honoured, with its place.
+pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
+    match Form::of(text) {
+        Form::Oci => oci::parse(text, context),
+        Form::Systemd => systemd::parse(text, context),
+        Form::List => list::parse(text, context),
+    }
+}

@@ -1,0 +1,396 @@
+//! Seccomp profiles of the OCI runtime specification (config-linux.md, `seccomp`), with what Docker
+//! adds to them (moby/profiles, seccomp.go): `archMap`, `includes`, `excludes`.
+//!
+//! Where the specification is silent, runc decides (libcontainer/seccomp): an errno not given is
+//! EPERM, two conditions on one argument are alternatives, and calls newer than the profile fail
+//! with ENOSYS. One thing is stricter: of several rules that match, the strictest answers.
+
+use super::json::{self, Place};
+use super::words;
+use super::{Context, ProfileError};
+use crate::policy::{Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
+use crate::{Action, Verdict};
+
+const MEMBERS: [&str; 8] = [
+    "defaultAction",
+    "defaultErrnoRet",
+    "architectures",
+    "archMap",
+    "flags",
+    "listenerPath",
+    "listenerMetadata",
+    "syscalls",
+];
+
+const CALL_MEMBERS: [&str; 8] = [
+    "names", "name", "action", "errnoRet", "args", "comment", "includes", "excludes",
+];
+
+/// Architectures of libseccomp that have no tables here. None of them can occur on a kernel that
+/// serves one of ours.
+const OTHER_ARCHS: [&str; 16] = [
+    "SCMP_ARCH_MIPS",
+    "SCMP_ARCH_MIPS64",
+    "SCMP_ARCH_MIPS64N32",
+    "SCMP_ARCH_MIPSEL",
+    "SCMP_ARCH_MIPSEL64",
+    "SCMP_ARCH_MIPSEL64N32",
+    "SCMP_ARCH_PPC",
+    "SCMP_ARCH_PPC64",
+    "SCMP_ARCH_PPC64LE",
+    "SCMP_ARCH_RISCV64",
+    "SCMP_ARCH_S390",
+    "SCMP_ARCH_S390X",
+    "SCMP_ARCH_PARISC",
+    "SCMP_ARCH_PARISC64",
+    "SCMP_ARCH_LOONGARCH64",
+    "SCMP_ARCH_M68K",
+];
+
+/// Reads a profile.
+///
+/// # Errors
+/// Text that is not JSON, or a value that its place does not take, with its JSON path.
+pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
+    let value = json::read(text)?;
+    let root = Place::root(&value);
+    let mut notes: Vec<String> = root
+        .unknown_members(&MEMBERS)?
+        .into_iter()
+        .map(|path| ignored(&path))
+        .collect();
+    let default = default_verdict(&root)?;
+    let abis = architectures(&root, context, &mut notes)?;
+    let mut layer = Layer::new("", default, Verdict::new(Action::KillThread, 0));
+    layer.default_source = "defaultAction".to_owned();
+    layer.abis = abis.iter().map(|&abi| (abi, AbiRules::default())).collect();
+    let mut policy = Policy {
+        flags: flags(&root)?,
+        ..Policy::default()
+    };
+    let calls = match root.get("syscalls") {
+        Some(calls) => calls.items()?,
+        None => Vec::new(),
+    };
+    for call in calls {
+        notes.extend(
+            call.unknown_members(&CALL_MEMBERS)?
+                .iter()
+                .map(|path| ignored(path)),
+        );
+        if applies(&call, context)? {
+            Entry::read(&call, &mut notes)?.add(&mut layer, &mut policy, &mut notes);
+        }
+    }
+    let is_strict = default.action() < Action::Trace;
+    if !(context.enosys && is_strict) {
+        layer
+            .abis
+            .values_mut()
+            .for_each(|rules| rules.enosys_above = None);
+    }
+    policy.layers = vec![layer];
+    policy.notes = notes;
+    Ok(policy)
+}
+
+fn ignored(path: &str) -> String {
+    format!("{path}: no such member; it has no effect")
+}
+
+fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
+    let Some(action) = root.get("defaultAction") else {
+        return Err(ProfileError::new(
+            "defaultAction",
+            "nothing",
+            "an action",
+            "say what happens to calls that are not listed, such as SCMP_ACT_ERRNO",
+        ));
+    };
+    let verdict = verdict(&action, root.get("defaultErrnoRet"))?;
+    if verdict.action() == Action::UserNotif {
+        return Err(action.refuse(
+            "an action that needs no agent",
+            "the agent itself could not be reached; notify for single calls",
+        ));
+    }
+    Ok(verdict)
+}
+
+/// An action with its errno.
+fn verdict(action: &Place, errno: Option<Place>) -> Result<Verdict, ProfileError> {
+    const EXPECTED: &str = "SCMP_ACT_ALLOW, _LOG, _TRACE, _NOTIFY, _ERRNO, _TRAP, _KILL, \
+                            _KILL_THREAD or _KILL_PROCESS";
+    let name = action.text(EXPECTED, "write it between quotes")?;
+    let kind = match name {
+        "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
+        "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
+        "SCMP_ACT_TRAP" => Action::Trap,
+        "SCMP_ACT_ERRNO" => Action::Errno,
+        "SCMP_ACT_TRACE" => Action::Trace,
+        "SCMP_ACT_ALLOW" => Action::Allow,
+        "SCMP_ACT_LOG" => Action::Log,
+        "SCMP_ACT_NOTIFY" => Action::UserNotif,
+        _ => return Err(action.refuse(EXPECTED, "correct its spelling")),
+    };
+    // Larger numbers the kernel would take for 4095 (kernel/seccomp.c, MAX_ERRNO).
+    let given = errno.map(|errno| errno.number(4095)).transpose()?;
+    let data = match kind {
+        Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |errno| errno as u16),
+        _ => 0,
+    };
+    Ok(Verdict::new(kind, data))
+}
+
+fn architectures(
+    root: &Place,
+    context: &Context,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Abi>, ProfileError> {
+    let listed = root.texts("architectures")?;
+    let map = root.get("archMap");
+    if let (false, Some(map)) = (listed.is_empty(), &map) {
+        return Err(map.refuse("either architectures or archMap", "delete one of the two"));
+    }
+    let mut names = listed;
+    for row in map.map(|map| map.items()).transpose()?.unwrap_or_default() {
+        row.unknown_members(&["architecture", "subArchitectures"])?;
+        let main = row.get("architecture").ok_or_else(|| {
+            row.refuse(
+                "a member architecture",
+                "name the architecture that the row is for",
+            )
+        })?;
+        let name = main.text("an architecture", "write it between quotes")?;
+        let subs = row.texts("subArchitectures")?;
+        let abi = architecture(&main, name)?;
+        for (place, sub) in &subs {
+            architecture(place, sub)?;
+        }
+        if abi == Some(context.native) {
+            names.extend(subs);
+        }
+    }
+    // libseccomp's filters always know the native architecture.
+    let mut abis = vec![context.native];
+    for (place, name) in names {
+        match architecture(&place, name)? {
+            Some(abi) => abis.push(abi),
+            None => notes.push(format!(
+                "{}: {name} cannot occur here; left out",
+                place.path
+            )),
+        }
+    }
+    abis.sort();
+    abis.dedup();
+    Ok(abis)
+}
+
+/// The ABI of a name; `None` for one that libseccomp knows and this crate does not.
+fn architecture(place: &Place, name: &str) -> Result<Option<Abi>, ProfileError> {
+    if name == "SCMP_ARCH_NATIVE" {
+        return Ok(Some(Abi::native()));
+    }
+    match Abi::EVERY.into_iter().find(|abi| abi.oci_name() == name) {
+        Some(abi) => Ok(Some(abi)),
+        None if OTHER_ARCHS.contains(&name) => Ok(None),
+        None => Err(place.refuse(
+            "an architecture of libseccomp, such as SCMP_ARCH_X86_64, SCMP_ARCH_X86, \
+             SCMP_ARCH_X32, SCMP_ARCH_AARCH64 or SCMP_ARCH_ARM",
+            "correct its spelling",
+        )),
+    }
+}
+
+fn flags(root: &Place) -> Result<crate::policy::Flags, ProfileError> {
+    let mut flags = crate::policy::Flags::default();
+    for (place, name) in root.texts("flags")? {
+        match name {
+            "SECCOMP_FILTER_FLAG_TSYNC" => flags.tsync = true,
+            "SECCOMP_FILTER_FLAG_LOG" => flags.log = true,
+            "SECCOMP_FILTER_FLAG_SPEC_ALLOW" => flags.spec_allow = true,
+            "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV" => flags.wait_killable = true,
+            _ => {
+                return Err(place.refuse(
+                    "SECCOMP_FILTER_FLAG_TSYNC, _LOG, _SPEC_ALLOW or _WAIT_KILLABLE_RECV",
+                    "correct its spelling",
+                ))
+            }
+        }
+    }
+    Ok(flags)
+}
+
+/// Whether `includes` and `excludes` let an entry apply.
+fn applies(call: &Place, context: &Context) -> Result<bool, ProfileError> {
+    let has_cap = |row: &(Place, &str)| context.caps.iter().any(|cap| cap == row.1);
+    let is_native = |row: &(Place, &str)| row.1 == context.native.go_name();
+    let mut all = true;
+    for (name, wanted) in [("excludes", false), ("includes", true)] {
+        let Some(when) = call.get(name) else { continue };
+        when.unknown_members(&["caps", "arches", "minKernel"])?;
+        let arches = when.texts("arches")?;
+        let caps = when.texts("caps")?;
+        let old_enough = match when.get("minKernel") {
+            Some(version) => Some(context.kernel >= kernel(&version)?),
+            None => None,
+        };
+        all &= match wanted {
+            true => {
+                (arches.is_empty() || arches.iter().any(is_native))
+                    && caps.iter().all(has_cap)
+                    && old_enough != Some(false)
+            }
+            false => {
+                !arches.iter().any(is_native)
+                    && !caps.iter().any(has_cap)
+                    && old_enough != Some(true)
+            }
+        };
+    }
+    Ok(all)
+}
+
+/// A version such as `4.8`.
+fn kernel(place: &Place) -> Result<(u32, u32), ProfileError> {
+    let text = place.value.as_str().unwrap_or_default();
+    let parts = text
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?)));
+    parts.ok_or_else(|| {
+        place.refuse(
+            "a version of two numbers, such as \"4.8\"",
+            "write it between quotes",
+        )
+    })
+}
+
+/// An entry of `syscalls` that applies.
+struct Entry<'a> {
+    path: String,
+    names: Vec<(Place<'a>, &'a str)>,
+    verdict: Verdict,
+    /// Alternatives; each a list of conditions that must all hold.
+    alternatives: Vec<Vec<Condition>>,
+}
+
+impl<'a> Entry<'a> {
+    fn read(call: &Place<'a>, notes: &mut Vec<String>) -> Result<Entry<'a>, ProfileError> {
+        let mut names = call.texts("names")?;
+        if let Some(name) = call.get("name") {
+            if !names.is_empty() {
+                return Err(name.refuse("either name or names", "delete one of the two"));
+            }
+            let text = name.text("the name of a system call", "write it between quotes")?;
+            names.push((name, text));
+        }
+        if let Some((place, _)) = names.iter().find(|row| row.1.is_empty()) {
+            return Err(place.refuse("the name of a system call", "name one, or delete the item"));
+        }
+        let action = call.get("action").ok_or_else(|| {
+            call.refuse(
+                "a member action",
+                "say what happens, such as SCMP_ACT_ALLOW",
+            )
+        })?;
+        let verdict = verdict(&action, call.get("errnoRet"))?;
+        let conditions = match call.get("args") {
+            Some(args) => args
+                .items()?
+                .iter()
+                .map(condition)
+                .collect::<Result<Vec<_>, _>>()?,
+            None => Vec::new(),
+        };
+        let repeats = (0..6).any(|arg| conditions.iter().filter(|c| c.arg == arg).count() > 1);
+        if repeats {
+            notes.push(format!(
+                "{}.args: one argument has several conditions: runc takes all conditions of the \
+                 entry as alternatives, and so does this filter",
+                call.path
+            ));
+        }
+        let alternatives = match repeats {
+            true => conditions
+                .into_iter()
+                .map(|condition| vec![condition])
+                .collect(),
+            false => vec![conditions],
+        };
+        Ok(Entry {
+            path: call.path.clone(),
+            names,
+            verdict,
+            alternatives,
+        })
+    }
+
+    /// Adds the rules, and raises the newest number that the profile knows.
+    fn add(&self, layer: &mut Layer, policy: &mut Policy, notes: &mut Vec<String>) {
+        let id = RuleId(policy.sources.len() as u32);
+        policy.sources.push(self.path.clone());
+        let abis: Vec<Abi> = layer.abis.keys().copied().collect();
+        for (place, name) in &self.names {
+            if !words::is_call(name) && !words::is_foreign_call(name) {
+                notes.push(format!(
+                    "{}: no system call {name:?}; it has no effect: {}",
+                    place.path,
+                    words::suggestion(name)
+                ));
+            }
+            for &abi in &abis {
+                if let Some(nr) = abi.number(name) {
+                    let rules = layer.abis.entry(abi).or_default();
+                    rules.enosys_above = rules.enosys_above.max(Some(abi.bare(nr)));
+                }
+                for conditions in &self.alternatives {
+                    let conditions = conditions.clone();
+                    layer.add(
+                        abi,
+                        name,
+                        &Rule {
+                            conditions,
+                            verdict: self.verdict,
+                            id,
+                        },
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn condition(place: &Place) -> Result<Condition, ProfileError> {
+    const EXPECTED: &str = "SCMP_CMP_NE, _LT, _LE, _EQ, _GE, _GT or _MASKED_EQ";
+    let needed = |name: &str| {
+        let remedy = format!("add {name}");
+        place
+            .get(name)
+            .ok_or_else(|| place.refuse("a condition with index, value and op", &remedy))
+    };
+    place.unknown_members(&["index", "value", "valueTwo", "op"])?;
+    let arg = needed("index")?.number(5)? as u8;
+    let value = place
+        .get("value")
+        .map_or(Ok(0), |value| value.number(u64::MAX))?;
+    let second = place
+        .get("valueTwo")
+        .map_or(Ok(0), |value| value.number(u64::MAX))?;
+    let op = needed("op")?;
+    let (compare, value) = match op.text(EXPECTED, "write it between quotes")? {
+        "SCMP_CMP_NE" => (Compare::Ne, value),
+        "SCMP_CMP_LT" => (Compare::Lt, value),
+        "SCMP_CMP_LE" => (Compare::Le, value),
+        "SCMP_CMP_EQ" => (Compare::Eq, value),
+        "SCMP_CMP_GE" => (Compare::Ge, value),
+        "SCMP_CMP_GT" => (Compare::Gt, value),
+        "SCMP_CMP_MASKED_EQ" => (Compare::MaskedEq { mask: value }, second),
+        _ => return Err(op.refuse(EXPECTED, "correct its spelling")),
+    };
+    Ok(Condition {
+        arg,
+        compare,
+        value,
+    })
+}

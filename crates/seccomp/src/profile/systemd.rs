@@ -1,0 +1,76 @@
+//! Units of systemd: `SystemCallFilter=` and the other directives that become seccomp filters
+//! (systemd.exec(5); what each of them installs: systemd, src/shared/seccomp-util.c).
+//!
+//! systemd installs one filter per directive and ABI; here each directive is a layer of one policy.
+//! Where libseccomp compares 64 bits of an argument of which the kernel looks at 32, only those 32
+//! are compared, so that a forbidden value cannot hide behind other upper bits.
+
+mod directives;
+mod unit;
+
+use super::sets::SETS;
+use super::{Context, ProfileError};
+use crate::policy::Policy;
+
+/// Reads a unit, or directives without sections.
+///
+/// # Errors
+/// The first value that its directive does not take, with its line.
+pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
+    let settings = unit::read(text)?;
+    directives::policy(&settings, context)
+}
+
+/// Whether a text has one of the directives.
+pub(super) fn looks_like(text: &str) -> bool {
+    text.lines().any(|line| {
+        let name = line.split_once('=').map(|parts| parts.0.trim());
+        name.is_some_and(|name| unit::is_directive(name))
+    })
+}
+
+/// The system calls of a set such as `@system-service`, sets within it expanded.
+pub fn set(name: &str) -> Option<Vec<&'static str>> {
+    let members = SETS[SETS.binary_search_by_key(&name, |row| row.0).ok()?].1;
+    let mut calls = Vec::new();
+    for member in members {
+        match member.starts_with('@') {
+            true => calls.extend(set(member).unwrap_or_default()),
+            false => calls.push(*member),
+        }
+    }
+    calls.sort_unstable();
+    calls.dedup();
+    Some(calls)
+}
+
+/// The names of all sets.
+pub fn set_names() -> impl Iterator<Item = &'static str> {
+    SETS.iter().map(|row| row.0)
+}
+
+pub(super) fn unknown_set(place: &str, name: &str) -> ProfileError {
+    let names: Vec<&str> = set_names().collect();
+    ProfileError::new(
+        place,
+        name,
+        "a set of systemd",
+        format!("take one of {}", names.join(" ")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_of_every_set_is_a_call_or_a_set() {
+        for name in set_names() {
+            for call in set(name).unwrap_or_default() {
+                assert!(!call.starts_with('@'), "{name}: {call}");
+            }
+        }
+        assert!(set("@system-service").is_some_and(|calls| calls.contains(&"openat")));
+        assert_eq!(set("@nonsense"), None);
+    }
+}

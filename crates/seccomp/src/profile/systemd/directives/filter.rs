@@ -1,0 +1,159 @@
+//! `SystemCallFilter=` and `SystemCallLog=`.
+
+use super::super::{set, unit::Setting};
+use super::{add, Unit};
+use crate::policy::{AbiRules, Layer, RuleId};
+use crate::profile::{words, ProfileError};
+use crate::{Action, Verdict};
+use std::collections::BTreeMap;
+
+const KILL: Verdict = Verdict::new(Action::KillProcess, 0);
+
+/// Calls by name, each with the verdict that its own `:ERRNO` asks for, and where it is listed.
+type Listed = BTreeMap<String, (Option<Verdict>, usize)>;
+
+impl Unit<'_> {
+    pub(super) fn filter(&mut self) -> Result<(), ProfileError> {
+        let refusal = match self.last("SystemCallErrorNumber") {
+            Some(setting) => error(setting, &setting.value)?,
+            None => KILL,
+        };
+        let settings = self.all("SystemCallFilter");
+        let Some(first) = settings.first() else {
+            return Ok(());
+        };
+        let is_allow_list = !first.list().0;
+        let listed = self.listed("SystemCallFilter", &settings, is_allow_list)?;
+        let name = "SystemCallFilter=";
+        let (default, action) = match is_allow_list {
+            // What systemd itself does not know is taken for too new.
+            true => (super::NO_CALL, Verdict::ALLOW),
+            false => (Verdict::ALLOW, refusal),
+        };
+        let mut layer = Layer::new(name, default, Verdict::ALLOW);
+        layer.default_source = first.place();
+        layer.abis = self
+            .family
+            .iter()
+            .map(|&abi| (abi, AbiRules::default()))
+            .collect();
+        self.add_listed(&mut layer, &settings, &listed, action);
+        if is_allow_list {
+            let id = self.source(format!("{}: not listed", first.place()));
+            for call in set("@known").unwrap_or_default() {
+                if !listed.contains_key(call) {
+                    for &abi in self.family {
+                        add(&mut layer, abi, call, Vec::new(), refusal, id);
+                    }
+                }
+            }
+        }
+        self.policy.layers.push(layer);
+        Ok(())
+    }
+
+    /// Calls that are allowed and logged; with `~`, all others are.
+    pub(super) fn log(&mut self) -> Result<(), ProfileError> {
+        let settings = self.all("SystemCallLog");
+        let Some(first) = settings.first() else {
+            return Ok(());
+        };
+        let is_list = !first.list().0;
+        let log = Verdict::new(Action::Log, 0);
+        let (default, action) = if is_list {
+            (Verdict::ALLOW, log)
+        } else {
+            (log, Verdict::ALLOW)
+        };
+        let listed = self.listed("SystemCallLog", &settings, is_list)?;
+        let mut layer = Layer::new("SystemCallLog=", default, Verdict::ALLOW);
+        layer.default_source = first.place();
+        layer.abis = self
+            .family
+            .iter()
+            .map(|&abi| (abi, AbiRules::default()))
+            .collect();
+        self.add_listed(&mut layer, &settings, &listed, action);
+        self.policy.layers.push(layer);
+        Ok(())
+    }
+
+    /// What the lists of a directive come to. The first decides what being listed means; one of the
+    /// other kind takes calls out again, or gives them an errno of their own.
+    fn listed(
+        &mut self,
+        directive: &str,
+        settings: &[&Setting],
+        is_allow_list: bool,
+    ) -> Result<Listed, ProfileError> {
+        let mut listed = Listed::new();
+        let is_filter = directive == "SystemCallFilter";
+        if is_filter && is_allow_list {
+            let implied = set("@default").unwrap_or_default();
+            listed.extend(implied.into_iter().map(|call| (call.to_owned(), (None, 0))));
+        }
+        for (index, setting) in settings.iter().enumerate() {
+            let (inverted, items) = setting.list();
+            let items: Vec<String> = items.map(str::to_owned).collect();
+            for item in &items {
+                let (name, own) = match item.split_once(':') {
+                    Some((name, errno)) if is_filter => (name, Some(error(setting, errno)?)),
+                    _ => (item.as_str(), None),
+                };
+                if own.is_some() && !inverted {
+                    let remedy = "delete it, or put ~ before the list";
+                    return Err(setting.refuse(
+                        item,
+                        "a call without an errno, as it is allowed",
+                        remedy,
+                    ));
+                }
+                for call in self.expand(setting, name)? {
+                    if inverted != is_allow_list || own.is_some() {
+                        listed.insert(call, (own, index));
+                    } else {
+                        listed.remove(&call);
+                    }
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    fn add_listed(
+        &mut self,
+        layer: &mut Layer,
+        settings: &[&Setting],
+        listed: &Listed,
+        action: Verdict,
+    ) {
+        let ids: Vec<RuleId> = settings
+            .iter()
+            .map(|setting| self.source(setting.place()))
+            .collect();
+        for (call, &(own, index)) in listed {
+            for &abi in self.family {
+                add(
+                    layer,
+                    abi,
+                    call,
+                    Vec::new(),
+                    own.unwrap_or(action),
+                    ids[index],
+                );
+            }
+        }
+    }
+}
+
+/// `kill`, or an errno.
+fn error(setting: &Setting, text: &str) -> Result<Verdict, ProfileError> {
+    if text == "kill" {
+        return Ok(KILL);
+    }
+    let errno = words::errno(text).ok_or_else(|| {
+        let expected = "kill, the name of an errno, or a number from 0 to 4095";
+        setting.refuse(text, expected, "write one such as EPERM")
+    })?;
+    Ok(Verdict::new(Action::Errno, errno))
+}
