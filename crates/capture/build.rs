@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 fn main() {
     compile("tarsier");
+    compile("learn");
     // Runs the matching alone; for tests/equivalence.rs.
     compile("match_test");
     for path in ["bpf", "../event/include/tarsier_event.h"] {

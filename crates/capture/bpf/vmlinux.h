@@ -35,6 +35,7 @@ enum bpf_map_type {
 };
 
 #define BPF_ANY 0
+#define BPF_NOEXIST 1
 #define BPF_F_NO_PREALLOC (1U << 0)
 #define BPF_F_MMAPABLE (1U << 10)
 #define BPF_RB_NO_WAKEUP (1ULL << 0)

@@ -2,6 +2,7 @@
 
 mod error;
 mod identify;
+pub mod learn;
 pub mod netlink;
 pub mod probe;
 pub mod resolve;

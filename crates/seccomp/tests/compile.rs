@@ -10,7 +10,7 @@ use seccomp::text::from_hex;
 use seccomp::{code, Filter, SeccompData, Verdict};
 use std::collections::HashMap;
 
-const DOCKER: &str = include_str!("data/docker-default.json");
+const DOCKER: &str = profile::DOCKER_DEFAULT;
 
 fn docker(archs: bool) -> Policy {
     let context = Context {

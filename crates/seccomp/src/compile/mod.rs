@@ -240,7 +240,9 @@ impl Compiler<'_> {
         let mut answer = self.diagrams.leaf(default)?;
         for rule in rules.iter().rev() {
             let verdict = self.diagrams.leaf(rule.verdict)?;
-            answer = self.diagrams.when(&rule.conditions, wide, verdict, answer)?;
+            answer = self
+                .diagrams
+                .when(&rule.conditions, wide, verdict, answer)?;
         }
         Ok(answer)
     }

@@ -84,11 +84,7 @@ impl Rule {
                 .get(usize::from(condition.arg))
                 .copied()
                 .unwrap_or(0);
-            condition.holds(if wide {
-                arg
-            } else {
-                arg & 0xffff_ffff
-            })
+            condition.holds(if wide { arg } else { arg & 0xffff_ffff })
         })
     }
 }

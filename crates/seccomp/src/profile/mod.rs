@@ -3,6 +3,7 @@
 
 mod error;
 mod json;
+pub mod learned;
 pub mod list;
 pub mod oci;
 mod sets;
@@ -43,6 +44,9 @@ pub const DOCKER_CAPS: [&str; 14] = [
     "CAP_KILL",
     "CAP_AUDIT_WRITE",
 ];
+
+/// The default profile of Docker and containerd (moby/profiles v0.2.3).
+pub const DOCKER_DEFAULT: &str = include_str!("../../data/docker-default.json");
 
 impl Context {
     /// A Docker container without special capabilities on `native`, under kernel `kernel`.

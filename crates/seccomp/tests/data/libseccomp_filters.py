@@ -2,7 +2,7 @@
 """Makes the filters libseccomp-*.bpf.hex beside it: Docker's default profile as runc gives it to
 libseccomp, without runc's ENOSYS prologue.
 
-    libseccomp_filters.py docker-default.json LIBSECCOMP.so.2
+    libseccomp_filters.py ../../data/docker-default.json LIBSECCOMP.so.2
 
 The entries that apply are chosen as moby's seccomp_linux.go chooses them for a container on amd64
 with Docker's default capabilities under a kernel of 4.8 or newer.

@@ -1,0 +1,195 @@
+//! Profiles made of what a program was seen to do.
+
+use super::{oci, Context, ProfileError};
+use crate::policy::{Abi, Compare, Policy};
+use crate::Verdict;
+use serde_json::{json, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Calls with an argument that tells what the call is for, and which: the others are addresses,
+/// sizes, or descriptors.
+pub const TELLING: [(&str, u8); 24] = [
+    ("arch_prctl", 0),
+    ("bpf", 0),
+    ("clone", 0),
+    ("fcntl", 1),
+    ("fcntl64", 1),
+    ("ioctl", 1),
+    ("keyctl", 0),
+    ("kcmp", 2),
+    ("landlock_add_rule", 1),
+    ("mbind", 2),
+    ("mprotect", 2),
+    ("msgctl", 1),
+    ("personality", 0),
+    ("pkey_mprotect", 2),
+    ("prctl", 0),
+    ("ptrace", 0),
+    ("quotactl", 0),
+    ("reboot", 2),
+    ("sched_setscheduler", 1),
+    ("seccomp", 0),
+    ("setns", 1),
+    ("socket", 0),
+    ("socketpair", 0),
+    ("unshare", 0),
+];
+
+/// With more values than this, a call is allowed whatever its arguments are.
+pub const VALUES_MAX: usize = 8;
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// ABIs on which calls were made.
+    pub abis: BTreeSet<Abi>,
+    /// Calls by kernel name, and how often each was made.
+    pub calls: BTreeMap<String, u64>,
+    /// Values of the telling argument; a call of [`TELLING`] that is not here had all.
+    pub values: BTreeMap<String, BTreeSet<u64>>,
+    /// Numbers without a name, with their ABI: a profile cannot allow them.
+    pub unnamed: BTreeSet<(Abi, u32)>,
+}
+
+/// Which argument of a call is telling.
+pub fn telling(name: &str) -> Option<u8> {
+    TELLING.iter().find(|row| row.0 == name).map(|row| row.1)
+}
+
+impl Observed {
+    /// Adds `count` calls of number `nr` on architecture `arch`. Gives the call's name.
+    pub fn add(&mut self, arch: u32, nr: u32, count: u64) -> Option<&'static str> {
+        let abi = Abi::of(arch, nr)?;
+        self.abis.insert(abi);
+        let Some(name) = abi.name_of(nr) else {
+            self.unnamed.insert((abi, nr));
+            return None;
+        };
+        *self.calls.entry(name.to_owned()).or_default() += count;
+        Some(name)
+    }
+
+    /// Adds a value of a call's telling argument.
+    pub fn add_value(&mut self, name: &str, value: u64) {
+        self.values
+            .entry(name.to_owned())
+            .or_default()
+            .insert(value);
+    }
+
+    /// What a profile of [`Observed::profile`] allows, with counts of 0.
+    ///
+    /// # Errors
+    /// The text is not an OCI profile, or says what no learnt profile does.
+    pub fn from_profile(text: &str, context: &Context) -> Result<Observed, ProfileError> {
+        let policy = oci::parse(text, context)?;
+        let mut seen = Observed::default();
+        let mut plain = BTreeSet::new();
+        for (&abi, rules) in policy.layers.iter().flat_map(|layer| &layer.abis) {
+            seen.abis.insert(abi);
+            for (&nr, rules) in &rules.calls {
+                let Some(name) = abi.name_of(nr) else {
+                    continue;
+                };
+                seen.calls.entry(name.to_owned()).or_default();
+                for rule in rules {
+                    match (rule.verdict, rule.conditions.as_slice()) {
+                        (Verdict::ALLOW, []) => drop(plain.insert(name)),
+                        (Verdict::ALLOW, [only])
+                            if only.compare == Compare::Eq && Some(only.arg) == telling(name) =>
+                        {
+                            seen.add_value(name, only.value);
+                        }
+                        // What socket and its like become on 32-bit x86.
+                        (Verdict::ALLOW, _) if matches!(name, "socketcall" | "ipc") => {}
+                        _ => {
+                            let place = policy.sources.get(rule.id.0 as usize);
+                            return Err(not_learned(place.cloned().unwrap_or_default(), name));
+                        }
+                    }
+                }
+            }
+        }
+        seen.values.retain(|name, _| !plain.contains(name.as_str()));
+        Ok(seen)
+    }
+
+    /// Adds what was seen another time.
+    pub fn merge(&mut self, other: Observed) {
+        let any = |seen: &Observed, name: &str| {
+            seen.calls.contains_key(name) && !seen.values.contains_key(name)
+        };
+        for (name, values) in &other.values {
+            if !any(self, name) {
+                self.values.entry(name.clone()).or_default().extend(values);
+            }
+        }
+        self.values.retain(|name, _| !any(&other, name));
+        for (name, count) in other.calls {
+            *self.calls.entry(name).or_default() += count;
+        }
+        self.abis.extend(other.abis);
+        self.unnamed.extend(other.unnamed);
+    }
+
+    /// The least OCI profile that allows what was seen; everything else fails with EPERM, calls
+    /// newer than the profile with ENOSYS where runc's rule is in force.
+    pub fn profile(&self, native: Abi) -> Value {
+        let (mut plain, mut entries) = (Vec::new(), Vec::new());
+        for name in self.calls.keys() {
+            let values = self
+                .values
+                .get(name)
+                .filter(|values| values.len() <= VALUES_MAX);
+            match (telling(name), values) {
+                (Some(index), Some(values)) => {
+                    entries.extend(values.iter().map(|value| {
+                        let args = json!([{"index": index, "value": value, "op": "SCMP_CMP_EQ"}]);
+                        json!({"names": [name], "action": "SCMP_ACT_ALLOW", "args": args})
+                    }));
+                }
+                _ => plain.push(name),
+            }
+        }
+        entries.insert(0, json!({"names": plain, "action": "SCMP_ACT_ALLOW"}));
+        let mut abis = self.abis.clone();
+        abis.insert(native);
+        let names: Vec<&str> = abis.iter().map(|abi| abi.oci_name()).collect();
+        json!({
+            "defaultAction": "SCMP_ACT_ERRNO",
+            "defaultErrnoRet": 1,
+            "architectures": names,
+            "syscalls": entries,
+        })
+    }
+
+    /// Calls that `policy` lets through on `native`, for some arguments at least, and that were never
+    /// made.
+    pub fn unused(&self, policy: &Policy, native: Abi) -> Vec<&'static str> {
+        let allows = |nr: &u32| {
+            policy.layers.iter().all(|layer| {
+                let rules = layer
+                    .abis
+                    .get(&native)
+                    .and_then(|rules| rules.calls.get(nr));
+                let listed = rules.into_iter().flatten();
+                let mut verdicts = listed.map(|rule| rule.verdict);
+                layer.default == Verdict::ALLOW || verdicts.any(|verdict| verdict == Verdict::ALLOW)
+            })
+        };
+        native
+            .calls()
+            .filter(|(nr, name)| allows(nr) && !self.calls.contains_key(*name))
+            .map(|row| row.1)
+            .collect()
+    }
+}
+
+fn not_learned(place: String, name: &str) -> ProfileError {
+    ProfileError::new(
+        place,
+        format!("a rule for {name} that is not plain SCMP_ACT_ALLOW or SCMP_CMP_EQ"),
+        "a profile that `tarsier seccomp learn` wrote",
+        "merge such profiles only; keep other rules in a profile of their own",
+    )
+}

@@ -1,0 +1,156 @@
+//! The command line of `tarsier seccomp`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum SeccompCommand {
+    /// Make one filter of a profile
+    #[command(after_help = COMPILE_HELP)]
+    Compile(CompileArgs),
+    /// Make a profile of what a program does
+    #[command(after_help = LEARN_HELP)]
+    Learn(LearnArgs),
+    /// Run a program under a profile, and say what it was denied
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+}
+
+const COMPILE_HELP: &str = "\
+PROFILE is one of
+  JSON of the OCI runtime specification, with Docker's includes, excludes and archMap;
+  a systemd unit, or lines of one: SystemCallFilter=, SystemCallErrorNumber=,
+  SystemCallArchitectures=, SystemCallLog=, RestrictAddressFamilies=, RestrictNamespaces=,
+  RestrictRealtime=, RestrictSUIDSGID=, MemoryDenyWriteExecute=, LockPersonality=, Protect…=,
+  PrivateDevices=;
+  a list: lines of `allow NAME…`, `deny NAME…`, `errno:ENOSYS NAME…`, `log`, `trap`, `kill`,
+  with conditions such as a0==1 or a1&0xff==3, and `default ACTION`.
+- is standard input, and `docker` Docker's default profile.
+
+Of several rules that match a call, the strictest answers. Values are compared on all 64 bits.
+Calls newer than the profile fail with ENOSYS, as under runc, unless --no-enosys is given.
+
+Examples:
+  tarsier seccomp compile docker --format c
+  tarsier seccomp compile /lib/systemd/system/systemd-logind.service
+  tarsier seccomp compile profile.json --format raw -o filter.bpf";
+
+const LEARN_HELP: &str = "\
+Records every system call of COMMAND and of all that it starts, in the kernel, and prints an OCI
+profile that allows them: whatever their arguments are, or, for calls such as socket, ioctl and
+prctl, for the values that one telling argument had, if those were 8 at most. Run the program
+through all that it shall be able to do, or learn in several runs with --merge.
+
+Examples:
+  tarsier seccomp learn -o nginx.json -- nginx -t
+  tarsier seccomp learn --merge nginx.json -o nginx.json -- nginx -g 'daemon off;'
+  tarsier seccomp learn --log /var/log/audit/audit.log --exe /usr/sbin/nginx";
+
+const RUN_HELP: &str = "\
+COMMAND gets no_new_privs and one filter, which all that it starts inherits. The filter is installed
+with SECCOMP_FILTER_FLAG_LOG: while an audit daemon such as `tarsier run` is there, the kernel makes
+a SECCOMP record of every denial, and it stands in the log.
+
+--log prints denials too, with their arguments and the rule behind them. To know them, Tarsier
+answers denied calls itself, by SECCOMP_RET_USER_NOTIF; the program sees the same errno. A call that
+the profile would kill for ends the process with SIGKILL instead of SIGSYS. SECCOMP records then
+have code=0x7fc00000. Calls that the profile traps (SIGSYS) or logs are left to the kernel. If
+Tarsier is killed, denied calls fail with ENOSYS. It stays until the last process of COMMAND ends.
+
+The status is that of COMMAND; 127 if it cannot be run.";
+
+/// How a filter is printed.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Instructions with what they mean
+    Listing,
+    /// struct sock_filter, as the kernel takes it
+    Raw,
+    /// An array for C
+    C,
+    /// Hex digits, an instruction per line
+    Hex,
+    /// Text for bpf_asm
+    Asm,
+}
+
+/// What a profile depends on.
+#[derive(Args, Debug)]
+pub(crate) struct ProfileArgs {
+    /// Capabilities that the program will have in its bounding set, for includes.caps and
+    /// excludes.caps: names with commas between them, `all` or `none` [default: Docker's 14]
+    #[arg(long, value_name = "CAPS")]
+    pub(crate) caps: Option<String>,
+    /// Architecture of the program: x86-64, x32, x86, arm64 or arm [default: this one]
+    #[arg(long, value_name = "ARCH")]
+    pub(crate) arch: Option<String>,
+    /// Kernel version for includes.minKernel [default: the running kernel's]
+    #[arg(long, value_name = "X.Y")]
+    pub(crate) kernel: Option<String>,
+    /// Treat calls newer than the profile as any other that is not listed
+    #[arg(long)]
+    pub(crate) no_enosys: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompileArgs {
+    /// File, - for standard input, or docker
+    #[arg(value_name = "PROFILE")]
+    pub(crate) source: PathBuf,
+    /// Form of the output
+    #[arg(long, value_name = "FORMAT", default_value = "listing")]
+    pub(crate) format: Format,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Audit log (RAW or ENRICHED): the calls in it that are made most get the shortest way
+    /// [default: an ordinary mixture of programs]
+    #[arg(long = "profile", value_name = "FROM-AUDIT-LOG")]
+    pub(crate) weights: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) with: ProfileArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LearnArgs {
+    /// Learn from the SYSCALL records of this audit log instead
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub(crate) log: Option<PathBuf>,
+    /// Only records of this executable
+    #[arg(long, value_name = "PATH", requires = "log")]
+    pub(crate) exe: Option<PathBuf>,
+    /// Allow what this learnt profile allows too
+    #[arg(long, value_name = "OLD.json")]
+    pub(crate) merge: Option<PathBuf>,
+    /// Write the profile to FILE; it is replaced if it is there
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print how often each call was made instead of a profile
+    #[arg(long, conflicts_with_all = ["merge", "output"])]
+    pub(crate) counts: bool,
+    /// Say what this profile allows and was never used, on standard error
+    #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "docker")]
+    pub(crate) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) with: ProfileArgs,
+    /// Program to run and to learn from
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "log")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// File, - for standard input, or docker
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: PathBuf,
+    /// Say on standard error which calls were denied, by which rule, and what to do
+    #[arg(long)]
+    pub(crate) log: bool,
+    #[command(flatten)]
+    pub(crate) with: ProfileArgs,
+    /// Program to run
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,365 @@
+//! Starting a program with a filter.
+//!
+//! Between the filter and execve(2) nothing may happen that the filter could refuse, so the program
+//! is found, and its arguments are laid out, before; a child says how far it came in shared memory.
+
+use anyhow::{bail, Context, Result};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags};
+use seccomp::policy::Flags;
+use seccomp::Filter;
+use std::ffi::{c_char, CString, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// A program with its arguments and environment, ready for execve(2).
+pub(super) struct Program {
+    name: String,
+    path: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Program {
+    /// Looks a command up as execvp(3) does.
+    pub(super) fn find(command: &[OsString]) -> Result<Program> {
+        let first = command.first().context("no program given")?;
+        let name = first.to_string_lossy().into_owned();
+        let path = search(first).with_context(|| {
+            format!("cannot run {name}: no such executable; give its path, or see PATH")
+        })?;
+        let text = |bytes: Vec<u8>| CString::new(bytes).context("an argument has a NUL byte");
+        let arguments = command.iter().map(|word| text(word.as_bytes().to_vec()));
+        let environment = std::env::vars_os().map(|(name, value)| {
+            let mut pair = name.into_vec();
+            pair.push(b'=');
+            pair.extend(value.as_bytes());
+            text(pair)
+        });
+        Ok(Program {
+            name,
+            path: text(path.into_os_string().into_vec())?,
+            arguments: arguments.collect::<Result<_>>()?,
+            environment: environment.collect::<Result<_>>()?,
+        })
+    }
+}
+
+fn search(name: &OsString) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name));
+    }
+    let runs = |path: &Path| {
+        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| runs(path))
+}
+
+/// A filter and how it is installed.
+pub(super) struct Install {
+    pub(super) filter: Filter,
+    pub(super) flags: Flags,
+    /// Whether a supervisor answers SECCOMP_RET_USER_NOTIF.
+    pub(super) listen: bool,
+}
+
+impl Install {
+    /// `SECCOMP_FILTER_FLAG_*` of linux/seccomp.h. The filter is for all threads, of which there is
+    /// one, and what is not allowed is logged.
+    fn bits(&self) -> libc::c_ulong {
+        let mut bits = libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_LOG;
+        if self.flags.spec_allow {
+            bits |= libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+        }
+        if self.listen {
+            bits |= libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+            if self.flags.wait_killable {
+                bits |= libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+            }
+        }
+        bits
+    }
+}
+
+/// What a child failed at.
+const NO_NEW_PRIVS: i32 = 1;
+const SECCOMP: i32 = 2;
+const EXECVE: i32 = 3;
+
+/// Memory that a child shares with us.
+#[derive(Default)]
+#[repr(C)]
+struct Shared {
+    /// 1: the child may go on.
+    go: AtomicU32,
+    /// Descriptor of the listener plus 1; 0: not there yet.
+    listener: AtomicI32,
+    /// What failed; 0: nothing.
+    step: AtomicI32,
+    errno: AtomicI32,
+}
+
+/// What the kernel is given: arguments of execve(2), which point into a [`Program`], and the filter.
+struct Pointers {
+    insns: Vec<libc::sock_filter>,
+    arguments: Vec<*const c_char>,
+    environment: Vec<*const c_char>,
+}
+
+impl Pointers {
+    fn of(program: &Program, install: Option<&Install>) -> Pointers {
+        let list = |texts: &[CString]| {
+            let pointers = texts.iter().map(|text| text.as_ptr());
+            pointers.chain([std::ptr::null()]).collect()
+        };
+        let insns = install.map_or(&[][..], |install| install.filter.insns());
+        let insns = insns.iter().map(|insn| libc::sock_filter {
+            code: insn.code,
+            jt: insn.jt,
+            jf: insn.jf,
+            k: insn.k,
+        });
+        Pointers {
+            insns: insns.collect(),
+            arguments: list(&program.arguments),
+            environment: list(&program.environment),
+        }
+    }
+}
+
+/// Becomes the program, under the filter. Comes back only to say what failed, with its errno;
+/// `shared` learns of the listener.
+fn become_program(
+    program: &Program,
+    pointers: &Pointers,
+    install: Option<&Install>,
+    shared: &Shared,
+) -> (i32, i32) {
+    let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    if let Some(install) = install {
+        // SAFETY: no pointers.
+        if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+            return (NO_NEW_PRIVS, errno());
+        }
+        let fprog = libc::sock_fprog {
+            len: pointers.insns.len() as u16,
+            filter: pointers.insns.as_ptr().cast_mut(),
+        };
+        // SAFETY: `fprog` and the instructions it points to live until the call is over; the kernel
+        // only reads them.
+        let result = unsafe {
+            let set = libc::SECCOMP_SET_MODE_FILTER;
+            libc::syscall(libc::SYS_seccomp, set, install.bits(), &raw const fprog)
+        };
+        if result < 0 || (result > 0 && !install.listen) {
+            return (SECCOMP, errno());
+        }
+        if install.listen {
+            shared.listener.store(result as i32 + 1, Ordering::SeqCst);
+        }
+    }
+    // SAFETY: both lists end with null, and their texts live in `program`.
+    unsafe {
+        libc::execve(program.path.as_ptr(), pointers.arguments.as_ptr(), pointers.environment.as_ptr());
+    }
+    (EXECVE, errno())
+}
+
+/// Programs written for pipes expect SIGPIPE, which Rust ignores.
+fn restore_sigpipe() {
+    // SAFETY: the default action is no handler of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
+/// Replaces this process by the program. Comes back only with an error.
+pub(super) fn replace(program: &Program, install: &Install) -> anyhow::Error {
+    restore_sigpipe();
+    let shared = Shared::default();
+    let pointers = Pointers::of(program, Some(install));
+    let (step, errno) = become_program(program, &pointers, Some(install), &shared);
+    failure(program, step, errno)
+}
+
+fn failure(program: &Program, step: i32, errno: i32) -> anyhow::Error {
+    let error = io::Error::from_raw_os_error(errno);
+    match (step, errno) {
+        (NO_NEW_PRIVS, _) => anyhow::anyhow!("prctl(PR_SET_NO_NEW_PRIVS): {error}"),
+        (SECCOMP, libc::EINVAL) => anyhow::anyhow!(
+            "seccomp(SECCOMP_SET_MODE_FILTER): {error}; this kernel lacks filters or one of their \
+             flags (SECCOMP_RET_USER_NOTIF with TSYNC needs Linux 5.7)"
+        ),
+        (SECCOMP, libc::EBUSY) => anyhow::anyhow!(
+            "seccomp(SECCOMP_SET_MODE_FILTER): {error}: this process has a supervisor already; \
+             run it without --log"
+        ),
+        (SECCOMP, _) => anyhow::anyhow!("seccomp(SECCOMP_SET_MODE_FILTER): {error}"),
+        (_, libc::EPERM | libc::EACCES) => anyhow::anyhow!(
+            "cannot run {}: {error}; the profile must allow execve, and the file must be executable",
+            program.name
+        ),
+        _ => anyhow::anyhow!("cannot run {}: {error}", program.name),
+    }
+}
+
+/// A child that waits to become a program.
+pub(super) struct Launch<'a> {
+    program: &'a Program,
+    shared: *mut Shared,
+    pid: Pid,
+    pidfd: OwnedFd,
+    reaped: bool,
+}
+
+impl<'a> Launch<'a> {
+    /// Makes the child. With a filter that has a listener it shares our descriptors, until it
+    /// becomes the program, so that the listener is ours.
+    pub(super) fn start(program: &'a Program, install: Option<&Install>) -> Result<Launch<'a>> {
+        // SAFETY: a fresh anonymous page, large enough and aligned for `Shared`, whose all-zero
+        // bytes are a valid value.
+        let shared = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let kind = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+            libc::mmap(std::ptr::null_mut(), size_of::<Shared>(), protection, kind, -1, 0)
+        };
+        if shared == libc::MAP_FAILED {
+            bail!("mmap: {}", io::Error::last_os_error());
+        }
+        let shared = shared.cast::<Shared>();
+        let pointers = Pointers::of(program, install);
+        let files = if install.is_some_and(|install| install.listen) { libc::CLONE_FILES } else { 0 };
+        // SAFETY: as fork(2): memory is copied, and the child gets no stack of its own. The program
+        // has one thread here, and the child only makes system calls.
+        let pid = unsafe {
+            libc::syscall(libc::SYS_clone, libc::c_long::from(files | libc::SIGCHLD), 0, 0, 0, 0)
+        };
+        match pid {
+            // SAFETY: `shared` is mapped; the child never comes back from here.
+            0 => unsafe { child(program, &pointers, install, &*shared) },
+            pid => {
+                let Some(pid) = Pid::from_raw(pid as i32).filter(|_| pid > 0) else {
+                    bail!("clone: {}", io::Error::last_os_error());
+                };
+                let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
+                    .map_err(|errno| anyhow::anyhow!("pidfd_open: {errno}"))?;
+                Ok(Launch { program, shared, pid, pidfd, reaped: false })
+            }
+        }
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: mapped until `self` is dropped, and never written but through its atomics.
+        unsafe { &*self.shared }
+    }
+
+    /// The child.
+    pub(super) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Lets the child become the program.
+    pub(super) fn go(&self) -> Result<()> {
+        self.shared().go.store(1, Ordering::SeqCst);
+        // SAFETY: the address is that of a live atomic.
+        unsafe { libc::syscall(libc::SYS_futex, &raw const self.shared().go, libc::FUTEX_WAKE, 1) };
+        Ok(())
+    }
+
+    /// The listener, once the child has installed its filter; what failed, if it ended instead.
+    pub(super) fn listener(&mut self) -> Result<OwnedFd> {
+        loop {
+            let listener = self.shared().listener.load(Ordering::SeqCst);
+            if listener > 0 {
+                // SAFETY: the descriptor was made in the table that we share with the child, and
+                // nobody else knows it.
+                return Ok(unsafe { OwnedFd::from_raw_fd(listener - 1) });
+            }
+            // The child can tell us no more once it is under the filter: its end is awaited, and
+            // the word is looked at every millisecond.
+            if self.has_ended(1)? {
+                self.wait()?;
+                bail!("{} ended before its filter was installed", self.program.name);
+            }
+        }
+    }
+
+    /// Whether the child has ended, after so many milliseconds at most.
+    fn has_ended(&self, timeout_ms: i64) -> Result<bool> {
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: timeout_ms * 1_000_000 };
+        match rustix::event::poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(errno) => bail!("poll: {errno}"),
+        }
+    }
+
+    /// Waits for the end of the program. Its status as a shell gives it.
+    pub(super) fn wait(&mut self) -> Result<u8> {
+        let status = loop {
+            match rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty()) {
+                Ok(Some((_, status))) => break status,
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => bail!("waitpid: {errno}"),
+            }
+        };
+        self.reaped = true;
+        let (step, errno) = (&self.shared().step, &self.shared().errno);
+        match step.load(Ordering::SeqCst) {
+            0 => {}
+            step => return Err(failure(self.program, step, errno.load(Ordering::SeqCst))),
+        }
+        Ok(match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => code as u8,
+            (None, signal) => 128 + signal.unwrap_or(0) as u8,
+        })
+    }
+}
+
+impl Drop for Launch<'_> {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // A child that nobody lets go would wait forever.
+            let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
+            let _ = rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty());
+        }
+        // SAFETY: mapped in `start`, and no reference is left.
+        unsafe { libc::munmap(self.shared.cast(), size_of::<Shared>()) };
+    }
+}
+
+/// Waits for its turn and becomes the program.
+///
+/// # Safety
+/// To be called in a child of clone(2) that has one thread.
+unsafe fn child(
+    program: &Program,
+    pointers: &Pointers,
+    install: Option<&Install>,
+    shared: &Shared,
+) -> ! {
+    restore_sigpipe();
+    // SAFETY: no pointers; a parent that ends first leaves no child that waits forever.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    while shared.go.load(Ordering::SeqCst) == 0 {
+        // SAFETY: the address is that of a live atomic; no timeout.
+        unsafe {
+            let none = std::ptr::null::<libc::timespec>();
+            libc::syscall(libc::SYS_futex, &raw const shared.go, libc::FUTEX_WAIT, 0, none);
+        }
+    }
+    // SAFETY: no pointers; the program may outlive us.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+    let (step, errno) = become_program(program, pointers, install, shared);
+    shared.errno.store(errno, Ordering::SeqCst);
+    shared.step.store(step, Ordering::SeqCst);
+    // SAFETY: ends the process without running anything of ours. If even that is refused, abort
+    // ends it by an instruction.
+    unsafe {
+        libc::syscall(libc::SYS_exit_group, 127);
+        libc::abort()
+    }
+}

@@ -1,0 +1,121 @@
+//! `tarsier seccomp learn`: a profile of what a program does.
+
+use super::args::LearnArgs;
+use super::launch::{Launch, Program};
+use super::{log_reader, source};
+use anyhow::{Context as _, Result};
+use capture::learn::{CallCounter, CallCounts};
+use seccomp::policy::Abi;
+use seccomp::profile::learned::{Observed, VALUES_MAX};
+use seccomp::profile::Context;
+use std::io::Write;
+
+/// Status 0, or that of the program.
+pub(super) fn learn(args: &LearnArgs) -> Result<u8> {
+    let context = source::context(&args.with)?;
+    let old = match &args.merge {
+        Some(path) => {
+            let text = source::text(path)?;
+            let old = Observed::from_profile(&text, &context);
+            Some(old.with_context(|| path.display().to_string())?)
+        }
+        None => None,
+    };
+    let (mut seen, status) = match &args.log {
+        Some(log) => (log_reader::observed(log, args.exe.as_deref())?, 0),
+        None => record(args)?,
+    };
+    if args.counts {
+        print_counts(&seen)?;
+        return Ok(status);
+    }
+    if let Some(old) = old {
+        seen.merge(old);
+    }
+    let profile = format!("{:#}\n", seen.profile(context.native));
+    match &args.output {
+        Some(path) => std::fs::write(path, profile)
+            .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))?,
+        None => std::io::stdout().lock().write_all(profile.as_bytes())?,
+    }
+    summary(&seen);
+    if let Some(path) = &args.report {
+        report(&seen, path, &context)?;
+    }
+    Ok(status)
+}
+
+/// Runs the program and records it.
+fn record(args: &LearnArgs) -> Result<(Observed, u8)> {
+    let program = Program::find(&args.command)?;
+    let counter = CallCounter::start(&log_reader::telling_calls())
+        .context("learning from a running program needs BPF")?;
+    let mut launch = Launch::start(&program, None)?;
+    counter.follow(launch.pidfd())?;
+    launch.go()?;
+    let status = launch.wait()?;
+    let counts = counter.counts()?;
+    let [calls, values, tasks] = counts.missed;
+    if calls + values + tasks > 0 {
+        eprintln!(
+            "tarsier: the profile is incomplete: {calls} calls, {values} values and {tasks} tasks \
+             did not fit; learn in shorter runs and merge them"
+        );
+    }
+    Ok((observed(&counts), status))
+}
+
+fn observed(counts: &CallCounts) -> Observed {
+    let mut seen = Observed::default();
+    for (&(arch, nr), &count) in &counts.calls {
+        let Some(name) = seen.add(arch, nr, count) else { continue };
+        for &value in counts.values.get(&(arch, nr)).into_iter().flat_map(|values| values.keys()) {
+            seen.add_value(name, value);
+        }
+    }
+    seen
+}
+
+fn print_counts(seen: &Observed) -> Result<()> {
+    let mut rows: Vec<(&String, &u64)> = seen.calls.iter().collect();
+    rows.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let mut out = std::io::stdout().lock();
+    for (name, count) in rows {
+        writeln!(out, "{count:>12} {name}")?;
+    }
+    Ok(())
+}
+
+fn summary(seen: &Observed) {
+    let limited = seen.values.values().filter(|values| values.len() <= VALUES_MAX).count();
+    eprintln!(
+        "tarsier: {} system calls, {limited} of them for some values of an argument only",
+        seen.calls.len()
+    );
+    for (abi, nr) in &seen.unnamed {
+        eprintln!("tarsier: call {nr} of {} has no name: no profile can allow it", abi.oci_name());
+    }
+}
+
+/// What another profile allows and the program never used.
+fn report(seen: &Observed, path: &std::path::Path, context: &Context) -> Result<()> {
+    let policy = source::policy(path, context)?;
+    let native: Abi = context.native;
+    let unused = seen.unused(&policy, native);
+    eprintln!(
+        "tarsier: {} allows {} calls of {} that were never used:",
+        path.display(),
+        unused.len(),
+        native.systemd_name()
+    );
+    let mut line = String::from("   ");
+    for name in unused {
+        if line.len() + name.len() > 98 {
+            eprintln!("{line}");
+            line = String::from("   ");
+        }
+        line = line + " " + name;
+    }
+    eprintln!("{line}");
+    Ok(())
+}

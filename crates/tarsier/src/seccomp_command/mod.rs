@@ -1,0 +1,36 @@
+//! `tarsier seccomp`: filters of system calls.
+
+mod args;
+mod compile;
+mod launch;
+mod learn;
+mod log_reader;
+mod report;
+mod run;
+mod source;
+mod supervisor;
+
+pub(crate) use args::SeccompCommand;
+
+use anyhow::Result;
+
+/// Runs one of the subcommands. Status 2: it could not be done.
+pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
+    let result = match command {
+        SeccompCommand::Compile(args) => compile::compile(args),
+        SeccompCommand::Learn(args) => learn::learn(args),
+        SeccompCommand::Run(args) => run::run(args),
+    };
+    match result {
+        Err(error) if !is_io(&error) => {
+            eprintln!("tarsier: {error:#}");
+            Ok(2)
+        }
+        result => result,
+    }
+}
+
+/// Errors of our own output are judged by the caller.
+fn is_io(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some()
+}

@@ -1,0 +1,109 @@
+//! Profiles from the command line.
+
+use super::args::ProfileArgs;
+use anyhow::{bail, Context as _, Result};
+use seccomp::policy::{Abi, Policy};
+use seccomp::profile::{self, Context, DOCKER_DEFAULT};
+use std::io::Read;
+use std::path::Path;
+
+/// Every capability of linux/capability.h, by number.
+const CAPS: [&str; 41] = [
+    "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID",
+    "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW",
+    "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT",
+    "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD",
+    "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG",
+    "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF", "CHECKPOINT_RESTORE",
+];
+
+/// What a profile depends on, as the command line and this host have it.
+pub(super) fn context(args: &ProfileArgs) -> Result<Context> {
+    let native = match &args.arch {
+        None => Abi::native(),
+        Some(name) => Abi::from_name(name).with_context(|| {
+            format!("--arch {name}: no such architecture; take x86-64, x32, x86, arm64 or arm")
+        })?,
+    };
+    let kernel = match &args.kernel {
+        Some(text) => version(text).with_context(|| {
+            format!("--kernel {text}: not a version; write two numbers, such as 6.1")
+        })?,
+        None => {
+            let release = rustix::system::uname();
+            let release = release.release().to_string_lossy();
+            version(&release).with_context(|| format!("kernel release {release}: no version"))?
+        }
+    };
+    let mut context = Context::docker(native, kernel);
+    context.enosys = !args.no_enosys;
+    if let Some(caps) = &args.caps {
+        context.caps = capabilities(caps)?;
+    }
+    Ok(context)
+}
+
+fn capabilities(text: &str) -> Result<Vec<String>> {
+    let named = |name: &str| format!("CAP_{name}");
+    match text {
+        "all" => return Ok(CAPS.iter().map(|name| named(name)).collect()),
+        "none" => return Ok(Vec::new()),
+        _ => {}
+    }
+    let caps = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    caps.map(|cap| {
+        let upper = cap.to_ascii_uppercase();
+        let name = upper.strip_prefix("CAP_").unwrap_or(&upper);
+        if !CAPS.contains(&name) {
+            bail!("--caps {cap}: no such capability; see capabilities(7)");
+        }
+        Ok(named(name))
+    })
+    .collect()
+}
+
+/// `X.Y` at the start of a release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Reads a profile and prints its notes on standard error.
+pub(super) fn policy(path: &Path, context: &Context) -> Result<Policy> {
+    let text = text(path)?;
+    let policy = profile::parse(&text, context).with_context(|| path.display().to_string())?;
+    for note in &policy.notes {
+        eprintln!("tarsier: {}: note: {note}", path.display());
+    }
+    Ok(policy)
+}
+
+/// A file, standard input (`-`), or Docker's default profile (`docker`, unless there is such a file).
+pub(super) fn text(path: &Path) -> Result<String> {
+    if path.as_os_str() == "docker" && !path.exists() {
+        return Ok(DOCKER_DEFAULT.to_owned());
+    }
+    if path.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| anyhow::anyhow!("cannot read standard input: {error}"))?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(path).map_err(|error| {
+        anyhow::anyhow!("cannot read {}: {error}; give a file, - or docker", path.display())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_are_taken_with_and_without_prefix() {
+        let caps = capabilities("sys_admin,CAP_BPF").expect("known");
+        assert_eq!(caps, ["CAP_SYS_ADMIN", "CAP_BPF"]);
+        assert!(capabilities("sys_admn").is_err());
+        assert_eq!(version("6.18.44-1-amd64"), Some((6, 18)));
+    }
+}
