@@ -41,13 +41,20 @@ impl CallCounter {
         let open = ObjectBuilder::default()
             .open_memory(OBJECT)
             .map_err(refused("object of BPF programs"))?;
-        let mut object = open.load().map_err(refused("BPF programs"))?;
+        let object = open.load().map_err(refused("BPF programs"))?;
         let mut links = Vec::new();
-        for mut program in object.progs_mut() {
+        for program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            links.push(program.attach_trace().map_err(refused(format!("hook {name}")))?);
+            links.push(
+                program
+                    .attach_trace()
+                    .map_err(refused(format!("hook {name}")))?,
+            );
         }
-        let counter = CallCounter { object, _links: links };
+        let counter = CallCounter {
+            object,
+            _links: links,
+        };
         let map = counter.map("telling")?;
         for &(call, argument) in telling {
             map.update(&call_key(call), &argument.to_ne_bytes(), MapFlags::ANY)
@@ -82,14 +89,19 @@ impl CallCounter {
             let value = value.try_into().map(u64::from_ne_bytes).unwrap_or_default();
             counts.values.entry(call).or_default().insert(value, count);
         }
-        let missed = self.object.maps().find(|map| {
-            map.name().to_string_lossy().ends_with(".bss")
-        });
+        let missed = self
+            .object
+            .maps()
+            .find(|map| map.name().to_string_lossy().ends_with(".bss"));
         let missed = missed.ok_or_else(|| missing("missed"))?;
         let bytes = missed
             .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
             .map_err(refused("counters of the programs"))?;
-        for (count, bytes) in counts.missed.iter_mut().zip(bytes.unwrap_or_default().chunks(8)) {
+        for (count, bytes) in counts
+            .missed
+            .iter_mut()
+            .zip(bytes.unwrap_or_default().chunks(8))
+        {
             *count = bytes.try_into().map(u64::from_ne_bytes).unwrap_or_default();
         }
         Ok(counts)
@@ -104,7 +116,9 @@ impl CallCounter {
         let map = self.map(name)?;
         let mut entries = Vec::new();
         for key in map.keys() {
-            let value = map.lookup(&key, MapFlags::ANY).map_err(refused(format!("map {name}")))?;
+            let value = map
+                .lookup(&key, MapFlags::ANY)
+                .map_err(refused(format!("map {name}")))?;
             let count = value.and_then(|value| value.as_slice().try_into().ok());
             entries.push((key, count.map(u64::from_ne_bytes).unwrap_or_default()));
         }
@@ -126,7 +140,13 @@ fn call_key((arch, nr): Call) -> [u8; 8] {
 
 fn split_call(key: &[u8]) -> (Call, &[u8]) {
     let word = |bytes: Option<&[u8]>| {
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes).unwrap_or_default()
+        bytes
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u32::from_ne_bytes)
+            .unwrap_or_default()
     };
-    ((word(key.get(..4)), word(key.get(4..8))), key.get(8..).unwrap_or_default())
+    (
+        (word(key.get(..4)), word(key.get(4..8))),
+        key.get(8..).unwrap_or_default(),
+    )
 }

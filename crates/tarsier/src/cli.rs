@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::seccomp_command::SeccompCommand;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,6 +30,9 @@ pub(crate) enum Command {
     Seal(SealCommand),
     /// Say whether a sealed log is what was written (status 0: intact, 1: not, 2: cannot be said)
     Verify(VerifyArgs),
+    /// Make, learn and apply filters of system calls
+    #[command(subcommand)]
+    Seccomp(SeccompCommand),
     /// Change rules and settings with auditctl's options; see `tarsier ctl -h`
     #[command(disable_help_flag = true)]
     Ctl {

@@ -7,6 +7,7 @@ mod rule_files;
 mod rules_command;
 mod run;
 mod seal_command;
+mod seccomp_command;
 mod status;
 
 use clap::Parser;
@@ -42,6 +43,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Seal(command) => seal_command::seal(&command),
         Command::Verify(args) => seal_command::verify(&args),
         Command::Rules(command) => rules_command::rules(&command),
+        Command::Seccomp(command) => seccomp_command::seccomp(&command),
         Command::Ctl { args } => ctl::run(args),
     }
 }

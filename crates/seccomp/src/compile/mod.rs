@@ -53,12 +53,26 @@ pub enum CompileError {
 /// # Errors
 /// The policy has no layers, or the filter would be longer than the kernel takes.
 pub fn compile(policy: &Policy, frequencies: &Frequencies) -> Result<Filter, CompileError> {
+    compile_as(policy, frequencies, |verdict| verdict)
+}
+
+/// As [`compile`], but the filter returns `answer` of each verdict: a supervisor that wants to see
+/// denials turns them into SECCOMP_RET_USER_NOTIF.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_as(
+    policy: &Policy,
+    frequencies: &Frequencies,
+    answer: impl Fn(Verdict) -> Verdict,
+) -> Result<Filter, CompileError> {
     if policy.layers.is_empty() {
         return Err(CompileError::Empty);
     }
     let mut compiler = Compiler {
         policy,
         frequencies,
+        answer: &answer,
         diagrams: Diagrams::default(),
         graph: Graph::default(),
         codes: HashMap::new(),
@@ -74,6 +88,8 @@ pub fn compile(policy: &Policy, frequencies: &Frequencies) -> Result<Filter, Com
 struct Compiler<'a> {
     policy: &'a Policy,
     frequencies: &'a Frequencies,
+    /// What the filter returns for a verdict.
+    answer: &'a dyn Fn(Verdict) -> Verdict,
     diagrams: Diagrams,
     graph: Graph,
     /// What diagrams became.
@@ -96,7 +112,7 @@ impl Compiler<'_> {
             .map(|layer| layer.bad_arch)
             .reduce(Verdict::or_stricter)
             .ok_or(CompileError::Empty)?;
-        let mut next = self.graph.add(Code::Return(elsewhere));
+        let mut next = self.graph.add(Code::Return((self.answer)(elsewhere)));
         for &arch in archs.iter().rev() {
             let numbers = self.numbers(arch)?;
             next = self.graph.add(Code::Test {
@@ -140,7 +156,7 @@ impl Compiler<'_> {
                 .decide(&data)
                 .ok_or(CompileError::Empty)?
                 .verdict;
-            let to = self.graph.add(Code::Return(verdict));
+            let to = self.graph.add(Code::Return((self.answer)(verdict)));
             segments.push(Segment {
                 start: nr,
                 to,
@@ -253,7 +269,7 @@ impl Compiler<'_> {
             return Ok(code);
         }
         let code = match self.diagrams.kind(node).clone() {
-            Kind::Leaf(verdict) => self.graph.add(Code::Return(verdict)),
+            Kind::Leaf(verdict) => self.graph.add(Code::Return((self.answer)(verdict))),
             Kind::Branch(word, edges) => {
                 let mut segments = Vec::with_capacity(edges.len());
                 for (start, node) in edges {

@@ -56,7 +56,9 @@ fn search(name: &OsString) -> Option<PathBuf> {
         path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
     };
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| runs(path))
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|path| runs(path))
 }
 
 /// A filter and how it is installed.
@@ -164,7 +166,11 @@ fn become_program(
     }
     // SAFETY: both lists end with null, and their texts live in `program`.
     unsafe {
-        libc::execve(program.path.as_ptr(), pointers.arguments.as_ptr(), pointers.environment.as_ptr());
+        libc::execve(
+            program.path.as_ptr(),
+            pointers.arguments.as_ptr(),
+            pointers.environment.as_ptr(),
+        );
     }
     (EXECVE, errno())
 }
@@ -223,18 +229,36 @@ impl<'a> Launch<'a> {
         let shared = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let kind = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), size_of::<Shared>(), protection, kind, -1, 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<Shared>(),
+                protection,
+                kind,
+                -1,
+                0,
+            )
         };
         if shared == libc::MAP_FAILED {
             bail!("mmap: {}", io::Error::last_os_error());
         }
         let shared = shared.cast::<Shared>();
         let pointers = Pointers::of(program, install);
-        let files = if install.is_some_and(|install| install.listen) { libc::CLONE_FILES } else { 0 };
+        let files = if install.is_some_and(|install| install.listen) {
+            libc::CLONE_FILES
+        } else {
+            0
+        };
         // SAFETY: as fork(2): memory is copied, and the child gets no stack of its own. The program
         // has one thread here, and the child only makes system calls.
         let pid = unsafe {
-            libc::syscall(libc::SYS_clone, libc::c_long::from(files | libc::SIGCHLD), 0, 0, 0, 0)
+            libc::syscall(
+                libc::SYS_clone,
+                libc::c_long::from(files | libc::SIGCHLD),
+                0,
+                0,
+                0,
+                0,
+            )
         };
         match pid {
             // SAFETY: `shared` is mapped; the child never comes back from here.
@@ -245,7 +269,13 @@ impl<'a> Launch<'a> {
                 };
                 let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
                     .map_err(|errno| anyhow::anyhow!("pidfd_open: {errno}"))?;
-                Ok(Launch { program, shared, pid, pidfd, reaped: false })
+                Ok(Launch {
+                    program,
+                    shared,
+                    pid,
+                    pidfd,
+                    reaped: false,
+                })
             }
         }
     }
@@ -264,13 +294,22 @@ impl<'a> Launch<'a> {
     pub(super) fn go(&self) -> Result<()> {
         self.shared().go.store(1, Ordering::SeqCst);
         // SAFETY: the address is that of a live atomic.
-        unsafe { libc::syscall(libc::SYS_futex, &raw const self.shared().go, libc::FUTEX_WAKE, 1) };
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                &raw const self.shared().go,
+                libc::FUTEX_WAKE,
+                1,
+            )
+        };
         Ok(())
     }
 
     /// The listener, once the child has installed its filter; what failed, if it ended instead.
     pub(super) fn listener(&mut self) -> Result<OwnedFd> {
         loop {
+            // In this order: a child that ends after it was asked about may have installed it.
+            let has_ended = self.has_ended(1)?;
             let listener = self.shared().listener.load(Ordering::SeqCst);
             if listener > 0 {
                 // SAFETY: the descriptor was made in the table that we share with the child, and
@@ -279,7 +318,7 @@ impl<'a> Launch<'a> {
             }
             // The child can tell us no more once it is under the filter: its end is awaited, and
             // the word is looked at every millisecond.
-            if self.has_ended(1)? {
+            if has_ended {
                 self.wait()?;
                 bail!("{} ended before its filter was installed", self.program.name);
             }
@@ -289,7 +328,10 @@ impl<'a> Launch<'a> {
     /// Whether the child has ended, after so many milliseconds at most.
     fn has_ended(&self, timeout_ms: i64) -> Result<bool> {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: timeout_ms * 1_000_000 };
+        let timeout = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: timeout_ms * 1_000_000,
+        };
         match rustix::event::poll(&mut fds, Some(&timeout)) {
             Ok(ready) => Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
@@ -348,7 +390,13 @@ unsafe fn child(
         // SAFETY: the address is that of a live atomic; no timeout.
         unsafe {
             let none = std::ptr::null::<libc::timespec>();
-            libc::syscall(libc::SYS_futex, &raw const shared.go, libc::FUTEX_WAIT, 0, none);
+            libc::syscall(
+                libc::SYS_futex,
+                &raw const shared.go,
+                libc::FUTEX_WAIT,
+                0,
+                none,
+            );
         }
     }
     // SAFETY: no pointers; the program may outlive us.

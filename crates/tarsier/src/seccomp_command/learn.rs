@@ -68,8 +68,15 @@ fn record(args: &LearnArgs) -> Result<(Observed, u8)> {
 fn observed(counts: &CallCounts) -> Observed {
     let mut seen = Observed::default();
     for (&(arch, nr), &count) in &counts.calls {
-        let Some(name) = seen.add(arch, nr, count) else { continue };
-        for &value in counts.values.get(&(arch, nr)).into_iter().flat_map(|values| values.keys()) {
+        let Some(name) = seen.add(arch, nr, count) else {
+            continue;
+        };
+        for &value in counts
+            .values
+            .get(&(arch, nr))
+            .into_iter()
+            .flat_map(|values| values.keys())
+        {
             seen.add_value(name, value);
         }
     }
@@ -87,13 +94,20 @@ fn print_counts(seen: &Observed) -> Result<()> {
 }
 
 fn summary(seen: &Observed) {
-    let limited = seen.values.values().filter(|values| values.len() <= VALUES_MAX).count();
+    let limited = seen
+        .values
+        .values()
+        .filter(|values| values.len() <= VALUES_MAX)
+        .count();
     eprintln!(
         "tarsier: {} system calls, {limited} of them for some values of an argument only",
         seen.calls.len()
     );
     for (abi, nr) in &seen.unnamed {
-        eprintln!("tarsier: call {nr} of {} has no name: no profile can allow it", abi.oci_name());
+        eprintln!(
+            "tarsier: call {nr} of {} has no name: no profile can allow it",
+            abi.oci_name()
+        );
     }
 }
 

@@ -27,7 +27,9 @@ pub(super) fn observed(path: &Path, exe: Option<&Path>) -> Result<Observed> {
         line.clear();
     }
     if seen.calls.is_empty() {
-        let of = exe.map(|exe| format!(" of {}", exe.display())).unwrap_or_default();
+        let of = exe
+            .map(|exe| format!(" of {}", exe.display()))
+            .unwrap_or_default();
         anyhow::bail!(
             "{}: no SYSCALL record{of} in it; record with a rule on all system calls, \
              such as -a always,exit -S all -F exe=PROGRAM",
@@ -57,10 +59,15 @@ fn add(seen: &mut Observed, record: &text::Record, exe: Option<&Path>) {
     let (Some(arch), Some(nr)) = (number(b"arch", 16), number(b"syscall", 10)) else {
         return;
     };
-    let Some(name) = seen.add(arch as u32, nr as u32, 1) else { return };
+    let Some(name) = seen.add(arch as u32, nr as u32, 1) else {
+        return;
+    };
     if let Some(argument) = telling(name) {
         let fields: [&[u8]; 4] = [b"a0", b"a1", b"a2", b"a3"];
-        if let Some(value) = fields.get(usize::from(argument)).and_then(|field| number(field, 16)) {
+        if let Some(value) = fields
+            .get(usize::from(argument))
+            .and_then(|field| number(field, 16))
+        {
             seen.add_value(name, value);
         }
     }
@@ -79,7 +86,10 @@ pub(super) fn frequencies(path: &Path) -> Result<Frequencies> {
 pub(super) fn telling_calls() -> Vec<((u32, u32), u32)> {
     let family = Abi::native().family().iter();
     family
-        .flat_map(|abi| abi.calls().map(move |(nr, name)| (abi.audit_arch(), nr, name)))
+        .flat_map(|abi| {
+            abi.calls()
+                .map(move |(nr, name)| (abi.audit_arch(), nr, name))
+        })
         .filter_map(|(arch, nr, name)| Some(((arch, nr), u32::from(telling(name)?))))
         .collect()
 }

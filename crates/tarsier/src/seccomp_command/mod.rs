@@ -5,6 +5,7 @@ mod compile;
 mod launch;
 mod learn;
 mod log_reader;
+mod notify;
 mod report;
 mod run;
 mod source;

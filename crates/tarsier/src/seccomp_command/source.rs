@@ -9,12 +9,47 @@ use std::path::Path;
 
 /// Every capability of linux/capability.h, by number.
 const CAPS: [&str; 41] = [
-    "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID",
-    "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW",
-    "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT",
-    "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD",
-    "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG",
-    "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF", "CHECKPOINT_RESTORE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "DAC_READ_SEARCH",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETGID",
+    "SETUID",
+    "SETPCAP",
+    "LINUX_IMMUTABLE",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_ADMIN",
+    "NET_RAW",
+    "IPC_LOCK",
+    "IPC_OWNER",
+    "SYS_MODULE",
+    "SYS_RAWIO",
+    "SYS_CHROOT",
+    "SYS_PTRACE",
+    "SYS_PACCT",
+    "SYS_ADMIN",
+    "SYS_BOOT",
+    "SYS_NICE",
+    "SYS_RESOURCE",
+    "SYS_TIME",
+    "SYS_TTY_CONFIG",
+    "MKNOD",
+    "LEASE",
+    "AUDIT_WRITE",
+    "AUDIT_CONTROL",
+    "SETFCAP",
+    "MAC_OVERRIDE",
+    "MAC_ADMIN",
+    "SYSLOG",
+    "WAKE_ALARM",
+    "BLOCK_SUSPEND",
+    "AUDIT_READ",
+    "PERFMON",
+    "BPF",
+    "CHECKPOINT_RESTORE",
 ];
 
 /// What a profile depends on, as the command line and this host have it.
@@ -50,7 +85,10 @@ fn capabilities(text: &str) -> Result<Vec<String>> {
         "none" => return Ok(Vec::new()),
         _ => {}
     }
-    let caps = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let caps = text
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
     caps.map(|cap| {
         let upper = cap.to_ascii_uppercase();
         let name = upper.strip_prefix("CAP_").unwrap_or(&upper);
@@ -91,7 +129,10 @@ pub(super) fn text(path: &Path) -> Result<String> {
         return Ok(text);
     }
     std::fs::read_to_string(path).map_err(|error| {
-        anyhow::anyhow!("cannot read {}: {error}; give a file, - or docker", path.display())
+        anyhow::anyhow!(
+            "cannot read {}: {error}; give a file, - or docker",
+            path.display()
+        )
     })
 }
 

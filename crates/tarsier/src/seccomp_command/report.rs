@@ -1,0 +1,199 @@
+//! Denials as text.
+
+use seccomp::policy::{Abi, Policy, Reason, Ruling};
+use seccomp::{Action, SeccompData};
+use std::collections::HashMap;
+
+/// Tells each denial once, and at the end how often it came again.
+pub(super) struct Reporter<'a> {
+    policy: &'a Policy,
+    profile: &'a str,
+    /// Further times of what was told, in the order in which it was told.
+    again: Vec<(String, u64)>,
+    told: HashMap<(u32, u32, [u64; 6]), usize>,
+    untold: u64,
+}
+
+/// Different denials that are told one by one.
+const TOLD_MAX: usize = 1000;
+
+impl<'a> Reporter<'a> {
+    pub(super) fn new(policy: &'a Policy, profile: &'a str) -> Reporter<'a> {
+        Reporter {
+            policy,
+            profile,
+            again: Vec::new(),
+            told: HashMap::new(),
+            untold: 0,
+        }
+    }
+
+    /// `name[tid]`.
+    pub(super) fn thread(&self, tid: u32) -> String {
+        let name = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+        let name: String = name
+            .trim_end()
+            .chars()
+            .filter(|c| !c.is_control())
+            .collect();
+        format!("{name}[{tid}]")
+    }
+
+    pub(super) fn denied(&mut self, who: &str, data: &SeccompData, ruling: &Ruling) {
+        let key = (data.arch, data.nr, self.telling(data, ruling));
+        if let Some(&index) = self.told.get(&key) {
+            self.again[index].1 += 1;
+            return;
+        }
+        if self.told.len() == TOLD_MAX {
+            self.untold += 1;
+            return;
+        }
+        let call = call_text(data);
+        eprintln!("tarsier: {who}: {call} denied: {}", ruling.verdict);
+        eprintln!("    rule: {}", self.rule(data, ruling));
+        eprintln!("    remedy: {}", self.remedy(data, ruling));
+        self.told.insert(key, self.again.len());
+        self.again.push((call, 0));
+    }
+
+    /// Arguments that tell denials apart: those that conditions look at. Addresses do not count.
+    fn telling(&self, data: &SeccompData, ruling: &Ruling) -> [u64; 6] {
+        let mut telling = [0; 6];
+        for rule in self.rules(data, ruling.layer) {
+            for condition in &rule.conditions {
+                let arg = usize::from(condition.arg);
+                if let (Some(to), Some(&from)) = (telling.get_mut(arg), data.args.get(arg)) {
+                    *to = from;
+                }
+            }
+        }
+        telling
+    }
+
+    fn rules(&self, data: &SeccompData, layer: usize) -> &'a [seccomp::policy::Rule] {
+        let abi = Abi::of(data.arch, data.nr);
+        let layer = self.policy.layers.get(layer);
+        let rules = abi.and_then(|abi| layer?.abis.get(&abi)?.calls.get(&data.nr));
+        rules.map_or(&[], Vec::as_slice)
+    }
+
+    fn source(&self, id: seccomp::policy::RuleId) -> &str {
+        self.policy
+            .sources
+            .get(id.0 as usize)
+            .map_or("?", String::as_str)
+    }
+
+    fn rule(&self, data: &SeccompData, ruling: &Ruling) -> String {
+        let profile = self.profile;
+        let layer = self.policy.layers.get(ruling.layer);
+        let default = layer.map_or("", |layer| layer.default_source.as_str());
+        match &ruling.reason {
+            Reason::Rule(id) => format!("{profile}: {}", self.source(*id)),
+            Reason::Unlisted => {
+                format!("{profile}: {default}: {} is not listed", call_name(data))
+            }
+            Reason::OtherArguments(ids) => {
+                let mut places: Vec<&str> = ids.iter().map(|&id| self.source(id)).collect();
+                places.dedup();
+                let places = places.join(", ");
+                let name = call_name(data);
+                format!("{profile}: {default}: {name} is listed for other arguments ({places})")
+            }
+            Reason::Newer => format!("{profile}: {} is newer than all it lists", call_name(data)),
+            Reason::BadArch => format!("{profile}: its architectures do not include this call's"),
+        }
+    }
+
+    fn remedy(&self, data: &SeccompData, ruling: &Ruling) -> String {
+        let name = call_name(data);
+        match &ruling.reason {
+            Reason::BadArch => "add the architecture, if the program is meant to use it".to_owned(),
+            Reason::OtherArguments(_) => {
+                let telling = self.telling(data, ruling);
+                let used = self
+                    .rules(data, ruling.layer)
+                    .iter()
+                    .flat_map(|rule| &rule.conditions);
+                let mut args: Vec<u8> = used.map(|condition| condition.arg).collect();
+                args.sort_unstable();
+                args.dedup();
+                let args: Vec<String> = args
+                    .iter()
+                    .map(|&arg| format!("args[{arg}] = {:#x}", telling[usize::from(arg)]))
+                    .collect();
+                format!(
+                    "if the program needs it, allow {name} with {}",
+                    args.join(", ")
+                )
+            }
+            Reason::Rule(id) => {
+                format!(
+                    "if the program needs it, take {name} out of {}",
+                    self.source(*id)
+                )
+            }
+            Reason::Unlisted | Reason::Newer => {
+                format!("if the program needs it, allow {name}")
+            }
+        }
+    }
+
+    /// What came again.
+    pub(super) fn finish(&self) {
+        for (call, again) in self.again.iter().filter(|row| row.1 > 0) {
+            let times = if *again == 1 { "once" } else { "times" };
+            match again {
+                1 => eprintln!("tarsier: {call}: denied {times} more"),
+                again => eprintln!("tarsier: {call}: denied {again} {times} more"),
+            }
+        }
+        if self.untold > 0 {
+            eprintln!("tarsier: {} more denials are not shown", self.untold);
+        }
+    }
+}
+
+/// Name, or number where there is none.
+fn call_name(data: &SeccompData) -> String {
+    let abi = Abi::of(data.arch, data.nr);
+    match abi.and_then(|abi| abi.name_of(data.nr)) {
+        Some(name) => name.to_owned(),
+        None => format!("call {}", data.nr as i32),
+    }
+}
+
+/// `socket(0x11, 0x3, 0x300)`: as many arguments as are not 0 at the end.
+fn call_text(data: &SeccompData) -> String {
+    let count = data
+        .args
+        .iter()
+        .rposition(|&arg| arg != 0)
+        .map_or(0, |last| last + 1);
+    let args: Vec<String> = data.args[..count]
+        .iter()
+        .map(|arg| format!("{arg:#x}"))
+        .collect();
+    let abi = Abi::of(data.arch, data.nr);
+    let other = match abi {
+        Some(abi) if abi == Abi::native() => String::new(),
+        Some(abi) => format!(" ({})", abi.systemd_name()),
+        None => format!(" (architecture {:#x})", data.arch),
+    };
+    format!("{}({}){other}", call_name(data), args.join(", "))
+}
+
+/// Why a policy cannot be supervised: what it asks for itself, or nothing.
+pub(super) fn asks_for_an_agent(policy: &Policy) -> Option<String> {
+    let rules = policy.layers.iter().flat_map(|layer| layer.abis.values());
+    let mut rules = rules.flat_map(|rules| rules.calls.values().flatten());
+    let rule = rules.find(|rule| rule.verdict.action() == Action::UserNotif)?;
+    Some(
+        policy
+            .sources
+            .get(rule.id.0 as usize)
+            .cloned()
+            .unwrap_or_default(),
+    )
+}

@@ -1,0 +1,42 @@
+//! `tarsier seccomp run`: a program under a profile.
+
+use super::args::RunArgs;
+use super::launch::{self, Install, Launch, Program};
+use super::{report, source, supervisor};
+use anyhow::{bail, Context as _, Result};
+use seccomp::compile::{compile, compile_as, Frequencies};
+
+/// Status 127: the program cannot be run.
+const CANNOT_RUN: u8 = 127;
+
+/// Becomes the program, or supervises it. The program's status.
+pub(super) fn run(args: &RunArgs) -> Result<u8> {
+    let context = source::context(&args.with)?;
+    let policy = source::policy(&args.profile, &context)?;
+    let profile = args.profile.display().to_string();
+    if let Some(place) = report::asks_for_an_agent(&policy) {
+        bail!(
+            "{profile}: {place}: SCMP_ACT_NOTIFY needs an agent, and here is none; give calls \
+             another action"
+        );
+    }
+    let weights = Frequencies::usual();
+    let filter = match args.log {
+        true => compile_as(&policy, &weights, supervisor::supervised),
+        false => compile(&policy, &weights),
+    };
+    let filter = filter.with_context(|| profile.clone())?;
+    let install = Install {
+        filter,
+        flags: policy.flags,
+        listen: args.log,
+    };
+    let result = Program::find(&args.command).and_then(|program| match args.log {
+        true => supervisor::supervise(Launch::start(&program, Some(&install))?, &policy, &profile),
+        false => Err(launch::replace(&program, &install)),
+    });
+    result.or_else(|error| {
+        eprintln!("tarsier: {error:#}");
+        Ok(CANNOT_RUN)
+    })
+}
