@@ -320,7 +320,10 @@ impl<'a> Launch<'a> {
             // the word is looked at every millisecond.
             if has_ended {
                 self.wait()?;
-                bail!("{} ended before its filter was installed", self.program.name);
+                bail!(
+                    "{} ended before its filter was installed",
+                    self.program.name
+                );
             }
         }
     }

@@ -17,5 +17,6 @@ mod lifecycle;
 mod loss;
 mod readers;
 mod reload;
+mod seccomp;
 mod selection;
 mod workload;
