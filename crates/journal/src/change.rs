@@ -7,8 +7,9 @@ use crate::action::Severity;
 use crate::config::Config;
 use crate::durable::{start_syncer, wants_syncer};
 use crate::error::OpenError;
-use crate::files::{self, TornLine};
+use crate::files;
 use crate::log::{open_sealer, Journal, Said, Trouble};
+use crate::recover::{self, TornLine};
 use crate::space::{Limits, Space};
 
 impl Journal {
@@ -30,6 +31,9 @@ impl Journal {
             self.retire_syncer();
         }
         self.config = config.clone();
+        self.start_form().map_err(|error| {
+            OpenError::io(log_file, "rotation for another log_format", error.source)
+        })?;
         if let Some(space) = self.file.as_deref().and_then(|file| Space::of(file).ok()) {
             self.limits = Limits::of(config, &space);
         }
@@ -54,7 +58,7 @@ impl Journal {
         }
         files::prepare_dir(log_file, &config.log_group)?;
         let file = files::open_log(log_file, &config.log_group)?;
-        let (size_bytes, torn) = files::repair_tail(&file, log_file)?;
+        let (size_bytes, torn) = recover::repair(&file, log_file)?;
         self.say_torn(torn);
         let sealer = match self.file.is_some() {
             true => open_sealer(log_file, &file, size_bytes, config)?,
@@ -84,8 +88,13 @@ impl Journal {
     }
 
     fn say_torn(&mut self, torn: Option<TornLine>) {
-        if let Some(TornLine { repair, bytes }) = torn {
-            let text = format!("a torn last line of {} bytes was {repair:?}", bytes.len());
+        if let Some(TornLine {
+            repair,
+            removed_bytes,
+            ..
+        }) = torn
+        {
+            let text = format!("the log's torn end was {repair:?}: {removed_bytes} bytes removed");
             self.say(Severity::Warning, text.to_lowercase());
         }
     }
@@ -104,11 +113,14 @@ impl Journal {
         }
         files::prepare_dir(&self.path, &self.config.log_group)?;
         let file = files::open_log(&self.path, &self.config.log_group)?;
-        let (size_bytes, torn) = files::repair_tail(&file, &self.path)?;
+        let (size_bytes, torn) = recover::repair(&file, &self.path)?;
         self.say_torn(torn);
         self.sealer = open_sealer(&self.path, &file, size_bytes, &self.config)?;
         self.file = Some(Arc::new(file));
         self.size_bytes = size_bytes;
+        self.start_form().map_err(|error| {
+            OpenError::io(&error.path, "rotation for another log_format", error.source)
+        })?;
         self.say(Severity::Notice, "logging is resumed".into());
         self.check_size();
         Ok(())

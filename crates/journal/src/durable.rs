@@ -111,6 +111,14 @@ impl Journal {
         result
     }
 
+    /// Before another rotation: at most the newest rotated file may be waiting for its last sync,
+    /// for that is the one which is repaired after a crash.
+    pub(crate) fn wait_for_rotated(&mut self) {
+        if let (Some(syncer), true) = (&self.syncer, self.durable() < self.rotated_at) {
+            syncer.drain();
+        }
+    }
+
     /// Asks for the last sync of a file that will not be written any more.
     pub(crate) fn sync_before_leaving(&mut self) {
         if self.config.flush != Flush::None && self.durable() < self.written {

@@ -1,9 +1,9 @@
-//! The log file and its directory: opening, permissions, repair of a torn last line.
+//! The log file and its directory: opening, names, permissions.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -13,27 +13,6 @@ use crate::config::Group;
 use crate::error::OpenError;
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
-
-/// Longest last line that is looked for when a log is opened.
-const LINE_BYTES_MAX: u64 = 1 << 20;
-
-/// What was done with a last line that had no end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repair {
-    /// The beginning of a record, left by a crash: taken out of the file.
-    Cut,
-    /// Not a record of ours: kept, and ended with a newline.
-    Completed,
-}
-
-/// A last line without its end, found when the log was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TornLine {
-    /// What was done.
-    pub repair: Repair,
-    /// The torn bytes, as they were in the file.
-    pub bytes: Vec<u8>,
-}
 
 /// Permissions of the log: auditd's, by whether `log_group` may read.
 pub(crate) struct Modes {
@@ -263,58 +242,6 @@ pub(crate) fn set_permissions(
             .map_err(|errno| OpenError::io(path, "fchown", errno))?;
     }
     Ok(())
-}
-
-/// Repairs a last line that a crash left without its end, so that the next record starts on a
-/// line of its own. Part of a record is cut: completed with a newline, a value cut short could
-/// pass for a true one. Gives the size after that, in bytes.
-pub(crate) fn repair_tail(file: &File, path: &Path) -> Result<(u64, Option<TornLine>), OpenError> {
-    let read_error = |error| OpenError::io(path, "read", error);
-    let size = file.metadata().map_err(read_error)?.len();
-    let tail_len = size.min(LINE_BYTES_MAX);
-    let last_len = size.min(1);
-    let mut tail = vec![0; last_len as usize];
-    file.read_exact_at(&mut tail, size - last_len)
-        .map_err(read_error)?;
-    if tail.is_empty() || tail == b"\n" {
-        return Ok((size, None));
-    }
-    tail.resize(tail_len as usize, 0);
-    file.read_exact_at(&mut tail, size - tail_len)
-        .map_err(read_error)?;
-    let line_start = match tail.iter().rposition(|&byte| byte == b'\n') {
-        Some(newline) => newline + 1,
-        None if tail_len == size => 0,
-        None => {
-            let found = format!("its last {LINE_BYTES_MAX} bytes hold no newline");
-            let remedy = "this is not an audit log; move it away";
-            return Err(OpenError::refused(path, found, remedy));
-        }
-    };
-    let bytes = tail.split_off(line_start);
-    let (repair, size) = match begins_like_a_record(&bytes) {
-        true => {
-            let size = size - bytes.len() as u64;
-            file.set_len(size)
-                .map_err(|error| OpenError::io(path, "ftruncate", error))?;
-            (Repair::Cut, size)
-        }
-        false => {
-            rustix::io::write(file, b"\n").map_err(|errno| OpenError::io(path, "write", errno))?;
-            (Repair::Completed, size + 1)
-        }
-    };
-    Ok((size, Some(TornLine { repair, bytes })))
-}
-
-/// Whether `bytes` can be the start of a line that a daemon wrote. Zeros are what some file
-/// systems leave of a write that was under way when the power failed.
-fn begins_like_a_record(bytes: &[u8]) -> bool {
-    const STARTS: [&[u8]; 3] = [b"type=", b"node=", b"{"];
-    bytes.first() == Some(&0)
-        || STARTS
-            .iter()
-            .any(|start| bytes.iter().zip(*start).all(|(a, b)| a == b))
 }
 
 #[cfg(test)]

@@ -7,14 +7,16 @@ use std::process::Child;
 use std::sync::Arc;
 
 use crate::action::{Action, Severity};
+use crate::compact;
 use crate::compress::{self, Compression};
 use crate::config::{Config, Flush, SizeAction};
 use crate::counters::{Counters, Lost, Position};
 use crate::durable::start_syncer;
 use crate::error::{OpenError, RotateError, WriteError};
-use crate::files::{self, TornLine};
+use crate::files;
 use crate::pending::Pending;
 use crate::read::COMPRESSED_SUFFIX;
+use crate::recover::{self, TornLine};
 use crate::rotate::{self, Rotated};
 use crate::seal::{with_suffix, Sealer};
 use crate::space::{Limits, Space};
@@ -30,8 +32,12 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub struct OpenReport {
     /// Size of the log after repair.
     pub size_bytes: u64,
-    /// A last line that a crash left without its end.
+    /// An end that a crash left torn.
     pub torn: Option<TornLine>,
+    /// The same of the file that was current before, `log.1`.
+    pub torn_rotated: Option<TornLine>,
+    /// Whether the log says that the daemon before ended in order; none if it cannot tell.
+    pub ended_in_order: Option<bool>,
     /// Rotated files beyond `num_logs` that were removed.
     pub removed: Vec<PathBuf>,
 }
@@ -95,6 +101,10 @@ pub struct Journal {
     /// With `seal = yes`, while the file is open.
     pub(crate) sealer: Option<Sealer>,
     pub(crate) compression: Option<Compression>,
+    /// Everything up to here is in rotated files.
+    pub(crate) rotated_at: Position,
+    /// With `log_format = COMPACT`.
+    pub(crate) compact: Option<compact::Writer>,
 }
 
 impl Journal {
@@ -109,8 +119,11 @@ impl Journal {
         rotate::mend(log_file)
             .and_then(|()| compress::mend(log_file))
             .map_err(|e| OpenError::io(log_file, "mending an unfinished rotation", e))?;
+        let torn_rotated = recover::repair_rotated(log_file)?;
         let file = files::open_log(log_file, &config.log_group)?;
-        let (size_bytes, torn) = files::repair_tail(&file, log_file)?;
+        let (size_bytes, torn) = recover::repair(&file, log_file)?;
+        let ended_in_order = recover::ends_in_order(&file, size_bytes)
+            .map_err(|error| OpenError::io(log_file, "read", error))?;
         let sealer = open_sealer(log_file, &file, size_bytes, config)?;
         let space = Space::of(&file).map_err(|e| OpenError::io(log_file, "fstatvfs", e))?;
         let syncer = start_syncer(config, log_file)?;
@@ -134,10 +147,15 @@ impl Journal {
             syncer,
             sealer,
             compression: None,
+            rotated_at: Position::default(),
+            compact: None,
         };
         if let Some(text) = warning {
             journal.say(Severity::Warning, text);
         }
+        journal.start_form().map_err(|error| {
+            OpenError::io(log_file, "rotation for another log_format", error.source)
+        })?;
         journal.seal_tick();
         let removed = journal.remove_excess();
         journal.fix_rotated_permissions();
@@ -146,6 +164,8 @@ impl Journal {
         let report = OpenReport {
             size_bytes,
             torn,
+            torn_rotated,
+            ended_in_order,
             removed,
         };
         Ok((journal, report))
@@ -236,6 +256,9 @@ impl Journal {
 
     /// Writes the first `upto` bytes of the buffer.
     fn write_first(&mut self, file: &File, upto: usize) -> Result<(), WriteError> {
+        if self.compact.is_some() {
+            return self.write_frame(file, upto);
+        }
         let mut done = 0;
         while done < upto {
             let outcome = match rustix::io::write(file, &self.pending.bytes()[done..upto]) {
@@ -282,11 +305,22 @@ impl Journal {
         if let (Some(sealer), true) = (&mut self.sealer, bytes > 0) {
             sealer.extend(&self.pending.bytes()[..bytes]);
         }
+        self.count_written(bytes, bytes as u64);
+    }
+
+    /// The same where the file got `stored` for the first `bytes` of the buffer.
+    pub(crate) fn account_stored(&mut self, bytes: usize, stored: &[u8]) {
+        if let Some(sealer) = &mut self.sealer {
+            sealer.extend(stored);
+        }
+        self.count_written(bytes, stored.len() as u64);
+    }
+
+    fn count_written(&mut self, bytes: usize, stored_bytes: u64) {
         let batch = self.pending.consume(bytes);
-        self.size_bytes += batch.bytes as u64;
-        self.since_space_rotation_bytes = self
-            .since_space_rotation_bytes
-            .saturating_add(batch.bytes as u64);
+        self.size_bytes += stored_bytes;
+        self.since_space_rotation_bytes =
+            self.since_space_rotation_bytes.saturating_add(stored_bytes);
         self.written.bytes += batch.bytes as u64;
         self.written.events += batch.events;
         self.counters.records += batch.records;
@@ -321,7 +355,9 @@ impl Journal {
         let Some(current) = self.file.clone() else {
             return Ok(None);
         };
+        self.wait_for_rotated();
         self.sync_before_leaving();
+        self.rotated_at = self.written;
         self.finish_compression();
         if let Some(sealer) = &mut self.sealer {
             sealer.before_rotation();

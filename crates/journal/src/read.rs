@@ -22,10 +22,31 @@ pub(crate) fn uncompressed_name(path: &Path) -> PathBuf {
 pub(crate) fn raw(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut file = File::open(path)?;
     let mut start = [0; 4];
-    let count = file.read(&mut start)?;
+    let count = fill(&mut file, &mut start)?;
     file.rewind()?;
     match start[..count] == ZSTD_MAGIC {
         true => Ok(Box::new(zstd::Decoder::new(file)?)),
         false => Ok(Box::new(BufReader::with_capacity(1 << 17, file))),
     }
+}
+
+/// A line of ENRICHED as it is in RAW: without the names that follow byte 0x1d.
+pub fn raw_line(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let end = memchr::memchr(0x1d, line).unwrap_or(line.len());
+    &line[..end]
+}
+
+/// Reads until `out` is full or the end comes; how many bytes there were.
+pub(crate) fn fill(reader: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
+    let mut done = 0;
+    while done < out.len() {
+        match reader.read(&mut out[done..]) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
 }

@@ -264,6 +264,7 @@ fn log_format(config: &mut Config, context: &mut Context<'_>) -> Result<(), Conf
         ("raw", Some(LogFormat::Raw)),
         ("enriched", Some(LogFormat::Enriched)),
         ("json", Some(LogFormat::Json)),
+        ("compact", Some(LogFormat::Compact)),
         ("nolog", None),
     ];
     match word(context, &table)? {

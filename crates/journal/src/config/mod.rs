@@ -6,7 +6,7 @@
 //! the checks that audit-userspace's `src/auditd-config.c` makes.
 //!
 //! Tarsier's own additions to the file are exactly these:
-//! * `log_format = JSON` (one object per event),
+//! * `log_format = JSON` (one object per event) and `COMPACT` (see [`crate::compact`]),
 //! * `seal = yes` (see [`crate::seal`]),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `overload = THROTTLE` or `DROP`,
@@ -38,6 +38,8 @@ pub enum LogFormat {
     Enriched,
     /// One JSON object per event (Tarsier only).
     Json,
+    /// ENRICHED, compressed as it is written (Tarsier only); `tarsier cat` turns it back.
+    Compact,
 }
 
 /// When written records are made durable (`flush`).

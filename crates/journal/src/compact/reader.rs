@@ -1,0 +1,152 @@
+//! Frames to text.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use super::frame::{Head, HEAD_BYTES};
+use super::MAGIC;
+use crate::read;
+
+/// Event times in seconds since 1970, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The earliest.
+    pub since_s: u32,
+    /// The latest.
+    pub until_s: u32,
+}
+
+impl TimeRange {
+    /// All times.
+    pub const ALL: TimeRange = TimeRange {
+        since_s: 0,
+        until_s: u32::MAX,
+    };
+
+    fn meets(&self, head: &Head) -> bool {
+        head.first_s <= self.until_s && head.last_s >= self.since_s
+    }
+}
+
+/// The text of a log file of any form: plain, compressed at its rotation, or COMPACT. Of a COMPACT
+/// file only frames with events in `range` come; other files come whole.
+pub fn open(path: &Path, range: TimeRange) -> io::Result<Box<dyn Read>> {
+    let mut file = read::raw(path)?;
+    let mut start = vec![0; MAGIC.len()];
+    let count = read::fill(&mut file, &mut start)?;
+    start.truncate(count);
+    match super::is_compact(&start) {
+        true => Ok(Box::new(Reader::new(file, range)?)),
+        false => Ok(Box::new(io::Cursor::new(start).chain(file))),
+    }
+}
+
+/// Reads the text of frames. A torn frame at the end ends the text; damage before that is an error
+/// of kind `InvalidData`.
+pub struct Reader<R> {
+    file: R,
+    range: TimeRange,
+    decoder: Decoder<'static>,
+    /// Frames of the segment that were passed over: its later ones cannot be read without them.
+    skipped: Vec<u8>,
+    payload: Vec<u8>,
+    text: Vec<u8>,
+    at: usize,
+    offset: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// `file` stands after the magic bytes.
+    fn new(file: R, range: TimeRange) -> io::Result<Self> {
+        Ok(Reader {
+            file,
+            range,
+            decoder: Decoder::new()?,
+            skipped: Vec::new(),
+            payload: Vec::new(),
+            text: Vec::new(),
+            at: 0,
+            offset: MAGIC.len() as u64,
+        })
+    }
+
+    /// Takes the next frame's text; false at the end.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        self.text.clear();
+        self.at = 0;
+        let mut head = [0; HEAD_BYTES];
+        let count = read::fill(&mut self.file, &mut head)?;
+        if count < HEAD_BYTES {
+            return Ok(false);
+        }
+        let damaged = |offset: u64| {
+            let text = format!("the frame at byte {offset} is damaged");
+            Err(io::Error::new(io::ErrorKind::InvalidData, text))
+        };
+        let Some(head) = Head::parse(&head) else {
+            return damaged(self.offset);
+        };
+        self.payload.clear();
+        let stored = u64::from(head.stored);
+        self.file
+            .by_ref()
+            .take(stored)
+            .read_to_end(&mut self.payload)?;
+        if (self.payload.len() as u64) < stored {
+            return Ok(false);
+        }
+        if !head.holds(&self.payload) {
+            return damaged(self.offset);
+        }
+        if head.begins_segment {
+            self.decoder.reinit()?;
+            self.skipped.clear();
+        }
+        if !self.range.meets(&head) {
+            self.skipped.extend_from_slice(&self.payload);
+        } else if self.decode(head.text as usize).is_err() {
+            return damaged(self.offset);
+        }
+        self.offset += HEAD_BYTES as u64 + stored;
+        Ok(true)
+    }
+
+    /// Decodes what was passed over of this segment, then the frame, of which `text` bytes come.
+    fn decode(&mut self, text: usize) -> io::Result<()> {
+        let skipped = std::mem::take(&mut self.skipped);
+        for payload in [&skipped, &self.payload] {
+            self.text.clear();
+            let mut input = InBuffer::around(payload);
+            loop {
+                let at = self.text.len();
+                self.text.reserve(1 << 16);
+                let mut out = OutBuffer::around_pos(&mut self.text, at);
+                self.decoder.run(&mut input, &mut out)?;
+                let is_full = out.pos() == out.capacity();
+                if input.pos() == payload.len() && !is_full {
+                    break;
+                }
+            }
+        }
+        match self.text.len() == text {
+            true => Ok(()),
+            false => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+impl<R: Read> Read for Reader<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.text.len() {
+            if !self.next_frame()? {
+                return Ok(0);
+            }
+        }
+        let count = out.len().min(self.text.len() - self.at);
+        out[..count].copy_from_slice(&self.text[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}

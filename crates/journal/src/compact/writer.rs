@@ -1,0 +1,85 @@
+//! Text to frames.
+
+use std::io;
+
+use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
+
+use super::frame::{Head, HEAD_BYTES};
+use super::{MAGIC, SEGMENT_BYTES};
+
+/// A log repeats itself: higher levels take their time for a few per cent.
+const LEVEL: i32 = 3;
+/// log2 of the text that a frame can refer back to.
+const WINDOW_LOG: u32 = 21;
+
+/// Makes frames of one file.
+pub(crate) struct Writer {
+    encoder: Encoder<'static>,
+    /// Text in the segment.
+    segment_bytes: u64,
+    begins_segment: bool,
+    frame: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new() -> io::Result<Self> {
+        let mut encoder = Encoder::new(LEVEL)?;
+        encoder.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
+        encoder.set_parameter(CParameter::ContentSizeFlag(false))?;
+        Ok(Writer {
+            encoder,
+            segment_bytes: 0,
+            begins_segment: true,
+            frame: Vec::new(),
+        })
+    }
+
+    /// The next frame refers to nothing before it: another file, or a frame that was not written.
+    pub(crate) fn begin_segment(&mut self) {
+        self.begins_segment = true;
+    }
+
+    /// The frame of `text`, after the file's head if `is_new` is true.
+    pub(crate) fn frame(&mut self, text: &[u8], is_new: bool) -> io::Result<&[u8]> {
+        if self.begins_segment || is_new || self.segment_bytes >= SEGMENT_BYTES {
+            self.encoder.reinit()?;
+            self.segment_bytes = 0;
+            self.begins_segment = true;
+        }
+        self.frame.clear();
+        if is_new {
+            self.frame.extend_from_slice(MAGIC);
+        }
+        let head_at = self.frame.len();
+        let payload_at = head_at + HEAD_BYTES;
+        self.frame.resize(payload_at, 0);
+        self.compress(text)?;
+        let head = Head::of(self.begins_segment, text, &self.frame[payload_at..]);
+        let head = head.ok_or_else(|| io::Error::other("a frame is too large"))?;
+        self.frame[head_at..payload_at].copy_from_slice(&head.to_bytes());
+        self.begins_segment = false;
+        self.segment_bytes += text.len() as u64;
+        Ok(&self.frame)
+    }
+
+    fn compress(&mut self, text: &[u8]) -> io::Result<()> {
+        let mut input = InBuffer::around(text);
+        loop {
+            let is_taken = input.pos() == text.len();
+            let at = self.frame.len();
+            self.frame
+                .reserve(zstd::zstd_safe::compress_bound(text.len() - input.pos()));
+            let mut out = OutBuffer::around_pos(&mut self.frame, at);
+            let left = match is_taken {
+                false => {
+                    self.encoder.run(&mut input, &mut out)?;
+                    1
+                }
+                true => self.encoder.flush(&mut out)?,
+            };
+            if is_taken && left == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
