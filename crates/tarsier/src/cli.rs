@@ -25,6 +25,8 @@ pub(crate) enum Command {
     /// Work on rules without loading them
     #[command(subcommand)]
     Rules(RulesCommand),
+    /// Print log files as text: COMPACT, compressed or plain; for `ausearch` through a pipe
+    Cat(CatArgs),
     /// Keys for a log that shows when it was changed
     #[command(subcommand)]
     Seal(SealCommand),
@@ -50,6 +52,39 @@ pub(crate) enum RulesCommand {
     Optimise(RulesOptimiseArgs),
     /// Make one file of a directory's rules, as augenrules does, and print it
     Merge(RulesMergeArgs),
+}
+
+/// Form in which a log is printed.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CatFormat {
+    /// Without names for numbers
+    Raw,
+    /// As the file has it; COMPACT has the names
+    Enriched,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CatArgs {
+    /// Form of the text
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "enriched",
+        ignore_case = true
+    )]
+    pub(crate) format: CatFormat,
+    /// Also the rotated files of each FILE, oldest first
+    #[arg(long)]
+    pub(crate) rotated: bool,
+    /// Leave out what COMPACT files hold of earlier times, in seconds since 1970 (whole writes)
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) since: Option<u32>,
+    /// Leave out what they hold of later times
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) until: Option<u32>,
+    /// Log files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -153,6 +188,8 @@ pub(crate) enum LogFormat {
     Enriched,
     /// One JSON object per event
     Json,
+    /// ENRICHED, compressed; read with `tarsier cat`
+    Compact,
 }
 
 #[derive(Args, Debug)]

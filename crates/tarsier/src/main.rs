@@ -1,5 +1,6 @@
 //! Tarsier: system-call auditing. Arguments in, status out; the work is in the modules.
 
+mod cat_command;
 mod cli;
 mod ctl;
 mod plan_command;
@@ -40,6 +41,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
+        Command::Cat(args) => cat_command::cat(&args),
         Command::Seal(command) => seal_command::seal(&command),
         Command::Verify(args) => seal_command::verify(&args),
         Command::Rules(command) => rules_command::rules(&command),

@@ -307,7 +307,7 @@ impl Daemon {
         }
     }
 
-    fn say(&mut self, action: &Action<'_>) {
+    pub(super) fn say(&mut self, action: &Action<'_>) {
         let stamp = self.stamp();
         let mut out = std::mem::take(&mut self.lines);
         daemon_records::action(&mut self.recorder.encoder, &mut out, stamp, action);

@@ -19,6 +19,7 @@ mod kernel_records;
 mod live;
 mod names;
 mod recorder;
+mod recovery;
 mod rule_costs;
 mod rule_place;
 mod setup;

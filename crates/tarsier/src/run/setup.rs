@@ -58,6 +58,7 @@ impl Sources {
                 LogFormat::Raw => config::LogFormat::Raw,
                 LogFormat::Enriched => config::LogFormat::Enriched,
                 LogFormat::Json => config::LogFormat::Json,
+                LogFormat::Compact => config::LogFormat::Compact,
             };
         }
         Ok(config)
@@ -141,13 +142,6 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let generation = generation(set.rules, &capabilities, is_kernel, 1, &config)?;
     let instance = Instance::lock(&args.run_dir)?;
     let (journal, report) = Journal::open(&config.log_file, &config)?;
-    if let Some(torn) = &report.torn {
-        eprintln!(
-            "tarsier: {}: the last line was torn: {:?}",
-            config.log_file.display(),
-            torn.repair
-        );
-    }
     let server = ControlSocket::start(&args.run_dir)?;
     let mut encoder = Encoder::new(format(&config), system_names());
     encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
@@ -186,6 +180,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         lines: Vec::with_capacity(1 << 20),
     };
     daemon.say_start();
+    daemon.say_recovered(&report);
     Ok(daemon)
 }
 
