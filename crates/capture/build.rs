@@ -8,6 +8,8 @@ fn main() {
     compile("learn");
     // Runs the matching alone; for tests/equivalence.rs.
     compile("match_test");
+    // Tells whether functions can be hooked here.
+    compile("trial");
     for path in ["bpf", "../event/include/tarsier_event.h"] {
         println!("cargo::rerun-if-changed={path}");
     }

@@ -3,6 +3,19 @@
 #ifndef TARSIER_ARCH_H
 #define TARSIER_ARCH_H
 
+/* What sets a call of a task apart from its other calls, as long as it lasts. */
+struct call_place {
+	__u64 nr, pc, sp;
+	__u64 args[4];
+};
+
+static __always_inline bool same_place(const struct call_place *one, const struct call_place *other)
+{
+	return one->nr == other->nr && one->pc == other->pc && one->sp == other->sp &&
+	       one->args[0] == other->args[0] && one->args[1] == other->args[1] &&
+	       one->args[2] == other->args[2] && one->args[3] == other->args[3];
+}
+
 #if defined(__TARGET_ARCH_x86)
 #define TS_COMPAT 2
 
@@ -39,6 +52,18 @@ static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, b
 		args[5] = regs->r9;
 	}
 }
+
+static __always_inline struct call_place call_place(const struct pt_regs *regs)
+{
+	struct call_place place = {
+		.nr = regs->orig_ax,
+		.pc = regs->ip,
+		.sp = regs->sp,
+		.args = { regs->di, regs->si, regs->dx, regs->r10 },
+	};
+
+	return place;
+}
 #elif defined(__TARGET_ARCH_arm64)
 #define TIF_32BIT_MASK (1UL << 22)
 
@@ -65,6 +90,18 @@ static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, b
 	args[3] = regs->regs[3];
 	args[4] = regs->regs[4];
 	args[5] = regs->regs[5];
+}
+
+static __always_inline struct call_place call_place(const struct pt_regs *regs)
+{
+	struct call_place place = {
+		.nr = (__s64)regs->syscallno,
+		.pc = regs->pc,
+		.sp = regs->sp,
+		.args = { regs->orig_x0, regs->regs[1], regs->regs[2], regs->regs[3] },
+	};
+
+	return place;
 }
 #endif
 

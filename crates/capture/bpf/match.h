@@ -154,10 +154,13 @@ __noinline int find_fact(struct work *w, __u32 field)
 	} else if (field == FACT_ACCESS) {
 		w->fact[FACT_ACCESS] = access_of(w);
 	} else if (field == FACT_SADDR_FAM) {
+		struct object_note *note = note_at_end(bpf_get_current_task_btf(), w->nr);
 		const void *addr;
 		__u16 family = 0;
 
-		if (sockaddr_place(w, &addr) < 2 ||
+		if (note && note->address_len >= 2)
+			family = *(__u16 *)note->address;
+		else if (sockaddr_place(w, &addr) < 2 ||
 		    bpf_probe_read_user(&family, sizeof(family), addr))
 			w->absent |= 1U << FACT_SADDR_FAM;
 		w->fact[FACT_SADDR_FAM] = family;

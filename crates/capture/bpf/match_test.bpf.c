@@ -11,6 +11,8 @@
 #include "tables.h"
 #include "maps.h"
 #include "walk.h"
+#include "arch.h"
+#include "objects.h"
 #include "match.h"
 #include "facts.h"
 

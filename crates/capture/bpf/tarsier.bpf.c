@@ -12,10 +12,12 @@
 #include "maps.h"
 #include "walk.h"
 #include "arch.h"
+#include "objects.h"
 #include "match.h"
 #include "facts.h"
 #include "overload.h"
 #include "emit.h"
+#include "object_hooks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -99,15 +101,56 @@ static __always_inline void part_capset(struct work *w, struct task_struct *task
 	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
 }
 
+static __always_inline void part_address(struct work *w, struct object_note *note)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
+	__u32 len = note->address_len;
+
+	if (!part)
+		return;
+	if (len > sizeof(note->address))
+		len = sizeof(note->address);
+	if (bpf_probe_read_kernel(part + 1, len, note->address))
+		len = 0;
+	part_end(w, part, len);
+}
+
+/* What hooks on objects have found, as parts. */
+static __always_inline void part_note(struct work *w, struct object_note *note)
+{
+	__u64 len = note->len;
+
+	if (note->cut)
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts)) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	if (bpf_probe_read_kernel(frame_at(w, w->len), len, note->parts))
+		return;
+	w->len += len;
+	w->parts += note->count;
+	if (note->address_len)
+		part_address(w, note);
+	if (note->has_ipc)
+		part_bytes(w, TARSIER_PART_IPC, &note->ipc, sizeof(note->ipc));
+	if (note->has_ipc_set)
+		part_bytes(w, TARSIER_PART_IPC_SET_PERM, &note->ipc_set, sizeof(note->ipc_set));
+}
+
 /* What the call touched, as its spec says; the target of a signal apart. */
 __noinline int event_objects(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note;
 	const void *addr;
 	__u32 len;
 
 	if (!w)
 		return 0;
+	note = note_at_end(task, w->nr);
+	if (note)
+		part_note(w, note);
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6)
 		part_cwd(w, task);
 	part_path(w, task, 0);
@@ -117,7 +160,7 @@ __noinline int event_objects(struct work *w)
 	if (w->spec.fd < 6)
 		part_file(task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
 	len = sockaddr_place(w, &addr);
-	if (len)
+	if (len && !(note && note->address_len))
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
 	if (w->spec.fd_pair < 6 && w->ret == 0)
 		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
@@ -201,7 +244,10 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 	struct work *w = this_work();
 	struct call call = {};
 
-	if (!cpu || !w || !find_call(&call, compat, nr) || !audited(task))
+	if (!cpu || !w || !find_call(&call, compat, nr))
+		return 0;
+	note_end(task, regs, nr, compat);
+	if (!audited(task))
 		return 0;
 	find_spec(&call, w);
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))

@@ -58,7 +58,7 @@ typedef struct {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long bx, bp, r10, r9, r8, ax, cx, dx, si, di, orig_ax, sp;
+	unsigned long bx, bp, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 };
 struct thread_info {
 	__u32 status; /* TS_COMPAT: entered through a 32-bit gate */
@@ -86,8 +86,12 @@ struct qstr {
 struct hlist_bl_node {
 	struct hlist_bl_node **pprev;
 };
+struct list_head {
+	struct list_head *next;
+};
 struct super_block {
 	__u32 s_dev;
+	struct list_head s_mounts;
 };
 struct inode {
 	unsigned short i_mode;
@@ -102,6 +106,7 @@ struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
+	struct super_block *d_sb;
 };
 struct vfsmount {
 	struct dentry *mnt_root;
@@ -110,6 +115,7 @@ struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
+	struct list_head mnt_instance;
 };
 struct path {
 	struct vfsmount *mnt;
@@ -190,6 +196,23 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct nsproxy *nsproxy;
 	struct mm_struct *mm;
+};
+struct filename {
+	const char *name;
+};
+struct renamedata {
+	struct dentry *old_dentry;
+	struct dentry *new_dentry;
+};
+struct kern_ipc_perm {
+	kuid_t uid;
+	kgid_t gid;
+	unsigned short mode;
+};
+struct ipc64_perm {
+	__u32 uid;
+	__u32 gid;
+	unsigned short mode;
 };
 struct linux_binprm {
 	struct file *file;

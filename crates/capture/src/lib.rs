@@ -4,6 +4,7 @@ mod error;
 mod identify;
 pub mod learn;
 pub mod netlink;
+mod objects;
 pub mod probe;
 pub mod resolve;
 mod ring;
@@ -13,6 +14,7 @@ pub mod tracepoint;
 
 pub use error::CaptureError;
 pub use identify::{executable_of, identify, names_paths};
+pub use objects::functions_can_be_hooked;
 pub use ring::Ring;
 pub use stream::Stream;
 pub use tracepoint::{Options, Overload, Tracepoint};

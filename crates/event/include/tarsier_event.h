@@ -16,7 +16,7 @@
 #include <linux/types.h>
 #endif
 
-#define TARSIER_WIRE_VERSION 1
+#define TARSIER_WIRE_VERSION 2
 
 #define TARSIER_COMM_LEN 16
 #define TARSIER_TTY_LEN 32
@@ -165,6 +165,14 @@ enum tarsier_part_tag {
 	TARSIER_PART_ROOT = 18,
 	/* __u32 nargs, __u32 args[6]: arguments of a 32-bit socketcall */
 	TARSIER_PART_SOCKETCALL = 19,
+	/* struct tarsier_object, then `name_len` bytes of name, then a walked
+	 * path: what the call itself found, taken from kernel objects while it
+	 * ran; `index` is the path argument it belongs to */
+	TARSIER_PART_OBJECT = 20,
+	/* struct tarsier_ipc: the System V object of the call */
+	TARSIER_PART_IPC = 21,
+	/* struct tarsier_ipc_perm: what IPC_SET asks for */
+	TARSIER_PART_IPC_SET_PERM = 22,
 };
 
 enum tarsier_part_flags {
@@ -181,6 +189,46 @@ enum tarsier_part_flags {
 	TARSIER_PART_CHUNKED = 1 << 4,
 	/* the call made the file (FMODE_CREATED) */
 	TARSIER_PART_CREATED = 1 << 5,
+};
+
+/* What an object was to the call. */
+enum tarsier_object_role {
+	/* the path argument as the kernel read it; no object */
+	TARSIER_OBJECT_NAME = 1,
+	/* directory that holds, or would hold, the last name of the argument */
+	TARSIER_OBJECT_PARENT = 2,
+	/* the same with its walked path */
+	TARSIER_OBJECT_PARENT_PATH = 3,
+	/* entry that goes away; the name is its last component */
+	TARSIER_OBJECT_DELETE = 4,
+	/* entry that appears; without inode when the call failed to make it */
+	TARSIER_OBJECT_CREATE = 5,
+	/* what the argument led to, with its walked path */
+	TARSIER_OBJECT_TARGET = 6,
+	/* the file that was opened, with its walked path */
+	TARSIER_OBJECT_OPENED = 7,
+	/* current directory before the call changed it, with its walked path */
+	TARSIER_OBJECT_CWD = 8,
+	TARSIER_OBJECT_ROLES = 9,
+};
+
+struct tarsier_object {
+	struct tarsier_inode inode;
+	__u32 role; /* enum tarsier_object_role */
+	__u32 name_len;
+};
+
+struct tarsier_ipc {
+	__u32 uid, gid;
+	__u32 mode;
+	__u32 reserved;
+};
+
+struct tarsier_ipc_perm {
+	__u64 qbytes;
+	__u32 uid, gid;
+	__u32 mode;
+	__u32 reserved;
 };
 
 struct tarsier_obj_pid {

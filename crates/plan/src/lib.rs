@@ -11,6 +11,7 @@ mod facts;
 mod hooks;
 mod kernel;
 mod lint;
+mod objects;
 mod optimise;
 mod plan;
 mod records;
@@ -32,6 +33,7 @@ pub use facts::{audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, P
 pub use hooks::{Hooks, SysExit, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
 pub use lint::{lint, Finding, Lint};
+pub use objects::{object_functions, ObjectClass};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
 pub use plan::{records_something, CallPlan, Plan, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};

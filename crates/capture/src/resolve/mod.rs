@@ -1,11 +1,14 @@
 //! From the names of an event to what audit records of them: one item per PATH record.
 //!
 //! The order and types of items are those of the kernel (`audit_inode()`, `audit_inode_child()`,
-//! kernel/auditsc.c, as called from fs/namei.c). Under the tracepoint engine only opened files,
-//! descriptors and the current directory are identified by the kernel; every other inode is looked
-//! up here by path, after the call.
+//! kernel/auditsc.c, as called from fs/namei.c). What hooks on the kernel's objects have noted counts
+//! before all else (see [`objects`]). Without them only opened files, descriptors and the current
+//! directory are identified by the kernel; every other inode is looked up here by path, after the
+//! call.
 
+mod changed;
 mod interp;
+mod objects;
 mod text;
 mod view;
 
@@ -29,6 +32,8 @@ pub struct Item {
     pub name: Option<Vec<u8>>,
     /// Absolute, without `.` and `..`; empty when unknown.
     pub path: Vec<u8>,
+    /// The kernel itself gave `path`: it has no symbolic link in its directory part.
+    pub is_real: bool,
     /// The object, if it is known.
     pub inode: Option<Inode>,
     /// Its role.
@@ -46,9 +51,12 @@ pub struct Resolver {
     cwd: Vec<u8>,
     items: Vec<Item>,
     interpreters: Interpreters,
-    scratch: Vec<u8>,
     /// Absolute path of the only relative path argument, where the call itself tells it.
     destination: Vec<u8>,
+    /// Identity of `cwd`.
+    cwd_inode: Option<Inode>,
+    /// Root directory of the task; empty: that of its mount namespace.
+    root: Vec<u8>,
 }
 
 impl Default for Resolver {
@@ -69,7 +77,14 @@ struct Arg<'a> {
     base_inode: Option<Inode>,
     /// Absolute and plain.
     path: Vec<u8>,
+    /// `path` is the kernel's own.
+    is_real: bool,
     is_dirfd_relative: bool,
+    /// `text` is what the kernel read, not what user memory had after the call.
+    is_kernel_text: bool,
+    index: u8,
+    /// The directory that holds the last name, when the kernel gave it.
+    parent_inode: Option<Inode>,
 }
 
 impl Resolver {
@@ -81,8 +96,9 @@ impl Resolver {
             cwd: Vec::new(),
             items: Vec::new(),
             interpreters: Interpreters::default(),
-            scratch: Vec::new(),
             destination: Vec::new(),
+            cwd_inode: None,
+            root: Vec::new(),
         }
     }
 
@@ -103,14 +119,19 @@ impl Resolver {
         self.destination.clear();
         let Some(cwd) = event.cwd() else { return };
         cwd.walked(&mut self.cwd);
-        self.scratch.clear();
+        self.cwd_inode = event.cwd_inode().as_ref().and_then(Inode::from_wire);
+        self.root.clear();
         if let Some(root) = event.root() {
-            root.walked(&mut self.scratch);
+            root.walked(&mut self.root);
         }
         let header = event.header();
         self.view
-            .set(self.own_mnt_ns, header.mnt_ns, header.pid, &self.scratch);
-        let moved = moves_directory(event);
+            .set(self.own_mnt_ns, header.mnt_ns, header.pid, &self.root);
+        let before = event.object(wire::TARSIER_OBJECT_CWD, 0);
+        if let Some(before) = &before {
+            (self.cwd_inode, self.cwd) = objects::place(before);
+        }
+        let moved = moves_directory(event) && before.is_none();
         if moved {
             self.moved_to(event, shape);
         }
@@ -135,7 +156,7 @@ impl Resolver {
             self.descriptor(event);
         }
         if moved {
-            // Where the task was before is not known any more; no record is better than a wrong one.
+            // Where the task was before is not known; no record is better than a wrong one.
             self.cwd.clear();
         }
     }
@@ -159,10 +180,10 @@ impl Resolver {
         for i in 0..self.items.len() {
             let path = std::mem::take(&mut self.items[i].path);
             let name = Name {
-                path: if path.is_empty() {
-                    Vec::new()
-                } else {
-                    self.canonical(&path)
+                path: match (path.is_empty(), self.items[i].is_real) {
+                    (true, _) => Vec::new(),
+                    (_, true) => [self.root.as_slice(), &path].concat(),
+                    (_, false) => self.canonical(&path),
                 },
                 inode: self.items[i].inode.map(|inode| plan::Inode {
                     id: ObjectId {
@@ -201,11 +222,20 @@ impl Resolver {
     /// A path argument; `None` when the kernel did not get it from user space either, and so
     /// collected no name.
     fn arg<'e>(&self, event: &Event<'e>, index: u8, arg: PathArg) -> Option<Arg<'e>> {
-        let part = event.path(index)?;
-        if part.is_unreadable() || part.is_cut() {
-            return None;
-        }
-        let text = part.data;
+        let read = event
+            .object(wire::TARSIER_OBJECT_NAME, index)
+            .filter(|object| !object.is_incomplete());
+        let is_kernel_text = read.is_some();
+        let text = match read {
+            Some(object) => object.name,
+            None => {
+                let part = event.path(index)?;
+                if part.is_unreadable() || part.is_cut() {
+                    return None;
+                }
+                part.data
+            }
+        };
         let mut base = Vec::new();
         let dir = event.dir(index).filter(|_| text.first() != Some(&b'/'));
         let is_dirfd_relative = dir.is_some() && arg.dir != plan::NONE;
@@ -216,7 +246,7 @@ impl Resolver {
             }
             None => {
                 base.extend_from_slice(&self.cwd);
-                event.cwd_inode().as_ref().and_then(Inode::from_wire)
+                self.cwd_inode
             }
         };
         if text.is_empty() && !is_dirfd_relative {
@@ -237,30 +267,48 @@ impl Resolver {
             name.clone_from(&self.destination);
             path.clone_from(&self.destination);
         }
-        Some(Arg {
+        let mut found = Arg {
             text,
             name,
             base,
             base_inode,
             path,
+            is_real: false,
             is_dirfd_relative,
-        })
+            is_kernel_text,
+            index,
+            parent_inode: None,
+        };
+        if matches!(
+            arg.use_,
+            NameUse::Create | NameUse::Delete | NameUse::Rename
+        ) {
+            found.set_parent(objects::parent(event, index));
+        }
+        Some(found)
     }
 
     fn parent(&mut self, arg: &Arg<'_>) {
         let parent = text::parent_text(arg.text);
         let (name, inode) = if parent.is_empty() {
-            (arg.base.clone(), arg.base_inode)
+            let dir = match arg.is_real {
+                true => text::split(&arg.path).0,
+                false => &arg.base,
+            };
+            (dir.to_vec(), arg.parent_inode.or(arg.base_inode))
         } else {
             let name = match arg.is_dirfd_relative {
                 true => text::parent_text(&arg.name).to_vec(),
                 false => parent.to_vec(),
             };
-            (name, self.view.inode(text::split(&arg.path).0, true))
+            let known = arg.parent_inode;
+            let inode = known.or_else(|| self.view.inode(text::split(&arg.path).0, true));
+            (name, inode)
         };
         self.items.push(Item {
             name: Some(name),
             path: text::split(&arg.path).0.to_vec(),
+            is_real: arg.is_real,
             inode,
             nametype: NameType::Parent,
             existed: inode.is_some(),
@@ -269,9 +317,11 @@ impl Resolver {
     }
 
     fn item(&mut self, arg: &Arg<'_>, nametype: NameType, inode: Option<Inode>) {
+        let is_known = !arg.name.is_empty() || arg.text.is_empty();
         self.items.push(Item {
-            name: Some(arg.name.clone()),
+            name: is_known.then(|| arg.name.clone()),
             path: arg.path.clone(),
+            is_real: arg.is_real,
             inode,
             nametype,
             existed: inode.is_some() || matches!(nametype, NameType::Delete | NameType::Create),
@@ -300,29 +350,69 @@ impl Resolver {
         }
     }
 
-    fn single(&mut self, event: &Event<'_>, shape: &Shape, arg: PathArg, found: Arg<'_>) {
+    fn single(&mut self, event: &Event<'_>, shape: &Shape, arg: PathArg, mut found: Arg<'_>) {
         let succeeded = event.exit().is_none_or(event::record::is_success);
         match arg.use_ {
-            NameUse::Open => self.opened(event, shape, &found, succeeded),
+            NameUse::Open => self.opened(event, shape, &mut found, succeeded),
             NameUse::Exec => self.executed(event, &found, succeeded),
             NameUse::Create => {
                 self.parent(&found);
-                if succeeded {
-                    let inode = self.view.inode(&found.path, false);
-                    self.item(&found, NameType::Create, inode);
+                match objects::entry(event, wire::TARSIER_OBJECT_CREATE, 0) {
+                    Some(inode) => self.item(&found, NameType::Create, inode),
+                    None if succeeded => {
+                        let inode = self.view.inode(&found.path, false);
+                        self.item(&found, NameType::Create, inode);
+                    }
+                    None => {}
                 }
             }
             NameUse::Delete => {
                 self.parent(&found);
-                if succeeded {
-                    self.item(&found, NameType::Delete, None);
+                let inode = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0);
+                if succeeded || inode.is_some() {
+                    self.item(&found, NameType::Delete, inode.flatten());
                 }
             }
-            _ => self.looked_up(&found, follows(event, arg), Told::by(event)),
+            _ => self.acted_on(event, arg, found),
         }
     }
 
-    fn opened(&mut self, event: &Event<'_>, shape: &Shape, arg: &Arg<'_>, succeeded: bool) {
+    /// A call on what a path leads to.
+    fn acted_on(&mut self, event: &Event<'_>, arg: PathArg, mut found: Arg<'_>) {
+        let follow = follows(event, arg);
+        match event.object(wire::TARSIER_OBJECT_TARGET, found.index) {
+            Some(target) => {
+                let (inode, path) = objects::place(&target);
+                self.agree(&mut found, inode, path, follow);
+                self.item(&found, NameType::Normal, inode);
+            }
+            None => self.looked_up(&found, follow, Told::by(event)),
+        }
+    }
+
+    /// Makes an argument agree with the object that the kernel found under it. User memory, and the
+    /// descriptor of a directory, may have been changed since: what is printed has to lead to the
+    /// object, or it is the object's own path.
+    fn agree(&mut self, arg: &mut Arg<'_>, inode: Option<Inode>, path: Vec<u8>, follow: bool) {
+        let id = |inode: Inode| (inode.dev, inode.ino);
+        let is_plain = arg.is_kernel_text && !arg.is_dirfd_relative;
+        let leads_there = is_plain
+            || arg.path == path
+            || arg.text.is_empty() && arg.base_inode.map(id) == inode.map(id)
+            || inode.is_some() && self.view.inode(&arg.path, follow).map(id) == inode.map(id);
+        if !path.is_empty() {
+            arg.path = path;
+            arg.is_real = true;
+        }
+        if !leads_there {
+            arg.name = match arg.is_real {
+                true => arg.path.clone(),
+                false => Vec::new(),
+            };
+        }
+    }
+
+    fn opened(&mut self, event: &Event<'_>, shape: &Shape, arg: &mut Arg<'_>, succeeded: bool) {
         let args = &event.header().args;
         let flags = match (shape.open_flags, event.open_how()) {
             (_, Some(how)) => how[0],
@@ -331,6 +421,22 @@ impl Resolver {
             (position, None) => args.get(position as usize).copied().unwrap_or(0),
         };
         let creates = flags & O_CREAT != 0;
+        let opened = event
+            .object(wire::TARSIER_OBJECT_OPENED, 0)
+            .filter(|_| succeeded);
+        if let Some(opened) = opened {
+            if creates {
+                arg.parent_inode = objects::parent(event, 0).0;
+                self.parent(arg);
+            }
+            let (inode, path) = objects::place(&opened);
+            self.agree(arg, inode, path, true);
+            let nametype = match opened.is_created() {
+                true => NameType::Create,
+                false => NameType::Normal,
+            };
+            return self.item(arg, nametype, inode);
+        }
         if creates {
             self.parent(arg);
         }
@@ -376,6 +482,7 @@ impl Resolver {
             self.items.push(Item {
                 name: Some(file.interpreter.to_vec()),
                 path: image_path.clone(),
+                is_real: false,
                 inode: image,
                 nametype: NameType::Normal,
                 existed: true,
@@ -389,6 +496,7 @@ impl Resolver {
             self.items.push(Item {
                 name: Some(loader.clone()),
                 path: loader,
+                is_real: false,
                 inode,
                 nametype: NameType::Normal,
                 existed: inode.is_some(),
@@ -419,68 +527,20 @@ impl Resolver {
         }
     }
 
-    fn renamed(&mut self, event: &Event<'_>, old: Option<Arg<'_>>, new: Option<Arg<'_>>) {
-        let (Some(old), Some(new)) = (old, new) else {
-            return;
-        };
-        self.parent(&new);
-        self.parent(&old);
-        if event.exit() != Some(0) {
-            return;
-        }
-        let moved = self.view.inode(&new.path, false);
-        let exchanges =
-            event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
-        self.item(&old, NameType::Delete, moved);
-        if exchanges {
-            let other = self.view.inode(&old.path, false);
-            self.item(&new, NameType::Delete, other);
-            self.item(&new, NameType::Create, moved);
-            self.item(&old, NameType::Create, other);
-        } else {
-            self.item(&new, NameType::Create, moved);
-        }
-    }
-
-    fn linked(
-        &mut self,
-        event: &Event<'_>,
-        old_arg: PathArg,
-        old: Option<Arg<'_>>,
-        new: Option<Arg<'_>>,
-    ) {
-        if let Some(new) = &new {
-            self.parent(new);
-        }
-        if let Some(old) = &old {
-            if old_arg.use_ == NameUse::SymlinkTarget {
-                self.items.push(Item {
-                    name: Some(old.text.to_vec()),
-                    nametype: NameType::Unknown,
-                    ..Item::default()
-                });
-            } else {
-                // ENOENT may be about the new name.
-                let told = match Told::by(event) {
-                    Told::Missing => Told::Nothing,
-                    told => told,
-                };
-                self.looked_up(old, follows(event, old_arg), told);
-            }
-        }
-        if let (Some(new), Some(0)) = (&new, event.exit()) {
-            let inode = self.view.inode(&new.path, false);
-            self.item(new, NameType::Create, inode);
-        }
-    }
-
     fn descriptor(&mut self, event: &Event<'_>) {
-        let Some(file) = event.file(1) else { return };
-        let mut path = Vec::new();
-        file.walked(&mut path);
-        let inode = Inode::from_wire(&file.inode);
+        let target = event.object(wire::TARSIER_OBJECT_TARGET, 0);
+        let (inode, path) = match (target, event.file(1)) {
+            (Some(target), _) => objects::place(&target),
+            (None, Some(file)) => {
+                let mut path = Vec::new();
+                file.walked(&mut path);
+                (Inode::from_wire(&file.inode), path)
+            }
+            (None, None) => return,
+        };
         self.items.push(Item {
             name: None,
+            is_real: target.is_some() && !path.is_empty(),
             path,
             inode,
             nametype: NameType::Normal,

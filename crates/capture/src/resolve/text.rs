@@ -44,6 +44,13 @@ pub(super) fn parent_text(path: &[u8]) -> &[u8] {
     slash.map_or(&[], |slash| &path[..=slash])
 }
 
+/// The last name of a path, without slashes; empty when there is none.
+pub(super) fn last_component(path: &[u8]) -> &[u8] {
+    let rest = &path[parent_text(path).len()..];
+    let end = rest.iter().rposition(|&byte| byte != b'/');
+    end.map_or(&[], |end| &rest[..=end])
+}
+
 /// Directory and last name of a joined path.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
@@ -80,6 +87,10 @@ mod tests {
         assert_eq!(parent_text(b"x"), b"");
         assert_eq!(parent_text(b"dir/sub/"), b"dir/");
         assert_eq!(parent_text(b"/"), b"");
+        assert_eq!(last_component(b"/watch/new"), b"new");
+        assert_eq!(last_component(b"dir/sub//"), b"sub");
+        assert_eq!(last_component(b"/x"), b"x");
+        assert_eq!(last_component(b"//"), b"");
         assert_eq!(split(b"/a"), (&b"/"[..], &b"a"[..]));
         assert_eq!(split(b"/a/b"), (&b"/a"[..], &b"b"[..]));
     }

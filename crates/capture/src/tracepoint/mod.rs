@@ -8,6 +8,7 @@ mod perf;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
 
 use crate::error::{refused, system, CaptureError};
+use crate::objects::Objects;
 use crate::ring::Ring;
 use crate::stream::Stream;
 use crate::tracefs::SyscallEvents;
@@ -82,6 +83,7 @@ impl Options {
 /// A loaded and armed tracepoint engine. Dropping it takes every hook away.
 pub struct Tracepoint {
     object: Object,
+    objects: Objects,
     control: Control,
     stream: Stream,
     bell: Stream,
@@ -111,7 +113,7 @@ impl Tracepoint {
             return Err(CaptureError::NoBtf);
         }
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
-        let object = load(cpus)?;
+        let (object, objects) = load(cpus)?;
         let control = Control::map(&object)?;
         let stream = Stream::new(make_rings(&object, cpus, options)?);
         let bell = object.maps().find(|map| map.name() == "doorbell");
@@ -124,6 +126,7 @@ impl Tracepoint {
         control.set_awake(true);
         let mut engine = Tracepoint {
             object,
+            objects,
             control,
             stream,
             bell: Stream::new(vec![bell]),
@@ -141,6 +144,8 @@ impl Tracepoint {
         let table = make_table(&plan.rows)?;
         self.fill_objects(plan)?;
         let old = self.arm(plan)?;
+        let old_objects = self.objects.arm(&mut self.object, plan)?;
+        self.objects.set_calls(&self.object, plan)?;
         self.control.add_watched(&plan.watched());
         let fd = table.as_fd().as_raw_fd() as u32;
         self.map("tables")?
@@ -150,7 +155,7 @@ impl Tracepoint {
             .set_every(plan.hooks.sys_exit == SysExit::Every);
         self.control.set_task_list(plan.task_list);
         self.control.set_watched(&plan.watched());
-        drop(old);
+        drop((old, old_objects));
         self.remove_objects(plan)?;
         Ok(())
     }
@@ -410,7 +415,7 @@ fn object_key(object: &plan::ObjectId) -> [u8; 16] {
     key
 }
 
-fn load(cpus: usize) -> Result<Object, CaptureError> {
+fn load(cpus: usize) -> Result<(Object, Objects), CaptureError> {
     crate::error::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
     let mut open: OpenObject = builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
@@ -420,7 +425,9 @@ fn load(cpus: usize) -> Result<Object, CaptureError> {
                 .map_err(refused("size of a map"))?;
         }
     }
-    open.load().map_err(refused("BPF programs"))
+    let objects = Objects::choose(&mut open, true);
+    let object = open.load().map_err(refused("BPF programs"))?;
+    Ok((object, objects))
 }
 
 fn make_rings(object: &Object, cpus: usize, options: &Options) -> Result<Vec<Ring>, CaptureError> {

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, non_camel_case_types)]
 
-pub const TARSIER_WIRE_VERSION: u32 = 1;
+pub const TARSIER_WIRE_VERSION: u32 = 2;
 pub const TARSIER_COMM_LEN: u32 = 16;
 pub const TARSIER_TTY_LEN: u32 = 32;
 pub const TARSIER_NO_RULE: u32 = 4294967295;
@@ -243,6 +243,9 @@ pub const TARSIER_PART_EXEC_FILE: tarsier_part_tag = 16;
 pub const TARSIER_PART_CWD_INODE: tarsier_part_tag = 17;
 pub const TARSIER_PART_ROOT: tarsier_part_tag = 18;
 pub const TARSIER_PART_SOCKETCALL: tarsier_part_tag = 19;
+pub const TARSIER_PART_OBJECT: tarsier_part_tag = 20;
+pub const TARSIER_PART_IPC: tarsier_part_tag = 21;
+pub const TARSIER_PART_IPC_SET_PERM: tarsier_part_tag = 22;
 pub type tarsier_part_tag = ::core::ffi::c_uint;
 pub const TARSIER_PART_UNREADABLE: tarsier_part_flags = 1;
 pub const TARSIER_PART_CUT: tarsier_part_flags = 2;
@@ -251,6 +254,103 @@ pub const TARSIER_PART_UNREACHABLE: tarsier_part_flags = 8;
 pub const TARSIER_PART_CHUNKED: tarsier_part_flags = 16;
 pub const TARSIER_PART_CREATED: tarsier_part_flags = 32;
 pub type tarsier_part_flags = ::core::ffi::c_uint;
+pub const TARSIER_OBJECT_NAME: tarsier_object_role = 1;
+pub const TARSIER_OBJECT_PARENT: tarsier_object_role = 2;
+pub const TARSIER_OBJECT_PARENT_PATH: tarsier_object_role = 3;
+pub const TARSIER_OBJECT_DELETE: tarsier_object_role = 4;
+pub const TARSIER_OBJECT_CREATE: tarsier_object_role = 5;
+pub const TARSIER_OBJECT_TARGET: tarsier_object_role = 6;
+pub const TARSIER_OBJECT_OPENED: tarsier_object_role = 7;
+pub const TARSIER_OBJECT_CWD: tarsier_object_role = 8;
+pub const TARSIER_OBJECT_ROLES: tarsier_object_role = 9;
+pub type tarsier_object_role = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_object {
+    pub inode: tarsier_inode,
+    pub role: __u32,
+    pub name_len: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_object"][::core::mem::size_of::<tarsier_object>() - 40usize];
+    ["Alignment of tarsier_object"][::core::mem::align_of::<tarsier_object>() - 8usize];
+    ["Offset of field: tarsier_object::inode"]
+        [::core::mem::offset_of!(tarsier_object, inode) - 0usize];
+    ["Offset of field: tarsier_object::role"]
+        [::core::mem::offset_of!(tarsier_object, role) - 32usize];
+    ["Offset of field: tarsier_object::name_len"]
+        [::core::mem::offset_of!(tarsier_object, name_len) - 36usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_ipc {
+    pub uid: __u32,
+    pub gid: __u32,
+    pub mode: __u32,
+    pub reserved: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_ipc"][::core::mem::size_of::<tarsier_ipc>() - 16usize];
+    ["Alignment of tarsier_ipc"][::core::mem::align_of::<tarsier_ipc>() - 4usize];
+    ["Offset of field: tarsier_ipc::uid"][::core::mem::offset_of!(tarsier_ipc, uid) - 0usize];
+    ["Offset of field: tarsier_ipc::gid"][::core::mem::offset_of!(tarsier_ipc, gid) - 4usize];
+    ["Offset of field: tarsier_ipc::mode"][::core::mem::offset_of!(tarsier_ipc, mode) - 8usize];
+    ["Offset of field: tarsier_ipc::reserved"]
+        [::core::mem::offset_of!(tarsier_ipc, reserved) - 12usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_ipc_perm {
+    pub qbytes: __u64,
+    pub uid: __u32,
+    pub gid: __u32,
+    pub mode: __u32,
+    pub reserved: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_ipc_perm"][::core::mem::size_of::<tarsier_ipc_perm>() - 24usize];
+    ["Alignment of tarsier_ipc_perm"][::core::mem::align_of::<tarsier_ipc_perm>() - 8usize];
+    ["Offset of field: tarsier_ipc_perm::qbytes"]
+        [::core::mem::offset_of!(tarsier_ipc_perm, qbytes) - 0usize];
+    ["Offset of field: tarsier_ipc_perm::uid"]
+        [::core::mem::offset_of!(tarsier_ipc_perm, uid) - 8usize];
+    ["Offset of field: tarsier_ipc_perm::gid"]
+        [::core::mem::offset_of!(tarsier_ipc_perm, gid) - 12usize];
+    ["Offset of field: tarsier_ipc_perm::mode"]
+        [::core::mem::offset_of!(tarsier_ipc_perm, mode) - 16usize];
+    ["Offset of field: tarsier_ipc_perm::reserved"]
+        [::core::mem::offset_of!(tarsier_ipc_perm, reserved) - 20usize];
+};
 #[repr(C)]
 #[derive(
     Debug,

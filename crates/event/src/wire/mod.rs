@@ -9,7 +9,7 @@ mod part;
 mod path;
 
 pub use bindings::*;
-pub use part::{DirPart, ExecFile, Part, Parts};
+pub use part::{DirPart, ExecFile, ObjectPart, Part, Parts};
 pub use path::{walked_path, WALK_DEPTH_MAX};
 
 use core::mem::{offset_of, size_of};
@@ -276,6 +276,27 @@ impl<'a> Event<'a> {
     /// The file that execve named, and the interpreter's name if another file runs it.
     pub fn exec_file(&self) -> Option<ExecFile<'a>> {
         self.part(TARSIER_PART_EXEC_FILE)?.exec_file()
+    }
+
+    /// What the kernel's own objects told of the call; empty where no hooks on objects are armed.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectPart<'a>> {
+        self.parts().filter_map(|part| part.object())
+    }
+
+    /// The object with this role that belongs to path argument `index`.
+    pub fn object(&self, role: tarsier_object_role, index: u8) -> Option<ObjectPart<'a>> {
+        self.objects()
+            .find(|object| object.role == role && object.index == index)
+    }
+
+    /// The System V object of the call.
+    pub fn ipc(&self) -> Option<tarsier_ipc> {
+        self.part(TARSIER_PART_IPC)?.read()
+    }
+
+    /// What IPC_SET asks for.
+    pub fn ipc_set_perm(&self) -> Option<tarsier_ipc_perm> {
+        self.part(TARSIER_PART_IPC_SET_PERM)?.read()
     }
 
     /// Arguments of a 32-bit socketcall: how many, and all six slots.

@@ -30,6 +30,23 @@ pub struct DirPart<'a> {
     pub flags: u8,
 }
 
+/// OBJECT: what the call itself found, as the kernel's own objects told while it ran.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectPart<'a> {
+    /// `enum tarsier_object_role`
+    pub role: tarsier_object_role,
+    /// Which path argument it belongs to.
+    pub index: u8,
+    /// Identity; `valid` is 0 if there is no such object.
+    pub inode: tarsier_inode,
+    /// NAME: the path argument. DELETE, CREATE: the last component. Empty otherwise.
+    pub name: &'a [u8],
+    /// For [`walked_path`].
+    pub walk: &'a [u8],
+    /// `enum tarsier_part_flags`
+    pub flags: u8,
+}
+
 /// EXEC_FILE: the file that execve named.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecFile<'a> {
@@ -86,6 +103,23 @@ impl<'a> Part<'a> {
         })
     }
 
+    /// Splits an OBJECT part; `None` if it is not one, or its name reaches past its end.
+    pub fn object(&self) -> Option<ObjectPart<'a>> {
+        if self.tag != TARSIER_PART_OBJECT {
+            return None;
+        }
+        let (object, rest) = tarsier_object::read_from_prefix(self.data).ok()?;
+        let (name, walk) = rest.split_at_checked(object.name_len as usize)?;
+        Some(ObjectPart {
+            role: object.role,
+            index: self.index,
+            inode: object.inode,
+            name,
+            walk,
+            flags: self.flags,
+        })
+    }
+
     pub(super) fn exec_file(&self) -> Option<ExecFile<'a>> {
         let (inode, name) = tarsier_inode::read_from_prefix(self.data).ok()?;
         Some(ExecFile {
@@ -102,6 +136,27 @@ impl<'a> Part<'a> {
 }
 
 impl DirPart<'_> {
+    /// Appends the path: see [`walked_path`].
+    pub fn walked(&self, out: &mut Vec<u8>) {
+        walked_path(self.walk, self.flags, out);
+    }
+}
+
+impl ObjectPart<'_> {
+    fn has(&self, flag: tarsier_part_flags) -> bool {
+        u32::from(self.flags) & flag != 0
+    }
+
+    /// The call made it.
+    pub fn is_created(&self) -> bool {
+        self.has(TARSIER_PART_CREATED)
+    }
+
+    /// Name or path are not complete: cut, or not readable.
+    pub fn is_incomplete(&self) -> bool {
+        self.has(TARSIER_PART_CUT | TARSIER_PART_UNREADABLE)
+    }
+
     /// Appends the path: see [`walked_path`].
     pub fn walked(&self, out: &mut Vec<u8>) {
         walked_path(self.walk, self.flags, out);
@@ -209,6 +264,9 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_OPEN_HOW => Length::Exactly(size_of::<[u64; 3]>()),
         TARSIER_PART_CANDIDATES => Length::MultipleOf(size_of::<tarsier_candidates>()),
         TARSIER_PART_SOCKETCALL => Length::Exactly(size_of::<[u32; 7]>()),
+        TARSIER_PART_OBJECT => Length::AtLeast(size_of::<tarsier_object>()),
+        TARSIER_PART_IPC => Length::Exactly(size_of::<tarsier_ipc>()),
+        TARSIER_PART_IPC_SET_PERM => Length::Exactly(size_of::<tarsier_ipc_perm>()),
         _ => return None,
     })
 }

@@ -7,8 +7,8 @@ use super::rule_costs::RuleCosts;
 use super::{fcaps, filter, target};
 use capture::resolve::Resolver;
 use event::record::{
-    Capset, Cwd, Execve, FdPair, FileCaps, KernModule, Mmap, ObjPid, Openat2, PathItem, Proctitle,
-    Sockaddr, Socketcall, Syscall,
+    Capset, Cwd, Execve, FdPair, FileCaps, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
+    PathItem, Proctitle, Sockaddr, Socketcall, Syscall,
 };
 use event::wire::{self, Chunk, Event, FrameKind};
 use event::{Encoder, EventWriter, RecordType, Stamp};
@@ -281,6 +281,22 @@ impl<'e> Filtered<'_, 'e> {
             self.put(&Socketcall {
                 nargs,
                 args: args.map(u64::from),
+            });
+        }
+        if let Some(ipc) = event.ipc() {
+            self.put(&Ipc {
+                ouid: ipc.uid,
+                ogid: ipc.gid,
+                mode: ipc.mode as u16,
+                obj: None,
+            });
+        }
+        if let Some(perm) = event.ipc_set_perm() {
+            self.put(&IpcSetPerm {
+                qbytes: perm.qbytes,
+                ouid: perm.uid,
+                ogid: perm.gid,
+                mode: perm.mode as u16,
             });
         }
         if let Some(caps) = event.capset() {

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The hooked functions. Which of them are armed follows from the calls that
+ * rules watch (crates/plan/src/objects.rs); one that a kernel lacks is left
+ * out, and the daemon looks up what it would have said.
+ */
+#ifndef TARSIER_OBJECT_HOOKS_H
+#define TARSIER_OBJECT_HOOKS_H
+
+/* Names that the kernel has read: struct filename. */
+
+#define NAMES_HOOK(function, one, two, first)                                                      \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
+	{                                                                                          \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
+                                                                                                   \
+		if (!note)                                                                         \
+			return 0;                                                                  \
+		note->first_parent = first;                                                        \
+		note_name(note, 0, hooked(ctx, one));                                              \
+		if (two)                                                                           \
+			note_name(note, 1, hooked(ctx, two));                                      \
+		return 0;                                                                          \
+	}
+
+NAMES_HOOK(do_unlinkat, 1, 0, 0)
+NAMES_HOOK(do_rmdir, 1, 0, 0)
+NAMES_HOOK(do_mkdirat, 1, 0, 0)
+NAMES_HOOK(do_mknodat, 1, 0, 0)
+NAMES_HOOK(do_renameat2, 1, 3, 0)
+NAMES_HOOK(do_linkat, 1, 3, 1)
+NAMES_HOOK(do_symlinkat, 0, 2, 1)
+
+/* The directory was found; its last name is about to be looked up in it. */
+SEC("fentry/lookup_one_qstr_excl")
+int on_lookup_one_qstr_excl(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *dir;
+	__u32 index;
+
+	if (!note)
+		return 0;
+	dir = (struct dentry *)hooked(ctx, 1);
+	index = note->first_parent + note->parents;
+	if (index > 1)
+		return 0;
+	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index),
+			(__u64)BPF_CORE_READ(dir, d_inode), 0))
+		note->parents++;
+	return 0;
+}
+
+/* The same directory, with the mount that it was reached by. */
+#define PARENT_HOOK(function, arg)                                                                 \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
+	{                                                                                          \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
+                                                                                                   \
+		if (note)                                                                          \
+			note_struct_path(                                                          \
+				note,                                                              \
+				OBJECT(TARSIER_OBJECT_PARENT_PATH, note->first_parent & 1),        \
+				hooked(ctx, arg));                                                 \
+		return 0;                                                                          \
+	}
+
+PARENT_HOOK(security_path_unlink, 0)
+PARENT_HOOK(security_path_rmdir, 0)
+PARENT_HOOK(security_path_mkdir, 0)
+PARENT_HOOK(security_path_mknod, 0)
+PARENT_HOOK(security_path_symlink, 0)
+
+SEC("fentry/security_path_rename")
+int on_security_path_rename(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+
+	if (!note)
+		return 0;
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 0), hooked(ctx, 0));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), hooked(ctx, 2));
+	return 0;
+}
+
+/* Both sides of a hard link lie on one mount. */
+SEC("fentry/security_path_link")
+int on_security_path_link(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	const struct path *dir;
+
+	if (!note)
+		return 0;
+	dir = (const struct path *)hooked(ctx, 1);
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), (__u64)dir);
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 0),
+		   (__u64)BPF_CORE_READ(dir, mnt));
+	return 0;
+}
+
+#define DELETE_HOOK(function)                                                                      \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
+	{                                                                                          \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
+		struct dentry *dentry;                                                             \
+                                                                                                   \
+		if (!note)                                                                         \
+			return 0;                                                                  \
+		dentry = (struct dentry *)hooked(ctx, 2);                                          \
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry,                  \
+			   (__u64)BPF_CORE_READ(dentry, d_inode));                                 \
+		return 0;                                                                          \
+	}
+
+DELETE_HOOK(vfs_unlink)
+DELETE_HOOK(vfs_rmdir)
+
+SEC("fentry/vfs_rename")
+int on_vfs_rename(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *dentry;
+	struct renamedata *rd;
+	struct inode *inode;
+
+	if (!note)
+		return 0;
+	rd = (struct renamedata *)hooked(ctx, 0);
+	dentry = BPF_CORE_READ(rd, old_dentry);
+	note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry,
+		   (__u64)BPF_CORE_READ(dentry, d_inode));
+	dentry = BPF_CORE_READ(rd, new_dentry);
+	inode = BPF_CORE_READ(dentry, d_inode);
+	if (inode)
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 1), (__u64)dentry, (__u64)inode);
+	return 0;
+}
+
+SEC("fentry/vfs_link")
+int on_vfs_link(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *old;
+
+	if (!note)
+		return 0;
+	old = (struct dentry *)hooked(ctx, 0);
+	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 1), hooked(ctx, 3),
+		   (__u64)BPF_CORE_READ(old, d_inode));
+	return 0;
+}
+
+/* The entry that a function makes has its inode when the function returns. */
+#define CREATE_HOOKS(function)                                                                     \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
+	{                                                                                          \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
+                                                                                                   \
+		if (note && !note->created)                                                        \
+			note->created = hooked(ctx, 2);                                            \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("fexit/" #function) int after_##function(void *ctx)                                    \
+	{                                                                                          \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
+		__u64 dentry;                                                                      \
+                                                                                                   \
+		if (!note)                                                                         \
+			return 0;                                                                  \
+		dentry = hooked(ctx, 2);                                                           \
+		if (dentry == note->created)                                                       \
+			note_entry(note,                                                           \
+				   OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,  \
+				   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));        \
+		return 0;                                                                          \
+	}
+
+CREATE_HOOKS(vfs_mkdir)
+CREATE_HOOKS(vfs_mknod)
+CREATE_HOOKS(vfs_create)
+CREATE_HOOKS(vfs_symlink)
+
+/* An open is over: its name, and the file or what is known of the failure. */
+SEC("fexit/do_filp_open")
+int after_do_filp_open(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_OPEN);
+	struct dentry *dentry, *parent;
+	__u64 file = 0, flags = 0;
+	struct file *f;
+
+	if (!note)
+		return 0;
+	note_name(note, 0, hooked(ctx, 1));
+	bpf_get_func_ret(ctx, &file);
+	if (!file || file >= (__u64)-4095)
+		return 0;
+	f = (struct file *)file;
+	if (BPF_CORE_READ(f, f_mode) & FMODE_CREATED)
+		flags = OBJECT_FLAGS(TARSIER_PART_CREATED);
+	dentry = BPF_CORE_READ(f, f_path.dentry);
+	parent = BPF_CORE_READ(dentry, d_parent);
+	note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0), (__u64)BPF_CORE_READ(parent, d_inode),
+		    0);
+	if (note_object(note, OBJECT(TARSIER_OBJECT_OPENED, 0) | flags,
+			(__u64)BPF_CORE_READ(f, f_inode), 0))
+		note_path(note, (__u64)dentry, (__u64)BPF_CORE_READ(f, f_path.mnt));
+	return 0;
+}
+
+/* Calls on what a path led to. */
+#define TARGET_HOOK(function, class, index, arg)                                                   \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
+	{                                                                                          \
+		struct object_note *note = note_of(class);                                         \
+                                                                                                   \
+		if (note)                                                                          \
+			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, index),               \
+					 hooked(ctx, arg));                                        \
+		return 0;                                                                          \
+	}
+
+TARGET_HOOK(security_path_chmod, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(security_path_chown, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(vfs_truncate, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(vfs_utimes, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(security_sb_mount, OBJECTS_MOUNT, 0, 1)
+
+/* The same where the function has the entry alone: a mount of its file system will do. */
+#define ENTRY_HOOK(function, arg)                                                                  \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
+	{                                                                                          \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);                                \
+                                                                                                   \
+		if (note)                                                                          \
+			note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, arg), 0);   \
+		return 0;                                                                          \
+	}
+
+ENTRY_HOOK(security_inode_setxattr, 1)
+ENTRY_HOOK(security_inode_removexattr, 1)
+ENTRY_HOOK(security_inode_getxattr, 0)
+ENTRY_HOOK(security_inode_listxattr, 0)
+ENTRY_HOOK(security_inode_readlink, 0)
+
+SEC("fentry/security_sb_umount")
+int on_security_sb_umount(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_MOUNT);
+	struct vfsmount *mnt;
+
+	if (!note)
+		return 0;
+	mnt = (struct vfsmount *)hooked(ctx, 0);
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), (__u64)BPF_CORE_READ(mnt, mnt_root),
+		   (__u64)mnt);
+	return 0;
+}
+
+SEC("fentry/security_move_mount")
+int on_security_move_mount(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_MOUNT);
+
+	if (!note)
+		return 0;
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 0));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), hooked(ctx, 1));
+	return 0;
+}
+
+/* Where the task is before it goes elsewhere. */
+static __always_inline void note_cwd(struct object_note *note)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
+}
+
+#define DIRECTORY_HOOK(function)                                                                   \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
+	{                                                                                          \
+		struct object_note *note = note_of(OBJECTS_DIRECTORY);                             \
+                                                                                                   \
+		if (!note)                                                                         \
+			return 0;                                                                  \
+		note_cwd(note);                                                                    \
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 1));          \
+		return 0;                                                                          \
+	}
+
+DIRECTORY_HOOK(set_fs_pwd)
+DIRECTORY_HOOK(set_fs_root)
+
+SEC("fentry/security_sb_pivotroot")
+int on_security_sb_pivotroot(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_DIRECTORY);
+
+	if (!note)
+		return 0;
+	note_cwd(note);
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 1));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), hooked(ctx, 0));
+	return 0;
+}
+
+static __always_inline void note_address(struct object_note *note, __u64 address, __u32 len)
+{
+	if (len > sizeof(note->address))
+		len = sizeof(note->address);
+	if (!bpf_probe_read_kernel(note->address, len, (void *)address))
+		note->address_len = len;
+}
+
+/* A socket address as the kernel has copied it from user space. */
+SEC("fexit/move_addr_to_kernel")
+int after_move_addr_to_kernel(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ADDRESS);
+	__u64 ret = 0;
+
+	if (!note)
+		return 0;
+	bpf_get_func_ret(ctx, &ret);
+	if ((__s32)ret == 0)
+		note_address(note, hooked(ctx, 2), hooked(ctx, 1));
+	return 0;
+}
+
+/* A socket address that the kernel is about to copy to user space. */
+SEC("fentry/move_addr_to_user")
+int on_move_addr_to_user(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ADDRESS);
+
+	if (note)
+		note_address(note, hooked(ctx, 0), hooked(ctx, 1));
+	return 0;
+}
+
+/* A process that a signal is for; one call may have many. */
+SEC("fentry/audit_signal_info")
+int on_audit_signal_info(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_SIGNAL);
+	struct tarsier_obj_pid *target;
+	struct task_struct *task;
+	struct tarsier_part *part;
+
+	if (!note)
+		return 0;
+	if (note->len > NOTE_BYTES - 256) {
+		note->cut = 1;
+		return 0;
+	}
+	task = (struct task_struct *)hooked(ctx, 1);
+	part = note_at(note, note->len);
+	target = (struct tarsier_obj_pid *)(part + 1);
+	part->tag = TARSIER_PART_OBJ_PID;
+	part->index = 0;
+	part->flags = 0;
+	part->len = sizeof(*target);
+	target->pid = BPF_CORE_READ(task, tgid);
+	target->auid = BPF_CORE_READ(task, loginuid.val);
+	target->ses = BPF_CORE_READ(task, sessionid);
+	target->uid = BPF_CORE_READ(task, cred, uid.val);
+	bpf_probe_read_kernel(target->comm, sizeof(target->comm), task->comm);
+	note->len += sizeof(*part) + sizeof(*target);
+	note->count++;
+	return 0;
+}
+
+static __always_inline void note_ipc(struct object_note *note, __u64 object)
+{
+	struct kern_ipc_perm *perm = (struct kern_ipc_perm *)object;
+
+	note->ipc.uid = BPF_CORE_READ(perm, uid.val);
+	note->ipc.gid = BPF_CORE_READ(perm, gid.val);
+	note->ipc.mode = BPF_CORE_READ(perm, mode);
+	note->has_ipc = 1;
+}
+
+SEC("fentry/ipcperms")
+int on_ipcperms(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_IPC);
+
+	if (note)
+		note_ipc(note, hooked(ctx, 1));
+	return 0;
+}
+
+/* IPC_SET, IPC_RMID and the like: `cmd` of IPC_SET says what is to be. */
+SEC("fexit/ipcctl_obtain_check")
+int after_ipcctl_obtain_check(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_IPC);
+	struct ipc64_perm *wanted;
+	__u64 object = 0;
+
+	if (!note)
+		return 0;
+	bpf_get_func_ret(ctx, &object);
+	if (!object || object >= (__u64)-4095)
+		return 0;
+	note_ipc(note, object);
+	if ((__s32)hooked(ctx, 3) != 1 /* IPC_SET */)
+		return 0;
+	wanted = (struct ipc64_perm *)hooked(ctx, 4);
+	note->ipc_set.qbytes = (__u32)hooked(ctx, 5);
+	note->ipc_set.uid = BPF_CORE_READ(wanted, uid);
+	note->ipc_set.gid = BPF_CORE_READ(wanted, gid);
+	note->ipc_set.mode = BPF_CORE_READ(wanted, mode);
+	note->has_ipc_set = 1;
+	return 0;
+}
+
+#endif /* TARSIER_OBJECT_HOOKS_H */

@@ -1,0 +1,125 @@
+//! Hooks on functions of the kernel that tell what a call really touched: which of them this
+//! kernel has, and arming those that a plan asks for. The programs are in `bpf/object_hooks.h`.
+
+use crate::error::{refused, CaptureError};
+use libbpf_rs::btf::{types::Func, Btf};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
+use plan::Plan;
+use std::collections::{BTreeMap, BTreeSet};
+
+static TRIAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
+
+/// Whether this kernel lets programs hook functions: one is hooked, and let go.
+pub fn functions_can_be_hooked() -> bool {
+    let attach = || {
+        let mut builder = ObjectBuilder::default();
+        let open = builder.open_memory(TRIAL).ok()?;
+        let object = open.load().ok()?;
+        let trial = object.progs_mut().next()?;
+        trial.attach_trace().ok()
+    };
+    crate::error::keep_libbpf_quiet();
+    attach().is_some()
+}
+
+/// The function that a program hooks: `on_F` runs before it, `after_F` when it returns.
+fn function_of(program: &str) -> Option<&str> {
+    program
+        .strip_prefix("on_")
+        .or_else(|| program.strip_prefix("after_"))
+}
+
+/// The hooks in force, by program.
+pub(crate) struct Objects {
+    /// Programs that are loaded.
+    loaded: BTreeSet<String>,
+    armed: BTreeMap<String, Link>,
+    epoch: u64,
+}
+
+impl Objects {
+    /// Leaves programs out of `open` that this kernel would not take: all, if `wanted` is false or
+    /// functions cannot be hooked, and those whose function it does not have.
+    pub(crate) fn choose(open: &mut OpenObject, wanted: bool) -> Objects {
+        let btf = Btf::from_vmlinux()
+            .ok()
+            .filter(|_| wanted && functions_can_be_hooked());
+        let mut loaded = BTreeSet::new();
+        for mut program in open.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            let Some(function) = function_of(&name) else {
+                continue;
+            };
+            let exists = btf
+                .as_ref()
+                .is_some_and(|btf| btf.type_by_name::<Func<'_>>(function).is_some());
+            program.set_autoload(exists);
+            if exists {
+                loaded.insert(name);
+            }
+        }
+        Objects {
+            loaded,
+            armed: BTreeMap::new(),
+            epoch: 0,
+        }
+    }
+
+    /// Hooks what `plan` needs and returns what it no longer does, still hooked. What calls belong
+    /// to which hooks is put in force by [`Objects::set_calls`].
+    pub(crate) fn arm(
+        &mut self,
+        object: &mut Object,
+        plan: &Plan,
+    ) -> Result<Vec<Link>, CaptureError> {
+        let functions = plan.object_functions();
+        let wanted: BTreeSet<&String> = self
+            .loaded
+            .iter()
+            .filter(|program| function_of(program).is_some_and(|f| functions.contains(f)))
+            .collect();
+        let mut added = BTreeMap::new();
+        for program in object.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            if wanted.contains(&name) && !self.armed.contains_key(&name) {
+                let link = program
+                    .attach_trace()
+                    .map_err(refused(format!("hook {name}")))?;
+                added.insert(name, link);
+            }
+        }
+        let stale: Vec<String> = self
+            .armed
+            .keys()
+            .filter(|program| !wanted.contains(program))
+            .cloned()
+            .collect();
+        let old = stale
+            .iter()
+            .filter_map(|program| self.armed.remove(program))
+            .collect();
+        self.armed.extend(added);
+        Ok(old)
+    }
+
+    /// Says which calls the hooks are for; what they have noted of calls in progress is dropped.
+    pub(crate) fn set_calls(&mut self, object: &Object, plan: &Plan) -> Result<(), CaptureError> {
+        self.epoch += 1;
+        let mut value = self.epoch.to_ne_bytes().to_vec();
+        for classes in plan.object_classes() {
+            match self.loaded.is_empty() {
+                true => value.extend([0; plan::tables::CALLS]),
+                false => value.extend(classes),
+            }
+        }
+        object
+            .maps()
+            .find(|map| map.name() == "object_calls")
+            .ok_or_else(|| CaptureError::System {
+                what: "object_calls is not in the BPF object".to_owned(),
+                source: std::io::ErrorKind::NotFound.into(),
+            })?
+            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
+            .map_err(refused("calls of the hooks on objects"))
+    }
+}

@@ -1,0 +1,112 @@
+//! Calls with two paths: rename, link and symlink.
+
+use super::{call_name, follows, objects, Arg, Item, Resolver, Told, RENAME_EXCHANGE};
+use event::record::{Inode, NameType};
+use event::wire::{self, Event};
+use plan::{NameUse, PathArg};
+
+impl Resolver {
+    pub(super) fn renamed(
+        &mut self,
+        event: &Event<'_>,
+        old: Option<Arg<'_>>,
+        new: Option<Arg<'_>>,
+    ) {
+        let (Some(old), Some(new)) = (old, new) else {
+            return;
+        };
+        self.parent(&new);
+        self.parent(&old);
+        let exchanges =
+            event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
+        if let Some(moved) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
+            return self.renamed_objects(event, &old, &new, moved, exchanges);
+        }
+        if event.exit() != Some(0) {
+            return;
+        }
+        let moved = self.view.inode(&new.path, false);
+        self.item(&old, NameType::Delete, moved);
+        if exchanges {
+            let other = self.view.inode(&old.path, false);
+            self.item(&new, NameType::Delete, other);
+            self.item(&new, NameType::Create, moved);
+            self.item(&old, NameType::Create, other);
+        } else {
+            self.item(&new, NameType::Create, moved);
+        }
+    }
+
+    /// A rename that came as far as both entries: `vfs_rename()`, fs/namei.c.
+    fn renamed_objects(
+        &mut self,
+        event: &Event<'_>,
+        old: &Arg<'_>,
+        new: &Arg<'_>,
+        moved: Option<Inode>,
+        exchanges: bool,
+    ) {
+        const REFUSED: [i64; 2] = [-1, -13];
+        let replaced = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 1);
+        let done = event.exit() == Some(0);
+        let same = |other: Option<Inode>| {
+            moved.map(|inode| (inode.dev, inode.ino)) == other.map(|inode| (inode.dev, inode.ino))
+        };
+        if replaced.is_some_and(same) {
+            // Two names of one object: nothing is done.
+            return;
+        }
+        self.item(old, NameType::Delete, moved);
+        if !done && event.exit().is_some_and(|exit| REFUSED.contains(&exit)) {
+            return;
+        }
+        match replaced {
+            Some(replaced) => self.item(new, NameType::Delete, replaced),
+            None if !done => self.item(new, NameType::Create, None),
+            None => {}
+        }
+        if done {
+            self.item(new, NameType::Create, moved);
+            if exchanges {
+                self.item(old, NameType::Create, replaced.flatten());
+            }
+        }
+    }
+
+    pub(super) fn linked(
+        &mut self,
+        event: &Event<'_>,
+        old_arg: PathArg,
+        old: Option<Arg<'_>>,
+        new: Option<Arg<'_>>,
+    ) {
+        if let Some(new) = &new {
+            self.parent(new);
+        }
+        if let Some(old) = old {
+            if old_arg.use_ == NameUse::SymlinkTarget {
+                self.items.push(Item {
+                    name: Some(old.text.to_vec()),
+                    nametype: NameType::Unknown,
+                    ..Item::default()
+                });
+            } else if event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some() {
+                self.acted_on(event, old_arg, old);
+            } else {
+                // ENOENT may be about the new name.
+                let told = match Told::by(event) {
+                    Told::Missing => Told::Nothing,
+                    told => told,
+                };
+                self.looked_up(&old, follows(event, old_arg), told);
+            }
+        }
+        let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
+        if let (Some(new), Some(inode)) = (&new, made) {
+            self.item(new, NameType::Create, inode);
+        } else if let (Some(new), Some(0)) = (&new, event.exit()) {
+            let inode = self.view.inode(&new.path, false);
+            self.item(new, NameType::Create, inode);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What hooks on the kernel's objects tell of a call: see `bpf/object_hooks.h`.
+
+use super::Arg;
+use event::record::Inode;
+use event::wire::{
+    self, walked_path, Event, ObjectPart, TARSIER_OBJECT_PARENT, TARSIER_OBJECT_PARENT_PATH,
+};
+
+/// The object with this role, as `(inode, absolute path in the task's view)`; the path is empty when
+/// it is not known in full.
+pub(super) fn place(object: &ObjectPart<'_>) -> (Option<Inode>, Vec<u8>) {
+    let mut path = Vec::new();
+    if !object.is_incomplete() {
+        let deleted = wire::TARSIER_PART_DELETED as u8;
+        walked_path(object.walk, object.flags & !deleted, &mut path);
+    }
+    (Inode::from_wire(&object.inode), path)
+}
+
+/// The directory that holds the last name of path argument `index`, as the kernel found it.
+pub(super) fn parent(event: &Event<'_>, index: u8) -> (Option<Inode>, Vec<u8>) {
+    let with_path = event.object(TARSIER_OBJECT_PARENT_PATH, index);
+    match with_path {
+        Some(object) => place(&object),
+        None => {
+            let object = event.object(TARSIER_OBJECT_PARENT, index);
+            let inode = object.and_then(|object| Inode::from_wire(&object.inode));
+            (inode, Vec::new())
+        }
+    }
+}
+
+/// Inode of the entry that the call removed from or made in that directory; outer `None`: the call
+/// did not get as far.
+pub(super) fn entry(
+    event: &Event<'_>,
+    role: wire::tarsier_object_role,
+    index: u8,
+) -> Option<Option<Inode>> {
+    event
+        .object(role, index)
+        .map(|object| Inode::from_wire(&object.inode))
+}
+
+impl Arg<'_> {
+    /// Takes over what the kernel knows of the argument's directory: the name can then not be one
+    /// that another thread has put in the place of the directory since.
+    pub(super) fn set_parent(&mut self, (inode, dir): (Option<Inode>, Vec<u8>)) {
+        self.parent_inode = inode;
+        if dir.is_empty() {
+            return;
+        }
+        let last = super::text::last_component(self.text);
+        self.path.clear();
+        super::text::join(&mut self.path, &dir, last);
+        self.is_real = true;
+        if self.is_dirfd_relative {
+            self.name.clone_from(&self.path);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Which functions of the kernel are hooked to learn what a call really touched, and for which
+//! calls. The programs are in crates/capture/bpf/object_hooks.h.
+//!
+//! The functions are those that act on objects (fs/namei.c, fs/open.c, security/security.c,
+//! net/socket.c, ipc/util.c): none is passed by stat, read or write, so that such calls cost
+//! nothing more unless rules watch them.
+
+use crate::facts::Entry;
+use crate::plan::Plan;
+use crate::tables::CALLS;
+use std::collections::BTreeSet;
+
+/// Families of calls; the numbers are `enum object_class` of crates/capture/bpf/objects.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ObjectClass {
+    /// Makes, removes or renames directory entries.
+    Entries = 1,
+    /// Opens a file.
+    Open = 2,
+    /// Acts on what a path leads to.
+    Lookup = 3,
+    /// Changes the current or the root directory.
+    Directory = 4,
+    /// Mounts and unmounts.
+    Mount = 5,
+    /// Takes or gives socket addresses.
+    Address = 6,
+    /// Sends signals.
+    Signal = 7,
+    /// System V objects.
+    Ipc = 8,
+}
+
+/// The class of the call with this name, and the functions that see its objects.
+pub fn object_functions(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
+    entries(name).or_else(|| others(name))
+}
+
+fn entries(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
+    const LOOKUP: &str = "lookup_one_qstr_excl";
+    let functions: &[&str] = match name {
+        "unlink" => &["do_unlinkat", LOOKUP, "security_path_unlink", "vfs_unlink"],
+        "rmdir" => &["do_rmdir", LOOKUP, "security_path_rmdir", "vfs_rmdir"],
+        "unlinkat" => &[
+            "do_unlinkat",
+            "do_rmdir",
+            LOOKUP,
+            "security_path_unlink",
+            "security_path_rmdir",
+            "vfs_unlink",
+            "vfs_rmdir",
+        ],
+        "rename" | "renameat" | "renameat2" => {
+            &["do_renameat2", LOOKUP, "security_path_rename", "vfs_rename"]
+        }
+        "link" | "linkat" => &["do_linkat", LOOKUP, "security_path_link", "vfs_link"],
+        "symlink" | "symlinkat" => &[
+            "do_symlinkat",
+            LOOKUP,
+            "security_path_symlink",
+            "vfs_symlink",
+        ],
+        "mkdir" | "mkdirat" => &["do_mkdirat", LOOKUP, "security_path_mkdir", "vfs_mkdir"],
+        "mknod" | "mknodat" => &[
+            "do_mknodat",
+            LOOKUP,
+            "security_path_mknod",
+            "vfs_mknod",
+            "vfs_create",
+        ],
+        _ => return None,
+    };
+    Some((ObjectClass::Entries, functions))
+}
+
+fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
+    use ObjectClass::*;
+    let (class, functions): (_, &[&str]) = match name {
+        "open" | "openat" | "openat2" | "creat" => (Open, &["do_filp_open"]),
+        "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => (Lookup, &["security_path_chmod"]),
+        "chown" | "lchown" | "fchown" | "fchownat" | "chown32" | "lchown32" | "fchown32" => {
+            (Lookup, &["security_path_chown"])
+        }
+        "truncate" | "truncate64" => (Lookup, &["vfs_truncate"]),
+        "utime" | "utimes" | "futimesat" | "utimensat" | "utimensat_time64" => {
+            (Lookup, &["vfs_utimes"])
+        }
+        "setxattr" | "lsetxattr" | "fsetxattr" | "setxattrat" => {
+            (Lookup, &["security_inode_setxattr"])
+        }
+        "removexattr" | "lremovexattr" | "fremovexattr" | "removexattrat" => {
+            (Lookup, &["security_inode_removexattr"])
+        }
+        "getxattr" | "lgetxattr" | "fgetxattr" | "getxattrat" => {
+            (Lookup, &["security_inode_getxattr"])
+        }
+        "listxattr" | "llistxattr" | "flistxattr" | "listxattrat" => {
+            (Lookup, &["security_inode_listxattr"])
+        }
+        "readlink" | "readlinkat" => (Lookup, &["security_inode_readlink"]),
+        "chdir" | "fchdir" => (Directory, &["set_fs_pwd"]),
+        "chroot" => (Directory, &["set_fs_root"]),
+        "pivot_root" => (Directory, &["security_sb_pivotroot"]),
+        "mount" => (Mount, &["security_sb_mount"]),
+        "umount" | "umount2" | "oldumount" => (Mount, &["security_sb_umount"]),
+        "move_mount" => (Mount, &["security_move_mount"]),
+        "connect" | "bind" | "sendto" | "sendmsg" | "sendmmsg" => {
+            (Address, &["move_addr_to_kernel"])
+        }
+        "accept" | "accept4" | "getsockname" | "getpeername" | "recvfrom" | "recvmsg" => {
+            (Address, &["move_addr_to_user"])
+        }
+        "socketcall" => (Address, &["move_addr_to_kernel", "move_addr_to_user"]),
+        "kill" | "tkill" | "tgkill" => (Signal, &["audit_signal_info"]),
+        "msgget" | "msgsnd" | "msgrcv" | "msgctl" | "semget" | "semop" | "semtimedop"
+        | "semtimedop_time64" | "semctl" | "shmget" | "shmat" | "shmctl" | "ipc" => {
+            (Ipc, &["ipcperms", "ipcctl_obtain_check"])
+        }
+        _ => return None,
+    };
+    Some((class, functions))
+}
+
+impl Plan {
+    /// Names of the calls that something watches, with their entry and number.
+    fn watched_names(&self) -> impl Iterator<Item = (Entry, u32, &'static str)> + '_ {
+        self.calls.keys().filter_map(|&(entry, nr)| {
+            let arch = self.entries.arch(entry)?;
+            Some((entry, nr, abi::syscall_name(arch, nr)?))
+        })
+    }
+
+    /// The functions to hook for the calls that rules watch.
+    pub fn object_functions(&self) -> BTreeSet<&'static str> {
+        self.watched_names()
+            .filter_map(|(_, _, name)| object_functions(name))
+            .flat_map(|(_, functions)| functions.iter().copied())
+            .collect()
+    }
+
+    /// [`ObjectClass`] of every watched call by entry and number; 0: none.
+    pub fn object_classes(&self) -> [[u8; CALLS]; 2] {
+        let mut classes = [[0; CALLS]; 2];
+        for (entry, nr, name) in self.watched_names() {
+            let slot = classes[entry as usize].get_mut(nr as usize);
+            if let (Some(slot), Some((class, _))) = (slot, object_functions(name)) {
+                *slot = class as u8;
+            }
+        }
+        classes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::Arch;
+
+    #[test]
+    fn calls_that_touch_no_object_hook_nothing() {
+        for name in [
+            "stat",
+            "newfstatat",
+            "statx",
+            "read",
+            "write",
+            "fstat",
+            "access",
+            "close",
+        ] {
+            assert!(object_functions(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_call_that_changes_names_has_the_name_the_directory_and_the_entry() {
+        for arch in [Arch::X86_64, Arch::I386, Arch::Aarch64] {
+            for (_, name) in abi::syscalls(arch) {
+                let shape = crate::shape::shape_of_name(name);
+                let changes = shape.paths.iter().flatten().any(|path| {
+                    matches!(
+                        path.use_,
+                        crate::NameUse::Create | crate::NameUse::Delete | crate::NameUse::Rename
+                    )
+                });
+                let functions = object_functions(name).map_or(&[][..], |(_, functions)| functions);
+                let of = |prefix: &str| functions.iter().any(|f| f.starts_with(prefix));
+                let complete = of("do_") && of("lookup_one") && of("security_path_") && of("vfs_");
+                assert_eq!(changes, complete, "{name}");
+            }
+        }
+    }
+}
