@@ -15,7 +15,7 @@ mod view;
 pub(crate) use view::kernel_dev;
 
 use event::record::{FileCaps, Inode, NameType};
-use event::wire::{self, Event};
+use event::wire::{self, Event, ObjectPart};
 use interp::Interpreters;
 use plan::{Kind, Name, NameUse, ObjectId, PathArg, Shape};
 use view::View;
@@ -127,9 +127,13 @@ impl Resolver {
         let header = event.header();
         self.view
             .set(self.own_mnt_ns, header.mnt_ns, header.pid, &self.root);
-        let before = event.object(wire::TARSIER_OBJECT_CWD, 0);
+        let before = event
+            .object(wire::TARSIER_OBJECT_CWD, 0)
+            .filter(|before| !before.is_incomplete());
         if let Some(before) = &before {
-            (self.cwd_inode, self.cwd) = objects::place(before);
+            self.cwd_inode = Inode::from_wire(&before.inode);
+            self.cwd.clear();
+            before.walked(&mut self.cwd);
         }
         let moved = moves_directory(event) && before.is_none();
         if moved {
@@ -382,8 +386,7 @@ impl Resolver {
         let follow = follows(event, arg);
         match event.object(wire::TARSIER_OBJECT_TARGET, found.index) {
             Some(target) => {
-                let (inode, path) = objects::place(&target);
-                self.agree(&mut found, inode, path, follow);
+                let inode = self.agree(&mut found, &target, follow);
                 self.item(&found, NameType::Normal, inode);
             }
             None => self.looked_up(&found, follow, Told::by(event)),
@@ -393,13 +396,15 @@ impl Resolver {
     /// Makes an argument agree with the object that the kernel found under it. User memory, and the
     /// descriptor of a directory, may have been changed since: what is printed has to lead to the
     /// object, or it is the object's own path.
-    fn agree(&mut self, arg: &mut Arg<'_>, inode: Option<Inode>, path: Vec<u8>, follow: bool) {
+    fn agree(&mut self, arg: &mut Arg<'_>, object: &ObjectPart<'_>, follow: bool) -> Option<Inode> {
+        let (inode, path) = objects::place(object);
         let id = |inode: Inode| (inode.dev, inode.ino);
         let is_plain = arg.is_kernel_text && !arg.is_dirfd_relative;
         let leads_there = is_plain
-            || arg.path == path
+            || !path.is_empty() && arg.path == path
             || arg.text.is_empty() && arg.base_inode.map(id) == inode.map(id)
-            || inode.is_some() && self.view.inode(&arg.path, follow).map(id) == inode.map(id);
+            || inode.is_some() && self.view.inode(&arg.path, follow).map(id) == inode.map(id)
+            || objects::ends_so(object, &arg.path);
         if !path.is_empty() {
             arg.path = path;
             arg.is_real = true;
@@ -410,6 +415,7 @@ impl Resolver {
                 false => Vec::new(),
             };
         }
+        inode
     }
 
     fn opened(&mut self, event: &Event<'_>, shape: &Shape, arg: &mut Arg<'_>, succeeded: bool) {
@@ -429,8 +435,7 @@ impl Resolver {
                 arg.parent_inode = objects::parent(event, 0).0;
                 self.parent(arg);
             }
-            let (inode, path) = objects::place(&opened);
-            self.agree(arg, inode, path, true);
+            let inode = self.agree(arg, &opened, true);
             let nametype = match opened.is_created() {
                 true => NameType::Create,
                 false => NameType::Normal,

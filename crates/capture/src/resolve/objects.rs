@@ -17,6 +17,15 @@ pub(super) fn place(object: &ObjectPart<'_>) -> (Option<Inode>, Vec<u8>) {
     (Inode::from_wire(&object.inode), path)
 }
 
+/// Whether `path` ends as the path of an object does that was too long to be noted in full. What was
+/// noted are the deepest directories, some thousand bytes of them.
+pub(super) fn ends_so(object: &ObjectPart<'_>, path: &[u8]) -> bool {
+    let mut end = Vec::new();
+    walked_path(object.walk, 0, &mut end);
+    let is_cut = u32::from(object.flags) & wire::TARSIER_PART_CUT != 0;
+    is_cut && end.len() > 1 && path.ends_with(&end)
+}
+
 /// The directory that holds the last name of path argument `index`, as the kernel found it.
 pub(super) fn parent(event: &Event<'_>, index: u8) -> (Option<Inode>, Vec<u8>) {
     let with_path = event.object(TARSIER_OBJECT_PARENT_PATH, index);

@@ -4,6 +4,9 @@ use event::record::{FileCaps, Inode};
 use rustix::fs::{lstat, major, minor, stat, Stat};
 use std::ffi::CStr;
 
+/// What one look-up takes, with the NUL: PATH_MAX of linux/limits.h.
+const PATH_MAX: usize = 4096;
+
 /// Where a process's root directory is to be found from here; `None` when it cannot be.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
@@ -29,7 +32,11 @@ impl View {
     /// The object at absolute path `path`, as it is now.
     pub(super) fn inode(&mut self, path: &[u8], follow: bool) -> Option<Inode> {
         let path = self.locate(path)?;
-        let found = if follow { stat(path) } else { lstat(path) };
+        let found = match (path.to_bytes().len() < PATH_MAX, follow) {
+            (true, true) => stat(path),
+            (true, false) => lstat(path),
+            (false, _) => stat_long(path.to_bytes(), follow),
+        };
         found.ok().map(|stat| inode_of(&stat))
     }
 
@@ -77,6 +84,25 @@ impl View {
     }
 }
 
+/// The object at an absolute path that is longer than the kernel takes at once.
+fn stat_long(path: &[u8], follow: bool) -> rustix::io::Result<Stat> {
+    use rustix::fs::{openat, statat, AtFlags, Mode, OFlags, CWD};
+    let slash = |rest: &[u8]| rest[..PATH_MAX - 1].iter().rposition(|&byte| byte == b'/');
+    let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut dir = openat(CWD, "/", through, Mode::empty())?;
+    let mut rest = path.strip_prefix(b"/").unwrap_or(path);
+    while rest.len() >= PATH_MAX {
+        let end = slash(rest).ok_or(rustix::io::Errno::NAMETOOLONG)?;
+        dir = openat(&dir, &rest[..end], through, Mode::empty())?;
+        rest = &rest[end + 1..];
+    }
+    let flags = match follow {
+        true => AtFlags::empty(),
+        false => AtFlags::SYMLINK_NOFOLLOW,
+    };
+    statat(&dir, rest, flags)
+}
+
 /// Number of the namespace behind a `/proc/…/ns/…` link.
 pub(super) fn namespace_of(link: &str) -> Option<u64> {
     stat(link).ok().map(|stat| stat.st_ino)
@@ -116,4 +142,33 @@ fn parse_caps(value: &[u8]) -> Option<FileCaps> {
         version: magic >> 24,
         rootid: word(5).unwrap_or(0) as i32,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_longer_than_one_look_up_takes_leads_to_its_object() {
+        use rustix::fs::{mkdirat, openat, statat, AtFlags, Mode, OFlags, CWD};
+        let top = tempfile::tempdir().expect("a directory");
+        let name = "n".repeat(200);
+        let mut path = top.path().as_os_str().as_encoded_bytes().to_vec();
+        let open = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut dir = openat(CWD, top.path(), open, Mode::empty()).expect("open");
+        for _ in 0..50 {
+            mkdirat(&dir, &name, Mode::RWXU).expect("mkdir");
+            dir = openat(&dir, &name, open, Mode::empty()).expect("open");
+            path.push(b'/');
+            path.extend_from_slice(name.as_bytes());
+        }
+        let own = namespace_of("/proc/self/ns/mnt").expect("a namespace");
+        let mut view = View::default();
+        view.set(own, own as u32, std::process::id(), b"");
+        let deepest = statat(&dir, "", AtFlags::EMPTY_PATH).expect("stat");
+        let found = view.inode(&path, true);
+        assert_eq!(found, Some(inode_of(&deepest)));
+        path.truncate(path.len() - 1);
+        assert_eq!(view.inode(&path, true), None);
+    }
 }
