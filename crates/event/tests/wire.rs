@@ -329,8 +329,9 @@ fn what_is_wrong_with_a_frame_is_said() {
     trailing.header.parts = 0;
     assert_eq!(parse(&trailing.build()), WireError::Trailing(16));
     let mut newer = FrameBuilder::new();
-    newer.header.frame.version = 2;
-    assert_eq!(parse(&newer.build()), WireError::Version(2));
+    let version = TARSIER_WIRE_VERSION as u16 + 1;
+    newer.header.frame.version = version;
+    assert_eq!(parse(&newer.build()), WireError::Version(version));
 }
 
 proptest! {
