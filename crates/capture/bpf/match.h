@@ -161,7 +161,7 @@ __noinline int find_fact(struct work *w, __u32 field)
 		if (note && note->address_len >= 2)
 			family = *(__u16 *)note->address;
 		else if (sockaddr_place(w, &addr) < 2 ||
-		    bpf_probe_read_user(&family, sizeof(family), addr))
+			 bpf_probe_read_user(&family, sizeof(family), addr))
 			w->absent |= 1U << FACT_SADDR_FAM;
 		w->fact[FACT_SADDR_FAM] = family;
 	}

@@ -9,18 +9,18 @@
 
 /* Names that the kernel has read: struct filename. */
 
-#define NAMES_HOOK(function, one, two, first)                                                      \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
-	{                                                                                          \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
-                                                                                                   \
-		if (!note)                                                                         \
-			return 0;                                                                  \
-		note->first_parent = first;                                                        \
-		note_name(note, 0, hooked(ctx, one));                                              \
-		if (two)                                                                           \
-			note_name(note, 1, hooked(ctx, two));                                      \
-		return 0;                                                                          \
+#define NAMES_HOOK(function, one, two, first)                        \
+	SEC("fentry/" #function) int on_##function(void *ctx)        \
+	{                                                            \
+		struct object_note *note = note_of(OBJECTS_ENTRIES); \
+                                                                     \
+		if (!note)                                           \
+			return 0;                                    \
+		note->first_parent = first;                          \
+		note_name(note, 0, hooked(ctx, one));                \
+		if (two)                                             \
+			note_name(note, 1, hooked(ctx, two));        \
+		return 0;                                            \
 	}
 
 NAMES_HOOK(do_unlinkat, 1, 0, 0)
@@ -52,17 +52,16 @@ int on_lookup_one_qstr_excl(void *ctx)
 }
 
 /* The same directory, with the mount that it was reached by. */
-#define PARENT_HOOK(function, arg)                                                                 \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
-	{                                                                                          \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
-                                                                                                   \
-		if (note)                                                                          \
-			note_struct_path(                                                          \
-				note,                                                              \
-				OBJECT(TARSIER_OBJECT_PARENT_PATH, note->first_parent & 1),        \
-				hooked(ctx, arg));                                                 \
-		return 0;                                                                          \
+#define PARENT_HOOK(function, arg)                                                                \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                     \
+	{                                                                                         \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                              \
+                                                                                                  \
+		if (note)                                                                         \
+			note_struct_path(                                                         \
+				note, OBJECT(TARSIER_OBJECT_PARENT_PATH, note->first_parent & 1), \
+				hooked(ctx, arg));                                                \
+		return 0;                                                                         \
 	}
 
 PARENT_HOOK(security_path_unlink, 0)
@@ -99,18 +98,18 @@ int on_security_path_link(void *ctx)
 	return 0;
 }
 
-#define DELETE_HOOK(function)                                                                      \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
-	{                                                                                          \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
-		struct dentry *dentry;                                                             \
-                                                                                                   \
-		if (!note)                                                                         \
-			return 0;                                                                  \
-		dentry = (struct dentry *)hooked(ctx, 2);                                          \
-		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry,                  \
-			   (__u64)BPF_CORE_READ(dentry, d_inode));                                 \
-		return 0;                                                                          \
+#define DELETE_HOOK(function)                                                     \
+	SEC("fentry/" #function) int on_##function(void *ctx)                     \
+	{                                                                         \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);              \
+		struct dentry *dentry;                                            \
+                                                                                  \
+		if (!note)                                                        \
+			return 0;                                                 \
+		dentry = (struct dentry *)hooked(ctx, 2);                         \
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry, \
+			   (__u64)BPF_CORE_READ(dentry, d_inode));                \
+		return 0;                                                         \
 	}
 
 DELETE_HOOK(vfs_unlink)
@@ -152,28 +151,28 @@ int on_vfs_link(void *ctx)
 }
 
 /* The entry that a function makes has its inode when the function returns. */
-#define CREATE_HOOKS(function)                                                                     \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
-	{                                                                                          \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
-                                                                                                   \
-		if (note && !note->created)                                                        \
-			note->created = hooked(ctx, 2);                                            \
-		return 0;                                                                          \
-	}                                                                                          \
-	SEC("fexit/" #function) int after_##function(void *ctx)                                    \
-	{                                                                                          \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                               \
-		__u64 dentry;                                                                      \
-                                                                                                   \
-		if (!note)                                                                         \
-			return 0;                                                                  \
-		dentry = hooked(ctx, 2);                                                           \
-		if (dentry == note->created)                                                       \
-			note_entry(note,                                                           \
-				   OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,  \
-				   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));        \
-		return 0;                                                                          \
+#define CREATE_HOOKS(function)                                                                  \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                   \
+	{                                                                                       \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                            \
+                                                                                                \
+		if (note && !note->created)                                                     \
+			note->created = hooked(ctx, 2);                                         \
+		return 0;                                                                       \
+	}                                                                                       \
+	SEC("fexit/" #function) int after_##function(void *ctx)                                 \
+	{                                                                                       \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                            \
+		__u64 dentry;                                                                   \
+                                                                                                \
+		if (!note)                                                                      \
+			return 0;                                                               \
+		dentry = hooked(ctx, 2);                                                        \
+		if (dentry == note->created)                                                    \
+			note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), \
+				   dentry,                                                      \
+				   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));     \
+		return 0;                                                                       \
 	}
 
 CREATE_HOOKS(vfs_mkdir)
@@ -210,15 +209,15 @@ int after_do_filp_open(void *ctx)
 }
 
 /* Calls on what a path led to. */
-#define TARGET_HOOK(function, class, index, arg)                                                   \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
-	{                                                                                          \
-		struct object_note *note = note_of(class);                                         \
-                                                                                                   \
-		if (note)                                                                          \
-			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, index),               \
-					 hooked(ctx, arg));                                        \
-		return 0;                                                                          \
+#define TARGET_HOOK(function, class, index, arg)                                     \
+	SEC("fentry/" #function) int on_##function(void *ctx)                        \
+	{                                                                            \
+		struct object_note *note = note_of(class);                           \
+                                                                                     \
+		if (note)                                                            \
+			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, index), \
+					 hooked(ctx, arg));                          \
+		return 0;                                                            \
 	}
 
 TARGET_HOOK(security_path_chmod, OBJECTS_LOOKUP, 0, 0)
@@ -228,14 +227,14 @@ TARGET_HOOK(vfs_utimes, OBJECTS_LOOKUP, 0, 0)
 TARGET_HOOK(security_sb_mount, OBJECTS_MOUNT, 0, 1)
 
 /* The same where the function has the entry alone: a mount of its file system will do. */
-#define ENTRY_HOOK(function, arg)                                                                  \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
-	{                                                                                          \
-		struct object_note *note = note_of(OBJECTS_LOOKUP);                                \
-                                                                                                   \
-		if (note)                                                                          \
-			note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, arg), 0);   \
-		return 0;                                                                          \
+#define ENTRY_HOOK(function, arg)                                                                \
+	SEC("fentry/" #function) int on_##function(void *ctx)                                    \
+	{                                                                                        \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);                              \
+                                                                                                 \
+		if (note)                                                                        \
+			note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, arg), 0); \
+		return 0;                                                                        \
 	}
 
 ENTRY_HOOK(security_inode_setxattr, 1)
@@ -279,16 +278,16 @@ static __always_inline void note_cwd(struct object_note *note)
 	note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
 }
 
-#define DIRECTORY_HOOK(function)                                                                   \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                      \
-	{                                                                                          \
-		struct object_note *note = note_of(OBJECTS_DIRECTORY);                             \
-                                                                                                   \
-		if (!note)                                                                         \
-			return 0;                                                                  \
-		note_cwd(note);                                                                    \
-		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 1));          \
-		return 0;                                                                          \
+#define DIRECTORY_HOOK(function)                                                          \
+	SEC("fentry/" #function) int on_##function(void *ctx)                             \
+	{                                                                                 \
+		struct object_note *note = note_of(OBJECTS_DIRECTORY);                    \
+                                                                                          \
+		if (!note)                                                                \
+			return 0;                                                         \
+		note_cwd(note);                                                           \
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 1)); \
+		return 0;                                                                 \
 	}
 
 DIRECTORY_HOOK(set_fs_pwd)

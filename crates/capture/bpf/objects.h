@@ -196,9 +196,8 @@ __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at,
 	inode_facts(&object->inode, (const struct inode *)inode_at);
 	object->role = what & 31;
 	if (name_at) {
-		n = bpf_probe_read_kernel_str(
-			note_at(note, off + sizeof(*part) + sizeof(*object)), NOTE_NAME_MAX,
-			(void *)name_at);
+		n = bpf_probe_read_kernel_str(note_at(note, off + sizeof(*part) + sizeof(*object)),
+					      NOTE_NAME_MAX, (void *)name_at);
 		if (n <= 0)
 			part->flags |= TARSIER_PART_UNREADABLE;
 		else if (n >= NOTE_NAME_MAX)

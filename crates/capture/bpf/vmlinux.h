@@ -222,9 +222,6 @@ struct linux_binprm {
 };
 
 /* io_uring: a request, and what each operation keeps at its start. */
-struct filename {
-	const char *name;
-};
 struct io_cqe {
 	__u64 user_data;
 	int fd;

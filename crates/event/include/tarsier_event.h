@@ -294,7 +294,8 @@ enum tarsier_loss {
 	TARSIER_LOSS_RING_FULL = 0, /* no room in the ring of this CPU */
 	TARSIER_LOSS_TOO_BIG = 1, /* a frame larger than the ring can hold */
 	TARSIER_LOSS_NO_MEMORY = 2, /* no task storage or scratch buffer */
-	TARSIER_LOSS_OVER_SHARE = 3, /* the ring is filling up, and its uid has had its share of it */
+	TARSIER_LOSS_OVER_SHARE =
+		3, /* the ring is filling up, and its uid has had its share of it */
 	TARSIER_LOSS_CAUSES = 4,
 };
 
