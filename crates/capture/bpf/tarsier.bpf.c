@@ -266,7 +266,8 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
 	event_begin(w, call.generation, flags);
 	event_objects(w);
-	if (kfuncs && w->spec.target < 6)
+	/* A note has every process that the signal was for. */
+	if (kfuncs && w->spec.target < 6 && !note_at_end(task, nr))
 		part_target(w, w->args[w->spec.target]);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);

@@ -338,13 +338,14 @@ impl<'e> Filtered<'_, 'e> {
     }
 
     fn targets(&mut self, shape: &Shape) {
-        let mut found = false;
-        for target in ObjPid::from_event(self.event) {
+        // The first one comes last: audit_log_exit(), kernel/auditsc.c.
+        let mut targets = ObjPid::from_event(self.event);
+        let first = targets.next();
+        for target in targets.chain(first) {
             self.put(&target);
-            found = true;
         }
         let args = &self.event.header().args;
-        if found || shape.target == plan::NONE {
+        if first.is_some() || shape.target == plan::NONE {
             return;
         }
         let pid = args.get(shape.target as usize).map_or(0, |&pid| pid as i32);
