@@ -32,7 +32,7 @@ enum object_class {
 /* Which family each watched call belongs to; the daemon writes it. */
 struct object_calls {
 	__u64 epoch; /* changes with it: notes of another one are not used */
-	__u8 class[TABLE_ARCHES][TABLE_CALLS];
+	__u8 class[2][TABLE_CALLS]; /* native entries, 32-bit ones */
 };
 
 struct {
