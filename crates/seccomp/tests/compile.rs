@@ -7,7 +7,7 @@ use seccomp::compile::{compile, CompileError, Frequencies};
 use seccomp::policy::{Abi, AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
 use seccomp::profile::{self, Context};
 use seccomp::text::from_hex;
-use seccomp::{code, Filter, SeccompData, Verdict};
+use seccomp::{code, prove_equal, Chain, Filter, Proof, SeccompData, Verdict};
 use std::collections::HashMap;
 
 const DOCKER: &str = profile::DOCKER_DEFAULT;
@@ -117,6 +117,16 @@ fn dockers_profile_answers_as_libseccomp_wherever_libseccomp_looks_at_whole_argu
         }
         assert!(compared > 400_000);
         assert_eq!(stricter > 0, archs, "{name}: {stricter}");
+    }
+}
+
+#[test]
+fn dockers_profile_for_x86_64_is_proven_equal_to_libseccomps_filter() {
+    let ours = compile(&docker(false), &Frequencies::usual()).expect("compiles");
+    for name in ["x86_64-tree", "x86_64-linear"] {
+        let theirs = Chain::new([libseccomp(name)]);
+        let proof = prove_equal(&Chain::new([ours.clone()]), &theirs);
+        assert_eq!(proof, Ok(Proof::Equal), "{name}");
     }
 }
 

@@ -32,7 +32,7 @@ fn a_denial_is_in_the_daemons_log_as_a_seccomp_record() {
         let records = log::records(&events, "SECCOMP");
         let of_mkdir: Vec<_> = records
             .iter()
-            .filter(|record| record.field("comm") == Some("\"mkdir\""))
+            .filter(|record| record.field("comm") == Some("mkdir"))
             .collect();
         let codes: Vec<_> = of_mkdir
             .iter()

@@ -1,0 +1,90 @@
+//! Directives of units, against the filters that systemd 252 itself makes for them
+//! (data/systemd_directives.c).
+
+mod support;
+
+use seccomp::compile::{compile, Frequencies};
+use seccomp::policy::Abi;
+use seccomp::profile::{self, Context};
+use seccomp::text::from_hex;
+use seccomp::{Chain, SeccompData};
+
+const FILTERS: &str = include_str!("data/systemd-directives.hex");
+
+/// Directives with the chain that systemd installs for each.
+fn chains() -> Vec<(&'static str, Chain)> {
+    let units = FILTERS.split("unit ").skip(1).map(|unit| {
+        let (directive, filters) = unit.split_once('\n').expect("a line");
+        let filters = filters.split("filter\n").skip(1);
+        let filters: Vec<_> = filters.map(|hex| from_hex(hex).expect("valid")).collect();
+        (directive, Chain::new(filters))
+    });
+    units.collect()
+}
+
+/// Every bit, what conditions are made of, and their neighbours, with and without upper halves.
+fn values() -> Vec<u64> {
+    let mut values: Vec<u64> = (0..48).collect();
+    values.extend((6..32).map(|bit| 1 << bit));
+    values.extend([
+        0o4100,
+        0o2100,
+        0o4755,
+        0o2755,
+        0o755,
+        0x7e02_0000,
+        0xffff_ffff,
+        6,
+        7,
+    ]);
+    let upper = values
+        .iter()
+        .flat_map(|&low| [low | 1 << 32, low | 0xffff_ffff << 32]);
+    let upper: Vec<u64> = upper.collect();
+    values.extend(upper);
+    values
+}
+
+#[test]
+fn directives_answer_as_systemds_own_filters_and_never_weaker() {
+    let chains = chains();
+    assert_eq!(chains.len(), 13);
+    let values = values();
+    for (directive, chain) in chains {
+        let context = Context::docker(Abi::X86_64, (6, 18));
+        let policy = profile::parse(directive, &context).expect(directive);
+        let ours = compile(&policy, &Frequencies::usual()).expect("compiles");
+        assert!(ours.insns().len() < chain.insns(), "{directive}");
+        let mut denied = 0;
+        for &abi in Abi::X86_64.family() {
+            for (nr, name) in abi.calls() {
+                for &value in &values {
+                    let value = if abi == Abi::I386 {
+                        value & 0xffff_ffff
+                    } else {
+                        value
+                    };
+                    let arch = abi.audit_arch();
+                    let data = SeccompData {
+                        nr,
+                        arch,
+                        args: [value; 6],
+                        ..SeccompData::default()
+                    };
+                    let (a, b) = (ours.run(&data).verdict, chain.run(&data).verdict);
+                    denied += u64::from(a.order() != seccomp::Verdict::ALLOW.order());
+                    // Bits that the kernel does not look at; and time namespaces, which systemd
+                    // 252 does not know.
+                    let is_stricter = a.order() < b.order()
+                        && (value > 0xffff_ffff
+                            || value & 0x80 != 0 && directive.starts_with("RestrictNamespaces"));
+                    assert!(
+                        a == b || is_stricter,
+                        "{directive} {name} {abi:?} {value:#x}: {a}, {b}"
+                    );
+                }
+            }
+        }
+        assert!(denied > 0, "{directive}");
+    }
+}
