@@ -54,7 +54,7 @@ fn directives_answer_as_systemds_own_filters_and_never_weaker() {
         let context = Context::docker(Abi::X86_64, (6, 18));
         let policy = profile::parse(directive, &context).expect(directive);
         let ours = compile(&policy, &Frequencies::usual()).expect("compiles");
-        assert!(ours.insns().len() < chain.insns(), "{directive}");
+        assert!(ours.insns().len() <= chain.insns(), "{directive}");
         let mut denied = 0;
         for &abi in Abi::X86_64.family() {
             for (nr, name) in abi.calls() {
@@ -73,11 +73,8 @@ fn directives_answer_as_systemds_own_filters_and_never_weaker() {
                     };
                     let (a, b) = (ours.run(&data).verdict, chain.run(&data).verdict);
                     denied += u64::from(a.order() != seccomp::Verdict::ALLOW.order());
-                    // Bits that the kernel does not look at; and time namespaces, which systemd
-                    // 252 does not know.
-                    let is_stricter = a.order() < b.order()
-                        && (value > 0xffff_ffff
-                            || value & 0x80 != 0 && directive.starts_with("RestrictNamespaces"));
+                    // libseccomp looks at halves that the kernel drops, or not at those of x32.
+                    let is_stricter = a.order() < b.order() && value > 0xffff_ffff;
                     assert!(
                         a == b || is_stricter,
                         "{directive} {name} {abi:?} {value:#x}: {a}, {b}"

@@ -25,7 +25,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
 pub(super) fn looks_like(text: &str) -> bool {
     text.lines().any(|line| {
         let name = line.split_once('=').map(|parts| parts.0.trim());
-        name.is_some_and(|name| unit::is_directive(name))
+        name.is_some_and(unit::is_directive)
     })
 }
 

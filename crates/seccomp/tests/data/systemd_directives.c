@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	puts("unit RestrictNamespaces=yes");
 	number(0);
 	puts("unit RestrictNamespaces=~user net");
-	number(0x7e020000 & ~(0x10000000 | 0x40000000));
+	number((0x7e020000 | 0x80) & ~(0x10000000 | 0x40000000));
 	realtime = function("seccomp_restrict_realtime_full");
 	puts("unit RestrictRealtime=yes");
 	realtime(1);
