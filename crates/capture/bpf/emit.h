@@ -93,8 +93,8 @@ static __always_inline void part_user_bytes(struct work *w, __u16 tag, const voi
 static __always_inline void part_proctitle(struct work *w, struct task_struct *task)
 {
 	struct tarsier_part *part = part_begin(w, TARSIER_PART_PROCTITLE, 0);
-	unsigned long start = BPF_CORE_READ(task, mm, arg_start);
-	unsigned long end = BPF_CORE_READ(task, mm, arg_end);
+	unsigned long start = task->mm->arg_start;
+	unsigned long end = task->mm->arg_end;
 	__u64 len = end - start;
 
 	if (!part)
@@ -111,10 +111,9 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 static __always_inline void event_identity(struct work *w, struct task_struct *task)
 {
 	struct tarsier_event *e = event_of(w);
-	struct inode *exe = BPF_CORE_READ(task, mm, exe_file, f_inode);
-	struct tty_struct *tty = BPF_CORE_READ(task, signal, tty);
+	struct tty_struct *tty = task->signal->tty;
 
-	e->start_time_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	e->start_time_ns = task->group_leader->start_boottime;
 	e->cgroup_id = bpf_get_current_cgroup_id();
 	e->tid = task->pid;
 	e->pid = w->fact[FACT_PID];
@@ -134,7 +133,7 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	e->tty[0] = 0;
 	if (tty)
 		bpf_probe_read_kernel_str(e->tty, sizeof(e->tty), tty->name);
-	inode_facts(&e->exe, exe);
+	known_inode_facts(&e->exe, task->mm->exe_file->f_inode);
 }
 
 /* Header and the parts that every event has. */
@@ -161,12 +160,13 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->nr = w->nr;
 	e->exit = w->ret;
 	e->chunks = 0;
-	e->mnt_ns = BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum);
+	e->mnt_ns = task->nsproxy->mnt_ns->ns.inum;
 	for (i = 0; i < 6; i++)
 		e->args[i] = w->args[i];
 	event_identity(w, task);
 	w->len = sizeof(*e);
 	w->parts = 0;
+	/* As a number, which walk_path() takes: not through a known type. */
 	exe = BPF_CORE_READ(task, mm, exe_file);
 	if (exe)
 		walk_path(TARSIER_PART_EXE, (__u64)&exe->f_path, 0, false);

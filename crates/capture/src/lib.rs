@@ -16,5 +16,5 @@ pub use error::CaptureError;
 pub use identify::{executable_of, identify, names_paths};
 pub use objects::functions_can_be_hooked;
 pub use ring::Ring;
-pub use stream::Stream;
+pub use stream::{frame_time, Stream};
 pub use tracepoint::{Options, Overload, Tracepoint};

@@ -82,8 +82,9 @@ impl Stream {
     }
 }
 
-/// Time of a frame; frames too short to have one come first, and are rejected by their reader.
-fn frame_time(frame: &[u8]) -> u64 {
+/// Time of a frame, CLOCK_MONOTONIC in nanoseconds; frames too short to have one come first, and are
+/// rejected by their reader.
+pub fn frame_time(frame: &[u8]) -> u64 {
     frame
         .get(TIME)
         .and_then(|bytes| bytes.try_into().ok())

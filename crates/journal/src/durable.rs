@@ -10,7 +10,7 @@ use crate::counters::Position;
 use crate::error::{OpenError, WriteError};
 use crate::files;
 use crate::log::{Committed, Journal};
-use crate::sync::{SyncCall, Syncer};
+use crate::sync::{SyncCall, Synced, Syncer, SYNCED_MAX};
 
 impl Journal {
     pub(crate) fn sync_as_configured(&mut self) {
@@ -66,6 +66,8 @@ impl Journal {
             let progress = syncer.take_progress();
             self.counters.syncs += progress.syncs;
             failures.extend(progress.failures);
+            self.inline.synced.extend(progress.synced);
+            self.inline.synced.truncate(SYNCED_MAX);
         }
         for (error, events) in failures {
             self.counters.sync_errors += 1;
@@ -85,6 +87,13 @@ impl Journal {
     pub fn durable(&self) -> Position {
         let background = self.syncer.as_ref().map(Syncer::durable);
         background.unwrap_or_default().max(self.inline.durable)
+    }
+
+    /// Syncs that have finished since the last call, oldest first; some are missing if it is not
+    /// called for a long time.
+    pub fn take_synced(&mut self) -> Vec<Synced> {
+        self.poll();
+        std::mem::take(&mut self.inline.synced)
     }
 
     /// Commits, and waits until what was written is durable, whatever the flush mode.

@@ -45,3 +45,4 @@ pub use files::log_files;
 pub use log::{Committed, Journal, OpenReport, PENDING_BYTES_MAX};
 pub use recover::{Repair, TornLine};
 pub use rotate::Rotated;
+pub use sync::Synced;

@@ -39,6 +39,18 @@ struct Job {
     covers: Position,
 }
 
+/// A sync that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Synced {
+    /// Everything up to here is durable.
+    pub upto: Position,
+    /// Since when, CLOCK_MONOTONIC, nanoseconds.
+    pub at_ns: u64,
+}
+
+/// Syncs that nobody has asked about yet and that are still told.
+pub(crate) const SYNCED_MAX: usize = 1024;
+
 /// What finished syncs came to.
 #[derive(Default)]
 pub(crate) struct Progress {
@@ -46,13 +58,23 @@ pub(crate) struct Progress {
     pub(crate) syncs: u64,
     /// Failed syncs: the error and the events they were to cover.
     pub(crate) failures: Vec<(io::Error, u64)>,
+    /// What became durable when.
+    pub(crate) synced: Vec<Synced>,
 }
 
 impl Progress {
     /// Notes the outcome of a sync that covers everything up to `covers`.
     pub(crate) fn note(&mut self, covers: Position, outcome: io::Result<()>) {
         match outcome {
-            Ok(()) => self.syncs += 1,
+            Ok(()) => {
+                self.syncs += 1;
+                if self.synced.len() < SYNCED_MAX {
+                    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+                    let at_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+                    let upto = covers;
+                    self.synced.push(Synced { upto, at_ns });
+                }
+            }
             Err(error) => {
                 let events = covers.events.saturating_sub(self.durable.events);
                 self.failures.push((error, events));
@@ -161,6 +183,7 @@ impl Syncer {
             durable: state.progress.durable,
             syncs: std::mem::take(&mut state.progress.syncs),
             failures: std::mem::take(&mut state.progress.failures),
+            synced: std::mem::take(&mut state.progress.synced),
         }
     }
 

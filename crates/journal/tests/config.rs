@@ -4,8 +4,8 @@ use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use journal::config::{
-    load, parse, Config, ConfigError, FailureAction, Flush, LoadOptions, LogFormat, NameFormat,
-    Overload, SizeAction, SpaceLimit, Transport,
+    load, parse, Config, ConfigError, FailureAction, Flush, LoadOptions, LogFormat, MetricsAddress,
+    NameFormat, Overload, SizeAction, SpaceLimit, Transport,
 };
 use journal::Notice;
 
@@ -246,6 +246,11 @@ fn errors_name_place_expectation_and_nearest_name() {
         ("overload = wait", "no such word"),
         ("urgent_keys = a,,b", "a key is empty"),
         (
+            "metrics = 0.0.0.0:9100",
+            "neither a Unix socket nor a loopback port",
+        ),
+        ("metrics = 127.0.0.1:0", "no such port"),
+        (
             "space_left = 50\nadmin_space_left = 50",
             "space_left (50) is not larger than admin_",
         ),
@@ -375,4 +380,20 @@ fn what_happens_under_overload_and_which_keys_are_urgent_is_read() {
     let (config, _) = parsed("");
     assert_eq!(config.overload, Overload::Throttle);
     assert!(config.urgent_keys.is_empty());
+}
+
+#[test]
+fn metrics_are_off_or_on_this_host_only() {
+    assert_eq!(parsed("").0.metrics, None);
+    assert_eq!(parsed("metrics = OFF\n").0.metrics, None);
+    assert_eq!(
+        parsed("metrics = 127.0.0.1:9477\n").0.metrics,
+        Some(MetricsAddress::Loopback(9477))
+    );
+    assert_eq!(
+        parsed("metrics = unix:/run/tarsier/metrics.sock\n")
+            .0
+            .metrics,
+        Some(MetricsAddress::Unix("/run/tarsier/metrics.sock".into()))
+    );
 }

@@ -47,6 +47,15 @@ pub(crate) struct Status {
     pub(crate) log_events: u64,
     pub(crate) log_bytes: u64,
     pub(crate) log_suspended: bool,
+    /// Syncs of the log that succeeded.
+    pub(crate) log_syncs: u64,
+    /// Calls that waited at their end because their ring was filling up.
+    pub(crate) calls_slowed: u64,
+    /// How long they waited, together, nanoseconds.
+    pub(crate) waited_ns: u64,
+    /// From a call to its record being durable, microseconds: p50, p99, longest. Each event counts
+    /// as old as the oldest that was written with it. None before the first sync.
+    pub(crate) durable_after_us: Option<[u64; 3]>,
 }
 
 /// What a rule in force has cost since it was loaded.
@@ -149,8 +158,21 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     writeln!(out, "log                 {}{suspended}", s.log_file)?;
     writeln!(
         out,
-        "  written           {} events, {} bytes",
-        s.log_events, s.log_bytes
+        "  written           {} events, {} bytes, {} syncs",
+        s.log_events, s.log_bytes, s.log_syncs
+    )?;
+    if let Some([p50, p99, longest]) = s.durable_after_us {
+        let [p50, p99, longest] = [p50, p99, longest].map(|us| time(us * 1000));
+        writeln!(
+            out,
+            "  durable after     p50 {p50}, p99 {p99}, longest {longest}"
+        )?;
+    }
+    writeln!(
+        out,
+        "calls slowed        {}, together {}",
+        s.calls_slowed,
+        time(s.waited_ns)
     )
 }
 

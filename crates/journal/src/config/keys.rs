@@ -9,7 +9,8 @@ use super::values::{
     space_action, space_limit, word, yes_no,
 };
 use super::{
-    Config, Flush, LogFormat, NameFormat, OverflowAction, Overload, SizeAction, Transport,
+    Config, Flush, LogFormat, MetricsAddress, NameFormat, OverflowAction, Overload, SizeAction,
+    Transport,
 };
 
 type Apply = fn(&mut Config, &mut Context<'_>) -> Result<(), ConfigError>;
@@ -221,6 +222,7 @@ pub(super) const KEYS: &[Key] = &[
         word(x, OVERLOAD).map(|overload| c.overload = overload)
     }),
     key("urgent_keys", urgent_keys),
+    key("metrics", metrics),
 ];
 
 const INT_MAX: u64 = i32::MAX as u64;
@@ -256,6 +258,24 @@ fn urgent_keys(config: &mut Config, context: &mut Context<'_>) -> Result<(), Con
         return Err(context.refuse("a key is empty", "keys with one comma between them"));
     }
     config.urgent_keys = keys.into_iter().map(str::to_owned).collect();
+    Ok(())
+}
+
+/// Loopback only: what the daemon tells is not for the network.
+fn metrics(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let expected = "unix:/path, 127.0.0.1:PORT or off";
+    let port = |text: &str| text.parse().ok().filter(|&port: &u16| port > 0);
+    config.metrics = match context.value.split_once(':') {
+        None if context.value.eq_ignore_ascii_case("off") => None,
+        Some(("unix", path)) if path.starts_with('/') && !path.ends_with('/') => {
+            Some(MetricsAddress::Unix(PathBuf::from(path)))
+        }
+        Some(("127.0.0.1" | "localhost", text)) => match port(text) {
+            Some(port) => Some(MetricsAddress::Loopback(port)),
+            None => return Err(context.refuse("no such port", expected)),
+        },
+        _ => return Err(context.refuse("neither a Unix socket nor a loopback port", expected)),
+    };
     Ok(())
 }
 

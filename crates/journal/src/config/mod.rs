@@ -10,7 +10,8 @@
 //! * `seal = yes` (see [`crate::seal`]),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `overload = THROTTLE` or `DROP`,
-//! * `urgent_keys = KEY[,KEY…]`.
+//! * `urgent_keys = KEY[,KEY…]`,
+//! * `metrics = unix:/PATH` or `127.0.0.1:PORT`.
 
 mod error;
 mod group;
@@ -118,6 +119,15 @@ pub enum Overload {
     Throttle,
     /// Their events are dropped and counted.
     Drop,
+}
+
+/// Where the state can be read in Prometheus' text format (`metrics`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetricsAddress {
+    /// A Unix socket, absolute.
+    Unix(PathBuf),
+    /// A TCP port of 127.0.0.1.
+    Loopback(u16),
 }
 
 /// Which node name precedes each record (`name_format`).
@@ -258,6 +268,8 @@ pub struct Config {
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
     pub urgent_keys: Vec<String>,
+    /// `metrics` (Tarsier only); none is off.
+    pub metrics: Option<MetricsAddress>,
 }
 
 impl Config {
@@ -311,6 +323,7 @@ impl Config {
             report_interval_s: 0,
             overload: Overload::Throttle,
             urgent_keys: Vec::new(),
+            metrics: None,
         }
     }
 

@@ -5,18 +5,21 @@ use super::clock::{monotonic_ns, Clock};
 use super::control::Control;
 use super::control_socket::ControlSocket;
 use super::daemon_records::{self, Action, Who};
+use super::durability::Durability;
 use super::engine::Engine;
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
 use super::live::Live;
+use super::losses::Told;
+use super::metrics::Metrics;
 use super::recorder::{Generation, Outcome, Recorder};
 use super::setup::{self, Sources};
 use super::signals::Signals;
 use crate::status::{RuleCost, Status};
 use anyhow::{Context, Result};
-use capture::tracepoint::{RuleCount, LOSS_CAUSES};
+use capture::tracepoint::RuleCount;
 use event::RecordType;
-use journal::{Config, Journal};
+use journal::{Config, Journal, Position};
 use plan::{Capabilities, SysExit};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -71,6 +74,13 @@ pub(super) struct Daemon {
     pub(super) totals: Totals,
     /// Lines on their way to the journal; kept for its capacity.
     pub(super) lines: Vec<u8>,
+    pub(super) told: Told,
+    pub(super) durability: Durability,
+    pub(super) metrics: Option<Metrics>,
+    /// When the oldest event was made that is not committed yet, CLOCK_MONOTONIC.
+    pub(super) oldest_ns: Option<u64>,
+    /// What the journal had written when that was last looked at.
+    pub(super) noted: Position,
 }
 
 impl Daemon {
@@ -98,6 +108,7 @@ impl Daemon {
                 }
             }
             self.answer_clients();
+            self.answer_scrapes();
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 self.end_command(&mut command);
                 return Ok(End {
@@ -109,6 +120,7 @@ impl Daemon {
                 identities_due = Instant::now() + IDENTITY_INTERVAL;
                 self.recorder.clock = Clock::now();
                 self.count_kernel_losses();
+                self.say_losses();
                 self.refresh_identities();
             }
         }
@@ -134,6 +146,7 @@ impl Daemon {
             totals,
             lines,
             kernel,
+            oldest_ns,
             ..
         } = self;
         let mut events = 0;
@@ -150,6 +163,7 @@ impl Daemon {
         let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
         let frames = engine.drain(batch_ns, |cpu, frame| {
+            oldest_ns.get_or_insert_with(|| capture::frame_time(frame));
             let outcome = recorder.frame(cpu, frame, lines, live.as_mut());
             is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
             match outcome {
@@ -194,9 +208,29 @@ impl Daemon {
     pub(super) fn commit(&mut self) {
         // The error is among the actions.
         let _ = self.journal.commit();
+        self.note_durability();
         for action in self.journal.take_actions() {
             eprintln!("tarsier: {action}");
         }
+    }
+
+    /// Notes what was written and what became durable since the last commit.
+    fn note_durability(&mut self) {
+        let written = self.journal.written();
+        let events = written.events - self.noted.events;
+        if let Some(oldest_ns) = self.oldest_ns.take_if(|_| events > 0) {
+            self.durability.written(written, events, oldest_ns);
+        }
+        self.noted = written;
+        for synced in self.journal.take_synced() {
+            self.durability.durable(synced.upto, synced.at_ns);
+        }
+    }
+
+    /// p50, p99 and the longest time, microseconds, from a call to its record being durable.
+    fn durable_after(&self) -> Option<[u64; 3]> {
+        let quantile = |share| self.durability.quantile_us(share);
+        Some([quantile(0.5)?, quantile(0.99)?, quantile(1.0)?])
     }
 
     fn show(&mut self) {
@@ -243,6 +277,9 @@ impl Daemon {
                 .fds()
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
         );
+        if let Some(metrics) = &self.metrics {
+            metrics.poll_fds(&mut fds);
+        }
         if let Some(kernel) = &mut self.kernel {
             fds.push(PollFd::from_borrowed_fd(kernel.fd(), PollFlags::IN));
         }
@@ -258,6 +295,26 @@ impl Daemon {
         self.engine.quiet_doorbell();
         self.engine.set_awake(true);
         Ok(())
+    }
+
+    fn answer_scrapes(&mut self) {
+        if let Some(mut metrics) = self.metrics.take() {
+            metrics.serve(|| self.status());
+            self.metrics = Some(metrics);
+        }
+    }
+
+    /// Follows the configuration to another address; where it cannot listen, that is said.
+    pub(super) fn open_metrics(&mut self, config: &Config) {
+        let now = self.metrics.as_ref().map(Metrics::address);
+        if now == config.metrics.as_ref() {
+            return;
+        }
+        self.metrics = None;
+        match config.metrics.as_ref().map(Metrics::start).transpose() {
+            Ok(metrics) => self.metrics = metrics,
+            Err(error) => eprintln!("tarsier: {error:#}"),
+        }
     }
 
     fn signal(&mut self, signal: i32, command: &mut Option<Child>) -> Result<Option<End>> {
@@ -348,6 +405,7 @@ impl Daemon {
         encoder.set_format(setup::format(&config));
         encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
         self.engine.set_overload(setup::overload(&config));
+        self.open_metrics(&config);
         self.config = config;
         Ok(())
     }
@@ -433,18 +491,6 @@ impl Daemon {
         let counters = self.engine.counters();
         let plan = &self.generation.plan;
         let journal = self.journal.counters();
-        let mut lost = BTreeMap::new();
-        for (i, cause) in LOSS_CAUSES.iter().enumerate() {
-            let count = counters.lost.iter().map(|cpu| cpu[i]).sum();
-            lost.insert((*cause).to_owned(), count);
-        }
-        lost.insert("log".to_owned(), journal.lost.total());
-        let overruns = self.kernel.as_ref().map_or(0, |kernel| kernel.overruns);
-        lost.insert("netlink".to_owned(), overruns);
-        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &self.kernel) {
-            lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
-        }
-        lost.insert("malformed".to_owned(), self.totals.malformed);
         Status {
             pid: std::process::id(),
             engine: self.engine.name().to_owned(),
@@ -465,7 +511,7 @@ impl Daemon {
             events_dropped: self.totals.dropped,
             events_recorded: self.totals.recorded,
             kernel_records_received: self.kernel.as_ref().map_or(0, |kernel| kernel.received),
-            lost,
+            lost: self.lost_by_cause(),
             lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
             lost_by_rule: self.lost_by_rule(),
             ring_fill_per_mille: self.engine.fill_per_mille(),
@@ -473,30 +519,15 @@ impl Daemon {
             log_events: journal.written.events,
             log_bytes: journal.written.bytes,
             log_suspended: self.journal.is_suspended(),
+            log_syncs: journal.syncs,
+            calls_slowed: counters.waits,
+            waited_ns: counters.waited_ns,
+            durable_after_us: self.durable_after(),
         }
-    }
-
-    fn lost_by_rule(&self) -> BTreeMap<String, u64> {
-        let rules = &self.generation.plan.rules;
-        let counts = self.rule_counts(rules.len());
-        let undecided = self.engine.rule_counts(0).1;
-        let name = |i: usize| {
-            let key = rules[i]
-                .key()
-                .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
-            format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
-        };
-        let lost = self.recorder.costs.lost(&counts).enumerate();
-        let lost = lost.filter(|(_, lost)| *lost > 0);
-        let mut lost: BTreeMap<String, u64> = lost.map(|(i, lost)| (name(i), lost)).collect();
-        if undecided.lost > 0 {
-            lost.insert("undecided".to_owned(), undecided.lost);
-        }
-        lost
     }
 
     /// What the programs count by place in the rule set; empty if they cannot be asked.
-    fn rule_counts(&self, rules: usize) -> Vec<RuleCount> {
+    pub(super) fn rule_counts(&self, rules: usize) -> Vec<RuleCount> {
         self.engine.rule_counts(rules).0
     }
 
@@ -520,18 +551,8 @@ impl Daemon {
         }
         self.count_kernel_losses();
         let status = self.status();
-        let lost: u64 = status.lost.values().sum();
         let who = sender.unwrap_or_else(Who::this_process);
-        if lost > 0 {
-            let lost = lost.to_string();
-            self.say(&Action {
-                kind: RecordType::DAEMON_ERR,
-                op: "events-lost",
-                who,
-                extra: &[("lost", &lost)],
-                is_success: false,
-            });
-        }
+        self.say_all_losses(who);
         self.say_done(RecordType::DAEMON_END, "terminate", who, true);
         let mut restored = Ok(());
         if let Some(kernel) = self.kernel.take() {

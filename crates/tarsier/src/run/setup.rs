@@ -178,7 +178,14 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         started: Instant::now(),
         totals: Default::default(),
         lines: Vec::with_capacity(1 << 20),
+        told: Default::default(),
+        durability: Default::default(),
+        metrics: None,
+        oldest_ns: None,
+        noted: Default::default(),
     };
+    let config = daemon.config.clone();
+    daemon.open_metrics(&config);
     daemon.say_start();
     daemon.say_recovered(&report);
     Ok(daemon)

@@ -1,0 +1,148 @@
+//! What was lost, told in the log: at the moment, at most once a second, and at the end.
+
+use super::daemon::{Daemon, KERNEL_BACKLOG};
+use super::daemon_records::{Action, Who};
+use super::engine::Engine;
+use capture::tracepoint::LOSS_CAUSES;
+use event::RecordType;
+use std::collections::BTreeMap;
+
+/// What the log has been told of losses.
+#[derive(Default)]
+pub(super) struct Told {
+    by_cause: BTreeMap<String, u64>,
+    by_rule: BTreeMap<String, u64>,
+}
+
+impl Daemon {
+    /// Events lost since the start, by cause.
+    pub(super) fn lost_by_cause(&self) -> BTreeMap<String, u64> {
+        let counters = self.engine.counters();
+        let mut lost = BTreeMap::new();
+        for (i, cause) in LOSS_CAUSES.iter().enumerate() {
+            let count = counters.lost.iter().map(|cpu| cpu[i]).sum();
+            lost.insert((*cause).to_owned(), count);
+        }
+        lost.insert("log".to_owned(), self.journal.counters().lost.total());
+        let overruns = self.kernel.as_ref().map_or(0, |kernel| kernel.overruns);
+        lost.insert("netlink".to_owned(), overruns);
+        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &self.kernel) {
+            lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
+        }
+        lost.insert("malformed".to_owned(), self.totals.malformed);
+        lost
+    }
+
+    /// Events lost on the way to the daemon, by place and key of their rule.
+    pub(super) fn lost_by_rule(&self) -> BTreeMap<String, u64> {
+        let rules = &self.generation.plan.rules;
+        let counts = self.rule_counts(rules.len());
+        let undecided = self.engine.rule_counts(0).1;
+        let name = |i: usize| {
+            let key = rules[i]
+                .key()
+                .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
+            format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
+        };
+        let lost = self.recorder.costs.lost(&counts).enumerate();
+        let lost = lost.filter(|(_, lost)| *lost > 0);
+        let mut lost: BTreeMap<String, u64> = lost.map(|(i, lost)| (name(i), lost)).collect();
+        if undecided.lost > 0 {
+            lost.insert("undecided".to_owned(), undecided.lost);
+        }
+        lost
+    }
+
+    /// Says what was lost since it was last said, if anything. Call it once a second.
+    pub(super) fn say_losses(&mut self) {
+        let by_cause = self.lost_by_cause();
+        if by_cause == self.told.by_cause {
+            return;
+        }
+        let by_rule = self.lost_by_rule();
+        let lost = total(&by_cause).saturating_sub(total(&self.told.by_cause));
+        let causes = added(&self.told.by_cause, &by_cause);
+        let rules = added(&self.told.by_rule, &by_rule);
+        let told = Told { by_cause, by_rule };
+        let whole = total(&told.by_cause);
+        self.told = told;
+        if lost > 0 {
+            self.say_lost("events-lost", lost, whole, &causes, &rules);
+        }
+    }
+
+    /// Says at the end what was lost in all, if anything.
+    pub(super) fn say_all_losses(&mut self, who: Who) {
+        let (by_cause, by_rule) = (self.lost_by_cause(), self.lost_by_rule());
+        let whole = total(&by_cause);
+        if whole == 0 {
+            return;
+        }
+        let none = BTreeMap::new();
+        let (causes, rules) = (added(&none, &by_cause), added(&none, &by_rule));
+        self.say_lost_by("events-lost-in-all", whole, whole, &causes, &rules, who);
+    }
+
+    fn say_lost(&mut self, op: &str, lost: u64, whole: u64, causes: &str, rules: &str) {
+        self.say_lost_by(op, lost, whole, causes, rules, Who::this_process());
+    }
+
+    fn say_lost_by(
+        &mut self,
+        op: &str,
+        lost: u64,
+        whole: u64,
+        causes: &str,
+        rules: &str,
+        who: Who,
+    ) {
+        let (lost, whole) = (lost.to_string(), whole.to_string());
+        let mut extra = vec![
+            ("lost", lost.as_str()),
+            ("total", whole.as_str()),
+            ("cause", causes),
+        ];
+        if !rules.is_empty() {
+            extra.push(("rule", rules));
+        }
+        self.say(&Action {
+            kind: RecordType::DAEMON_ERR,
+            op,
+            who,
+            extra: &extra,
+            is_success: false,
+        });
+    }
+}
+
+fn total(counts: &BTreeMap<String, u64>) -> u64 {
+    counts.values().sum()
+}
+
+/// `NAME:COUNT,…` of what `now` has more than `before`. Of a rule's name its place is told, because
+/// keys may hold any byte.
+fn added(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> String {
+    let more = now.iter().filter_map(|(name, count)| {
+        let more = count.saturating_sub(before.get(name).copied().unwrap_or(0));
+        let name = name.split(' ').next().unwrap_or_default();
+        (more > 0).then(|| format!("{name}:{more}"))
+    });
+    more.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_added_is_told() {
+        let before = BTreeMap::from([("log".to_owned(), 3), ("ring_full".to_owned(), 2)]);
+        let now = BTreeMap::from([
+            ("log".to_owned(), 3),
+            ("ring_full".to_owned(), 7),
+            ("12 a key".to_owned(), 1),
+        ]);
+        assert_eq!(added(&before, &now), "12:1,ring_full:5");
+        assert_eq!(added(&now, &now), "");
+    }
+}
