@@ -6,6 +6,7 @@
 
 mod arch;
 mod compare;
+mod entry_point;
 mod errno;
 mod field;
 mod generated;
@@ -17,6 +18,7 @@ mod values;
 
 pub use arch::Arch;
 pub use compare::{Compare, COMPARES};
+pub use entry_point::{entry_points, NOT_IMPLEMENTED};
 pub use errno::{errno_name, errno_number};
 pub use field::{Field, FIELDS};
 pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, SyscallClass, SYSCALL_CLASSES};

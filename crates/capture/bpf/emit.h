@@ -59,7 +59,8 @@ static __always_inline void part_bytes(struct work *w, __u16 tag, const void *da
 	part_end(w, part, len);
 }
 
-static __always_inline void part_file(struct task_struct *task, __u32 fd, __u8 index, __u16 tag)
+static __always_inline void part_file(struct work *w, struct task_struct *task, __u32 fd,
+				      __u8 index, __u16 tag)
 {
 	struct file *file = file_of(task, fd);
 	struct inode *inode;
@@ -70,7 +71,8 @@ static __always_inline void part_file(struct task_struct *task, __u32 fd, __u8 i
 	inode = BPF_CORE_READ(file, f_inode);
 	if (BPF_CORE_READ(file, f_mode) & FMODE_CREATED)
 		flags = TARSIER_PART_CREATED;
-	walk_path(tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode, true);
+	walk_path(w, tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode,
+		  true);
 }
 
 /* Bytes of the part that is being written must lie inside the frame. */
@@ -136,14 +138,19 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	known_inode_facts(&e->exe, task->mm->exe_file->f_inode);
 }
 
-/* Header and the parts that every event has. */
+/* The id of the next event: others on this CPU may be under way. */
+static __always_inline __u64 next_id(struct cpu_state *cpu)
+{
+	return (__u64)bpf_get_smp_processor_id() << 48 | __sync_fetch_and_add(&cpu->serial, 1);
+}
+
+/* Header and the parts that every event has; `id` of the work is set. */
 __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct tarsier_event *e;
-	__u32 zero = 0, i;
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	struct file *exe;
+	__u32 i;
 
 	if (!w)
 		return 0;
@@ -151,7 +158,7 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->frame.kind = TARSIER_FRAME_EVENT;
 	e->frame.version = TARSIER_WIRE_VERSION;
 	e->cpu = bpf_get_smp_processor_id();
-	e->frame.id = (__u64)e->cpu << 48 | (cpu ? cpu->serial++ : 0);
+	e->frame.id = w->id;
 	e->frame.time_ns = bpf_ktime_get_ns();
 	e->generation = generation;
 	e->rule = w->rule;
@@ -169,7 +176,7 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	/* As a number, which walk_path() takes: not through a known type. */
 	exe = BPF_CORE_READ(task, mm, exe_file);
 	if (exe)
-		walk_path(TARSIER_PART_EXE, (__u64)&exe->f_path, 0, false);
+		walk_path(w, TARSIER_PART_EXE, (__u64)&exe->f_path, 0, false);
 	part_proctitle(w, task);
 	return 0;
 }
@@ -190,6 +197,11 @@ static __always_inline void ring_bell(struct cpu_state *cpu, __u64 avail, __u32 
 	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
 }
 
+static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)
+{
+	__sync_fetch_and_add(&cpu->lost[cause], 1);
+}
+
 static __always_inline void count_rule(__u32 rule, bool lost)
 {
 	__u32 slot = rule == TARSIER_NO_RULE ? 0 : rule + 1;
@@ -198,9 +210,9 @@ static __always_inline void count_rule(__u32 rule, bool lost)
 	if (!count)
 		return;
 	if (lost)
-		count->lost++;
+		__sync_fetch_and_add(&count->lost, 1);
 	else
-		count->selected++;
+		__sync_fetch_and_add(&count->selected, 1);
 }
 
 /* Puts the finished event into the ring: 0, or the cause of its loss + 1. */
@@ -245,13 +257,13 @@ __noinline int event_end(struct work *w)
 	cause = event_out(w, cpu, ring, cpu_nr, size);
 	if (!ring || cause) {
 		if (cause && cause <= TARSIER_LOSS_CAUSES)
-			cpu->lost[cause - 1]++;
+			count_lost(cpu, cause - 1);
 		count_rule(w->rule, true);
 		return 0;
 	}
-	cpu->events++;
+	__sync_fetch_and_add(&cpu->events, 1);
 	if (e->flags & TARSIER_UNDECIDED)
-		cpu->undecided++;
+		__sync_fetch_and_add(&cpu->undecided, 1);
 	count_rule(w->rule, false);
 	fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
 	ring_bell(cpu, fill, size, is_urgent(w->rule));

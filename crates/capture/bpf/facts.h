@@ -3,20 +3,7 @@
 #ifndef TARSIER_FACTS_H
 #define TARSIER_FACTS_H
 
-#define EINTR 4
-#define ERESTARTSYS 512
-#define ENOIOCTLCMD 515
-#define ERESTART_RESTARTBLOCK 516
-
 #define ON_DEMAND (1U << FACT_EXE | 1U << FACT_ACCESS | 1U << FACT_COMPARE | 1U << FACT_SADDR_FAM)
-
-/* The result as audit compares and prints it: audit_return_fixup(). */
-static __always_inline __s64 audit_result(__s64 ret)
-{
-	if (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK && ret != -ENOIOCTLCMD)
-		return -EINTR;
-	return ret;
-}
 
 static __always_inline void task_facts(struct work *w, struct task_struct *task)
 {
@@ -41,10 +28,8 @@ static __always_inline void task_facts(struct work *w, struct task_struct *task)
 
 static __always_inline void call_facts(struct work *w, bool returned)
 {
-	__u64 ret = w->ret;
-
 	set_fact(w, FACT_EXIT, audit_result(w->ret));
-	set_fact(w, FACT_SUCCESS, ret >= (__u64)-4095 ? 2 : 1);
+	set_fact(w, FACT_SUCCESS, success_of(w->ret));
 	if (!returned)
 		w->absent |= 1U << FACT_EXIT | 1U << FACT_SUCCESS;
 	set_fact(w, FACT_A0, w->args[0]);

@@ -105,10 +105,23 @@ struct {
 	__type(value, struct task_note);
 } task_notes SEC(".maps");
 
+/* What the programs on kernel functions jump to: one body for each prototype. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} bodies SEC(".maps"), other_bodies SEC(".maps");
+
+/* Gates of the hooked functions. Each has a program that knows its place. */
+#define FUNCTIONS_MAX 1024
+
+struct gate gates[FUNCTIONS_MAX] SEC(".bss.gates");
+
 /* Switches that the daemon sets; read by every program. */
 struct control {
 	__u64 watched[TABLE_CALLS / 64]; /* calls that any entry watches */
-	__u32 every; /* tp_btf/sys_exit sees the calls; 0: the tracepoints do */
+	__u32 every; /* tp_btf/sys_exit sees the calls; 0: other hooks do */
 	__u32 daemon_tgid;
 	__u32 reader_awake; /* the daemon polls the rings: do not ring */
 	__u32 watermark_bytes; /* ring fill at which the bell rings anyway */

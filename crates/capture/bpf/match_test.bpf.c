@@ -14,6 +14,8 @@
 #include "arch.h"
 #include "objects.h"
 #include "match.h"
+#include "arch.h"
+#include "gate.h"
 #include "facts.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -57,10 +59,14 @@ int match_one(void *ctx)
 	struct test_call *call = bpf_map_lookup_elem(&test_calls, &zero);
 	struct test_verdict *out = bpf_map_lookup_elem(&test_verdicts, &zero);
 	struct table *table = this_table();
-	struct work *w = this_work();
+	struct work *w = work_take();
 
-	if (!call || !out || !table || !w)
+	if (!w)
 		return 1;
+	if (!call || !out || !table) {
+		work_leave(w);
+		return 1;
+	}
 	bpf_probe_read_kernel(w->fact, sizeof(w->fact), call->fact);
 	bpf_probe_read_kernel(w->args, sizeof(w->args), call->args);
 	w->ret = call->ret;
@@ -72,5 +78,6 @@ int match_one(void *ctx)
 	out->rule = w->rule;
 	out->nundecided = w->nundecided;
 	bpf_probe_read_kernel(out->undecided, sizeof(out->undecided), w->undecided);
+	work_leave(w);
 	return 0;
 }

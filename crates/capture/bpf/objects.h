@@ -46,6 +46,8 @@ struct {
 struct object_note {
 	__u64 epoch; /* with `place`, the call that it belongs to */
 	struct call_place place;
+	__u64 cred; /* that it was made with: a gate may have kept its end from us */
+	__u32 auid;
 	__u32 open; /* the call is not over */
 	__u32 ready; /* it is, and the parts have not been taken yet */
 	__u64 seen; /* bit role * 2 + index: found already */
@@ -106,7 +108,10 @@ static __always_inline struct object_note *note_of(__u32 class)
 		return 0;
 	place = call_place(regs);
 	/* One that is open is of another call when that one's end was missed. */
-	if (!note->open || note->epoch != calls->epoch || !same_place(&note->place, &place)) {
+	if (!note->open || note->epoch != calls->epoch || !same_place(&note->place, &place) ||
+	    note->cred != (__u64)task->real_cred || note->auid != task->loginuid.val) {
+		note->cred = (__u64)task->real_cred;
+		note->auid = task->loginuid.val;
 		note->epoch = calls->epoch;
 		note->place = place;
 		note->open = 1;

@@ -39,10 +39,23 @@ struct table {
 /* One (entry, call number). */
 struct table_call {
 	__u32 pages; /* first row of the list of pages; 0: nothing watches it */
-	__u32 npages;
+	__u32 gate; /* row of its struct gate, in two rows; 0: none */
 	__u32 spec; /* row of its struct table_spec */
-	__u32 list; /* ordinal of the candidate list, for CANDIDATES parts */
+	__u16 npages;
+	__u16 list; /* ordinal of the candidate list, for CANDIDATES parts */
 };
+
+/* No rule can select the call unless the fact, masked, lies in one of two ranges. */
+struct gate {
+	__u32 fact; /* enum table_field, or GATE_OPEN */
+	__u32 mask;
+	struct {
+		__u32 first;
+		__u32 span; /* last - first */
+	} range[2];
+};
+
+#define GATE_OPEN 0 /* not a fact that gates ask about */
 
 /* What to collect of a call. 0xff: none. */
 struct table_spec {
@@ -110,7 +123,7 @@ enum bit_op {
 	BIT_NONE = 2, /* value & operand == 0 */
 };
 
-enum table_field {
+enum table_field { /* 0 is GATE_OPEN in a gate */
 	FACT_PID,
 	FACT_PPID,
 	FACT_UID,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
- * The tracepoint engine: one program body behind either tp_btf/sys_exit or
- * the per-syscall exit tracepoints, and the hooks of the calls that do not
- * return where they were made (execve, exit).
+ * The eBPF engines: one program body behind the ends of the kernel's functions
+ * (trampoline), or tp_btf/sys_exit or the per-syscall exit tracepoints
+ * (tracepoint), and the hooks of the calls that do not return where they were
+ * made (execve, exit).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -14,6 +15,7 @@
 #include "arch.h"
 #include "objects.h"
 #include "match.h"
+#include "gate.h"
 #include "facts.h"
 #include "overload.h"
 #include "emit.h"
@@ -34,7 +36,7 @@ static __always_inline void part_path(struct work *w, struct task_struct *task, 
 		return;
 	first = part_user_string(w, TARSIER_PART_PATH, i, w->args[arg]);
 	if (first != '/' && dir < 6 && (__s32)w->args[dir] != AT_FDCWD)
-		part_file(task, w->args[dir], i, TARSIER_PART_DIR);
+		part_file(w, task, w->args[dir], i, TARSIER_PART_DIR);
 }
 
 static __always_inline void part_cwd(struct work *w, struct task_struct *task)
@@ -46,13 +48,13 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 
 	if (!fs)
 		return;
-	walk_path(TARSIER_PART_CWD, (__u64)&fs->pwd, 0, false);
+	walk_path(w, TARSIER_PART_CWD, (__u64)&fs->pwd, 0, false);
 	inode_facts(&inode, BPF_CORE_READ(fs, pwd.dentry, d_inode));
 	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
 	root = BPF_CORE_READ(fs, root.dentry);
 	mnt = BPF_CORE_READ(fs, root.mnt);
 	if (root != BPF_CORE_READ(mnt, mnt_root))
-		walk_path(TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
+		walk_path(w, TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
 }
 
 /*
@@ -156,9 +158,9 @@ __noinline int event_objects(struct work *w)
 	part_path(w, task, 0);
 	part_path(w, task, 1);
 	if (w->spec.kind == KIND_OPEN && w->ret >= 0)
-		part_file(task, w->ret, 0, TARSIER_PART_FILE);
+		part_file(w, task, w->ret, 0, TARSIER_PART_FILE);
 	if (w->spec.fd < 6)
-		part_file(task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
+		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
 	len = sockaddr_place(w, &addr);
 	if (len && !(note && note->address_len))
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
@@ -231,39 +233,79 @@ static __always_inline bool audited(struct task_struct *task)
 	return !note || !note->never;
 }
 
+static __always_inline bool call_admitted(struct call *call, const struct pt_regs *regs, __s64 ret)
+{
+	__u32 row = call->what.gate;
+	struct {
+		struct table_row first, second;
+	} rows;
+
+	if (!row)
+		return true;
+	rows.first = *row_at(call->table, row);
+	rows.second = *row_at(call->table, row + 1);
+	return gate_admits((const struct gate *)&rows, regs, ret);
+}
+
+/* The programs' scratch for a call; NULL, and counted, when there is none. */
+static __always_inline struct work *work_for(struct cpu_state *cpu)
+{
+	struct work *w = work_take();
+
+	if (!w) {
+		count_lost(cpu, TARSIER_LOSS_BUSY);
+		count_rule(TARSIER_NO_RULE, true);
+	}
+	return w;
+}
+
+static __always_inline __u32 matched(struct call *call, struct work *w, struct task_struct *task,
+				     struct cpu_state *cpu, bool returned)
+{
+	task_facts(w, task);
+	call_facts(w, returned);
+	__sync_fetch_and_add(&cpu->evaluated, 1);
+	return evaluate(call->table, w, call->what.pages, call->what.npages, call->what.list);
+}
+
 /*
  * A watched call is over: match it, and record it if a rule says so. Kernel
- * functions may be called by programs on tp_btf hooks only.
+ * functions may be called by programs on BTF hooks only.
  */
 static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __u32 compat,
 					 bool kfuncs)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task;
 	__u32 zero = 0, verdict, flags;
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	struct work *w = this_work();
+	struct cpu_state *cpu;
 	struct call call = {};
+	struct work *w;
 
-	if (!cpu || !w || !find_call(&call, compat, nr))
+	if (!find_call(&call, compat, nr))
 		return 0;
+	task = bpf_get_current_task_btf();
 	note_end(task, regs, nr, compat);
-	if (!audited(task))
+	if (!call_admitted(&call, regs, ret))
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
 		return 0;
 	find_spec(&call, w);
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
-		return 0;
+		goto out;
 	w->arch = compat;
 	w->nr = nr;
 	w->ret = ret;
 	call_args(w->args, regs, compat);
-	task_facts(w, task);
-	call_facts(w, true);
-	cpu->evaluated++;
-	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	verdict = matched(&call, w, task, cpu, true);
 	if (verdict == VERDICT_DROP)
-		return 0;
+		goto out;
 	flags = (compat ? TARSIER_COMPAT : 0) |
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
+	w->id = next_id(cpu);
 	event_begin(w, call.generation, flags);
 	event_objects(w);
 	/* A note has every process that the signal was for. */
@@ -272,6 +314,8 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
 	event_end(w);
+out:
+	work_leave(w);
 	return 0;
 }
 
@@ -290,6 +334,42 @@ int sys_exit(__u64 *ctx)
 	if (!watched(nr) || !control.every)
 		return 0;
 	return call_returned(regs, ctx[1], nr, entered_compat(bpf_get_current_task_btf()), true);
+}
+
+/*
+ * The end of a kernel function that serves a watched call: of each function a
+ * copy of `call_gate`, which knows the place of its gate and jumps to a body.
+ * A program array holds programs for one prototype only, so that there is a
+ * body for each of the two that these functions have.
+ */
+static __always_inline int function_returned(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+
+	if (control.every)
+		return 0;
+	return call_returned(regs, ctx[1], call_number(regs),
+			     entered_compat(bpf_get_current_task_btf()), true);
+}
+
+SEC("fexit")
+int call_body(__u64 *ctx)
+{
+	return function_returned(ctx);
+}
+
+SEC("fexit")
+int other_call_body(__u64 *ctx)
+{
+	return function_returned(ctx);
+}
+
+SEC("fexit")
+int call_gate(__u64 *ctx)
+{
+	if (gate_admits(&gates[0], (const struct pt_regs *)ctx[0], ctx[1]))
+		bpf_tail_call(ctx, &bodies, 0);
+	return 0;
 }
 
 /* One watched call, 64-bit entry: the kernel runs it for no other. */
@@ -330,7 +410,7 @@ int exec_entry(__u64 *ctx)
 		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 
 		if (cpu)
-			cpu->lost[TARSIER_LOSS_NO_MEMORY]++;
+			count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
 		count_rule(TARSIER_NO_RULE, true);
 		return 0;
 	}
@@ -430,12 +510,12 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 undecided = w->nundecided ? TARSIER_UNDECIDED : 0;
-	__u64 id = (__u64)bpf_get_smp_processor_id() << 48 | cpu->serial;
-	int chunks = send_argv(w, task, id);
+	int chunks;
 
+	w->id = next_id(cpu);
+	chunks = send_argv(w, task, w->id);
 	if (chunks < 0) {
-		cpu->serial++;
-		cpu->lost[TARSIER_LOSS_RING_FULL]++;
+		count_lost(cpu, TARSIER_LOSS_RING_FULL);
 		count_rule(w->rule, true);
 		return 0;
 	}
@@ -458,28 +538,29 @@ int exec_done(__u64 *ctx)
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
-	__u32 zero = 0, verdict;
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	struct work *w = this_work();
 	struct call call = {};
+	struct cpu_state *cpu;
+	__u32 zero = 0;
+	struct work *w;
 
-	if (!note || !note->exec_valid || !cpu || !w)
+	if (!note || !note->exec_valid)
 		return 0;
 	note->exec_valid = 0;
-	if (!audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr))
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
 		return 0;
 	find_spec(&call, w);
 	w->arch = note->exec_compat & 1;
 	w->nr = note->exec_nr;
 	w->ret = 0;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
-	task_facts(w, task);
-	call_facts(w, true);
-	cpu->evaluated++;
-	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
-	if (verdict == VERDICT_DROP)
-		return 0;
-	return exec_event(bprm, w, note, call.generation, cpu);
+	if (matched(&call, w, task, cpu, true) != VERDICT_DROP)
+		exec_event(bprm, w, note, call.generation, cpu);
+	work_leave(w);
+	return 0;
 }
 
 /* exit and exit_group do not return: the event is made while they are under way. */
@@ -488,35 +569,41 @@ static __always_inline int exit_event(bool at_end)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u32 zero = 0, verdict, compat = entered_compat(task);
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
-	struct work *w = this_work();
-	struct call call = {};
 	__u64 nr = call_number(regs);
+	struct call call = {};
+	struct cpu_state *cpu;
+	struct work *w;
 
 	/* Where both hooks are armed, each sees the entries that the other does not. */
 	if (control.exit_at_entry && at_end != compat)
 		return 0;
-	if (!watched(nr) || !cpu || !w || !find_call(&call, compat, nr) || !audited(task))
+	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, regs, 0))
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
 		return 0;
 	find_spec(&call, w);
 	if (w->spec.kind != KIND_EXIT)
-		return 0;
+		goto out;
 	w->arch = compat;
 	w->nr = nr;
 	w->ret = 0;
 	call_args(w->args, regs, compat);
-	task_facts(w, task);
-	call_facts(w, false);
-	cpu->evaluated++;
-	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	verdict = matched(&call, w, task, cpu, false);
 	if (verdict == VERDICT_DROP)
-		return 0;
+		goto out;
+	w->id = next_id(cpu);
 	event_begin(w, call.generation,
 		    TARSIER_NO_RETURN | (compat ? TARSIER_COMPAT : 0) |
 			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
 	event_end(w);
+out:
+	work_leave(w);
 	return 0;
 }
 
@@ -541,24 +628,31 @@ SEC("tp_btf/sched_process_fork")
 int task_made(__u64 *ctx)
 {
 	struct task_struct *child = (struct task_struct *)ctx[1];
-	struct work *w = this_work();
 	struct task_note *note;
 	struct call call = {};
+	struct work *w;
 	__u32 verdict;
+	bool never;
 
-	if (!w || !control.use_task_list)
+	if (!control.use_task_list)
 		return 0;
 	call.table = this_table();
 	if (!call.table)
 		return 0;
 	call.what = *(struct table_call *)row_at(call.table, TABLE_TASK_LIST);
+	/* Without scratch the task is audited: too much rather than too little. */
+	w = work_take();
+	if (!w)
+		return 0;
 	task_facts(w, child);
 	w->absent = ~(1U << FACT_UID | 1U << FACT_EUID | 1U << FACT_SUID | 1U << FACT_FSUID |
 		      1U << FACT_GID | 1U << FACT_EGID | 1U << FACT_SGID | 1U << FACT_FSGID |
 		      1U << FACT_AUID | 1U << FACT_PERS | 1U << FACT_PID | 1U << FACT_PPID |
 		      1U << FACT_SES);
 	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
-	if (verdict != VERDICT_DROP || w->rule == TARSIER_NO_RULE)
+	never = verdict == VERDICT_DROP && w->rule != TARSIER_NO_RULE;
+	work_leave(w);
+	if (!never)
 		return 0;
 	note = bpf_task_storage_get(&task_notes, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (note)

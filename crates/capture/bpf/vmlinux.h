@@ -27,6 +27,7 @@ enum {
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -189,6 +190,7 @@ struct task_struct {
 	__u64 start_boottime;
 	kuid_t loginuid;
 	unsigned int sessionid;
+	const struct cred *real_cred;
 	const struct cred *cred;
 	char comm[16];
 	struct fs_struct *fs;

@@ -9,13 +9,20 @@
 /* Room behind the last offset that is still written to. */
 #define FRAME_SLACK (TARSIER_PATH_MAX + 512)
 
-/* Everything about the call at hand; one per CPU, for hooks do not nest. */
+/*
+ * Everything about the call at hand. A task takes one for the time of a hook.
+ * Each CPU has several: programs on kernel functions may be preempted by
+ * another task's, which then finds the first one busy.
+ */
 struct work {
+	__u32 busy;
+	__u32 pad;
 	__u64 fact[FACTS];
 	__u32 absent; /* bit per fact that this call does not have */
 	__u32 computed; /* bit per fact that is filled on demand, once filled */
 	__u32 len; /* bytes of `frame` in use */
 	__u32 parts;
+	__u64 id; /* of the event */
 	__u32 arch; /* TABLE_ARCHES index */
 	__u32 nr;
 	__s64 ret;
@@ -27,7 +34,9 @@ struct work {
 	__u8 frame[TARSIER_EVENT_MAX + FRAME_SLACK];
 };
 
-/* Indexed by CPU: a per-CPU map cannot hold values this large. */
+/* WORKS_PER_CPU for each CPU: a per-CPU map cannot hold values this large. */
+#define WORKS_PER_CPU 4
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -35,11 +44,24 @@ struct {
 	__type(value, struct work);
 } works SEC(".maps");
 
-static __always_inline struct work *this_work(void)
+/* A free one of this CPU, which work_leave() gives back; NULL when all are busy. */
+static __always_inline struct work *work_take(void)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 first = bpf_get_smp_processor_id() * WORKS_PER_CPU, i;
 
-	return bpf_map_lookup_elem(&works, &cpu);
+	for (i = 0; i < WORKS_PER_CPU; i++) {
+		__u32 key = first + i;
+		struct work *w = bpf_map_lookup_elem(&works, &key);
+
+		if (w && !__sync_lock_test_and_set(&w->busy, 1))
+			return w;
+	}
+	return 0;
+}
+
+static __always_inline void work_leave(struct work *w)
+{
+	*(volatile __u32 *)&w->busy = 0;
 }
 
 static __always_inline struct tarsier_event *event_of(struct work *w)
@@ -108,6 +130,7 @@ static __always_inline void known_inode_facts(struct tarsier_inode *out, const s
 }
 
 struct walk {
+	struct work *w;
 	struct dentry *dentry;
 	struct mount *mnt;
 	struct dentry *root_dentry;
@@ -121,7 +144,7 @@ static long walk_step(__u32 i, struct walk *walk)
 	struct dentry *dentry = walk->dentry, *parent;
 	struct mount *here = walk->mnt;
 	const unsigned char *name;
-	struct work *w;
+	struct work *w = walk->w;
 	__u32 off = walk->off;
 	long n;
 
@@ -136,9 +159,6 @@ static long walk_step(__u32 i, struct walk *walk)
 		walk->mnt = up;
 		return 0;
 	}
-	w = this_work();
-	if (!w)
-		return 1;
 	if (off > TARSIER_EVENT_MAX - NAME_MAX_LEN) {
 		walk->flags |= TARSIER_PART_CUT;
 		return 1;
@@ -170,17 +190,17 @@ static __always_inline struct mount *real_mount(struct vfsmount *mnt)
  * tag, its index << 16 and flags << 24. The addresses of the path and of the
  * inode come as numbers, which is all that a global function takes of them.
  */
-__noinline int walk_path(__u32 tag_index, __u64 path_at, __u64 inode_at, bool prefix)
+__noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 inode_at,
+			 bool prefix)
 {
 	const struct path *path = (const struct path *)path_at;
 	const struct inode *inode = (const struct inode *)inode_at;
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fs_struct *fs = BPF_CORE_READ(task, fs);
-	struct walk walk = {};
+	struct walk walk = { .w = w };
 	struct tarsier_part *part;
 	struct vfsmount *mnt;
 	struct dentry *dentry;
-	struct work *w = this_work();
 	__u32 start;
 
 	if (!w)

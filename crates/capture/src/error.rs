@@ -55,6 +55,14 @@ pub enum CaptureError {
         /// The last lines of libbpf's account, the verifier's verdict among them.
         detail: String,
     },
+    /// A program cannot be attached to the end of a call's function.
+    #[error("call {} of the {:?} entry: {source}", .call.1, .call.0)]
+    Unhooked {
+        /// Which call: another hook has to see it.
+        call: (plan::Entry, u32),
+        /// What failed.
+        source: Box<CaptureError>,
+    },
     /// A system call failed.
     #[error("{what}: {source}")]
     System {

@@ -1,6 +1,7 @@
 //! Capture: from hooks in the kernel to a stream of events. The programs are in `bpf/`.
 
 mod error;
+mod functions;
 mod identify;
 pub mod learn;
 pub mod netlink;

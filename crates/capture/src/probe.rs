@@ -2,10 +2,31 @@
 
 use crate::tracefs::SyscallEvents;
 use abi::Arch;
-use plan::Capabilities;
+use plan::{Capabilities, Entry};
+use std::collections::BTreeSet;
 
-/// Tries what matters to a plan. Needs root to tell the truth about programs.
-pub fn capabilities() -> Capabilities {
+/// Why the trampoline engine does not work here, if so. Needs root to tell the truth.
+pub fn trampoline_refusal() -> Option<String> {
+    crate::error::keep_libbpf_quiet();
+    if let Err(reason) = crate::tracepoint::fexit_attaches() {
+        return Some(reason);
+    }
+    let known = crate::functions::of_this_kernel();
+    let found = known.is_some_and(|functions| functions.of_prototype(0).is_some());
+    (!found).then(|| "the kernel's functions for system calls are not found".to_owned())
+}
+
+/// Calls whose functions cannot be hooked; every call where functions are not known.
+pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
+    match crate::functions::of_this_kernel() {
+        Some(functions) => functions.unhooked(),
+        None => BTreeSet::new(),
+    }
+}
+
+/// Tries what matters to a plan, for the trampoline engine or the tracepoint engine. Needs root to
+/// tell the truth about programs.
+pub fn capabilities(trampoline: bool) -> Capabilities {
     let arch = Arch::native();
     let events = SyscallEvents::open().ok();
     let untraced = |events: &SyscallEvents| {
@@ -21,6 +42,11 @@ pub fn capabilities() -> Capabilities {
         tp_btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
         syscall_tracepoints: events.is_some(),
         io_uring: plan::IoUring::Unseen,
+        trampoline,
+        unhooked_calls: match trampoline {
+            true => unhooked_calls(),
+            false => BTreeSet::new(),
+        },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
     }
 }

@@ -37,18 +37,11 @@ impl SyscallEvents {
 
     fn event(&self, kind: &str, name: &str) -> Option<u64> {
         // Tracepoints are named after the kernel's functions, which for some calls differ.
-        let name = match name {
-            "stat" => "newstat",
-            "lstat" => "newlstat",
-            "fstat" => "newfstat",
-            "uname" => "newuname",
-            "sendfile" => "sendfile64",
-            "umount2" => "umount",
-            "_sysctl" => "sysctl",
-            "pread" => "pread64",
-            "pwrite" => "pwrite64",
-            name => name,
-        };
+        let functions = abi::entry_points(abi::Arch::native(), name);
+        functions.into_iter().find_map(|name| self.id(kind, name))
+    }
+
+    fn id(&self, kind: &str, name: &str) -> Option<u64> {
         let path = format!("{kind}_{name}/id");
         let file = openat(
             &self.0,

@@ -189,8 +189,8 @@ impl Harness {
             let at = tables::INDEX + facts.entry as usize * tables::CALLS + facts.nr as usize;
             let row = plan.rows[at];
             let values = Values::from_facts(&facts, &call.shape, &plan.executables);
-            let (pages, npages) = (row.a as u32, (row.a >> 32) as u32);
-            let expected = tables::evaluate(&plan.rows, pages, npages, &values);
+            let what = tables::Call::from_row(row);
+            let expected = tables::evaluate(&plan.rows, what.pages, what.npages.into(), &values);
             self.set_surroundings(&facts, plan);
             let input = self.call(&facts, &values, call, row);
             let found = self.run(&input);
@@ -272,7 +272,8 @@ fn every_supplementary_group_is_compared() {
         harness.set_surroundings(&facts, &plan);
         let input = harness.call(&facts, &values, call, row);
         assert_eq!(harness.run(&input), expected);
-        let reference = tables::evaluate(&plan.rows, row.a as u32, (row.a >> 32) as u32, &values);
+        let what = tables::Call::from_row(row);
+        let reference = tables::evaluate(&plan.rows, what.pages, what.npages.into(), &values);
         assert_eq!(reference, expected);
     }
 }

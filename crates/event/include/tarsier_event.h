@@ -296,7 +296,8 @@ enum tarsier_loss {
 	TARSIER_LOSS_NO_MEMORY = 2, /* no task storage or scratch buffer */
 	TARSIER_LOSS_OVER_SHARE =
 		3, /* the ring is filling up, and its uid has had its share of it */
-	TARSIER_LOSS_CAUSES = 4,
+	TARSIER_LOSS_BUSY = 4, /* too many calls of one CPU under way at once */
+	TARSIER_LOSS_CAUSES = 5,
 };
 
 #endif /* TARSIER_EVENT_H */

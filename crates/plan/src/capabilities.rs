@@ -1,5 +1,6 @@
 //! What a host can do, found by trying: see `capture::probe`.
 
+use crate::facts::Entry;
 use abi::Arch;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -18,6 +19,12 @@ pub struct Capabilities {
     pub syscall_tracepoints: bool,
     /// What is seen of io_uring operations.
     pub io_uring: IoUring,
+    /// Programs can be attached to the ends of the kernel's functions (fexit), and the plan is for
+    /// the engine that does so.
+    pub trampoline: bool,
+    /// Calls whose functions cannot be hooked so.
+    #[serde(skip)]
+    pub unhooked_calls: BTreeSet<(Entry, u32)>,
     /// Native calls that have no tracepoint of their own here.
     #[serde(skip)]
     pub untraced_calls: BTreeSet<u32>,
@@ -40,7 +47,8 @@ fn arch_name<S: serde::Serializer>(arch: &Arch, serializer: S) -> Result<S::Ok, 
 }
 
 impl Capabilities {
-    /// What a stock kernel of this architecture can do: for plans made without root.
+    /// What a stock kernel of this architecture can do under the tracepoint engine: for plans made
+    /// without root.
     pub fn assumed(arch: Arch) -> Capabilities {
         Capabilities {
             arch,
@@ -48,6 +56,8 @@ impl Capabilities {
             tp_btf: true,
             syscall_tracepoints: true,
             io_uring: IoUring::Unseen,
+            trampoline: false,
+            unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),
         }
     }

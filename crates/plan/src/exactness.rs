@@ -29,7 +29,14 @@ pub const TRACEPOINT_NOTES: [&str; 4] = [
     "no IPC, MQ_* and TIME_* records accompany a call",
 ];
 
-/// How the tracepoint engine honours `rule`.
+/// What holds for every rule under the trampoline engine.
+pub const TRAMPOLINE_NOTES: [&str; 3] = [
+    TRACEPOINT_NOTES[1],
+    TRACEPOINT_NOTES[2],
+    TRACEPOINT_NOTES[3],
+];
+
+/// How the eBPF engines honour `rule`.
 pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
     use Exactness::NotHonoured;
     match rule.list {

@@ -1,8 +1,8 @@
 //! The plan as people and programs read it.
 
-use crate::exactness::{Exactness, TRACEPOINT_NOTES};
+use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
-use crate::hooks::{Hooks, SysExit, PER_SYSCALL_NS, TP_BTF_NS};
+use crate::hooks::{Hooks, PER_SYSCALL_NS, TP_BTF_NS};
 use crate::plan::{Plan, RuleNote};
 use rules::List;
 use serde::Serialize;
@@ -109,13 +109,16 @@ pub fn explain(plan: &Plan) -> Explanation {
         })
         .collect();
     Explanation {
-        engine: "tracepoint",
+        engine: plan.engine(),
         hooks: plan.hooks.clone(),
         unwatched_ns: plan.hooks.unwatched_ns(),
         watched_calls: plan.calls.keys().filter(|k| k.0 != Entry::Uring).count(),
         watched_operations: plan.calls.keys().filter(|k| k.0 == Entry::Uring).count(),
         table_rows: plan.rows.len(),
-        notes: TRACEPOINT_NOTES.to_vec(),
+        notes: match plan.trampoline {
+            true => TRAMPOLINE_NOTES.to_vec(),
+            false => TRACEPOINT_NOTES.to_vec(),
+        },
         rules,
     }
 }
@@ -146,11 +149,6 @@ fn cost(calls: u32, stage2: bool) -> &'static str {
 }
 
 fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
-    let sys_exit = match hooks.sys_exit {
-        SysExit::None => None,
-        SysExit::Every => Some("tp_btf/sys_exit"),
-        SysExit::PerSyscall(_) => Some("tracepoint/syscalls/sys_exit_*"),
-    };
     let other = [
         (hooks.exec, "tp_btf/sched_process_exec"),
         (hooks.exit, "tp_btf/sched_process_exit"),
@@ -161,7 +159,7 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
         .into_iter()
         .filter(|(used, _)| *used)
         .map(|(_, name)| name);
-    sys_exit.into_iter().chain(other).collect()
+    hooks.sys_exit.names().into_iter().chain(other).collect()
 }
 
 /// Columns that the text is made for.
@@ -211,8 +209,8 @@ impl Explanation {
             names.join(", ")
         };
         let cost = format!(
-            "+{} ns per call (tp_btf measured at {TP_BTF_NS} ns, per-syscall tracepoints at \
-             {PER_SYSCALL_NS} ns)",
+            "+{} ns per call (measured: ends of functions 0 ns, per-syscall tracepoints \
+             {PER_SYSCALL_NS} ns, tp_btf {TP_BTF_NS} ns)",
             self.unwatched_ns
         );
         paragraph(f, "hooks       ", &hooks)?;

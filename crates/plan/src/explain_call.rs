@@ -3,6 +3,7 @@
 use crate::conditions::Fact;
 use crate::explain::paragraph;
 use crate::facts::Entry;
+use crate::gate::GateExplanation;
 use crate::plan::Plan;
 use crate::tables::{self, Row};
 use serde::Serialize;
@@ -19,6 +20,8 @@ pub struct CallExplanation {
     pub nr: u32,
     /// Rules that may select it, in the order that decides.
     pub candidates: Vec<CandidateExplanation>,
+    /// What is asked first: no rule selects a call that does not meet it.
+    pub gate: Option<GateExplanation>,
     /// Pages of up to 64 candidates, each with its lookups.
     pub pages: Vec<Vec<LookupExplanation>>,
 }
@@ -64,6 +67,7 @@ pub fn explain_call(plan: &Plan, name: &str) -> Vec<CallExplanation> {
                 arch: arch.name(),
                 nr,
                 candidates: candidates(plan, entry, nr),
+                gate: plan.gate(entry, nr).map(|gate| gate.explain()),
                 pages: pages(plan, entry, nr),
             })
         })
@@ -94,8 +98,8 @@ fn pages(plan: &Plan, entry: Entry, nr: u32) -> Vec<Vec<LookupExplanation>> {
     if nr as usize >= tables::CALLS {
         return Vec::new();
     }
-    let call = row(tables::INDEX + entry as usize * tables::CALLS + nr as usize);
-    let (first, count) = (call.a as u32 as usize, (call.a >> 32) as usize);
+    let call = tables::Call::from_row(row(tables::call_row(entry, nr)));
+    let (first, count) = (call.pages as usize, usize::from(call.npages));
     (first..first + count)
         .map(|i| {
             let page = row(i).a as usize;
@@ -133,7 +137,7 @@ fn lookup(head: Row, place: Row) -> LookupExplanation {
     }
 }
 
-fn field_name(fact: u32) -> &'static str {
+pub(crate) fn field_name(fact: u32) -> &'static str {
     match Fact::EVERY.get(fact as usize) {
         Some(Fact::Pid) => "pid",
         Some(Fact::Ppid) => "ppid",
@@ -184,6 +188,9 @@ impl fmt::Display for CallExplanation {
             paragraph(f, "        ", &decided)?;
         }
         writeln!(f)?;
+        if let Some(gate) = &self.gate {
+            paragraph(f, "  gate  ", &gate.to_string())?;
+        }
         writeln!(
             f,
             "  page  field      table     entries   bytes  steps at most"

@@ -7,7 +7,7 @@ use crate::shape::Kind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Attach points of the tracepoint engine.
+/// Attach points of the eBPF engines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hooks {
     /// Where calls that return are seen.
@@ -34,6 +34,13 @@ pub enum SysExit {
     Every,
     /// `tracepoint/syscalls/sys_exit_*` of these calls: does not see 32-bit entries.
     PerSyscall(Vec<u32>),
+    /// `fexit` on the functions of these calls, of either entry: other calls pay nothing.
+    Functions {
+        /// Calls seen where their functions end.
+        calls: Vec<(Entry, u32)>,
+        /// Native calls whose functions cannot be hooked: `tracepoint/syscalls/sys_exit_*`.
+        per_syscall: Vec<u32>,
+    },
 }
 
 /// More per-syscall tracepoints than this cost more to arm than they save.
@@ -45,6 +52,44 @@ pub const PER_SYSCALL_NS: u32 = 37;
 /// The same for `tp_btf/sys_exit`.
 pub const TP_BTF_NS: u32 = 74;
 
+/// More functions than this cost more to arm than they save: then almost every call is watched.
+pub const FUNCTIONS_MAX: usize = 400;
+
+impl SysExit {
+    /// Names of the hooks, as `tarsier plan` and `tarsier status` print them.
+    pub fn names(&self) -> Vec<&'static str> {
+        match self {
+            SysExit::None => Vec::new(),
+            SysExit::Every => vec!["tp_btf/sys_exit"],
+            SysExit::PerSyscall(_) => vec![PER_SYSCALL_HOOK],
+            SysExit::Functions { per_syscall, .. } if per_syscall.is_empty() => {
+                vec![FUNCTIONS_HOOK]
+            }
+            SysExit::Functions { .. } => vec![FUNCTIONS_HOOK, PER_SYSCALL_HOOK],
+        }
+    }
+
+    /// Native calls that are seen by a tracepoint of their own.
+    pub fn per_syscall(&self) -> &[u32] {
+        match self {
+            SysExit::PerSyscall(calls) => calls,
+            SysExit::Functions { per_syscall, .. } => per_syscall,
+            SysExit::None | SysExit::Every => &[],
+        }
+    }
+
+    /// Calls that are seen at the end of their functions.
+    pub fn functions(&self) -> &[(Entry, u32)] {
+        match self {
+            SysExit::Functions { calls, .. } => calls,
+            _ => &[],
+        }
+    }
+}
+
+const PER_SYSCALL_HOOK: &str = "tracepoint/syscalls/sys_exit_*";
+const FUNCTIONS_HOOK: &str = "fexit/*_sys_*";
+
 impl Hooks {
     /// The cheapest hooks that see every watched call.
     pub fn choose(
@@ -53,51 +98,24 @@ impl Hooks {
         capabilities: &Capabilities,
     ) -> Hooks {
         let uring = calls.keys().any(|(entry, _)| *entry == Entry::Uring);
-        let exec = calls.values().any(|call| call.shape.kind == Kind::Exec);
-        let exit = calls.values().any(|call| call.shape.kind == Kind::Exit);
-        let native: Vec<u32> = calls
+        let is = |kind: Kind| calls.values().any(|call| call.shape.kind == kind);
+        let returning: Vec<(Entry, u32)> = calls
             .iter()
-            .filter(|((entry, _), call)| *entry == Entry::Native && call.shape.kind != Kind::Exit)
-            .map(|((_, nr), _)| *nr)
+            .filter(|((entry, _), call)| *entry != Entry::Uring && call.shape.kind != Kind::Exit)
+            .map(|(call, _)| *call)
             .collect();
-        let compat = calls
-            .iter()
-            .any(|((entry, _), call)| *entry == Entry::Compat && call.shape.kind != Kind::Exit);
-        let (sys_exit, reason) = if native.is_empty() && !compat {
+        let (sys_exit, reason) = if returning.is_empty() {
             (SysExit::None, "no rule selects a call that returns")
-        } else if compat {
-            (SysExit::Every, "32-bit entry is possible here and watched")
-        } else if native.len() > PER_SYSCALL_MAX {
-            (
-                SysExit::Every,
-                "more calls are watched than tracepoints are worth arming",
-            )
-        } else if !capabilities.syscall_tracepoints {
-            (
-                SysExit::Every,
-                "per-syscall tracepoints are not available here",
-            )
-        } else if native
-            .iter()
-            .any(|nr| capabilities.untraced_calls.contains(nr))
-        {
-            (
-                SysExit::Every,
-                "a watched call has no tracepoint of its own in this kernel",
-            )
-        } else if capabilities.compat_entry {
-            (SysExit::PerSyscall(native), "no 32-bit call is watched")
+        } else if capabilities.trampoline {
+            functions(&returning, capabilities)
         } else {
-            (
-                SysExit::PerSyscall(native),
-                "32-bit entry is impossible here",
-            )
+            tracepoints(&returning, capabilities)
         };
         Hooks {
             sys_exit,
             reason,
-            exec,
-            exit,
+            exec: is(Kind::Exec),
+            exit: is(Kind::Exit),
             fork: task_list,
             uring,
         }
@@ -105,10 +123,67 @@ impl Hooks {
 
     /// Nanoseconds added to a call that no rule names, as measured on the reference machine.
     pub fn unwatched_ns(&self) -> u32 {
-        match self.sys_exit {
+        match &self.sys_exit {
             SysExit::None => 0,
             SysExit::Every => TP_BTF_NS,
             SysExit::PerSyscall(_) => PER_SYSCALL_NS,
+            SysExit::Functions { per_syscall, .. } if per_syscall.is_empty() => 0,
+            SysExit::Functions { .. } => PER_SYSCALL_NS,
         }
+    }
+}
+
+/// The ends of the functions of these calls; a call whose functions cannot be hooked is seen by
+/// what the tracepoint engine would take for it.
+fn functions(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit, &'static str) {
+    if calls.len() > FUNCTIONS_MAX {
+        let reason = "more calls are watched than functions are worth hooking";
+        return (SysExit::Every, reason);
+    }
+    let (others, hooked): (Vec<_>, Vec<_>) = calls
+        .iter()
+        .copied()
+        .partition(|call| capabilities.unhooked_calls.contains(call));
+    if others.is_empty() {
+        let reason = "each watched call is seen where its function ends";
+        let per_syscall = Vec::new();
+        let calls = hooked;
+        return (SysExit::Functions { calls, per_syscall }, reason);
+    }
+    match tracepoints(&others, capabilities) {
+        (SysExit::PerSyscall(per_syscall), _) => (
+            SysExit::Functions {
+                calls: hooked,
+                per_syscall,
+            },
+            "functions of some watched calls cannot be hooked in this kernel: tracepoints see these",
+        ),
+        _ => (
+            SysExit::Every,
+            "the function of a watched call cannot be hooked in this kernel",
+        ),
+    }
+}
+
+fn tracepoints(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit, &'static str) {
+    let of_entry = |wanted: Entry| calls.iter().filter(move |(entry, _)| *entry == wanted);
+    let native: Vec<u32> = of_entry(Entry::Native).map(|(_, nr)| *nr).collect();
+    let every = |reason| (SysExit::Every, reason);
+    if of_entry(Entry::Compat).next().is_some() {
+        every("32-bit entry is possible here and watched")
+    } else if native.len() > PER_SYSCALL_MAX {
+        every("more calls are watched than tracepoints are worth arming")
+    } else if !capabilities.syscall_tracepoints {
+        every("per-syscall tracepoints are not available here")
+    } else if native
+        .iter()
+        .any(|nr| capabilities.untraced_calls.contains(nr))
+    {
+        every("a watched call has no tracepoint of its own in this kernel")
+    } else if capabilities.compat_entry {
+        (SysExit::PerSyscall(native), "no 32-bit call is watched")
+    } else {
+        let reason = "32-bit entry is impossible here";
+        (SysExit::PerSyscall(native), reason)
     }
 }

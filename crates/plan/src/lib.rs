@@ -8,6 +8,7 @@ mod exactness;
 mod explain;
 mod explain_call;
 mod facts;
+mod gate;
 mod hooks;
 mod kernel;
 mod lint;
@@ -26,11 +27,12 @@ pub use evaluate::{
     audits_task, calls_of, decide, decide_names, decide_operation, is_label, is_task_field,
     lies_below, needs_names, Decision, Entries,
 };
-pub use exactness::{Exactness, TRACEPOINT_NOTES};
+pub use exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 pub use explain::{explain, Explanation, RuleExplanation, Totals};
 pub use explain_call::{explain_call, CallExplanation, CandidateExplanation, LookupExplanation};
 pub use facts::{audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
-pub use hooks::{Hooks, SysExit, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
+pub use gate::{Gate, GateExplanation};
+pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
 pub use lint::{lint, Finding, Lint};
 pub use objects::{object_functions, ObjectClass};

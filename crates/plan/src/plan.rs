@@ -5,6 +5,7 @@ use crate::conditions::{candidate, task_candidate, Candidate, Context, Executabl
 use crate::evaluate::{calls_of, decide_names, result_holds, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
+use crate::gate::Gate;
 use crate::hooks::Hooks;
 use crate::shadow::shadowing;
 use crate::shape::{shape, Shape};
@@ -36,6 +37,8 @@ pub struct Plan {
     pub generation: u64,
     /// Some rule of the task list is loaded.
     pub task_list: bool,
+    /// It is for the trampoline engine.
+    pub trampoline: bool,
 }
 
 /// What the plan says of one call.
@@ -109,6 +112,7 @@ impl Plan {
             executables,
             generation,
             task_list,
+            trampoline: capabilities.trampoline,
         })
     }
 
@@ -135,6 +139,16 @@ impl Plan {
             executables: Executables::of(&[], &Identities::default()),
             generation,
             task_list: false,
+            trampoline: false,
+        }
+    }
+
+    /// Name of the engine that it is for.
+    pub fn engine(&self) -> &'static str {
+        if self.trampoline {
+            "trampoline"
+        } else {
+            "tracepoint"
         }
     }
 
@@ -154,6 +168,21 @@ impl Plan {
             bits[*op as usize / 64] |= 1 << (op % 64);
         }
         bits
+    }
+
+    fn call_row(&self, entry: Entry, nr: u32) -> tables::Call {
+        let row = self.rows.get(tables::call_row(entry, nr)).copied();
+        tables::Call::from_row(row.unwrap_or_default())
+    }
+
+    /// The gate of a call, as its tables have it.
+    pub fn gate(&self, entry: Entry, nr: u32) -> Option<Gate> {
+        if nr as usize >= tables::CALLS {
+            return None;
+        }
+        let at = self.call_row(entry, nr).gate as usize;
+        let rows = self.rows.get(at..at + 2).filter(|_| at != 0)?;
+        Gate::from_words([rows[0].a, rows[0].b, rows[1].a, rows[1].b])
     }
 
     /// Candidates that the first stage left, from the pages and masks of an event.
@@ -179,15 +208,18 @@ impl Plan {
         let Some(call) = self.calls.get(&(facts.entry, facts.nr)) else {
             return Decision::Drop;
         };
-        let row = tables::INDEX + facts.entry as usize * tables::CALLS + facts.nr as usize;
-        let row = self.rows.get(row).copied().unwrap_or_default();
+        let row = self.call_row(facts.entry, facts.nr);
         let values = Values::from_facts(facts, &call.shape, &self.executables);
-        match tables::evaluate(&self.rows, row.a as u32, (row.a >> 32) as u32, &values) {
+        if let Some(gate) = self.gate(facts.entry, facts.nr) {
+            if !values.fact[gate.fact as usize].is_some_and(|value| gate.admits(value)) {
+                return Decision::Drop;
+            }
+        }
+        match tables::evaluate(&self.rows, row.pages, row.npages.into(), &values) {
             Verdict::NoMatch | Verdict::Decided { never: true, .. } => Decision::Drop,
             Verdict::Decided { rule, .. } => Decision::Record(rule),
             Verdict::Undecided(pages) => {
-                let list = (row.b >> 32) as u32;
-                let remaining = self.remaining(list, pages.into_iter());
+                let remaining = self.remaining(row.list.into(), pages.into_iter());
                 self.decide_remaining(remaining, facts, identities)
             }
         }
@@ -208,16 +240,13 @@ impl Plan {
 
     /// Whether a new task is audited: the same as [`crate::audits_task`] for the plan's rules.
     pub fn audits_task(&self, facts: &Facts<'_>) -> bool {
-        let row = self
-            .rows
-            .get(tables::TASK_LIST)
-            .copied()
-            .unwrap_or_default();
-        if row.a as u32 == 0 {
+        let row = self.rows.get(tables::TASK_LIST).copied();
+        let row = tables::Call::from_row(row.unwrap_or_default());
+        if row.pages == 0 {
             return true;
         }
         let values = Values::from_new_task(facts);
-        let verdict = tables::evaluate(&self.rows, row.a as u32, (row.a >> 32) as u32, &values);
+        let verdict = tables::evaluate(&self.rows, row.pages, row.npages.into(), &values);
         match verdict {
             Verdict::Decided { never, .. } => !never,
             _ => true,
@@ -230,8 +259,9 @@ struct Planner {
     builder: Builder,
     calls: BTreeMap<(Entry, u32), CallPlan>,
     lists: Vec<Vec<Candidate>>,
-    by_list: HashMap<Vec<Candidate>, (usize, u32, u32)>,
+    by_list: HashMap<Vec<Candidate>, (usize, u32, u16)>,
     by_spec: HashMap<[u8; 16], u32>,
+    by_gate: HashMap<Gate, u32>,
     rule_calls: HashMap<u32, u32>,
     rule_operations: HashMap<u32, Vec<u32>>,
 }
@@ -326,13 +356,25 @@ impl Planner {
         }
         let (list, pages, npages) = self.list(candidates)?;
         let spec = self.spec(&shape);
-        let row = tables::INDEX + entry as usize * tables::CALLS + nr as usize;
-        self.builder.set(row, call_row(pages, npages, spec, list));
+        // Operations of rings are asked about before their result is known.
+        let gate = match entry {
+            Entry::Uring => None,
+            _ => Gate::of(candidates, &shape),
+        };
+        let gate = gate.map_or(0, |gate| self.gate(gate));
+        let row = tables::Call {
+            pages,
+            gate,
+            spec,
+            npages,
+            list: list as u16,
+        };
+        self.builder.set(tables::call_row(entry, nr), row.row());
         self.calls.insert((entry, nr), CallPlan { list, shape });
         Ok(())
     }
 
-    fn list(&mut self, candidates: &[Candidate]) -> Result<(usize, u32, u32), TooLarge> {
+    fn list(&mut self, candidates: &[Candidate]) -> Result<(usize, u32, u16), TooLarge> {
         if let Some(&known) = self.by_list.get(candidates) {
             return Ok(known);
         }
@@ -341,6 +383,16 @@ impl Planner {
         self.lists.push(candidates.to_vec());
         self.by_list.insert(candidates.to_vec(), list);
         Ok(list)
+    }
+
+    fn gate(&mut self, gate: Gate) -> u32 {
+        let builder = &mut self.builder;
+        *self.by_gate.entry(gate).or_insert_with(|| {
+            let [a, b, c, d] = gate.words();
+            let row = builder.push(Row { a, b });
+            builder.push(Row { a: c, b: d });
+            row
+        })
     }
 
     fn spec(&mut self, shape: &Shape) -> u32 {
@@ -381,8 +433,13 @@ impl Planner {
             self.rule_calls.insert(candidate.rule, 1);
         }
         let (list, pages, npages) = self.list(&candidates)?;
-        self.builder
-            .set(tables::TASK_LIST, call_row(pages, npages, 0, list));
+        let row = tables::Call {
+            pages,
+            npages,
+            list: list as u16,
+            ..tables::Call::default()
+        };
+        self.builder.set(tables::TASK_LIST, row.row());
         Ok(true)
     }
 }
@@ -405,13 +462,6 @@ fn reachable(candidates: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
         kept.pop();
     }
     kept
-}
-
-fn call_row(pages: u32, npages: u32, spec: u32, list: usize) -> Row {
-    Row {
-        a: u64::from(pages) | u64::from(npages) << 32,
-        b: u64::from(spec) | (list as u64) << 32,
-    }
 }
 
 fn notes(

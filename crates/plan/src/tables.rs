@@ -5,7 +5,7 @@ mod summary;
 
 use crate::conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
 use crate::evaluate::own_id;
-use crate::facts::Facts;
+use crate::facts::{Entry, Facts};
 use crate::shape::{Kind, Shape, NONE};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,47 @@ pub const CALLS: usize = 2048;
 pub const INDEX: usize = 16;
 /// Row that describes the task list as if it were a call.
 pub const TASK_LIST: usize = 1;
+/// `struct table_call` of tables.h: what the tables say of one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// First row of the list of pages; 0: nothing watches it.
+    pub pages: u32,
+    /// Row of its gate; 0: none.
+    pub gate: u32,
+    /// Row of its spec.
+    pub spec: u32,
+    /// How many pages.
+    pub npages: u16,
+    /// Ordinal of the candidate list.
+    pub list: u16,
+}
+
+impl Call {
+    /// As a row.
+    pub fn row(&self) -> Row {
+        Row {
+            a: u64::from(self.pages) | u64::from(self.gate) << 32,
+            b: u64::from(self.spec) | u64::from(self.npages) << 32 | u64::from(self.list) << 48,
+        }
+    }
+
+    /// The inverse of [`Call::row`].
+    pub fn from_row(row: Row) -> Call {
+        Call {
+            pages: row.a as u32,
+            gate: (row.a >> 32) as u32,
+            spec: row.b as u32,
+            npages: (row.b >> 32) as u16,
+            list: (row.b >> 48) as u16,
+        }
+    }
+}
+
+/// The row of a call.
+pub fn call_row(entry: Entry, nr: u32) -> usize {
+    INDEX + entry as usize * CALLS + nr as usize
+}
+
 /// Rules of a page.
 pub const PAGE: usize = 64;
 /// Pages of a candidate list.
@@ -172,7 +213,7 @@ impl Builder {
     }
 
     /// Adds a candidate list; the first row of its list of pages, and how many pages.
-    pub fn list(&mut self, candidates: &[Candidate]) -> Result<(u32, u32), TooLarge> {
+    pub fn list(&mut self, candidates: &[Candidate]) -> Result<(u32, u16), TooLarge> {
         if candidates.len() > PAGE * PAGES_MAX {
             return Err(TooLarge::Candidates(candidates[PAGE * PAGES_MAX].rule));
         }
@@ -191,7 +232,8 @@ impl Builder {
                 b: if i == 0 { summary.into() } else { 0 },
             });
         }
-        Ok((first, pages.len() as u32))
+        // At most PAGES_MAX.
+        Ok((first, pages.len() as u16))
     }
 
     /// Adds a page whose "rules" are the pages of a list: a page is worth a look only if some rule

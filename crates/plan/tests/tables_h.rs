@@ -88,6 +88,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ),
         ("SPEC_MSGHDR", u32::from(tables::SPEC_MSGHDR)),
         ("SPEC_SOCKADDR_OUT", u32::from(tables::SPEC_SOCKADDR_OUT)),
+        ("GATE_OPEN", 0),
         ("FACTS", FACTS as u32),
     ]
     .map(|(name, value)| (name.to_owned(), value))

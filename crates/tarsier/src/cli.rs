@@ -173,6 +173,8 @@ pub(crate) struct RulesCheckArgs {
 pub(crate) enum Engine {
     /// The best that loads here
     Auto,
+    /// eBPF programs at the ends of the kernel's functions: other calls pay nothing
+    Trampoline,
     /// eBPF programs on tracepoints
     Tracepoint,
     /// The kernel's own audit, with the rules loaded there

@@ -13,17 +13,22 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
     warn_of_missing_paths(&set.rules);
     let capabilities = if rustix::process::geteuid().is_root() {
-        capture::probe::capabilities()
+        capture::probe::capabilities(trampoline(args.engine))
     } else {
         Capabilities {
             compat_entry: capture::probe::compat_entry(),
+            trampoline: args.engine == Engine::Trampoline,
+            unhooked_calls: match args.engine {
+                Engine::Trampoline => capture::probe::unhooked_calls(),
+                _ => Default::default(),
+            },
             ..Capabilities::assumed(abi::Arch::native())
         }
     };
     let is_kernel = match args.engine {
         Engine::Kernel => true,
         Engine::Auto => !capabilities.tp_btf,
-        Engine::Tracepoint => false,
+        Engine::Trampoline | Engine::Tracepoint => false,
     };
     let plan = match is_kernel {
         true => Plan::for_kernel(&set.rules, &capabilities, 1),
@@ -64,6 +69,15 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// Whether the plan is for the trampoline engine: also where it does not work, if it is asked for.
+fn trampoline(engine: Engine) -> bool {
+    match engine {
+        Engine::Trampoline => true,
+        Engine::Tracepoint | Engine::Kernel => false,
+        Engine::Auto => capture::probe::trampoline_refusal().is_none(),
+    }
 }
 
 fn calls(plan: &Plan, names: &[String]) -> Result<Vec<CallExplanation>> {

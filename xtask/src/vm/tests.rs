@@ -122,6 +122,9 @@ fn rules(dir: &Path) -> Result<String> {
         ("b64", &["b64"][..]),
         ("b32", &["b32"]),
         ("both", &["b64", "b32"]),
+        ("functions-b64", &["b64"]),
+        ("functions-b32", &["b32"]),
+        ("functions-both", &["b64", "b32"]),
     ] {
         let truth = dir.join(format!("{set}.truth"));
         let watched = dir.join(format!("{set}.watched"));

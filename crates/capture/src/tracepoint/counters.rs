@@ -4,7 +4,7 @@ use crate::error::{refused, CaptureError};
 use libbpf_rs::{Map, MapCore, MapFlags};
 
 /// Causes of loss, in the order of `enum tarsier_loss`.
-pub const LOSS_CAUSES: [&str; 4] = ["ring_full", "too_big", "no_memory", "over_share"];
+pub const LOSS_CAUSES: [&str; 5] = ["ring_full", "too_big", "no_memory", "over_share", "busy"];
 
 /// Words of `struct cpu_state`: the first loss, and `waits`, which `serial` and `rung` precede.
 const LOST: usize = 3;
@@ -25,12 +25,15 @@ pub struct Counters {
     pub waits: u64,
     /// By how much, together, nanoseconds.
     pub waited_ns: u64,
+    /// Watched calls that a program could not look at, because another task was in the same
+    /// program on the same CPU. No rule need have selected them.
+    pub missed: u64,
 }
 
 impl Counters {
     /// Events lost, all CPUs and causes.
     pub fn lost_total(&self) -> u64 {
-        self.lost.iter().flatten().sum()
+        self.lost.iter().flatten().sum::<u64>() + self.missed
     }
 }
 

@@ -1,29 +1,35 @@
-//! The tracepoint engine: loads the programs, arms what a plan asks for, and replaces one rule set
-//! by another without a gap.
+//! The eBPF engines, trampoline and tracepoint: loads the programs, arms what a plan asks for, and
+//! replaces one rule set by another without a gap.
 
 mod control;
 mod counters;
+mod fexit;
 mod perf;
 
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
 
 use crate::error::{refused, system, CaptureError};
+use crate::functions::{self, Functions};
 use crate::objects::Objects;
 use crate::ring::Ring;
 use crate::stream::Stream;
 use crate::tracefs::SyscallEvents;
 use control::Control;
+pub(crate) use fexit::attaches as fexit_attaches;
+use fexit::{Fexit, Hook};
 use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
-use plan::{tables, Plan, SysExit};
-use std::collections::BTreeMap;
+use plan::{tables, Entry, Fact, Gate, Plan, SysExit};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
 
 /// `doorbell` of bpf/maps.h.
 const DOORBELL_BYTES: usize = 4096;
+/// `WORKS_PER_CPU` of bpf/walk.h.
+const WORKS_PER_CPU: usize = 4;
 
 /// What may be chosen when an engine is loaded.
 #[derive(Clone, Debug)]
@@ -80,7 +86,7 @@ impl Options {
     }
 }
 
-/// A loaded and armed tracepoint engine. Dropping it takes every hook away.
+/// A loaded and armed eBPF engine: trampoline or tracepoint, as the plan says. Dropping it takes every hook away.
 pub struct Tracepoint {
     object: Object,
     objects: Objects,
@@ -88,6 +94,7 @@ pub struct Tracepoint {
     stream: Stream,
     bell: Stream,
     armed: Armed,
+    fexit: Option<Fexit>,
     events: Option<SyscallEvents>,
     cpus: usize,
 }
@@ -97,6 +104,8 @@ pub struct Tracepoint {
 struct Armed {
     sys_exit: Option<Link>,
     per_syscall: BTreeMap<u32, Link>,
+    /// By place in the kernel's functions.
+    functions: BTreeMap<usize, Hook>,
     exec: Vec<Link>,
     exit: Vec<Link>,
     fork: Option<Link>,
@@ -113,7 +122,12 @@ impl Tracepoint {
             return Err(CaptureError::NoBtf);
         }
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
-        let (object, objects) = load(cpus)?;
+        let functions = match plan.trampoline {
+            true => functions::of_this_kernel(),
+            false => None,
+        };
+        let (object, objects) = load(cpus, functions)?;
+        let fexit = functions.map(|_| Fexit::new(&object)).transpose()?;
         let control = Control::map(&object)?;
         let stream = Stream::new(make_rings(&object, cpus, options)?);
         let bell = object.maps().find(|map| map.name() == "doorbell");
@@ -131,11 +145,20 @@ impl Tracepoint {
             stream,
             bell: Stream::new(vec![bell]),
             armed: Armed::default(),
+            fexit,
             events: SyscallEvents::open().ok(),
             cpus,
         };
         engine.replace(plan)?;
         Ok(engine)
+    }
+
+    /// Name of the engine: `trampoline` or `tracepoint`.
+    pub fn name(&self) -> &'static str {
+        match self.fexit {
+            Some(_) => "trampoline",
+            None => "tracepoint",
+        }
     }
 
     /// Puts another rule set in force: its hooks are armed, the tables are swapped in one step,
@@ -146,6 +169,8 @@ impl Tracepoint {
         let old = self.arm(plan)?;
         let old_objects = self.objects.arm(&mut self.object, plan)?;
         self.objects.set_calls(&self.object, plan)?;
+        let gates = self.gates(plan);
+        self.open_gates(&gates);
         self.control.add_watched(&plan.watched());
         let fd = table.as_fd().as_raw_fd() as u32;
         self.map("tables")?
@@ -155,7 +180,9 @@ impl Tracepoint {
             .set_every(plan.hooks.sys_exit == SysExit::Every);
         self.control.set_task_list(plan.task_list);
         self.control.set_watched(&plan.watched());
-        drop((old, old_objects));
+        self.close_gates(&gates);
+        self.retire(old);
+        drop(old_objects);
         self.remove_objects(plan)?;
         Ok(())
     }
@@ -165,13 +192,12 @@ impl Tracepoint {
         let mut old = Armed::default();
         let mut added = BTreeMap::new();
         let hooks = &plan.hooks;
-        if let SysExit::PerSyscall(calls) = &hooks.sys_exit {
-            for &nr in calls {
-                if !self.armed.per_syscall.contains_key(&nr) {
-                    added.insert(nr, self.attach_call(plan, nr)?);
-                }
+        for &nr in hooks.sys_exit.per_syscall() {
+            if !self.armed.per_syscall.contains_key(&nr) {
+                added.insert(nr, self.attach_call(plan, nr)?);
             }
         }
+        let functions = self.hook_functions(hooks.sys_exit.functions())?;
         let sys_exit = hooks.sys_exit == SysExit::Every;
         let new_sys_exit = self.attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
         let new_exit = if hooks.exit && self.armed.exit.is_empty() {
@@ -193,6 +219,7 @@ impl Tracepoint {
         armed.fork = armed.fork.take().or(new_fork);
         armed.exec.extend(new_exec);
         armed.per_syscall.extend(added);
+        armed.functions.extend(functions);
         if !sys_exit {
             old.sys_exit = armed.sys_exit.take();
         }
@@ -205,10 +232,7 @@ impl Tracepoint {
         if !hooks.exec {
             old.exec = std::mem::take(&mut armed.exec);
         }
-        let kept = match &hooks.sys_exit {
-            SysExit::PerSyscall(calls) => calls.as_slice(),
-            _ => &[],
-        };
+        let kept = hooks.sys_exit.per_syscall();
         let gone: Vec<u32> = armed
             .per_syscall
             .keys()
@@ -219,7 +243,104 @@ impl Tracepoint {
             old.per_syscall
                 .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
+        let kept = function_places(hooks.sys_exit.functions());
+        let (kept, gone) = std::mem::take(&mut armed.functions)
+            .into_iter()
+            .partition(|(place, _)| kept.contains(place));
+        armed.functions = kept;
+        old.functions = gone;
         Ok(old)
+    }
+
+    /// Hooks those functions of `calls` that are not hooked yet.
+    fn hook_functions(
+        &mut self,
+        calls: &[(Entry, u32)],
+    ) -> Result<BTreeMap<usize, Hook>, CaptureError> {
+        let mut added = BTreeMap::new();
+        let (Some(fexit), Some(functions)) = (&mut self.fexit, functions::of_this_kernel()) else {
+            return Ok(added);
+        };
+        for call in calls {
+            for &place in functions.of(*call) {
+                if added.contains_key(&place) || self.armed.functions.contains_key(&place) {
+                    continue;
+                }
+                match fexit.hook(&functions.all[place]) {
+                    Ok(hook) => added.insert(place, hook),
+                    Err(error) => {
+                        added.into_values().for_each(|hook| fexit.retire(hook));
+                        return Err(CaptureError::Unhooked {
+                            call: *call,
+                            source: Box::new(error),
+                        });
+                    }
+                };
+            }
+        }
+        Ok(added)
+    }
+
+    /// The gate of each hooked function: what all its calls agree on. Notes of objects have to be
+    /// closed when a call ends, whatever its result: two equal calls must not be taken for one.
+    fn gates(&self, plan: &Plan) -> BTreeMap<usize, Option<Gate>> {
+        let mut gates = BTreeMap::new();
+        let Some(functions) = functions::of_this_kernel() else {
+            return gates;
+        };
+        let classes = plan.object_classes();
+        for call in plan.hooks.sys_exit.functions() {
+            let has_objects = |place: &u8| *place != 0;
+            let classes = classes.get(call.0 as usize);
+            let has_objects = classes
+                .and_then(|classes| classes.get(call.1 as usize))
+                .is_some_and(has_objects);
+            let gate = plan
+                .gate(call.0, call.1)
+                .filter(|gate| !(has_objects && matches!(gate.fact, Fact::Exit | Fact::Success)));
+            for &place in functions.of(*call) {
+                gates
+                    .entry(place)
+                    .and_modify(|agreed: &mut Option<Gate>| {
+                        if *agreed != gate {
+                            *agreed = None;
+                        }
+                    })
+                    .or_insert(gate);
+            }
+        }
+        gates
+    }
+
+    fn open_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
+        for (fexit, hook, gate) in self.gated(gates) {
+            fexit.open_unless(hook, gate);
+        }
+    }
+
+    fn close_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
+        for (fexit, hook, gate) in self.gated(gates) {
+            fexit.close(hook, gate);
+        }
+    }
+
+    fn gated<'a>(
+        &'a self,
+        gates: &'a BTreeMap<usize, Option<Gate>>,
+    ) -> impl Iterator<Item = (&'a Fexit, &'a Hook, Option<&'a Gate>)> {
+        self.fexit.iter().flat_map(move |fexit| {
+            let hooks = self.armed.functions.iter();
+            hooks.filter_map(move |(place, hook)| Some((fexit, hook, gates.get(place)?.as_ref())))
+        })
+    }
+
+    /// Takes hooks away that are no longer needed.
+    fn retire(&mut self, old: Armed) {
+        if let Some(fexit) = &mut self.fexit {
+            for hook in old.functions.into_values() {
+                fexit.retire(hook);
+            }
+        }
     }
 
     fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Link>, CaptureError> {
@@ -351,7 +472,8 @@ impl Tracepoint {
     /// Matches nothing any more: calls that end from now on are not recorded.
     pub fn disarm(&mut self) {
         self.control.set_watched(&[0; tables::CALLS / 64]);
-        self.armed = Armed::default();
+        let armed = std::mem::take(&mut self.armed);
+        self.retire(armed);
     }
 
     /// The fullest ring, parts per thousand.
@@ -366,7 +488,16 @@ impl Tracepoint {
 
     /// Counters of all CPUs.
     pub fn counters(&self) -> Result<Counters, CaptureError> {
-        counters::read(&self.map("cpu_states")?)
+        let mut counters = counters::read(&self.map("cpu_states")?)?;
+        counters.missed = self
+            .object
+            .progs()
+            .filter(|program| program.autoload())
+            .fold(0, |sum, program| sum + fexit::misses(program.as_fd()));
+        if let Some(fexit) = &self.fexit {
+            counters.missed += fexit.missed(self.armed.functions.values());
+        }
+        Ok(counters)
     }
 
     /// Counts of the first `rules` rules; and those of undecided events.
@@ -401,6 +532,13 @@ fn exit_is_seen_early() -> bool {
     count().is_some_and(|arguments| arguments >= 3)
 }
 
+/// Places, in the kernel's functions, of those that serve the calls.
+fn function_places(calls: &[(Entry, u32)]) -> BTreeSet<usize> {
+    let functions = functions::of_this_kernel();
+    let of = |call: &(Entry, u32)| functions.map_or(&[][..], |functions| functions.of(*call));
+    calls.iter().flat_map(of).copied().collect()
+}
+
 fn missing(what: &str) -> CaptureError {
     CaptureError::System {
         what: format!("{what} is not in the BPF object or this kernel"),
@@ -415,17 +553,21 @@ fn object_key(object: &plan::ObjectId) -> [u8; 16] {
     key
 }
 
-fn load(cpus: usize) -> Result<(Object, Objects), CaptureError> {
+fn load(cpus: usize, functions: Option<&Functions>) -> Result<(Object, Objects), CaptureError> {
     crate::error::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
     let mut open: OpenObject = builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
     for mut map in open.maps_mut() {
-        if map.name() == "works" || map.name() == "rings" {
-            map.set_max_entries(cpus as u32)
-                .map_err(refused("size of a map"))?;
-        }
+        let entries = match map.name().to_str() {
+            Some("works") => cpus * WORKS_PER_CPU,
+            Some("rings") => cpus,
+            _ => continue,
+        };
+        map.set_max_entries(entries as u32)
+            .map_err(refused("size of a map"))?;
     }
-    let objects = Objects::choose(&mut open, true);
+    fexit::choose_targets(&mut open, functions)?;
+    let objects = Objects::choose(&mut open, functions.is_some());
     let object = open.load().map_err(refused("BPF programs"))?;
     Ok((object, objects))
 }

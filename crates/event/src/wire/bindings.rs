@@ -549,5 +549,6 @@ pub const TARSIER_LOSS_RING_FULL: tarsier_loss = 0;
 pub const TARSIER_LOSS_TOO_BIG: tarsier_loss = 1;
 pub const TARSIER_LOSS_NO_MEMORY: tarsier_loss = 2;
 pub const TARSIER_LOSS_OVER_SHARE: tarsier_loss = 3;
-pub const TARSIER_LOSS_CAUSES: tarsier_loss = 4;
+pub const TARSIER_LOSS_BUSY: tarsier_loss = 4;
+pub const TARSIER_LOSS_CAUSES: tarsier_loss = 5;
 pub type tarsier_loss = ::core::ffi::c_uint;

@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use capture::tracepoint::RuleCount;
 use event::RecordType;
 use journal::{Config, Journal, Position};
-use plan::{Capabilities, SysExit};
+use plan::Capabilities;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::BTreeMap;
@@ -411,17 +411,22 @@ impl Daemon {
     }
 
     /// Swaps the rule set in one step. What the old one selected is read first.
-    pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
+    pub(super) fn put_in_force(&mut self, mut generation: Arc<Generation>) -> Result<()> {
         self.drain();
-        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
-        let counts = self.rule_counts(old.len().max(new.len()));
+        let rules = &self.generation.plan.rules;
+        let counts = self.rule_counts(rules.len().max(generation.plan.rules.len()));
         self.recorder.add_generation(generation.clone());
-        match (&mut self.kernel, &self.engine) {
-            (Some(kernel), Engine::Kernel) => kernel.replace_rules(new)?,
-            _ => self.engine.replace(&generation.plan)?,
+        if let (Some(kernel), Engine::Kernel) = (&mut self.kernel, &self.engine) {
+            kernel.replace_rules(&generation.plan.rules)?;
+        }
+        while let Err(error) = self.engine.replace(&generation.plan) {
+            let renewed =
+                setup::planned_anew(error, &generation, &mut self.capabilities, &self.config)?;
+            generation = renewed;
         }
         self.engine.set_urgent(&generation.urgent);
         let number = generation.plan.generation;
+        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
         self.recorder.costs.replace(number, old, new, &counts);
         self.generation = generation;
         Ok(())
@@ -494,13 +499,11 @@ impl Daemon {
         Status {
             pid: std::process::id(),
             engine: self.engine.name().to_owned(),
-            hook: match plan.hooks.sys_exit {
-                _ if self.engine.is_kernel() => "the kernel's own audit",
-                SysExit::None => "none",
-                SysExit::Every => "tp_btf/sys_exit",
-                SysExit::PerSyscall(_) => "tracepoint/syscalls/sys_exit_*",
-            }
-            .to_owned(),
+            hook: match plan.hooks.sys_exit.names() {
+                _ if self.engine.is_kernel() => "the kernel's own audit".to_owned(),
+                names if names.is_empty() => "none".to_owned(),
+                names => names.join(", "),
+            },
             rules: plan.rules.len(),
             generation: plan.generation,
             kernel_records: self.kernel.is_some(),

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use capture::tracepoint::{Counters, RuleCount};
-use capture::{Overload, Tracepoint};
+use capture::{CaptureError, Overload, Tracepoint};
 use plan::Plan;
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
@@ -20,7 +20,7 @@ impl Engine {
     /// Its name in DAEMON_START and in status.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Engine::Tracepoint(_) => "tracepoint",
+            Engine::Tracepoint(programs) => programs.name(),
             Engine::Kernel => "kernel",
         }
     }
@@ -90,9 +90,9 @@ impl Engine {
     }
 
     /// Puts another rule set in force.
-    pub(super) fn replace(&mut self, plan: &Plan) -> Result<()> {
+    pub(super) fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
         let programs = self.programs_mut();
-        Ok(programs.map_or(Ok(()), |programs| programs.replace(plan))?)
+        programs.map_or(Ok(()), |programs| programs.replace(plan))
     }
 
     /// Matches nothing any more.

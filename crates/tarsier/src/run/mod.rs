@@ -1,6 +1,7 @@
 //! `tarsier run`: arms the rules, records, and puts everything back.
 
 mod child;
+pub(crate) mod choice;
 mod chunks;
 mod clock;
 mod control;

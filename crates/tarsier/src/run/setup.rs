@@ -1,5 +1,6 @@
 //! From the command line to a daemon with everything armed.
 
+use super::choice;
 use super::control::Control;
 use super::control_socket::ControlSocket;
 use super::daemon::Daemon;
@@ -14,7 +15,7 @@ use super::signals::Signals;
 use crate::cli::{Engine as Choice, LogFormat, RunArgs};
 use crate::rule_files;
 use anyhow::{bail, Context, Result};
-use capture::{Options, Overload, Tracepoint};
+use capture::{CaptureError, Options, Overload, Tracepoint};
 use event::{Encoder, Format, Stamp};
 use journal::config::{self, LoadOptions};
 use journal::{Config, Journal};
@@ -126,6 +127,41 @@ pub(super) fn overload(config: &Config) -> Overload {
     }
 }
 
+/// Starts the engine. Calls that it cannot hook where their functions end are planned anew.
+fn start_engine(
+    generation: &mut Arc<Generation>,
+    capabilities: &mut Capabilities,
+    options: &Options,
+    config: &Config,
+) -> Result<Engine> {
+    loop {
+        match Tracepoint::start(&generation.plan, options, std::process::id()) {
+            Ok(engine) => return Ok(Engine::Tracepoint(Box::new(engine))),
+            Err(error) => *generation = planned_anew(error, generation, capabilities, config)?,
+        }
+    }
+}
+
+/// The same rules, planned without what `error` says cannot be had; other errors are given back.
+pub(super) fn planned_anew(
+    error: CaptureError,
+    generation: &Generation,
+    capabilities: &mut Capabilities,
+    config: &Config,
+) -> Result<Arc<Generation>> {
+    let plan = &generation.plan;
+    match error {
+        CaptureError::Unhooked { call, source } if capabilities.unhooked_calls.insert(call) => {
+            eprintln!("tarsier: {source}; another hook is taken");
+            let rules = plan.rules.clone();
+            self::generation(rules, capabilities, false, plan.generation, config)
+        }
+        error => {
+            Err(error).with_context(|| format!("the {} engine cannot be armed", plan.engine()))
+        }
+    }
+}
+
 /// Loads, checks and arms. Everything that can fail on wrong input fails before anything is
 /// changed.
 pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
@@ -136,17 +172,17 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         log_format: args.log_format,
     };
     let config = sources.config()?;
-    let capabilities = capture::probe::capabilities();
+    let trampoline = choice::is_trampoline(args.engine)?;
+    let mut capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
     let set = sources.rules(is_kernel)?;
-    let generation = generation(set.rules, &capabilities, is_kernel, 1, &config)?;
+    let mut generation = generation(set.rules, &capabilities, is_kernel, 1, &config)?;
     let instance = Instance::lock(&args.run_dir)?;
     let (journal, report) = Journal::open(&config.log_file, &config)?;
     let server = ControlSocket::start(&args.run_dir)?;
     let mut encoder = Encoder::new(format(&config), system_names());
     encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
-    recorder.add_generation(generation.clone());
     recorder.costs.replace(1, &[], &generation.plan.rules, &[]);
     let (engine, kernel) = match is_kernel {
         true => {
@@ -155,7 +191,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
             (Engine::Kernel, Some(kernel))
         }
         false => (
-            start_programs(args, &generation.plan)?,
+            start_engine(&mut generation, &mut capabilities, &options(args), &config)?,
             kernel_records(args)?,
         ),
     };
@@ -196,7 +232,7 @@ fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
     let is_kernel = match args.engine {
         Choice::Kernel => true,
         Choice::Auto => !capabilities.tp_btf,
-        Choice::Tracepoint => false,
+        Choice::Trampoline | Choice::Tracepoint => false,
     };
     if is_kernel && args.no_kernel_records {
         bail!(
@@ -213,14 +249,11 @@ fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
     Ok(is_kernel)
 }
 
-fn start_programs(args: &RunArgs, plan: &Plan) -> Result<Engine> {
-    let options = match args.ring_size {
+fn options(args: &RunArgs) -> Options {
+    match args.ring_size {
         Some(size_kib) => Options::with_ring_bytes(size_kib as usize * 1024),
         None => Options::for_this_host(),
-    };
-    let programs = Tracepoint::start(plan, &options, std::process::id())
-        .context("the tracepoint engine cannot be started")?;
-    Ok(Engine::Tracepoint(Box::new(programs)))
+    }
 }
 
 fn kernel_records(args: &RunArgs) -> Result<Option<KernelRecords>> {
@@ -250,7 +283,8 @@ impl Daemon {
             false => format!("{} calls", plan.calls.len()),
         };
         let (rules, log) = (plan.rules.len(), self.journal.path().display());
-        eprintln!("tarsier: {rules} rules armed on {place}; log {log}");
+        let engine = self.engine.name();
+        eprintln!("tarsier: {rules} rules armed on {place}, engine {engine}; log {log}");
     }
 
     /// Stamp of an event that happens now and here.

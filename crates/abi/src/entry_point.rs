@@ -1,0 +1,200 @@
+//! Names of the kernel's own functions for system calls.
+
+use crate::Arch;
+
+/// Names that the kernel's function for a call may have behind `sys_` or `compat_sys_`: mostly the
+/// call's own. For 32-bit calls of x86-64 it is what the 64-bit kernel runs for them. More than
+/// one where kernels differ.
+///
+/// From arch/x86/entry/syscalls/syscall_{32,64}.tbl and
+/// include/uapi/asm-generic/unistd.h of Linux. `name` is that of [`crate::syscall_name`].
+pub fn entry_points<'a>(arch: Arch, name: &'a str) -> Vec<&'a str> {
+    let exceptions = match arch {
+        Arch::X86_64 => X86_64,
+        Arch::I386 => I386,
+        Arch::Aarch64 => AARCH64,
+        // Not known: on arm64 another hook sees these calls.
+        Arch::Arm => &[],
+    };
+    let named = exceptions.iter().filter(|(call, _)| *call == name);
+    let functions: Vec<&str> = named.map(|(_, function)| *function).collect();
+    if functions.is_empty() {
+        vec![name]
+    } else {
+        functions
+    }
+}
+
+/// Name of the function that stands for calls that a kernel does not have.
+pub const NOT_IMPLEMENTED: &str = "ni_syscall";
+
+const X86_64: &[(&str, &str)] = &[
+    ("stat", "newstat"),
+    ("fstat", "newfstat"),
+    ("lstat", "newlstat"),
+    ("pread", "pread64"),
+    ("pwrite", "pwrite64"),
+    ("sendfile", "sendfile64"),
+    ("uname", "newuname"),
+    ("umount2", "umount"),
+    // Functions of these names serve the 32-bit calls.
+    ("uselib", NOT_IMPLEMENTED),
+    ("_sysctl", NOT_IMPLEMENTED),
+    ("set_thread_area", NOT_IMPLEMENTED),
+    ("get_thread_area", NOT_IMPLEMENTED),
+];
+
+const I386: &[(&str, &str)] = &[
+    ("time", "time32"),
+    ("oldstat", "stat"),
+    ("lchown", "lchown16"),
+    ("umount", "oldumount"),
+    ("setuid", "setuid16"),
+    ("getuid", "getuid16"),
+    ("stime", "stime32"),
+    ("oldfstat", "fstat"),
+    ("utime", "utime32"),
+    ("setgid", "setgid16"),
+    ("getgid", "getgid16"),
+    ("geteuid", "geteuid16"),
+    ("getegid", "getegid16"),
+    ("umount2", "umount"),
+    ("fcntl", "fcntl64"),
+    ("oldolduname", "olduname"),
+    ("setreuid", "setreuid16"),
+    ("setregid", "setregid16"),
+    ("getrlimit", "old_getrlimit"),
+    ("getgroups", "getgroups16"),
+    ("setgroups", "setgroups16"),
+    ("select", "old_select"),
+    ("oldlstat", "lstat"),
+    ("readdir", "old_readdir"),
+    ("mmap", "ia32_mmap"),
+    ("fchown", "fchown16"),
+    ("stat", "newstat"),
+    ("lstat", "newlstat"),
+    ("fstat", "newfstat"),
+    ("olduname", "uname"),
+    ("vm86old", NOT_IMPLEMENTED),
+    ("clone", "ia32_clone"),
+    ("uname", "newuname"),
+    ("adjtimex", "adjtimex_time32"),
+    ("setfsuid", "setfsuid16"),
+    ("setfsgid", "setfsgid16"),
+    ("_llseek", "llseek"),
+    ("_newselect", "select"),
+    ("_sysctl", NOT_IMPLEMENTED),
+    ("sched_rr_get_interval", "sched_rr_get_interval_time32"),
+    ("nanosleep", "nanosleep_time32"),
+    ("setresuid", "setresuid16"),
+    ("getresuid", "getresuid16"),
+    ("vm86", NOT_IMPLEMENTED),
+    ("setresgid", "setresgid16"),
+    ("getresgid", "getresgid16"),
+    ("rt_sigtimedwait", "rt_sigtimedwait_time32"),
+    ("pread64", "ia32_pread64"),
+    ("pwrite64", "ia32_pwrite64"),
+    ("chown", "chown16"),
+    ("ugetrlimit", "getrlimit"),
+    ("mmap2", "mmap_pgoff"),
+    ("truncate64", "ia32_truncate64"),
+    ("ftruncate64", "ia32_ftruncate64"),
+    ("stat64", "ia32_stat64"),
+    ("lstat64", "ia32_lstat64"),
+    ("fstat64", "ia32_fstat64"),
+    ("lchown32", "lchown"),
+    ("getuid32", "getuid"),
+    ("getgid32", "getgid"),
+    ("geteuid32", "geteuid"),
+    ("getegid32", "getegid"),
+    ("setreuid32", "setreuid"),
+    ("setregid32", "setregid"),
+    ("getgroups32", "getgroups"),
+    ("setgroups32", "setgroups"),
+    ("fchown32", "fchown"),
+    ("setresuid32", "setresuid"),
+    ("getresuid32", "getresuid"),
+    ("setresgid32", "setresgid"),
+    ("getresgid32", "getresgid"),
+    ("chown32", "chown"),
+    ("setuid32", "setuid"),
+    ("setgid32", "setgid"),
+    ("setfsuid32", "setfsuid"),
+    ("setfsgid32", "setfsgid"),
+    ("readahead", "ia32_readahead"),
+    ("futex", "futex_time32"),
+    ("io_getevents", "io_getevents_time32"),
+    ("fadvise64", "ia32_fadvise64"),
+    ("timer_settime", "timer_settime32"),
+    ("timer_gettime", "timer_gettime32"),
+    ("clock_settime", "clock_settime32"),
+    ("clock_gettime", "clock_gettime32"),
+    ("clock_getres", "clock_getres_time32"),
+    ("clock_nanosleep", "clock_nanosleep_time32"),
+    ("utimes", "utimes_time32"),
+    ("fadvise64_64", "ia32_fadvise64_64"),
+    ("mq_timedsend", "mq_timedsend_time32"),
+    ("mq_timedreceive", "mq_timedreceive_time32"),
+    ("sys_kexec_load", "kexec_load"),
+    ("futimesat", "futimesat_time32"),
+    ("fstatat64", "ia32_fstatat64"),
+    ("pselect6", "pselect6_time32"),
+    ("ppoll", "ppoll_time32"),
+    ("sync_file_range", "ia32_sync_file_range"),
+    ("utimensat", "utimensat_time32"),
+    ("fallocate", "ia32_fallocate"),
+    ("timerfd_settime", "timerfd_settime32"),
+    ("timerfd_gettime", "timerfd_gettime32"),
+    ("recvmmsg", "recvmmsg_time32"),
+    ("clock_adjtime", "clock_adjtime32"),
+    ("clock_gettime64", "clock_gettime"),
+    ("clock_settime64", "clock_settime"),
+    ("clock_adjtime64", "clock_adjtime"),
+    ("clock_getres_time64", "clock_getres"),
+    ("clock_nanosleep_time64", "clock_nanosleep"),
+    ("timer_gettime64", "timer_gettime"),
+    ("timer_settime64", "timer_settime"),
+    ("timerfd_gettime64", "timerfd_gettime"),
+    ("timerfd_settime64", "timerfd_settime"),
+    ("utimensat_time64", "utimensat"),
+    ("io_pgetevents_time64", "io_pgetevents_time64"),
+    ("io_pgetevents_time64", "io_pgetevents"),
+    ("mq_timedsend_time64", "mq_timedsend"),
+    ("mq_timedreceive_time64", "mq_timedreceive"),
+    ("semtimedop_time64", "semtimedop"),
+    ("futex_time64", "futex"),
+    ("sched_rr_get_interval64", "sched_rr_get_interval"),
+];
+
+const AARCH64: &[(&str, &str)] = &[
+    ("umount2", "umount"),
+    ("getdents", "getdents64"),
+    ("pread", "pread64"),
+    ("pwrite", "pwrite64"),
+    ("sendfile", "sendfile64"),
+    ("fstat", "newfstat"),
+    ("uname", "newuname"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exception_is_about_a_call_that_there_is() {
+        for (arch, table) in [
+            (Arch::X86_64, X86_64),
+            (Arch::I386, I386),
+            (Arch::Aarch64, AARCH64),
+        ] {
+            for (name, _) in table {
+                assert!(
+                    crate::syscall_number(arch, name).is_some(),
+                    "{arch:?} {name}"
+                );
+            }
+        }
+        assert_eq!(entry_points(Arch::X86_64, "stat"), ["newstat"]);
+        assert_eq!(entry_points(Arch::I386, "mkdir"), ["mkdir"]);
+    }
+}

@@ -1,0 +1,334 @@
+//! The kernel's functions for system calls, at whose ends programs may be attached.
+//!
+//! Which function serves a call is taken from the kernel's symbols (`/proc/kallsyms`); that it can be
+//! hooked, from its type information. Zero-argument calls have several names for one function, of
+//! which type information knows one. 32-bit calls may have two functions, of which the kernel uses
+//! one: both are hooked, since the other is then never called.
+
+use abi::Arch;
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
+use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
+use plan::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead, BufReader};
+use std::sync::OnceLock;
+
+/// Programs that share a body must be attached to functions of one prototype, and there are two:
+/// the argument of functions that do not look at it has a name of its own.
+pub(crate) const PROTOTYPES: usize = 2;
+
+/// A function that can be hooked.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) btf_id: u32,
+    /// Which of the [`PROTOTYPES`].
+    pub(crate) prototype: usize,
+}
+
+/// What serves which call.
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    pub(crate) all: Vec<Function>,
+    /// Indices into `all`.
+    calls: BTreeMap<(Entry, u32), Vec<usize>>,
+}
+
+/// The functions of the running kernel; `None` where symbols or types cannot be read.
+pub(crate) fn of_this_kernel() -> Option<&'static Functions> {
+    static FOUND: OnceLock<Option<Functions>> = OnceLock::new();
+    FOUND.get_or_init(Functions::find).as_ref()
+}
+
+impl Functions {
+    fn find() -> Option<Functions> {
+        let btf = Btf::from_vmlinux().ok()?;
+        let symbols = Symbols::read().ok()?;
+        let typed = typed_functions(&btf);
+        let mut functions = Functions::default();
+        let mut by_name: HashMap<&str, usize> = HashMap::new();
+        for entry in [Entry::Native, Entry::Compat] {
+            let Some(arch) = arch_of(entry) else {
+                continue;
+            };
+            for (nr, name) in abi::syscalls(arch) {
+                let Some(names) = symbols.functions(arch, name, &typed) else {
+                    continue;
+                };
+                let places = names.into_iter().map(|name| {
+                    *by_name.entry(name).or_insert_with(|| {
+                        functions.all.push(typed[name].clone());
+                        functions.all.len() - 1
+                    })
+                });
+                functions.calls.insert((entry, nr), places.collect());
+            }
+        }
+        Some(functions)
+    }
+
+    /// The functions that serve a call; nothing when not all of them can be hooked.
+    pub(crate) fn of(&self, call: (Entry, u32)) -> &[usize] {
+        self.calls.get(&call).map_or(&[], Vec::as_slice)
+    }
+
+    /// A function of that prototype, if there is one.
+    pub(crate) fn of_prototype(&self, prototype: usize) -> Option<&Function> {
+        self.all.iter().find(|f| f.prototype == prototype)
+    }
+
+    /// Calls of this host whose functions cannot all be hooked.
+    pub(crate) fn unhooked(&self) -> BTreeSet<(Entry, u32)> {
+        [Entry::Native, Entry::Compat]
+            .into_iter()
+            .filter_map(|entry| arch_of(entry).map(|arch| (entry, arch)))
+            .flat_map(|(entry, arch)| abi::syscalls(arch).map(move |(nr, _)| (entry, nr)))
+            .filter(|call| self.of(*call).is_empty())
+            .collect()
+    }
+}
+
+fn arch_of(entry: Entry) -> Option<Arch> {
+    match entry {
+        Entry::Native => Some(Arch::native()),
+        Entry::Compat => Arch::native().compat(),
+        Entry::Uring => None,
+    }
+}
+
+/// Functions whose only argument is `struct pt_regs *`, of the two prototypes that most have.
+fn typed_functions(btf: &Btf<'_>) -> HashMap<String, Function> {
+    let mut found = Vec::new();
+    let mut prototypes: BTreeMap<u32, usize> = BTreeMap::new();
+    for function in btf.type_by_kind::<Func<'_>>() {
+        let Some(name) = function.name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        if !is_call_function(name) || !takes_registers(btf, &function) {
+            continue;
+        }
+        let prototype = u32::from(function.referenced_type().type_id());
+        *prototypes.entry(prototype).or_default() += 1;
+        let btf_id = u32::from(function.type_id());
+        found.push((name.to_owned(), btf_id, prototype));
+    }
+    let mut usual: Vec<(usize, u32)> = prototypes.into_iter().map(|(id, n)| (n, id)).collect();
+    usual.sort_unstable_by(|left, right| right.cmp(left));
+    usual.truncate(PROTOTYPES);
+    found
+        .into_iter()
+        .filter_map(|(name, btf_id, prototype)| {
+            let prototype = usual.iter().position(|(_, id)| *id == prototype)?;
+            let function = Function {
+                name: name.clone(),
+                btf_id,
+                prototype,
+            };
+            Some((name, function))
+        })
+        .collect()
+}
+
+fn takes_registers(btf: &Btf<'_>, function: &Func<'_>) -> bool {
+    let is_registers = || {
+        let prototype = FuncProto::try_from(function.referenced_type()).ok()?;
+        let mut arguments = prototype.iter();
+        let argument = arguments.next()?;
+        if arguments.next().is_some() {
+            return None;
+        }
+        let argument: BtfType<'_> = btf.type_by_id(argument.ty)?;
+        let pointer = Ptr::try_from(argument.skip_mods_and_typedefs()).ok()?;
+        let target = pointer.referenced_type().skip_mods_and_typedefs();
+        let registers = Struct::try_from(target).ok()?;
+        (registers.name()? == "pt_regs").then_some(())
+    };
+    is_registers().is_some()
+}
+
+const PREFIXES: [&str; 6] = [
+    "__x64_sys_",
+    "__ia32_sys_",
+    "__ia32_compat_sys_",
+    "__arm64_sys_",
+    "__do_sys_",
+    "__do_compat_sys_",
+];
+
+fn is_call_function(name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Prefixes of the symbols of an architecture's calls.
+fn prefixes(arch: Arch) -> &'static [&'static str] {
+    match arch {
+        Arch::X86_64 => &["__x64_sys_"],
+        Arch::I386 => &["__ia32_compat_sys_", "__ia32_sys_"],
+        Arch::Aarch64 => &["__arm64_sys_"],
+        // Their names are not known: another hook sees these calls.
+        Arch::Arm => &[],
+    }
+}
+
+/// Symbols of the functions of system calls.
+struct Symbols {
+    /// Addresses; 0 where the kernel does not tell them (`kernel.kptr_restrict`).
+    addresses: HashMap<String, u64>,
+    by_address: HashMap<u64, Vec<String>>,
+}
+
+impl Symbols {
+    fn read() -> std::io::Result<Symbols> {
+        Symbols::parse(BufReader::new(std::fs::File::open("/proc/kallsyms")?))
+    }
+
+    fn parse(mut text: impl BufRead) -> std::io::Result<Symbols> {
+        let mut symbols = Symbols {
+            addresses: HashMap::new(),
+            by_address: HashMap::new(),
+        };
+        let mut line = String::new();
+        while text.read_line(&mut line)? > 0 {
+            symbols.add(&line);
+            line.clear();
+        }
+        Ok(symbols)
+    }
+
+    /// A line is `address type name`, with the module behind it if the symbol is not the kernel's own.
+    fn add(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        let (address, name) = (words.next(), words.nth(1));
+        let (Some(address), Some(name)) = (address, name) else {
+            return;
+        };
+        if !is_call_function(name) || words.next().is_some() {
+            return;
+        }
+        let Ok(address) = u64::from_str_radix(address, 16) else {
+            return;
+        };
+        self.addresses.insert(name.to_owned(), address);
+        if address != 0 {
+            let names = self.by_address.entry(address).or_default();
+            names.push(name.to_owned());
+        }
+    }
+
+    /// Names, known to type information, of all functions that may serve the call; `None` when one
+    /// of them is not known there.
+    fn functions<'a>(
+        &self,
+        arch: Arch,
+        call: &str,
+        typed: &'a HashMap<String, Function>,
+    ) -> Option<Vec<&'a str>> {
+        let mut names: Vec<&str> = Vec::new();
+        for point in abi::entry_points(arch, call) {
+            for prefix in prefixes(arch) {
+                if let Some(&address) = self.addresses.get(&format!("{prefix}{point}")) {
+                    names.push(self.typed_name(prefix, point, address, typed)?);
+                }
+            }
+        }
+        if names.is_empty() {
+            // The kernel was built without it, or is older than it.
+            let point = abi::NOT_IMPLEMENTED;
+            for prefix in prefixes(arch) {
+                if let Some(&address) = self.addresses.get(&format!("{prefix}{point}")) {
+                    names.push(self.typed_name(prefix, point, address, typed)?);
+                }
+            }
+        }
+        (!names.is_empty()).then_some(names)
+    }
+
+    fn typed_name<'a>(
+        &self,
+        prefix: &str,
+        point: &str,
+        address: u64,
+        typed: &'a HashMap<String, Function>,
+    ) -> Option<&'a str> {
+        let own = format!("{prefix}{point}");
+        let without_arguments = if prefix.contains("compat") {
+            format!("__do_compat_sys_{point}")
+        } else {
+            format!("__do_sys_{point}")
+        };
+        let guessed = [own, without_arguments];
+        let names = self
+            .by_address
+            .get(&address)
+            .map_or(&guessed[..], Vec::as_slice);
+        let known = names.iter().find_map(|name| typed.get_key_value(name));
+        known.map(|(name, _)| name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(names: &[&str]) -> HashMap<String, Function> {
+        let function = |name: &&str| Function {
+            name: (*name).to_owned(),
+            btf_id: 1,
+            prototype: 0,
+        };
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), function(name)))
+            .collect()
+    }
+
+    const KERNEL: &str = "\
+ffffffff81000010 T __x64_sys_mkdir
+ffffffff81000020 T __x64_sys_getppid
+ffffffff81000020 T __ia32_sys_getppid
+ffffffff81000020 t __do_sys_getppid
+ffffffff81000030 T __ia32_compat_sys_open
+ffffffff81000040 T __ia32_sys_open
+ffffffff81000050 T __x64_sys_newstat
+ffffffff81000060 T __x64_sys_ni_syscall
+ffffffff81000070 t __x64_sys_mkdir\t[module]
+ffffffff81000080 T __x64_sys_rmdir
+";
+
+    #[test]
+    fn a_call_is_served_by_the_function_at_the_address_of_its_symbol() {
+        let symbols = Symbols::parse(KERNEL.as_bytes()).unwrap();
+        let typed = typed(&[
+            "__x64_sys_mkdir",
+            "__do_sys_getppid",
+            "__ia32_compat_sys_open",
+            "__ia32_sys_open",
+            "__x64_sys_newstat",
+            "__x64_sys_ni_syscall",
+        ]);
+        let of = |arch, call| symbols.functions(arch, call, &typed);
+        assert_eq!(of(Arch::X86_64, "mkdir").unwrap(), ["__x64_sys_mkdir"]);
+        assert_eq!(of(Arch::X86_64, "stat").unwrap(), ["__x64_sys_newstat"]);
+        assert_eq!(of(Arch::X86_64, "getppid").unwrap(), ["__do_sys_getppid"]);
+        assert_eq!(of(Arch::I386, "getppid").unwrap(), ["__do_sys_getppid"]);
+        let both = ["__ia32_compat_sys_open", "__ia32_sys_open"];
+        assert_eq!(of(Arch::I386, "open").unwrap(), both);
+        let not_there = ["__x64_sys_ni_syscall"];
+        assert_eq!(of(Arch::X86_64, "create_module").unwrap(), not_there);
+        // It is there, and cannot be hooked.
+        assert_eq!(of(Arch::X86_64, "rmdir"), None);
+    }
+
+    #[test]
+    fn without_addresses_a_function_goes_by_its_usual_names() {
+        let hidden: String = KERNEL
+            .lines()
+            .map(|line| format!("0000000000000000{}\n", &line[16..]))
+            .collect();
+        let symbols = Symbols::parse(hidden.as_bytes()).unwrap();
+        let typed = typed(&["__do_sys_getppid"]);
+        let of = |call| symbols.functions(Arch::X86_64, call, &typed);
+        assert_eq!(of("getppid").unwrap(), ["__do_sys_getppid"]);
+        assert_eq!(of("mkdir"), None);
+    }
+}

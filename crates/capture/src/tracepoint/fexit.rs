@@ -1,0 +1,336 @@
+//! Programs at the ends of kernel functions: of each function a copy of `call_gate`
+//! (bpf/tarsier.bpf.c), which knows the place of its gate and jumps to the body that all share.
+
+use crate::error::{refused, system, CaptureError};
+use crate::functions::{Function, Functions, PROTOTYPES};
+use libbpf_rs::libbpf_sys::{
+    bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd, bpf_prog_info,
+    bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING, BPF_PSEUDO_MAP_FD,
+    BPF_PSEUDO_MAP_VALUE, BPF_TRACE_FEXIT,
+};
+use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
+use plan::Gate;
+use rustix::io::Errno;
+use rustix::mm::{mmap, munmap, MapFlags as MmapFlags, ProtFlags};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// `FUNCTIONS_MAX` of bpf/maps.h.
+const PLACES: usize = 1024;
+/// The programs and the arrays through which they are jumped to, by prototype.
+const BODIES: [(&str, &str); PROTOTYPES] =
+    [("call_body", "bodies"), ("other_call_body", "other_bodies")];
+const GATE_PROGRAM: &std::ffi::CStr = c"tarsier_gate";
+/// BPF_LD | BPF_IMM | BPF_DW.
+const LOAD_ADDRESS: u8 = 0x18;
+
+/// `struct gate` of bpf/tables.h.
+#[repr(C)]
+struct Cell {
+    fact: AtomicU32,
+    mask: AtomicU32,
+    ranges: [[AtomicU32; 2]; 2],
+}
+
+/// What is needed to hook functions.
+pub(super) struct Fexit {
+    /// Of `call_gate`, as loaded.
+    instructions: Vec<bpf_insn>,
+    bodies: [i32; PROTOTYPES],
+    gates_fd: i32,
+    gates: Gates,
+    free: Vec<usize>,
+    /// Calls that hooks which are gone could not look at.
+    missed: u64,
+}
+
+/// A function with its program attached. Dropping it detaches the program; its place is freed by
+/// [`Fexit::retire`].
+pub(super) struct Hook {
+    _link: OwnedFd,
+    program: OwnedFd,
+    place: usize,
+}
+
+/// Before the object is loaded: which functions the programs are verified for; all are left out
+/// where there are none.
+pub(super) fn choose_targets(
+    open: &mut OpenObject,
+    functions: Option<&Functions>,
+) -> Result<(), CaptureError> {
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        let prototype = match name.as_str() {
+            "call_gate" => 0,
+            name => match BODIES.iter().position(|(body, _)| *body == name) {
+                Some(prototype) => prototype,
+                None => continue,
+            },
+        };
+        match functions.and_then(|functions| functions.of_prototype(prototype)) {
+            Some(function) => program
+                .set_attach_target(0, Some(function.name.clone()))
+                .map_err(refused(format!("target {}", function.name)))?,
+            None => program.set_autoload(false),
+        };
+    }
+    Ok(())
+}
+
+impl Fexit {
+    /// Of an object that was loaded with targets.
+    pub(super) fn new(object: &Object) -> Result<Fexit, CaptureError> {
+        let map = |name: &str| -> Result<Map<'_>, CaptureError> {
+            let found = object.maps().find(|map| map.name() == name);
+            found.ok_or_else(|| super::missing(name))
+        };
+        let mut bodies = [0; PROTOTYPES];
+        for (fd, (body, array)) in bodies.iter_mut().zip(BODIES) {
+            let array = map(array)?;
+            *fd = array.as_fd().as_raw_fd();
+            let Some(program) = object.progs().find(|p| p.name() == body && p.autoload()) else {
+                continue;
+            };
+            let program = program.as_fd().as_raw_fd() as u32;
+            array
+                .update(&0u32.to_ne_bytes(), &program.to_ne_bytes(), MapFlags::ANY)
+                .map_err(refused(format!("body {body}")))?;
+        }
+        let gate = object.progs().find(|program| program.name() == "call_gate");
+        let gate = gate.ok_or_else(|| super::missing("call_gate"))?;
+        let gates = map(".bss.gates")?;
+        Ok(Fexit {
+            instructions: gate.insns().to_vec(),
+            bodies,
+            gates_fd: gates.as_fd().as_raw_fd(),
+            gates: Gates::map(&gates)?,
+            free: (0..PLACES).rev().collect(),
+            missed: 0,
+        })
+    }
+
+    /// Attaches a program to the end of a function; its gate is open.
+    pub(super) fn hook(&mut self, function: &Function) -> Result<Hook, CaptureError> {
+        let place = self
+            .free
+            .pop()
+            .ok_or_else(|| super::missing("room for one more function"))?;
+        let hooked = self.attach(function, place);
+        if hooked.is_err() {
+            self.free.push(place);
+        }
+        hooked
+    }
+
+    fn attach(&self, function: &Function, place: usize) -> Result<Hook, CaptureError> {
+        let what = |step: &str| format!("{step} for the end of function {}", function.name);
+        let instructions = self.instructions_for(function, place);
+        let program = load(&instructions, function).map_err(system(what("program")))?;
+        let link = link(program.as_fd()).map_err(system(what("hook")))?;
+        Ok(Hook {
+            _link: link,
+            program,
+            place,
+        })
+    }
+
+    /// The program's copy: addresses of the first gate become those of its own.
+    fn instructions_for(&self, function: &Function, place: usize) -> Vec<bpf_insn> {
+        let mut copy = self.instructions.clone();
+        let offset = place * std::mem::size_of::<Cell>();
+        for i in 0..copy.len().saturating_sub(1) {
+            if copy[i].code != LOAD_ADDRESS {
+                continue;
+            }
+            let kind = u32::from(copy[i].src_reg());
+            if kind == BPF_PSEUDO_MAP_VALUE && copy[i].imm == self.gates_fd {
+                copy[i + 1].imm += offset as i32;
+            } else if kind == BPF_PSEUDO_MAP_FD && copy[i].imm == self.bodies[0] {
+                copy[i].imm = self.bodies[function.prototype];
+            }
+        }
+        copy
+    }
+
+    /// Opens a hook's gate, if it is to be another than it is.
+    pub(super) fn open_unless(&self, hook: &Hook, gate: Option<&Gate>) {
+        if self.gates.words(hook.place) != words(gate) {
+            self.gates.open(hook.place);
+        }
+    }
+
+    /// Sets a hook's gate, which is open or the same since before the last swap of the tables:
+    /// that swap waited for the programs that still looked at the gate before.
+    pub(super) fn close(&self, hook: &Hook, gate: Option<&Gate>) {
+        if self.gates.words(hook.place) != words(gate) {
+            self.gates.set(hook.place, words(gate));
+        }
+    }
+
+    /// Detaches a hook and keeps what it counted.
+    pub(super) fn retire(&mut self, hook: Hook) {
+        self.missed += misses(hook.program.as_fd());
+        self.gates.open(hook.place);
+        self.free.push(hook.place);
+    }
+
+    /// Calls that programs could not look at, because another task was in the same program on the
+    /// same CPU.
+    pub(super) fn missed<'a>(&self, hooks: impl Iterator<Item = &'a Hook>) -> u64 {
+        hooks.fold(self.missed, |sum, hook| sum + misses(hook.program.as_fd()))
+    }
+}
+
+fn words(gate: Option<&Gate>) -> [u32; 6] {
+    let words = gate.map_or([0; 4], Gate::words);
+    let half = |i: usize| (words[i / 2] >> (i % 2 * 32)) as u32;
+    std::array::from_fn(half)
+}
+
+fn load(instructions: &[bpf_insn], function: &Function) -> Result<OwnedFd, Errno> {
+    let mut options = bpf_prog_load_opts {
+        sz: std::mem::size_of::<bpf_prog_load_opts>() as _,
+        expected_attach_type: BPF_TRACE_FEXIT,
+        attach_btf_id: function.btf_id,
+        // SAFETY: integers and pointers, all of which may be zero.
+        ..unsafe { std::mem::zeroed() }
+    };
+    // SAFETY: the instructions, the names and the options outlive the call, which only reads them.
+    let fd = unsafe {
+        bpf_prog_load(
+            BPF_PROG_TYPE_TRACING,
+            GATE_PROGRAM.as_ptr(),
+            c"Dual BSD/GPL".as_ptr(),
+            instructions.as_ptr(),
+            instructions.len() as _,
+            &mut options,
+        )
+    };
+    new_fd(fd)
+}
+
+fn link(program: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let options = bpf_link_create_opts {
+        sz: std::mem::size_of::<bpf_link_create_opts>() as _,
+        ..Default::default()
+    };
+    // SAFETY: the options outlive the call, which only reads them.
+    let fd = unsafe { bpf_link_create(program.as_raw_fd(), 0, BPF_TRACE_FEXIT, &options) };
+    new_fd(fd)
+}
+
+/// A descriptor of libbpf's low-level calls, which give a negative errno instead on failure.
+fn new_fd(fd: i32) -> Result<OwnedFd, Errno> {
+    if fd < 0 {
+        return Err(Errno::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel has just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `recursion_misses` of a program; 0 if the kernel does not tell.
+pub(super) fn misses(program: BorrowedFd<'_>) -> u64 {
+    info(program).map_or(0, |info| info.recursion_misses)
+}
+
+/// What the kernel tells of a program.
+fn info(program: BorrowedFd<'_>) -> Option<bpf_prog_info> {
+    let mut info = bpf_prog_info::default();
+    let mut len = std::mem::size_of::<bpf_prog_info>() as u32;
+    let place: *mut bpf_prog_info = &mut info;
+    // SAFETY: the kernel writes at most `len` bytes, and follows no pointer, for all lengths that
+    // stand beside one are 0.
+    let failed = unsafe { bpf_obj_get_info_by_fd(program.as_raw_fd(), place.cast(), &mut len) };
+    (failed == 0).then_some(info)
+}
+
+/// Whether a program can be attached to the end of a kernel function: tried on one that the kernel
+/// has for such tests.
+pub(crate) fn attaches() -> Result<(), String> {
+    use libbpf_rs::btf::types::Func;
+    const TRIAL: &str = "bpf_fentry_test1";
+    let btf = libbpf_rs::btf::Btf::from_vmlinux().map_err(|error| error.to_string())?;
+    let function = btf
+        .type_by_name::<Func<'_>>(TRIAL)
+        .ok_or_else(|| format!("the kernel has no function {TRIAL}"))?;
+    let function = Function {
+        name: TRIAL.to_owned(),
+        btf_id: function.type_id().into(),
+        prototype: 0,
+    };
+    let mut instructions = [bpf_insn::default(); 2];
+    instructions[0].code = 0xb7; // r0 = 0
+    instructions[1].code = 0x95; // exit
+    let program = load(&instructions, &function)
+        .map_err(|errno| format!("the kernel refuses fexit programs: {errno}"))?;
+    link(program.as_fd())
+        .map(drop)
+        .map_err(|errno| format!("the kernel does not attach fexit programs: {errno}"))
+}
+
+/// `gates` of bpf/maps.h, mapped.
+struct Gates {
+    cells: NonNull<[Cell; PLACES]>,
+    len: usize,
+}
+
+// SAFETY: the pointer is to memory that this value alone maps and unmaps, and it holds atomics.
+unsafe impl Send for Gates {}
+
+impl Gates {
+    fn map(map: &Map<'_>) -> Result<Gates, CaptureError> {
+        let size = std::mem::size_of::<[Cell; PLACES]>();
+        if map.value_size() as usize != size {
+            return Err(super::missing("gates of the expected size"));
+        }
+        let len = size.next_multiple_of(rustix::param::page_size());
+        // SAFETY: a new mapping; nothing existing is replaced.
+        let cells = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MmapFlags::SHARED,
+                map.as_fd(),
+                0,
+            )
+        }
+        .map_err(system("mmap of the gates"))?;
+        let cells = NonNull::new(cells.cast()).ok_or_else(|| super::missing("gates"))?;
+        Ok(Gates { cells, len })
+    }
+
+    fn cell(&self, place: usize) -> &Cell {
+        // SAFETY: mapped as long as `self` lives, and every member is atomic.
+        let cells = unsafe { self.cells.as_ref() };
+        &cells[place]
+    }
+
+    fn words(&self, place: usize) -> [u32; 6] {
+        let cell = self.cell(place);
+        let [a, b] = &cell.ranges;
+        [&cell.fact, &cell.mask, &a[0], &a[1], &b[0], &b[1]].map(|w| w.load(Ordering::Relaxed))
+    }
+
+    fn open(&self, place: usize) {
+        self.cell(place).fact.store(0, Ordering::SeqCst);
+    }
+
+    fn set(&self, place: usize, words: [u32; 6]) {
+        let cell = self.cell(place);
+        let [a, b] = &cell.ranges;
+        let rest = [&cell.mask, &a[0], &a[1], &b[0], &b[1]];
+        for (place, word) in rest.into_iter().zip(&words[1..]) {
+            place.store(*word, Ordering::Relaxed);
+        }
+        cell.fact.store(words[0], Ordering::SeqCst);
+    }
+}
+
+impl Drop for Gates {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
+        let _ = unsafe { munmap(self.cells.as_ptr().cast(), self.len) };
+    }
+}

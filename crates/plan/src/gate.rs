@@ -1,0 +1,294 @@
+//! Gates: one cheap question per call whose answer "no" means that no rule can select it. Programs
+//! ask it before anything else is done for a call, so that what a rule set mostly does not want
+//! costs next to nothing.
+
+use crate::conditions::{BitOp, Candidate, Fact, Test, FACTS};
+use crate::shape::{Kind, Shape};
+use serde::Serialize;
+use std::fmt;
+
+/// No rule can select a call unless `fact & mask` lies in one of two closed ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gate {
+    /// What is asked about.
+    pub fact: Fact,
+    /// Bits of it that are compared.
+    pub mask: u32,
+    /// `(first, last)`; twice the same where one range says it.
+    pub ranges: [(u32, u32); 2],
+}
+
+/// A gate as people and programs read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GateExplanation {
+    /// Field that is asked about.
+    pub field: &'static str,
+    /// Bits of it that are compared.
+    pub mask: u32,
+    /// Closed ranges.
+    pub ranges: Vec<(u32, u32)>,
+}
+
+/// Values, in ascending closed ranges that neither overlap nor touch.
+type Ranges = Vec<(u32, u32)>;
+
+const EVERYTHING: (u32, u32) = (0, u32::MAX);
+/// `exit` of a call that failed: -4095 to -1.
+const ERRORS_FIRST: u32 = -4095i32 as u32;
+/// A set of ids this small is a choice of some, not of all but some.
+const FEW: u64 = 1 << 16;
+
+/// What a gate can ask about: `gate_value()` of crates/capture/bpf/gate.h. Of equally good ones
+/// the first is taken.
+const ASKED: [Fact; 11] = [
+    Fact::Auid,
+    Fact::Uid,
+    Fact::Euid,
+    Fact::Suid,
+    Fact::Fsuid,
+    Fact::Exit,
+    Fact::Success,
+    Fact::A0,
+    Fact::A1,
+    Fact::A2,
+    Fact::A3,
+];
+
+impl Gate {
+    /// The gate of a call with these candidates; `None` when nothing cheap can be asked.
+    pub(crate) fn of(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
+        let facts = ASKED
+            .into_iter()
+            .filter_map(|fact| Gate::on(fact, candidates, shape));
+        facts
+            .chain(Gate::on_open_flags(candidates, shape))
+            .min_by_key(Gate::rank)
+    }
+
+    /// Whether a call whose fact has this value may be selected.
+    pub fn admits(&self, value: u32) -> bool {
+        let value = value & self.mask;
+        self.ranges
+            .iter()
+            .any(|&(first, last)| (first..=last).contains(&value))
+    }
+
+    fn on(fact: Fact, candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
+        let returns = shape.kind != Kind::Exit;
+        if matches!(fact, Fact::Exit | Fact::Success) && !returns {
+            return None;
+        }
+        let mut union = Ranges::new();
+        for candidate in candidates.iter().filter(|candidate| !candidate.never) {
+            union.extend(accepted(candidate, fact));
+        }
+        Gate::new(fact, u32::MAX, united(union))
+    }
+
+    /// `perm=` of a call that opens: what the access mode in its flags may be.
+    fn on_open_flags(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
+        const ACCESS_MODE: u32 = 3;
+        let fact = *[Fact::A0, Fact::A1, Fact::A2, Fact::A3].get(usize::from(shape.open_flags))?;
+        if shape.kind == Kind::Socketcall || shape.how != crate::shape::NONE {
+            return None;
+        }
+        let modes = (0..=ACCESS_MODE).filter(|&mode| {
+            let access = abi::PermClass::open_bits(mode);
+            candidates
+                .iter()
+                .any(|candidate| !candidate.never && may_access(candidate, access))
+        });
+        let modes = united(modes.map(|mode| (mode, mode)).collect());
+        if modes == [(0, ACCESS_MODE)] {
+            return None;
+        }
+        Gate::new(fact, ACCESS_MODE, modes)
+    }
+
+    fn new(fact: Fact, mask: u32, mut ranges: Ranges) -> Option<Gate> {
+        while ranges.len() > 2 {
+            join_nearest(&mut ranges);
+        }
+        let (&first, &last) = (ranges.first()?, ranges.last()?);
+        (first != EVERYTHING).then_some(Gate {
+            fact,
+            mask,
+            ranges: [first, last],
+        })
+    }
+
+    fn size(&self) -> u64 {
+        let [a, b] = self.ranges;
+        let size = |(first, last): (u32, u32)| u64::from(last - first) + 1;
+        size(a) + if a == b { 0 } else { size(b) }
+    }
+
+    /// How many calls it is likely to let through, the fewest first.
+    fn rank(&self) -> u32 {
+        let is_error = |&(first, _): &(u32, u32)| first >= ERRORS_FIRST;
+        let few = self.size() <= FEW;
+        match self.fact {
+            Fact::Exit if self.ranges.iter().all(is_error) => 0,
+            Fact::Exit => 7,
+            Fact::Success if self.ranges == [(2, 2); 2] => 2,
+            Fact::Success => 8,
+            Fact::A0 | Fact::A1 | Fact::A2 | Fact::A3 if few => 4,
+            Fact::A0 | Fact::A1 | Fact::A2 | Fact::A3 => 6,
+            _ if few && self.ranges != [(0, 0); 2] => 1,
+            // root is who makes many calls.
+            _ if few => 5,
+            _ => 3,
+        }
+    }
+
+    /// For `tarsier plan --syscall`.
+    pub fn explain(&self) -> GateExplanation {
+        let [a, b] = self.ranges;
+        GateExplanation {
+            field: crate::explain_call::field_name(self.fact as u32),
+            mask: self.mask,
+            ranges: if a == b { vec![a] } else { vec![a, b] },
+        }
+    }
+
+    /// `struct gate` of tables.h, as the four words of its two rows.
+    pub fn words(&self) -> [u64; 4] {
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let [a, b] = self.ranges.map(|(first, last)| pair(first, last - first));
+        [pair(self.fact as u32, self.mask), a, b, 0]
+    }
+
+    /// The inverse of [`Gate::words`]; `None` for an open gate.
+    pub(crate) fn from_words(words: [u64; 4]) -> Option<Gate> {
+        let fact = *Fact::EVERY[..FACTS].get(words[0] as u32 as usize)?;
+        let range = |word: u64| {
+            let (first, span) = (word as u32, (word >> 32) as u32);
+            (first, first.wrapping_add(span))
+        };
+        ASKED.contains(&fact).then_some(Gate {
+            fact,
+            mask: (words[0] >> 32) as u32,
+            ranges: [range(words[1]), range(words[2])],
+        })
+    }
+}
+
+impl fmt::Display for GateExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.field)?;
+        if self.mask != u32::MAX {
+            write!(f, " & {}", self.mask)?;
+        }
+        for (i, (first, last)) in self.ranges.iter().enumerate() {
+            let or = if i > 0 { " or" } else { "" };
+            if first == last {
+                write!(f, "{or} {first}")?;
+            } else {
+                write!(f, "{or} {first} to {last}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Values of a fact with which the candidate may match.
+fn accepted(candidate: &Candidate, asked: Fact) -> Ranges {
+    let mut accepted = vec![EVERYTHING];
+    for test in &candidate.tests {
+        if let Test::Range {
+            fact,
+            first,
+            last,
+            inside,
+        } = *test
+        {
+            if fact == asked {
+                accepted = intersection(&accepted, &allowed(first, last, inside));
+            }
+        }
+    }
+    accepted
+}
+
+fn allowed(first: u32, last: u32, inside: bool) -> Ranges {
+    if inside {
+        return vec![(first, last)];
+    }
+    let below = first.checked_sub(1).map(|end| (0, end));
+    let above = last.checked_add(1).map(|start| (start, u32::MAX));
+    below.into_iter().chain(above).collect()
+}
+
+fn may_access(candidate: &Candidate, access: u32) -> bool {
+    candidate.tests.iter().all(|test| match *test {
+        Test::Bits {
+            fact: Fact::Access,
+            op,
+            operand,
+        } => match op {
+            BitOp::Any => access & operand != 0,
+            BitOp::All => access & operand == operand,
+            BitOp::None => access & operand == 0,
+        },
+        _ => true,
+    })
+}
+
+fn intersection(left: &Ranges, right: &Ranges) -> Ranges {
+    let mut common = Ranges::new();
+    for &(a, b) in left {
+        for &(c, d) in right {
+            let (first, last) = (a.max(c), b.min(d));
+            if first <= last {
+                common.push((first, last));
+            }
+        }
+    }
+    common
+}
+
+fn united(mut ranges: Ranges) -> Ranges {
+    ranges.sort_unstable();
+    let mut united = Ranges::new();
+    for (first, last) in ranges {
+        match united.last_mut() {
+            Some((_, end)) if u64::from(first) <= u64::from(*end) + 1 => *end = last.max(*end),
+            _ => united.push((first, last)),
+        }
+    }
+    united
+}
+
+/// Makes one range of the two with the smallest gap between them.
+fn join_nearest(ranges: &mut Ranges) {
+    let gap = |i: &usize| ranges[i + 1].0 - ranges[*i].1;
+    if let Some(nearest) = (0..ranges.len() - 1).min_by_key(gap) {
+        ranges[nearest].1 = ranges[nearest + 1].1;
+        ranges.remove(nearest + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_united_and_joined_where_the_gap_is_smallest() {
+        assert_eq!(united(vec![(5, 9), (0, 4), (20, 30)]), [(0, 9), (20, 30)]);
+        assert_eq!(united(vec![(0, u32::MAX), (3, 3)]), [EVERYTHING]);
+        let mut ranges = vec![(1, 1), (10, 12), (14, 20), (100, 100)];
+        join_nearest(&mut ranges);
+        assert_eq!(ranges, [(1, 1), (10, 20), (100, 100)]);
+    }
+
+    #[test]
+    fn words_say_the_gate() {
+        let gate = Gate {
+            fact: Fact::A2,
+            mask: 3,
+            ranges: [(1, 1), (3, u32::MAX)],
+        };
+        assert_eq!(Gate::from_words(gate.words()), Some(gate));
+        assert_eq!(Gate::from_words([0; 4]), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! Which engine runs.
+
+use crate::cli::Engine;
+use anyhow::{bail, Result};
+
+/// Whether the trampoline engine is the one; says which is taken when the choice is ours.
+pub(crate) fn is_trampoline(engine: Engine) -> Result<bool> {
+    let refusal = match engine {
+        Engine::Tracepoint | Engine::Kernel => return Ok(false),
+        Engine::Trampoline | Engine::Auto => capture::probe::trampoline_refusal(),
+    };
+    match (refusal, engine) {
+        (None, _) => Ok(true),
+        (Some(reason), Engine::Trampoline) => bail!(
+            "the trampoline engine does not work here: {reason}; \
+             --engine auto takes the one that does"
+        ),
+        (Some(reason), _) => {
+            eprintln!("tarsier: engine tracepoint: {reason}");
+            Ok(false)
+        }
+    }
+}
