@@ -183,6 +183,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let mut encoder = Encoder::new(format(&config), system_names());
     encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
+    recorder.add_generation(generation.clone());
     recorder.costs.replace(1, &[], &generation.plan.rules, &[]);
     let (engine, kernel) = match is_kernel {
         true => {
