@@ -23,6 +23,7 @@ impl Daemon {
             let count = counters.lost.iter().map(|cpu| cpu[i]).sum();
             lost.insert((*cause).to_owned(), count);
         }
+        lost.insert("missed".to_owned(), counters.missed);
         lost.insert("log".to_owned(), self.journal.counters().lost.total());
         let overruns = self.kernel.as_ref().map_or(0, |kernel| kernel.overruns);
         lost.insert("netlink".to_owned(), overruns);
