@@ -130,6 +130,36 @@ fn dockers_profile_for_x86_64_is_proven_equal_to_libseccomps_filter() {
     }
 }
 
+/// data/runc-3arch.bpf.hex is the filter that runc 1.5.2 with libseccomp 2.6.0 installed for this
+/// profile, read back by PTRACE_SECCOMP_GET_FILTER.
+#[test]
+fn dockers_profile_answers_as_runc_to_calls_of_every_age() {
+    let policy = profile::parse(DOCKER, &Context::docker(Abi::X86_64, (6, 18))).expect("good");
+    let ours = compile(&policy, &Frequencies::usual()).expect("compiles");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/runc-3arch.bpf.hex");
+    let theirs = from_hex(&std::fs::read_to_string(path).expect(path)).expect("valid");
+    assert!(ours.insns().len() * 5 < theirs.insns().len());
+    // The profile names calls that libseccomp 2.6.0 does not know yet.
+    let newer = ["setxattrat", "getxattrat", "listxattrat", "removexattrat"];
+    for arch in ARCHS {
+        for nr in numbers() {
+            let data = SeccompData {
+                nr,
+                arch,
+                ..SeccompData::default()
+            };
+            let (a, b) = (ours.run(&data).verdict, theirs.run(&data).verdict);
+            let name = Abi::of(arch, nr).and_then(|abi| abi.name_of(nr));
+            let is_newer =
+                b == Verdict(0x0005_0026) && name.is_some_and(|name| newer.contains(&name));
+            assert!(
+                a == b || is_newer,
+                "{nr:#x} {arch:#x} {name:?}: {a}, runc {b}"
+            );
+        }
+    }
+}
+
 /// The most instructions that a call can cost, whatever its arguments are.
 fn worst_path(filter: &Filter, arch: u32, nr: u32) -> usize {
     fn from(
