@@ -163,7 +163,7 @@ enum tarsier_part_tag {
 	/* walked path of the root directory, when it is not the root of the
 	 * mount namespace */
 	TARSIER_PART_ROOT = 18,
-	/* __u32 nargs, __u32 args[6]: arguments of a 32-bit socketcall */
+	/* __u32[6]: the arguments that a 32-bit socketcall points to, and what is behind them */
 	TARSIER_PART_SOCKETCALL = 19,
 	/* struct tarsier_object, then `name_len` bytes of name, then a walked
 	 * path: what the call itself found, taken from kernel objects while it

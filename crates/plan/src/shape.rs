@@ -225,7 +225,7 @@ fn attributes(name: &str) -> Option<Shape> {
         | "setxattrat" | "getxattrat" | "listxattrat" | "removexattrat" | "file_getattr"
         | "file_setattr" => plain.path(1, 0, Lookup, true),
         "fchmod" | "fchown" | "fchown32" | "fsetxattr" | "fgetxattr" | "flistxattr"
-        | "fremovexattr" | "fchdir" => Shape { fd: 0, ..plain },
+        | "fremovexattr" => Shape { fd: 0, ..plain },
         _ => return None,
     })
 }

@@ -18,6 +18,8 @@ const DIRECTORIES: [&str; 13] = [
 ];
 /// `tests/vm` files that go into `/tests`; `init` goes to the root.
 const TESTS: &str = "tests/vm";
+/// The exactness suite: its script and scenarios go into `/exact`, its program to `/bin/acts`.
+const EXACT: &str = "tests/exact";
 
 /// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree.
 pub(super) fn build(source: &Path, dir: &Path) -> Result<PathBuf> {
@@ -48,6 +50,7 @@ pub(super) fn build(source: &Path, dir: &Path) -> Result<PathBuf> {
         ),
         (tarsier()?, "bin/tarsier"),
         (peers.join("sbin/auditctl"), "sbin/auditctl"),
+        (peers.join("sbin/auditd"), "sbin/auditd"),
     ] {
         install(&file, &root.join(to))?;
         linked.push(file);
@@ -55,6 +58,7 @@ pub(super) fn build(source: &Path, dir: &Path) -> Result<PathBuf> {
     strip(&root.join("bin/tarsier"))?;
     install_libraries(&linked, &peers, &root)?;
     install_tests(&source.join(TESTS), &root)?;
+    install_exact(&source.join(EXACT), &root)?;
     pack(&root, &dir.join("initramfs"))
 }
 
@@ -166,6 +170,34 @@ fn install_tests(dir: &Path, root: &Path) -> Result<()> {
     }
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))
         .context("the mode of init")
+}
+
+/// Copies the exactness suite and compiles its program: static, so that it makes no call of a loader's.
+fn install_exact(dir: &Path, root: &Path) -> Result<()> {
+    install(&dir.join("run"), &root.join("exact/run"))?;
+    for file in files_of(&dir.join("scenarios"))? {
+        let name = file.file_name().unwrap_or_default();
+        install(&file, &root.join("exact/scenarios").join(name))?;
+    }
+    let sources = files_of(&dir.join("acts"))?
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|extension| extension == "c"));
+    output_of(
+        Command::new("cc")
+            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+            .args(["-pthread", "-static", "-o"])
+            .arg(root.join("bin/acts"))
+            .args(sources),
+    )
+    .map(drop)
+}
+
+/// The entries of a directory.
+fn files_of(dir: &Path) -> Result<Vec<PathBuf>> {
+    let listed = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
+    let files: std::io::Result<Vec<PathBuf>> =
+        listed.map(|entry| entry.map(|e| e.path())).collect();
+    files.with_context(|| format!("reading {}", dir.display()))
 }
 
 /// Packs the directory as the kernel reads it: cpio's new form. Not compressed: the guest would pay.

@@ -19,7 +19,7 @@ pub(super) struct Test {
 }
 
 /// All tests, in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 6] = [
+pub(super) const TESTS: [Test; 7] = [
     Test {
         name: "workload",
         clock: Clock::Host,
@@ -39,6 +39,11 @@ pub(super) const TESTS: [Test; 6] = [
         name: "names",
         clock: Clock::Host,
         check: |_| Ok(String::new()),
+    },
+    Test {
+        name: "exact",
+        clock: Clock::Host,
+        check: exact,
     },
     // Last of its machine: it leaves audit locked.
     Test {
@@ -187,6 +192,19 @@ fn compare(truth: &Path, log: &Path, syscalls: Option<&str>, options: &[&str]) -
         );
     }
     Ok(())
+}
+
+/// What each engine logs against what the kernel's audit logs: see `tests/exact/compare`.
+fn exact(dir: &Path) -> Result<String> {
+    let output = Command::new(source_root().join("tests/exact/compare"))
+        .arg(dir)
+        .output()
+        .context("starting tests/exact/compare")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(said.trim_end().to_string())
 }
 
 /// The probe that is shown but not judged: a closed file is freed later, in whoever's time that is, so that on

@@ -23,7 +23,12 @@ use view::View;
 const O_CREAT: u64 = 0o100;
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const AT_EMPTY_PATH: u64 = 0x1000;
 const RENAME_EXCHANGE: u64 = 2;
+const E2BIG: i64 = -7;
+const EBADF: i64 = -9;
+const EFAULT: i64 = -14;
+const EINVAL: i64 = -22;
 
 /// One name of an event.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +122,9 @@ impl Resolver {
         self.items.clear();
         self.cwd.clear();
         self.destination.clear();
-        let Some(cwd) = event.cwd() else { return };
+        let Some(cwd) = event.cwd().filter(|_| collects_names(event)) else {
+            return;
+        };
         cwd.walked(&mut self.cwd);
         self.cwd_inode = event.cwd_inode().as_ref().and_then(Inode::from_wire);
         self.root.clear();
@@ -156,7 +163,7 @@ impl Resolver {
                 }
             }
         }
-        if shape.fd != plan::NONE {
+        if shape.fd != plan::NONE && event.exit() != Some(EBADF) {
             self.descriptor(event);
         }
         if moved {
@@ -578,6 +585,20 @@ fn call_name(event: &Event<'_>) -> Option<&'static str> {
     let header = event.header();
     abi::Arch::from_audit_arch(header.arch)
         .and_then(|arch| abi::syscall_name(arch, header.nr as u32))
+}
+
+/// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
+/// descriptor alone was asked about with an empty path (`vfs_fstat()`).
+fn collects_names(event: &Event<'_>) -> bool {
+    let empty_path = || event.path(0).is_some_and(|path| path.data.is_empty());
+    match (call_name(event), event.exit()) {
+        (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
+        (Some("newfstatat" | "fstatat64"), _) => {
+            event.header().args[3] & AT_EMPTY_PATH == 0 || !empty_path()
+        }
+        (Some("statx"), _) => event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path(),
+        _ => true,
+    }
 }
 
 /// A call that changed the current or the root directory: what the task has now is not what the

@@ -117,6 +117,11 @@ fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Result<T, WireE
     }
 }
 
+/// How many arguments each call of socketcall(2) has, SYS_SOCKET = 1 to SYS_SENDMMSG = 20 (`nargs[]`, net/socket.c).
+const SOCKETCALL_ARGS: [u32; 21] = [
+    0, 3, 3, 3, 2, 3, 3, 3, 4, 4, 4, 6, 6, 2, 5, 5, 3, 3, 4, 5, 4,
+];
+
 /// An EVENT frame whose header and parts have been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
@@ -299,10 +304,12 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_IPC_SET_PERM)?.read()
     }
 
-    /// Arguments of a 32-bit socketcall: how many, and all six slots.
+    /// Arguments of a 32-bit socketcall: how many, and all six slots. `None` if there is no such call.
     pub fn socketcall(&self) -> Option<(u32, [u32; 6])> {
-        let [count, args @ ..]: [u32; 7] = self.part(TARSIER_PART_SOCKETCALL)?.read()?;
-        Some((count.min(6), args))
+        let args: [u32; 6] = self.part(TARSIER_PART_SOCKETCALL)?.read()?;
+        let call = usize::try_from(self.header.args[0]).ok()?;
+        let count = SOCKETCALL_ARGS.get(call).filter(|count| **count > 0)?;
+        Some((*count, args))
     }
 }
 

@@ -263,10 +263,10 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_BPRM_FCAPS => Length::Exactly(size_of::<tarsier_fcaps>()),
         TARSIER_PART_OPEN_HOW => Length::Exactly(size_of::<[u64; 3]>()),
         TARSIER_PART_CANDIDATES => Length::MultipleOf(size_of::<tarsier_candidates>()),
-        TARSIER_PART_SOCKETCALL => Length::Exactly(size_of::<[u32; 7]>()),
         TARSIER_PART_OBJECT => Length::AtLeast(size_of::<tarsier_object>()),
         TARSIER_PART_IPC => Length::Exactly(size_of::<tarsier_ipc>()),
         TARSIER_PART_IPC_SET_PERM => Length::Exactly(size_of::<tarsier_ipc_perm>()),
+        TARSIER_PART_SOCKETCALL => Length::Exactly(size_of::<[u32; 6]>()),
         _ => return None,
     })
 }

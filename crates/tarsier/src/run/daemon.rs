@@ -9,6 +9,7 @@ use super::durability::Durability;
 use super::engine::Engine;
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
+use super::labels::Labels;
 use super::live::Live;
 use super::losses::Told;
 use super::metrics::Metrics;
@@ -119,6 +120,7 @@ impl Daemon {
             if Instant::now() >= identities_due {
                 identities_due = Instant::now() + IDENTITY_INTERVAL;
                 self.recorder.clock = Clock::now();
+                self.recorder.labels = Labels::now();
                 self.count_kernel_losses();
                 self.say_losses();
                 self.refresh_identities();

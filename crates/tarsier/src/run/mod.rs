@@ -18,6 +18,7 @@ mod grouped;
 mod instance;
 mod kernel_costs;
 mod kernel_records;
+mod labels;
 mod live;
 mod losses;
 mod metrics;

@@ -2,6 +2,7 @@
 
 use super::chunks::Chunks;
 use super::clock::{Clock, Serials};
+use super::labels::Labels;
 use super::live::Live;
 use super::rule_costs::RuleCosts;
 use super::{fcaps, filter, target};
@@ -19,6 +20,7 @@ use std::sync::Arc;
 /// Rule sets whose events may still be in the rings.
 const PLANS_KEPT: usize = 8;
 const MAP_ANONYMOUS: u64 = 0x20;
+const OPEN_HOW_SIZE_VER0: u64 = 24;
 
 /// A rule set in force.
 pub(super) struct Generation {
@@ -50,6 +52,7 @@ pub(super) struct Recorder {
     pub(super) encoder: Encoder,
     pub(super) serials: Serials,
     pub(super) clock: Clock,
+    pub(super) labels: Labels,
     pub(super) costs: RuleCosts,
     resolver: Resolver,
     chunks: Chunks,
@@ -70,6 +73,7 @@ impl Recorder {
             encoder,
             serials: Serials::new(),
             clock: Clock::now(),
+            labels: Labels::now(),
             costs: RuleCosts::default(),
             resolver: Resolver::new(),
             chunks: Chunks::default(),
@@ -175,6 +179,7 @@ impl Recorder {
             writer: self.encoder.begin(out, stamp),
             generation: &generation,
             event,
+            labels: self.labels,
             exec_caps: self.resolver.items().first().map(|item| item.caps),
         };
         writer.syscall(&self.resolver, exe, key);
@@ -255,6 +260,7 @@ struct Filtered<'w, 'e> {
     writer: EventWriter<'w>,
     generation: &'e Generation,
     event: &'e Event<'e>,
+    labels: Labels,
     /// File capabilities of what execve named.
     exec_caps: Option<FileCaps>,
 }
@@ -268,7 +274,14 @@ impl<'e> Filtered<'_, 'e> {
 
     fn syscall(&mut self, resolver: &Resolver, exe: Option<&[u8]>, key: Option<&[u8]>) {
         let items = resolver.items().len() as u32;
-        self.put(&Syscall::from_event(self.event, items, exe, None, key));
+        let subj = self.labels.of(self.event.header().pid);
+        self.put(&Syscall::from_event(
+            self.event,
+            items,
+            exe,
+            subj.as_deref(),
+            key,
+        ));
     }
 
     fn details(&mut self, name: &str, shape: &Shape, argv: &[u8]) {
@@ -308,7 +321,9 @@ impl<'e> Filtered<'_, 'e> {
                 flags: header.args[3] as u32,
             });
         }
-        if let Some([flags, mode, resolve]) = event.open_how() {
+        // A structure shorter than the first was is refused before it is looked at.
+        let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
+        if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
             self.put(&Openat2 {
                 flags,
                 mode,
@@ -342,7 +357,11 @@ impl<'e> Filtered<'_, 'e> {
         let mut targets = ObjPid::from_event(self.event);
         let first = targets.next();
         for target in targets.chain(first) {
-            self.put(&target);
+            let obj = self.labels.of(target.opid);
+            self.put(&ObjPid {
+                obj: obj.as_deref(),
+                ..target
+            });
         }
         let args = &self.event.header().args;
         if first.is_some() || shape.target == plan::NONE {
@@ -350,7 +369,12 @@ impl<'e> Filtered<'_, 'e> {
         }
         let pid = args.get(shape.target as usize).map_or(0, |&pid| pid as i32);
         if let Some(target) = target::describe(pid) {
-            self.put(&target.record());
+            let target = target.record();
+            let obj = self.labels.of(target.opid);
+            self.put(&ObjPid {
+                obj: obj.as_deref(),
+                ..target
+            });
         }
     }
 
