@@ -35,8 +35,9 @@ class Event:
             return True
         kind, fields = self.records[0]
         # The marks, and what auditctl says of itself.
-        about_daemon = not self.call and ABOUT_DAEMON.match(kind)
-        return about_daemon is not None or any("exact-" in value for value in fields.values())
+        if not self.call and ABOUT_DAEMON.match(kind):
+            return True
+        return any("exact-" in value for value in fields.values())
 
     @property
     def pid(self):
