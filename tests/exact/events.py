@@ -69,8 +69,8 @@ def drop_duplicate_names(records):
     return [(k, dict(f, items=str(int(f["items"]) - dropped)) if k == "SYSCALL" else f) for k, f in kept]
 
 
-def read_events(path, is_reference):
-    """The events of a scenario's log, in the order of their first records."""
+def read_events(path, is_kernel_made):
+    """The events of a scenario's log; `is_kernel_made`: by the kernel's audit itself."""
     groups = {}
     with open(path, encoding="utf-8", errors="surrogateescape") as log:
         for line in log:
@@ -82,7 +82,7 @@ def read_events(path, is_reference):
     events = []
     for records in groups.values():
         call = next((fields for kind, fields in records if kind == "SYSCALL"), None)
-        if is_reference and call and (call["arch"], call["syscall"]) in EXECS:
+        if is_kernel_made and call and (call["arch"], call["syscall"]) in EXECS:
             records = drop_duplicate_names(records)
         event = Event(records)
         if not event.is_harness:

@@ -26,12 +26,16 @@ impl Resolver {
             return;
         }
         let moved = self.view.inode(&new.path, false);
+        let left = self.view.inode(&old.path, false);
+        if !exchanges && moved.is_some() && moved == left {
+            // Two names of one object: nothing is done.
+            return;
+        }
         self.item(&old, NameType::Delete, moved);
         if exchanges {
-            let other = self.view.inode(&old.path, false);
-            self.item(&new, NameType::Delete, other);
+            self.item(&new, NameType::Delete, left);
             self.item(&new, NameType::Create, moved);
-            self.item(&old, NameType::Create, other);
+            self.item(&old, NameType::Create, left);
         } else {
             self.item(&new, NameType::Create, moved);
         }

@@ -6,6 +6,7 @@
 //! directory are identified by the kernel; every other inode is looked up here by path, after the
 //! call.
 
+mod calls;
 mod changed;
 mod interp;
 mod objects;
@@ -14,6 +15,7 @@ mod view;
 
 pub(crate) use view::kernel_dev;
 
+use calls::{call_name, collects_names, follows, moves_directory, Told};
 use event::record::{FileCaps, Inode, NameType};
 use event::wire::{self, Event, ObjectPart};
 use interp::Interpreters;
@@ -21,14 +23,9 @@ use plan::{Kind, Name, NameUse, ObjectId, PathArg, Shape};
 use view::View;
 
 const O_CREAT: u64 = 0o100;
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
-const AT_SYMLINK_FOLLOW: u64 = 0x400;
-const AT_EMPTY_PATH: u64 = 0x1000;
 const RENAME_EXCHANGE: u64 = 2;
-const E2BIG: i64 = -7;
 const EBADF: i64 = -9;
-const EFAULT: i64 = -14;
-const EINVAL: i64 = -22;
+const EEXIST: i64 = -17;
 
 /// One name of an event.
 #[derive(Clone, Debug, Default)]
@@ -90,6 +87,8 @@ struct Arg<'a> {
     index: u8,
     /// The directory that holds the last name, when the kernel gave it.
     parent_inode: Option<Inode>,
+    /// The call that it belongs to failed.
+    failed: bool,
 }
 
 impl Resolver {
@@ -289,6 +288,9 @@ impl Resolver {
             is_kernel_text,
             index,
             parent_inode: None,
+            failed: event
+                .exit()
+                .is_some_and(|exit| !event::record::is_success(exit)),
         };
         if matches!(
             arg.use_,
@@ -316,6 +318,10 @@ impl Resolver {
             let inode = known.or_else(|| self.view.inode(text::split(&arg.path).0, true));
             (name, inode)
         };
+        if arg.failed && !inode.is_some_and(is_directory) {
+            // The look-up did not come as far as the last name.
+            return self.item(arg, NameType::Unknown, None);
+        }
         self.items.push(Item {
             name: Some(name),
             path: text::split(&arg.path).0.to_vec(),
@@ -465,8 +471,10 @@ impl Resolver {
                 self.item(arg, nametype, Some(inode));
             }
             None if creates => {
-                let missing = matches!(Told::by(event), Told::Missing);
-                let inode = self.view.inode(&arg.path, true).filter(|_| !missing);
+                // O_EXCL is refused before the object is looked at.
+                let is_passed =
+                    matches!(Told::by(event), Told::Missing) || event.exit() == Some(EEXIST);
+                let inode = self.view.inode(&arg.path, true).filter(|_| !is_passed);
                 if let Some(inode) = inode {
                     self.item(arg, NameType::Normal, Some(inode));
                 }
@@ -562,71 +570,10 @@ impl Resolver {
     }
 }
 
-/// What the result of a call tells of the object that its path named.
-#[derive(Clone, Copy)]
-enum Told {
-    There,
-    Missing,
-    Nothing,
-}
-
-impl Told {
-    fn by(event: &Event<'_>) -> Told {
-        const ENOENT: i64 = -2;
-        match event.exit() {
-            Some(ENOENT) => Told::Missing,
-            Some(exit) if event::record::is_success(exit) => Told::There,
-            _ => Told::Nothing,
-        }
-    }
-}
-
-fn call_name(event: &Event<'_>) -> Option<&'static str> {
-    let header = event.header();
-    abi::Arch::from_audit_arch(header.arch)
-        .and_then(|arch| abi::syscall_name(arch, header.nr as u32))
-}
-
-/// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
-/// descriptor alone was asked about with an empty path (`vfs_fstat()`).
-fn collects_names(event: &Event<'_>) -> bool {
-    let empty_path = || event.path(0).is_some_and(|path| path.data.is_empty());
-    match (call_name(event), event.exit()) {
-        (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
-        (Some("newfstatat" | "fstatat64"), _) => {
-            event.header().args[3] & AT_EMPTY_PATH == 0 || !empty_path()
-        }
-        (Some("statx"), _) => event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path(),
-        _ => true,
-    }
-}
-
-/// A call that changed the current or the root directory: what the task has now is not what the
-/// call's paths were relative to.
-fn moves_directory(event: &Event<'_>) -> bool {
-    event.exit() == Some(0)
-        && matches!(
-            call_name(event),
-            Some("chdir" | "fchdir" | "chroot" | "pivot_root")
-        )
-}
-
-/// Whether a final symbolic link is followed: the call's habit, unless its flags say otherwise.
-fn follows(event: &Event<'_>, arg: PathArg) -> bool {
-    let header = event.header();
-    let name = call_name(event);
-    let flags = match name {
-        Some("newfstatat" | "fstatat64" | "faccessat2" | "utimensat" | "fchmodat2") => {
-            header.args[3]
-        }
-        Some("fchownat" | "linkat") => header.args[4],
-        Some("statx" | "open_tree") => header.args[2],
-        _ => 0,
-    };
-    if flags & AT_SYMLINK_NOFOLLOW != 0 {
-        return false;
-    }
-    arg.follow || flags & AT_SYMLINK_FOLLOW != 0 && name == Some("linkat")
+fn is_directory(inode: Inode) -> bool {
+    const S_IFMT: u16 = 0o170000;
+    const S_IFDIR: u16 = 0o040000;
+    inode.mode & S_IFMT == S_IFDIR
 }
 
 /// Kinds of call whose successful form is recorded with the new image.

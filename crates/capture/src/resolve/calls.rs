@@ -1,0 +1,84 @@
+//! What a call's number, arguments and result tell of its names.
+
+use event::wire::Event;
+use plan::PathArg;
+
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const AT_EMPTY_PATH: u64 = 0x1000;
+const ENOENT: i64 = -2;
+const E2BIG: i64 = -7;
+const EFAULT: i64 = -14;
+const EXDEV: i64 = -18;
+const ENOTDIR: i64 = -20;
+const EINVAL: i64 = -22;
+const ELOOP: i64 = -40;
+
+/// What the result of a call tells of the object that its path named.
+#[derive(Clone, Copy)]
+pub(super) enum Told {
+    There,
+    Missing,
+    Nothing,
+}
+
+impl Told {
+    pub(super) fn by(event: &Event<'_>) -> Told {
+        match (event.exit(), call_name(event)) {
+            (Some(ENOENT), _) => Told::Missing,
+            // What is there was not looked at: it is no directory, or not to be reached so.
+            (Some(ENOTDIR), Some("chdir" | "chroot")) => Told::Missing,
+            (Some(ELOOP | EXDEV), Some("openat2")) => Told::Missing,
+            (Some(exit), _) if event::record::is_success(exit) => Told::There,
+            _ => Told::Nothing,
+        }
+    }
+}
+
+pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
+    let header = event.header();
+    abi::Arch::from_audit_arch(header.arch)
+        .and_then(|arch| abi::syscall_name(arch, header.nr as u32))
+}
+
+/// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
+/// descriptor alone was asked about with an empty path (`vfs_fstat()`).
+pub(super) fn collects_names(event: &Event<'_>) -> bool {
+    let empty_path = || event.path(0).is_some_and(|path| path.data.is_empty());
+    match (call_name(event), event.exit()) {
+        (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
+        (Some("newfstatat" | "fstatat64"), _) => {
+            event.header().args[3] & AT_EMPTY_PATH == 0 || !empty_path()
+        }
+        (Some("statx"), _) => event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path(),
+        _ => true,
+    }
+}
+
+/// A call that changed the current or the root directory: what the task has now is not what the
+/// call's paths were relative to.
+pub(super) fn moves_directory(event: &Event<'_>) -> bool {
+    event.exit() == Some(0)
+        && matches!(
+            call_name(event),
+            Some("chdir" | "fchdir" | "chroot" | "pivot_root")
+        )
+}
+
+/// Whether a final symbolic link is followed: the call's habit, unless its flags say otherwise.
+pub(super) fn follows(event: &Event<'_>, arg: PathArg) -> bool {
+    let header = event.header();
+    let name = call_name(event);
+    let flags = match name {
+        Some("newfstatat" | "fstatat64" | "faccessat2" | "utimensat" | "fchmodat2") => {
+            header.args[3]
+        }
+        Some("fchownat" | "linkat") => header.args[4],
+        Some("statx" | "open_tree") => header.args[2],
+        _ => 0,
+    };
+    if flags & AT_SYMLINK_NOFOLLOW != 0 {
+        return false;
+    }
+    arg.follow || flags & AT_SYMLINK_FOLLOW != 0 && name == Some("linkat")
+}
