@@ -198,6 +198,8 @@ fn compare(truth: &Path, log: &Path, syscalls: Option<&str>, options: &[&str]) -
 fn exact(dir: &Path) -> Result<String> {
     let output = Command::new(source_root().join("tests/exact/compare"))
         .arg(dir)
+        .arg("--table")
+        .arg(source_root().join("README.md"))
         .output()
         .context("starting tests/exact/compare")?;
     let said = String::from_utf8_lossy(&output.stdout);
