@@ -6,6 +6,7 @@ use std::path::PathBuf;
 fn main() {
     compile("tarsier");
     compile("learn");
+    compile("seccomp_iter");
     // Runs the matching alone; for tests/equivalence.rs.
     compile("match_test");
     // Tells whether functions can be hooked here.

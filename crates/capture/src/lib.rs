@@ -9,6 +9,7 @@ mod objects;
 pub mod probe;
 pub mod resolve;
 mod ring;
+pub mod seccomp_cache;
 mod stream;
 mod tracefs;
 pub mod tracepoint;

@@ -7,6 +7,7 @@
 mod chain;
 pub mod compile;
 mod constant_allow;
+mod cost;
 mod data;
 mod diagram;
 mod filter;
@@ -23,6 +24,7 @@ mod verdict;
 
 pub use chain::{Chain, Decision};
 pub use constant_allow::{CacheTable, ConstantAllow, Loss, LostBit};
+pub use cost::CostModel;
 pub use data::{SeccompData, Word};
 pub use diagram::TooLarge;
 pub use filter::Filter;

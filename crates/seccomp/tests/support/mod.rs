@@ -160,7 +160,10 @@ pub fn random_call(rng: &mut Rng, filters: &[Filter]) -> SeccompData {
 
 /// A chain of tests/data.
 pub fn data(name: &str) -> seccomp::Chain {
-    let path = format!("{}/tests/data/{name}.hex", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/../seccomp/tests/data/{name}.hex",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     seccomp::text::read_chain(&bytes).unwrap()
 }

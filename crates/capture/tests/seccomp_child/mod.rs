@@ -1,0 +1,255 @@
+//! Children that take filters and are held, or make calls and report.
+
+use seccomp::Chain;
+use std::fs::File;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How often a test repeats; the environment asks for the long runs.
+pub(crate) fn rounds(default: usize) -> usize {
+    match std::env::var("TARSIER_SECCOMP_ROUNDS") {
+        Ok(text) => text.parse().expect("TARSIER_SECCOMP_ROUNDS is a number"),
+        Err(_) => default,
+    }
+}
+
+/// Keeps other tests of BPF and audit away.
+pub(crate) fn lock() -> File {
+    let path = std::env::temp_dir().join("tarsier-audit-test.lock");
+    let file = File::create(path).expect("the lock file");
+    file.lock().expect("the lock");
+    file
+}
+
+/// Memory that parent and child share.
+struct Shared {
+    words: *mut u64,
+}
+
+const SHARED_WORDS: usize = 512;
+
+impl Shared {
+    fn new() -> Shared {
+        // SAFETY: a new anonymous mapping.
+        let words = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                SHARED_WORDS * 8,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(words, libc::MAP_FAILED);
+        Shared {
+            words: words.cast(),
+        }
+    }
+
+    fn state(&self) -> &AtomicU32 {
+        // SAFETY: the mapping is aligned, zeroed, and lives as long as self.
+        unsafe { AtomicU32::from_ptr(self.words.cast()) }
+    }
+
+    fn word(&self, index: usize) -> *mut u64 {
+        assert!(index + 1 < SHARED_WORDS);
+        // SAFETY: within the mapping.
+        unsafe { self.words.add(index + 1) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, not used any more.
+        unsafe { libc::munmap(self.words.cast(), SHARED_WORDS * 8) };
+    }
+}
+
+/// A child that holds a chain's filters; ends when dropped.
+pub(crate) struct Child {
+    pub(crate) pid: u32,
+    ended: bool,
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.ended {
+            // SAFETY: our own child, not waited for yet.
+            unsafe {
+                libc::kill(self.pid as i32, libc::SIGKILL);
+                libc::waitpid(self.pid as i32, ptr::null_mut(), 0);
+            }
+        }
+    }
+}
+
+const INSTALLED: u32 = 1;
+const DONE: u32 = 2;
+
+type Programs = Vec<Vec<libc::sock_filter>>;
+
+fn programs(chain: &Chain) -> Programs {
+    let raw = |insn: &seccomp::Insn| libc::sock_filter {
+        code: insn.code,
+        jt: insn.jt,
+        jf: insn.jf,
+        k: insn.k,
+    };
+    let filters = chain.filters().iter();
+    filters
+        .map(|filter| filter.insns().iter().map(raw).collect())
+        .collect()
+}
+
+/// Forks; the child takes every filter that it can and then runs `then`.
+fn fork(chain: &Chain, shared: &Shared, then: impl Fn()) -> Child {
+    let mut programs = programs(chain);
+    let programs: Vec<libc::sock_fprog> = programs
+        .iter_mut()
+        .map(|program| libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        })
+        .collect();
+    // SAFETY: the child makes system calls on memory that was made before, and never returns.
+    let pid = unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::prctl(libc::PR_SET_DUMPABLE, 0);
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            for program in &programs {
+                if libc::syscall(libc::SYS_seccomp, 1, 0, ptr::from_ref(program)) != 0 {
+                    break;
+                }
+            }
+            shared.state().store(INSTALLED, Ordering::Release);
+            then();
+            shared.state().store(DONE, Ordering::Release);
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        pid
+    };
+    assert!(pid > 0, "fork");
+    Child {
+        pid: pid as u32,
+        ended: false,
+    }
+}
+
+impl Child {
+    /// A child that has taken what it could of a chain, stopped; `None` if a filter killed it.
+    pub(crate) fn hold(chain: &Chain) -> Option<Child> {
+        let shared = Shared::new();
+        let mut child = fork(chain, &shared, || {});
+        if !child.wait_for(&shared) {
+            return None;
+        }
+        // SAFETY: our own child. It needs no processor from here on.
+        unsafe { libc::kill(child.pid as i32, libc::SIGSTOP) };
+        Some(child)
+    }
+
+    /// Until the child is done; false if it was killed.
+    fn wait_for(&mut self, shared: &Shared) -> bool {
+        while shared.state().load(Ordering::Acquire) != DONE {
+            // SAFETY: our own child.
+            let got = unsafe { libc::waitpid(self.pid as i32, ptr::null_mut(), libc::WNOHANG) };
+            if got == self.pid as i32 {
+                self.ended = true;
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+}
+
+/// A system call to make.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) nr: u32,
+    pub(crate) args: [u64; 6],
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Errno(i32),
+    Zero,
+    OwnPid,
+    Other(i64),
+    Killed,
+}
+
+/// Makes one call; the address after it goes to `ip`.
+#[cfg(target_arch = "x86_64")]
+fn call(call: &Call, ip: *mut u64) -> i64 {
+    let result;
+    // SAFETY: the calls of these tests take no pointers; ip is a place in shared memory.
+    unsafe {
+        std::arch::asm!(
+            "lea {after}, [rip + 2f]",
+            "mov [{ip}], {after}",
+            "syscall",
+            "2:",
+            after = out(reg) _,
+            ip = in(reg) ip,
+            inlateout("rax") u64::from(call.nr) as i64 => result,
+            in("rdi") call.args[0],
+            in("rsi") call.args[1],
+            in("rdx") call.args[2],
+            in("r10") call.args[3],
+            in("r8") call.args[4],
+            in("r9") call.args[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// What the kernel does with calls under a chain of one filter, and the addresses they came from.
+/// A killed child ends the list with [`Outcome::Killed`]; `None` if the filter was not taken.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn outcomes(chain: &Chain, calls: &[Call]) -> Option<Vec<(u64, Outcome)>> {
+    assert!(calls.len() * 2 + 1 < SHARED_WORDS);
+    let shared = Shared::new();
+    let made = shared.word(0);
+    let mut child = fork(chain, &shared, || {
+        for (index, one) in calls.iter().enumerate() {
+            let result = call(one, shared.word(1 + 2 * index));
+            // SAFETY: places in shared memory, which the parent reads when the child is done.
+            unsafe {
+                shared.word(2 + 2 * index).write_volatile(result as u64);
+                made.write_volatile(index as u64 + 1);
+            }
+        }
+    });
+    let alive = child.wait_for(&shared);
+    if !alive && shared.state().load(Ordering::Acquire) != INSTALLED {
+        return None;
+    }
+    // SAFETY: the child is done or gone.
+    let count = unsafe { made.read_volatile() } as usize;
+    // SAFETY: the same.
+    let word = |index| unsafe { shared.word(index).read_volatile() };
+    let mut outcomes: Vec<(u64, Outcome)> = (0..count)
+        .map(|index| {
+            let outcome = match word(2 + 2 * index) as i64 {
+                0 => Outcome::Zero,
+                errno @ -4095..=-1 => Outcome::Errno(-errno as i32),
+                pid if pid == i64::from(child.pid) => Outcome::OwnPid,
+                other => Outcome::Other(other),
+            };
+            (word(1 + 2 * index), outcome)
+        })
+        .collect();
+    if !alive {
+        outcomes.push((word(1 + 2 * count), Outcome::Killed));
+    }
+    Some(outcomes)
+}
