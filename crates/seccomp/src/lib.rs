@@ -4,6 +4,10 @@
 //! several filters whose strictest [`Verdict`] wins. [`ConstantAllow`] says which system calls the
 //! kernel answers from its bitmap without running a filter. The crate knows nothing of auditing.
 
+// The tests' support is written for users of the crate.
+#[cfg(test)]
+extern crate self as seccomp;
+
 mod chain;
 pub mod compile;
 mod constant_allow;

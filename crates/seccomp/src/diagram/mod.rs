@@ -11,6 +11,8 @@ mod bits;
 mod execute;
 pub(crate) mod intervals;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use execute::Diagrams;
 pub(crate) use store::{Join, QuickMap, Ref, Store, FALSE, TERMINAL, TRUE};
