@@ -49,6 +49,25 @@ fn differing(cache: &TaskCache, chain: &Chain, tables: &[CacheTable; 2]) -> Opti
     Some((differ, compared))
 }
 
+/// The programs of libseccomp's own tests.
+fn libseccomp() -> Vec<Chain> {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../seccomp/tests/data/libseccomp-cases.txt"
+    );
+    let text = std::fs::read_to_string(path).expect("the cases of libseccomp");
+    let programs = text.split("filter ").skip(1).map(|part| {
+        let lines = part
+            .lines()
+            .skip(1)
+            .filter(|line| !line.starts_with("case "));
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    programs
+        .map(|hex| Chain::from(seccomp::text::from_hex(&hex).expect("a filter")))
+        .collect()
+}
+
 fn compare(chains: &[Chain]) -> (usize, usize, usize) {
     let caches = SeccompCaches::load().expect("the iterator loads");
     let tables = tables(&caches);
@@ -86,9 +105,10 @@ fn computed_bitmaps_are_those_of_the_kernel() {
     let _lock = lock();
     let mut rng = Rng(2024);
     let wanted = rounds(300);
-    let mut chains: Vec<Chain> = ["systemd-hardened", "systemd-system-service"]
+    let mut chains: Vec<Chain> = ["systemd-hardened", "systemd-system-service", "runc-docker"]
         .map(filters::data)
         .to_vec();
+    chains.extend(libseccomp());
     let real = chains.len();
     for round in 0..wanted {
         let count = if round % 2 == 0 { 1 } else { 1 + rng.below(5) };

@@ -2,7 +2,7 @@
 
 mod support;
 
-use seccomp::{merge, prove_equal, CacheTable, Chain, ConstantAllow, Proof, Weights};
+use seccomp::{merge, optimise, prove_equal, CacheTable, Chain, ConstantAllow, Proof, Weights};
 use support::{data, random_call, random_filter, Rng};
 
 /// Calls that the kernel answers from its bitmap, of both x86 tables.
@@ -26,6 +26,23 @@ fn the_34_filters_of_a_hardened_unit_become_one_of_a_seventh_of_the_size() {
     );
     assert_eq!(allowed(&merged.chain), allowed(&chain));
     assert_eq!(prove_equal(&merged.chain, &chain), Ok(Proof::Equal));
+}
+
+#[test]
+fn the_filter_that_runc_installs_shrinks_to_less_than_a_third() {
+    let chain = data("runc-docker");
+    assert_eq!((chain.filters().len(), chain.insns()), (1, 1260));
+    let shorter = optimise(&chain.filters()[0], &Weights::usual())
+        .unwrap()
+        .unwrap();
+    assert!(
+        shorter.insns().len() * 3 < 1260,
+        "{}",
+        shorter.insns().len()
+    );
+    let shorter = Chain::from(shorter);
+    assert_eq!(allowed(&shorter), allowed(&chain));
+    assert_eq!(prove_equal(&shorter, &chain), Ok(Proof::Equal));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! How often calls reach a filter, which decides how near the root of its tree they stand.
 
+use crate::compile::Frequencies;
+use crate::policy::Abi;
 use abi::Arch;
 use std::collections::BTreeMap;
 
-/// Frequencies of calls, in any unit. Calls that are not named count as [`Weights::rest`].
+/// Frequencies of calls, in any unit. Calls that are not named count as `rest`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     calls: BTreeMap<(u32, u32), f64>,
@@ -29,9 +31,20 @@ impl Weights {
         }
     }
 
-    /// The weight of calls that are not named.
-    pub fn rest(&self) -> f64 {
-        self.rest
+    /// Those of an ordinary mixture of programs; a call that these never make counts as 10 in a
+    /// million.
+    pub fn usual() -> Weights {
+        const REST: f64 = 10.0;
+        let frequencies = Frequencies::usual();
+        let calls = Abi::EVERY.into_iter().filter(|abi| *abi != Abi::X32);
+        let calls = calls.flat_map(|abi| {
+            let weight = |nr| frequencies.of(abi, nr).max(REST);
+            let calls = abi
+                .calls()
+                .map(|(nr, _)| ((abi.audit_arch(), nr), weight(nr)));
+            calls.collect::<Vec<_>>()
+        });
+        Weights::new(calls, REST)
     }
 
     /// Of the calls from `first` to `last`. Those that are always allowed hit the kernel's bitmap

@@ -1,5 +1,8 @@
 //! The command line of `tarsier seccomp`.
 
+use super::inspect_args::{
+    CheckArgs, ConvertArgs, DiffArgs, ExplainArgs, MergeArgs, OptimiseArgs, FILTERS_HELP,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +15,27 @@ pub(crate) enum SeccompCommand {
     /// Make a profile of what a program does
     #[command(after_help = LEARN_HELP)]
     Learn(LearnArgs),
+    /// Say which calls never run the filters, what the others cost, and what makes them run
+    #[command(after_help = FILTERS_HELP)]
+    Check(CheckArgs),
+    /// Make one filter of a chain, proven to decide every call alike (status 1: in parts only)
+    #[command(after_help = FILTERS_HELP)]
+    Merge(MergeArgs),
+    /// Make a filter shorter, proven to decide every call alike
+    #[command(after_help = FILTERS_HELP)]
+    Optimise(OptimiseArgs),
+    /// Show which calls two filters or chains decide differently (status 0: none, 1: some)
+    #[command(after_help = FILTERS_HELP)]
+    Diff(DiffArgs),
+    /// Show what a filter or chain does with one call, and the way there
+    #[command(after_help = FILTERS_HELP)]
+    Explain(ExplainArgs),
+    /// Print a filter as instructions with what they mean, or in another form
+    #[command(after_help = FILTERS_HELP)]
+    Disasm(ConvertArgs),
+    /// Turn text of bpf_asm into hex digits, or another form
+    #[command(after_help = FILTERS_HELP)]
+    Asm(ConvertArgs),
     /// Run a program under a profile, and say what it was denied
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),

@@ -27,7 +27,8 @@ pub(super) fn compile(args: &CompileArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn render(filter: &Filter, format: Format) -> Vec<u8> {
+/// The bytes of a filter in a format.
+pub(super) fn render(filter: &Filter, format: Format) -> Vec<u8> {
     match format {
         Format::Listing => text::listing(filter).into_bytes(),
         Format::Raw => filter.to_bytes(),

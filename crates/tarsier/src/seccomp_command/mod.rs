@@ -1,10 +1,15 @@
 //! `tarsier seccomp`: filters of system calls.
 
 mod args;
+mod check;
 mod compile;
+mod explain;
+mod filters;
+mod inspect_args;
 mod launch;
 mod learn;
 mod log_reader;
+mod merge;
 mod notify;
 mod report;
 mod run;
@@ -14,11 +19,19 @@ mod supervisor;
 pub(crate) use args::SeccompCommand;
 
 use anyhow::Result;
+use args::Format;
 
 /// Runs one of the subcommands. Status 2: it could not be done.
 pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
     let result = match command {
         SeccompCommand::Compile(args) => compile::compile(args),
+        SeccompCommand::Check(args) => check::check(args),
+        SeccompCommand::Merge(args) => merge::merge_chain(args),
+        SeccompCommand::Optimise(args) => merge::shorten(args),
+        SeccompCommand::Diff(args) => explain::diff(args),
+        SeccompCommand::Explain(args) => explain::explain(args),
+        SeccompCommand::Disasm(args) => merge::convert(args, Format::Listing),
+        SeccompCommand::Asm(args) => merge::convert(args, Format::Hex),
         SeccompCommand::Learn(args) => learn::learn(args),
         SeccompCommand::Run(args) => run::run(args),
     };

@@ -1,0 +1,195 @@
+//! `tarsier seccomp check`: which calls the kernel answers from its bitmap, what the others cost,
+//! and what lost their bits.
+
+use super::filters;
+use super::inspect_args::CheckArgs;
+use anyhow::{bail, Result};
+use capture::seccomp_cache::{SeccompCaches, TaskCache};
+use seccomp::{CacheTable, Chain, ConstantAllow, CostModel, LostBit};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Prints the report.
+pub(super) fn check(args: &CheckArgs) -> Result<u8> {
+    let mut out = std::io::stdout().lock();
+    if let (Some(pid), true) = (args.source.pid, args.bitmap) {
+        return bitmaps(&mut out, pid);
+    }
+    let chains = filters::chains(&args.source)?;
+    let tables = tables(args);
+    for named in &chains {
+        if !args.kernel_format || chains.len() > 1 {
+            let count = named.chain.filters().len();
+            writeln!(
+                out,
+                "{}: {count} filters, {} instructions",
+                named.name,
+                named.chain.insns()
+            )?;
+        }
+        if named.chain.filters().is_empty() {
+            writeln!(out, "  no filters: nothing is restricted, nothing is paid")?;
+            continue;
+        }
+        for table in &tables {
+            let allow = ConstantAllow::of(&named.chain, table);
+            if args.kernel_format {
+                write!(out, "{}", allow.kernel_format())?;
+            } else {
+                report(&mut out, &named.chain, &allow, args.all)?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// The bitmaps of the running kernel if they can be measured, else those of the newest known.
+fn tables(args: &CheckArgs) -> Vec<CacheTable> {
+    let native = abi::Arch::native();
+    let measured = SeccompCaches::load().and_then(|caches| caches.sizes());
+    let sizes = match measured {
+        Ok(sizes) => sizes,
+        Err(error) => {
+            if args.source.pid.is_some() {
+                eprintln!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
+            }
+            return CacheTable::newest_pair(native);
+        }
+    };
+    let mut tables = vec![CacheTable {
+        arch: native,
+        size: sizes.native,
+        exempt: sizes.exempt,
+    }];
+    tables.extend(
+        native
+            .compat()
+            .filter(|_| sizes.compat > 0)
+            .map(|arch| CacheTable {
+                arch,
+                size: sizes.compat,
+                exempt: Vec::new(),
+            }),
+    );
+    tables
+}
+
+fn report(out: &mut impl Write, chain: &Chain, allow: &ConstantAllow, all: bool) -> Result<()> {
+    let model = CostModel::default();
+    let table = allow.table();
+    let arch = table.arch.audit_arch();
+    let worst = allow
+        .lost()
+        .map(|bit| (chain.worst_path(arch, bit.nr), bit.nr))
+        .max();
+    writeln!(
+        out,
+        "{}: {} of {} system calls are always allowed: from the bitmap, about {} ns",
+        table.kernel_name(),
+        allow.allowed(),
+        table.size,
+        model.bitmap_ns
+    )?;
+    let Some((insns, nr)) = worst else {
+        return Ok(());
+    };
+    let ns = model.filtered_ns(chain.filters().len(), insns);
+    writeln!(
+        out,
+        "  the others run every filter: at worst {insns} instructions, about {ns:.0} ns ({}); lost by",
+        name(table, nr)
+    )?;
+    let mut causes: BTreeMap<(usize, usize, String), Vec<&LostBit>> = BTreeMap::new();
+    for bit in allow.lost() {
+        let cause = (bit.filter, bit.at, bit.loss.to_string());
+        causes.entry(cause).or_default().push(bit);
+    }
+    for ((filter, at, loss), bits) in causes {
+        writeln!(
+            out,
+            "  filter {filter}, instruction {at}: {loss}: {} calls",
+            bits.len()
+        )?;
+        if all {
+            for bit in bits {
+                let insns = chain.worst_path(arch, bit.nr);
+                let ns = model.worst_ns(chain, allow, bit.nr);
+                writeln!(
+                    out,
+                    "    {:<24} {insns:5} instructions {ns:6.0} ns",
+                    name(table, bit.nr)
+                )?;
+            }
+        } else {
+            let names: Vec<String> = bits.iter().map(|bit| name(table, bit.nr)).collect();
+            write_wrapped(out, &names)?;
+        }
+    }
+    Ok(())
+}
+
+fn name(table: &CacheTable, nr: u32) -> String {
+    abi::syscall_name(table.arch, nr).map_or_else(|| nr.to_string(), str::to_owned)
+}
+
+/// Words in lines of at most 100 columns, the first 60 of them.
+fn write_wrapped(out: &mut impl Write, words: &[String]) -> Result<()> {
+    const SHOWN: usize = 60;
+    let mut line = String::from("   ");
+    for word in words.iter().take(SHOWN) {
+        if line.len() + 1 + word.len() > 100 {
+            writeln!(out, "{line}")?;
+            line = String::from("   ");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    if words.len() > SHOWN {
+        line.push_str(" … (--all lists them)");
+    }
+    writeln!(out, "{line}")?;
+    Ok(())
+}
+
+/// The kernel's own bitmaps of a process, in the format of /proc/PID/seccomp_cache.
+fn bitmaps(out: &mut impl Write, pid: i32) -> Result<u8> {
+    if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        bail!("process {pid} does not exist");
+    }
+    let caches = SeccompCaches::load()?;
+    let sizes = caches.sizes()?;
+    let native = CacheTable::newest(abi::Arch::native(), true);
+    let compat = abi::Arch::native().compat();
+    let threads = caches.read()?;
+    let mut threads: Vec<TaskCache> = threads
+        .into_iter()
+        .filter(|cache| cache.pid == pid as u32)
+        .collect();
+    threads.sort_by_key(|cache| cache.tid);
+    if threads.is_empty() {
+        bail!("process {pid} has no seccomp filters, or ended");
+    }
+    for thread in &threads {
+        if threads.len() > 1 {
+            writeln!(out, "thread {}: {} filters", thread.tid, thread.filters)?;
+        }
+        write_bits(out, native.kernel_name(), &thread.native, sizes.native)?;
+        if let Some(compat) = compat {
+            let name = CacheTable::newest(compat, false).kernel_name();
+            write_bits(out, name, &thread.compat, sizes.compat)?;
+        }
+    }
+    Ok(0)
+}
+
+fn write_bits(out: &mut impl Write, name: &str, bitmap: &[u8], size: u32) -> Result<()> {
+    for nr in 0..size {
+        let allowed = TaskCache::bit(bitmap, nr);
+        writeln!(
+            out,
+            "{name} {nr} {}",
+            if allowed { "ALLOW" } else { "FILTER" }
+        )?;
+    }
+    Ok(())
+}

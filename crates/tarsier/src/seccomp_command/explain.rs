@@ -1,0 +1,161 @@
+//! `tarsier seccomp explain` and `diff`: verdicts and why.
+
+use super::filters;
+use super::inspect_args::{DiffArgs, ExplainArgs};
+use abi::Arch;
+use anyhow::{bail, Context, Result};
+use seccomp::{differences, text, Chain, Difference, SeccompData, Verdict};
+use std::io::Write;
+
+/// Bit 30 of x32 numbers.
+const X32: u32 = 0x4000_0000;
+
+/// Prints the verdict on one call and the way through every filter.
+pub(super) fn explain(args: &ExplainArgs) -> Result<u8> {
+    let data = call(args)?;
+    let mut out = std::io::stdout().lock();
+    for named in filters::chains(&args.source)? {
+        let decision = named.chain.run(&data);
+        writeln!(
+            out,
+            "{}: {}: {}",
+            named.name,
+            shown(&data),
+            decision.verdict
+        )?;
+        if decision.verdict == Verdict::ALLOW && decision.filter.is_none() {
+            writeln!(out, "no filter says anything stricter than ALLOW")?;
+        }
+        // Newest first, as the kernel runs them.
+        for (index, filter) in named.chain.filters().iter().enumerate().rev() {
+            let decides = decision.filter == Some(index);
+            let mut lines = Vec::new();
+            let run = filter.trace(&data, |step| {
+                lines.push((step.at, step.a));
+            });
+            writeln!(
+                out,
+                "filter {index}{}: {} after {} instructions",
+                if decides { " (decides)" } else { "" },
+                run.verdict,
+                run.insns
+            )?;
+            if decides || named.chain.filters().len() == 1 {
+                for (at, a) in lines {
+                    writeln!(out, "{:<60} A={a:#x}", text::listing_line(filter, at))?;
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn call(args: &ExplainArgs) -> Result<SeccompData> {
+    let arch = match &args.call_arch {
+        None => Arch::native(),
+        Some(name) => Arch::from_name(name).with_context(|| {
+            format!("--call-arch {name}: no such architecture; take x86_64, i386, aarch64 or arm")
+        })?,
+    };
+    let nr = abi::syscall_number(arch, &args.syscall)
+        .or_else(|| number(&args.syscall).and_then(|nr| u32::try_from(nr).ok()))
+        .with_context(|| {
+            format!(
+                "--syscall {}: {} has no such system call; give its name or number",
+                args.syscall,
+                arch.name()
+            )
+        })?;
+    let mut data = SeccompData {
+        nr,
+        arch: arch.audit_arch(),
+        instruction_pointer: number(&args.ip)
+            .with_context(|| format!("--ip {}: expected a number", args.ip))?,
+        ..SeccompData::default()
+    };
+    for text in &args.args {
+        let parsed = text.split_once('=').and_then(|(index, value)| {
+            let slot = data.args.get_mut(index.parse::<usize>().ok()?)?;
+            *slot = number(value)?;
+            Some(())
+        });
+        if parsed.is_none() {
+            bail!("--arg {text}: expected N=VALUE with N from 0 to 5, such as 1=0x80000");
+        }
+    }
+    Ok(data)
+}
+
+/// Decimal, negative decimal, or 0x.
+fn number(text: &str) -> Option<u64> {
+    if let Some(hex) = text.strip_prefix("0x") {
+        return u64::from_str_radix(hex, 16).ok();
+    }
+    match text.strip_prefix('-') {
+        Some(digits) => digits.parse::<u64>().ok().map(u64::wrapping_neg),
+        None => text.parse().ok(),
+    }
+}
+
+/// Prints the calls that two chains decide differently. Status 0: none, 1: some.
+pub(super) fn diff(args: &DiffArgs) -> Result<u8> {
+    let (left, right) = (
+        filters::of_file(&args.left)?,
+        filters::of_file(&args.right)?,
+    );
+    let found = differences(&left, &right)?;
+    let mut out = std::io::stdout().lock();
+    for difference in &found {
+        writeln!(out, "{}", line(difference, &left, &right))?;
+    }
+    if found.is_empty() {
+        writeln!(out, "proven: both decide every call alike")?;
+    }
+    Ok(u8::from(!found.is_empty()))
+}
+
+fn line(difference: &Difference, left: &Chain, right: &Chain) -> String {
+    let extent = if difference.always {
+        "whatever the arguments are"
+    } else {
+        "for some arguments"
+    };
+    let place = |chain: &Chain| match chain.run(&difference.data).filter {
+        Some(index) if chain.filters().len() > 1 => format!(" (filter {index})"),
+        _ => String::new(),
+    };
+    format!(
+        "{}: {}{} -> {}{}, {extent}",
+        shown(&difference.data),
+        difference.left,
+        place(left),
+        difference.right,
+        place(right)
+    )
+}
+
+/// A call, arguments up to the last that is not 0.
+fn shown(data: &SeccompData) -> String {
+    let arch = Arch::from_audit_arch(data.arch);
+    let arch_name = arch.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.name().into());
+    let is_x32 = arch == Some(Arch::X86_64) && data.nr & X32 != 0;
+    let nr = if is_x32 { data.nr & !X32 } else { data.nr };
+    let name = arch
+        .and_then(|arch| abi::syscall_name(arch, nr))
+        .map_or_else(|| (nr as i32).to_string(), str::to_owned);
+    let count = data
+        .args
+        .iter()
+        .rposition(|&arg| arg != 0)
+        .map_or(0, |at| at + 1);
+    let args: Vec<String> = data.args[..count]
+        .iter()
+        .map(|arg| format!("{arg:#x}"))
+        .collect();
+    let ip = match data.instruction_pointer {
+        0 => String::new(),
+        ip => format!(" at {ip:#x}"),
+    };
+    let x32 = if is_x32 { " (x32)" } else { "" };
+    format!("{arch_name}{x32} {name}({}){ip}", args.join(", "))
+}

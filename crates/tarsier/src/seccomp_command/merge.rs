@@ -1,0 +1,95 @@
+//! `tarsier seccomp merge`, `optimise`, `disasm` and `asm`.
+
+use super::args::Format;
+use super::filters;
+use super::inspect_args::{ConvertArgs, MergeArgs, OptimiseArgs};
+use anyhow::{bail, Result};
+use seccomp::{merge, optimise, Chain, Filter, Weights};
+
+/// Merges a chain and prints the result.
+pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
+    let named = filters::one(&args.source)?;
+    let chain = &named.chain;
+    if chain.notifying() > 1 {
+        eprintln!(
+            "tarsier: note: {} filters can ask a supervisor (USER_NOTIF). One filter of a chain can have a listener, and for the others the kernel answers ENOSYS; in the merged filter all ask",
+            chain.notifying()
+        );
+    }
+    let merged = merge(chain, &Weights::usual(), args.limit)?;
+    if let Some(too_long) = merged.too_long {
+        let needs = match too_long.insns {
+            Some(insns) => format!("one filter would need {insns} instructions"),
+            None => "one filter cannot be computed within the limits of memory".into(),
+        };
+        let parts: Vec<String> = merged.parts.iter().map(usize::to_string).collect();
+        eprintln!(
+            "tarsier: {needs}, and the limit is {}; from the oldest, these many were merged into one: {}",
+            too_long.limit,
+            parts.join(" ")
+        );
+    }
+    eprintln!(
+        "tarsier: {} filters, {} instructions -> {} of {}: proven to decide every call alike",
+        chain.filters().len(),
+        chain.insns(),
+        merged.chain.filters().len(),
+        merged.chain.insns()
+    );
+    filters::write(
+        &filters::render(&merged.chain, args.format),
+        args.output.as_deref(),
+    )?;
+    Ok(u8::from(merged.too_long.is_some()))
+}
+
+/// Shortens a filter and prints it.
+pub(super) fn shorten(args: &OptimiseArgs) -> Result<u8> {
+    let chain = filters::of_file(&args.filter)?;
+    let filter = only(&chain)?;
+    let before = filter.insns().len();
+    let result = match optimise(filter, &Weights::usual())? {
+        Some(shorter) => {
+            eprintln!(
+                "tarsier: {before} instructions -> {}: proven to decide every call alike",
+                shorter.insns().len()
+            );
+            shorter
+        }
+        None => {
+            eprintln!("tarsier: {before} instructions: nothing shorter was found");
+            filter.clone()
+        }
+    };
+    let bytes = super::compile::render(&result, args.format);
+    filters::write(&bytes, args.output.as_deref())?;
+    Ok(0)
+}
+
+fn only(chain: &Chain) -> Result<&Filter> {
+    match chain.filters() {
+        [filter] => Ok(filter),
+        filters => bail!(
+            "the file holds {} filters; use `tarsier seccomp merge`",
+            filters.len()
+        ),
+    }
+}
+
+/// Prints a filter or every filter of a chain in another form.
+pub(super) fn convert(args: &ConvertArgs, usual: Format) -> Result<u8> {
+    let chain = filters::one(&args.source)?.chain;
+    let format = args.format.unwrap_or(usual);
+    let bytes = match (chain.filters(), format) {
+        (several @ [_, _, ..], Format::Listing) => {
+            let mut text = String::new();
+            for (index, filter) in several.iter().enumerate() {
+                text += &format!("filter {index}\n{}", seccomp::text::listing(filter));
+            }
+            text.into_bytes()
+        }
+        _ => filters::render(&chain, format),
+    };
+    filters::write(&bytes, args.output.as_deref())?;
+    Ok(0)
+}
