@@ -62,7 +62,7 @@ fn check_names_the_instruction_that_lost_each_bit() {
     // It reads the sizes of the kernel's bitmaps by a BPF program.
     let lock = std::env::temp_dir().join("tarsier-audit-test.lock");
     let lock = std::fs::File::create(lock).expect("the lock file");
-    lock.lock().expect("the lock");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
     let check = seccomp(&["check", &data("systemd-hardened.hex")]);
     let text = stdout(&check);
     assert_eq!(check.status.code(), Some(0), "{}", stderr(&check));

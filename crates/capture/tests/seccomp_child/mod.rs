@@ -17,7 +17,7 @@ pub(crate) fn rounds(default: usize) -> usize {
 pub(crate) fn lock() -> File {
     let path = std::env::temp_dir().join("tarsier-audit-test.lock");
     let file = File::create(path).expect("the lock file");
-    file.lock().expect("the lock");
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
     file
 }
 
