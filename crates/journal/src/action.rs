@@ -43,8 +43,15 @@ pub enum Action {
         /// Why.
         cause: String,
     },
-    /// The configuration wants the system brought down. The journal has suspended itself and
-    /// given an alert; whether the system changes state is the program's decision.
+    /// A mail to be sent (`space_left_action = EMAIL`).
+    Mail {
+        /// `action_mail_acct`.
+        account: String,
+        /// One line.
+        text: String,
+    },
+    /// The configuration wants the system brought down. The journal has suspended itself; the
+    /// program asks init.
     ChangeRunlevel {
         /// To what.
         runlevel: Runlevel,
@@ -59,6 +66,7 @@ impl fmt::Display for Action {
             Action::Say { text, .. } => f.write_str(text),
             Action::Rotated(rotated) => write!(f, "{rotated}"),
             Action::Suspended { cause } => write!(f, "logging is suspended: {cause}"),
+            Action::Mail { account, .. } => write!(f, "a mail goes to {account}"),
             Action::ChangeRunlevel { runlevel, cause } => {
                 write!(f, "{runlevel:?} is asked for: {cause}")
             }

@@ -37,6 +37,9 @@ pub mod seal;
 mod space;
 mod sync;
 
+/// The program that sends mail for EMAIL actions: auditd's.
+pub const SENDMAIL: &str = "/usr/lib/sendmail";
+
 pub use action::{Action, Runlevel, Severity};
 pub use config::{Config, Notice};
 pub use counters::{Counters, Lost, Position};

@@ -180,8 +180,11 @@ impl Journal {
     /// The part of an action that is more than a message.
     fn perform(&mut self, action: &FailureAction, cause: &str) {
         match action {
-            // EMAIL is SYSLOG for now, which a notice of the configuration says.
-            FailureAction::Ignore | FailureAction::Syslog | FailureAction::Email => {}
+            FailureAction::Ignore | FailureAction::Syslog => {}
+            FailureAction::Email => self.actions.push(Action::Mail {
+                account: self.config.action_mail_acct.clone(),
+                text: cause.to_owned(),
+            }),
             FailureAction::Rotate => self.rotate_for("space", self.config.num_logs),
             FailureAction::Suspend => self.suspend(cause),
             FailureAction::Exec(program) => {

@@ -132,7 +132,7 @@ fn values_of_every_kind_are_typed() {
     assert_eq!(config.network.tcp_listen_port, Some(60));
     assert_eq!(config.report_interval_s, 7200);
     assert_eq!(config.name_format, NameFormat::User);
-    assert_eq!(config.node_name().as_deref(), Some("box-7"));
+    assert_eq!(config.node_name().unwrap().as_deref(), Some("box-7"));
     assert_eq!(
         (config.log_group.gid, config.log_group.may_read()),
         (4, true)
@@ -152,10 +152,7 @@ fn what_is_not_honoured_is_said_with_its_line() {
     assert!(!config.write_logs);
     let texts: Vec<String> = notices.iter().map(Notice::to_string).collect();
     let expected = [
-        "auditd.conf:2: space_left_action = EMAIL: not honoured yet: treated as SYSLOG",
-        "auditd.conf:3: admin_space_left_action = HALT: not honoured yet: logging is suspended",
         "auditd.conf:4: tcp_listen_port = 60: not honoured yet: Tarsier does not listen",
-        "auditd.conf:5: name_format = FQD: not honoured yet: treated as HOSTNAME",
         "auditd.conf:6: log_format = NOLOG is deprecated: taken as write_logs = no",
         "auditd.conf:7: disp_qos is deprecated and ignored",
         "auditd.conf:8: \"now\" after syslog is ignored",
@@ -396,4 +393,140 @@ fn metrics_are_off_or_on_this_host_only() {
             .metrics,
         Some(MetricsAddress::Unix("/run/tarsier/metrics.sock".into()))
     );
+}
+
+/// What a line of the file comes to.
+enum Outcome {
+    /// It changes the configuration, or is the value that Tarsier has anyway, and nothing is said.
+    Honoured,
+    /// It is accepted, and this is said.
+    Says(&'static str),
+}
+
+/// Every key of auditd.conf(5), and the ones that audit 4.x and Tarsier add, with a value that is
+/// not the default.
+const EVERY_KEY: &[(&str, &str, Outcome)] = {
+    use Outcome::{Honoured, Says};
+    const LISTENER: Outcome = Says("Tarsier does not listen for events of other hosts");
+    &[
+        (
+            "local_events",
+            "no",
+            Says("this host's events are always read"),
+        ),
+        ("log_file", "/var/log/other/audit.log", Honoured),
+        ("write_logs", "no", Says("the log is written all the same")),
+        ("log_format", "RAW", Honoured),
+        ("log_format", "JSON", Honoured),
+        ("log_format", "COMPACT", Honoured),
+        (
+            "log_format",
+            "NOLOG",
+            Says("deprecated: taken as write_logs = no"),
+        ),
+        ("log_group", "4", Honoured),
+        ("priority_boost", "7", Honoured),
+        ("flush", "SYNC", Honoured),
+        ("flush", "DATA", Honoured),
+        ("freq", "77", Honoured),
+        ("num_logs", "9", Honoured),
+        ("name_format", "HOSTNAME", Honoured),
+        ("name_format", "FQD", Honoured),
+        ("name_format", "NUMERIC", Honoured),
+        ("name", "box", Honoured),
+        ("max_log_file", "80", Honoured),
+        ("max_log_file_action", "KEEP_LOGS", Honoured),
+        ("verify_email", "no", Honoured),
+        ("action_mail_acct", "admin", Honoured),
+        ("space_left", "30%", Honoured),
+        ("space_left_action", "EMAIL", Honoured),
+        ("space_left_action", "EXEC /bin/sh", Honoured),
+        ("admin_space_left", "2", Honoured),
+        ("admin_space_left_action", "SINGLE", Honoured),
+        ("admin_space_left_action", "HALT", Honoured),
+        ("disk_full_action", "ROTATE", Honoured),
+        ("disk_full_action", "HALT", Honoured),
+        ("disk_error_action", "SINGLE", Honoured),
+        ("tcp_listen_port", "60", LISTENER),
+        ("tcp_listen_queue", "6", LISTENER),
+        ("tcp_max_per_addr", "2", LISTENER),
+        ("use_libwrap", "no", LISTENER),
+        ("tcp_client_ports", "1024-65535", LISTENER),
+        ("tcp_client_max_idle", "5", LISTENER),
+        ("transport", "KRB5", LISTENER),
+        ("enable_krb5", "yes", LISTENER),
+        ("krb5_principal", "other", LISTENER),
+        ("krb5_key_file", "/etc/other", LISTENER),
+        ("distribute_network", "yes", LISTENER),
+        ("end_of_event_timeout", "3", Honoured),
+        (
+            "report_interval",
+            "1h",
+            Says("no state report is written by itself"),
+        ),
+        (
+            "dispatcher",
+            "/sbin/audispd",
+            Says("deprecated and ignored, as in auditd"),
+        ),
+        (
+            "disp_qos",
+            "lossy",
+            Says("deprecated and ignored, as in auditd"),
+        ),
+        ("seal", "yes", Honoured),
+        ("compress_rotated", "yes", Honoured),
+    ]
+};
+
+/// Keys about plugins, which are honoured where plugins run; tested with them.
+const PLUGIN_KEYS: [&str; 4] = ["q_depth", "overflow_action", "max_restarts", "plugin_dir"];
+
+#[test]
+fn every_key_is_honoured_or_answered_precisely() {
+    for (key, value, outcome) in EVERY_KEY {
+        let loaded = parsed(&format!(
+            "max_log_file = 8\nfreq = 50\nspace_left = 75\n{key} = {value}\n"
+        ));
+        let (base, _) = parsed("max_log_file = 8\nfreq = 50\nspace_left = 75\n");
+        let (config, notices) = loaded;
+        let of_key: Vec<&Notice> = notices.iter().filter(|n| n.key == *key).collect();
+        match outcome {
+            Outcome::Honoured => {
+                assert_eq!(of_key, Vec::<&Notice>::new(), "{key} = {value}");
+                assert_ne!(config, base, "{key} = {value} changes nothing");
+            }
+            Outcome::Says(text) => {
+                let said: Vec<String> = of_key.iter().map(|n| n.to_string()).collect();
+                assert!(said.len() == 1 && said[0].contains(text), "{key}: {said:?}");
+                assert!(said[0].contains("auditd.conf:4: "), "{said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_of_the_manual_page_is_in_the_list_above() {
+    let Some(peers) = std::env::var_os("TARSIER_PEERS") else {
+        println!("skipped: keys of auditd.conf(5): TARSIER_PEERS is not set");
+        return;
+    };
+    let page = PathBuf::from(peers).join("usr/share/man/man5/auditd.conf.5.gz");
+    let page = std::process::Command::new("zcat")
+        .arg(page)
+        .output()
+        .unwrap();
+    let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    let lines: Vec<&str> = page.lines().collect();
+    let keys: Vec<&str> = lines
+        .windows(2)
+        .filter(|pair| pair[0] == ".TP")
+        .filter_map(|pair| pair[1].strip_prefix(".I "))
+        .filter(|key| !key.contains(['/', ' ']))
+        .collect();
+    assert!(keys.len() > 30, "{keys:?}");
+    for key in keys {
+        let is_listed = EVERY_KEY.iter().any(|(name, ..)| *name == key);
+        assert!(is_listed || PLUGIN_KEYS.contains(&key), "{key}");
+    }
 }

@@ -42,6 +42,19 @@ impl fmt::Display for Notice {
 /// Why a configuration file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// The host's name cannot be resolved as `name_format` asks.
+    #[error(
+        "name_format = {format}: {host} cannot be resolved: {source}; enter the host in \
+             /etc/hosts, or use another name_format"
+    )]
+    NodeName {
+        /// FQD or NUMERIC.
+        format: &'static str,
+        /// The host's name.
+        host: String,
+        /// What the resolver says.
+        source: std::io::Error,
+    },
     /// The file cannot be read.
     #[error("{}: cannot {call} the configuration file: {source}; {remedy}", path.display())]
     Io {

@@ -61,7 +61,6 @@ const fn later(
 
 const NO_LISTENER: &str = "Tarsier does not listen for events of other hosts";
 const NO_PLUGINS: &str = "Tarsier does not run audisp plugins";
-const NO_MAIL: &str = "no mail is sent";
 
 /// Every key, in the order of auditd.conf(5) as shipped.
 pub(super) const KEYS: &[Key] = &[
@@ -112,10 +111,10 @@ pub(super) const KEYS: &[Key] = &[
     action("space_left_action", |c, x| {
         space_action(x).map(|action| c.space_left_action = action)
     }),
-    later("verify_email", "yes", NO_MAIL, |c, x| {
+    key("verify_email", |c, x| {
         yes_no(x).map(|yes| c.verify_email = yes)
     }),
-    later("action_mail_acct", "root", NO_MAIL, mail_account),
+    key("action_mail_acct", mail_account),
     key("admin_space_left", |c, x| {
         space_limit(x).map(|limit| c.admin_space_left = limit)
     }),
@@ -307,13 +306,6 @@ fn name_format(config: &mut Config, context: &mut Context<'_>) -> Result<(), Con
         ("user", NameFormat::User),
     ];
     config.name_format = word(context, &table)?;
-    if matches!(config.name_format, NameFormat::Fqd | NameFormat::Numeric) {
-        let text = format!(
-            "name_format = {}: not honoured yet: treated as HOSTNAME",
-            context.value.to_ascii_uppercase()
-        );
-        context.notice(text);
-    }
     Ok(())
 }
 

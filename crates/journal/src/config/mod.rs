@@ -17,6 +17,7 @@ mod error;
 mod group;
 mod keys;
 mod load;
+mod node;
 mod parse;
 mod values;
 
@@ -328,17 +329,23 @@ impl Config {
     }
 
     /// The node name that precedes each record as `node=NAME `, if one is wanted. FQD and NUMERIC
-    /// give the host name for now, which [`parse`] says in a notice.
-    pub fn node_name(&self) -> Option<String> {
+    /// ask the resolver, which may take its time; as in auditd a name that it does not know is an
+    /// error.
+    pub fn node_name(&self) -> Result<Option<String>, ConfigError> {
+        let host = node::hostname();
+        let resolved = |outcome: std::io::Result<String>, format| {
+            outcome.map(Some).map_err(|source| ConfigError::NodeName {
+                format,
+                host: host.clone(),
+                source,
+            })
+        };
         match self.name_format {
-            NameFormat::None => None,
-            NameFormat::User => self.name.clone(),
-            NameFormat::Hostname | NameFormat::Fqd | NameFormat::Numeric => Some(
-                rustix::system::uname()
-                    .nodename()
-                    .to_string_lossy()
-                    .into_owned(),
-            ),
+            NameFormat::None => Ok(None),
+            NameFormat::User => Ok(self.name.clone()),
+            NameFormat::Hostname => Ok(Some(host)),
+            NameFormat::Fqd => resolved(node::canonical(&host), "FQD"),
+            NameFormat::Numeric => resolved(node::address(&host), "NUMERIC"),
         }
     }
 

@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{access, Access};
+
 use super::error::{nearest, ConfigError};
 use super::group::{self, Group};
 use super::parse::Context;
@@ -211,25 +213,17 @@ fn failure_action(
         ActionWord::Suspend => FailureAction::Suspend,
         ActionWord::Exec => FailureAction::Exec(program(context)?),
         ActionWord::Email => {
-            context.notice(format!(
-                "{key} = EMAIL: not honoured yet: treated as SYSLOG, no mail is sent"
-            ));
+            let sendmail = Path::new(crate::SENDMAIL);
+            if context.check_files && access(sendmail, Access::EXEC_OK).is_err() {
+                context.notice(format!(
+                    "{key} = EMAIL: {} cannot be run: no mail is sent, only syslog is told",
+                    sendmail.display()
+                ));
+            }
             FailureAction::Email
         }
-        ActionWord::Single => {
-            context.notice(format!(
-                "{key} = SINGLE: not honoured yet: logging is suspended and an alert given; the \
-                 system stays up"
-            ));
-            FailureAction::Single
-        }
-        ActionWord::Halt => {
-            context.notice(format!(
-                "{key} = HALT: not honoured yet: logging is suspended and an alert given; the \
-                 system stays up"
-            ));
-            FailureAction::Halt
-        }
+        ActionWord::Single => FailureAction::Single,
+        ActionWord::Halt => FailureAction::Halt,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The event loop: one thread that reads rings, encodes and commits.
 
+use super::administrator::Administrator;
 use super::child;
 use super::clock::{monotonic_ns, Clock};
 use super::control::Control;
@@ -62,6 +63,7 @@ pub(super) struct Daemon {
     pub(super) kernel: Option<KernelRecords>,
     pub(super) recorder: Recorder,
     pub(super) journal: Journal,
+    pub(super) administrator: Administrator,
     pub(super) server: ControlSocket,
     pub(super) control: Control,
     pub(super) signals: Signals,
@@ -212,7 +214,7 @@ impl Daemon {
         let _ = self.journal.commit();
         self.note_durability();
         for action in self.journal.take_actions() {
-            eprintln!("tarsier: {action}");
+            self.administrator.tell(&action);
         }
     }
 
@@ -333,6 +335,7 @@ impl Daemon {
             SIGUSR1 => self.rotate(),
             SIGUSR2 => self.resume(),
             SIGCHLD => {
+                self.administrator.reap();
                 if let Some(child) = command {
                     if let Some(status) = child.try_wait().context("waiting for the command")? {
                         *command = None;
@@ -402,10 +405,11 @@ impl Daemon {
 
     fn reload_config(&mut self) -> Result<()> {
         let config = self.sources.config()?;
+        let node = config.node_name()?;
         self.journal.reconfigure(&config.log_file, &config)?;
         let encoder = &mut self.recorder.encoder;
         encoder.set_format(setup::format(&config));
-        encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
+        encoder.set_node(node.as_deref().map(str::as_bytes));
         self.engine.set_overload(setup::overload(&config));
         self.open_metrics(&config);
         self.config = config;
@@ -580,11 +584,11 @@ impl Daemon {
 
     /// Closes the log and says what is in it. Records of Tarsier itself and of others that did not
     /// fit on the disk are among the lost.
-    fn summarise(self, mut lost: BTreeMap<String, u64>) {
+    fn summarise(mut self, mut lost: BTreeMap<String, u64>) {
         let log = self.journal.path().display().to_string();
         let (counters, actions) = self.journal.close();
         for action in actions {
-            eprintln!("tarsier: {action}");
+            self.administrator.tell(&action);
         }
         let lost_by_log = counters.lost.total();
         lost.insert("log".to_owned(), lost_by_log);

@@ -1,5 +1,6 @@
 //! `tarsier run`: arms the rules, records, and puts everything back.
 
+mod administrator;
 mod child;
 pub(crate) mod choice;
 mod chunks;

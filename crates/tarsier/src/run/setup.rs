@@ -1,5 +1,6 @@
 //! From the command line to a daemon with everything armed.
 
+use super::administrator::Administrator;
 use super::choice;
 use super::control::Control;
 use super::control_socket::ControlSocket;
@@ -172,6 +173,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         log_format: args.log_format,
     };
     let config = sources.config()?;
+    let node = config.node_name()?;
     let trampoline = choice::is_trampoline(args.engine)?;
     let mut capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
@@ -181,7 +183,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let (journal, report) = Journal::open(&config.log_file, &config)?;
     let server = ControlSocket::start(&args.run_dir)?;
     let mut encoder = Encoder::new(format(&config), system_names());
-    encoder.set_node(config.node_name().as_deref().map(str::as_bytes));
+    encoder.set_node(node.as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
     recorder.add_generation(generation.clone());
     recorder.costs.replace(1, &[], &generation.plan.rules, &[]);
@@ -203,6 +205,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         kernel,
         recorder,
         journal,
+        administrator: Administrator::of_system(),
         server,
         signals,
         live: args.live.then(Live::new),
