@@ -12,6 +12,9 @@ use crate::error::{RotateError, WriteError};
 use crate::log::Journal;
 use crate::{recover, rotate};
 
+/// About the most text in a frame.
+const FRAME_TEXT_BYTES: u64 = 128 << 10;
+
 impl Journal {
     /// Begins to write in the configured form. A file in the other one is rotated away, and kept:
     /// no file holds both.
@@ -40,11 +43,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the first `upto` bytes of the buffer as one frame, or nothing.
+    /// Writes the first `upto` bytes of the buffer as one frame, or nothing; or fewer of them, if
+    /// that would be a large frame: on a full disk each try compresses anew.
     pub(crate) fn write_frame(&mut self, file: &File, upto: usize) -> Result<(), WriteError> {
         let Some(mut writer) = self.compact.take() else {
             return Ok(());
         };
+        let upto = upto.min(self.pending.cut_at_or_after(FRAME_TEXT_BYTES));
         let is_new = self.size_bytes == 0;
         let written = writer
             .frame(&self.pending.bytes()[..upto], is_new)
