@@ -18,9 +18,11 @@ static __always_inline struct table *this_table(void)
 	return map ? bpf_map_lookup_elem(map, &zero) : 0;
 }
 
-static __always_inline struct table_row *row_at(struct table *table, __u32 row)
+/* The mask is applied by hand for the reasons that frame_at() has. */
+static __always_inline struct table_row *row_at(struct table *table, __u64 row)
 {
-	return &table->row[row & (TABLE_ROWS - 1)];
+	asm volatile("%[row] &= %[mask]" : [row] "+r"(row) : [mask] "i"(TABLE_ROWS - 1));
+	return &table->row[row];
 }
 
 static __always_inline void set_fact(struct work *w, __u32 field, __u32 value)

@@ -287,11 +287,38 @@ fn latency(dir: &Path) -> Result<String> {
             }
         }
     }
+    wrong.extend(functions(dir, &native, &mut table)?);
     if wrong.is_empty() {
         Ok(table.trim_end().to_string())
     } else {
         bail!("{}\n{table}", wrong.join("\n"))
     }
+}
+
+/// At most this many instructions more for a call whose function is hooked and that its gate keeps
+/// out: a tenth above what Linux 6.12 took when this was written (244).
+const GATED_LIMIT: f64 = 268.0;
+/// A count is a mean over a round, in which the clock may tick: this much is no instruction.
+const ROUNDING: f64 = 0.5;
+
+/// The trampoline engine: a call that no rule watches costs what it costs natively, and one that is
+/// watched and not selected the same with any number of rules.
+fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for (set, limit) in [("unwatched", ROUNDING), ("watched", GATED_LIMIT)] {
+        let mut first: Option<Costs> = None;
+        for count in RULE_COUNTS {
+            let case = format!("{set}.function.{count}");
+            let costs = Costs::read(dir, &case)?;
+            let _ = writeln!(table, "{}", costs.row(&case));
+            wrong.extend(over(native, &costs, limit, &case));
+            match &first {
+                None => first = Some(costs),
+                Some(one) => wrong.extend(over(one, &costs, ROUNDING, &case)),
+            }
+        }
+    }
+    Ok(wrong)
 }
 
 /// Those probes that cost more than `limit` instructions above native.
@@ -301,7 +328,7 @@ fn over(native: &Costs, costs: &Costs, limit: f64, case: &str) -> Vec<String> {
         let added = cost - base;
         if added > limit {
             wrong.push(format!(
-                "{case}: {probe} takes {added:.1} more than native, limit {limit}"
+                "{case}: {probe} takes {added:.1} more, limit {limit}"
             ));
         }
     }

@@ -128,19 +128,31 @@ pub(super) fn overload(config: &Config) -> Overload {
     }
 }
 
-/// Starts the engine. Calls that it cannot hook where their functions end are planned anew.
+/// Starts the engine. Calls that it cannot hook where their functions end are planned anew; if
+/// another engine will do, the tracepoint engine is taken where the trampoline engine is refused.
 fn start_engine(
     generation: &mut Arc<Generation>,
     capabilities: &mut Capabilities,
     options: &Options,
     config: &Config,
+    may_differ: bool,
 ) -> Result<Engine> {
     loop {
         match Tracepoint::start(&generation.plan, options, std::process::id()) {
             Ok(engine) => return Ok(Engine::Tracepoint(Box::new(engine))),
+            Err(error) if may_differ && capabilities.trampoline && !is_unhooked(&error) => {
+                eprintln!("tarsier: engine tracepoint: {error}");
+                *capabilities = capture::probe::capabilities(false);
+                let rules = generation.plan.rules.clone();
+                *generation = self::generation(rules, capabilities, false, 1, config)?;
+            }
             Err(error) => *generation = planned_anew(error, generation, capabilities, config)?,
         }
     }
+}
+
+fn is_unhooked(error: &CaptureError) -> bool {
+    matches!(error, CaptureError::Unhooked { .. })
 }
 
 /// The same rules, planned without what `error` says cannot be had; other errors are given back.
@@ -187,6 +199,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let mut recorder = Recorder::new(encoder);
     recorder.add_generation(generation.clone());
     recorder.costs.replace(1, &[], &generation.plan.rules, &[]);
+    let may_differ = args.engine == Choice::Auto;
     let (engine, kernel) = match is_kernel {
         true => {
             let rules = &generation.plan.rules;
@@ -194,7 +207,13 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
             (Engine::Kernel, Some(kernel))
         }
         false => (
-            start_engine(&mut generation, &mut capabilities, &options(args), &config)?,
+            start_engine(
+                &mut generation,
+                &mut capabilities,
+                &options(args),
+                &config,
+                may_differ,
+            )?,
             kernel_records(args)?,
         ),
     };
