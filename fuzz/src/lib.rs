@@ -34,7 +34,7 @@ pub fn run(name: &str, data: &[u8]) {
 fn rule_text(data: &[u8]) {
     let host = rules::StaticHost::new(abi::Arch::X86_64);
     let dialect = rules::Dialect::default();
-    let parsed = rules::parse_text(dialect, "fuzz", data.to_vec(), &host);
+    let parsed = rules::parse_text(dialect, "fuzz", data, &host);
     for (_, command) in &parsed.commands {
         let (rules::Command::Append(rule) | rules::Command::Prepend(rule)) = command else {
             continue;

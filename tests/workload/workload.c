@@ -47,6 +47,8 @@ int main(int argc, char **argv)
 	const char *dir;
 	bool compat;
 
+	if (argc > 1 && !strcmp(argv[1], "--rings"))
+		return rings_main(argc, argv);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--count"))
 			return count_main(argc, argv);
@@ -62,7 +64,8 @@ int main(int argc, char **argv)
 		fprintf(stderr,
 			"usage: workload [--mark GID] DIR\n"
 			"       workload --count N [--threads T] [--child] [--mark GID] CALL\n"
-			"       workload --latency [--rounds R] [--calls N] [--file PATH]\n");
+			"       workload --latency [--rounds R] [--calls N] [--file PATH]\n"
+			"       workload --rings …, see rings.c\n");
 		return 2;
 	}
 	if (geteuid() != 0) {

@@ -5,6 +5,7 @@
  *   workload [--mark GID] DIR               the calls of files.c and processes.c, inside DIR
  *   workload --count N [--threads T] [--child] [--mark GID] CALL
  *   workload --latency [--rounds R] [--calls N] [--file PATH]
+ *   workload --rings …                      operations of io_uring: see rings.c
  *
  * What rules select. Before its first counted call the program sets its real group to GID (default
  * MARK_GID) and nothing else; from then on it makes no system call that is not in its output, until
@@ -133,5 +134,6 @@ bool compat_possible(void);
 /* measure.c */
 int count_main(int argc, char **argv);
 int latency_main(int argc, char **argv);
+int rings_main(int argc, char **argv);
 
 #endif

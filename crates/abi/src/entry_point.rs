@@ -8,7 +8,7 @@ use crate::Arch;
 ///
 /// From arch/x86/entry/syscalls/syscall_{32,64}.tbl and
 /// include/uapi/asm-generic/unistd.h of Linux. `name` is that of [`crate::syscall_name`].
-pub fn entry_points<'a>(arch: Arch, name: &'a str) -> Vec<&'a str> {
+pub fn entry_points(arch: Arch, name: &str) -> Vec<&str> {
     let exceptions = match arch {
         Arch::X86_64 => X86_64,
         Arch::I386 => I386,

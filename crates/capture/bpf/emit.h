@@ -235,7 +235,7 @@ static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, vo
 	return TARSIER_LOSS_RING_FULL + 1;
 }
 
-/* Hands the finished event over, or counts it as lost. */
+/* Hands the finished event over, or counts it as lost; whether it went. */
 __noinline int event_end(struct work *w)
 {
 	struct tarsier_event *e;
@@ -268,7 +268,7 @@ __noinline int event_end(struct work *w)
 	fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
 	ring_bell(cpu, fill, size, is_urgent(w->rule));
 	slow_down(cpu, ring, fill, e->frame.time_ns);
-	return 0;
+	return 1;
 }
 
 struct chunks {

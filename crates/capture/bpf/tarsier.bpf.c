@@ -623,6 +623,8 @@ int exit_entry(void *ctx)
 	return exit_event(false);
 }
 
+#include "uring.h"
+
 /* A task was made: does the task list keep it from being audited? */
 SEC("tp_btf/sched_process_fork")
 int task_made(__u64 *ctx)

@@ -234,7 +234,6 @@ struct io_kiocb {
 	__u64 flags; /* 32 bits in some kernels */
 	struct io_cqe cqe;
 	struct io_ring_ctx *ctx;
-	void *async_data;
 	const struct cred *creds;
 };
 struct io_uring_cqe {
@@ -296,9 +295,6 @@ struct io_connect {
 	void *addr;
 	int addr_len;
 };
-struct io_bind {
-	int addr_len;
-};
 struct io_sr_msg {
 	void *umsg;
 	int len;
@@ -306,12 +302,6 @@ struct io_sr_msg {
 };
 struct io_socket {
 	int domain, type, protocol;
-};
-struct __kernel_sockaddr_storage {
-	char data[128];
-};
-struct io_async_msghdr {
-	struct __kernel_sockaddr_storage addr;
 };
 
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX

@@ -1,8 +1,9 @@
 //! What this host can do, found by trying.
 
 use crate::tracefs::SyscallEvents;
+use crate::tracepoint::Uring;
 use abi::Arch;
-use plan::{Capabilities, Entry};
+use plan::{Capabilities, Entry, IoUring};
 use std::collections::BTreeSet;
 
 /// Why the trampoline engine does not work here, if so. Needs root to tell the truth.
@@ -41,7 +42,10 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         compat_entry: compat_entry(),
         tp_btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
         syscall_tracepoints: events.is_some(),
-        io_uring: plan::IoUring::Unseen,
+        io_uring: match Uring::of_this_kernel() {
+            Some(_) => IoUring::Twins,
+            None => IoUring::Unseen,
+        },
         trampoline,
         unhooked_calls: match trampoline {
             true => unhooked_calls(),

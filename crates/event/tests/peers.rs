@@ -142,6 +142,12 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
         egid: 0,
         sgid: 0,
         fsgid: 0,
+        doer: Some(Doer {
+            auid: 1000,
+            ses: 3,
+            comm: b"x y",
+            exe: Some(b"/bin/x"),
+        }),
         subj: None,
         key: Some(b"iou"),
     });

@@ -264,7 +264,7 @@ fn records_are_made_from_an_event() {
         (3, &b""[..], Some(&b"k"[..]))
     );
     assert_eq!(
-        UringOp::from_event(&event, 0, None, None).result,
+        UringOp::from_event(&event, 0, None, None, None).result,
         Some((false, -2))
     );
     let objects: Vec<_> = ObjPid::from_event(&event)

@@ -123,9 +123,11 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
 }
 
 impl Plan {
-    /// Names of the calls that something watches, with their entry and number.
+    /// Names of the calls that something watches, with their entry and number; not operations of
+    /// rings, whose numbers are others.
     fn watched_names(&self) -> impl Iterator<Item = (Entry, u32, &'static str)> + '_ {
-        self.calls.keys().filter_map(|&(entry, nr)| {
+        let calls = self.calls.keys().filter(|key| key.0 != Entry::Uring);
+        calls.filter_map(|&(entry, nr)| {
             let arch = self.entries.arch(entry)?;
             Some((entry, nr, abi::syscall_name(arch, nr)?))
         })

@@ -1,6 +1,6 @@
 //! What a call's number, arguments and result tell of its names.
 
-use event::wire::Event;
+use event::wire::{self, Event};
 use plan::PathArg;
 
 const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
@@ -35,10 +35,14 @@ impl Told {
     }
 }
 
+/// The call, or the call that does what the io_uring operation does.
 pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
     let header = event.header();
-    abi::Arch::from_audit_arch(header.arch)
-        .and_then(|arch| abi::syscall_name(arch, header.nr as u32))
+    let nr = header.nr as u32;
+    if event.has_flag(wire::TARSIER_URING) {
+        return abi::uring_op_calls(nr).first().copied();
+    }
+    abi::Arch::from_audit_arch(header.arch).and_then(|arch| abi::syscall_name(arch, nr))
 }
 
 /// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a

@@ -5,8 +5,10 @@ mod control;
 mod counters;
 mod fexit;
 mod perf;
+mod uring;
 
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
+pub(crate) use uring::Uring;
 
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{self, Functions};
@@ -96,6 +98,9 @@ pub struct Tracepoint {
     armed: Armed,
     fexit: Option<Fexit>,
     events: Option<SyscallEvents>,
+    uring: Option<uring::Uring>,
+    /// io_uring operations that are watched.
+    operations: [u64; plan::uring::OPERATIONS / 64],
     cpus: usize,
 }
 
@@ -109,6 +114,7 @@ struct Armed {
     exec: Vec<Link>,
     exit: Vec<Link>,
     fork: Option<Link>,
+    uring: Vec<Link>,
 }
 
 impl Tracepoint {
@@ -122,11 +128,12 @@ impl Tracepoint {
             return Err(CaptureError::NoBtf);
         }
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
+        let uring = uring::Uring::of_this_kernel();
         let functions = match plan.trampoline {
             true => functions::of_this_kernel(),
             false => None,
         };
-        let (object, objects) = load(cpus, functions)?;
+        let (object, objects) = load(cpus, functions, uring.as_ref())?;
         let fexit = functions.map(|_| Fexit::new(&object)).transpose()?;
         let control = Control::map(&object)?;
         let stream = Stream::new(make_rings(&object, cpus, options)?);
@@ -147,6 +154,8 @@ impl Tracepoint {
             armed: Armed::default(),
             fexit,
             events: SyscallEvents::open().ok(),
+            uring,
+            operations: Default::default(),
             cpus,
         };
         engine.replace(plan)?;
@@ -172,6 +181,7 @@ impl Tracepoint {
         let gates = self.gates(plan);
         self.open_gates(&gates);
         self.control.add_watched(&plan.watched());
+        self.watch_operations(plan, true)?;
         let fd = table.as_fd().as_raw_fd() as u32;
         self.map("tables")?
             .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
@@ -181,6 +191,8 @@ impl Tracepoint {
         self.control.set_task_list(plan.task_list);
         self.control.set_watched(&plan.watched());
         self.close_gates(&gates);
+        self.watch_operations(plan, false)?;
+        self.operations = plan.watched_operations();
         self.retire(old);
         drop(old_objects);
         self.remove_objects(plan)?;
@@ -206,6 +218,7 @@ impl Tracepoint {
             Vec::new()
         };
         let new_fork = self.attach_if(hooks.fork && self.armed.fork.is_none(), "task_made")?;
+        let new_uring = self.attach_uring(hooks.uring)?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_done", "exec_entry"] {
@@ -218,6 +231,7 @@ impl Tracepoint {
         armed.exit.extend(new_exit);
         armed.fork = armed.fork.take().or(new_fork);
         armed.exec.extend(new_exec);
+        armed.uring.extend(new_uring);
         armed.per_syscall.extend(added);
         armed.functions.extend(functions);
         if !sys_exit {
@@ -228,6 +242,9 @@ impl Tracepoint {
         }
         if !hooks.fork {
             old.fork = armed.fork.take();
+        }
+        if !hooks.uring {
+            old.uring = std::mem::take(&mut armed.uring);
         }
         if !hooks.exec {
             old.exec = std::mem::take(&mut armed.exec);
@@ -353,6 +370,38 @@ impl Tracepoint {
             .attach_trace()
             .map(Some)
             .map_err(refused(format!("hook {program}")))
+    }
+
+    /// Completions first: of an operation whose submission is seen, its end is seen too.
+    fn attach_uring(&mut self, wanted: bool) -> Result<Vec<Link>, CaptureError> {
+        let mut links = Vec::new();
+        if !wanted || !self.armed.uring.is_empty() {
+            return Ok(links);
+        }
+        let uring = self.uring.as_ref().ok_or_else(|| missing("io_uring"))?;
+        for program in uring.programs.clone().into_iter().rev() {
+            links.extend(self.attach_if(true, program)?);
+        }
+        Ok(links)
+    }
+
+    /// Operations that rules of the set in force watch, and those of another set.
+    fn watch_operations(&self, plan: &Plan, others: bool) -> Result<(), CaptureError> {
+        let Some(uring) = &self.uring else {
+            return Ok(());
+        };
+        let mut watched = plan.watched_operations();
+        if others {
+            for (bits, other) in watched.iter_mut().zip(self.operations) {
+                *bits |= other;
+            }
+        }
+        uring.set_watched(&self.object, &watched)
+    }
+
+    /// Ids of the events of io_uring operations that are under way.
+    pub fn in_flight(&self) -> std::collections::HashSet<u64> {
+        uring::in_flight(&self.object)
     }
 
     fn attach_call(&mut self, plan: &Plan, nr: u32) -> Result<Link, CaptureError> {
@@ -553,7 +602,11 @@ fn object_key(object: &plan::ObjectId) -> [u8; 16] {
     key
 }
 
-fn load(cpus: usize, functions: Option<&Functions>) -> Result<(Object, Objects), CaptureError> {
+fn load(
+    cpus: usize,
+    functions: Option<&Functions>,
+    uring: Option<&uring::Uring>,
+) -> Result<(Object, Objects), CaptureError> {
     crate::error::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
     let mut open: OpenObject = builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
@@ -567,6 +620,7 @@ fn load(cpus: usize, functions: Option<&Functions>) -> Result<(Object, Objects),
             .map_err(refused("size of a map"))?;
     }
     fexit::choose_targets(&mut open, functions)?;
+    uring::choose(&mut open, uring);
     let objects = Objects::choose(&mut open, functions.is_some());
     let object = open.load().map_err(refused("BPF programs"))?;
     Ok((object, objects))

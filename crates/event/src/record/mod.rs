@@ -16,7 +16,7 @@ pub use object::{
     Proctitle, Sockaddr, Socketcall,
 };
 pub use path::{Cwd, FileCaps, Inode, NameType, PathItem};
-pub use syscall::{fixed_exit, is_success, Syscall, UringOp};
+pub use syscall::{fixed_exit, is_success, Doer, Syscall, UringOp};
 
 use crate::RecordType;
 

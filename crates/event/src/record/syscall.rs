@@ -175,7 +175,20 @@ fn write_result(out: &mut Vec<u8>, success: bool, exit: i64) {
     put::signed(out, fixed_exit(exit));
 }
 
-/// URINGOP (1336): audit_log_uring(). It has no auid, ses, comm and exe.
+/// Who carries out an operation: fields that the kernel's own URINGOP lacks. They stand after its ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doer<'a> {
+    /// Login uid; 4294967295 if unset.
+    pub auid: u32,
+    /// Login session; 4294967295 if unset.
+    pub ses: u32,
+    /// Name of the thread that submitted it.
+    pub comm: &'a [u8],
+    /// Path of the executable; `None` for a task without one.
+    pub exe: Option<&'a [u8]>,
+}
+
+/// URINGOP (1336): audit_log_uring().
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UringOp<'a> {
     /// IORING_OP_*
@@ -204,6 +217,8 @@ pub struct UringOp<'a> {
     pub sgid: u32,
     #[allow(missing_docs)]
     pub fsgid: u32,
+    /// Who carries it out; `None` in the kernel's own records.
+    pub doer: Option<Doer<'a>>,
     /// Label of the task, if a security module gives one.
     pub subj: Option<&'a [u8]>,
     /// Key of the rule; several are joined by byte 1.
@@ -211,11 +226,12 @@ pub struct UringOp<'a> {
 }
 
 impl<'a> UringOp<'a> {
-    /// The record of a wire event with the URING flag: `items`, `subj` and `key` are what it cannot tell. It succeeded
-    /// unless its result is an error.
+    /// The record of a wire event with the URING flag: `items`, `exe`, `subj` and `key` are what it cannot tell. It
+    /// succeeded unless its result is an error.
     pub fn from_event(
         event: &wire::Event<'a>,
         items: u32,
+        exe: Option<&'a [u8]>,
         subj: Option<&'a [u8]>,
         key: Option<&'a [u8]>,
     ) -> UringOp<'a> {
@@ -234,6 +250,12 @@ impl<'a> UringOp<'a> {
             egid: header.egid,
             sgid: header.sgid,
             fsgid: header.fsgid,
+            doer: Some(Doer {
+                auid: header.auid,
+                ses: header.ses,
+                comm: event.comm(),
+                exe,
+            }),
             subj,
             key,
         }
@@ -262,6 +284,14 @@ impl Body for UringOp<'_> {
         put::field(out, " egid=", self.egid);
         put::field(out, " sgid=", self.sgid);
         put::field(out, " fsgid=", self.fsgid);
+        if let Some(doer) = self.doer {
+            put::field(out, " auid=", doer.auid);
+            put::field(out, " ses=", doer.ses);
+            put::text(out, " comm=");
+            put::untrusted(out, doer.comm);
+            put::text(out, " exe=");
+            put::untrusted_or_null(out, doer.exe);
+        }
         put::label(out, " subj=", self.subj);
         put::text(out, " key=");
         put::untrusted_or_null(out, self.key);

@@ -263,9 +263,22 @@ fn uring_op<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<UringOp
         egid: decimal(c, " egid=")?,
         sgid: decimal(c, " sgid=")?,
         fsgid: decimal(c, " fsgid=")?,
+        doer: doer(c, scratch)?,
         subj: label(c, " subj=")?,
         key: nullable(c, " key=", scratch)?,
     })
+}
+
+fn doer<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<Option<Doer<'a>>> {
+    if !c.skip(" auid=") {
+        return Ok(None);
+    }
+    Ok(Some(Doer {
+        auid: c.number(10, "a login uid")?,
+        ses: decimal(c, " ses=")?,
+        comm: named(c, " comm=", scratch)?,
+        exe: nullable(c, " exe=", scratch)?,
+    }))
 }
 
 fn device(c: &mut Cursor<'_>, name: &'static str) -> Result<u32> {

@@ -217,6 +217,9 @@ pub(super) const KEYS: &[Key] = &[
     key("dispatcher", deprecated),
     key("disp_qos", deprecated),
     // Tarsier's own.
+    key("io_uring_twins", |c, x| {
+        yes_no(x).map(|yes| c.io_uring_twins = yes)
+    }),
     key("overload", |c, x| {
         word(x, OVERLOAD).map(|overload| c.overload = overload)
     }),

@@ -9,6 +9,7 @@
 //! * `log_format = JSON` (one object per event) and `COMPACT` (see [`crate::compact`]),
 //! * `seal = yes` (see [`crate::seal`]),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
+//! * `io_uring_twins = yes`,
 //! * `overload = THROTTLE` or `DROP`,
 //! * `urgent_keys = KEY[,KEY…]`,
 //! * `metrics = unix:/PATH` or `127.0.0.1:PORT`.
@@ -265,6 +266,9 @@ pub struct Config {
     pub end_of_event_timeout_s: u64,
     /// `report_interval` (audit 4.x); 0 is never.
     pub report_interval_s: u64,
+    /// `io_uring_twins` (Tarsier only): rules on system calls also select the io_uring operations
+    /// that do the same.
+    pub io_uring_twins: bool,
     /// `overload` (Tarsier only).
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
@@ -322,6 +326,7 @@ impl Config {
             },
             end_of_event_timeout_s: 2,
             report_interval_s: 0,
+            io_uring_twins: true,
             overload: Overload::Throttle,
             urgent_keys: Vec::new(),
             metrics: None,

@@ -100,6 +100,7 @@ impl Daemon {
         let mut identities_due = Instant::now() + IDENTITY_INTERVAL;
         loop {
             let frames = self.drain();
+            self.operations_without_result(false);
             self.commit();
             self.show();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
@@ -206,6 +207,26 @@ impl Daemon {
             let _ = journal.hurry();
         }
         frames + records
+    }
+
+    /// Records io_uring operations whose result does not come: they succeed in silence, or at the
+    /// end of the recording are still under way. Those whose result was lost have been counted.
+    fn operations_without_result(&mut self, at_end: bool) {
+        if !at_end && !self.recorder.operations.is_due() {
+            return;
+        }
+        if at_end || self.recorder.operations.has_orphans() {
+            let in_flight = self.engine.in_flight();
+            self.recorder.operations.keep(&in_flight);
+        }
+        let mut lines = std::mem::take(&mut self.lines);
+        let recorded = self.recorder.overdue(at_end, &mut lines);
+        if recorded > 0 {
+            self.totals.recorded += recorded;
+            self.journal.append(&lines, recorded as u32);
+            lines.clear();
+        }
+        self.lines = lines;
     }
 
     /// Writes what was gathered, and does what the journal asks for.
@@ -558,6 +579,7 @@ impl Daemon {
             std::thread::yield_now();
             self.drain();
         }
+        self.operations_without_result(true);
         self.count_kernel_losses();
         let status = self.status();
         let who = sender.unwrap_or_else(Who::this_process);

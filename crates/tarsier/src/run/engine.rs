@@ -102,6 +102,12 @@ impl Engine {
         }
     }
 
+    /// Ids of the events of io_uring operations that are under way.
+    pub(super) fn in_flight(&self) -> std::collections::HashSet<u64> {
+        let programs = self.programs();
+        programs.map(Tracepoint::in_flight).unwrap_or_default()
+    }
+
     /// What the programs count; nothing if they cannot be asked.
     pub(super) fn counters(&self) -> Counters {
         let counters = self

@@ -24,6 +24,7 @@ mod live;
 mod losses;
 mod metrics;
 mod names;
+mod operations;
 mod recorder;
 mod recovery;
 mod rule_costs;

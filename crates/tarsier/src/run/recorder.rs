@@ -4,14 +4,15 @@ use super::chunks::Chunks;
 use super::clock::{Clock, Serials};
 use super::labels::Labels;
 use super::live::Live;
+use super::operations::Operations;
 use super::rule_costs::RuleCosts;
 use super::{fcaps, filter, target};
 use capture::resolve::Resolver;
 use event::record::{
     Capset, Cwd, Execve, FdPair, FileCaps, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
-    PathItem, Proctitle, Sockaddr, Socketcall, Syscall,
+    PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp,
 };
-use event::wire::{self, Chunk, Event, FrameKind};
+use event::wire::{self, Chunk, Event, FrameKind, OperationResult};
 use event::{Encoder, EventWriter, RecordType, Stamp};
 use plan::{Decision, Entry, Facts, Identities, Plan, RecordFilter, Shape};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -56,15 +57,37 @@ pub(super) struct Recorder {
     pub(super) costs: RuleCosts,
     resolver: Resolver,
     chunks: Chunks,
+    /// Operations of rings that are under way.
+    pub(super) operations: Operations,
     generations: VecDeque<Arc<Generation>>,
-    calls: HashMap<(u32, i32), CallFacts>,
+    calls: HashMap<(u32, i32), Arc<CallFacts>>,
     exe: Vec<u8>,
 }
 
 /// What is looked up once per call number.
 struct CallFacts {
-    name: &'static str,
+    name: String,
     shape: Shape,
+}
+
+impl CallFacts {
+    fn of(event: &Event<'_>) -> CallFacts {
+        let header = event.header();
+        let nr = header.nr as u32;
+        if event.has_flag(wire::TARSIER_URING) {
+            let name = abi::uring_op_name(nr).map_or_else(|| nr.to_string(), str::to_owned);
+            return CallFacts {
+                name: format!("io_uring:{name}"),
+                shape: plan::uring::shape_of_op(nr),
+            };
+        }
+        let arch = abi::Arch::from_audit_arch(header.arch);
+        let name = arch.and_then(|arch| abi::syscall_name(arch, nr));
+        CallFacts {
+            name: name.unwrap_or("?").to_owned(),
+            shape: arch.map_or(Shape::PLAIN, |arch| plan::shape(arch, nr)),
+        }
+    }
 }
 
 impl Recorder {
@@ -77,6 +100,7 @@ impl Recorder {
             costs: RuleCosts::default(),
             resolver: Resolver::new(),
             chunks: Chunks::default(),
+            operations: Operations::default(),
             generations: VecDeque::new(),
             calls: HashMap::new(),
             exe: Vec::new(),
@@ -109,12 +133,39 @@ impl Recorder {
                 self.chunks.push(cpu, &Chunk::parse(frame)?);
                 Ok(Outcome::Part)
             }
-            FrameKind::Result => Ok(Outcome::Part),
+            FrameKind::Result => {
+                let result = OperationResult::parse(frame)?;
+                let Some(frame) = self.operations.completed(&result)? else {
+                    return Ok(Outcome::Part);
+                };
+                Ok(self.event(cpu, &Event::parse(&frame)?, out, live))
+            }
             FrameKind::Event => {
                 let event = Event::parse(frame)?;
+                if event.has_flag(wire::TARSIER_PENDING) {
+                    self.operations.submitted(&event, frame);
+                    return Ok(Outcome::Part);
+                }
                 Ok(self.event(cpu, &event, out, live))
             }
         }
+    }
+
+    /// Appends what has been waiting for results long enough; at the end of the recording, all of
+    /// it. How many events.
+    pub(super) fn overdue(&mut self, at_end: bool, out: &mut Vec<u8>) -> u64 {
+        let frames = match at_end {
+            true => self.operations.take_all(),
+            false => self.operations.overdue(),
+        };
+        let mut recorded = 0;
+        for frame in frames {
+            if let Ok(event) = Event::parse(&frame) {
+                let outcome = self.event(0, &event, out, None);
+                recorded += u64::from(outcome == Outcome::Recorded);
+            }
+        }
+        recorded
     }
 
     fn event(
@@ -134,20 +185,15 @@ impl Recorder {
         let Some(generation) = generation else {
             return Outcome::Dropped;
         };
-        let call = self
-            .calls
-            .entry((header.arch, header.nr))
-            .or_insert_with(|| {
-                let arch = abi::Arch::from_audit_arch(header.arch);
-                let nr = header.nr as u32;
-                CallFacts {
-                    name: arch
-                        .and_then(|arch| abi::syscall_name(arch, nr))
-                        .unwrap_or("?"),
-                    shape: arch.map_or(Shape::PLAIN, |arch| plan::shape(arch, nr)),
-                }
-            });
-        let (name, shape) = (call.name, call.shape);
+        // Operations of rings have no architecture of their own.
+        let arch = match event.has_flag(wire::TARSIER_URING) {
+            true => 0,
+            false => header.arch,
+        };
+        let call = self.calls.entry((arch, header.nr));
+        let call = call.or_insert_with(|| Arc::new(CallFacts::of(event)));
+        let call = Arc::clone(call);
+        let (name, shape) = (call.name.as_str(), call.shape);
         self.resolver.resolve(event, &shape);
         let rule = match decide(&generation, event, &mut self.resolver) {
             Decision::Record(rule) => rule,
@@ -157,7 +203,7 @@ impl Recorder {
             }
         };
         let number = generation.plan.generation;
-        if filter::excludes(&generation, RecordType::SYSCALL, event) {
+        if filter::excludes(&generation, first_record(event), event) {
             self.costs.dropped(number, rule);
             return Outcome::Excluded;
         }
@@ -198,6 +244,14 @@ impl Recorder {
     }
 }
 
+/// The type of an event's first record, without which there is no event.
+fn first_record(event: &Event<'_>) -> RecordType {
+    match event.has_flag(wire::TARSIER_URING) {
+        true => RecordType::URINGOP,
+        false => RecordType::SYSCALL,
+    }
+}
+
 fn is_never(rule: &rules::Rule) -> bool {
     rule.action == rules::Action::Never
 }
@@ -220,7 +274,9 @@ fn decide(generation: &Generation, event: &Event<'_>, resolver: &mut Resolver) -
     }
     let names = resolver.names();
     let facts = Facts {
-        entry: if event.has_flag(wire::TARSIER_COMPAT) {
+        entry: if event.has_flag(wire::TARSIER_URING) {
+            Entry::Uring
+        } else if event.has_flag(wire::TARSIER_COMPAT) {
             Entry::Compat
         } else {
             Entry::Native
@@ -252,7 +308,9 @@ fn decide(generation: &Generation, event: &Event<'_>, resolver: &mut Resolver) -
         saddr_fam: None,
         names: &names,
     };
-    plan::decide_names(remaining(generation, event), &facts, &generation.identities)
+    generation
+        .plan
+        .decide_remaining(remaining(generation, event), &facts, &generation.identities)
 }
 
 /// Writes the records of an event that no exclude rule drops.
@@ -275,13 +333,12 @@ impl<'e> Filtered<'_, 'e> {
     fn syscall(&mut self, resolver: &Resolver, exe: Option<&[u8]>, key: Option<&[u8]>) {
         let items = resolver.items().len() as u32;
         let subj = self.labels.of(self.event.header().pid);
-        self.put(&Syscall::from_event(
-            self.event,
-            items,
-            exe,
-            subj.as_deref(),
-            key,
-        ));
+        let subj = subj.as_deref();
+        if self.event.has_flag(wire::TARSIER_URING) {
+            self.put(&UringOp::from_event(self.event, items, exe, subj, key));
+        } else {
+            self.put(&Syscall::from_event(self.event, items, exe, subj, key));
+        }
     }
 
     fn details(&mut self, name: &str, shape: &Shape, argv: &[u8]) {

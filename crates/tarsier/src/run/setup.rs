@@ -20,7 +20,7 @@ use capture::{CaptureError, Options, Overload, Tracepoint};
 use event::{Encoder, Format, Stamp};
 use journal::config::{self, LoadOptions};
 use journal::{Config, Journal};
-use plan::{Capabilities, Plan, RecordFilter};
+use plan::{Capabilities, IoUring, Plan, RecordFilter};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,6 +74,15 @@ impl Sources {
     }
 }
 
+/// Capabilities for this configuration.
+fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
+    let mut capabilities = capabilities.clone();
+    if !config.io_uring_twins && capabilities.io_uring == IoUring::Twins {
+        capabilities.io_uring = IoUring::List;
+    }
+    capabilities
+}
+
 /// Plans rules, with what their paths are now.
 pub(super) fn generation(
     rules: Vec<rules::Rule>,
@@ -83,6 +92,7 @@ pub(super) fn generation(
     config: &Config,
 ) -> Result<Arc<Generation>> {
     let identities = capture::identify(&rules);
+    let capabilities = &without_twins(capabilities, config);
     let plan = match is_kernel {
         true => Plan::for_kernel(&rules, capabilities, number),
         false => Plan::new(&rules, capabilities, &identities, number)
@@ -303,7 +313,7 @@ impl Daemon {
         let plan = &self.generation.plan;
         let place = match self.engine.is_kernel() {
             true => "the kernel's own audit".to_owned(),
-            false => format!("{} calls", plan.calls.len()),
+            false => calls_and_operations(plan),
         };
         let (rules, log) = (plan.rules.len(), self.journal.path().display());
         let engine = self.engine.name();
@@ -313,5 +323,17 @@ impl Daemon {
     /// Stamp of an event that happens now and here.
     pub(super) fn stamp(&mut self) -> Stamp {
         Stamp::from_unix_ns(super::clock::realtime_ns(), self.recorder.serials.next())
+    }
+}
+
+/// How much a plan watches.
+fn calls_and_operations(plan: &Plan) -> String {
+    let operations = plan.calls.keys().filter(|key| key.0 == plan::Entry::Uring);
+    match (plan.calls.len(), operations.count()) {
+        (all, 0) => format!("{all} calls"),
+        (all, operations) => format!(
+            "{} calls and {operations} io_uring operations",
+            all - operations
+        ),
     }
 }

@@ -17,6 +17,7 @@ mod lifecycle;
 mod loss;
 mod readers;
 mod reload;
+mod rings;
 mod seccomp;
 mod selection;
 mod workload;

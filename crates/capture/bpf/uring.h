@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * io_uring operations under the tracepoint engine. An operation is matched
+ * when it is submitted, where its names are kernel copies and the current
+ * task is the one that submits it (or the ring's SQPOLL thread, which has its
+ * ids). Its event waits in the daemon for a RESULT frame, made when the
+ * completion is posted.
+ */
+#ifndef TARSIER_URING_H
+#define TARSIER_URING_H
+
+#define ENTRY_URING 2
+#define URING_PENDING_MAX 65536
+#define CQE_F_MORE 2
+#define CQE_F_NOTIF 8
+
+/* enum io_uring_op */
+enum uring_op {
+	OP_READV = 1,
+	OP_WRITEV = 2,
+	OP_READ_FIXED = 4,
+	OP_WRITE_FIXED = 5,
+	OP_SENDMSG = 9,
+	OP_RECVMSG = 10,
+	OP_ACCEPT = 13,
+	OP_CONNECT = 16,
+	OP_OPENAT = 18,
+	OP_CLOSE = 19,
+	OP_STATX = 21,
+	OP_READ = 22,
+	OP_WRITE = 23,
+	OP_SEND = 26,
+	OP_RECV = 27,
+	OP_OPENAT2 = 28,
+	OP_SPLICE = 30,
+	OP_TEE = 33,
+	OP_RENAMEAT = 35,
+	OP_UNLINKAT = 36,
+	OP_MKDIRAT = 37,
+	OP_SYMLINKAT = 38,
+	OP_LINKAT = 39,
+	OP_SETXATTR = 42,
+	OP_GETXATTR = 44,
+	OP_SOCKET = 45,
+	OP_SEND_ZC = 47,
+	OP_SENDMSG_ZC = 48,
+};
+
+/* What an operation under way is known by. */
+struct uring_request {
+	__u64 id; /* of its event */
+	__u64 ctx; /* of its ring */
+	__u64 user_data;
+	__u32 rule;
+	__u32 tgid; /* whose descriptors a result is one of */
+	__u8 opens; /* its result is a descriptor */
+	__u8 silent; /* posts a completion only if it fails */
+	__u8 pad[6];
+};
+
+/* By address of the request. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, URING_PENDING_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct uring_request);
+} uring_requests SEC(".maps");
+
+struct uring_completion {
+	__u64 ctx;
+	__u64 user_data;
+};
+
+/* Address of the request by what a completion without one is known by. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, URING_PENDING_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct uring_completion);
+	__type(value, __u64);
+} uring_by_data SEC(".maps");
+
+/* Set by the daemon, from the kernel's own types. */
+struct uring_control {
+	__u64 watched[4]; /* operations that some rule watches */
+	__u32 creds_bit; /* of io_kiocb.flags: the request has its own credentials */
+	__u32 skip_bit; /* no completion on success */
+};
+
+struct uring_control uring_control SEC(".bss.uring");
+
+/* The names of an operation: kernel copies, and what they are relative to. */
+struct uring_names {
+	struct filename *name[2];
+	__s32 dir[2];
+};
+
+static __always_inline __u64 uring_flags(struct io_kiocb *req)
+{
+	__u64 flags = 0;
+
+	bpf_core_read(&flags, bpf_core_field_size(req->flags), &req->flags);
+	return flags;
+}
+
+static __always_inline void uring_open_args(struct work *w, struct uring_names *names,
+					    struct io_open *open)
+{
+	names->name[0] = BPF_CORE_READ(open, filename);
+	names->dir[0] = BPF_CORE_READ(open, dfd);
+	w->args[0] = names->dir[0];
+	w->args[2] = BPF_CORE_READ(open, how.flags);
+	w->args[3] = BPF_CORE_READ(open, how.mode);
+}
+
+static __always_inline void uring_two_names(struct uring_names *names, struct io_rename *rename)
+{
+	names->name[0] = BPF_CORE_READ(rename, oldpath);
+	names->name[1] = BPF_CORE_READ(rename, newpath);
+	names->dir[0] = BPF_CORE_READ(rename, old_dfd);
+	names->dir[1] = BPF_CORE_READ(rename, new_dfd);
+}
+
+static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req, __u32 op)
+{
+	struct io_connect *connect = (struct io_connect *)req;
+	struct io_sr_msg *message = (struct io_sr_msg *)req;
+	struct io_socket *made = (struct io_socket *)req;
+
+	switch (op) {
+	case OP_CONNECT:
+		w->args[1] = (__u64)BPF_CORE_READ(connect, addr);
+		w->args[2] = BPF_CORE_READ(connect, addr_len);
+		break;
+	case OP_SENDMSG:
+	case OP_SENDMSG_ZC:
+	case OP_RECVMSG:
+		w->args[1] = (__u64)BPF_CORE_READ(message, umsg);
+		w->args[2] = BPF_CORE_READ(message, msg_flags);
+		break;
+	case OP_SEND:
+	case OP_SEND_ZC:
+	case OP_RECV:
+		w->args[1] = (__u64)BPF_CORE_READ(message, umsg);
+		w->args[2] = BPF_CORE_READ(message, len);
+		w->args[3] = BPF_CORE_READ(message, msg_flags);
+		break;
+	case OP_SOCKET:
+		w->args[0] = BPF_CORE_READ(made, domain);
+		w->args[1] = BPF_CORE_READ(made, type);
+		w->args[2] = BPF_CORE_READ(made, protocol);
+		break;
+	}
+}
+
+static __always_inline void uring_file_args(struct work *w, struct uring_names *names,
+					    struct io_kiocb *req, __u32 op)
+{
+	struct io_unlink *unlink = (struct io_unlink *)req;
+	struct io_mkdir *mkdir = (struct io_mkdir *)req;
+	struct io_xattr *xattr = (struct io_xattr *)req;
+	struct io_rename *rename = (struct io_rename *)req;
+	struct io_link *link = (struct io_link *)req;
+	struct io_statx *statx = (struct io_statx *)req;
+
+	switch (op) {
+	case OP_UNLINKAT:
+		names->name[0] = BPF_CORE_READ(unlink, filename);
+		names->dir[0] = BPF_CORE_READ(unlink, dfd);
+		w->args[2] = BPF_CORE_READ(unlink, flags);
+		break;
+	case OP_MKDIRAT:
+		names->name[0] = BPF_CORE_READ(mkdir, filename);
+		names->dir[0] = BPF_CORE_READ(mkdir, dfd);
+		w->args[2] = BPF_CORE_READ(mkdir, mode);
+		break;
+	case OP_RENAMEAT:
+		uring_two_names(names, rename);
+		w->args[4] = BPF_CORE_READ(rename, flags);
+		break;
+	case OP_LINKAT:
+	case OP_SYMLINKAT:
+		names->name[0] = BPF_CORE_READ(link, oldpath);
+		names->name[1] = BPF_CORE_READ(link, newpath);
+		names->dir[0] = BPF_CORE_READ(link, old_dfd);
+		names->dir[1] = BPF_CORE_READ(link, new_dfd);
+		if (op == OP_SYMLINKAT)
+			names->dir[0] = AT_FDCWD;
+		w->args[4] = BPF_CORE_READ(link, flags);
+		break;
+	case OP_SETXATTR:
+	case OP_GETXATTR:
+		names->name[0] = BPF_CORE_READ(xattr, filename);
+		break;
+	case OP_STATX:
+		names->name[0] = BPF_CORE_READ(statx, filename);
+		names->dir[0] = BPF_CORE_READ(statx, dfd);
+		w->args[2] = BPF_CORE_READ(statx, flags);
+		break;
+	}
+	w->args[0] = names->dir[0];
+}
+
+/* Arguments as the call has them that does the same, and names. */
+static __always_inline void uring_args(struct work *w, struct uring_names *names,
+				       struct io_kiocb *req, __u32 op)
+{
+	struct io_close *close = (struct io_close *)req;
+	struct io_splice *splice = (struct io_splice *)req;
+	struct io_rw *rw = (struct io_rw *)req;
+
+	names->name[0] = names->name[1] = 0;
+	names->dir[0] = names->dir[1] = AT_FDCWD;
+	__builtin_memset(w->args, 0, sizeof(w->args));
+	w->args[0] = BPF_CORE_READ(req, cqe.fd);
+	switch (op) {
+	case OP_OPENAT:
+	case OP_OPENAT2:
+		uring_open_args(w, names, (struct io_open *)req);
+		return;
+	case OP_CLOSE:
+		w->args[0] = BPF_CORE_READ(close, fd);
+		return;
+	case OP_READ:
+	case OP_WRITE:
+	case OP_READV:
+	case OP_WRITEV:
+	case OP_READ_FIXED:
+	case OP_WRITE_FIXED:
+		w->args[1] = BPF_CORE_READ(rw, addr);
+		w->args[2] = BPF_CORE_READ(rw, len);
+		w->args[3] = BPF_CORE_READ(rw, kiocb.ki_pos);
+		return;
+	case OP_SPLICE:
+	case OP_TEE:
+		w->args[2] = w->args[0];
+		w->args[0] = BPF_CORE_READ(splice, splice_fd_in);
+		return;
+	case OP_UNLINKAT:
+	case OP_MKDIRAT:
+	case OP_RENAMEAT:
+	case OP_LINKAT:
+	case OP_SYMLINKAT:
+	case OP_SETXATTR:
+	case OP_GETXATTR:
+	case OP_STATX:
+		uring_file_args(w, names, req, op);
+		return;
+	}
+	uring_net_args(w, req, op);
+}
+
+/* The ids that the operation runs with: the request's own, or the task's. */
+static __always_inline void uring_ids(struct work *w, struct io_kiocb *req, __u64 flags)
+{
+	const struct cred *cred;
+
+	if (!(flags >> (uring_control.creds_bit & 63) & 1))
+		return;
+	cred = BPF_CORE_READ(req, creds);
+	set_fact(w, FACT_UID, BPF_CORE_READ(cred, uid.val));
+	set_fact(w, FACT_EUID, BPF_CORE_READ(cred, euid.val));
+	set_fact(w, FACT_SUID, BPF_CORE_READ(cred, suid.val));
+	set_fact(w, FACT_FSUID, BPF_CORE_READ(cred, fsuid.val));
+	set_fact(w, FACT_GID, BPF_CORE_READ(cred, gid.val));
+	set_fact(w, FACT_EGID, BPF_CORE_READ(cred, egid.val));
+	set_fact(w, FACT_SGID, BPF_CORE_READ(cred, sgid.val));
+	set_fact(w, FACT_FSGID, BPF_CORE_READ(cred, fsgid.val));
+}
+
+static __always_inline void part_name(struct work *w, struct task_struct *task,
+				      struct uring_names *names, __u32 i)
+{
+	struct filename *filename = names->name[i];
+	const char *text = BPF_CORE_READ(filename, name);
+	struct tarsier_part *part;
+	char *data;
+	long n;
+
+	if (!text)
+		return;
+	part = part_begin(w, TARSIER_PART_PATH, i);
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	data = frame_at(w, w->len + sizeof(*part));
+	n = bpf_probe_read_kernel_str(data, TARSIER_PATH_MAX, text);
+	if (n > 0 && data[0] != '/' && names->dir[i] != AT_FDCWD) {
+		part_end(w, part, n - 1);
+		part_file(w, task, names->dir[i], i, TARSIER_PART_DIR);
+		return;
+	}
+	part_end(w, part, n > 0 ? n - 1 : 0);
+}
+
+static __always_inline void uring_objects(struct work *w, struct task_struct *task,
+					  struct io_kiocb *req, struct uring_names *names)
+{
+	struct io_open *open = (struct io_open *)req;
+	const void *addr;
+	__u32 len;
+
+	if (names->name[0] || w->spec.fd < 6)
+		part_cwd(w, task);
+	part_name(w, task, names, 0);
+	part_name(w, task, names, 1);
+	/* A registered file has a number of its own kind. */
+	if (w->spec.fd < 6 && !(uring_flags(req) & 1))
+		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
+	len = sockaddr_place(w, &addr);
+	if (len)
+		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	if (w->nr == OP_OPENAT2) {
+		__u64 how[3] = { BPF_CORE_READ(open, how.flags), BPF_CORE_READ(open, how.mode),
+				 BPF_CORE_READ(open, how.resolve) };
+
+		part_bytes(w, TARSIER_PART_OPEN_HOW, how, sizeof(how));
+	}
+}
+
+/* Hands a result over. */
+static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
+					 const struct uring_request *request, __s64 exit,
+					 __u32 flags)
+{
+	struct tarsier_result *result = (struct tarsier_result *)w->frame;
+	__u32 cpu_nr = bpf_get_smp_processor_id(), size;
+	void *ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+
+	w->len = sizeof(*result);
+	w->parts = 0;
+	w->ret = exit;
+	if (request->opens && exit >= 0 &&
+	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
+		part_file(w, bpf_get_current_task_btf(), exit, 0, TARSIER_PART_FILE);
+	size = w->len;
+	if (size > TARSIER_EVENT_MAX)
+		size = TARSIER_EVENT_MAX;
+	result->frame.size = size;
+	result->frame.kind = TARSIER_FRAME_RESULT;
+	result->frame.version = TARSIER_WIRE_VERSION;
+	result->frame.id = request->id;
+	result->frame.time_ns = bpf_ktime_get_ns();
+	result->exit = exit;
+	result->flags = flags;
+	result->parts = w->parts;
+	if (!ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
+		count_lost(cpu, TARSIER_LOSS_RING_FULL);
+		count_rule(request->rule, true);
+		return;
+	}
+	ring_bell(cpu, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA), size, false);
+}
+
+static __always_inline void uring_forget(__u64 address, const struct uring_request *request)
+{
+	struct uring_completion key = { request->ctx, request->user_data };
+	__u64 *by_data = bpf_map_lookup_elem(&uring_by_data, &key);
+
+	if (by_data && *by_data == address)
+		bpf_map_delete_elem(&uring_by_data, &key);
+	bpf_map_delete_elem(&uring_requests, &address);
+}
+
+/*
+ * The request is used again although the operation that it stood for has not
+ * been seen to end: it succeeded in silence, or its completion was not seen.
+ */
+static __always_inline void uring_ended_unseen(struct work *w, struct cpu_state *cpu, __u64 address)
+{
+	struct uring_request *known = bpf_map_lookup_elem(&uring_requests, &address);
+
+	if (!known)
+		return;
+	uring_result(w, cpu, known, 0,
+		     known->silent ? TARSIER_RESULT_ASSUMED : TARSIER_RESULT_UNKNOWN);
+	uring_forget(address, known);
+}
+
+static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req, __u64 flags)
+{
+	struct uring_request request = {
+		.id = w->id,
+		.ctx = (__u64)BPF_CORE_READ(req, ctx),
+		.user_data = BPF_CORE_READ(req, cqe.user_data),
+		.rule = w->rule,
+		.tgid = w->fact[FACT_PID],
+		.opens = w->spec.kind == KIND_OPEN,
+		.silent = flags >> (uring_control.skip_bit & 63) & 1,
+	};
+	struct uring_completion key = { request.ctx, request.user_data };
+	__u64 address = (__u64)req;
+
+	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_ANY))
+		return false;
+	/* Without this, a completion that overflows its ring is not seen. */
+	bpf_map_update_elem(&uring_by_data, &key, &address, BPF_ANY);
+	return true;
+}
+
+/* An operation is submitted; its arguments have been read and checked. */
+static __always_inline int uring_submitted(struct io_kiocb *req)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 zero = 0, verdict, op = req->opcode;
+	struct uring_names names;
+	struct call call = {};
+	struct cpu_state *cpu;
+	struct work *w;
+	__u64 flags;
+
+	if (!(uring_control.watched[op >> 6 & 3] & (1ULL << (op & 63))) ||
+	    !find_call(&call, ENTRY_URING, op))
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
+		return 0;
+	flags = uring_flags(req);
+	uring_ended_unseen(w, cpu, (__u64)req);
+	find_spec(&call, w);
+	w->arch = 0;
+	w->nr = op;
+	w->ret = 0;
+	uring_args(w, &names, req, op);
+	task_facts(w, task);
+	uring_ids(w, req, flags);
+	call_facts(w, false);
+	__sync_fetch_and_add(&cpu->evaluated, 1);
+	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	if (verdict == VERDICT_DROP)
+		goto out;
+	w->id = next_id(cpu);
+	if (!uring_remember(w, req, flags)) {
+		count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
+		count_rule(w->rule, true);
+		goto out;
+	}
+	event_begin(w, call.generation,
+		    TARSIER_URING | TARSIER_PENDING |
+			    (flags >> (uring_control.skip_bit & 63) & 1 ? TARSIER_SILENT : 0) |
+			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
+	uring_objects(w, task, req, &names);
+	if (verdict == VERDICT_UNDECIDED)
+		event_candidates(w);
+	if (!event_end(w)) {
+		__u64 address = (__u64)req;
+
+		bpf_map_delete_elem(&uring_requests, &address);
+	}
+out:
+	work_leave(w);
+	return 0;
+}
+
+/* A completion is posted: `req` is 0 for one of several of a request, or when there is no room. */
+static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data, __s32 res,
+					   __u32 cqe_flags)
+{
+	struct uring_completion key = { ctx, user_data };
+	struct uring_request *request;
+	struct cpu_state *cpu;
+	bool more = false;
+	__u32 zero = 0;
+	__u64 *by_data;
+	struct work *w;
+
+	if (cqe_flags & CQE_F_NOTIF)
+		return 0;
+	if (!req) {
+		by_data = bpf_map_lookup_elem(&uring_by_data, &key);
+		if (!by_data)
+			return 0;
+		req = *by_data;
+		more = cqe_flags & CQE_F_MORE;
+	}
+	request = bpf_map_lookup_elem(&uring_requests, &req);
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!request || !cpu)
+		return 0;
+	w = work_for(cpu);
+	if (w) {
+		uring_result(w, cpu, request, res, more ? TARSIER_RESULT_MORE : 0);
+		work_leave(w);
+	}
+	if (!more)
+		uring_forget(req, request);
+	return 0;
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int uring_submit(__u64 *ctx)
+{
+	return uring_submitted((struct io_kiocb *)ctx[0]);
+}
+
+/* Before Linux 6.3 the tracepoint had another name. */
+SEC("tp_btf/io_uring_submit_sqe")
+int uring_submit_sqe(__u64 *ctx)
+{
+	return uring_submitted((struct io_kiocb *)ctx[0]);
+}
+
+SEC("tp_btf/io_uring_complete")
+int uring_complete(__u64 *ctx)
+{
+	struct io_uring_cqe *cqe = (struct io_uring_cqe *)ctx[2];
+
+	return uring_completed(ctx[0], ctx[1], BPF_CORE_READ(cqe, user_data),
+			       BPF_CORE_READ(cqe, res), BPF_CORE_READ(cqe, flags));
+}
+
+/* Where the members of the completion are arguments of their own. */
+SEC("tp_btf/io_uring_complete")
+int uring_complete_args(__u64 *ctx)
+{
+	return uring_completed(ctx[0], ctx[1], ctx[2], ctx[3], ctx[4]);
+}
+
+/* The completion queue is full: the completion waits in the kernel. */
+SEC("tp_btf/io_uring_cqe_overflow")
+int uring_overflow(__u64 *ctx)
+{
+	return uring_completed(ctx[0], 0, ctx[1], ctx[2], ctx[3]);
+}
+
+#endif /* TARSIER_URING_H */

@@ -1,0 +1,234 @@
+//! What a program does through io_uring is in the log as what it does by system call.
+
+use crate::log::{self, Event};
+use crate::{machine, programs};
+use std::process::Command;
+
+const MODES: [&str; 3] = ["inline", "worker", "sqpoll"];
+
+/// An operation as the workload made it, or as an event has it.
+#[derive(Debug, PartialEq, Eq)]
+struct Operation {
+    pid: u32,
+    name: String,
+    result: i64,
+    /// Paths that it names, or the address it is for; nothing if it has none.
+    objects: Vec<String>,
+}
+
+/// The lines that `workload --rings` prints, but for operations that no rule here is about.
+fn made(truth: &str, names: &[&str]) -> Vec<Operation> {
+    let lines = truth.lines().map(|line| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [_, pid, name, result, objects] = columns[..] else {
+            panic!("five columns: {line:?}")
+        };
+        Operation {
+            pid: pid.parse().expect("a process"),
+            name: name.to_owned(),
+            result: result.parse().expect("a result"),
+            objects: match objects {
+                "-" => Vec::new(),
+                _ => objects.split(' ').map(str::to_owned).collect(),
+            },
+        }
+    });
+    lines
+        .filter(|op| names.contains(&op.name.as_str()))
+        .collect()
+}
+
+/// Operations of the log, as [`made`] has them.
+fn logged(events: &[Event], made: &[Operation]) -> Vec<Operation> {
+    let pids: Vec<u32> = made.iter().map(|op| op.pid).collect();
+    let operation = |event: &Event| {
+        let record = event.record("URINGOP")?;
+        let number = record.number("uring_op")? as u32;
+        Some(Operation {
+            pid: record.number("pid")? as u32,
+            name: abi::uring_op_name(number)?.to_owned(),
+            result: record.number("exit")?,
+            objects: objects(event, abi::uring_op_name(number)?),
+        })
+    };
+    let all = events.iter().filter_map(operation);
+    all.filter(|op| pids.contains(&op.pid)).collect()
+}
+
+fn objects(event: &Event, name: &str) -> Vec<String> {
+    if name == "connect" {
+        let address = event.record("SOCKADDR").and_then(|r| r.field("saddr"));
+        return address.into_iter().map(str::to_owned).collect();
+    }
+    // PARENT directories are named after the paths themselves.
+    let paths = event.records.iter().filter(|record| record.kind == "PATH");
+    let mut names: Vec<String> = paths
+        .filter(|record| record.field("nametype") != Some("PARENT"))
+        .filter_map(|record| record.field("name"))
+        .filter(|name| *name != "(null)")
+        .map(str::to_owned)
+        .collect();
+    names.dedup();
+    // A name that was not found, of a removal: the kernel records its directory alone.
+    if names.is_empty() && name == "unlinkat" {
+        names.push("missing".to_owned());
+    }
+    names
+}
+
+const RULES: &str = "-a always,io_uring -S openat,openat2,read,write,close,linkat,renameat,\
+                     symlinkat,mkdirat,unlinkat,socket,bind,connect,accept,send,sendmsg,recv,splice \
+                     -F gid=61234 -k ring\n";
+const NAMES: [&str; 18] = [
+    "openat",
+    "openat2",
+    "read",
+    "write",
+    "close",
+    "linkat",
+    "renameat",
+    "symlinkat",
+    "mkdirat",
+    "unlinkat",
+    "socket",
+    "bind",
+    "connect",
+    "accept",
+    "send",
+    "sendmsg",
+    "recv",
+    "splice",
+];
+
+fn same_but_for_missing(made: Vec<Operation>) -> Vec<Operation> {
+    made.into_iter()
+        .map(|mut op| {
+            if op.name == "unlinkat" && op.result < 0 {
+                op.objects = vec!["missing".to_owned()];
+            }
+            op
+        })
+        .collect()
+}
+
+#[test]
+fn every_operation_is_in_the_log_once_whoever_carries_it_out() {
+    machine::test("io_uring operations", |setup| {
+        for mode in MODES {
+            let directory = setup.path(mode);
+            std::fs::create_dir(&directory).expect("a directory");
+            let log = setup.path(&format!("{mode}.log"));
+            let truth = setup.path(&format!("{mode}.truth"));
+            let ended = setup
+                .tarsier(RULES)
+                .format("raw")
+                .log(log.clone())
+                .stdout(&truth)
+                .command(&[&programs::workload(), &"--rings", &mode, &directory])
+                .finish();
+            assert!(ended.status.success(), "{}", ended.said);
+            assert!(ended.said.contains(" 0 lost;"), "{}", ended.said);
+            let truth = std::fs::read_to_string(&truth).expect("what was made");
+            let made = same_but_for_missing(made(&truth, &NAMES));
+            let logged = logged(&log::events(&log), &made);
+            assert_eq!(logged.len(), made.len(), "{mode}: {logged:#?}");
+            for (logged, made) in logged.iter().zip(&made) {
+                assert_eq!(logged, made, "{mode}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_rule_on_openat_alone_sees_the_files_opened_through_rings() {
+    machine::test("twins", |setup| {
+        let directory = setup.path("work");
+        std::fs::create_dir(&directory).expect("a directory");
+        let rules = "-a always,exit -F arch=b64 -S openat -F gid=61234 -k opened\n";
+        let ended = setup
+            .tarsier(rules)
+            .format("raw")
+            .stdout(&setup.path("truth"))
+            .command(&[&programs::workload(), &"--rings", &"inline", &directory])
+            .finish();
+        let made = made(&setup.read("truth"), &["openat"]);
+        let events = log::events(&ended.log);
+        assert_eq!(logged(&events, &made), made);
+        let keys = log::records(&events, "URINGOP");
+        assert!(keys
+            .iter()
+            .all(|record| record.field("key") == Some("opened")));
+    });
+}
+
+#[test]
+fn readers_of_the_log_know_operations() {
+    machine::test("ausearch and operations", |setup| {
+        let Some(_) = programs::peers("ausearch and operations") else {
+            return;
+        };
+        let directory = setup.path("work");
+        std::fs::create_dir(&directory).expect("a directory");
+        let ended = setup
+            .tarsier(RULES)
+            .format("enriched")
+            .stdout(&setup.path("truth"))
+            .command(&[&programs::workload(), &"--rings", &"sqpoll", &directory])
+            .finish();
+        let made = made(&setup.read("truth"), &NAMES);
+        let mut ausearch = programs::peer("ausearch");
+        // Debian's ausearch finds no operation by key, the kernel's own neither.
+        ausearch
+            .args(["--raw", "-m", "URINGOP", "-if"])
+            .arg(&ended.log);
+        let (found, _) = programs::output_of(&mut ausearch);
+        let count = found
+            .lines()
+            .filter(|l| l.contains("type=URINGOP "))
+            .count();
+        assert_eq!(count, made.len(), "{found}");
+    });
+}
+
+/// Cancelled, linked behind a failure, done by workers, in flight when the ring goes.
+#[test]
+fn under_a_storm_of_rings_what_was_submitted_is_recorded_or_counted_as_lost() {
+    machine::test("a storm of rings", |setup| {
+        let directory = setup.path("work");
+        std::fs::create_dir(&directory).expect("a directory");
+        let rules = "-a always,io_uring -S openat -F gid=61234 -k storm\n";
+        let daemon = setup.tarsier(rules).format("raw").start();
+        let mut storm = Command::new(programs::workload());
+        storm.args(["--rings", "--storm", "300"]).arg(&directory);
+        let (made, _) = programs::output_of(&mut storm);
+        let made: usize = made
+            .trim()
+            .strip_prefix("openat\t")
+            .and_then(|count| count.parse().ok())
+            .expect("a count");
+        let status = daemon.status();
+        let ended = daemon.stop();
+        let events = log::events(&ended.log);
+        let recorded = log::records(&events, "URINGOP").len();
+        let lost = status["lost"].as_object().expect("causes");
+        let lost: u64 = lost.values().filter_map(serde_json::Value::as_u64).sum();
+        let lost = lost as usize;
+        assert_eq!(recorded + lost, made, "{}", ended.said);
+    });
+}
+
+#[test]
+fn every_rule_of_the_sample_for_rings_is_honoured() {
+    let mut plan = Command::new(programs::tarsier());
+    plan.args(["plan", "--json", "--rules"])
+        .arg(programs::checkout().join("share/rules/io_uring.rules"));
+    let (plan, _) = programs::output_of(&mut plan);
+    let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+    let rules = plan["rules"].as_array().expect("rules");
+    assert!(rules.len() > 8, "{plan}");
+    for rule in rules {
+        assert_ne!(rule["exactness"]["level"], "not_honoured", "{rule}");
+        let operations = rule["operations"].as_array().map_or(0, Vec::len);
+        assert!(rule["list"] != "io_uring" || operations > 0, "{rule}");
+    }
+}

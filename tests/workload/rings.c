@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * File and network work through io_uring; says what it did.
+ *
+ *   workload --rings [--mark GID] MODE DIR        every operation once, inside DIR
+ *   workload --rings [--mark GID] --storm N DIR   N rings whose operations are cancelled, linked, done
+ *                                                 by workers, in flight when the ring goes
+ *   workload --rings --loop OP N                  nanoseconds for one operation: OP is nop or open
+ *
+ * MODE: `inline` submits from this thread; `worker` has IOSQE_ASYNC on every operation, so that a
+ * kernel worker does it; `sqpoll` has a kernel thread submit it.
+ *
+ * Before its first operation it sets its real group to GID (MARK_GID), by which rules select it.
+ *
+ * Output, tab-separated: mode, pid, operation, result, text, which is a path, two paths, an address
+ * in hexadecimal, or `-`; of --storm, the operation and how many were submitted.
+ */
+#include "workload.h"
+#include <arpa/inet.h>
+#include <linux/io_uring.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENTRIES 256
+/* Not in the headers of Debian 12. */
+#define OP_BIND 56
+
+struct ring {
+	int fd;
+	unsigned flags;
+	unsigned *sq_head, *sq_tail, *sq_mask, *sq_flags, *sq_array;
+	unsigned *cq_head, *cq_tail, *cq_mask;
+	struct io_uring_sqe *sqes;
+	struct io_uring_cqe *cqes;
+	unsigned waiting; /* filled in, not submitted */
+	void *map;
+	size_t map_len, sqes_len;
+};
+
+static const char *mode = "inline";
+static __u8 sqe_flags;
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "workload: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void ring_open(struct ring *ring, unsigned flags)
+{
+	struct io_uring_params params = { .flags = flags, .sq_thread_idle = 1000 };
+	size_t sq, cq;
+
+	ring->fd = syscall(SYS_io_uring_setup, ENTRIES, &params);
+	if (ring->fd < 0)
+		fail("io_uring_setup");
+	ring->flags = flags;
+	ring->waiting = 0;
+	sq = params.sq_off.array + params.sq_entries * sizeof(unsigned);
+	cq = params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe);
+	ring->map_len = sq > cq ? sq : cq;
+	ring->map = mmap(NULL, ring->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+			 ring->fd, IORING_OFF_SQ_RING);
+	ring->sqes_len = params.sq_entries * sizeof(struct io_uring_sqe);
+	ring->sqes = mmap(NULL, ring->sqes_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+			  ring->fd, IORING_OFF_SQES);
+	if (ring->map == MAP_FAILED || ring->sqes == MAP_FAILED)
+		fail("mmap of a ring");
+	ring->sq_head = ring->map + params.sq_off.head;
+	ring->sq_tail = ring->map + params.sq_off.tail;
+	ring->sq_mask = ring->map + params.sq_off.ring_mask;
+	ring->sq_flags = ring->map + params.sq_off.flags;
+	ring->sq_array = ring->map + params.sq_off.array;
+	ring->cq_head = ring->map + params.cq_off.head;
+	ring->cq_tail = ring->map + params.cq_off.tail;
+	ring->cq_mask = ring->map + params.cq_off.ring_mask;
+	ring->cqes = ring->map + params.cq_off.cqes;
+}
+
+static void ring_close(struct ring *ring)
+{
+	munmap(ring->map, ring->map_len);
+	munmap(ring->sqes, ring->sqes_len);
+	close(ring->fd);
+}
+
+/* The next entry, cleared; it is submitted by ring_submit(). */
+static struct io_uring_sqe *entry(struct ring *ring, int op)
+{
+	unsigned tail = *ring->sq_tail + ring->waiting++, index = tail & *ring->sq_mask;
+	struct io_uring_sqe *sqe = &ring->sqes[index];
+
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = op;
+	sqe->flags = sqe_flags;
+	sqe->user_data = op;
+	ring->sq_array[index] = index;
+	return sqe;
+}
+
+static void ring_submit(struct ring *ring, unsigned wait)
+{
+	unsigned n = ring->waiting, flags = wait ? IORING_ENTER_GETEVENTS : 0;
+
+	ring->waiting = 0;
+	__atomic_store_n(ring->sq_tail, *ring->sq_tail + n, __ATOMIC_RELEASE);
+	if (ring->flags & IORING_SETUP_SQPOLL) {
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		if (__atomic_load_n(ring->sq_flags, __ATOMIC_RELAXED) & IORING_SQ_NEED_WAKEUP)
+			flags |= IORING_ENTER_SQ_WAKEUP;
+	}
+	while (syscall(SYS_io_uring_enter, ring->fd, n, wait, flags, NULL, 0) < 0)
+		if (errno != EINTR)
+			fail("io_uring_enter");
+}
+
+/* Result of the next completion; waits for it. */
+static int completion(struct ring *ring, __u64 *user_data)
+{
+	unsigned head = *ring->cq_head;
+	struct io_uring_cqe *cqe;
+	int res;
+
+	while (head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE))
+		if (syscall(SYS_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) <
+			    0 &&
+		    errno != EINTR)
+			fail("io_uring_enter");
+	cqe = &ring->cqes[head & *ring->cq_mask];
+	res = cqe->res;
+	if (user_data)
+		*user_data = cqe->user_data;
+	__atomic_store_n(ring->cq_head, head + 1, __ATOMIC_RELEASE);
+	return res;
+}
+
+/* Submits the one entry that waits, and says what came of it. */
+static int done(struct ring *ring, const char *op, const char *form, ...)
+{
+	va_list args;
+	int res;
+
+	ring_submit(ring, 1);
+	res = completion(ring, NULL);
+	printf("%s\t%d\t%s\t%d\t", mode, getpid(), op, res);
+	va_start(args, form);
+	vprintf(form, args);
+	va_end(args);
+	putchar('\n');
+	return res;
+}
+
+static void path_entry(struct ring *ring, int op, const char *path, unsigned len, unsigned flags)
+{
+	struct io_uring_sqe *sqe = entry(ring, op);
+
+	sqe->fd = AT_FDCWD;
+	sqe->addr = (uintptr_t)path;
+	sqe->len = len;
+	sqe->open_flags = flags;
+}
+
+static void two_paths(struct ring *ring, int op, const char *from, const char *to)
+{
+	struct io_uring_sqe *sqe = entry(ring, op);
+
+	sqe->fd = AT_FDCWD;
+	sqe->addr = (uintptr_t)from;
+	sqe->addr2 = (uintptr_t)to;
+	sqe->len = (unsigned)AT_FDCWD;
+	if (op == IORING_OP_SYMLINKAT)
+		sqe->len = 0;
+}
+
+static void buffer_entry(struct ring *ring, int op, int fd, void *buffer, unsigned len)
+{
+	struct io_uring_sqe *sqe = entry(ring, op);
+
+	sqe->fd = fd;
+	sqe->addr = (uintptr_t)buffer;
+	sqe->len = len;
+}
+
+static int open_path(struct ring *ring, const char *path, int flags)
+{
+	path_entry(ring, IORING_OP_OPENAT, path, 0600, flags);
+	return done(ring, "openat", "%s", path);
+}
+
+static void close_fd(struct ring *ring, int fd)
+{
+	entry(ring, IORING_OP_CLOSE)->fd = fd;
+	done(ring, "close", "-");
+}
+
+static void file_work(struct ring *ring, const char *dir)
+{
+	char file[4200], other[4200], link[4200], hard[4200], sub[4200], missing[4200], text[16];
+	struct open_how how = { .flags = O_RDONLY };
+	struct io_uring_sqe *sqe;
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/%s.file", dir, mode);
+	snprintf(other, sizeof(other), "%s/%s.other", dir, mode);
+	snprintf(link, sizeof(link), "%s/%s.link", dir, mode);
+	snprintf(hard, sizeof(hard), "%s/%s.hard", dir, mode);
+	snprintf(sub, sizeof(sub), "%s/%s.dir", dir, mode);
+	snprintf(missing, sizeof(missing), "%s/%s.missing", dir, mode);
+	fd = open_path(ring, file, O_CREAT | O_RDWR);
+	buffer_entry(ring, IORING_OP_WRITE, fd, "through a ring", 14);
+	done(ring, "write", "-");
+	buffer_entry(ring, IORING_OP_READ, fd, text, sizeof(text));
+	done(ring, "read", "-");
+	close_fd(ring, fd);
+	open_path(ring, missing, O_RDONLY);
+	sqe = entry(ring, IORING_OP_OPENAT2);
+	sqe->fd = AT_FDCWD;
+	sqe->addr = (uintptr_t)file;
+	sqe->len = sizeof(how);
+	sqe->addr2 = (uintptr_t)&how;
+	fd = done(ring, "openat2", "%s", file);
+	close_fd(ring, fd);
+	two_paths(ring, IORING_OP_LINKAT, file, hard);
+	done(ring, "linkat", "%s %s", file, hard);
+	two_paths(ring, IORING_OP_RENAMEAT, file, other);
+	done(ring, "renameat", "%s %s", file, other);
+	two_paths(ring, IORING_OP_SYMLINKAT, other, link);
+	done(ring, "symlinkat", "%s %s", other, link);
+	path_entry(ring, IORING_OP_MKDIRAT, sub, 0700, 0);
+	done(ring, "mkdirat", "%s", sub);
+	path_entry(ring, IORING_OP_UNLINKAT, sub, 0, AT_REMOVEDIR);
+	done(ring, "unlinkat", "%s", sub);
+	path_entry(ring, IORING_OP_UNLINKAT, link, 0, 0);
+	done(ring, "unlinkat", "%s", link);
+	path_entry(ring, IORING_OP_UNLINKAT, hard, 0, 0);
+	done(ring, "unlinkat", "%s", hard);
+	path_entry(ring, IORING_OP_UNLINKAT, other, 0, 0);
+	done(ring, "unlinkat", "%s", other);
+	path_entry(ring, IORING_OP_UNLINKAT, missing, 0, 0);
+	done(ring, "unlinkat", "%s", missing);
+}
+
+/* Whether this kernel has the operation bind: since 6.11. */
+static bool has_bind(void)
+{
+	struct utsname name;
+	int major = 0, minor = 0;
+
+	if (uname(&name) || sscanf(name.release, "%d.%d", &major, &minor) != 2)
+		fail("uname");
+	return major > 6 || (major == 6 && minor >= 11);
+}
+
+/* A socket that listens on loopback; its address is left in `address`. */
+static int listener(struct sockaddr_in *address)
+{
+	socklen_t len = sizeof(*address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*address = (struct sockaddr_in){ .sin_family = AF_INET,
+					 .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	if (fd < 0 || bind(fd, (void *)address, len) || listen(fd, 8) ||
+	    getsockname(fd, (void *)address, &len))
+		fail("listening on loopback");
+	return fd;
+}
+
+static void net_work(struct ring *ring)
+{
+	char hex[64], text[8];
+	struct sockaddr_in address;
+	int server = listener(&address), client, accepted, ends[2];
+	struct iovec iov = { "second", 6 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct io_uring_sqe *sqe;
+
+	for (size_t i = 0; i < sizeof(address); i++)
+		sprintf(hex + 2 * i, "%02X", ((unsigned char *)&address)[i]);
+	sqe = entry(ring, IORING_OP_SOCKET);
+	sqe->fd = AF_INET;
+	sqe->off = SOCK_STREAM;
+	client = done(ring, "socket", "-");
+	if (client >= 0 && has_bind()) {
+		struct sockaddr_in any = { .sin_family = AF_INET };
+
+		sqe = entry(ring, OP_BIND);
+		sqe->fd = client;
+		sqe->addr = (uintptr_t)&any;
+		sqe->addr2 = sizeof(any);
+		done(ring, "bind", "-");
+	}
+	sqe = entry(ring, IORING_OP_CONNECT);
+	sqe->fd = client;
+	sqe->addr = (uintptr_t)&address;
+	sqe->off = sizeof(address);
+	done(ring, "connect", "%s", hex);
+	entry(ring, IORING_OP_ACCEPT)->fd = server;
+	accepted = done(ring, "accept", "-");
+	buffer_entry(ring, IORING_OP_SEND, client, "first", 5);
+	done(ring, "send", "-");
+	sqe = entry(ring, IORING_OP_SENDMSG);
+	sqe->fd = client;
+	sqe->addr = (uintptr_t)&message;
+	sqe->len = 1;
+	done(ring, "sendmsg", "-");
+	buffer_entry(ring, IORING_OP_RECV, accepted, text, 5);
+	done(ring, "recv", "-");
+	if (pipe2(ends, O_CLOEXEC))
+		fail("pipe2");
+	sqe = entry(ring, IORING_OP_SPLICE);
+	sqe->fd = ends[1];
+	sqe->off = -1;
+	sqe->splice_fd_in = accepted;
+	sqe->splice_off_in = -1;
+	sqe->len = 6;
+	done(ring, "splice", "-");
+	close_fd(ring, client);
+	close_fd(ring, accepted);
+	close(ends[0]);
+	close(ends[1]);
+	close(server);
+}
+
+static double now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+/* Operations a hundred at a time; prints nanoseconds for one. */
+static int loop(const char *op, long n)
+{
+	bool is_nop = !strcmp(op, "nop");
+	struct ring ring;
+	double start;
+
+	ring_open(&ring, 0);
+	start = now_ns();
+	for (long i = 0; i < n; i += 128) {
+		for (int k = 0; k < 128; k++)
+			if (is_nop)
+				entry(&ring, IORING_OP_NOP);
+			else
+				path_entry(&ring, IORING_OP_OPENAT, "/dev/null", 0, O_RDONLY);
+		ring_submit(&ring, 128);
+		for (int k = 0; k < 128; k++) {
+			int res = completion(&ring, NULL);
+
+			if (!is_nop && res >= 0)
+				close(res);
+		}
+	}
+	printf("%.1f\n", (now_ns() - start) / n);
+	return 0;
+}
+
+/* What goes wrong in programs: cancelled, linked, refused, in flight when the ring goes. */
+static int storm(long n, const char *dir)
+{
+	char path[4200], text[8];
+	long opens = 0;
+
+	snprintf(path, sizeof(path), "%s/storm", dir);
+	for (long i = 0; i < n; i++) {
+		struct io_uring_sqe *sqe;
+		struct ring ring;
+		int ends[2];
+
+		if (pipe2(ends, O_CLOEXEC))
+			fail("pipe2");
+		ring_open(&ring, i % 3 ? 0 : IORING_SETUP_SQPOLL);
+		/* A read that nothing ends but its cancelling, or the end of the ring. */
+		buffer_entry(&ring, IORING_OP_READ, ends[0], text, sizeof(text));
+		/* Two that are linked: the second is not begun when the first fails. */
+		path_entry(&ring, IORING_OP_OPENAT, "/nowhere/at/all", 0, O_RDONLY);
+		ring.sqes[(*ring.sq_tail + ring.waiting - 1) & *ring.sq_mask].flags |=
+			IOSQE_IO_LINK;
+		path_entry(&ring, IORING_OP_OPENAT, "/dev/null", 0, O_RDONLY);
+		/* One by a worker. */
+		path_entry(&ring, IORING_OP_OPENAT, path, 0600, O_CREAT | O_RDWR);
+		ring.sqes[(*ring.sq_tail + ring.waiting - 1) & *ring.sq_mask].flags |= IOSQE_ASYNC;
+		opens += 3;
+		if (i % 2) {
+			sqe = entry(&ring, IORING_OP_ASYNC_CANCEL);
+			sqe->addr = IORING_OP_READ;
+		}
+		ring_submit(&ring, 0);
+		if (i % 4) {
+			int more = 3 + (i % 2 ? 2 : 0);
+
+			while (more--) {
+				__u64 op;
+				int res = completion(&ring, &op);
+
+				if (op == IORING_OP_OPENAT && res >= 0)
+					close(res);
+			}
+		}
+		/* What the kernel's thread has not taken by then is not submitted. */
+		while (__atomic_load_n(ring.sq_head, __ATOMIC_ACQUIRE) != *ring.sq_tail)
+			sched_yield();
+		ring_close(&ring);
+		close(ends[0]);
+		close(ends[1]);
+	}
+	printf("openat\t%ld\n", opens);
+	return 0;
+}
+
+int rings_main(int argc, char **argv)
+{
+	struct ring ring;
+	long mark = MARK_GID;
+	unsigned flags = 0;
+
+	argc--;
+	argv++;
+	if (argc == 4 && !strcmp(argv[1], "--loop"))
+		return loop(argv[2], atol(argv[3]));
+	if (argc > 3 && !strcmp(argv[1], "--mark")) {
+		mark = atol(argv[2]);
+		argc -= 2;
+		argv += 2;
+	}
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	if (argc != 3 && !(argc == 4 && !strcmp(argv[1], "--storm"))) {
+		fprintf(stderr, "usage: workload --rings [--mark GID] inline|worker|sqpoll DIR\n"
+				"       workload --rings [--mark GID] --storm N DIR\n"
+				"       workload --rings --loop nop|open N\n");
+		return 2;
+	}
+	if (syscall(SYS_setregid, mark, -1))
+		fail("setregid");
+	if (argc == 4)
+		return storm(atol(argv[2]), argv[3]);
+	mode = argv[1];
+	if (!strcmp(mode, "sqpoll"))
+		flags = IORING_SETUP_SQPOLL;
+	if (!strcmp(mode, "worker"))
+		sqe_flags = IOSQE_ASYNC;
+	ring_open(&ring, flags);
+	file_work(&ring, argv[2]);
+	net_work(&ring);
+	ring_close(&ring);
+	return 0;
+}
