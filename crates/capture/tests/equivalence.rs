@@ -19,6 +19,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/match_test.bpf.o"));
 const NO_RULE: u32 = u32::MAX;
+/// As in bpf/walk.h.
+const WORKS_PER_CPU: usize = 4;
 
 /// The test program with the tables of one plan.
 struct Harness {
@@ -36,7 +38,7 @@ impl Harness {
         open.maps_mut()
             .find(|map| map.name() == "works")
             .expect("works")
-            .set_max_entries(cpus as u32)
+            .set_max_entries((cpus * WORKS_PER_CPU) as u32)
             .expect("a size");
         Harness {
             object: open.load().expect("the kernel takes the test program"),

@@ -18,6 +18,8 @@ impl FrameBuilder {
             nr: 257,
             exit: -2,
             pid: 42,
+            // SYS_SOCKET of socketcall(2).
+            args: [1, 0, 0, 0, 0, 0],
             ..Default::default()
         };
         for (to, from) in header.comm.iter_mut().zip(b"cat") {
@@ -134,7 +136,7 @@ fn full_event() -> Vec<u8> {
             TARSIER_PART_SOCKETCALL,
             0,
             0,
-            [3_u32, 2, 1, 0, 0, 0, 0].as_bytes(),
+            [2_u32, 1, 0, 0, 0, 0].as_bytes(),
         )
         .build()
 }

@@ -153,7 +153,7 @@ fn torn_last_line_is_cut_and_reported_and_the_next_event_starts_a_line() {
         (b"typ", Repair::Cut, b""),
         (b"node=x ty", Repair::Cut, b""),
         (b"{\"a\":", Repair::Cut, b""),
-        (b"\0\0\0\0", Repair::Cut, b""),
+        (b"\0\0\0\0", Repair::Mended, b""),
         (
             b"words of somebody",
             Repair::Completed,
