@@ -34,6 +34,10 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Passes without an event after which the daemon sleeps until it is woken.
 const IDLE_PASSES: u32 = 3;
+/// Fill of a ring, parts per thousand, from which on the daemon is late.
+const OVERLOAD_PER_MILLE: u32 = 400;
+/// Nice value of a daemon that is late.
+const OVERLOAD_NICE: i32 = -20;
 /// How often the paths that rules name are looked at again.
 const IDENTITY_INTERVAL: Duration = Duration::from_secs(1);
 /// Lines gathered before they are handed to the journal, which on a full disk keeps or counts each
@@ -82,6 +86,8 @@ pub(super) struct Daemon {
     pub(super) metrics: Option<Metrics>,
     /// When the oldest event was made that is not committed yet, CLOCK_MONOTONIC.
     pub(super) oldest_ns: Option<u64>,
+    /// Whether the daemon runs with [`OVERLOAD_NICE`].
+    pub(super) is_pressed: bool,
     /// What the journal had written when that was last looked at.
     pub(super) noted: Position,
 }
@@ -102,6 +108,7 @@ impl Daemon {
             let frames = self.drain();
             self.operations_without_result(false);
             self.commit();
+            self.press_on(frames);
             self.show();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
             let awake = idle_passes < IDLE_PASSES;
@@ -132,11 +139,28 @@ impl Daemon {
     }
 
     /// `priority_boost`: a daemon that is not run has its rings overflow.
-    fn boost_priority(&self) {
+    fn boost_priority(&mut self) {
         let boost = self.config.priority_boost;
         let nice = -i32::try_from(boost).unwrap_or(i32::MAX);
         if let Err(error) = rustix::process::setpriority_process(None, nice) {
             eprintln!("tarsier: priority_boost = {boost}: {error}");
+        }
+        self.is_pressed = false;
+    }
+
+    /// While a ring is overloaded, calls wait for this thread, and it goes before others, whatever
+    /// `priority_boost` says, until it has caught up.
+    fn press_on(&mut self, frames: usize) {
+        let is_pressed = match self.is_pressed {
+            true => frames > 0,
+            false => self.engine.fill_per_mille() >= OVERLOAD_PER_MILLE,
+        };
+        if is_pressed && !self.is_pressed {
+            // Without the permission it stays as it is.
+            let _ = rustix::process::setpriority_process(None, OVERLOAD_NICE);
+            self.is_pressed = true;
+        } else if !is_pressed && self.is_pressed {
+            self.boost_priority();
         }
     }
 

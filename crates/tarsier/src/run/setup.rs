@@ -251,6 +251,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         durability: Default::default(),
         metrics: None,
         oldest_ns: None,
+        is_pressed: false,
         noted: Default::default(),
     };
     let config = daemon.config.clone();
