@@ -157,8 +157,8 @@ impl Daemon {
         };
         if is_pressed && !self.is_pressed {
             // Without the permission it stays as it is.
-            let _ = rustix::process::setpriority_process(None, OVERLOAD_NICE);
-            self.is_pressed = true;
+            let raised = rustix::process::setpriority_process(None, OVERLOAD_NICE);
+            self.is_pressed = raised.is_ok();
         } else if !is_pressed && self.is_pressed {
             self.boost_priority();
         }
