@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest time that anything awaited may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time that anything awaited may take, a debug build on a machine under load included.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Directory of a test.
 pub(crate) struct Setup {
@@ -43,13 +43,17 @@ impl Setup {
         std::fs::read_to_string(self.path(name)).expect("the file is read")
     }
 
+    /// Writes the configuration, with a directory of plugins of this test.
+    pub(crate) fn configure(&self, lines: &str) {
+        let plugins = self.path("plugins.d");
+        let text = format!("{lines}plugin_dir = {}\n", plugins.display());
+        self.write("auditd.conf", &text);
+    }
+
     /// A run with these rules; everything else in the test's directory.
     pub(crate) fn tarsier(&self, rules: &str) -> Run {
         self.write("test.rules", rules);
-        self.write(
-            "auditd.conf",
-            "flush = NONE\nmax_log_file_action = IGNORE\n",
-        );
+        self.configure("flush = NONE\nmax_log_file_action = IGNORE\n");
         Run {
             dir: self.dir.path().to_owned(),
             run_dir: self.path("run"),

@@ -2,8 +2,8 @@
 
 use crate::daemon::Setup;
 use crate::{log, machine, programs};
+use rustix::process::Signal;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 const GROUP: u32 = 61235;
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61235 -k mine\n";
@@ -37,40 +37,67 @@ fn a_million_events_that_fit_the_rings_are_all_recorded() {
     });
 }
 
-/// Runs the workload with 4 threads, then waits until the test has asked for the status.
-fn wait_after_workload(setup: &Setup, calls: u64) -> (PathBuf, PathBuf) {
-    let (done, go_on) = (setup.path("done"), setup.path("go-on"));
-    for fifo in [&done, &go_on] {
-        let path = std::ffi::CString::new(fifo.as_os_str().as_bytes()).expect("no NUL");
-        // SAFETY: a path that lives through the call.
-        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+/// Calls of each of two runs of the workload.
+const CALLS: u64 = 300_000;
+
+/// A FIFO: who opens it waits for the one at its other end.
+fn fifo(setup: &Setup, name: &str) {
+    let path = std::ffi::CString::new(setup.path(name).as_os_str().as_bytes()).expect("no NUL");
+    // SAFETY: a path that lives through the call.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+}
+
+/// A script that runs the workload with 4 threads twice, each time when it is told to, and says
+/// when it has ended.
+fn write_script(setup: &Setup) {
+    let mut script = String::new();
+    for round in 1..=2 {
+        let (go, done) = (format!("go-{round}"), format!("done-{round}"));
+        fifo(setup, &go);
+        fifo(setup, &done);
+        script += &format!(
+            "read x <'{}' && '{}' --count {CALLS} --threads 4 --mark {GROUP} getppid && echo >'{}'\n",
+            setup.path(&go).display(),
+            programs::workload().display(),
+            setup.path(&done).display(),
+        );
     }
-    let script = format!(
-        "'{}' --count {calls} --threads 4 --mark {GROUP} getppid && echo >'{}' && read x <'{}'\n",
-        programs::workload().display(),
-        done.display(),
-        go_on.display()
-    );
+    fifo(setup, "end");
+    script += &format!("read x <'{}'\n", setup.path("end").display());
     setup.write("script", &script);
-    (done, go_on)
+}
+
+/// Lets a run of the workload go, and waits until it has ended.
+fn run_workload(setup: &Setup, round: u32) {
+    setup.write(&format!("go-{round}"), "\n");
+    assert_eq!(setup.read(&format!("done-{round}")), "\n");
+}
+
+/// The number after ` NAME=`.
+fn number(line: &str, name: &str) -> u64 {
+    let start = line.split(&format!(" {name}=")).nth(1);
+    let word = start.and_then(|rest| rest.split(' ').next());
+    word.and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("{name} in {line}"))
 }
 
 #[test]
 fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says_so() {
     machine::test("lost events", |setup| {
-        const CALLS: u64 = 1_000_000;
-        let (done, go_on) = wait_after_workload(setup, CALLS);
+        write_script(setup);
         let daemon = setup
             .tarsier(RULE)
             .format("raw")
             .ring_kib(64)
             .command(&[&"sh", &setup.path("script")])
             .start();
-        // Opens and ends when the workload has ended.
-        assert_eq!(setup.read("done"), "\n");
-        let _ = done;
+        // A reader that does not read cannot but lose; then it reads while others write.
+        daemon.signal(Signal::STOP);
+        run_workload(setup, 1);
+        daemon.signal(Signal::CONT);
+        run_workload(setup, 2);
         let status = daemon.status();
-        std::fs::write(&go_on, "\n").expect("the script reads");
+        setup.write("end", "\n");
         let ended = daemon.wait();
         assert!(ended.status.success(), "{}", ended.said);
 
@@ -82,7 +109,7 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
         };
         let lost = sum(&status["lost"]);
         assert!(lost > 0, "the rings were not too small: {status}");
-        assert_eq!(recorded + lost, CALLS, "{status}");
+        assert_eq!(recorded + lost, 2 * CALLS, "{status}");
         assert_eq!(status["lost"]["ring_full"], lost, "{status}");
         assert_eq!(sum(&status["lost_by_cpu"]), lost, "{status}");
         assert_eq!(sum(&status["lost_by_rule"]), lost, "{status}");
@@ -99,8 +126,17 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
             .lines()
             .filter(|line| line.starts_with("type=DAEMON_ERR "))
             .collect();
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains(&format!(" lost={lost} ")), "{}", said[0]);
+        let (last, before) = said.split_last().expect("the log says so");
+        let is_last = last.contains(" op=events-lost-in-all ");
+        assert!(is_last && number(last, "lost") == lost, "{said:?}");
+        // At the moment: each says what it adds.
+        let mut sum = 0;
+        for line in before {
+            sum += number(line, "lost");
+            assert!(line.contains(" op=events-lost "), "{line}");
+            assert_eq!(number(line, "total"), sum, "{said:?}");
+        }
+        assert!(!before.is_empty() && sum <= lost, "{said:?}");
         assert!(
             ended.said.contains(&format!("lost {lost}: ring_full")),
             "{}",
