@@ -56,6 +56,26 @@ pub(crate) struct Status {
     /// From a call to its record being durable, microseconds: p50, p99, longest. Each event counts
     /// as old as the oldest that was written with it. None before the first sync.
     pub(crate) durable_after_us: Option<[u64; 3]>,
+    /// The active plugins.
+    #[serde(default)]
+    pub(crate) plugins: Vec<PluginStatus>,
+}
+
+/// A plugin of `plugin_dir`.
+#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PluginStatus {
+    /// Name of its file.
+    pub(crate) name: String,
+    /// Whether its program runs, or its socket is there.
+    pub(crate) running: bool,
+    /// Records in its queue.
+    pub(crate) queued: u64,
+    /// Records that it was sent.
+    pub(crate) passed: u64,
+    /// Records left out: its queue was full, or it had ended.
+    pub(crate) lost: u64,
+    /// How often its program was started again.
+    pub(crate) restarts: u32,
 }
 
 /// What a rule in force has cost since it was loaded.
@@ -166,6 +186,15 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         writeln!(
             out,
             "  durable after     p50 {p50}, p99 {p99}, longest {longest}"
+        )?;
+    }
+    for plugin in &s.plugins {
+        let state = if plugin.running { "" } else { ", not running" };
+        writeln!(out, "plugin              {}{state}", plugin.name)?;
+        writeln!(
+            out,
+            "  records           {} passed on, {} queued, {} left out; {} restarts",
+            plugin.passed, plugin.queued, plugin.lost, plugin.restarts
         )?;
     }
     writeln!(

@@ -60,7 +60,6 @@ const fn later(
 }
 
 const NO_LISTENER: &str = "Tarsier does not listen for events of other hosts";
-const NO_PLUGINS: &str = "Tarsier does not run audisp plugins";
 
 /// Every key, in the order of auditd.conf(5) as shipped.
 pub(super) const KEYS: &[Key] = &[
@@ -73,7 +72,7 @@ pub(super) const KEYS: &[Key] = &[
     later(
         "write_logs",
         "yes",
-        "the log is written all the same: there are no plugins that would get the events",
+        "the log is written all the same, plugins or not",
         |c, x| yes_no(x).map(|yes| c.write_logs = yes),
     ),
     key("log_file", |c, x| {
@@ -191,16 +190,16 @@ pub(super) const KEYS: &[Key] = &[
     later("distribute_network", "no", NO_LISTENER, |c, x| {
         yes_no(x).map(|yes| c.network.distribute_network = yes)
     }),
-    later("q_depth", "2000", NO_PLUGINS, |c, x| {
+    key("q_depth", |c, x| {
         number(x, 0..=99_999).map(|n| c.plugins.q_depth = n as u32)
     }),
-    later("overflow_action", "syslog", NO_PLUGINS, |c, x| {
+    key("overflow_action", |c, x| {
         word(x, OVERFLOW).map(|action| c.plugins.overflow_action = action)
     }),
-    later("max_restarts", "10", NO_PLUGINS, |c, x| {
+    key("max_restarts", |c, x| {
         number(x, 0..=INT_MAX).map(|n| c.plugins.max_restarts = n as u32)
     }),
-    later("plugin_dir", "/etc/audit/plugins.d", NO_PLUGINS, |c, x| {
+    key("plugin_dir", |c, x| {
         c.plugins.plugin_dir = PathBuf::from(x.value);
         Ok(())
     }),

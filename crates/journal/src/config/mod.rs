@@ -195,7 +195,7 @@ pub struct Network {
     pub tls: Vec<(&'static str, String)>,
 }
 
-/// Keys about plugins. Parsed and checked; Tarsier does not run plugins yet.
+/// Keys about plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugins {
     /// `q_depth`, 0 to 99999 events.

@@ -8,6 +8,7 @@ use super::control_records;
 use super::daemon::{Daemon, KERNEL_BACKLOG};
 use super::daemon_records::Who;
 use super::engine::Engine;
+use super::plugins;
 use super::setup;
 use crate::ctl::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use anyhow::{bail, Context, Result};
@@ -477,7 +478,7 @@ impl Daemon {
         let mut writer = self.recorder.encoder.begin(&mut out, stamp);
         writer.raw(kind, body);
         writer.end();
-        self.journal.append(&out, 1);
+        plugins::log(&mut self.journal, &mut self.plugins, &out, 1);
         out.clear();
         self.lines = out;
     }

@@ -14,12 +14,14 @@ use super::labels::Labels;
 use super::live::Live;
 use super::losses::Told;
 use super::metrics::Metrics;
+use super::plugins;
 use super::recorder::{Generation, Outcome, Recorder};
 use super::setup::{self, Sources};
 use super::signals::Signals;
 use crate::status::{RuleCost, Status};
 use anyhow::{Context, Result};
 use capture::tracepoint::RuleCount;
+use dispatch::Dispatcher;
 use event::RecordType;
 use journal::{Config, Journal, Position};
 use plan::Capabilities;
@@ -68,6 +70,7 @@ pub(super) struct Daemon {
     pub(super) recorder: Recorder,
     pub(super) journal: Journal,
     pub(super) administrator: Administrator,
+    pub(super) plugins: Dispatcher,
     pub(super) server: ControlSocket,
     pub(super) control: Control,
     pub(super) signals: Signals,
@@ -141,7 +144,7 @@ impl Daemon {
     /// `priority_boost`: a daemon that is not run has its rings overflow.
     fn boost_priority(&mut self) {
         let boost = self.config.priority_boost;
-        let nice = -i32::try_from(boost).unwrap_or(i32::MAX);
+        let nice = plugins::nice(&self.config);
         if let Err(error) = rustix::process::setpriority_process(None, nice) {
             eprintln!("tarsier: priority_boost = {boost}: {error}");
         }
@@ -171,6 +174,7 @@ impl Daemon {
             engine,
             recorder,
             journal,
+            plugins,
             live,
             totals,
             lines,
@@ -209,7 +213,7 @@ impl Daemon {
             }
             if lines.len() >= BATCH_BYTES {
                 recorder.costs.share(monotonic_ns() - batch_ns);
-                journal.append(lines, events);
+                plugins::log(journal, plugins, lines, events);
                 lines.clear();
                 events = 0;
                 if std::mem::take(&mut is_urgent) {
@@ -224,7 +228,7 @@ impl Daemon {
             recorder.costs.share(monotonic_ns() - batch_ns);
         }
         if !lines.is_empty() {
-            journal.append(lines, events);
+            plugins::log(journal, plugins, lines, events);
             lines.clear();
         }
         if is_urgent {
@@ -258,8 +262,10 @@ impl Daemon {
         // The error is among the actions.
         let _ = self.journal.commit();
         self.note_durability();
-        for action in self.journal.take_actions() {
-            self.administrator.tell(&action);
+        self.pass_on();
+        let actions = self.journal.take_actions();
+        for action in actions.iter().chain(&self.plugins.take_actions()) {
+            self.administrator.tell(action);
         }
     }
 
@@ -313,6 +319,9 @@ impl Daemon {
         } else {
             IDENTITY_INTERVAL
         };
+        if let Some(due) = self.plugins.due_in() {
+            longest = longest.min(due);
+        }
         if let Some(deadline) = deadline {
             longest = longest.min(deadline.saturating_duration_since(Instant::now()));
         }
@@ -329,6 +338,10 @@ impl Daemon {
         if let Some(metrics) = &self.metrics {
             metrics.poll_fds(&mut fds);
         }
+        self.plugins.poll_fds(&mut fds);
+        let synced = self.journal.sync_fd();
+        let synced = synced.filter(|_| self.plugins.is_waiting());
+        fds.extend(synced.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         if let Some(kernel) = &mut self.kernel {
             fds.push(PollFd::from_borrowed_fd(kernel.fd(), PollFlags::IN));
         }
@@ -381,6 +394,7 @@ impl Daemon {
             SIGUSR2 => self.resume(),
             SIGCHLD => {
                 self.administrator.reap();
+                self.plugins.child_ended();
                 if let Some(child) = command {
                     if let Some(status) = child.try_wait().context("waiting for the command")? {
                         *command = None;
@@ -418,7 +432,7 @@ impl Daemon {
         let stamp = self.stamp();
         let mut out = std::mem::take(&mut self.lines);
         daemon_records::action(&mut self.recorder.encoder, &mut out, stamp, action);
-        self.journal.append(&out, 1);
+        plugins::log(&mut self.journal, &mut self.plugins, &out, 1);
         out.clear();
         self.lines = out;
     }
@@ -451,12 +465,15 @@ impl Daemon {
     fn reload_config(&mut self) -> Result<()> {
         let config = self.sources.config()?;
         let node = config.node_name()?;
+        let plugins = plugins::load_all(&config)?;
         self.journal.reconfigure(&config.log_file, &config)?;
         let encoder = &mut self.recorder.encoder;
         encoder.set_format(setup::format(&config));
         encoder.set_node(node.as_deref().map(str::as_bytes));
         self.engine.set_overload(setup::overload(&config));
         self.open_metrics(&config);
+        let nice = plugins::nice(&config);
+        self.plugins.reload(plugins, &config.plugins, nice);
         self.config = config;
         Ok(())
     }
@@ -523,6 +540,7 @@ impl Daemon {
 
     fn resume(&mut self) {
         let who = self.sender();
+        self.plugins.resume();
         let resumed = self.journal.resume();
         if let Err(error) = &resumed {
             eprintln!("tarsier: {error}");
@@ -577,6 +595,7 @@ impl Daemon {
             calls_slowed: counters.waits,
             waited_ns: counters.waited_ns,
             durable_after_us: self.durable_after(),
+            plugins: self.plugin_statuses(),
         }
     }
 
@@ -616,11 +635,12 @@ impl Daemon {
                 .stop(&mut self.recorder.encoder, &mut out)
                 .map(|events| {
                     if !out.is_empty() {
-                        self.journal.append(&out, events);
+                        plugins::log(&mut self.journal, &mut self.plugins, &out, events);
                     }
                 });
         }
         self.commit();
+        self.stop_plugins();
         if let Some(live) = &mut self.live {
             live.end();
         }

@@ -25,6 +25,7 @@ mod losses;
 mod metrics;
 mod names;
 mod operations;
+mod plugins;
 mod recorder;
 mod recovery;
 mod rule_costs;

@@ -11,6 +11,7 @@ use super::instance::Instance;
 use super::kernel_records::KernelRecords;
 use super::live::Live;
 use super::names::system_names;
+use super::plugins;
 use super::recorder::{Generation, Recorder};
 use super::signals::Signals;
 use crate::cli::{Engine as Choice, LogFormat, RunArgs};
@@ -235,6 +236,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         recorder,
         journal,
         administrator: Administrator::of_system(),
+        plugins: plugins::start(&config),
         server,
         signals,
         live: args.live.then(Live::new),
@@ -307,7 +309,7 @@ impl Daemon {
             stamp,
             self.engine.name(),
         );
-        self.journal.append(&out, 1);
+        plugins::log(&mut self.journal, &mut self.plugins, &out, 1);
         out.clear();
         self.lines = out;
         self.commit();

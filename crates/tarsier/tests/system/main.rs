@@ -15,6 +15,7 @@ mod files;
 mod kernel_records;
 mod lifecycle;
 mod loss;
+mod plugins;
 mod readers;
 mod reload;
 mod rings;

@@ -1,0 +1,317 @@
+//! `plugins.d/*.conf`: auditd-plugins(5), with the checks of auditd 3.0.9 and 4.x
+//! (`audisp/audispd-pconfig.c`, `load_plugin_conf()` in `audisp/audispd.c`).
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::PluginError;
+
+/// Longest line that is read, without its newline: auditd 4.x has a buffer of 512 bytes.
+pub const LINE_BYTES_MAX: usize = 510;
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// What names a builtin plugin.
+const BUILTIN: &str = "builtin_";
+
+/// How a plugin gets records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `string`: lines as the log has them.
+    String,
+    /// `binary`: `struct audit_dispatcher_header` and the text, padded as by auditd up to 4.0.
+    Binary,
+}
+
+/// What a plugin is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A program that reads events from its standard input.
+    Program {
+        /// Absolute.
+        path: PathBuf,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+    /// `builtin_af_unix`: a stream socket.
+    Socket {
+        /// Where it is bound; absolute.
+        path: PathBuf,
+        /// Its permissions; none leaves what the umask gives.
+        mode: Option<u32>,
+    },
+}
+
+/// An active plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plugin {
+    /// Name of its file.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// `format`.
+    pub format: Format,
+}
+
+/// The active plugins of a directory, in the order of their files' names, and what is wrong with
+/// others. Files that are hidden, that have more than one dot or whose name does not end in
+/// `.conf` are not plugins, as for auditd.
+///
+/// # Errors
+/// The directory cannot be read. A directory that does not exist has no plugins.
+pub fn load(dir: &Path) -> Result<(Vec<Plugin>, Vec<PluginError>), PluginError> {
+    let unreadable = |source| PluginError::Io {
+        path: dir.to_owned(),
+        call: "read",
+        remedy: "set plugin_dir in auditd.conf to the directory of plugins",
+        source,
+    };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(unreadable)?.file_name();
+        // Whoever gives a plugin a name that is not text finds it missing in the list.
+        names.extend(name.into_string().ok().filter(|name| is_plugin(name)));
+    }
+    names.sort();
+    let (mut plugins, mut errors) = (Vec::new(), Vec::new());
+    for name in names {
+        match load_one(&dir.join(&name)) {
+            Ok(plugin) => plugins.extend(plugin),
+            Err(error) => errors.push(error),
+        }
+    }
+    Ok((plugins, errors))
+}
+
+fn is_plugin(name: &str) -> bool {
+    name.strip_suffix(".conf")
+        .is_some_and(|stem| !stem.is_empty() && !stem.contains('.'))
+}
+
+fn load_one(path: &Path) -> Result<Option<Plugin>, PluginError> {
+    let io_error = |call, source| PluginError::Io {
+        path: path.to_owned(),
+        call,
+        remedy: "make it a regular file that root can read",
+        source,
+    };
+    // NONBLOCK so that a FIFO is refused below and not waited for. Links are followed, as by auditd.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|errno| io_error("open", errno.into()))?;
+    let file = File::from(file);
+    let metadata = file.metadata().map_err(|error| io_error("stat", error))?;
+    check_trust(path, &metadata)?;
+    let mut text = Vec::new();
+    file.take(FILE_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(|error| io_error("read", error))?;
+    let plugin = parse(&text, path)?;
+    if let Some(Kind::Program { path: program, .. }) = plugin.as_ref().map(|plugin| &plugin.kind) {
+        check_program(path, program)?;
+    }
+    Ok(plugin)
+}
+
+fn check_trust(path: &Path, metadata: &Metadata) -> Result<(), PluginError> {
+    let (found, remedy) = match metadata {
+        metadata if !metadata.is_file() => ("not a regular file".into(), "name a regular file"),
+        metadata if metadata.uid() != 0 => (
+            format!("owned by uid {}, not by root", metadata.uid()),
+            "chown root it",
+        ),
+        metadata if metadata.mode() & 0o022 != 0 => (
+            "writable by group or others".into(),
+            "chmod go-w it: who changes it decides what root runs",
+        ),
+        _ => return Ok(()),
+    };
+    Err(PluginError::Untrusted {
+        path: path.to_owned(),
+        found,
+        remedy,
+    })
+}
+
+fn check_program(conf: &Path, program: &Path) -> Result<(), PluginError> {
+    let metadata = std::fs::metadata(program).map_err(|source| PluginError::Io {
+        path: conf.to_owned(),
+        call: "find the program of",
+        remedy: "install what `path` names, or set `active = no`",
+        source,
+    })?;
+    check_trust(program, &metadata)?;
+    match metadata.mode() & 0o100 {
+        0 => Err(PluginError::Untrusted {
+            path: program.to_owned(),
+            found: "not executable".into(),
+            remedy: "chmod 0750 it",
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What the lines of a file say, so far.
+#[derive(Default)]
+struct Draft {
+    is_active: bool,
+    path: Option<String>,
+    is_builtin: bool,
+    args: Vec<String>,
+    is_binary: bool,
+}
+
+/// Parses the text of a plugin's file; `path` names it in errors and gives the plugin its name.
+/// `None` if the plugin is not active. Touches no file.
+pub fn parse(text: &[u8], path: &Path) -> Result<Option<Plugin>, PluginError> {
+    let mut draft = Draft::default();
+    for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        let wrong = |(found, expected): (String, &'static str)| PluginError::Line {
+            path: path.to_owned(),
+            line: index + 1,
+            found,
+            expected,
+        };
+        if line.len() > LINE_BYTES_MAX {
+            let found = format!("a line of {} bytes", line.len());
+            return Err(wrong((found, "at most 510")));
+        }
+        if line.iter().find(|&&byte| byte != b' ') == Some(&b'#') {
+            continue;
+        }
+        let line = std::str::from_utf8(line)
+            .map_err(|_| wrong(("bytes that are not UTF-8".into(), "text outside comments")))?;
+        draft.line(line).map_err(wrong)?;
+    }
+    draft.finish(path)
+}
+
+impl Draft {
+    /// Takes one line; the error says what was found and what belongs there.
+    fn line(&mut self, line: &str) -> Result<(), (String, &'static str)> {
+        let mut words = line.split(' ').filter(|word| !word.is_empty());
+        let Some(key) = words.next() else {
+            return Ok(());
+        };
+        let syntax = "`key = value` with blanks around the `=`";
+        match words.next() {
+            Some("=") => {}
+            other => return Err((format!("{:?} after {key:?}", other.unwrap_or("")), syntax)),
+        }
+        let values: Vec<&str> = words.collect();
+        let value = match values.as_slice() {
+            [] => return Err((format!("{key} has no value"), syntax)),
+            [value] => *value,
+            [value, ..] if key.eq_ignore_ascii_case("args") => *value,
+            [_, extra, ..] => return Err((format!("{extra:?} after the value of {key}"), syntax)),
+        };
+        let found = || format!("{key} = {value}");
+        match key.to_ascii_lowercase().as_str() {
+            "active" => {
+                self.is_active = either(value, ["no", "yes"]).ok_or((found(), "yes or no"))?
+            }
+            // A hint for people: nothing comes back from a plugin.
+            "direction" => {
+                either(value, ["in", "out"]).ok_or((found(), "out or in"))?;
+            }
+            "path" => self.path = Some(value.to_owned()),
+            "type" => {
+                let is_builtin = either(value, ["always", "builtin"]);
+                self.is_builtin = is_builtin.ok_or((found(), "always or builtin"))?;
+            }
+            "args" => self.args = values.iter().map(|word| (*word).to_owned()).collect(),
+            "format" => {
+                let is_binary = either(value, ["string", "binary"]);
+                self.is_binary = is_binary.ok_or((found(), "string or binary"))?;
+            }
+            _ => {
+                let keys = "active, direction, path, type, args or format";
+                return Err((format!("unknown keyword {key:?}"), keys));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, path: &Path) -> Result<Option<Plugin>, PluginError> {
+        if !self.is_active {
+            return Ok(None);
+        }
+        let wrong = |found: &str, remedy| PluginError::Incomplete {
+            path: path.to_owned(),
+            found: found.to_owned(),
+            remedy,
+        };
+        let Some(program) = self.path.clone() else {
+            let found = "active, but no path is given";
+            return Err(wrong(found, "add `path = /sbin/PROGRAM`"));
+        };
+        let has_prefix = program
+            .get(..BUILTIN.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(BUILTIN));
+        let kind = if has_prefix && program.eq_ignore_ascii_case("builtin_af_unix") {
+            self.socket(path)?
+        } else if has_prefix || self.is_builtin {
+            let found = format!("{program} is no builtin plugin");
+            let remedy = "builtin_af_unix is the only one; programs have `type = always`";
+            return Err(wrong(&found, remedy));
+        } else if program.starts_with('/') {
+            Kind::Program {
+                path: PathBuf::from(program),
+                args: self.args,
+            }
+        } else {
+            let found = format!("path = {program} is not absolute");
+            return Err(wrong(&found, "write the whole path"));
+        };
+        let name = path.file_name().unwrap_or_default();
+        Ok(Some(Plugin {
+            name: name.to_string_lossy().into_owned(),
+            kind,
+            format: match self.is_binary {
+                true => Format::Binary,
+                false => Format::String,
+            },
+        }))
+    }
+
+    /// As `init_af_unix()` of auditd 3.0.9: digits are the mode, a word with a slash is the path.
+    fn socket(&self, conf: &Path) -> Result<Kind, PluginError> {
+        let wrong = |found: String| PluginError::Incomplete {
+            path: conf.to_owned(),
+            found,
+            remedy: "write `args = 0640 /run/audit/audispd_events`",
+        };
+        let (mut mode, mut socket) = (None, None);
+        for arg in &self.args {
+            if arg.bytes().all(|byte| byte.is_ascii_digit()) {
+                let number = u32::from_str_radix(arg, 8).ok();
+                let number = number.filter(|number| *number <= 0o777);
+                mode = Some(number.ok_or_else(|| wrong(format!("{arg} is not a mode")))?);
+            } else if arg.starts_with('/') {
+                socket = Some(PathBuf::from(arg));
+            } else {
+                return Err(wrong(format!(
+                    "{arg:?} is neither a mode nor an absolute path"
+                )));
+            }
+        }
+        let path = socket.ok_or_else(|| wrong("the socket has no path".to_owned()))?;
+        Ok(Kind::Socket { path, mode })
+    }
+}
+
+/// Whether `word` is the second of two.
+fn either(word: &str, words: [&str; 2]) -> Option<bool> {
+    let place = words
+        .iter()
+        .position(|known| known.eq_ignore_ascii_case(word));
+    place.map(|place| place == 1)
+}

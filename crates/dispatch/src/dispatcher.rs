@@ -1,0 +1,251 @@
+//! All plugins together, and the events that are not durable yet.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use journal::config::Plugins;
+use journal::{Action, Severity};
+use rustix::event::{poll, PollFd, Timespec};
+
+use crate::config::Plugin;
+use crate::frame::Events;
+use crate::process::Ending;
+use crate::runner::Runner;
+
+/// Bytes of events that wait until they are durable. What is more counts as overflow.
+pub const WAITING_BYTES_MAX: usize = 16 << 20;
+/// How long plugins get at the end of the daemon to take what is queued for them.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Events that have not been released.
+struct Waiting {
+    /// Place in the log, in events, up to which it has to be durable.
+    upto: u64,
+    events: Events,
+}
+
+/// A plugin, as `tarsier status` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginState {
+    /// Name of its file.
+    pub name: String,
+    /// Whether its program runs or its socket is there.
+    pub is_running: bool,
+    /// Records in its queue.
+    pub queued: u64,
+    /// Records that it was sent.
+    pub passed: u64,
+    /// Records that it was not sent because its queue was full or because it had ended.
+    pub lost: u64,
+    /// How often its program was started again since the last reload.
+    pub restarts: u32,
+}
+
+/// Runs plugins and passes events on to them.
+///
+/// Events go [`push`](Self::push) → [`release`](Self::release) → the plugins' queues →
+/// [`pump`](Self::pump). Call `pump` when one of [`poll_fds`](Self::poll_fds) is ready, when
+/// [`due_in`](Self::due_in) has passed, and after `release`.
+pub struct Dispatcher {
+    settings: Plugins,
+    nice: i32,
+    runners: Vec<Runner>,
+    ending: Vec<Ending>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    actions: Vec<Action>,
+}
+
+impl Dispatcher {
+    /// Starts `plugins` (see [`crate::load`]) with this nice value. What cannot be started is among
+    /// the [actions](Self::take_actions).
+    pub fn start(plugins: Vec<Plugin>, settings: &Plugins, nice: i32) -> Dispatcher {
+        let mut dispatcher = Dispatcher {
+            settings: settings.clone(),
+            nice,
+            runners: plugins.into_iter().map(Runner::new).collect(),
+            ending: Vec::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            actions: Vec::new(),
+        };
+        dispatcher.start_runners();
+        dispatcher
+    }
+
+    /// Starts what is to run and does not, unless its predecessor has not ended.
+    fn start_runners(&mut self) {
+        for runner in &mut self.runners {
+            let name = &runner.plugin.name;
+            if !self.ending.iter().any(|ending| ending.name == *name) {
+                runner.start(self.nice, &mut self.actions);
+            }
+        }
+    }
+
+    /// Whether anybody wants events.
+    pub fn is_wanted(&self) -> bool {
+        self.runners.iter().any(|runner| !runner.is_given_up)
+    }
+
+    /// Whether events wait until they are durable.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes lines of whole events that were given to the log, which has to be durable for `upto`
+    /// events until they may be passed on.
+    pub fn push(&mut self, lines: &[u8], upto: u64) {
+        if lines.is_empty() || !self.is_wanted() {
+            return;
+        }
+        let events = Events::of(lines);
+        if self.waiting_bytes + events.bytes() > WAITING_BYTES_MAX {
+            for runner in &mut self.runners {
+                runner.overflow(events.lines(), &self.settings, &mut self.actions);
+            }
+            return;
+        }
+        self.waiting_bytes += events.bytes();
+        self.waiting.push_back(Waiting { upto, events });
+    }
+
+    /// Passes on what is durable, `durable` being the events of the log that are; everything if
+    /// `None`.
+    pub fn release(&mut self, durable: Option<u64>) {
+        let is_free = |waiting: &Waiting| durable.is_none_or(|durable| waiting.upto <= durable);
+        while self.waiting.front().is_some_and(is_free) {
+            let Some(Waiting { events, .. }) = self.waiting.pop_front() else {
+                return;
+            };
+            self.waiting_bytes -= events.bytes();
+            for runner in &mut self.runners {
+                runner.push(&events, &self.settings, &mut self.actions);
+                let ending = runner.pump(&self.settings, &mut self.actions);
+                self.ending.extend(ending);
+            }
+        }
+    }
+
+    /// Sends what can be sent, takes readers of sockets, starts again what has ended.
+    pub fn pump(&mut self) {
+        for runner in &mut self.runners {
+            let ending = runner.pump(&self.settings, &mut self.actions);
+            self.ending.extend(ending);
+        }
+        self.ending.retain_mut(|ending| !ending.has_ended());
+        self.start_runners();
+    }
+
+    /// After SIGCHLD.
+    pub fn child_ended(&mut self) {
+        for runner in &mut self.runners {
+            if runner.has_ended() {
+                // It is waited for already.
+                drop(runner.ended(&self.settings, &mut self.actions));
+            }
+        }
+        self.pump();
+    }
+
+    /// What to poll.
+    pub fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
+        for runner in &self.runners {
+            runner.poll_fds(fds);
+        }
+    }
+
+    /// The longest time until [`pump`](Self::pump) has something to do that no descriptor shows.
+    pub fn due_in(&self) -> Option<Duration> {
+        self.ending.iter().map(Ending::due_in).min()
+    }
+
+    /// After SIGHUP: plugins that are as before get SIGHUP, others are ended and started.
+    pub fn reload(&mut self, plugins: Vec<Plugin>, settings: &Plugins, nice: i32) {
+        (self.settings, self.nice) = (settings.clone(), nice);
+        let mut old = std::mem::take(&mut self.runners);
+        for plugin in plugins {
+            let same = old.iter().position(|runner| runner.plugin == plugin);
+            self.runners.push(match same {
+                Some(place) => {
+                    let mut runner = old.swap_remove(place);
+                    runner.reload();
+                    runner
+                }
+                None => Runner::new(plugin),
+            });
+        }
+        for mut runner in old {
+            self.ending.extend(runner.close());
+        }
+        self.pump();
+    }
+
+    /// After SIGUSR2: what `overflow_action = SUSPEND` has stopped goes on.
+    pub fn resume(&mut self) {
+        for runner in &mut self.runners {
+            runner.resume();
+        }
+    }
+
+    /// What has to be said or done, oldest first; empties the list.
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Every plugin's state.
+    pub fn states(&self) -> Vec<PluginState> {
+        let state = |runner: &Runner| PluginState {
+            name: runner.plugin.name.clone(),
+            is_running: runner.is_running(),
+            queued: runner.queued() as u64,
+            passed: runner.passed,
+            lost: runner.lost,
+            restarts: runner.restarts,
+        };
+        self.runners.iter().map(state).collect()
+    }
+
+    /// At the end of the daemon: passes everything on for a second at most, then ends the programs,
+    /// each after two more seconds at the latest. Gives what has to be said.
+    pub fn stop(mut self) -> Vec<Action> {
+        self.release(None);
+        let deadline = Instant::now() + LAST_PATIENCE;
+        loop {
+            self.pump();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.runners.iter().all(Runner::is_drained) {
+                break;
+            }
+            let mut fds = Vec::new();
+            self.poll_fds(&mut fds);
+            wait(&mut fds, left.min(self.due_in().unwrap_or(left)));
+        }
+        for mut runner in std::mem::take(&mut self.runners) {
+            self.ending.extend(runner.close());
+            let rest = runner.give_up_rest();
+            if rest > 0 {
+                let name = &runner.plugin.name;
+                let text = format!("plugin {name}: {rest} records were not taken before the end");
+                let severity = Severity::Error;
+                self.actions.push(Action::Say { severity, text });
+            }
+        }
+        while let Some(due) = self.due_in() {
+            let pidfds: Vec<_> = self.ending.iter().filter_map(Ending::pidfd).collect();
+            let mut fds: Vec<_> = pidfds.iter().map(Ending::poll_fd).collect();
+            wait(&mut fds, due);
+            self.ending.retain_mut(|ending| !ending.has_ended());
+        }
+        self.actions
+    }
+}
+
+fn wait(fds: &mut [PollFd<'_>], longest: Duration) {
+    let timeout = Timespec {
+        tv_sec: longest.as_secs() as i64,
+        tv_nsec: longest.subsec_nanos().into(),
+    };
+    // Interrupted is as good as ready.
+    let _ = poll(fds, Some(&timeout));
+}

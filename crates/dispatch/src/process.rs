@@ -1,0 +1,127 @@
+//! A plugin's program.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
+
+/// How long a program may take to end by itself once its standard input has ended.
+const EOF_PATIENCE: Duration = Duration::from_millis(100);
+/// How long it may take after SIGTERM; then it is killed.
+const TERM_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A running program and our end of its standard input.
+pub(crate) struct Process {
+    child: Child,
+    input: OwnedFd,
+}
+
+impl Process {
+    /// As auditd: standard input is a stream socket, `argv[0]` the path, no environment. It ends
+    /// with this process, whatever that one dies of.
+    pub(crate) fn start(path: &Path, args: &[String], nice: i32) -> io::Result<Process> {
+        let flags = SocketFlags::CLOEXEC;
+        let (input, theirs) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        // Of our end only: each end has a file of its own.
+        rustix::io::ioctl_fionbio(&input, true)?;
+        let parent = std::process::id();
+        let mut command = Command::new(path);
+        command.args(args).env_clear().stdin(Stdio::from(theirs));
+        // SAFETY: prctl(2) and getppid(2) are async-signal-safe, and nothing is allocated.
+        unsafe {
+            command.pre_exec(move || die_with(parent));
+        }
+        let child = command.spawn()?;
+        // Not what the daemon may have for the time of an overload.
+        let _ = rustix::process::setpriority_process(Some(Pid::from_child(&child)), nice);
+        Ok(Process { child, input })
+    }
+
+    pub(crate) fn input(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
+    /// Whether it has ended. It is waited for by then.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // It may have ended by now; it is not waited for yet, so its pid is nobody else's.
+        let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// Ends its standard input.
+    pub(crate) fn end(self, name: &str) -> Ending {
+        Ending {
+            name: name.to_owned(),
+            child: self.child,
+            since: Instant::now(),
+            is_told: false,
+        }
+    }
+}
+
+/// Of the forked child: SIGTERM when `parent` has ended.
+fn die_with(parent: u32) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    // It may have ended before that.
+    match rustix::process::getppid() {
+        Some(pid) if pid.as_raw_nonzero().get() as u32 == parent => Ok(()),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+/// A program that is to end. Until it has, no other of its plugin is started.
+pub(crate) struct Ending {
+    pub(crate) name: String,
+    child: Child,
+    since: Instant,
+    is_told: bool,
+}
+
+impl Ending {
+    /// SIGTERM and SIGKILL in their time; whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return true;
+        }
+        let waited = self.since.elapsed();
+        if waited >= EOF_PATIENCE + TERM_PATIENCE {
+            // It cannot refuse.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            return true;
+        }
+        if waited >= EOF_PATIENCE && !self.is_told {
+            self.is_told = true;
+            let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM);
+        }
+        false
+    }
+
+    /// Readable when it has ended.
+    pub(crate) fn pidfd(&self) -> Option<OwnedFd> {
+        pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).ok()
+    }
+
+    pub(crate) fn poll_fd(pidfd: &OwnedFd) -> PollFd<'_> {
+        PollFd::new(pidfd, PollFlags::IN)
+    }
+
+    /// Time until [`has_ended`](Self::has_ended) has something to do.
+    pub(crate) fn due_in(&self) -> Duration {
+        let patience = match self.is_told {
+            true => EOF_PATIENCE + TERM_PATIENCE,
+            false => EOF_PATIENCE,
+        };
+        patience.saturating_sub(self.since.elapsed())
+    }
+}

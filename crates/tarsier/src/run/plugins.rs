@@ -1,0 +1,84 @@
+//! What the daemon does with plugins: they get what the log gets, once it is durable if `flush`
+//! promises that.
+
+use super::daemon::Daemon;
+use crate::status::PluginStatus;
+use anyhow::Result;
+use dispatch::{Dispatcher, Plugin};
+use journal::config::Flush;
+use journal::{Config, Journal};
+
+/// Nice value of the daemon and of its plugins.
+pub(super) fn nice(config: &Config) -> i32 {
+    -i32::try_from(config.priority_boost).unwrap_or(i32::MAX)
+}
+
+/// The active plugins.
+///
+/// # Errors
+/// Any of them is wrong.
+pub(super) fn load_all(config: &Config) -> Result<Vec<Plugin>> {
+    let (plugins, errors) = dispatch::load(&config.plugins.plugin_dir)?;
+    match errors.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => Ok(plugins),
+    }
+}
+
+/// Starts the active plugins. As in auditd one that is wrong is told and left out.
+pub(super) fn start(config: &Config) -> Dispatcher {
+    let loaded = dispatch::load(&config.plugins.plugin_dir);
+    let (plugins, errors) = loaded.unwrap_or_else(|error| (Vec::new(), vec![error]));
+    for error in errors {
+        eprintln!("tarsier: plugin left out: {error}");
+    }
+    Dispatcher::start(plugins, &config.plugins, nice(config))
+}
+
+/// Gives lines of whole events to the log and to the plugins.
+pub(super) fn log(journal: &mut Journal, plugins: &mut Dispatcher, lines: &[u8], events: u32) {
+    journal.append(lines, events);
+    if plugins.is_wanted() {
+        // What was lost will not be durable, and is not waited for.
+        let counters = journal.counters();
+        let upto = counters.appended_events - counters.lost.total();
+        plugins.push(lines, upto);
+    }
+}
+
+impl Daemon {
+    /// Passes on what may be. A log that is suspended makes nothing durable, and plugins go on
+    /// without it, as under auditd.
+    pub(super) fn pass_on(&mut self) {
+        let promises = matches!(self.config.flush, Flush::Data | Flush::Sync);
+        let waits = promises && !self.journal.is_suspended();
+        let durable = waits.then(|| self.journal.durable().events);
+        self.plugins.release(durable);
+        self.plugins.pump();
+    }
+
+    /// Passes the rest on and ends them.
+    pub(super) fn stop_plugins(&mut self) {
+        if self.plugins.is_waiting() {
+            // The error is among the actions.
+            let _ = self.journal.sync();
+        }
+        let none = Dispatcher::start(Vec::new(), &self.config.plugins, 0);
+        for action in std::mem::replace(&mut self.plugins, none).stop() {
+            self.administrator.tell(&action);
+        }
+    }
+
+    pub(super) fn plugin_statuses(&self) -> Vec<PluginStatus> {
+        let states = self.plugins.states().into_iter();
+        let status = states.map(|state| PluginStatus {
+            name: state.name,
+            running: state.is_running,
+            queued: state.queued,
+            passed: state.passed,
+            lost: state.lost,
+            restarts: state.restarts,
+        });
+        status.collect()
+    }
+}
