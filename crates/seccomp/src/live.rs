@@ -1,6 +1,7 @@
 //! Filters of running processes, by PTRACE_SECCOMP_GET_FILTER (ptrace(2)).
 
 use crate::{Chain, Filter, Insn, Invalid};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -56,25 +57,35 @@ pub enum DumpError {
     },
 }
 
-/// Reads the filters of every thread of a process. Each thread is stopped for as long as its
-/// filters are copied. Needs CAP_SYS_ADMIN in the initial user namespace, and a caller that has no
-/// filters itself.
+/// Reads the filters of every thread of a process. Each thread that has filters is stopped for as
+/// long as they are copied. Needs CAP_SYS_ADMIN in the initial user namespace, and a caller that has
+/// no filters itself.
+///
+/// Threads that start meanwhile are read too, and threads that end are left out. Nothing is read of
+/// another process that gets the same number.
 ///
 /// # Errors
 /// A process that is gone, missing privileges, a thread that something else traces.
 pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
-    let gone = |_| DumpError::Gone { pid };
+    let process = Process::find(pid)?;
     let mut threads = Vec::new();
-    for entry in fs::read_dir(format!("/proc/{pid}/task")).map_err(gone)? {
-        let name = entry.map_err(gone)?.file_name();
-        let Some(tid) = name.to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        // A thread may end at any time; the process is gone only when all have.
-        match thread(pid, tid) {
-            Ok(thread) => threads.push(thread),
-            Err(DumpError::Gone { .. }) => {}
-            Err(error) => return Err(error),
+    let mut seen = BTreeSet::new();
+    loop {
+        let new: Vec<i32> = process
+            .threads()?
+            .into_iter()
+            .filter(|&tid| seen.insert(tid))
+            .collect();
+        if new.is_empty() {
+            break;
+        }
+        for tid in new {
+            // A thread may end at any time; the process is gone only when all have.
+            match thread(process, tid) {
+                Ok(thread) => threads.push(thread),
+                Err(DumpError::Gone { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     if threads.is_empty() {
@@ -84,26 +95,76 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
     Ok(threads)
 }
 
-/// Seccomp mode of a thread, from its status file: 0 none, 1 strict, 2 filters.
-fn mode(pid: i32, tid: i32) -> Result<u32, DumpError> {
-    let status = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"))
-        .map_err(|_| DumpError::Gone { pid })?;
-    let mode = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Seccomp:"));
-    Ok(mode.and_then(|mode| mode.trim().parse().ok()).unwrap_or(0))
+/// A process; its start time tells it from a later one with the same number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Process {
+    pid: i32,
+    start_ticks: u64,
 }
 
-fn thread(pid: i32, tid: i32) -> Result<ThreadFilters, DumpError> {
-    let mode = mode(pid, tid)?;
-    if mode == 1 {
+impl Process {
+    fn find(pid: i32) -> Result<Process, DumpError> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        // proc_pid_stat(5): the name stands in parentheses and may hold anything; 22 is starttime.
+        let start = stat.ok().and_then(|stat| {
+            let (_, rest) = stat.rsplit_once(')')?;
+            rest.split_whitespace().nth(19)?.parse().ok()
+        });
+        let start_ticks = start.ok_or(DumpError::Gone { pid })?;
+        Ok(Process { pid, start_ticks })
+    }
+
+    /// The ids of its threads; none once it is gone.
+    fn threads(self) -> Result<Vec<i32>, DumpError> {
+        let gone = |_| DumpError::Gone { pid: self.pid };
+        let entries = fs::read_dir(format!("/proc/{}/task", self.pid)).map_err(gone)?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        Ok(names.filter_map(|name| name.parse().ok()).collect())
+    }
+
+    /// Whether a thread that cannot end now, because we have stopped it, is one of this process.
+    fn holds(self, tid: i32) -> bool {
+        let is_listed = fs::metadata(format!("/proc/{}/task/{tid}", self.pid)).is_ok();
+        is_listed && Process::find(self.pid).is_ok_and(|now| now == self)
+    }
+
+    /// The value of a line of a thread's status file (proc_pid_status(5)).
+    fn status(self, tid: i32, name: &str) -> Result<String, DumpError> {
+        let gone = DumpError::Gone { pid: self.pid };
+        let path = format!("/proc/{}/task/{tid}/status", self.pid);
+        let status = fs::read_to_string(path).map_err(|_| gone)?;
+        let value = status.lines().find_map(|line| line.strip_prefix(name));
+        Ok(value.unwrap_or_default().trim().to_owned())
+    }
+
+    /// Whether a thread has ended, and is only waited for.
+    fn has_ended(self, tid: i32) -> bool {
+        let state = self.status(tid, "State:");
+        state.map_or(true, |state| state.starts_with(['Z', 'X']))
+    }
+}
+
+fn thread(process: Process, tid: i32) -> Result<ThreadFilters, DumpError> {
+    let gone = DumpError::Gone { pid: process.pid };
+    let mode = process.status(tid, "Seccomp:")?;
+    if process.has_ended(tid) {
+        return Err(gone);
+    }
+    if mode == "1" {
         return Err(DumpError::Strict { tid });
     }
-    let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"))
-        .map_err(|_| DumpError::Gone { pid })?;
+    let comm = fs::read_to_string(format!("/proc/{}/task/{tid}/comm", process.pid));
+    let Ok(name) = comm else { return Err(gone) };
     let mut filters = Vec::new();
-    if mode == 2 {
-        let stopped = Stopped::new(tid)?;
+    if mode == "2" {
+        let stopped = Stopped::new(tid).map_err(|error| match error {
+            // A thread that has ended is refused as if it were protected.
+            DumpError::Refused { .. } if process.has_ended(tid) => DumpError::Gone { pid: tid },
+            error => error,
+        })?;
+        if !process.holds(tid) {
+            return Err(gone);
+        }
         while let Some(insns) = stopped.filter(filters.len())? {
             let index = filters.len();
             let invalid = |invalid| DumpError::Invalid {
@@ -127,30 +188,34 @@ const GET_FILTER: libc::c_uint = 0x420c;
 /// A thread that we trace and have stopped; dropping lets it go on.
 struct Stopped {
     tid: i32,
+    /// The signal that it was about to take when it stopped; 0 for none.
+    signal: i32,
 }
 
 impl Stopped {
     fn new(tid: i32) -> Result<Stopped, DumpError> {
-        request(
-            "PTRACE_SEIZE",
-            libc::PTRACE_SEIZE,
-            tid,
-            0,
-            std::ptr::null_mut(),
-        )?;
-        let stopped = Stopped { tid };
-        request(
-            "PTRACE_INTERRUPT",
-            libc::PTRACE_INTERRUPT,
-            tid,
-            0,
-            std::ptr::null_mut(),
-        )?;
-        let mut status = 0;
-        // SAFETY: status is a valid place for the result.
-        let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL) };
-        if got != tid || !libc::WIFSTOPPED(status) {
+        let null = std::ptr::null_mut();
+        request("PTRACE_SEIZE", libc::PTRACE_SEIZE, tid, 0, null)?;
+        // From here on dropping detaches, which fails without harm on a thread that never stopped.
+        let mut stopped = Stopped { tid, signal: 0 };
+        request("PTRACE_INTERRUPT", libc::PTRACE_INTERRUPT, tid, 0, null)?;
+        let status = loop {
+            let mut status = 0;
+            // SAFETY: status is a valid place for the result.
+            let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL) };
+            if got == tid {
+                break status;
+            }
+            if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return Err(DumpError::Gone { pid: tid });
+            }
+        };
+        if !libc::WIFSTOPPED(status) {
             return Err(DumpError::Gone { pid: tid });
+        }
+        // ptrace(2), "Signal-delivery-stop": any other stop has an event in the upper bits.
+        if status >> 16 == 0 {
+            stopped.signal = libc::WSTOPSIG(status);
         }
         Ok(stopped)
     }
@@ -191,19 +256,14 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // Fails only if the thread is gone.
-        let _ = request(
-            "PTRACE_DETACH",
-            libc::PTRACE_DETACH,
-            self.tid,
-            0,
-            std::ptr::null_mut(),
-        );
+        // The thread takes the signal now that it would have taken. Fails only if it is gone.
+        let signal = std::ptr::without_provenance_mut(self.signal as usize);
+        let _ = request("PTRACE_DETACH", libc::PTRACE_DETACH, self.tid, 0, signal);
     }
 }
 
-/// One ptrace request; its result if that is not negative. `data` is null or as large as the
-/// request writes.
+/// One ptrace request; its result if that is not negative. `data` is null, a number, or a place as
+/// large as the request writes.
 fn request(
     call: &'static str,
     request: libc::c_uint,
@@ -212,7 +272,7 @@ fn request(
     data: *mut libc::c_void,
 ) -> Result<i64, DumpError> {
     // SAFETY: of the requests made here only GET_FILTER writes to data, which its caller made
-    // large enough or null.
+    // large enough or null; DETACH takes it for a number.
     let result = unsafe { libc::ptrace(request, tid, address, data) };
     if result >= 0 {
         return Ok(result);
