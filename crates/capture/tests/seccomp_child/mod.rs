@@ -90,28 +90,78 @@ const DONE: u32 = 2;
 type Programs = Vec<Vec<libc::sock_filter>>;
 
 fn programs(chain: &Chain) -> Programs {
+    let filters = chain.filters().iter();
+    filters.map(|filter| raw(filter.insns())).collect()
+}
+
+fn raw(insns: &[seccomp::Insn]) -> Vec<libc::sock_filter> {
     let raw = |insn: &seccomp::Insn| libc::sock_filter {
         code: insn.code,
         jt: insn.jt,
         jf: insn.jf,
         k: insn.k,
     };
-    let filters = chain.filters().iter();
-    filters
-        .map(|filter| filter.insns().iter().map(raw).collect())
-        .collect()
+    insns.iter().map(raw).collect()
 }
 
-/// Forks; the child takes every filter that it can and then runs `then`.
+/// Forks; the child takes every filter of a chain that it can and then runs `then`.
 fn fork(chain: &Chain, shared: &Shared, then: impl Fn()) -> Child {
     let mut programs = programs(chain);
-    let programs: Vec<libc::sock_fprog> = programs
-        .iter_mut()
-        .map(|program| libc::sock_fprog {
-            len: program.len() as u16,
-            filter: program.as_mut_ptr(),
-        })
-        .collect();
+    let programs = pointers(&mut programs);
+    fork_and(shared, || {
+        for program in &programs {
+            if !take(program) {
+                break;
+            }
+        }
+        shared.state().store(INSTALLED, Ordering::Release);
+        then();
+    })
+}
+
+fn pointers(programs: &mut Programs) -> Vec<libc::sock_fprog> {
+    let pointer = |program: &mut Vec<libc::sock_filter>| libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    programs.iter_mut().map(pointer).collect()
+}
+
+/// Takes a filter, in a child.
+fn take(program: &libc::sock_fprog) -> bool {
+    // SAFETY: the program was made before the fork; the kernel reads it.
+    unsafe { libc::syscall(libc::SYS_seccomp, 1, 0, ptr::from_ref(program)) == 0 }
+}
+
+/// How many programs at the start of a list the kernel refuses, and whether it then takes one.
+pub(crate) fn refused(programs: &[Vec<seccomp::Insn>]) -> (usize, bool) {
+    let mut raw: Programs = programs.iter().map(|insns| raw(insns)).collect();
+    let pointers = pointers(&mut raw);
+    let shared = Shared::new();
+    let (count, taken) = (shared.word(0), shared.word(1));
+    let mut child = fork_and(&shared, || {
+        for program in &pointers {
+            let is_taken = take(program);
+            // SAFETY: places in shared memory, which the parent reads when the child is done.
+            unsafe {
+                taken.write_volatile(u64::from(is_taken));
+                if is_taken {
+                    return;
+                }
+                count.write_volatile(count.read_volatile() + 1);
+            }
+        }
+    });
+    assert!(
+        child.wait_for(&shared),
+        "a child that makes no further call"
+    );
+    // SAFETY: the child is done.
+    unsafe { (count.read_volatile() as usize, taken.read_volatile() == 1) }
+}
+
+/// Forks; the child gets no_new_privs, runs `then`, says so and waits to be killed.
+fn fork_and(shared: &Shared, then: impl Fn()) -> Child {
     // SAFETY: the child makes system calls on memory that was made before, and never returns.
     let pid = unsafe {
         let pid = libc::fork();
@@ -119,12 +169,6 @@ fn fork(chain: &Chain, shared: &Shared, then: impl Fn()) -> Child {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::prctl(libc::PR_SET_DUMPABLE, 0);
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-            for program in &programs {
-                if libc::syscall(libc::SYS_seccomp, 1, 0, ptr::from_ref(program)) != 0 {
-                    break;
-                }
-            }
-            shared.state().store(INSTALLED, Ordering::Release);
             then();
             shared.state().store(DONE, Ordering::Release);
             loop {
@@ -171,6 +215,8 @@ impl Child {
 /// A system call to make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
+    /// By `int $0x80`, as 32-bit programs do, though with registers of 64 bits.
+    pub(crate) is_compat: bool,
     pub(crate) nr: u32,
     pub(crate) args: [u64; 6],
 }
@@ -212,7 +258,43 @@ fn call(call: &Call, ip: *mut u64) -> i64 {
     result
 }
 
-/// What the kernel does with calls under a chain of one filter, and the addresses they came from.
+/// The same by the 32-bit entry. Registers that the compiler keeps to itself are saved.
+#[cfg(target_arch = "x86_64")]
+fn compat_call(call: &Call, ip: *mut u64) -> i64 {
+    let result: i64;
+    // SAFETY: as `call`; r12 points to the six arguments.
+    unsafe {
+        std::arch::asm!(
+            "push rbx",
+            "push rbp",
+            "lea r9, [rip + 2f]",
+            "mov [r8], r9",
+            "mov rbx, [r12]",
+            "mov rcx, [r12 + 8]",
+            "mov rdx, [r12 + 16]",
+            "mov rsi, [r12 + 24]",
+            "mov rdi, [r12 + 32]",
+            "mov rbp, [r12 + 40]",
+            "int 0x80",
+            "2:",
+            "pop rbp",
+            "pop rbx",
+            inlateout("rax") u64::from(call.nr) as i64 => result,
+            in("r12") call.args.as_ptr(),
+            inlateout("r8") ip => _,
+            lateout("r9") _,
+            lateout("r10") _,
+            lateout("r11") _,
+            lateout("rcx") _,
+            lateout("rdx") _,
+            lateout("rsi") _,
+            lateout("rdi") _,
+        );
+    }
+    i64::from(result as i32)
+}
+
+/// What the kernel does with calls under a chain, and the addresses they came from.
 /// A killed child ends the list with [`Outcome::Killed`]; `None` if the filter was not taken.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn outcomes(chain: &Chain, calls: &[Call]) -> Option<Vec<(u64, Outcome)>> {
@@ -221,7 +303,11 @@ pub(crate) fn outcomes(chain: &Chain, calls: &[Call]) -> Option<Vec<(u64, Outcom
     let made = shared.word(0);
     let mut child = fork(chain, &shared, || {
         for (index, one) in calls.iter().enumerate() {
-            let result = call(one, shared.word(1 + 2 * index));
+            let ip = shared.word(1 + 2 * index);
+            let result = match one.is_compat {
+                true => compat_call(one, ip),
+                false => call(one, ip),
+            };
             // SAFETY: places in shared memory, which the parent reads when the child is done.
             unsafe {
                 shared.word(2 + 2 * index).write_volatile(result as u64);
