@@ -282,7 +282,7 @@ fn request(
     let filtered = own.lines().any(|line| line == "Seccomp:\t2");
     let remedy = match source.raw_os_error() {
         Some(libc::ESRCH) => return Err(DumpError::Gone { pid: tid }),
-        Some(libc::EACCES) if filtered => "this process has seccomp filters itself: run it outside of the container or service",
+        Some(libc::EACCES | libc::EPERM) if filtered => "this process has seccomp filters itself: run it outside of the container or service",
         Some(libc::EPERM) => "run as root, where kernel.yama.ptrace_scope is not 3, and stop debuggers that trace the process",
         Some(libc::EACCES) => "run with CAP_SYS_ADMIN in the initial user namespace",
         Some(libc::EINVAL | libc::EIO) => "the kernel needs CONFIG_CHECKPOINT_RESTORE and CONFIG_SECCOMP_FILTER",

@@ -56,7 +56,8 @@ impl Chain {
 
 /// Merges a chain into one filter of at most `limit` instructions (at most [`MAX_INSNS`]), and
 /// proves that the kernel decides every call as before. If one filter cannot hold it, neighbours
-/// are merged as far as they fit. Data of ALLOW verdicts, which the kernel ignores, becomes 0.
+/// are merged into as few filters as they fit, and among such divisions into the shortest. Data of
+/// ALLOW verdicts, which the kernel ignores, becomes 0.
 ///
 /// # Errors
 /// [`MergeError::NotEqual`] if the proof fails, which would be a bug.
@@ -78,31 +79,73 @@ pub fn merge(chain: &Chain, weights: &Weights, limit: usize) -> Result<Merged, M
         insns: whole.ok().map(|program| program.len()),
         limit,
     });
-    // From the newest on, as many as fit.
-    let (mut merged, mut parts) = (Vec::new(), Vec::new());
-    let mut end = filters.len();
-    while end > 0 {
-        let mut start = end - 1;
-        let mut best = filters[start].clone();
-        while start > 0 {
-            let part = Chain::new(&filters[start - 1..end]);
-            match one(&part, weights)? {
-                Ok(program) if program.len() <= limit => best = valid(program)?,
-                _ => break,
-            }
-            start -= 1;
-        }
-        merged.push(best);
-        parts.push(end - start);
-        end = start;
-    }
-    merged.reverse();
-    parts.reverse();
+    let (merged, parts) = in_parts(filters, weights, limit)?;
     Ok(Merged {
         chain: Chain::new(merged),
         parts,
         too_long,
     })
+}
+
+/// Filters that go into one part at most: more would take too long to try.
+const PART_MAX: usize = 64;
+
+/// How the filters up to some place are best merged.
+struct Division {
+    parts: usize,
+    insns: usize,
+    /// How many filters the last part is made of, and what they became.
+    last: usize,
+    filter: Filter,
+}
+
+/// Merges neighbours into as few filters of at most `limit` instructions as possible, by dynamic
+/// programming over where the last part starts. What does not fit is taken not to fit with more
+/// filters either.
+fn in_parts(
+    filters: &[Filter],
+    weights: &Weights,
+    limit: usize,
+) -> Result<(Vec<Filter>, Vec<usize>), MergeError> {
+    let mut best: Vec<Division> = Vec::with_capacity(filters.len());
+    for end in 1..=filters.len() {
+        let mut found: Option<Division> = None;
+        for last in 1..=end.min(PART_MAX) {
+            let start = end - last;
+            let own = &filters[start..end];
+            let filter = match one(&Chain::new(own), weights)? {
+                Ok(program) if program.len() <= limit => valid(program)?,
+                // It stays as it is.
+                _ if last == 1 => own[0].clone(),
+                _ => break,
+            };
+            let before = start.checked_sub(1).and_then(|index| best.get(index));
+            let division = Division {
+                parts: before.map_or(0, |before| before.parts) + 1,
+                insns: before.map_or(0, |before| before.insns) + filter.insns().len(),
+                last,
+                filter,
+            };
+            let cost = |division: &Division| (division.parts, division.insns);
+            if found
+                .as_ref()
+                .is_none_or(|found| cost(&division) < cost(found))
+            {
+                found = Some(division);
+            }
+        }
+        best.extend(found);
+    }
+    let (mut merged, mut parts) = (Vec::new(), Vec::new());
+    let mut end = filters.len();
+    while let Some(division) = end.checked_sub(1).and_then(|index| best.get(index)) {
+        merged.push(division.filter.clone());
+        parts.push(division.last);
+        end -= division.last;
+    }
+    merged.reverse();
+    parts.reverse();
+    Ok((merged, parts))
 }
 
 /// Rewrites one filter into fewer instructions, and proves that the kernel decides every call as

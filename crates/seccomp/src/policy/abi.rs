@@ -187,8 +187,9 @@ impl Abi {
         }
     }
 
-    /// Whether arguments have 64 bits. Those of 32-bit entries are zero-extended by the kernel; x32
-    /// calls pass whole registers.
+    /// Whether arguments have 64 bits. Of 32-bit entries the kernel takes the lower halves of
+    /// registers; filters also see the upper ones, which a 64-bit program may have set before
+    /// `int $0x80`, and which therefore must not be looked at. x32 calls pass whole registers.
     pub const fn has_wide_args(self) -> bool {
         matches!(self, Abi::X86_64 | Abi::X32 | Abi::Aarch64)
     }

@@ -14,7 +14,8 @@ pub(super) struct Place<'a> {
 pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
     serde_json::from_str(text).map_err(|error| ProfileError::Json {
         line: error.line(),
-        column: error.column(),
+        // 0 at the end of the text.
+        column: error.column().max(1),
         message: error
             .to_string()
             .split(" at line ")

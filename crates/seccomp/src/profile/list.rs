@@ -70,6 +70,14 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
         };
         rules.push((place, names, rule));
     }
+    if rules.is_empty() && default.is_none() {
+        return Err(ProfileError::new(
+            "the profile",
+            "no rule",
+            "JSON, a systemd unit, or lines such as `allow read write`",
+            "write one rule at least; `default allow` permits everything",
+        ));
+    }
     let allows = rules
         .iter()
         .any(|row| row.2.verdict.action() >= Action::Log);

@@ -72,8 +72,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// The form of a text: JSON starts with a brace, systemd's has a directive that is a
-    /// restriction, everything else is a list.
+    /// The form of a text: JSON starts with a brace, systemd's has a section of a unit or a
+    /// directive that is a restriction, everything else is a list.
     pub fn of(text: &str) -> Form {
         if text.trim_start().starts_with('{') {
             Form::Oci

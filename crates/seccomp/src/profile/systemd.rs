@@ -21,9 +21,12 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     directives::policy(&settings, context)
 }
 
-/// Whether a text has one of the directives.
+/// Whether a text has one of the directives, or is a unit without.
 pub(super) fn looks_like(text: &str) -> bool {
     text.lines().any(|line| {
+        if matches!(line.trim(), "[Unit]" | "[Service]") {
+            return true;
+        }
         let name = line.split_once('=').map(|parts| parts.0.trim());
         name.is_some_and(unit::is_directive)
     })

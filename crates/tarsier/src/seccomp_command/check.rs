@@ -3,8 +3,10 @@
 
 use super::filters;
 use super::inspect_args::CheckArgs;
-use anyhow::{bail, Result};
+use abi::Arch;
+use anyhow::{bail, Context, Result};
 use capture::seccomp_cache::{SeccompCaches, TaskCache};
+use seccomp::policy::Abi;
 use seccomp::{CacheTable, Chain, ConstantAllow, CostModel, LostBit};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +18,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
         return bitmaps(&mut out, pid);
     }
     let chains = filters::chains(&args.source)?;
-    let tables = tables(args);
+    let tables = tables(args)?;
     for named in &chains {
         if !args.kernel_format || chains.len() > 1 {
             let count = named.chain.filters().len();
@@ -39,13 +41,28 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
                 report(&mut out, &named.chain, &allow, args.all)?;
             }
         }
+        if !args.kernel_format && tables.iter().any(|table| table.arch == Arch::X86_64) {
+            report_x32(&mut out, &named.chain)?;
+        }
     }
     Ok(0)
 }
 
-/// The bitmaps of the running kernel if they can be measured, else those of the newest known.
-fn tables(args: &CheckArgs) -> Vec<CacheTable> {
-    let native = abi::Arch::native();
+/// The bitmaps of the running kernel if they can be measured, else those of the newest known; with
+/// `--arch`, those of the kernel that serves such programs.
+fn tables(args: &CheckArgs) -> Result<Vec<CacheTable>> {
+    let native = Arch::native();
+    let wanted = super::source::context(&args.source.with)?.native;
+    if !Abi::native().family().contains(&wanted) {
+        if args.source.pid.is_some() {
+            bail!(
+                "--arch {}: this machine has no such processes; leave it out",
+                wanted.systemd_name()
+            );
+        }
+        let of_kernel = Arch::from_audit_arch(wanted.audit_arch()).unwrap_or(native);
+        return Ok(CacheTable::newest_pair(of_kernel));
+    }
     let measured = SeccompCaches::load().and_then(|caches| caches.sizes());
     let sizes = match measured {
         Ok(sizes) => sizes,
@@ -53,7 +70,7 @@ fn tables(args: &CheckArgs) -> Vec<CacheTable> {
             if args.source.pid.is_some() {
                 eprintln!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
             }
-            return CacheTable::newest_pair(native);
+            return Ok(CacheTable::newest_pair(native));
         }
     };
     let mut tables = vec![CacheTable {
@@ -71,7 +88,22 @@ fn tables(args: &CheckArgs) -> Vec<CacheTable> {
                 exempt: Vec::new(),
             }),
     );
-    tables
+    Ok(tables)
+}
+
+/// x32 calls have no bitmap: their numbers are beyond its end.
+fn report_x32(out: &mut impl Write, chain: &Chain) -> Result<()> {
+    let calls = Abi::X32.calls();
+    let cost = |(nr, name)| (chain.worst_path(Abi::X32.audit_arch(), nr), name);
+    let Some((insns, name)) = calls.map(cost).max() else {
+        return Ok(());
+    };
+    let ns = CostModel::default().filtered_ns(chain.filters().len(), insns);
+    writeln!(
+        out,
+        "x32: no call is in a bitmap: all run every filter, at worst {insns} instructions, about {ns:.0} ns ({name})"
+    )?;
+    Ok(())
 }
 
 fn report(out: &mut impl Write, chain: &Chain, allow: &ConstantAllow, all: bool) -> Result<()> {
@@ -156,10 +188,13 @@ fn bitmaps(out: &mut impl Write, pid: i32) -> Result<u8> {
     if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
         bail!("process {pid} does not exist");
     }
-    let caches = SeccompCaches::load()?;
+    let caches = SeccompCaches::load().context(
+        "reading the kernel's bitmaps needs CAP_BPF and CAP_PERFMON, as root has them; \
+         `check --pid` without --bitmap computes them",
+    )?;
     let sizes = caches.sizes()?;
-    let native = CacheTable::newest(abi::Arch::native(), true);
-    let compat = abi::Arch::native().compat();
+    let native = CacheTable::newest(Arch::native(), true);
+    let compat = Arch::native().compat();
     let threads = caches.read()?;
     let mut threads: Vec<TaskCache> = threads
         .into_iter()

@@ -4,7 +4,8 @@ use super::filters;
 use super::inspect_args::{DiffArgs, ExplainArgs};
 use abi::Arch;
 use anyhow::{bail, Context, Result};
-use seccomp::{differences, text, Chain, Difference, SeccompData, Verdict};
+use seccomp::policy::Abi;
+use seccomp::{differences, text, CacheTable, Chain, Difference, SeccompData, Verdict};
 use std::io::Write;
 
 /// Bit 30 of x32 numbers.
@@ -14,6 +15,13 @@ const X32: u32 = 0x4000_0000;
 pub(super) fn explain(args: &ExplainArgs) -> Result<u8> {
     let data = call(args)?;
     let mut out = std::io::stdout().lock();
+    let native = CacheTable::newest(Arch::native(), true);
+    if data.arch == native.arch.audit_arch() && native.exempt.contains(&data.nr) {
+        writeln!(
+            out,
+            "the kernel lets this call through, whatever filters say (seccomp_uprobe_exception)"
+        )?;
+    }
     for named in filters::chains(&args.source)? {
         let decision = named.chain.run(&data);
         writeln!(
@@ -51,24 +59,28 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<u8> {
 }
 
 fn call(args: &ExplainArgs) -> Result<SeccompData> {
-    let arch = match &args.call_arch {
-        None => Arch::native(),
-        Some(name) => Arch::from_name(name).with_context(|| {
-            format!("--call-arch {name}: no such architecture; take x86_64, i386, aarch64 or arm")
+    let abi = match &args.call_arch {
+        None => Abi::native(),
+        Some(name) => Abi::from_name(name).with_context(|| {
+            format!(
+                "--call-arch {name}: no such architecture; take x86_64, x32, i386, aarch64 or arm"
+            )
         })?,
     };
-    let nr = abi::syscall_number(arch, &args.syscall)
-        .or_else(|| number(&args.syscall).and_then(|nr| u32::try_from(nr).ok()))
+    let with_bit = |nr| if abi == Abi::X32 { nr | X32 } else { nr };
+    let nr = abi
+        .number(&args.syscall)
+        .or_else(|| Some(with_bit(u32::try_from(number(&args.syscall)?).ok()?)))
         .with_context(|| {
             format!(
                 "--syscall {}: {} has no such system call; give its name or number",
                 args.syscall,
-                arch.name()
+                args.call_arch.as_deref().unwrap_or(Arch::native().name())
             )
         })?;
     let mut data = SeccompData {
         nr,
-        arch: arch.audit_arch(),
+        arch: abi.audit_arch(),
         instruction_pointer: number(&args.ip)
             .with_context(|| format!("--ip {}: expected a number", args.ip))?,
         ..SeccompData::default()
@@ -138,10 +150,11 @@ fn line(difference: &Difference, left: &Chain, right: &Chain) -> String {
 fn shown(data: &SeccompData) -> String {
     let arch = Arch::from_audit_arch(data.arch);
     let arch_name = arch.map_or_else(|| format!("{:#x}", data.arch), |arch| arch.name().into());
-    let is_x32 = arch == Some(Arch::X86_64) && data.nr & X32 != 0;
+    let abi = Abi::of(data.arch, data.nr);
+    let is_x32 = abi == Some(Abi::X32);
     let nr = if is_x32 { data.nr & !X32 } else { data.nr };
-    let name = arch
-        .and_then(|arch| abi::syscall_name(arch, nr))
+    let name = abi
+        .and_then(|abi| abi.name_of(data.nr))
         .map_or_else(|| (nr as i32).to_string(), str::to_owned);
     let count = data
         .args

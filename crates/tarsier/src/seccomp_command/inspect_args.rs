@@ -29,7 +29,7 @@ pub(crate) struct FilterArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) source: FilterArgs,
-    /// Print what /proc/PID/seccomp_cache would
+    /// Print what /proc/PID/seccomp_cache would; with --arch, that of such a machine
     #[arg(long)]
     pub(crate) kernel_format: bool,
     /// With --pid: read the kernel's own bitmaps by a BPF iterator; nothing is stopped
@@ -88,7 +88,7 @@ pub(crate) struct ExplainArgs {
     /// Argument N (0 to 5), in decimal or 0x; those that are not given are 0
     #[arg(long = "arg", value_name = "N=VALUE")]
     pub(crate) args: Vec<String>,
-    /// Audit's name of the architecture: x86_64, i386, aarch64, arm [default: this one]
+    /// How the call is made: x86_64, x32, i386, aarch64, arm [default: as this machine's own]
     #[arg(long, value_name = "ARCH")]
     pub(crate) call_arch: Option<String>,
     /// Address of the instruction after the call

@@ -48,8 +48,9 @@ pub(super) fn learn(args: &LearnArgs) -> Result<u8> {
 /// Runs the program and records it.
 fn record(args: &LearnArgs) -> Result<(Observed, u8)> {
     let program = Program::find(&args.command)?;
-    let counter = CallCounter::start(&log_reader::telling_calls())
-        .context("learning from a running program needs BPF")?;
+    let counter = CallCounter::start(&log_reader::telling_calls()).context(
+        "learning from a running program needs BPF, as root has it; --log learns from a log",
+    )?;
     let mut launch = Launch::start(&program, None)?;
     counter.follow(launch.pidfd())?;
     launch.go()?;
@@ -68,6 +69,8 @@ fn record(args: &LearnArgs) -> Result<(Observed, u8)> {
 fn observed(counts: &CallCounts) -> Observed {
     let mut seen = Observed::default();
     for (&(arch, nr), &count) in &counts.calls {
+        let is_wide = Abi::of(arch, nr).is_none_or(Abi::has_wide_args);
+        let mask = if is_wide { u64::MAX } else { 0xffff_ffff };
         let Some(name) = seen.add(arch, nr, count) else {
             continue;
         };
@@ -77,7 +80,7 @@ fn observed(counts: &CallCounts) -> Observed {
             .into_iter()
             .flat_map(|values| values.keys())
         {
-            seen.add_value(name, value);
+            seen.add_value(name, value & mask);
         }
     }
     seen

@@ -37,11 +37,23 @@ pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
     };
     match result {
         Err(error) if !is_io(&error) => {
-            eprintln!("tarsier: {error:#}");
+            eprintln!("tarsier: {}", in_full(&error));
             Ok(2)
         }
         result => result,
     }
+}
+
+/// An error with its causes, but for those that it tells itself.
+fn in_full(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let colon = if text.is_empty() { "" } else { ": " };
+            text = text + colon + &cause;
+        }
+    }
+    text
 }
 
 /// Errors of our own output are judged by the caller.
