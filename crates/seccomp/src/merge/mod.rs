@@ -100,7 +100,7 @@ struct Division {
 }
 
 /// Merges neighbours into as few filters of at most `limit` instructions as possible, by dynamic
-/// programming over where the last part starts. What does not fit is taken not to fit with more
+/// programming over where the last part starts. What has no diagram is taken to have none with more
 /// filters either.
 fn in_parts(
     filters: &[Filter],
@@ -117,7 +117,9 @@ fn in_parts(
                 Ok(program) if program.len() <= limit => valid(program)?,
                 // It stays as it is.
                 _ if last == 1 => own[0].clone(),
-                _ => break,
+                // One more filter may deny what makes this one long.
+                Ok(_) => continue,
+                Err(_) => break,
             };
             let before = start.checked_sub(1).and_then(|index| best.get(index));
             let division = Division {

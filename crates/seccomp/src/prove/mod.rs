@@ -1,5 +1,7 @@
 //! Proofs that two chains decide alike, and where they do not.
 
+mod search;
+
 use crate::diagram::{set_bit, Diagrams, Join, Ref, Store, FALSE, ORDER, TERMINAL, TRUE};
 use crate::{Chain, SeccompData, TooLarge, Verdict};
 use abi::Arch;
@@ -36,17 +38,25 @@ pub struct Difference {
 /// # Errors
 /// [`TooLarge`]: neither equality nor a difference could be shown.
 pub fn prove_equal(left: &Chain, right: &Chain) -> Result<Proof, TooLarge> {
+    let differ = |data| Proof::Differ(Box::new(difference(left, right, data, false)));
+    match compare(left, right) {
+        Ok(None) => Ok(Proof::Equal),
+        Ok(Some(data)) => Ok(differ(data)),
+        // A filter that returns an argument has no diagram of a size; a call may still tell.
+        Err(too_large) => search::search(left, right).map(differ).ok_or(too_large),
+    }
+}
+
+/// A call that two chains decide differently; `None` if there is none.
+fn compare(left: &Chain, right: &Chain) -> Result<Option<SeccompData>, TooLarge> {
     let mut diagrams = Diagrams::new(NODES_MAX);
     let f = diagrams.chain(left)?;
     let g = diagrams.chain(right)?;
     if f == g {
-        return Ok(Proof::Equal);
+        return Ok(None);
     }
     let differs = diagrams.store.join(Join::Differs, f, g)?;
-    let data = example(&diagrams.store, differs);
-    Ok(Proof::Differ(Box::new(difference(
-        left, right, data, false,
-    ))))
+    Ok(Some(example(&diagrams.store, differs)))
 }
 
 /// Every system call that two chains decide differently for some arguments, with one example each:
