@@ -7,13 +7,14 @@
 
 use std::path::Path;
 
+mod seccomp_input;
 mod tables;
 
 /// A target: its name, which is that of its seeds' directory too, and what it does.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 9] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -21,6 +22,8 @@ pub const TARGETS: [Target; 7] = [
     ("log_lines", log_lines),
     ("netlink", netlink),
     ("configuration", configuration),
+    ("seccomp_filters", seccomp_input::filters),
+    ("seccomp_profiles", seccomp_input::profiles),
 ];
 
 /// Runs the target of this name; there is one.

@@ -121,6 +121,48 @@ fn errors_name_file_place_expectation_and_remedy() {
         said.contains("bad.json: defaultAction: found \"SCMP_ACT_DENY\", expected"),
         "{said}"
     );
+    for (text, expected) in [
+        (r#"{"defaultAction": "#, "line 1, column 18: not JSON"),
+        (
+            r#"{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_Z80"]}"#,
+            "architectures[0]: found \"SCMP_ARCH_Z80\", expected an architecture of libseccomp",
+        ),
+        (
+            "allow read\nallow opnat\n",
+            "line 2: found \"opnat\", expected a system call",
+        ),
+        (
+            "SystemCallFilter=@system-servce",
+            "line 1, SystemCallFilter=: found @system-servce",
+        ),
+        (
+            "SystemCallArchitectures=z80",
+            "line 1, SystemCallArchitectures=: found z80, expected native",
+        ),
+        (
+            "[Service]\nExecStart=/bin/true\n",
+            "no directive that restricts system calls",
+        ),
+        (
+            "\n",
+            "no rule, expected JSON, a systemd unit, or lines such as",
+        ),
+    ] {
+        let output = seccomp(&["compile", &files.write("profile", text)]);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        let said = stderr(&output);
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    // As runc and systemd do, but not silently.
+    let unknown = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+        {"names": ["opnat"], "action": "SCMP_ACT_ALLOW"}]}"#;
+    let output = seccomp(&["compile", &files.write("unknown.json", unknown)]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = stderr(&output);
+    assert!(
+        said.contains("syscalls[0].names[0]: no system call \"opnat\"; it has no effect: did you mean openat?"),
+        "{said}"
+    );
     let missing = seccomp(&["compile", &files.path("missing")]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(

@@ -70,6 +70,10 @@ fn check_names_the_instruction_that_lost_each_bit() {
         text.contains("  filter 10, instruction 42: depends on arg2 high: 1 calls\n    openat\n"),
         "{text}"
     );
+    assert!(
+        text.contains("x32: no call is in a bitmap: all run every filter"),
+        "{text}"
+    );
     let kernel = seccomp(&["check", &data("systemd-hardened.hex"), "--kernel-format"]);
     let text = stdout(&kernel);
     assert!(text.starts_with("x86_64 0 ALLOW\n"), "{text}");
@@ -194,4 +198,142 @@ fn what_cannot_be_done_is_said_with_place_and_remedy() {
             stderr(&output)
         );
     }
+}
+
+/// A process under a filter that does nothing.
+fn held(directory: &tempfile::TempDir, capabilities: bool) -> std::process::Child {
+    let list = file(directory, "held", "default allow\ndeny swapon\n");
+    let tarsier = env!("CARGO_BIN_EXE_tarsier");
+    let words = ["seccomp", "run", "--profile", &list, "--", "cat"];
+    let mut command = if capabilities {
+        Command::new(tarsier)
+    } else {
+        without_capabilities(tarsier)
+    };
+    let mut child = command
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tarsier runs");
+    use std::io::{Read, Write};
+    // What cat has answered to runs under the filter.
+    let input = child.stdin.as_mut().expect("a pipe");
+    input.write_all(b"1").expect("written");
+    let output = child.stdout.as_mut().expect("a pipe");
+    output.read_exact(&mut [0]).expect("read");
+    child
+}
+
+/// Root without any privilege.
+fn without_capabilities(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", program]);
+    command
+}
+
+#[test]
+fn missing_privileges_are_said_with_what_they_are_missing_for() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: missing privileges: not root, who has them");
+        return;
+    }
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let with = held(&directory, true);
+    let without = held(&directory, false);
+    let (with_pid, without_pid) = (with.id().to_string(), without.id().to_string());
+    let cases: [(&[&str], &str); 5] = [
+        (
+            &["check", "--pid", &with_pid],
+            "PTRACE_SEIZE of thread {pid}: Operation not permitted (os error 1); run as root",
+        ),
+        (
+            &["check", "--pid", &without_pid],
+            "PTRACE_SECCOMP_GET_FILTER of thread {pid}: Permission denied (os error 13); run with CAP_SYS_ADMIN",
+        ),
+        (
+            &["check", "--bitmap", "--pid", &with_pid],
+            "needs CAP_BPF and CAP_PERFMON",
+        ),
+        (&["learn", "--", "true"], "needs BPF, as root has it"),
+        (
+            &["check", "--arch", "arm64", "--pid", &with_pid],
+            "--arch arm64: this machine has no such processes",
+        ),
+    ];
+    for (args, expected) in cases {
+        let pid = args.last().unwrap_or(&"");
+        let expected = expected.replace("{pid}", pid);
+        let output = without_capabilities(env!("CARGO_BIN_EXE_tarsier"))
+            .arg("seccomp")
+            .args(args)
+            .output()
+            .expect("setpriv runs");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = stderr(&output);
+        assert!(said.contains(&expected), "{args:?}: {said}");
+        assert!(
+            said.matches("os error").count() <= 1 || said.contains("libbpf"),
+            "{said}"
+        );
+    }
+    for mut child in [with, without] {
+        child.kill().expect("our own child");
+        child.wait().expect("our own child");
+    }
+}
+
+#[test]
+fn filters_of_other_machines_are_checked_against_their_tables() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let list = file(
+        &directory,
+        "list",
+        "default allow\ndeny swapon\nerrno:EPERM socket a0==16\n",
+    );
+    let check = |options: &[&str]| {
+        let output = seccomp(&[&["check", "--profile", &list], options].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let arm = check(&["--arch", "arm64"]);
+    let wanted = [
+        "aarch64: ",
+        "arm: ",
+        "depends on arg0 low: 1 calls\n    socket\n",
+        "    swapon\n",
+    ];
+    for part in wanted {
+        assert!(arm.contains(part), "{part}: {arm}");
+    }
+    assert!(!arm.contains("x32"), "{arm}");
+    let table = check(&["--arch", "arm64", "--kernel-format"]);
+    assert!(table.starts_with("aarch64 0 ALLOW\n"), "{table}");
+    assert!(table.contains("\naarch64 198 FILTER\n") && table.contains("\narm 281 FILTER\n"));
+}
+
+#[test]
+fn calls_of_x32_are_told_from_those_of_x86_64() {
+    let directory = tempfile::TempDir::new().expect("a directory");
+    let filter = "ld [4]\njne #0xc000003e, bad\nld [0]\njeq #0x40000208, bad\nret #0x7fff0000\nbad: ret #0x50001\n";
+    let filter = file(&directory, "x32.asm", filter);
+    let explain = |arch: &str| {
+        stdout(&seccomp(&[
+            "explain",
+            &filter,
+            "--syscall",
+            "execve",
+            "--call-arch",
+            arch,
+        ]))
+    };
+    let x32 = explain("x32");
+    assert!(
+        x32.contains("x86_64 (x32) execve(): ERRNO(1 EPERM)"),
+        "{x32}"
+    );
+    let own = explain("x86_64");
+    assert!(own.contains("x86_64 execve(): ALLOW"), "{own}");
+    let other = explain("i386");
+    assert!(other.contains("i386 execve(): ERRNO(1 EPERM)"), "{other}");
 }

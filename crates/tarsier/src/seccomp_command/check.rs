@@ -17,8 +17,9 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
     if let (Some(pid), true) = (args.source.pid, args.bitmap) {
         return bitmaps(&mut out, pid);
     }
+    let other = other_kernel(args)?;
     let chains = filters::chains(&args.source)?;
-    let tables = tables(args)?;
+    let tables = tables(args, other);
     for named in &chains {
         if !args.kernel_format || chains.len() > 1 {
             let count = named.chain.filters().len();
@@ -50,19 +51,11 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
 
 /// The bitmaps of the running kernel if they can be measured, else those of the newest known; with
 /// `--arch`, those of the kernel that serves such programs.
-fn tables(args: &CheckArgs) -> Result<Vec<CacheTable>> {
-    let native = Arch::native();
-    let wanted = super::source::context(&args.source.with)?.native;
-    if !Abi::native().family().contains(&wanted) {
-        if args.source.pid.is_some() {
-            bail!(
-                "--arch {}: this machine has no such processes; leave it out",
-                wanted.systemd_name()
-            );
-        }
-        let of_kernel = Arch::from_audit_arch(wanted.audit_arch()).unwrap_or(native);
-        return Ok(CacheTable::newest_pair(of_kernel));
+fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
+    if let Some(other) = other {
+        return CacheTable::newest_pair(other);
     }
+    let native = Arch::native();
     let measured = SeccompCaches::load().and_then(|caches| caches.sizes());
     let sizes = match measured {
         Ok(sizes) => sizes,
@@ -70,7 +63,7 @@ fn tables(args: &CheckArgs) -> Result<Vec<CacheTable>> {
             if args.source.pid.is_some() {
                 eprintln!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
             }
-            return Ok(CacheTable::newest_pair(native));
+            return CacheTable::newest_pair(native);
         }
     };
     let mut tables = vec![CacheTable {
@@ -88,7 +81,22 @@ fn tables(args: &CheckArgs) -> Result<Vec<CacheTable>> {
                 exempt: Vec::new(),
             }),
     );
-    Ok(tables)
+    tables
+}
+
+/// The kernel that `--arch` asks for, unless it is this machine's.
+fn other_kernel(args: &CheckArgs) -> Result<Option<Arch>> {
+    let wanted = super::source::context(&args.source.with)?.native;
+    if Abi::native().family().contains(&wanted) {
+        return Ok(None);
+    }
+    if args.source.pid.is_some() {
+        bail!(
+            "--arch {}: this machine has no such processes; leave it out",
+            wanted.systemd_name()
+        );
+    }
+    Ok(Arch::from_audit_arch(wanted.audit_arch()))
 }
 
 /// x32 calls have no bitmap: their numbers are beyond its end.
