@@ -3,6 +3,25 @@
 //! A [`Filter`] is a program that the kernel would accept; a [`Chain`] is what a thread carries,
 //! several filters whose strictest [`Verdict`] wins. [`ConstantAllow`] says which system calls the
 //! kernel answers from its bitmap without running a filter. The crate knows nothing of auditing.
+//!
+//! ```
+//! use seccomp::{merge, prove_equal, text, CacheTable, Chain, ConstantAllow, Proof, Weights};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let no_ptrace = text::assemble("ld [0]\n jeq #101, no\n ret #0x7fff0000\n no: ret #0x50001")?;
+//! let no_swapon = text::assemble("ld [0]\n jeq #167, no\n ret #0x7fff0000\n no: ret #0")?;
+//! let chain = Chain::new([no_ptrace, no_swapon]);
+//!
+//! let merged = merge(&chain, &Weights::usual(), 4096)?.chain;
+//! assert_eq!(merged.filters().len(), 1);
+//! assert_eq!(prove_equal(&chain, &merged)?, Proof::Equal);
+//!
+//! let table = CacheTable::newest(abi::Arch::X86_64, true);
+//! let allow = ConstantAllow::of(&merged, &table);
+//! assert!(allow.allows(0) && !allow.allows(101));
+//! # Ok(())
+//! # }
+//! ```
 
 // The tests' support is written for users of the crate.
 #[cfg(test)]

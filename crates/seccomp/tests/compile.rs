@@ -230,6 +230,16 @@ fn no_call_costs_more_on_its_worst_path_than_in_libseccomps_tree() {
                 (sum, sum_theirs, calls) = (sum + a, sum_theirs + b, calls + 1);
             }
         }
+        // Numbers without a call too, and those of other architectures.
+        for arch in ARCHS {
+            for nr in numbers() {
+                let (a, b) = (worst_path(&ours, arch, nr), worst_path(&theirs, arch, nr));
+                assert!(
+                    a <= b,
+                    "{name}: {nr:#x} of {arch:#x} costs {a}, with libseccomp {b}"
+                );
+            }
+        }
         println!(
             "{name}: {} instructions, libseccomp {}; worst path {:.1} on average, libseccomp {:.1}",
             ours.insns().len(),
