@@ -30,3 +30,21 @@ fn the_worst_path_of_the_hardened_unit_is_what_its_filters_add_up_to() {
     assert!((model.worst_ns(&chain, &allow, 257) - expected).abs() < 1e-9);
     assert!((model.worst_ns(&chain, &allow, 39) - 18.0).abs() < 1e-9);
 }
+
+#[test]
+fn measuring_gives_costs_and_leaves_this_process_without_filter() {
+    let model = CostModel::measure().expect("a machine with filters");
+    let costs = [
+        model.bitmap_ns,
+        model.first_filter_ns,
+        model.further_filter_ns,
+        model.insn_ns,
+    ];
+    println!("{model:?}");
+    assert!(costs.iter().all(|ns| ns.is_finite() && *ns >= 0.0));
+    let status = std::fs::read_to_string("/proc/thread-self/status").expect("own status");
+    assert!(
+        status.contains("Seccomp:\t0\n") && status.contains("NoNewPrivs:\t0\n"),
+        "{status}"
+    );
+}

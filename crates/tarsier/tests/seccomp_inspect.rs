@@ -74,6 +74,11 @@ fn check_names_the_instruction_that_lost_each_bit() {
         text.contains("x32: no call is in a bitmap: all run every filter"),
         "{text}"
     );
+    let measured = seccomp(&["check", &data("systemd-hardened.hex"), "--measure"]);
+    assert!(
+        stdout(&measured).starts_with("measured: from the bitmap "),
+        "{measured:?}"
+    );
     let kernel = seccomp(&["check", &data("systemd-hardened.hex"), "--kernel-format"]);
     let text = stdout(&kernel);
     assert!(text.starts_with("x86_64 0 ALLOW\n"), "{text}");

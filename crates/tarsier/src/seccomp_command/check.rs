@@ -20,6 +20,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
     let other = other_kernel(args)?;
     let chains = filters::chains(&args.source)?;
     let tables = tables(args, other);
+    let model = match args.measure {
+        true => measured(&mut out)?,
+        false => CostModel::default(),
+    };
     for named in &chains {
         if !args.kernel_format || chains.len() > 1 {
             let count = named.chain.filters().len();
@@ -39,14 +43,26 @@ pub(super) fn check(args: &CheckArgs) -> Result<u8> {
             if args.kernel_format {
                 write!(out, "{}", allow.kernel_format())?;
             } else {
-                report(&mut out, &named.chain, &allow, args.all)?;
+                report(&mut out, &named.chain, &allow, &model, args.all)?;
             }
         }
         if !args.kernel_format && tables.iter().any(|table| table.arch == Arch::X86_64) {
-            report_x32(&mut out, &named.chain)?;
+            report_x32(&mut out, &named.chain, &model)?;
         }
     }
     Ok(0)
+}
+
+/// The costs of this machine, which are printed.
+fn measured(out: &mut impl Write) -> Result<CostModel> {
+    let model = CostModel::measure()
+        .map_err(|error| anyhow::anyhow!("--measure: {error}; leave it out"))?;
+    writeln!(
+        out,
+        "measured: from the bitmap {:.0} ns, first filter {:.0} ns, each further one {:.0} ns, an instruction {:.2} ns",
+        model.bitmap_ns, model.first_filter_ns, model.further_filter_ns, model.insn_ns
+    )?;
+    Ok(model)
 }
 
 /// The bitmaps of the running kernel if they can be measured, else those of the newest known; with
@@ -100,13 +116,13 @@ fn other_kernel(args: &CheckArgs) -> Result<Option<Arch>> {
 }
 
 /// x32 calls have no bitmap: their numbers are beyond its end.
-fn report_x32(out: &mut impl Write, chain: &Chain) -> Result<()> {
+fn report_x32(out: &mut impl Write, chain: &Chain, model: &CostModel) -> Result<()> {
     let calls = Abi::X32.calls();
     let cost = |(nr, name)| (chain.worst_path(Abi::X32.audit_arch(), nr), name);
     let Some((insns, name)) = calls.map(cost).max() else {
         return Ok(());
     };
-    let ns = CostModel::default().filtered_ns(chain.filters().len(), insns);
+    let ns = model.filtered_ns(chain.filters().len(), insns);
     writeln!(
         out,
         "x32: no call is in a bitmap: all run every filter, at worst {insns} instructions, about {ns:.0} ns ({name})"
@@ -114,8 +130,13 @@ fn report_x32(out: &mut impl Write, chain: &Chain) -> Result<()> {
     Ok(())
 }
 
-fn report(out: &mut impl Write, chain: &Chain, allow: &ConstantAllow, all: bool) -> Result<()> {
-    let model = CostModel::default();
+fn report(
+    out: &mut impl Write,
+    chain: &Chain,
+    allow: &ConstantAllow,
+    model: &CostModel,
+    all: bool,
+) -> Result<()> {
     let table = allow.table();
     let arch = table.arch.audit_arch();
     let worst = allow
@@ -124,7 +145,7 @@ fn report(out: &mut impl Write, chain: &Chain, allow: &ConstantAllow, all: bool)
         .max();
     writeln!(
         out,
-        "{}: {} of {} system calls are always allowed: from the bitmap, about {} ns",
+        "{}: {} of {} system calls are always allowed: from the bitmap, about {:.0} ns",
         table.kernel_name(),
         allow.allowed(),
         table.size,

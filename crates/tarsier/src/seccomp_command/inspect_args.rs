@@ -35,6 +35,9 @@ pub(crate) struct CheckArgs {
     /// With --pid: read the kernel's own bitmaps by a BPF iterator; nothing is stopped
     #[arg(long, requires = "pid")]
     pub(crate) bitmap: bool,
+    /// Measure what filters cost on this machine, instead of taking what they cost on another
+    #[arg(long, conflicts_with_all = ["kernel_format", "bitmap"])]
+    pub(crate) measure: bool,
     /// A line for every call that runs the filters
     #[arg(long)]
     pub(crate) all: bool,

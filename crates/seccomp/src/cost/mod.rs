@@ -1,5 +1,7 @@
 //! What a chain costs per system call.
 
+mod measure;
+
 use crate::insn::{code, Insn};
 use crate::{Chain, ConstantAllow, Filter};
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ pub struct CostModel {
 
 impl Default for CostModel {
     /// Fitted to `bench/seccomp` on a two-core x86-64 virtual machine with Linux 6.18. Other
-    /// machines differ; the ratios hold: one more filter costs as much as about 100 instructions.
+    /// machines differ, for which there is [`CostModel::measure`].
     fn default() -> CostModel {
         CostModel {
             bitmap_ns: 18.0,
