@@ -7,6 +7,7 @@
 mod image;
 mod kernels;
 mod machine;
+mod rings;
 mod tests;
 
 use std::path::{Path, PathBuf};

@@ -75,9 +75,13 @@ struct {
 
 static __always_inline __u32 object_class(struct object_calls *calls, __u64 nr, __u32 compat)
 {
+	__u64 at = (compat & 1) * TABLE_CALLS + nr;
+
 	if (nr >= TABLE_CALLS)
 		return OBJECTS_NONE;
-	return calls->class[compat & 1][nr & (TABLE_CALLS - 1)];
+	/* One bounded number, for the reasons that frame_at() has. */
+	asm volatile("%[at] &= %[mask]" : [at] "+r"(at) : [mask] "i"(2 * TABLE_CALLS - 1));
+	return ((__u8 *)calls->class)[at];
 }
 
 static __always_inline struct object_calls *these_object_calls(void)

@@ -214,12 +214,13 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 		start += sizeof(struct tarsier_inode);
 	}
 	walk.off = start;
-	dentry = BPF_CORE_READ(path, dentry);
-	walk.dentry = dentry;
+	/* Not by way of a variable: callers have 384 bytes of stack for themselves. */
+	BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
+	dentry = walk.dentry;
 	mnt = BPF_CORE_READ(path, mnt);
 	walk.mnt = real_mount(mnt);
 	if (fs && (tag_index & 0xffff) != TARSIER_PART_ROOT) {
-		walk.root_dentry = BPF_CORE_READ(fs, root.dentry);
+		BPF_CORE_READ_INTO(&walk.root_dentry, fs, root.dentry);
 		mnt = BPF_CORE_READ(fs, root.mnt);
 		walk.root_mnt = real_mount(mnt);
 	}

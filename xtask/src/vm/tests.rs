@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, Clock};
-use super::source_root;
+use super::{rings, source_root};
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
 pub(super) struct Test {
@@ -19,7 +19,7 @@ pub(super) struct Test {
 }
 
 /// All tests, in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 8] = [
+pub(super) const TESTS: [Test; 9] = [
     Test {
         name: "workload",
         clock: Clock::Host,
@@ -44,6 +44,11 @@ pub(super) const TESTS: [Test; 8] = [
         name: "seccomp",
         clock: Clock::Host,
         check: |_| Ok(String::new()),
+    },
+    Test {
+        name: "rings",
+        clock: Clock::Host,
+        check: rings::judge,
     },
     Test {
         name: "exact",

@@ -1,0 +1,201 @@
+//! The log of what a program did through io_uring, against what it printed of it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{bail, ensure, Context, Result};
+
+const ENGINES: [&str; 2] = ["tracepoint", "trampoline"];
+const MODES: [&str; 3] = ["inline", "worker", "sqpoll"];
+/// Operations that the rules of `tests/vm/rings` are about.
+const NAMES: [&str; 17] = [
+    "openat",
+    "openat2",
+    "read",
+    "write",
+    "close",
+    "linkat",
+    "renameat",
+    "symlinkat",
+    "mkdirat",
+    "unlinkat",
+    "socket",
+    "connect",
+    "accept",
+    "send",
+    "sendmsg",
+    "recv",
+    "splice",
+];
+/// The login uid that `tests/vm/rings` gives itself.
+const AUID: &str = "1000";
+
+/// An operation as the workload made it, or as an event has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Operation {
+    pid: String,
+    name: String,
+    result: String,
+    /// Paths that it names, or the address that it is for.
+    objects: Vec<String>,
+}
+
+/// Judges what `tests/vm/rings` left: both engines have every operation once, in order; the kernel's audit
+/// has those that it records at all. The text says how many there were.
+pub(super) fn judge(dir: &Path) -> Result<String> {
+    let mut said = String::new();
+    for mode in MODES {
+        for engine in ENGINES {
+            let case = format!("{engine}.{mode}");
+            let made = made(dir, &case, &NAMES)?;
+            compare(&made, &logged(dir, &case, true)?).with_context(|| case.clone())?;
+            said += &format!("{case}: {} of {} operations\n", made.len(), made.len());
+        }
+        let case = format!("kernel.{mode}");
+        let (found, all) = of_the_kernel(dir, &case)?;
+        said += &format!("{case}: {found} of {all} operations\n");
+    }
+    for engine in ENGINES {
+        let case = format!("{engine}.twins");
+        let made = made(dir, &case, &["openat"])?;
+        compare(&made, &logged(dir, &case, true)?).with_context(|| case.clone())?;
+    }
+    Ok(said.trim_end().to_string())
+}
+
+/// How many operations the kernel's audit recorded, of how many; an error if it lacks one that it audits. It does
+/// not know the names of what a ring opens (`name=(null)`), and records a second try as another event.
+fn of_the_kernel(dir: &Path, case: &str) -> Result<(usize, usize)> {
+    let made = made(dir, case, &NAMES)?;
+    let logged = logged(dir, case, false)?;
+    let mut all = 0;
+    for name in NAMES {
+        let count = |ops: &[Operation]| ops.iter().filter(|op| op.name == name).count();
+        let number = abi::uring_op_number(name).context("an operation of the table")?;
+        let (wanted, found) = (count(&made), count(&logged));
+        if abi::uring_op_is_audited(number) {
+            ensure!(
+                found >= wanted,
+                "{case}: {found} of {wanted} {name} in the kernel's log"
+            );
+        }
+        all += found.min(wanted);
+    }
+    Ok((all, made.len()))
+}
+
+fn compare(made: &[Operation], logged: &[Operation]) -> Result<()> {
+    ensure!(!made.is_empty(), "the workload made nothing");
+    for (at, op) in made.iter().enumerate() {
+        ensure!(
+            logged.get(at) == Some(op),
+            "operation {at}: made {op:?}, logged {:?}",
+            logged.get(at)
+        );
+    }
+    ensure!(
+        logged.len() == made.len(),
+        "one that was not made: {:?}",
+        logged.get(made.len())
+    );
+    Ok(())
+}
+
+/// The lines `MODE PID NAME RESULT OBJECTS` of the workload that are about one of `names`.
+fn made(dir: &Path, case: &str, names: &[&str]) -> Result<Vec<Operation>> {
+    let text = read(dir, &format!("{case}.truth"))?;
+    let mut made = Vec::new();
+    for line in text.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [_, pid, name, result, objects] = columns[..] else {
+            bail!("{case}.truth: expected five columns: {line}");
+        };
+        if !names.contains(&name) {
+            continue;
+        }
+        let objects: Vec<String> = objects.split(' ').map(str::to_owned).collect();
+        let is_missing = name == "unlinkat" && result.starts_with('-');
+        made.push(Operation {
+            pid: pid.to_owned(),
+            name: name.to_owned(),
+            result: result.to_owned(),
+            objects: match objects[..] {
+                _ if is_missing => Vec::new(),
+                [ref none] if none == "-" => Vec::new(),
+                _ => objects,
+            },
+        });
+    }
+    Ok(made)
+}
+
+/// The operations of a log in its order. With `has_auid` each must say whose it is.
+fn logged(dir: &Path, case: &str, has_auid: bool) -> Result<Vec<Operation>> {
+    let text = read(dir, &format!("{case}.log"))?;
+    let mut events: Vec<(&str, Operation)> = Vec::new();
+    let mut at: HashMap<&str, usize> = HashMap::new();
+    for line in text.lines() {
+        let Some((head, serial)) = line
+            .split_once(" msg=audit(")
+            .and_then(|(head, rest)| Some((head, rest.split_once("):")?.0)))
+        else {
+            bail!("{case}.log: no record: {line}");
+        };
+        let field = |name: &str| field(line, name);
+        match head.trim_start_matches("type=") {
+            "URINGOP" => {
+                let number = field("uring_op").parse().context("uring_op")?;
+                if has_auid {
+                    ensure!(field("auid") == AUID, "{case}.log: another auid: {line}");
+                }
+                at.insert(serial, events.len());
+                let operation = Operation {
+                    pid: field("pid").to_owned(),
+                    name: abi::uring_op_name(number).unwrap_or("unknown").to_owned(),
+                    result: field("exit").to_owned(),
+                    objects: Vec::new(),
+                };
+                events.push((serial, operation));
+            }
+            "PATH" if field("nametype") != "PARENT" => {
+                if let Some(at) = at.get(serial) {
+                    let name = field("name").trim_matches('"').to_owned();
+                    let objects = &mut events[*at].1.objects;
+                    if name != "(null)" && objects.last() != Some(&name) {
+                        objects.push(name);
+                    }
+                }
+            }
+            "SOCKADDR" => {
+                if let Some(at) = at.get(serial) {
+                    events[*at].1.objects.push(field("saddr").to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut operations: Vec<Operation> = events.into_iter().map(|(_, op)| op).collect();
+    for op in &mut operations {
+        if op.name != "connect" && op.objects.iter().any(|object| !object.contains('/')) {
+            op.objects.retain(|object| object.contains('/'));
+        }
+        if op.name == "unlinkat" && op.result.starts_with('-') {
+            op.objects.clear();
+        }
+    }
+    Ok(operations)
+}
+
+fn read(dir: &Path, name: &str) -> Result<String> {
+    let path = dir.join(name);
+    fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// The value of ` name=`; nothing if the record has none.
+fn field<'a>(line: &'a str, name: &str) -> &'a str {
+    let found = line
+        .split(' ')
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_default()
+}
