@@ -8,7 +8,6 @@ use super::control_records;
 use super::daemon::{Daemon, KERNEL_BACKLOG};
 use super::daemon_records::Who;
 use super::engine::Engine;
-use super::plugins;
 use super::setup;
 use crate::ctl::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use anyhow::{bail, Context, Result};
@@ -478,7 +477,7 @@ impl Daemon {
         let mut writer = self.recorder.encoder.begin(&mut out, stamp);
         writer.raw(kind, body);
         writer.end();
-        plugins::log(&mut self.journal, &mut self.plugins, &out, 1);
+        self.log_other(&out, 1);
         out.clear();
         self.lines = out;
     }

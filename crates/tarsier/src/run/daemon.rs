@@ -55,6 +55,8 @@ pub(super) struct Totals {
     pub(super) recorded: u64,
     pub(super) dropped: u64,
     pub(super) malformed: u64,
+    /// Events of Tarsier itself and of others than the engine that the log could not take.
+    pub(super) others_lost: u64,
 }
 
 /// Why recording ended.
@@ -142,13 +144,20 @@ impl Daemon {
     }
 
     /// `priority_boost`: a daemon that is not run has its rings overflow.
-    fn boost_priority(&mut self) {
+    fn boost_priority(&self) {
         let boost = self.config.priority_boost;
         let nice = plugins::nice(&self.config);
-        if let Err(error) = rustix::process::setpriority_process(None, nice) {
-            eprintln!("tarsier: priority_boost = {boost}: {error}");
+        // Each thread has its own, and that of the syncs must not wait longer than this one.
+        for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten() {
+            let name = thread.map(|thread| thread.file_name()).unwrap_or_default();
+            let id = name.to_str().and_then(|name| name.parse().ok());
+            let Some(id) = id.and_then(rustix::process::Pid::from_raw) else {
+                continue;
+            };
+            if let Err(error) = rustix::process::setpriority_process(Some(id), nice) {
+                eprintln!("tarsier: priority_boost = {boost}: {error}");
+            }
         }
-        self.is_pressed = false;
     }
 
     /// While a ring is overloaded, calls wait for this thread, and it goes before others, whatever
@@ -163,7 +172,9 @@ impl Daemon {
             let raised = rustix::process::setpriority_process(None, OVERLOAD_NICE);
             self.is_pressed = raised.is_ok();
         } else if !is_pressed && self.is_pressed {
-            self.boost_priority();
+            let nice = plugins::nice(&self.config);
+            let _ = rustix::process::setpriority_process(None, nice);
+            self.is_pressed = false;
         }
     }
 
@@ -192,6 +203,11 @@ impl Daemon {
                 totals.recorded += u64::from(events);
                 records = (kernel.received - received) as usize;
             }
+        }
+        if !engine.is_kernel() && !lines.is_empty() {
+            totals.others_lost += plugins::log(journal, plugins, lines, events);
+            lines.clear();
+            events = 0;
         }
         let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
@@ -251,7 +267,12 @@ impl Daemon {
         let recorded = self.recorder.overdue(at_end, &mut lines);
         if recorded > 0 {
             self.totals.recorded += recorded;
-            self.journal.append(&lines, recorded as u32);
+            plugins::log(
+                &mut self.journal,
+                &mut self.plugins,
+                &lines,
+                recorded as u32,
+            );
             lines.clear();
         }
         self.lines = lines;
@@ -432,7 +453,7 @@ impl Daemon {
         let stamp = self.stamp();
         let mut out = std::mem::take(&mut self.lines);
         daemon_records::action(&mut self.recorder.encoder, &mut out, stamp, action);
-        plugins::log(&mut self.journal, &mut self.plugins, &out, 1);
+        self.log_other(&out, 1);
         out.clear();
         self.lines = out;
     }
@@ -635,7 +656,7 @@ impl Daemon {
                 .stop(&mut self.recorder.encoder, &mut out)
                 .map(|events| {
                     if !out.is_empty() {
-                        plugins::log(&mut self.journal, &mut self.plugins, &out, events);
+                        self.log_other(&out, events);
                     }
                 });
         }
@@ -656,7 +677,7 @@ impl Daemon {
         for action in actions {
             self.administrator.tell(&action);
         }
-        let lost_by_log = counters.lost.total();
+        let lost_by_log = counters.lost.total() - self.totals.others_lost;
         lost.insert("log".to_owned(), lost_by_log);
         eprintln!(
             "tarsier: {} events recorded, {} candidates dropped, {} lost; log {log}",

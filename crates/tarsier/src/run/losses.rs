@@ -24,7 +24,14 @@ impl Daemon {
             lost.insert((*cause).to_owned(), count);
         }
         lost.insert("missed".to_owned(), counters.missed);
-        lost.insert("log".to_owned(), self.journal.counters().lost.total());
+        let (by_log, others) = (
+            self.journal.counters().lost.total(),
+            self.totals.others_lost,
+        );
+        lost.insert("log".to_owned(), by_log - others);
+        if others > 0 {
+            lost.insert("log_other".to_owned(), others);
+        }
         let overruns = self.kernel.as_ref().map_or(0, |kernel| kernel.overruns);
         lost.insert("netlink".to_owned(), overruns);
         if let (Engine::Kernel, Some(kernel)) = (&self.engine, &self.kernel) {

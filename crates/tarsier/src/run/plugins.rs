@@ -35,18 +35,27 @@ pub(super) fn start(config: &Config) -> Dispatcher {
     Dispatcher::start(plugins, &config.plugins, nice(config))
 }
 
-/// Gives lines of whole events to the log and to the plugins.
-pub(super) fn log(journal: &mut Journal, plugins: &mut Dispatcher, lines: &[u8], events: u32) {
+/// Gives lines of whole events to the log and to the plugins. How many events the log has lost.
+pub(super) fn log(
+    journal: &mut Journal,
+    plugins: &mut Dispatcher,
+    lines: &[u8],
+    events: u32,
+) -> u64 {
+    let lost_before = journal.counters().lost.total();
     journal.append(lines, events);
-    if plugins.is_wanted() {
-        // What was lost will not be durable, and is not waited for.
-        let counters = journal.counters();
-        let upto = counters.appended_events - counters.lost.total();
-        plugins.push(lines, upto);
-    }
+    let counters = journal.counters();
+    // What was lost will not be durable, and is not waited for.
+    plugins.push(lines, counters.appended_events - counters.lost.total());
+    counters.lost.total() - lost_before
 }
 
 impl Daemon {
+    /// The same for events that the engine has not selected.
+    pub(super) fn log_other(&mut self, lines: &[u8], events: u32) {
+        self.totals.others_lost += log(&mut self.journal, &mut self.plugins, lines, events);
+    }
+
     /// Passes on what may be. A log that is suspended makes nothing durable, and plugins go on
     /// without it, as under auditd.
     pub(super) fn pass_on(&mut self) {

@@ -309,7 +309,7 @@ impl Daemon {
             stamp,
             self.engine.name(),
         );
-        plugins::log(&mut self.journal, &mut self.plugins, &out, 1);
+        self.log_other(&out, 1);
         out.clear();
         self.lines = out;
         self.commit();

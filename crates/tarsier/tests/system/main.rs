@@ -10,6 +10,7 @@ mod machine;
 mod programs;
 
 mod at_rest;
+mod chaos;
 mod errors;
 mod files;
 mod kernel_records;
