@@ -6,11 +6,14 @@
  * hammer calls GID PRODUCERS SECONDS [RATE]
  *	processes in group GID call getppid; RATE is calls per second of each.
  *	Prints "producer CALLS SECONDS" for each, SECONDS of its own clock.
+ * hammer execs GID SECONDS RATE
+ *	a process in group GID runs /bin/true RATE times per second. Prints the same.
  * hammer timer SECONDS
  *	Prints "timer COUNT P50 P99 P999 MAX", lateness in microseconds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +83,29 @@ static int calls(gid_t gid, int producers, double seconds, double rate)
 	return failed;
 }
 
+static int execs(gid_t gid, double seconds, double rate)
+{
+	char *const argv[] = { "true", NULL }, *const envp[] = { NULL };
+	uint64_t start = now_ns(), end = start + seconds * 1e9, now = start, made = 0;
+	pid_t pid;
+
+	if (setresgid(gid, gid, gid)) {
+		perror("hammer: setresgid");
+		return 1;
+	}
+	while (now < end) {
+		if (posix_spawn(&pid, "/bin/true", NULL, NULL, argv, envp) ||
+		    waitpid(pid, NULL, 0) != pid) {
+			perror("hammer: /bin/true");
+			return 1;
+		}
+		sleep_until(start + ++made / rate * 1e9);
+		now = now_ns();
+	}
+	printf("producer %lu %.6f\n", made, (now - start) / 1e9);
+	return 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -111,9 +137,12 @@ int main(int argc, char **argv)
 	if (argc >= 5 && !strcmp(argv[1], "calls"))
 		return calls(atoi(argv[2]), atoi(argv[3]), atof(argv[4]),
 			     argc > 5 ? atof(argv[5]) : 0);
+	if (argc == 5 && !strcmp(argv[1], "execs"))
+		return execs(atoi(argv[2]), atof(argv[3]), atof(argv[4]));
 	if (argc == 3 && !strcmp(argv[1], "timer"))
 		return timer(atof(argv[2]));
 	fprintf(stderr,
-		"usage: hammer calls GID PRODUCERS SECONDS [RATE] | hammer timer SECONDS\n");
+		"usage: hammer calls GID PRODUCERS SECONDS [RATE] | hammer execs GID SECONDS RATE |\n"
+		"       hammer timer SECONDS\n");
 	return 2;
 }

@@ -38,10 +38,7 @@ impl Pending {
             self.bytes.push(b'\n');
         }
         let end = self.consumed + self.bytes().len() as u64;
-        let newlines = self.bytes[before..]
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count();
+        let newlines = memchr::memchr_iter(b'\n', &self.bytes[before..]).count();
         self.marks.push_back(Mark {
             end,
             events,
