@@ -118,8 +118,9 @@ fn netlink(data: &[u8]) {
     }
 }
 
-/// auditd.conf.
+/// auditd.conf, and a plugin's file.
 fn configuration(data: &[u8]) {
+    let _ = dispatch::parse(data, Path::new("fuzz.conf"));
     if let Ok(loaded) = journal::config::parse(data, Path::new("fuzz")) {
         let _ = loaded.config.node_name();
     }

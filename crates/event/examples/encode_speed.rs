@@ -47,7 +47,7 @@ fn round(encoder: &mut Encoder, out: &mut Vec<u8>) -> (f64, usize) {
         let mut event = encoder.begin(out, stamp);
         event.put(&CALL);
         event.put(&Proctitle {
-            title: Some(b"hammer\0calls\061234"),
+            title: Some(b"hammer\0calls\x0061234"),
         });
         event.end();
         std::hint::black_box(&*out);

@@ -34,6 +34,8 @@ use std::time::{Duration, Instant};
 
 /// Longest time that an event waits in a ring while the daemon is awake.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The same with `flush = DATA` or `SYNC`, where somebody wants it on the disk soon.
+const DURABLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Passes without an event after which the daemon sleeps until it is woken.
 const IDLE_PASSES: u32 = 3;
 /// Fill of a ring, parts per thousand, from which on the daemon is late.
@@ -93,6 +95,8 @@ pub(super) struct Daemon {
     pub(super) oldest_ns: Option<u64>,
     /// Whether the daemon runs with [`OVERLOAD_NICE`].
     pub(super) is_pressed: bool,
+    /// Nice value that the daemon was started with.
+    pub(super) started_nice: i32,
     /// What the journal had written when that was last looked at.
     pub(super) noted: Position,
 }
@@ -110,10 +114,11 @@ impl Daemon {
         let mut idle_passes = 0;
         let mut identities_due = Instant::now() + IDENTITY_INTERVAL;
         loop {
+            let fill = self.engine.fill_per_mille();
             let frames = self.drain();
             self.operations_without_result(false);
             self.commit();
-            self.press_on(frames);
+            self.press_on(frames, fill);
             self.show();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
             let awake = idle_passes < IDLE_PASSES;
@@ -146,7 +151,7 @@ impl Daemon {
     /// `priority_boost`: a daemon that is not run has its rings overflow.
     fn boost_priority(&self) {
         let boost = self.config.priority_boost;
-        let nice = plugins::nice(&self.config);
+        let nice = plugins::nice(&self.config, self.started_nice);
         // Each thread has its own, and that of the syncs must not wait longer than this one.
         for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten() {
             let name = thread.map(|thread| thread.file_name()).unwrap_or_default();
@@ -162,17 +167,20 @@ impl Daemon {
 
     /// While a ring is overloaded, calls wait for this thread, and it goes before others, whatever
     /// `priority_boost` says, until it has caught up.
-    fn press_on(&mut self, frames: usize) {
+    ///
+    /// `fill` is what was in the fullest ring before this pass read `frames` of them: a daemon that is
+    /// seldom run finds them full, and leaves them empty.
+    fn press_on(&mut self, frames: usize, fill: u32) {
         let is_pressed = match self.is_pressed {
             true => frames > 0,
-            false => self.engine.fill_per_mille() >= OVERLOAD_PER_MILLE,
+            false => fill.max(self.engine.fill_per_mille()) >= OVERLOAD_PER_MILLE,
         };
         if is_pressed && !self.is_pressed {
             // Without the permission it stays as it is.
             let raised = rustix::process::setpriority_process(None, OVERLOAD_NICE);
             self.is_pressed = raised.is_ok();
         } else if !is_pressed && self.is_pressed {
-            let nice = plugins::nice(&self.config);
+            let nice = plugins::nice(&self.config, self.started_nice);
             let _ = rustix::process::setpriority_process(None, nice);
             self.is_pressed = false;
         }
@@ -335,10 +343,10 @@ impl Daemon {
             self.engine.set_awake(true);
             return Ok(());
         }
-        let mut longest = if awake {
-            POLL_INTERVAL
-        } else {
-            IDENTITY_INTERVAL
+        let mut longest = match (awake, self.promises_durability()) {
+            (true, true) => DURABLE_POLL_INTERVAL,
+            (true, false) => POLL_INTERVAL,
+            (false, _) => IDENTITY_INTERVAL,
         };
         if let Some(due) = self.plugins.due_in() {
             longest = longest.min(due);
@@ -493,7 +501,7 @@ impl Daemon {
         encoder.set_node(node.as_deref().map(str::as_bytes));
         self.engine.set_overload(setup::overload(&config));
         self.open_metrics(&config);
-        let nice = plugins::nice(&config);
+        let nice = plugins::nice(&config, self.started_nice);
         self.plugins.reload(plugins, &config.plugins, nice);
         self.config = config;
         Ok(())

@@ -8,9 +8,11 @@ use dispatch::{Dispatcher, Plugin};
 use journal::config::Flush;
 use journal::{Config, Journal};
 
-/// Nice value of the daemon and of its plugins.
-pub(super) fn nice(config: &Config) -> i32 {
-    -i32::try_from(config.priority_boost).unwrap_or(i32::MAX)
+/// Nice value of the daemon and of its plugins: `priority_boost` better than the one that it was
+/// started with, as nice(2) has it, which auditd uses.
+pub(super) fn nice(config: &Config, started_with: i32) -> i32 {
+    let boost = i32::try_from(config.priority_boost).unwrap_or(i32::MAX);
+    started_with.saturating_sub(boost).max(-20)
 }
 
 /// The active plugins.
@@ -26,13 +28,13 @@ pub(super) fn load_all(config: &Config) -> Result<Vec<Plugin>> {
 }
 
 /// Starts the active plugins. As in auditd one that is wrong is told and left out.
-pub(super) fn start(config: &Config) -> Dispatcher {
+pub(super) fn start(config: &Config, started_with: i32) -> Dispatcher {
     let loaded = dispatch::load(&config.plugins.plugin_dir);
     let (plugins, errors) = loaded.unwrap_or_else(|error| (Vec::new(), vec![error]));
     for error in errors {
         eprintln!("tarsier: plugin left out: {error}");
     }
-    Dispatcher::start(plugins, &config.plugins, nice(config))
+    Dispatcher::start(plugins, &config.plugins, nice(config, started_with))
 }
 
 /// Gives lines of whole events to the log and to the plugins. How many events the log has lost.
@@ -56,11 +58,15 @@ impl Daemon {
         self.totals.others_lost += log(&mut self.journal, &mut self.plugins, lines, events);
     }
 
+    /// Whether every event is to be made durable.
+    pub(super) fn promises_durability(&self) -> bool {
+        matches!(self.config.flush, Flush::Data | Flush::Sync)
+    }
+
     /// Passes on what may be. A log that is suspended makes nothing durable, and plugins go on
     /// without it, as under auditd.
     pub(super) fn pass_on(&mut self) {
-        let promises = matches!(self.config.flush, Flush::Data | Flush::Sync);
-        let waits = promises && !self.journal.is_suspended();
+        let waits = self.promises_durability() && !self.journal.is_suspended();
         let durable = waits.then(|| self.journal.durable().events);
         self.plugins.release(durable);
         self.plugins.pump();

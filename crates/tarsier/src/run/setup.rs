@@ -230,13 +230,15 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     };
     engine.set_overload(overload(&config));
     engine.set_urgent(&generation.urgent);
+    let started_nice = rustix::process::getpriority_process(None).unwrap_or(0);
     let mut daemon = Daemon {
         engine,
         kernel,
         recorder,
         journal,
         administrator: Administrator::of_system(),
-        plugins: plugins::start(&config),
+        plugins: plugins::start(&config, started_nice),
+        started_nice,
         server,
         signals,
         live: args.live.then(Live::new),
