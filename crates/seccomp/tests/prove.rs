@@ -5,7 +5,7 @@
 
 mod support;
 
-use seccomp::{code, prove_equal, Chain, Filter, Insn, Proof, SeccompData};
+use seccomp::{code, differences, prove_equal, Chain, Filter, Insn, Proof, SeccompData};
 use support::{random_call, random_filter, Rng};
 
 /// How often a test repeats; the environment asks for the long runs.
@@ -168,4 +168,41 @@ fn arithmetic_is_followed_exactly() {
         panic!("a difference");
     };
     assert_eq!(example.data.args[0] as u32 / 3, 1000);
+}
+
+#[test]
+fn every_call_that_is_decided_otherwise_is_listed_those_of_x32_too() {
+    let filter = |text: &str| Chain::from(seccomp::text::assemble(text).unwrap());
+    let left = filter("ret #0x7fff0000");
+    let right = filter(
+        "ld [4]
+         jne #0xc000003e, ok
+         ld [0]
+         jeq #59, no
+         jeq #0x40000208, no
+         jeq #0x40000001, some
+         jeq #4000, no
+         jmp ok
+         some: ld [20]
+         jeq #7, no, ok
+         ok: ret #0x7fff0000
+         no: ret #0x50001",
+    );
+    let found = differences(&left, &right).unwrap();
+    let calls: Vec<(u32, bool)> = found
+        .iter()
+        .map(|difference| (difference.data.nr, difference.always))
+        .collect();
+    // execve, x32's write and execve, and one for what has no name.
+    let expected = [
+        (59, true),
+        (0x4000_0001, false),
+        (0x4000_0208, true),
+        (4000, false),
+    ];
+    assert_eq!(calls, expected);
+    assert_eq!(found[1].data.args[0], 7 << 32);
+    assert!(found.iter().all(|difference| {
+        difference.data.arch == support::X86_64 && difference.right == seccomp::Verdict(0x0005_0001)
+    }));
 }

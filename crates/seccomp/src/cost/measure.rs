@@ -11,7 +11,7 @@ const LONG: u32 = 2000;
 /// Filters of the row that tells what a further one costs.
 const SEVERAL: usize = 9;
 /// Each row is measured so often, in turns, so that a slow phase of the machine meets all.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 12;
 /// Slices of calls; the quickest counts.
 const SLICES: usize = 30;
 const CALLS: u32 = 200;
@@ -20,7 +20,7 @@ type Program = Vec<libc::sock_filter>;
 
 impl CostModel {
     /// Measures getpid without a filter, from the bitmap, and under one, several and a long filter,
-    /// in children that are gone when this returns. Takes some 100 ms. The caller gets no filter.
+    /// in children that are gone when this returns. Takes some 200 ms. The caller gets no filter.
     ///
     /// # Errors
     /// No child can be made, or it is given no filter.

@@ -3,6 +3,7 @@
 mod search;
 
 use crate::diagram::{set_bit, Diagrams, Join, Ref, Store, FALSE, ORDER, TERMINAL, TRUE};
+use crate::policy::Abi;
 use crate::{Chain, SeccompData, TooLarge, Verdict};
 use abi::Arch;
 
@@ -106,7 +107,11 @@ fn known_calls() -> impl Iterator<Item = (u32, u32)> {
         .into_iter()
         .flat_map(|arch| abi::syscalls(arch).map(move |(nr, _)| (arch.audit_arch(), nr)));
     let x32 = abi::syscalls(Arch::X86_64).map(|(nr, _)| (Arch::X86_64.audit_arch(), nr | X32));
+    // Above 511 x32 has numbers of its own.
+    let x32_only = Abi::X32.calls().map(|(nr, _)| nr);
+    let x32_only = x32_only.filter(|nr| nr & !X32 >= 512);
     own.chain(x32)
+        .chain(x32_only.map(|nr| (Arch::X86_64.audit_arch(), nr)))
 }
 
 /// `f` where the word at `offset`, which must be the first that `f` tests, is `value`.
