@@ -70,7 +70,7 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
     let process = Process::find(pid)?;
     let mut threads = Vec::new();
     let mut seen = BTreeSet::new();
-    loop {
+    for _ in 0..PASSES_MAX {
         let new: Vec<i32> = process
             .threads()?
             .into_iter()
@@ -94,6 +94,10 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
     threads.sort_by_key(|thread| thread.tid);
     Ok(threads)
 }
+
+/// How often threads are listed, until there is no new one. A process that makes threads all the
+/// time would not let us end otherwise; threads have the filters of those that make them.
+const PASSES_MAX: usize = 5;
 
 /// A process; its start time tells it from a later one with the same number.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -123,7 +123,7 @@ sys.stdin.readline()
     let Some(script) = Script::start("threads that end", body) else {
         return;
     };
-    for _ in 0..300 {
+    for _ in 0..100 {
         let threads = script.dump().expect("a process that lives");
         assert!(threads.len() >= 4, "{threads:?}");
         assert!(threads
@@ -194,7 +194,7 @@ take(600)
 say('ready')
 ";
     let mut outcomes = [0, 0];
-    for _ in 0..40 {
+    for _ in 0..15 {
         let Some(script) = Script::start("a process that ends", body) else {
             return;
         };
@@ -217,5 +217,5 @@ say('ready')
             }
         }
     }
-    assert!(outcomes[0] > 0 && outcomes[1] == 40, "{outcomes:?}");
+    assert!(outcomes[0] > 0 && outcomes[1] == 15, "{outcomes:?}");
 }

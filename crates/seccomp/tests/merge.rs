@@ -108,3 +108,28 @@ fn a_chain_that_one_filter_cannot_hold_is_merged_as_far_as_it_fits() {
     assert_eq!(prove_equal(&merged.chain, &chain), Ok(Proof::Equal));
     answers_alike(&chain, &merged.chain);
 }
+
+#[test]
+fn a_filter_without_a_diagram_stays_and_its_neighbours_are_merged() {
+    let filter = |text: &str| seccomp::text::assemble(text).unwrap();
+    let deny = |nr: u32| {
+        filter(&format!(
+            "ld [0]\n jeq #{nr}, no\n ret #0x7fff0000\n no: ret #1"
+        ))
+    };
+    // It returns an argument: as many verdicts as there are numbers.
+    let argument = filter("ld [16]\n ret a");
+    let chain = Chain::new([
+        deny(1),
+        deny(2),
+        argument.clone(),
+        deny(3),
+        deny(4),
+        deny(5),
+    ]);
+    let merged = merge(&chain, &Weights::default(), 4096).unwrap();
+    assert_eq!(merged.parts, [2, 1, 3]);
+    assert_eq!(merged.chain.filters()[1], argument);
+    assert_eq!(merged.too_long.map(|too_long| too_long.insns), Some(None));
+    answers_alike(&chain, &merged.chain);
+}

@@ -108,12 +108,18 @@ fn in_parts(
     limit: usize,
 ) -> Result<(Vec<Filter>, Vec<usize>), MergeError> {
     let mut best: Vec<Division> = Vec::with_capacity(filters.len());
+    // Where the last filter stands that has no diagram: no part goes beyond it.
+    let mut wall = 0;
     for end in 1..=filters.len() {
         let mut found: Option<Division> = None;
-        for last in 1..=end.min(PART_MAX) {
+        for last in 1..=(end - wall).min(PART_MAX) {
             let start = end - last;
             let own = &filters[start..end];
-            let filter = match one(&Chain::new(own), weights)? {
+            let made = one(&Chain::new(own), weights)?;
+            if made.is_err() && last == 1 {
+                wall = end;
+            }
+            let filter = match made {
                 Ok(program) if program.len() <= limit => valid(program)?,
                 // It stays as it is.
                 _ if last == 1 => own[0].clone(),
@@ -134,6 +140,9 @@ fn in_parts(
                 .is_none_or(|found| cost(&division) < cost(found))
             {
                 found = Some(division);
+            }
+            if wall == end {
+                break;
             }
         }
         best.extend(found);
