@@ -264,19 +264,20 @@ def markdown(header, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
-def latency_row(result, native):
+def latency_row(result, native, probes=None):
     """The cells of a table for each probe: minimum of all rounds, in brackets what was added to native."""
     row = []
-    for probe in PROBES:
+    for probe in probes or PROBES:
         ns = result["ns"][probe]["min"]
         added = f" ({round(ns - native[probe]['min']):+d})" if native and result["side"] != "native" else ""
         row.append(f"{ns:.0f}{added}")
     return row
 
 
-def latency_table(results):
+def latency_table(results, probes=None, head="ns per call"):
     native = native_of(results)
-    return markdown(["ns per call", *PROBES], [[r["label"], *latency_row(r, native)] for r in results])
+    rows = [[r["label"], *latency_row(r, native, probes)] for r in results]
+    return markdown([head, *(probes or PROBES)], rows)
 
 
 def series(results, side, categories, key, probe="null", **facts):

@@ -338,26 +338,48 @@ static double now_ns(void)
 	return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-/* Operations a hundred at a time; prints nanoseconds for one. */
-static int loop(const char *op, long n)
+/* One of the loop's operations as the next entry. */
+static void loop_entry(struct ring *ring, const char *op, int zero, char *buffer)
 {
-	bool is_nop = !strcmp(op, "nop");
+	struct io_uring_sqe *sqe;
+
+	if (!strcmp(op, "open")) {
+		path_entry(ring, IORING_OP_OPENAT, "/dev/null", 0, O_RDONLY);
+	} else if (!strcmp(op, "read")) {
+		sqe = entry(ring, IORING_OP_READ);
+		sqe->fd = zero;
+		sqe->addr = (unsigned long)buffer;
+		sqe->len = 512;
+	} else {
+		entry(ring, IORING_OP_NOP);
+	}
+}
+
+/* Prints ns per operation of n, 128 at a time; descriptors are closed by system call. */
+static int loop(unsigned flags, const char *op, long n)
+{
+	static char buffer[512];
+	bool opens = !strcmp(op, "open");
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	struct ring ring;
 	double start;
 
-	ring_open(&ring, 0);
+	if (zero < 0)
+		fail("/dev/zero");
+	ring_open(&ring, flags);
 	start = now_ns();
 	for (long i = 0; i < n; i += 128) {
 		for (int k = 0; k < 128; k++)
-			if (is_nop)
-				entry(&ring, IORING_OP_NOP);
-			else
-				path_entry(&ring, IORING_OP_OPENAT, "/dev/null", 0, O_RDONLY);
+			loop_entry(&ring, op, zero, buffer);
 		ring_submit(&ring, 128);
 		for (int k = 0; k < 128; k++) {
 			int res = completion(&ring, NULL);
 
-			if (!is_nop && res >= 0)
+			if (res < 0) {
+				fprintf(stderr, "workload: %s: %s\n", op, strerror(-res));
+				return 1;
+			}
+			if (opens)
 				close(res);
 		}
 	}
@@ -427,7 +449,9 @@ int rings_main(int argc, char **argv)
 	argc--;
 	argv++;
 	if (argc == 4 && !strcmp(argv[1], "--loop"))
-		return loop(argv[2], atol(argv[3]));
+		return loop(0, argv[2], atol(argv[3]));
+	if (argc == 4 && !strcmp(argv[1], "--sqpoll-loop"))
+		return loop(IORING_SETUP_SQPOLL, argv[2], atol(argv[3]));
 	if (argc > 3 && !strcmp(argv[1], "--mark")) {
 		mark = atol(argv[2]);
 		argc -= 2;
@@ -437,7 +461,7 @@ int rings_main(int argc, char **argv)
 	if (argc != 3 && !(argc == 4 && !strcmp(argv[1], "--storm"))) {
 		fprintf(stderr, "usage: workload --rings [--mark GID] inline|worker|sqpoll DIR\n"
 				"       workload --rings [--mark GID] --storm N DIR\n"
-				"       workload --rings --loop nop|open N\n");
+				"       workload --rings --loop|--sqpoll-loop nop|read|open N\n");
 		return 2;
 	}
 	if (syscall(SYS_setregid, mark, -1))

@@ -37,21 +37,28 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
             .map(|(nr, _)| nr)
             .collect()
     };
+    let (io_uring, uring_operations) = io_uring();
     Capabilities {
         arch,
         compat_entry: compat_entry(),
         tp_btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
         syscall_tracepoints: events.is_some(),
-        io_uring: match Uring::of_this_kernel() {
-            Some(_) => IoUring::Twins,
-            None => IoUring::Unseen,
-        },
+        io_uring,
+        uring_operations,
         trampoline,
         unhooked_calls: match trampoline {
             true => unhooked_calls(),
             false => BTreeSet::new(),
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
+    }
+}
+
+/// What can be seen of io_uring operations, and how many the kernel has. Needs no root.
+pub fn io_uring() -> (IoUring, u32) {
+    match Uring::of_this_kernel() {
+        Some(uring) => (IoUring::Twins, uring.operations),
+        None => (IoUring::Unseen, 0),
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Capabilities {
     pub syscall_tracepoints: bool,
     /// What is seen of io_uring operations.
     pub io_uring: IoUring,
+    /// How many io_uring operations the kernel has, numbered from 0; 0 if that is not known.
+    pub uring_operations: u32,
     /// Programs can be attached to the ends of the kernel's functions (fexit), and the plan is for
     /// the engine that does so.
     pub trampoline: bool,
@@ -56,6 +58,7 @@ impl Capabilities {
             tp_btf: true,
             syscall_tracepoints: true,
             io_uring: IoUring::Unseen,
+            uring_operations: 0,
             trampoline: false,
             unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),

@@ -24,7 +24,7 @@ pub struct Explanation {
     /// Rows of the match tables.
     pub table_rows: usize,
     /// What holds for every rule under this engine.
-    pub notes: Vec<&'static str>,
+    pub notes: Vec<String>,
     /// One per rule, in the order that decides.
     pub rules: Vec<RuleExplanation>,
 }
@@ -115,12 +115,28 @@ pub fn explain(plan: &Plan) -> Explanation {
         watched_calls: plan.calls.keys().filter(|k| k.0 != Entry::Uring).count(),
         watched_operations: plan.calls.keys().filter(|k| k.0 == Entry::Uring).count(),
         table_rows: plan.rows.len(),
-        notes: match plan.trampoline {
-            true => TRAMPOLINE_NOTES.to_vec(),
-            false => TRACEPOINT_NOTES.to_vec(),
-        },
+        notes: notes(plan),
         rules,
     }
+}
+
+/// What holds for every rule under the plan's engine, on this kernel.
+fn notes(plan: &Plan) -> Vec<String> {
+    let of_engine = match plan.trampoline {
+        true => &TRAMPOLINE_NOTES[..],
+        false => &TRACEPOINT_NOTES[..],
+    };
+    let mut notes: Vec<String> = of_engine.iter().map(|&note| note.to_owned()).collect();
+    let unnamed = &plan.unnamed_operations;
+    if !unnamed.is_empty() {
+        notes.push(format!(
+            "this kernel has io_uring operations that have no name here, {} to {}: only rules \
+             on the io_uring list see them, by number or by -S all",
+            unnamed.start,
+            unnamed.end - 1
+        ));
+    }
+    notes
 }
 
 fn hooks_of(hooks: &Hooks, list: List, note: &RuleNote) -> Vec<&'static str> {

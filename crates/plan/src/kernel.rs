@@ -66,7 +66,7 @@ pub fn explain_kernel(plan: &Plan) -> Explanation {
         watched_calls: 0,
         watched_operations: 0,
         table_rows: 0,
-        notes: KERNEL_NOTES.to_vec(),
+        notes: KERNEL_NOTES.map(str::to_owned).to_vec(),
         rules: rules.collect(),
     }
 }

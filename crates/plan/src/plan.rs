@@ -39,6 +39,8 @@ pub struct Plan {
     pub task_list: bool,
     /// It is for the trampoline engine.
     pub trampoline: bool,
+    /// Numbers of the kernel's io_uring operations that have no name here.
+    pub unnamed_operations: std::ops::Range<u32>,
 }
 
 /// What the plan says of one call.
@@ -113,6 +115,7 @@ impl Plan {
             generation,
             task_list,
             trampoline: capabilities.trampoline,
+            unnamed_operations: uring::unnamed(capabilities.uring_operations),
         })
     }
 
@@ -140,6 +143,7 @@ impl Plan {
             generation,
             task_list: false,
             trampoline: false,
+            unnamed_operations: uring::unnamed(0),
         }
     }
 

@@ -13,6 +13,12 @@ use rules::{List, Rule};
 
 /// Operation numbers: `opcode` of a submission queue entry has 8 bits.
 pub const OPERATIONS: usize = 256;
+/// Numbers of those of a kernel's first `operations` operations that have no name here.
+pub(crate) fn unnamed(operations: u32) -> std::ops::Range<u32> {
+    let named = abi::uring_ops().map(|(op, _)| op + 1).max().unwrap_or(0);
+    named..operations.max(named)
+}
+
 /// Stands for the call of an operation that none does the same as.
 pub const NO_CALL: u32 = u32::MAX;
 

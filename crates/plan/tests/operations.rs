@@ -17,6 +17,25 @@ fn plan_of(rules: &[Rule], io_uring: IoUring) -> Plan {
     Plan::new(rules, &capabilities, &identities(), 7).expect("the rules fit")
 }
 
+#[test]
+fn operations_without_a_name_are_told_and_selected_by_number() {
+    let known = abi::uring_ops().count() as u32;
+    let rules = [rule(&format!("-a always,io_uring -S {known} -k new"))];
+    for (operations, is_told) in [(0, false), (known, false), (known + 2, true)] {
+        let capabilities = Capabilities {
+            io_uring: IoUring::Twins,
+            uring_operations: operations,
+            ..Capabilities::assumed(common::HOST)
+        };
+        let plan = Plan::new(&rules, &capabilities, &identities(), 7).expect("the rules fit");
+        let notes = plan::explain(&plan).notes;
+        let numbers = format!(" {known} to {}:", known + 1);
+        let is_found = notes.iter().any(|note| note.contains(&numbers));
+        assert_eq!(is_found, is_told, "{notes:?}");
+        assert!(plan.calls.contains_key(&(Entry::Uring, known)));
+    }
+}
+
 fn op(name: &str) -> u32 {
     abi::uring_op_number(name).expect("an operation")
 }

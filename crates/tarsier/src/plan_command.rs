@@ -15,8 +15,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let capabilities = if rustix::process::geteuid().is_root() {
         capture::probe::capabilities(trampoline(args.engine))
     } else {
+        let (io_uring, uring_operations) = capture::probe::io_uring();
         Capabilities {
             compat_entry: capture::probe::compat_entry(),
+            io_uring,
+            uring_operations,
             trampoline: args.engine == Engine::Trampoline,
             unhooked_calls: match args.engine {
                 Engine::Trampoline => capture::probe::unhooked_calls(),
