@@ -78,6 +78,15 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
             "write one rule at least; `default allow` permits everything",
         ));
     }
+    Ok(policy(rules, default, context))
+}
+
+/// One layer of the rules, each with its place, names and verdict.
+fn policy(
+    rules: Vec<(String, Vec<&str>, Rule)>,
+    default: Option<(String, Verdict)>,
+    context: &Context,
+) -> Policy {
     let allows = rules
         .iter()
         .any(|row| row.2.verdict.action() >= Action::Log);
@@ -102,7 +111,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
         policy.sources.push(place);
     }
     policy.layers.push(layer);
-    Ok(policy)
+    policy
 }
 
 const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);
