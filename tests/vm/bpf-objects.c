@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints how many BPF programs, maps and links the kernel holds: all of them, whoever made them. */
+/*
+ * Prints how many BPF programs, maps and links the kernel holds: all of them, whoever made them.
+ * `bpf-objects programs` prints each program's name and how many instructions the verifier looked at.
+ */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdio.h>
@@ -21,8 +24,40 @@ static int count(enum bpf_cmd next_id)
 	return errno == ENOENT ? found : -1;
 }
 
-int main(void)
+static int list_programs(void)
 {
+	union bpf_attr attr;
+	__u32 id = 0;
+
+	for (;;) {
+		struct bpf_prog_info info;
+		int fd;
+
+		memset(&attr, 0, sizeof(attr));
+		attr.start_id = id;
+		if (syscall(SYS_bpf, BPF_PROG_GET_NEXT_ID, &attr, sizeof(attr)) != 0)
+			return errno == ENOENT ? 0 : 1;
+		id = attr.next_id;
+		memset(&attr, 0, sizeof(attr));
+		attr.prog_id = id;
+		fd = syscall(SYS_bpf, BPF_PROG_GET_FD_BY_ID, &attr, sizeof(attr));
+		if (fd < 0)
+			continue;
+		memset(&attr, 0, sizeof(attr));
+		memset(&info, 0, sizeof(info));
+		attr.info.bpf_fd = fd;
+		attr.info.info_len = sizeof(info);
+		attr.info.info = (unsigned long)&info;
+		if (syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr)) == 0)
+			printf("%s\t%u\n", info.name, info.verified_insns);
+		close(fd);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "programs") == 0)
+		return list_programs();
 	int programs = count(BPF_PROG_GET_NEXT_ID), maps = count(BPF_MAP_GET_NEXT_ID),
 	    links = count(BPF_LINK_GET_NEXT_ID);
 

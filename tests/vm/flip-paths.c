@@ -1,7 +1,8 @@
 // Makes calls on a path that another thread keeps changing, and checks a log of them.
 //
-//   flip-paths run DIR ROUNDS   one thread flips the string between two files while another calls
-//                               open, chmod, rename and unlink on it, ROUNDS times each
+//   flip-paths run DIR ROUNDS FLIPS   one thread flips the string between two files while another calls
+//                               open, chmod, rename and unlink on it, ROUNDS times each, and
+//                               on until it has changed FLIPS times; prints how often it did
 //   flip-paths check LOG        every PATH record below DIR has to fit its name; prints counts and
 //                               fails on a name of the wrong object
 //
@@ -27,6 +28,7 @@ enum {
 static char path[ROOM];
 static size_t letter, name;
 static atomic_int stop, same_last;
+static atomic_long flips;
 
 static void die(const char *what)
 {
@@ -43,6 +45,7 @@ static void *flip(void *none)
 		path[letter] = turn & 1 ? 'b' : 'a';
 		if (!same_last)
 			memcpy(path + name, turn & 1 ? "two" : "one", 3);
+		flips++;
 		for (volatile unsigned wait = turn % 97; wait; wait--)
 			;
 	}
@@ -65,7 +68,7 @@ static void fill(const char *dir)
 	}
 }
 
-static int run(const char *dir, long rounds)
+static int run(const char *dir, long rounds, long flips_min)
 {
 	char file[ROOM], moved[ROOM];
 	pthread_t thread;
@@ -83,7 +86,7 @@ static int run(const char *dir, long rounds)
 	fill(dir);
 	if (pthread_create(&thread, NULL, flip, NULL))
 		die("pthread_create");
-	for (long i = 0; i < rounds; i++) {
+	for (long i = 0; i < rounds || flips < flips_min; i++) {
 		same_last = i & 1;
 		int fd = syscall(SYS_open, path, O_RDONLY);
 
@@ -101,6 +104,7 @@ static int run(const char *dir, long rounds)
 	}
 	stop = 1;
 	pthread_join(thread, NULL);
+	printf("the path changed %ld times\n", (long)flips);
 	return 0;
 }
 
@@ -164,10 +168,10 @@ static int check(const char *log)
 
 int main(int argc, char **argv)
 {
-	if (argc == 4 && strcmp(argv[1], "run") == 0)
-		return run(argv[2], atol(argv[3]));
+	if (argc == 5 && strcmp(argv[1], "run") == 0)
+		return run(argv[2], atol(argv[3]), atol(argv[4]));
 	if (argc == 3 && strcmp(argv[1], "check") == 0)
 		return check(argv[2]);
-	fprintf(stderr, "flip-paths: run DIR ROUNDS | check LOG\n");
+	fprintf(stderr, "flip-paths: run DIR ROUNDS FLIPS | check LOG\n");
 	return 2;
 }

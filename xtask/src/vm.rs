@@ -10,8 +10,11 @@ mod machine;
 mod rings;
 mod tests;
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
 
 use anyhow::{bail, Context, Result};
 use kernels::{Kernel, Wanted};
@@ -29,7 +32,8 @@ struct Request {
 
 /// How a test on a kernel ended.
 enum Outcome {
-    Passed,
+    /// With what there is to say.
+    Passed(String),
     Failed(String),
 }
 
@@ -56,12 +60,11 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         return Ok(code);
     }
     let initramfs = image::build(&source_root(), &dir)?;
-    for kernel in &kernels {
-        if !run_kernel(kernel, &request.tests, &initramfs, &dir)? {
-            code = ExitCode::FAILURE;
-        }
+    let failed = run_machines(&kernels, &request.tests, &initramfs, &dir)?;
+    match failed {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(code),
     }
-    Ok(code)
 }
 
 /// Says that something is not tested; a failure in CI, where everything must be.
@@ -73,41 +76,63 @@ fn skip(what: &str) -> ExitCode {
     }
 }
 
-/// Runs `tests` on one kernel, one machine per clock, side by side. Whether all passed.
-fn run_kernel(
-    kernel: &Kernel,
+/// Runs `tests` on all kernels, one machine for each kernel and clock, as many at a time as there are processors and
+/// the longest first. Whether a test failed.
+fn run_machines(
+    kernels: &[Kernel],
     tests: &[&'static Test],
     initramfs: &Path,
     dir: &Path,
 ) -> Result<bool> {
-    let outcomes = std::thread::scope(|scope| {
-        let machines: Vec<_> = machine::Clock::ALL
-            .into_iter()
-            .map(|clock| {
-                let chosen: Vec<_> = tests.iter().copied().filter(|t| t.clock == clock).collect();
-                scope.spawn(move || run_machine(kernel, clock, &chosen, initramfs, dir))
-            })
-            .collect();
-        machines
-            .into_iter()
-            .map(|machine| {
-                machine
-                    .join()
-                    .unwrap_or_else(|_| bail!("a thread panicked"))
-            })
-            .collect::<Result<Vec<_>>>()
-    })?;
-    let mut passed = true;
-    for (test, outcome) in outcomes.into_iter().flatten() {
-        match outcome {
-            Outcome::Passed => println!("ok: kernel {}: {}", kernel.release, test.name),
-            Outcome::Failed(why) => {
-                passed = false;
-                println!("{why}\nFAILED: kernel {}: {}", kernel.release, test.name);
+    let mut machines = VecDeque::new();
+    for clock in machine::Clock::ALL {
+        machines.extend(kernels.iter().map(|kernel| (kernel, clock)));
+    }
+    let (waiting, has_failed) = (Mutex::new(machines), AtomicBool::new(false));
+    let next = || {
+        waiting
+            .lock()
+            .ok()
+            .and_then(|mut waiting| waiting.pop_front())
+    };
+    let work = || -> Result<()> {
+        while let Some((kernel, clock)) = next() {
+            let chosen: Vec<_> = tests.iter().copied().filter(|t| t.clock == clock).collect();
+            for (test, outcome) in run_machine(kernel, clock, &chosen, initramfs, dir)? {
+                if let Outcome::Failed(_) = outcome {
+                    has_failed.store(true, Ordering::Relaxed);
+                }
+                report(kernel, test, &outcome);
             }
         }
+        Ok(())
+    };
+    let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            worker
+                .join()
+                .unwrap_or_else(|_| bail!("a thread panicked"))?;
+        }
+        anyhow::Ok(())
+    })?;
+    Ok(has_failed.into_inner())
+}
+
+fn report(kernel: &Kernel, test: &Test, outcome: &Outcome) {
+    match outcome {
+        Outcome::Passed(said) if said.is_empty() => {
+            println!("ok: kernel {}: {}", kernel.release, test.name);
+        }
+        Outcome::Passed(said) => println!(
+            "{}, kernel {}:\n{said}\nok: kernel {}: {}",
+            test.name, kernel.release, kernel.release, test.name
+        ),
+        Outcome::Failed(why) => {
+            println!("{why}\nFAILED: kernel {}: {}", kernel.release, test.name);
+        }
     }
-    Ok(passed)
 }
 
 /// Boots one machine, if there are tests for it, and judges what it left.
@@ -129,9 +154,9 @@ fn run_machine(
         .map(|test| {
             let judged = match &run.failure {
                 Some(failure) => Err(failure.clone()),
-                None => test.judge(&kernel.release, &run.results.join(test.name)),
+                None => test.judge(&run.results.join(test.name)),
             };
-            let outcome = judged.map_or_else(Outcome::Failed, |()| Outcome::Passed);
+            let outcome = judged.map_or_else(Outcome::Failed, Outcome::Passed);
             Ok((*test, outcome))
         })
         .collect()

@@ -53,6 +53,18 @@ static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, b
 	}
 }
 
+/* One of the first four arguments: all six at once need stack. */
+static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, __u32 i)
+{
+	if (i == 0)
+		return compat ? regs->bx : regs->di;
+	if (i == 1)
+		return compat ? regs->cx : regs->si;
+	if (i == 2)
+		return regs->dx;
+	return compat ? regs->si : regs->r10;
+}
+
 static __always_inline struct call_place call_place(const struct pt_regs *regs)
 {
 	struct call_place place = {
@@ -90,6 +102,18 @@ static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, b
 	args[3] = regs->regs[3];
 	args[4] = regs->regs[4];
 	args[5] = regs->regs[5];
+}
+
+/* One of the first four arguments: all six at once need stack. */
+static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, __u32 i)
+{
+	if (i == 0)
+		return regs->orig_x0;
+	if (i == 1)
+		return regs->regs[1];
+	if (i == 2)
+		return regs->regs[2];
+	return regs->regs[3];
 }
 
 static __always_inline struct call_place call_place(const struct pt_regs *regs)

@@ -28,16 +28,9 @@ static __always_inline __u32 success_of(__u64 ret)
 /* The low word of an argument; the 32-bit entry has its own registers. */
 static __always_inline __u32 gate_argument(__u32 fact, const struct pt_regs *regs)
 {
-	__u64 args[6];
+	bool compat = entered_compat(bpf_get_current_task_btf());
 
-	call_args(args, regs, entered_compat(bpf_get_current_task_btf()));
-	if (fact == FACT_A0)
-		return args[0];
-	if (fact == FACT_A1)
-		return args[1];
-	if (fact == FACT_A2)
-		return args[2];
-	return args[3];
+	return call_arg(regs, compat, fact - FACT_A0);
 }
 
 /* The fact that a gate asks about, the most usual first. */
@@ -60,16 +53,25 @@ static __always_inline __u32 gate_value(__u32 fact, const struct pt_regs *regs, 
 	return gate_argument(fact, regs);
 }
 
-static __always_inline bool gate_admits(const struct gate *gate, const struct pt_regs *regs,
-					__s64 ret)
+/*
+ * A gate in two halves, as it lies in the tables: fact, mask and the first
+ * range, then the second range. A copy would be more stack than 6.1 grants.
+ */
+static __always_inline bool halves_admit(const __u32 *first, const __u32 *second,
+					 const struct pt_regs *regs, __s64 ret)
 {
-	__u32 fact = gate->fact, value;
+	__u32 fact = first[0], value;
 
 	if (fact == GATE_OPEN)
 		return true;
-	value = gate_value(fact, regs, ret) & gate->mask;
-	return value - gate->range[0].first <= gate->range[0].span ||
-	       value - gate->range[1].first <= gate->range[1].span;
+	value = gate_value(fact, regs, ret) & first[1];
+	return value - first[2] <= first[3] || value - second[0] <= second[1];
+}
+
+static __always_inline bool gate_admits(const struct gate *gate, const struct pt_regs *regs,
+					__s64 ret)
+{
+	return halves_admit(&gate->fact, &gate->range[1].first, regs, ret);
 }
 
 #endif /* TARSIER_GATE_H */

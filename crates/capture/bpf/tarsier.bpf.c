@@ -236,15 +236,11 @@ static __always_inline bool audited(struct task_struct *task)
 static __always_inline bool call_admitted(struct call *call, const struct pt_regs *regs, __s64 ret)
 {
 	__u32 row = call->what.gate;
-	struct {
-		struct table_row first, second;
-	} rows;
 
 	if (!row)
 		return true;
-	rows.first = *row_at(call->table, row);
-	rows.second = *row_at(call->table, row + 1);
-	return gate_admits((const struct gate *)&rows, regs, ret);
+	return halves_admit((const __u32 *)row_at(call->table, row),
+			    (const __u32 *)row_at(call->table, row + 1), regs, ret);
 }
 
 /* The programs' scratch for a call; NULL, and counted, when there is none. */

@@ -35,7 +35,7 @@ pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
 pub use lint::{lint, Finding, Lint};
-pub use objects::{object_functions, ObjectClass};
+pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
 pub use plan::{records_something, CallPlan, Plan, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};

@@ -10,6 +10,9 @@ use crate::plan::Plan;
 use crate::tables::CALLS;
 use std::collections::BTreeSet;
 
+/// The function that looks for the last name of a path in its directory, for calls on directory entries.
+pub const PARENT_LOOKUP: &str = "lookup_one_qstr_excl";
+
 /// Families of calls; the numbers are `enum object_class` of crates/capture/bpf/objects.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -38,7 +41,7 @@ pub fn object_functions(name: &str) -> Option<(ObjectClass, &'static [&'static s
 }
 
 fn entries(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
-    const LOOKUP: &str = "lookup_one_qstr_excl";
+    const LOOKUP: &str = PARENT_LOOKUP;
     let functions: &[&str] = match name {
         "unlink" => &["do_unlinkat", LOOKUP, "security_path_unlink", "vfs_unlink"],
         "rmdir" => &["do_rmdir", LOOKUP, "security_path_rmdir", "vfs_rmdir"],
@@ -112,7 +115,8 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
             (Address, &["move_addr_to_user"])
         }
         "socketcall" => (Address, &["move_addr_to_kernel", "move_addr_to_user"]),
-        "kill" | "tkill" | "tgkill" => (Signal, &["audit_signal_info"]),
+        "kill" | "tkill" | "tgkill" | "pidfd_send_signal" | "rt_sigqueueinfo"
+        | "rt_tgsigqueueinfo" => (Signal, &["audit_signal_info"]),
         "msgget" | "msgsnd" | "msgrcv" | "msgctl" | "semget" | "semop" | "semtimedop"
         | "semtimedop_time64" | "semctl" | "shmget" | "shmat" | "shmctl" | "ipc" => {
             (Ipc, &["ipcperms", "ipcctl_obtain_check"])

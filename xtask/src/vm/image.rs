@@ -55,6 +55,10 @@ pub(super) fn build(source: &Path, dir: &Path) -> Result<PathBuf> {
         install(&file, &root.join(to))?;
         linked.push(file);
     }
+    install(
+        &peers.join("usr/share/doc/auditd/examples/rules/30-stig.rules"),
+        &root.join("usr/share/doc/auditd/30-stig.rules"),
+    )?;
     strip(&root.join("bin/tarsier"))?;
     install_libraries(&linked, &peers, &root)?;
     install_tests(&source.join(TESTS), &root)?;

@@ -22,6 +22,16 @@ pub fn functions_can_be_hooked() -> bool {
     attach().is_some()
 }
 
+/// Whether, where functions are hooked, the directory that the last name of a path is looked up in is
+/// noted for calls on directory entries.
+pub(crate) fn sees_parents() -> bool {
+    let exists = || {
+        let btf = Btf::from_vmlinux().ok()?;
+        btf.type_by_name::<Func<'_>>(plan::PARENT_LOOKUP).map(drop)
+    };
+    exists().is_some()
+}
+
 /// The function that a program hooks: `on_F` runs before it, `after_F` when it returns.
 fn function_of(program: &str) -> Option<&str> {
     program
@@ -65,13 +75,14 @@ impl Objects {
         }
     }
 
-    /// Hooks what `plan` needs and returns what it no longer does, still hooked. What calls belong
-    /// to which hooks is put in force by [`Objects::set_calls`].
+    /// Hooks what `plan` needs and returns what it no longer does, still hooked, by program. `resting` gives
+    /// hooks that are there already. What calls belong to which hooks is put in force by [`Objects::set_calls`].
     pub(crate) fn arm(
         &mut self,
         object: &mut Object,
         plan: &Plan,
-    ) -> Result<Vec<Link>, CaptureError> {
+        mut resting: impl FnMut(&str) -> Option<Link>,
+    ) -> Result<BTreeMap<String, Link>, CaptureError> {
         let functions = plan.object_functions();
         let wanted: BTreeSet<&String> = self
             .loaded
@@ -82,9 +93,12 @@ impl Objects {
         for program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             if wanted.contains(&name) && !self.armed.contains_key(&name) {
-                let link = program
-                    .attach_trace()
-                    .map_err(refused(format!("hook {name}")))?;
+                let link = match resting(&name) {
+                    Some(link) => link,
+                    None => program
+                        .attach_trace()
+                        .map_err(refused(format!("hook {name}")))?,
+                };
                 added.insert(name, link);
             }
         }
@@ -95,8 +109,8 @@ impl Objects {
             .cloned()
             .collect();
         let old = stale
-            .iter()
-            .filter_map(|program| self.armed.remove(program))
+            .into_iter()
+            .filter_map(|program| self.armed.remove(&program).map(|link| (program, link)))
             .collect();
         self.armed.extend(added);
         Ok(old)

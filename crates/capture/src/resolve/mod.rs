@@ -23,9 +23,12 @@ use plan::{Kind, Name, NameUse, ObjectId, PathArg, Shape};
 use view::View;
 
 const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+const O_NOFOLLOW: u64 = 0o400000;
 const RENAME_EXCHANGE: u64 = 2;
 const EBADF: i64 = -9;
 const EEXIST: i64 = -17;
+const ELOOP: i64 = -40;
 
 /// One name of an event.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +62,11 @@ pub struct Resolver {
     cwd_inode: Option<Inode>,
     /// Root directory of the task; empty: that of its mount namespace.
     root: Vec<u8>,
+    /// A directory that hooks have not noted was not looked up in.
+    sees_parents: bool,
+    /// open(2) with O_CREAT notes the directory for what it makes only: since Linux 6.12, which looks
+    /// for the file first.
+    opens_first: bool,
 }
 
 impl Default for Resolver {
@@ -89,6 +97,8 @@ struct Arg<'a> {
     parent_inode: Option<Inode>,
     /// The call that it belongs to failed.
     failed: bool,
+    /// It failed before the last name was looked up, as hooks on the look-up have seen.
+    is_unreached: bool,
 }
 
 impl Resolver {
@@ -103,6 +113,8 @@ impl Resolver {
             destination: Vec::new(),
             cwd_inode: None,
             root: Vec::new(),
+            sees_parents: crate::objects::sees_parents(),
+            opens_first: view::release() >= (6, 12),
         }
     }
 
@@ -291,6 +303,9 @@ impl Resolver {
             failed: event
                 .exit()
                 .is_some_and(|exit| !event::record::is_success(exit)),
+            is_unreached: self.sees_parents
+                && is_kernel_text
+                && objects::is_unreached(event, text, arg.use_ == NameUse::Rename && index == 0),
         };
         if matches!(
             arg.use_,
@@ -315,10 +330,10 @@ impl Resolver {
                 false => parent.to_vec(),
             };
             let known = arg.parent_inode;
-            let inode = known.or_else(|| self.view.inode(text::split(&arg.path).0, true));
+            let inode = known.or_else(|| self.view.inode(&self::parent(arg), true));
             (name, inode)
         };
-        if arg.failed && !inode.is_some_and(is_directory) {
+        if arg.is_unreached || arg.failed && !inode.is_some_and(is_directory) {
             // The look-up did not come as far as the last name.
             return self.item(arg, NameType::Unknown, None);
         }
@@ -404,6 +419,15 @@ impl Resolver {
             }
             None => self.looked_up(&found, follow, Told::by(event)),
         }
+        let is_unmount = matches!(call_name(event), Some("umount" | "umount2" | "oldumount"));
+        if let Some(item) = self
+            .items
+            .last_mut()
+            .filter(|item| is_unmount && item.existed)
+        {
+            // Where a mount goes away audit does not ask for capabilities: AUDIT_INODE_NOEVAL.
+            item.caps = FileCaps::Unknown;
+        }
     }
 
     /// Makes an argument agree with the object that the kernel found under it. User memory, and the
@@ -414,7 +438,7 @@ impl Resolver {
         let id = |inode: Inode| (inode.dev, inode.ino);
         let is_plain = arg.is_kernel_text && !arg.is_dirfd_relative;
         let leads_there = is_plain
-            || !path.is_empty() && arg.path == path
+            || !path.is_empty() && *self.view.for_others(&arg.path) == *path
             || arg.text.is_empty() && arg.base_inode.map(id) == inode.map(id)
             || inode.is_some() && self.view.inode(&arg.path, follow).map(id) == inode.map(id)
             || objects::ends_so(object, &arg.path);
@@ -444,7 +468,7 @@ impl Resolver {
             .object(wire::TARSIER_OBJECT_OPENED, 0)
             .filter(|_| succeeded);
         if let Some(opened) = opened {
-            if creates {
+            if creates && (opened.is_created() || !self.opens_first) {
                 arg.parent_inode = objects::parent(event, 0).0;
                 self.parent(arg);
             }
@@ -455,22 +479,23 @@ impl Resolver {
             };
             return self.item(arg, nametype, inode);
         }
-        if creates {
+        let file = event.file(0).filter(|_| succeeded);
+        let is_made = file
+            .as_ref()
+            .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
+        if creates && (is_made || !self.opens_first) {
             self.parent(arg);
         }
-        let file = event.file(0).filter(|_| succeeded);
         match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
             Some(inode) => {
-                let created =
-                    file.is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
-                let nametype = if created {
+                let nametype = if is_made {
                     NameType::Create
                 } else {
                     NameType::Normal
                 };
                 self.item(arg, nametype, Some(inode));
             }
-            None if creates => {
+            None if creates && !self.opens_first => {
                 // O_EXCL is refused before the object is looked at.
                 let is_passed =
                     matches!(Told::by(event), Told::Missing) || event.exit() == Some(EEXIST);
@@ -479,7 +504,17 @@ impl Resolver {
                     self.item(arg, NameType::Normal, Some(inode));
                 }
             }
-            None => self.looked_up(arg, true, Told::by(event)),
+            None => {
+                let stops_at_link = flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP)
+                    || creates && flags & O_EXCL != 0;
+                let told = Told::by(event);
+                let mut is_there = || self.view.inode(&arg.path, !stops_at_link).is_some();
+                if creates && !matches!(told, Told::Missing) && !is_there() {
+                    // It could not be made.
+                    return self.parent(arg);
+                }
+                self.looked_up(arg, !stops_at_link, told);
+            }
         }
     }
 
@@ -567,6 +602,18 @@ impl Resolver {
             existed: true,
             caps: FileCaps::NONE,
         });
+    }
+}
+
+/// Absolute path of the directory in which the last name is looked up.
+fn parent(arg: &Arg<'_>) -> Vec<u8> {
+    match text::last_component(arg.text) {
+        b"." | b".." => {
+            let mut path = Vec::new();
+            text::join(&mut path, &arg.base, text::parent_text(arg.text));
+            path
+        }
+        _ => text::split(&arg.path).0.to_vec(),
     }
 }
 

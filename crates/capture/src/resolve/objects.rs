@@ -39,6 +39,29 @@ pub(super) fn parent(event: &Event<'_>, index: u8) -> (Option<Inode>, Vec<u8>) {
     }
 }
 
+/// Whether a call on directory entries failed before it looked for `text` in its directory: none was
+/// noted, and the error is one that only the way there gives. Of a rename, the way to the old name is gone
+/// before that to the new one: that the new one failed says nothing of the old.
+pub(super) fn is_unreached(event: &Event<'_>, text: &[u8], is_renamed: bool) -> bool {
+    const ENOENT: i64 = -2;
+    const EACCES: i64 = -13;
+    const EFAULT: i64 = -14;
+    const ENOTDIR: i64 = -20;
+    const EINVAL: i64 = -22;
+    const ENAMETOOLONG: i64 = -36;
+    const ELOOP: i64 = -40;
+    let on_the_way = [ENOENT, EACCES, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG, ELOOP];
+    let is_noted = |index| {
+        [TARSIER_OBJECT_PARENT, TARSIER_OBJECT_PARENT_PATH]
+            .iter()
+            .any(|role| event.object(*role, index).is_some())
+    };
+    // The kernel does not look for these in the directory.
+    let is_special = matches!(super::text::last_component(text), b"" | b"." | b"..");
+    let is_telling = |exit: i64| on_the_way.contains(&exit) && (!is_renamed || exit == EINVAL);
+    event.exit().is_some_and(is_telling) && !is_special && !is_noted(0) && !is_noted(1)
+}
+
 /// Inode of the entry that the call removed from or made in that directory; outer `None`: the call
 /// did not get as far.
 pub(super) fn entry(

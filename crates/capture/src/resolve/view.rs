@@ -12,12 +12,14 @@ const PATH_MAX: usize = 4096;
 pub(super) struct View {
     prefix: Option<Vec<u8>>,
     path: Vec<u8>,
+    pid: u32,
 }
 
 impl View {
     /// Sets the view to that of process `pid` in mount namespace `mnt_ns`, whose root directory
     /// is `root` within it (empty: the namespace's own).
     pub(super) fn set(&mut self, own_mnt_ns: u64, mnt_ns: u32, pid: u32, root: &[u8]) {
+        self.pid = pid;
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
         if u64::from(mnt_ns) == own_mnt_ns {
@@ -26,6 +28,16 @@ impl View {
             prefix.extend_from_slice(format!("/proc/{pid}/root").as_bytes());
         } else {
             self.prefix = None;
+        }
+    }
+
+    /// `path` as another process has to put it: `/proc/self` is a directory of each.
+    pub(super) fn for_others<'p>(&self, path: &'p [u8]) -> std::borrow::Cow<'p, [u8]> {
+        match path.strip_prefix(b"/proc/self/") {
+            Some(rest) => [format!("/proc/{}/", self.pid).as_bytes(), rest]
+                .concat()
+                .into(),
+            None => path.into(),
         }
     }
 
@@ -72,13 +84,14 @@ impl View {
     }
 
     fn locate(&mut self, path: &[u8]) -> Option<&CStr> {
-        let prefix = self.prefix.as_ref()?;
         if path.first() != Some(&b'/') || path.contains(&0) {
             return None;
         }
+        let path = self.for_others(path);
+        let prefix = self.prefix.as_ref()?;
         self.path.clear();
         self.path.extend_from_slice(prefix);
-        self.path.extend_from_slice(path);
+        self.path.extend_from_slice(&path);
         self.path.push(0);
         CStr::from_bytes_with_nul(&self.path).ok()
     }
@@ -101,6 +114,18 @@ fn stat_long(path: &[u8], follow: bool) -> rustix::io::Result<Stat> {
         false => AtFlags::SYMLINK_NOFOLLOW,
     };
     statat(&dir, rest, flags)
+}
+
+/// Version and patch level of the running kernel; zeros if it names itself otherwise.
+pub(super) fn release() -> (u32, u32) {
+    let uname = rustix::system::uname();
+    let mut numbers = uname
+        .release()
+        .to_str()
+        .unwrap_or_default()
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// Number of the namespace behind a `/proc/…/ns/…` link.

@@ -168,8 +168,8 @@ impl Fexit {
         }
     }
 
-    /// Detaches a hook and keeps what it counted.
-    pub(super) fn retire(&mut self, hook: Hook) {
+    /// Keeps what a hook counted that is about to be dropped, and frees its place.
+    pub(super) fn retire(&mut self, hook: &Hook) {
         self.missed += misses(hook.program.as_fd());
         self.gates.open(hook.place);
         self.free.push(hook.place);

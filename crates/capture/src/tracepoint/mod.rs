@@ -4,7 +4,9 @@
 mod control;
 mod counters;
 mod fexit;
+mod gates;
 mod perf;
+mod resting;
 mod uring;
 
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
@@ -22,7 +24,8 @@ use fexit::{Fexit, Hook};
 use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
-use plan::{tables, Entry, Fact, Gate, Plan, SysExit};
+use plan::{tables, Entry, Plan, SysExit};
+use resting::Resting;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
@@ -96,6 +99,7 @@ pub struct Tracepoint {
     stream: Stream,
     bell: Stream,
     armed: Armed,
+    resting: Resting,
     fexit: Option<Fexit>,
     events: Option<SyscallEvents>,
     uring: Option<uring::Uring>,
@@ -152,6 +156,7 @@ impl Tracepoint {
             stream,
             bell: Stream::new(vec![bell]),
             armed: Armed::default(),
+            resting: Resting::default(),
             fexit,
             events: SyscallEvents::open().ok(),
             uring,
@@ -176,7 +181,10 @@ impl Tracepoint {
         let table = make_table(&plan.rows)?;
         self.fill_objects(plan)?;
         let old = self.arm(plan)?;
-        let old_objects = self.objects.arm(&mut self.object, plan)?;
+        let resting = &mut self.resting;
+        let old_objects = self.objects.arm(&mut self.object, plan, |program| {
+            resting.take_object(program)
+        })?;
         self.objects.set_calls(&self.object, plan)?;
         let gates = self.gates(plan);
         self.open_gates(&gates);
@@ -193,8 +201,7 @@ impl Tracepoint {
         self.close_gates(&gates);
         self.watch_operations(plan, false)?;
         self.operations = plan.watched_operations();
-        self.retire(old);
-        drop(old_objects);
+        self.resting.add(old.functions, old_objects);
         self.remove_objects(plan)?;
         Ok(())
     }
@@ -283,10 +290,14 @@ impl Tracepoint {
                 if added.contains_key(&place) || self.armed.functions.contains_key(&place) {
                     continue;
                 }
+                if let Some(hook) = self.resting.take_function(place) {
+                    added.insert(place, hook);
+                    continue;
+                }
                 match fexit.hook(&functions.all[place]) {
                     Ok(hook) => added.insert(place, hook),
                     Err(error) => {
-                        added.into_values().for_each(|hook| fexit.retire(hook));
+                        added.values().for_each(|hook| fexit.retire(hook));
                         return Err(CaptureError::Unhooked {
                             call: *call,
                             source: Box::new(error),
@@ -298,65 +309,10 @@ impl Tracepoint {
         Ok(added)
     }
 
-    /// The gate of each hooked function: what all its calls agree on. Notes of objects have to be
-    /// closed when a call ends, whatever its result: two equal calls must not be taken for one.
-    fn gates(&self, plan: &Plan) -> BTreeMap<usize, Option<Gate>> {
-        let mut gates = BTreeMap::new();
-        let Some(functions) = functions::of_this_kernel() else {
-            return gates;
-        };
-        let classes = plan.object_classes();
-        for call in plan.hooks.sys_exit.functions() {
-            let has_objects = |place: &u8| *place != 0;
-            let classes = classes.get(call.0 as usize);
-            let has_objects = classes
-                .and_then(|classes| classes.get(call.1 as usize))
-                .is_some_and(has_objects);
-            let gate = plan
-                .gate(call.0, call.1)
-                .filter(|gate| !(has_objects && matches!(gate.fact, Fact::Exit | Fact::Success)));
-            for &place in functions.of(*call) {
-                gates
-                    .entry(place)
-                    .and_modify(|agreed: &mut Option<Gate>| {
-                        if *agreed != gate {
-                            *agreed = None;
-                        }
-                    })
-                    .or_insert(gate);
-            }
-        }
-        gates
-    }
-
-    fn open_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
-        for (fexit, hook, gate) in self.gated(gates) {
-            fexit.open_unless(hook, gate);
-        }
-    }
-
-    fn close_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
-        for (fexit, hook, gate) in self.gated(gates) {
-            fexit.close(hook, gate);
-        }
-    }
-
-    fn gated<'a>(
-        &'a self,
-        gates: &'a BTreeMap<usize, Option<Gate>>,
-    ) -> impl Iterator<Item = (&'a Fexit, &'a Hook, Option<&'a Gate>)> {
-        self.fexit.iter().flat_map(move |fexit| {
-            let hooks = self.armed.functions.iter();
-            hooks.filter_map(move |(place, hook)| Some((fexit, hook, gates.get(place)?.as_ref())))
-        })
-    }
-
-    /// Takes hooks away that are no longer needed.
-    fn retire(&mut self, old: Armed) {
+    /// Takes down hooks that no rule set has needed for a while. To be called every second or so.
+    pub fn tidy(&mut self) {
         if let Some(fexit) = &mut self.fexit {
-            for hook in old.functions.into_values() {
-                fexit.retire(hook);
-            }
+            self.resting.tidy(fexit);
         }
     }
 
@@ -522,7 +478,9 @@ impl Tracepoint {
     pub fn disarm(&mut self) {
         self.control.set_watched(&[0; tables::CALLS / 64]);
         let armed = std::mem::take(&mut self.armed);
-        self.retire(armed);
+        if let Some(fexit) = &mut self.fexit {
+            armed.functions.values().for_each(|hook| fexit.retire(hook));
+        }
     }
 
     /// The fullest ring, parts per thousand.
@@ -544,7 +502,12 @@ impl Tracepoint {
             .filter(|program| program.autoload())
             .fold(0, |sum, program| sum + fexit::misses(program.as_fd()));
         if let Some(fexit) = &self.fexit {
-            counters.missed += fexit.missed(self.armed.functions.values());
+            let hooks = self
+                .armed
+                .functions
+                .values()
+                .chain(self.resting.functions());
+            counters.missed += fexit.missed(hooks);
         }
         Ok(counters)
     }

@@ -144,6 +144,7 @@ impl Daemon {
                 self.count_kernel_losses();
                 self.say_losses();
                 self.refresh_identities();
+                self.engine.tidy();
             }
         }
     }

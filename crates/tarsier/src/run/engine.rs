@@ -95,6 +95,13 @@ impl Engine {
         programs.map_or(Ok(()), |programs| programs.replace(plan))
     }
 
+    /// Every second or so: takes down hooks that no rule needs.
+    pub(super) fn tidy(&mut self) {
+        if let Some(programs) = self.programs_mut() {
+            programs.tidy();
+        }
+    }
+
     /// Matches nothing any more.
     pub(super) fn disarm(&mut self) {
         if let Some(programs) = self.programs_mut() {

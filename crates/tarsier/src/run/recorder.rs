@@ -21,6 +21,8 @@ use std::sync::Arc;
 /// Rule sets whose events may still be in the rings.
 const PLANS_KEPT: usize = 8;
 const MAP_ANONYMOUS: u64 = 0x20;
+const PTRACE_ATTACH: u64 = 16;
+const PTRACE_SEIZE: u64 = 0x4206;
 const OPEN_HOW_SIZE_VER0: u64 = 24;
 
 /// A rule set in force.
@@ -406,7 +408,10 @@ impl<'e> Filtered<'_, 'e> {
                 saddr: sockaddr.data,
             });
         }
-        self.targets(shape);
+        // ptrace_attach(), kernel/ptrace.c, is the only one that tells audit of the tracee.
+        if name != "ptrace" || matches!(header.args[0], PTRACE_ATTACH | PTRACE_SEIZE) {
+            self.targets(shape);
+        }
     }
 
     fn targets(&mut self, shape: &Shape) {

@@ -1,0 +1,62 @@
+//! Gates of the hooked functions: see `plan::Gate` and `bpf/gate.h`.
+
+use super::fexit::{Fexit, Hook};
+use super::Tracepoint;
+use crate::functions;
+use plan::{Fact, Gate, Plan};
+use std::collections::BTreeMap;
+
+impl Tracepoint {
+    /// The gate of each hooked function: what all its calls agree on. Notes of objects have to be
+    /// closed when a call ends, whatever its result: two equal calls must not be taken for one.
+    pub(super) fn gates(&self, plan: &Plan) -> BTreeMap<usize, Option<Gate>> {
+        let mut gates = BTreeMap::new();
+        let Some(functions) = functions::of_this_kernel() else {
+            return gates;
+        };
+        let classes = plan.object_classes();
+        for call in plan.hooks.sys_exit.functions() {
+            let has_objects = |place: &u8| *place != 0;
+            let classes = classes.get(call.0 as usize);
+            let has_objects = classes
+                .and_then(|classes| classes.get(call.1 as usize))
+                .is_some_and(has_objects);
+            let gate = plan
+                .gate(call.0, call.1)
+                .filter(|gate| !(has_objects && matches!(gate.fact, Fact::Exit | Fact::Success)));
+            for &place in functions.of(*call) {
+                gates
+                    .entry(place)
+                    .and_modify(|agreed: &mut Option<Gate>| {
+                        if *agreed != gate {
+                            *agreed = None;
+                        }
+                    })
+                    .or_insert(gate);
+            }
+        }
+        gates
+    }
+
+    pub(super) fn open_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
+        for (fexit, hook, gate) in self.gated(gates) {
+            fexit.open_unless(hook, gate);
+        }
+    }
+
+    pub(super) fn close_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
+        for (fexit, hook, gate) in self.gated(gates) {
+            fexit.close(hook, gate);
+        }
+    }
+
+    fn gated<'a>(
+        &'a self,
+        gates: &'a BTreeMap<usize, Option<Gate>>,
+    ) -> impl Iterator<Item = (&'a Fexit, &'a Hook, Option<&'a Gate>)> {
+        self.fexit.iter().flat_map(move |fexit| {
+            let hooks = self.armed.functions.iter();
+            hooks.filter_map(move |(place, hook)| Some((fexit, hook, gates.get(place)?.as_ref())))
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Hooks on kernel functions that no rule needs any more, before they are taken down.
+//!
+//! To detach a program from a function the kernel waits until no task can be inside (tenths of a second each),
+//! and rule sets often come and go in a row. So such hooks rest for a while, in which the next rule set may take them
+//! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
+
+use super::fexit::{Fexit, Hook};
+use libbpf_rs::Link;
+use std::collections::BTreeMap;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a hook rests.
+const REST: Duration = Duration::from_secs(3);
+
+/// Something attached that is no longer needed, since when.
+type Idle<T> = (T, Instant);
+
+#[derive(Default)]
+pub(super) struct Resting {
+    /// By place in the kernel's functions.
+    functions: BTreeMap<usize, Idle<Hook>>,
+    /// By program of `bpf/object_hooks.h`.
+    objects: BTreeMap<String, Idle<Link>>,
+    leaving: Option<JoinHandle<()>>,
+}
+
+impl Resting {
+    /// Lays hooks to rest.
+    pub(super) fn add(
+        &mut self,
+        functions: BTreeMap<usize, Hook>,
+        objects: BTreeMap<String, Link>,
+    ) {
+        let now = Instant::now();
+        let since = |hook| (hook, now);
+        self.functions.extend(
+            functions
+                .into_iter()
+                .map(|(place, hook)| (place, since(hook))),
+        );
+        self.objects.extend(
+            objects
+                .into_iter()
+                .map(|(program, link)| (program, (link, now))),
+        );
+    }
+
+    /// The hook on this function, if it rests. If it does not, none is being taken down either: two at a time
+    /// would see each call twice.
+    pub(super) fn take_function(&mut self, place: usize) -> Option<Hook> {
+        let found = self.functions.remove(&place);
+        if found.is_none() {
+            self.wait();
+        }
+        found.map(|(hook, _)| hook)
+    }
+
+    /// The same for a hook on objects.
+    pub(super) fn take_object(&mut self, program: &str) -> Option<Link> {
+        let found = self.objects.remove(program);
+        if found.is_none() {
+            self.wait();
+        }
+        found.map(|(link, _)| link)
+    }
+
+    /// Has those taken down that have rested long enough.
+    pub(super) fn tidy(&mut self, fexit: &mut Fexit) {
+        if self
+            .leaving
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+        {
+            return;
+        }
+        self.wait();
+        let functions = expired(&mut self.functions);
+        let objects = expired(&mut self.objects);
+        if functions.is_empty() && objects.is_empty() {
+            return;
+        }
+        for hook in functions.values() {
+            fexit.retire(hook);
+        }
+        let leave = move || drop((functions, objects));
+        // Where no thread can be made, the hooks go with the error.
+        let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
+        self.leaving = thread.spawn(leave).ok();
+    }
+
+    /// Hooks at rest: they count what they miss.
+    pub(super) fn functions(&self) -> impl Iterator<Item = &Hook> {
+        self.functions.values().map(|(hook, _)| hook)
+    }
+
+    fn wait(&mut self) {
+        if let Some(thread) = self.leaving.take() {
+            // It only drops; there is nothing to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn expired<K: Ord + Clone, T>(idle: &mut BTreeMap<K, Idle<T>>) -> BTreeMap<K, T> {
+    let late: Vec<K> = idle
+        .iter()
+        .filter(|(_, (_, since))| since.elapsed() >= REST)
+        .map(|(key, _)| key.clone())
+        .collect();
+    let take = |key: K| idle.remove(&key).map(|(hook, _)| (key, hook));
+    late.into_iter().filter_map(take).collect()
+}
