@@ -305,6 +305,7 @@ impl Resolver {
                 .is_some_and(|exit| !event::record::is_success(exit)),
             is_unreached: self.sees_parents
                 && is_kernel_text
+                && arg.use_ != NameUse::Open
                 && objects::is_unreached(event, text, arg.use_ == NameUse::Rename && index == 0),
         };
         if matches!(
