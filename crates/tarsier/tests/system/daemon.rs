@@ -256,6 +256,15 @@ impl Daemon {
         );
     }
 
+    /// Waits until its log has a line with this text.
+    pub(crate) fn wait_for_record(&self, text: &str) {
+        let end = Instant::now() + PATIENCE;
+        while !std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains(text)) {
+            assert!(Instant::now() < end, "the log has no {text:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// What it answers to `tarsier status --json`.
     pub(crate) fn status(&self) -> serde_json::Value {
         let mut command = Command::new(programs::tarsier());

@@ -91,10 +91,11 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
             .ring_kib(64)
             .command(&[&"sh", &setup.path("script")])
             .start();
-        // A reader that does not read cannot but lose; then it reads while others write.
+        // A reader that does not read cannot but lose, and says so; then it reads while others write.
         daemon.signal(Signal::STOP);
         run_workload(setup, 1);
         daemon.signal(Signal::CONT);
+        daemon.wait_for_record(" op=events-lost ");
         run_workload(setup, 2);
         let status = daemon.status();
         setup.write("end", "\n");
