@@ -302,6 +302,9 @@ fn latency(dir: &Path) -> Result<String> {
     }
 }
 
+/// Kernels that refuse programs at the ends of some functions (`__do_sys_getppid`, `__x64_sys_swapon`), so that the
+/// calls that these serve are seen by another hook.
+const PARTLY_HOOKED: &str = "6.1.";
 /// At most this many instructions more than a program that does nothing takes there, for a call whose function
 /// is hooked and that its gate keeps out: a tenth above what Linux 6.12 took when this was written (53).
 const GATE_LIMIT: f64 = 58.0;
@@ -319,6 +322,15 @@ const ROUNDING: f64 = 0.5;
 /// watched and not selected the same with any number of rules.
 fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
+    let release = fs::read_to_string(dir.join("release")).context("reading release")?;
+    let is_judged = !release.starts_with(PARTLY_HOOKED);
+    if !is_judged {
+        let _ = writeln!(
+            table,
+            "not judged on {}, where some functions cannot be hooked: watched.function, stig.function",
+            release.trim()
+        );
+    }
     for case in [
         "floor.fentry",
         "kernel-audit.0",
@@ -338,20 +350,22 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
             let case = format!("{set}.function.{count}");
             let costs = Costs::read(dir, &case)?;
             let _ = writeln!(table, "{}", costs.row(&case));
-            wrong.extend(over(base, &costs, limit, &case));
+            if is_judged || set == "unwatched" {
+                wrong.extend(over(base, &costs, limit, &case));
+            }
             match &first {
                 None => first = Some(costs),
                 Some(one) => wrong.extend(over(one, &costs, ROUNDING, &case)),
             }
         }
     }
-    wrong.extend(stig(dir, native, table)?);
+    wrong.extend(stig(dir, native, table, is_judged)?);
     Ok(wrong)
 }
 
 /// Debian's STIG rules under the trampoline engine: calls that none of them watches cost what they cost natively,
 /// and arming them and verifying the programs stays within limits.
-fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
+fn stig(dir: &Path, native: &Costs, table: &mut String, is_judged: bool) -> Result<Vec<String>> {
     let text = |name: &str| {
         let path = dir.join(name);
         fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
@@ -371,14 +385,13 @@ fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
             .filter(|(probe, _)| STIG_UNWATCHED.contains(&probe.as_str()));
         Costs(kept.cloned().collect())
     };
-    let mut wrong = over(
-        &unwatched(native),
-        &unwatched(&costs),
-        ROUNDING,
-        "stig.function",
-    );
+    let mut wrong = Vec::new();
+    if is_judged {
+        let (native, costs) = (unwatched(native), unwatched(&costs));
+        wrong = over(&native, &costs, ROUNDING, "stig.function");
+    }
     let armed_s = seconds("stig.armed_at")? - seconds("stig.started_at")?;
-    if armed_s > STIG_ARMED_LIMIT_S {
+    if is_judged && armed_s > STIG_ARMED_LIMIT_S {
         wrong.push(format!(
             "STIG rules armed in {armed_s:.2} s, limit {STIG_ARMED_LIMIT_S}"
         ));
