@@ -11,6 +11,8 @@ fn main() {
     compile("match_test");
     // Tells whether functions can be hooked here.
     compile("trial");
+    // Reads the kernel's table of io_uring operations.
+    compile("peek");
     for path in ["bpf", "../event/include/tarsier_event.h"] {
         println!("cargo::rerun-if-changed={path}");
     }

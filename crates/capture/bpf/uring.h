@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * io_uring operations under the tracepoint engine. An operation is matched
- * when it is submitted, where its names are kernel copies and the current
- * task is the one that submits it (or the ring's SQPOLL thread, which has its
- * ids). Its event waits in the daemon for a RESULT frame, made when the
- * completion is posted.
+ * io_uring operations. One is matched when it is submitted, where its names
+ * are kernel copies and the current task is the one that submits it (or the
+ * ring's SQPOLL thread, which has its ids). Its event waits in the daemon for
+ * a RESULT frame, made when the operation has ended.
+ *
+ * Submissions and ends are seen at the ends of the functions that prepare and
+ * issue exactly the watched operations, or else by tracepoints that every
+ * operation passes.
  */
 #ifndef TARSIER_URING_H
 #define TARSIER_URING_H
 
 #define ENTRY_URING 2
 #define URING_PENDING_MAX 65536
+#define ECANCELED 125
 #define CQE_F_MORE 2
 #define CQE_F_NOTIF 8
 
@@ -84,6 +88,7 @@ struct {
 /* Set by the daemon, from the kernel's own types. */
 struct uring_control {
 	__u64 watched[4]; /* operations that some rule watches */
+	__u64 known[4]; /* operations that some rule has watched: some may be under way */
 	__u32 creds_bit; /* of io_kiocb.flags: the request has its own credentials */
 	__u32 skip_bit; /* no completion on success */
 };
@@ -95,6 +100,11 @@ struct uring_names {
 	struct filename *name[2];
 	__s32 dir[2];
 };
+
+static __always_inline bool uring_has(const __u64 *operations, __u32 op)
+{
+	return operations[op >> 6 & 3] & (1ULL << (op & 63));
+}
 
 static __always_inline __u64 uring_flags(struct io_kiocb *req)
 {
@@ -413,8 +423,7 @@ static __always_inline int uring_submitted(struct io_kiocb *req)
 	struct work *w;
 	__u64 flags;
 
-	if (!(uring_control.watched[op >> 6 & 3] & (1ULL << (op & 63))) ||
-	    !find_call(&call, ENTRY_URING, op))
+	if (!uring_has(uring_control.watched, op) || !find_call(&call, ENTRY_URING, op))
 		return 0;
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	if (!cpu || !audited(task))
@@ -479,6 +488,8 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 			return 0;
 		req = *by_data;
 		more = cqe_flags & CQE_F_MORE;
+	} else if (!uring_has(uring_control.known, BPF_CORE_READ((struct io_kiocb *)req, opcode))) {
+		return 0;
 	}
 	request = bpf_map_lookup_elem(&uring_requests, &req);
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
@@ -528,6 +539,67 @@ SEC("tp_btf/io_uring_cqe_overflow")
 int uring_overflow(__u64 *ctx)
 {
 	return uring_completed(ctx[0], 0, ctx[1], ctx[2], ctx[3]);
+}
+
+/*
+ * The functions of operations: `int prep(req, sqe)` when one is submitted,
+ * `int issue(req, flags)` when it is carried out. Of each watched operation's
+ * functions a copy of the gate, which jumps to the body that all share.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} uring_prep_bodies SEC(".maps"), uring_issue_bodies SEC(".maps");
+
+SEC("fexit")
+int uring_prep_body(__u64 *ctx)
+{
+	return uring_submitted((struct io_kiocb *)ctx[0]);
+}
+
+SEC("fexit")
+int uring_prep_gate(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+
+	if (!(__s32)ctx[2] && uring_has(uring_control.watched, req->opcode))
+		bpf_tail_call(ctx, &uring_prep_bodies, 0);
+	return 0;
+}
+
+SEC("fexit")
+int uring_issue_body(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+
+	return uring_completed(0, (__u64)req, 0, req->cqe.res, 0);
+}
+
+/* 0 (IOU_OK): the operation has ended. Anything else is tried again or fails, which other hooks see. */
+SEC("fexit")
+int uring_issue_gate(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+
+	if (!(__s32)ctx[2] && uring_has(uring_control.known, req->opcode))
+		bpf_tail_call(ctx, &uring_issue_bodies, 0);
+	return 0;
+}
+
+/* `void f(req, res)`: the operation fails, or is cancelled. */
+SEC("fentry")
+int uring_failed(__u64 *ctx)
+{
+	return uring_completed(0, ctx[0], 0, (__s32)ctx[1], 0);
+}
+
+/* An operation is cancelled because one that it was linked to has failed. */
+SEC("tp_btf/io_uring_fail_link")
+int uring_link_failed(__u64 *ctx)
+{
+	return uring_completed(0, ctx[1], 0, -ECANCELED, 0);
 }
 
 #endif /* TARSIER_URING_H */

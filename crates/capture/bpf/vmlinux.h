@@ -226,6 +226,7 @@ struct linux_binprm {
 /* io_uring: a request, and what each operation keeps at its start. */
 struct io_cqe {
 	__u64 user_data;
+	__s32 res;
 	int fd;
 };
 struct io_ring_ctx;

@@ -6,6 +6,7 @@ mod identify;
 pub mod learn;
 pub mod netlink;
 mod objects;
+mod operations;
 pub mod probe;
 pub mod resolve;
 mod ring;

@@ -45,6 +45,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         syscall_tracepoints: events.is_some(),
         io_uring,
         uring_operations,
+        uring_functions: trampoline && Uring::with_functions().is_some(),
         trampoline,
         unhooked_calls: match trampoline {
             true => unhooked_calls(),

@@ -21,6 +21,9 @@ pub struct Capabilities {
     pub io_uring: IoUring,
     /// How many io_uring operations the kernel has, numbered from 0; 0 if that is not known.
     pub uring_operations: u32,
+    /// Programs can be attached to the functions of each operation, and the plan is for the engine
+    /// that does so.
+    pub uring_functions: bool,
     /// Programs can be attached to the ends of the kernel's functions (fexit), and the plan is for
     /// the engine that does so.
     pub trampoline: bool,
@@ -59,6 +62,7 @@ impl Capabilities {
             syscall_tracepoints: true,
             io_uring: IoUring::Unseen,
             uring_operations: 0,
+            uring_functions: false,
             trampoline: false,
             unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),

@@ -86,8 +86,6 @@ pub struct RuleExplanation {
 /// Where the task list is asked.
 const FORK_HOOK: &str = "tp_btf/sched_process_fork";
 
-/// Where io_uring operations are seen.
-const URING_HOOK: &str = "tp_btf/io_uring_submit_req and io_uring_complete";
 
 /// Explains a plan.
 pub fn explain(plan: &Plan) -> Explanation {
@@ -145,9 +143,9 @@ fn hooks_of(hooks: &Hooks, list: List, note: &RuleNote) -> Vec<&'static str> {
         List::Task => vec![FORK_HOOK],
         _ => hook_names(hooks),
     };
-    names.retain(|&name| (name == FORK_HOOK) == (list == List::Task) && name != URING_HOOK);
+    names.retain(|&name| (name == FORK_HOOK) == (list == List::Task) && Some(name) != hooks.uring);
     if !note.operations.is_empty() {
-        names.push(URING_HOOK);
+        names.extend(hooks.uring);
     }
     names
 }
@@ -169,12 +167,12 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
         (hooks.exec, "tp_btf/sched_process_exec"),
         (hooks.exit, "tp_btf/sched_process_exit"),
         (hooks.fork, FORK_HOOK),
-        (hooks.uring, URING_HOOK),
     ];
     let other = other
         .into_iter()
         .filter(|(used, _)| *used)
-        .map(|(_, name)| name);
+        .map(|(_, name)| name)
+        .chain(hooks.uring);
     hooks.sys_exit.names().into_iter().chain(other).collect()
 }
 

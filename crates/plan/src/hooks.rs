@@ -20,8 +20,8 @@ pub struct Hooks {
     pub exit: bool,
     /// `sched_process_fork`: the task list.
     pub fork: bool,
-    /// `io_uring_submit_req` and `io_uring_complete`: operations of rings.
-    pub uring: bool,
+    /// By what operations of rings are seen, if any is watched.
+    pub uring: Option<&'static str>,
 }
 
 /// The hook at system-call exit.
@@ -88,6 +88,8 @@ impl SysExit {
 }
 
 const PER_SYSCALL_HOOK: &str = "tracepoint/syscalls/sys_exit_*";
+const URING_TRACEPOINTS: &str = "tp_btf/io_uring_submit_req and io_uring_complete";
+const URING_FUNCTIONS: &str = "fexit/io_* of these operations";
 const FUNCTIONS_HOOK: &str = "fexit/*_sys_*";
 
 impl Hooks {
@@ -97,7 +99,11 @@ impl Hooks {
         task_list: bool,
         capabilities: &Capabilities,
     ) -> Hooks {
-        let uring = calls.keys().any(|(entry, _)| *entry == Entry::Uring);
+        let is_uring = calls.keys().any(|(entry, _)| *entry == Entry::Uring);
+        let uring = match capabilities.uring_functions {
+            true => URING_FUNCTIONS,
+            false => URING_TRACEPOINTS,
+        };
         let is = |kind: Kind| calls.values().any(|call| call.shape.kind == kind);
         let returning: Vec<(Entry, u32)> = calls
             .iter()
@@ -117,7 +123,7 @@ impl Hooks {
             exec: is(Kind::Exec),
             exit: is(Kind::Exit),
             fork: task_list,
-            uring,
+            uring: is_uring.then_some(uring),
         }
     }
 

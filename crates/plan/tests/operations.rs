@@ -99,7 +99,7 @@ fn a_rule_on_openat_also_watches_the_operation_and_no_other() {
         .map(|k| k.1)
         .collect();
     assert_eq!(watched, [op("openat")]);
-    assert!(plan.hooks.uring);
+    assert!(plan.hooks.uring.is_some());
     let facts = Facts {
         entry: Entry::Uring,
         nr: op("openat"),
@@ -117,8 +117,8 @@ fn without_twins_only_the_io_uring_list_watches_operations() {
     let plan = plan_of(&rules, IoUring::List);
     let operations = plan.watched_operations();
     assert_eq!(operations[0], 1 << op("send"));
-    assert!(!plan_of(&rules[..1], IoUring::List).hooks.uring);
-    assert!(!plan_of(&rules, IoUring::Unseen).hooks.uring);
+    assert_eq!(plan_of(&rules[..1], IoUring::List).hooks.uring, None);
+    assert_eq!(plan_of(&rules, IoUring::Unseen).hooks.uring, None);
 }
 
 #[test]

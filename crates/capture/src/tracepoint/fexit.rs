@@ -126,7 +126,7 @@ impl Fexit {
     fn attach(&self, function: &Function, place: usize) -> Result<Hook, CaptureError> {
         let what = |step: &str| format!("{step} for the end of function {}", function.name);
         let instructions = self.instructions_for(function, place);
-        let program = load(&instructions, function).map_err(system(what("program")))?;
+        let program = load(&instructions, function.btf_id).map_err(system(what("program")))?;
         let link = link(program.as_fd()).map_err(system(what("hook")))?;
         Ok(Hook {
             _link: link,
@@ -188,11 +188,12 @@ fn words(gate: Option<&Gate>) -> [u32; 6] {
     std::array::from_fn(half)
 }
 
-fn load(instructions: &[bpf_insn], function: &Function) -> Result<OwnedFd, Errno> {
+/// A program for the end of a function.
+pub(super) fn load(instructions: &[bpf_insn], btf_id: u32) -> Result<OwnedFd, Errno> {
     let mut options = bpf_prog_load_opts {
         sz: std::mem::size_of::<bpf_prog_load_opts>() as _,
         expected_attach_type: BPF_TRACE_FEXIT,
-        attach_btf_id: function.btf_id,
+        attach_btf_id: btf_id,
         // SAFETY: integers and pointers, all of which may be zero.
         ..unsafe { std::mem::zeroed() }
     };
@@ -210,7 +211,8 @@ fn load(instructions: &[bpf_insn], function: &Function) -> Result<OwnedFd, Errno
     new_fd(fd)
 }
 
-fn link(program: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+/// Attaches it there. It is detached when what is given back is dropped.
+pub(super) fn link(program: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let options = bpf_link_create_opts {
         sz: std::mem::size_of::<bpf_link_create_opts>() as _,
         ..Default::default()
@@ -254,15 +256,10 @@ pub(crate) fn attaches() -> Result<(), String> {
     let function = btf
         .type_by_name::<Func<'_>>(TRIAL)
         .ok_or_else(|| format!("the kernel has no function {TRIAL}"))?;
-    let function = Function {
-        name: TRIAL.to_owned(),
-        btf_id: function.type_id().into(),
-        prototype: 0,
-    };
     let mut instructions = [bpf_insn::default(); 2];
     instructions[0].code = 0xb7; // r0 = 0
     instructions[1].code = 0x95; // exit
-    let program = load(&instructions, &function)
+    let program = load(&instructions, function.type_id().into())
         .map_err(|errno| format!("the kernel refuses fexit programs: {errno}"))?;
     link(program.as_fd())
         .map(drop)

@@ -104,7 +104,9 @@ pub struct Tracepoint {
     events: Option<SyscallEvents>,
     uring: Option<uring::Uring>,
     /// io_uring operations that are watched.
-    operations: [u64; plan::uring::OPERATIONS / 64],
+    operations: uring::OperationBits,
+    /// Those that some rule has watched since the start: one of them may still be under way.
+    known_operations: uring::OperationBits,
     cpus: usize,
 }
 
@@ -118,7 +120,7 @@ struct Armed {
     exec: Vec<Link>,
     exit: Vec<Link>,
     fork: Option<Link>,
-    uring: Vec<Link>,
+    uring: uring::Hooks,
 }
 
 impl Tracepoint {
@@ -132,13 +134,19 @@ impl Tracepoint {
             return Err(CaptureError::NoBtf);
         }
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
-        let uring = uring::Uring::of_this_kernel();
         let functions = match plan.trampoline {
             true => functions::of_this_kernel(),
             false => None,
         };
+        let uring = match functions {
+            Some(_) => Uring::with_functions().or_else(Uring::of_this_kernel),
+            None => Uring::of_this_kernel(),
+        };
         let (object, objects) = load(cpus, functions, uring.as_ref())?;
         let fexit = functions.map(|_| Fexit::new(&object)).transpose()?;
+        if let Some(uring) = &uring {
+            uring.set_bodies(&object)?;
+        }
         let control = Control::map(&object)?;
         let stream = Stream::new(make_rings(&object, cpus, options)?);
         let bell = object.maps().find(|map| map.name() == "doorbell");
@@ -161,6 +169,7 @@ impl Tracepoint {
             events: SyscallEvents::open().ok(),
             uring,
             operations: Default::default(),
+            known_operations: Default::default(),
             cpus,
         };
         engine.replace(plan)?;
@@ -201,7 +210,8 @@ impl Tracepoint {
         self.close_gates(&gates);
         self.watch_operations(plan, false)?;
         self.operations = plan.watched_operations();
-        self.resting.add(old.functions, old_objects);
+        self.resting
+            .add(old.functions, old_objects, old.uring.functions);
         self.remove_objects(plan)?;
         Ok(())
     }
@@ -225,7 +235,7 @@ impl Tracepoint {
             Vec::new()
         };
         let new_fork = self.attach_if(hooks.fork && self.armed.fork.is_none(), "task_made")?;
-        let new_uring = self.attach_uring(hooks.uring)?;
+        let new_uring = self.attach_uring(plan)?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_done", "exec_entry"] {
@@ -238,7 +248,7 @@ impl Tracepoint {
         armed.exit.extend(new_exit);
         armed.fork = armed.fork.take().or(new_fork);
         armed.exec.extend(new_exec);
-        armed.uring.extend(new_uring);
+        armed.uring.add(new_uring);
         armed.per_syscall.extend(added);
         armed.functions.extend(functions);
         if !sys_exit {
@@ -250,8 +260,8 @@ impl Tracepoint {
         if !hooks.fork {
             old.fork = armed.fork.take();
         }
-        if !hooks.uring {
-            old.uring = std::mem::take(&mut armed.uring);
+        if let Some(uring) = &self.uring {
+            old.uring = armed.uring.take_unwanted(&uring.wanted(plan));
         }
         if !hooks.exec {
             old.exec = std::mem::take(&mut armed.exec);
@@ -328,31 +338,62 @@ impl Tracepoint {
             .map_err(refused(format!("hook {program}")))
     }
 
-    /// Completions first: of an operation whose submission is seen, its end is seen too.
-    fn attach_uring(&mut self, wanted: bool) -> Result<Vec<Link>, CaptureError> {
-        let mut links = Vec::new();
-        if !wanted || !self.armed.uring.is_empty() {
-            return Ok(links);
+    /// Hooks what the operations that `plan` watches need and is not hooked yet.
+    fn attach_uring(&mut self, plan: &Plan) -> Result<uring::Hooks, CaptureError> {
+        let mut added = uring::Hooks::default();
+        if plan.hooks.uring.is_none() {
+            return Ok(added);
         }
-        let uring = self.uring.as_ref().ok_or_else(|| missing("io_uring"))?;
-        for program in uring.programs.clone().into_iter().rev() {
-            links.extend(self.attach_if(true, program)?);
+        let uring = self.uring.take().ok_or_else(|| missing("io_uring"))?;
+        let attached = self.attach_wanted(&uring, plan, &mut added);
+        self.uring = Some(uring);
+        attached.map(|()| added)
+    }
+
+    /// Ends first: of an operation whose submission is seen, its end is seen too.
+    fn attach_wanted(
+        &mut self,
+        uring: &Uring,
+        plan: &Plan,
+        added: &mut uring::Hooks,
+    ) -> Result<(), CaptureError> {
+        let wanted = uring.wanted(plan);
+        let programs: Vec<&'static str> = wanted.programs().collect();
+        for program in programs {
+            if !self.armed.uring.programs.contains_key(program) {
+                let link = self.attach_if(true, program)?;
+                added.programs.extend(link.map(|link| (program, link)));
+            }
         }
-        Ok(links)
+        for (function, part) in wanted.functions() {
+            let id = function.btf_id;
+            if self.armed.uring.functions.contains_key(&id) {
+                continue;
+            }
+            let hook = match self.resting.take_operation(id) {
+                Some(hook) => hook,
+                None => uring::hook(&self.object, function, part)?,
+            };
+            added.functions.insert(id, hook);
+        }
+        Ok(())
     }
 
     /// Operations that rules of the set in force watch, and those of another set.
-    fn watch_operations(&self, plan: &Plan, others: bool) -> Result<(), CaptureError> {
+    fn watch_operations(&mut self, plan: &Plan, others: bool) -> Result<(), CaptureError> {
         let Some(uring) = &self.uring else {
             return Ok(());
         };
         let mut watched = plan.watched_operations();
+        for (known, bits) in self.known_operations.iter_mut().zip(watched) {
+            *known |= bits;
+        }
         if others {
             for (bits, other) in watched.iter_mut().zip(self.operations) {
                 *bits |= other;
             }
         }
-        uring.set_watched(&self.object, &watched)
+        uring.set_watched(&self.object, &watched, &self.known_operations)
     }
 
     /// Ids of the events of io_uring operations that are under way.
@@ -509,6 +550,7 @@ impl Tracepoint {
                 .chain(self.resting.functions());
             counters.missed += fexit.missed(hooks);
         }
+        counters.missed += self.armed.uring.missed();
         Ok(counters)
     }
 
@@ -583,7 +625,7 @@ fn load(
             .map_err(refused("size of a map"))?;
     }
     fexit::choose_targets(&mut open, functions)?;
-    uring::choose(&mut open, uring);
+    uring::choose(&mut open, uring)?;
     let objects = Objects::choose(&mut open, functions.is_some());
     let object = open.load().map_err(refused("BPF programs"))?;
     Ok((object, objects))

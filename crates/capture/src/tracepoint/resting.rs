@@ -5,6 +5,7 @@
 //! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
 
 use super::fexit::{Fexit, Hook};
+use super::uring::FunctionHook;
 use libbpf_rs::Link;
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
@@ -22,6 +23,8 @@ pub(super) struct Resting {
     functions: BTreeMap<usize, Idle<Hook>>,
     /// By program of `bpf/object_hooks.h`.
     objects: BTreeMap<String, Idle<Link>>,
+    /// On functions of io_uring operations, by their BTF id.
+    operations: BTreeMap<u32, Idle<FunctionHook>>,
     leaving: Option<JoinHandle<()>>,
 }
 
@@ -31,19 +34,12 @@ impl Resting {
         &mut self,
         functions: BTreeMap<usize, Hook>,
         objects: BTreeMap<String, Link>,
+        operations: BTreeMap<u32, FunctionHook>,
     ) {
         let now = Instant::now();
-        let since = |hook| (hook, now);
-        self.functions.extend(
-            functions
-                .into_iter()
-                .map(|(place, hook)| (place, since(hook))),
-        );
-        self.objects.extend(
-            objects
-                .into_iter()
-                .map(|(program, link)| (program, (link, now))),
-        );
+        self.functions.extend(idle(functions, now));
+        self.objects.extend(idle(objects, now));
+        self.operations.extend(idle(operations, now));
     }
 
     /// The hook on this function, if it rests. If it does not, none is being taken down either: two at a time
@@ -65,6 +61,15 @@ impl Resting {
         found.map(|(link, _)| link)
     }
 
+    /// The same for a hook on a function of io_uring operations.
+    pub(super) fn take_operation(&mut self, btf_id: u32) -> Option<FunctionHook> {
+        let found = self.operations.remove(&btf_id);
+        if found.is_none() {
+            self.wait();
+        }
+        found.map(|(hook, _)| hook)
+    }
+
     /// Has those taken down that have rested long enough.
     pub(super) fn tidy(&mut self, fexit: &mut Fexit) {
         if self
@@ -77,13 +82,14 @@ impl Resting {
         self.wait();
         let functions = expired(&mut self.functions);
         let objects = expired(&mut self.objects);
-        if functions.is_empty() && objects.is_empty() {
+        let operations = expired(&mut self.operations);
+        if functions.is_empty() && objects.is_empty() && operations.is_empty() {
             return;
         }
         for hook in functions.values() {
             fexit.retire(hook);
         }
-        let leave = move || drop((functions, objects));
+        let leave = move || drop((functions, objects, operations));
         // Where no thread can be made, the hooks go with the error.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
         self.leaving = thread.spawn(leave).ok();
@@ -100,6 +106,12 @@ impl Resting {
             let _ = thread.join();
         }
     }
+}
+
+fn idle<K, T>(hooks: BTreeMap<K, T>, since: Instant) -> impl Iterator<Item = (K, Idle<T>)> {
+    hooks
+        .into_iter()
+        .map(move |(key, hook)| (key, (hook, since)))
 }
 
 fn expired<K: Ord + Clone, T>(idle: &mut BTreeMap<K, Idle<T>>) -> BTreeMap<K, T> {

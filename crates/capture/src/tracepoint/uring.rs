@@ -1,27 +1,81 @@
-//! Which of the programs of bpf/uring.h this kernel can run, and what they have to be told.
+//! Which of the programs of bpf/uring.h this kernel can run, what they have to be told, and hooks on
+//! the functions of operations.
 
-use crate::error::{refused, CaptureError};
-use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
+use super::fexit;
+use crate::error::{refused, system, CaptureError};
+use crate::operations::{self, Function, Operation};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
-use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
-use std::collections::HashSet;
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
+use plan::Plan;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// `struct uring_control` of bpf/uring.h.
 const CONTROL_MAP: &str = ".bss.uring";
-/// Every program of bpf/uring.h.
-const PROGRAMS: [&str; 5] = [
+/// Programs of bpf/uring.h for tracepoints.
+const TRACEPOINTS: [&str; 6] = [
     "uring_submit",
     "uring_submit_sqe",
     "uring_complete",
     "uring_complete_args",
     "uring_overflow",
+    LINK_FAILED,
 ];
+const LINK_FAILED: &str = "uring_link_failed";
+/// The program on the function through which operations fail, which has had two names.
+const FAILED: &str = "uring_failed";
+const FAIL_FUNCTIONS: [&str; 2] = ["io_req_defer_failed", "io_req_complete_failed"];
+/// Operations that have ended when the kernel's function for them returns 0. Others may end later, or
+/// several times.
+#[rustfmt::skip]
+const END_WHEN_ISSUED: [&str; 33] = [
+    "nop", "fsync", "sync_file_range", "connect", "fallocate", "openat", "close", "files_update", "statx", "fadvise",
+    "madvise", "openat2", "epoll_ctl", "splice", "provide_buffers", "remove_buffers", "tee", "shutdown", "renameat",
+    "unlinkat", "mkdirat", "symlinkat", "linkat", "fsetxattr", "setxattr", "fgetxattr", "getxattr", "socket",
+    "fixed_fd_install", "ftruncate", "bind", "listen", "pipe",
+];
+
+/// A bit for each operation.
+pub(super) type OperationBits = [u64; plan::uring::OPERATIONS / 64];
+
+/// Which of an operation's two functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// Where it ends.
+    Issue,
+    /// Where it is submitted.
+    Prep,
+}
+
+impl Part {
+    const ALL: [Part; 2] = [Part::Issue, Part::Prep];
+
+    /// The program that is copied, the one that the copies jump to, and the array of the jump.
+    fn programs(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Part::Issue => ("uring_issue_gate", "uring_issue_body", "uring_issue_bodies"),
+            Part::Prep => ("uring_prep_gate", "uring_prep_body", "uring_prep_bodies"),
+        }
+    }
+
+    fn of(self, operation: &Operation) -> &Function {
+        match self {
+            Part::Issue => &operation.issue,
+            Part::Prep => &operation.prep,
+        }
+    }
+}
 
 /// What this kernel's io_uring looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Uring {
-    /// Programs for it.
-    pub(super) programs: Vec<&'static str>,
+    submit: &'static str,
+    /// Programs that see completions.
+    completions: Vec<&'static str>,
+    /// Where functions are hooked: those of each operation, by number, and the function through which
+    /// operations fail.
+    functions: Option<(Vec<Option<Operation>>, &'static str)>,
     creds_bit: u32,
     skip_bit: u32,
     /// How many operations it has.
@@ -44,28 +98,99 @@ impl Uring {
             6.. => "uring_complete_args",
             _ => return None,
         };
-        let mut programs = vec![submit, complete];
+        let mut completions = vec![complete];
         if arguments(&btf, "io_uring_cqe_overflow").is_some() {
-            programs.push("uring_overflow");
+            completions.push("uring_overflow");
         }
         Some(Uring {
-            programs,
+            submit,
+            completions,
+            functions: None,
             creds_bit: enumerator(&btf, "REQ_F_CREDS_BIT")?,
             skip_bit: enumerator(&btf, "REQ_F_CQE_SKIP_BIT")?,
             operations: enumerator(&btf, "IORING_OP_LAST")?,
         })
     }
 
-    /// Tells the programs which operations are watched.
+    /// The same with functions instead of tracepoints, where those of every operation can be hooked.
+    pub(crate) fn with_functions() -> Option<Uring> {
+        let mut uring = Uring::of_this_kernel()?;
+        let btf = Btf::from_vmlinux().ok()?;
+        // Cancelled links do not pass the function through which others fail.
+        arguments(&btf, "io_uring_fail_link").filter(|count| *count == 3)?;
+        let failing = FAIL_FUNCTIONS
+            .into_iter()
+            .find(|name| btf.type_by_name::<Func<'_>>(name).is_some())?;
+        let operations = operations::of_this_kernel(&btf, uring.operations)?;
+        let has_one_prototype = |part: Part| {
+            let prototypes = operations.iter().flatten().map(|op| part.of(op).prototype);
+            prototypes.collect::<BTreeSet<u32>>().len() == 1
+        };
+        if !Part::ALL.into_iter().all(has_one_prototype) {
+            return None;
+        }
+        uring.functions = Some((operations, failing));
+        Some(uring)
+    }
+
+    /// What a plan needs hooked.
+    pub(super) fn wanted(&self, plan: &Plan) -> Wanted<'_> {
+        let mut wanted = Wanted::default();
+        if plan.hooks.uring.is_none() {
+            return wanted;
+        }
+        let Some((operations, _)) = &self.functions else {
+            wanted.programs.extend(&self.completions);
+            wanted.programs.push(self.submit);
+            return wanted;
+        };
+        wanted.programs.extend([LINK_FAILED, FAILED]);
+        let watched = plan.watched_operations();
+        let is_watched = |op: usize| watched.get(op / 64).is_some_and(|w| w >> (op % 64) & 1 == 1);
+        for (op, operation) in operations.iter().enumerate() {
+            let Some(operation) = operation.as_ref().filter(|_| is_watched(op)) else {
+                continue;
+            };
+            wanted.add(&operation.prep, Part::Prep);
+            let name = abi::uring_op_name(op as u32);
+            if name.is_some_and(|name| END_WHEN_ISSUED.contains(&name)) {
+                wanted.add(&operation.issue, Part::Issue);
+            } else if !wanted.programs.contains(&self.completions[0]) {
+                wanted.programs.extend(&self.completions);
+            }
+        }
+        wanted
+    }
+
+    /// Puts the bodies where the copies of the gates find them.
+    pub(super) fn set_bodies(&self, object: &Object) -> Result<(), CaptureError> {
+        if self.functions.is_none() {
+            return Ok(());
+        }
+        for part in Part::ALL {
+            let (_, body, array) = part.programs();
+            let program = object.progs().find(|program| program.name() == body);
+            let program = program.ok_or_else(|| super::missing(body))?;
+            let map = object.maps().find(|map| map.name() == array);
+            let map = map.ok_or_else(|| super::missing(array))?;
+            let fd = program.as_fd().as_raw_fd() as u32;
+            map.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+                .map_err(refused(format!("body {body}")))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the programs which operations are watched, and which may be under way.
     pub(super) fn set_watched(
         &self,
         object: &Object,
-        watched: &[u64; plan::uring::OPERATIONS / 64],
+        watched: &OperationBits,
+        known: &OperationBits,
     ) -> Result<(), CaptureError> {
         let map = object.maps().find(|map| map.name() == CONTROL_MAP);
         let map = map.ok_or_else(|| super::missing(CONTROL_MAP))?;
         let mut value = Vec::with_capacity(map.value_size() as usize);
-        for word in watched {
+        for word in watched.iter().chain(known) {
             value.extend_from_slice(&word.to_ne_bytes());
         }
         value.extend_from_slice(&self.creds_bit.to_ne_bytes());
@@ -73,16 +198,136 @@ impl Uring {
         map.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
             .map_err(refused("watched io_uring operations"))
     }
+
+    /// Says for which function a program is verified; whether it is loaded at all.
+    fn target(&self, program: &str) -> Option<&str> {
+        let (operations, failing) = self.functions.as_ref()?;
+        if program == FAILED {
+            return Some(failing);
+        }
+        let part = Part::ALL.into_iter().find(|part| {
+            let (gate, body, _) = part.programs();
+            program == gate || program == body
+        })?;
+        let operation = operations.iter().flatten().next()?;
+        Some(&part.of(operation).name)
+    }
+
+    fn uses_tracepoint(&self, program: &str) -> bool {
+        let own = match self.functions {
+            Some(_) => LINK_FAILED,
+            None => self.submit,
+        };
+        program == own || self.completions.contains(&program)
+    }
 }
 
 /// Leaves out the programs that this kernel has no use for.
-pub(super) fn choose(open: &mut OpenObject, uring: Option<&Uring>) {
+pub(super) fn choose(open: &mut OpenObject, uring: Option<&Uring>) -> Result<(), CaptureError> {
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        let is_wanted = uring.is_some_and(|uring| uring.programs.iter().any(|p| *p == name));
-        if PROGRAMS.iter().any(|p| *p == name) && !is_wanted {
-            program.set_autoload(false);
+        if TRACEPOINTS.contains(&name.as_str()) {
+            program.set_autoload(uring.is_some_and(|uring| uring.uses_tracepoint(&name)));
+        } else if name.starts_with("uring_") {
+            match uring.and_then(|uring| uring.target(&name)) {
+                Some(function) => program
+                    .set_attach_target(0, Some(function.to_owned()))
+                    .map_err(refused(format!("target {function}")))?,
+                None => program.set_autoload(false),
+            };
         }
+    }
+    Ok(())
+}
+
+/// What is to be hooked.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted<'a> {
+    /// In the order in which they are attached.
+    programs: Vec<&'static str>,
+    /// By BTF id.
+    functions: BTreeMap<u32, (Part, &'a Function)>,
+}
+
+impl<'a> Wanted<'a> {
+    fn add(&mut self, function: &'a Function, part: Part) {
+        self.functions.insert(function.btf_id, (part, function));
+    }
+
+    pub(super) fn programs(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.programs.iter().copied()
+    }
+
+    /// Those where operations end first.
+    pub(super) fn functions(&self) -> impl Iterator<Item = (&'a Function, Part)> + '_ {
+        Part::ALL.into_iter().flat_map(move |part| {
+            let of_part = self.functions.values().filter(move |(p, _)| *p == part);
+            of_part.map(|(part, function)| (*function, *part))
+        })
+    }
+}
+
+/// A function of an operation with its program attached. Dropping it detaches the program.
+#[derive(Debug)]
+pub(super) struct FunctionHook {
+    _link: OwnedFd,
+    program: OwnedFd,
+}
+
+/// Attaches a copy of the gate to the end of a function.
+pub(super) fn hook(
+    object: &Object,
+    function: &Function,
+    part: Part,
+) -> Result<FunctionHook, CaptureError> {
+    let (gate, _, _) = part.programs();
+    let program = object.progs().find(|program| program.name() == gate);
+    let program = program.ok_or_else(|| super::missing(gate))?;
+    let what = |step: &str| format!("{step} for the end of function {}", function.name);
+    let program =
+        fexit::load(program.insns(), function.btf_id).map_err(system(what("program")))?;
+    let link = fexit::link(program.as_fd()).map_err(system(what("hook")))?;
+    Ok(FunctionHook {
+        _link: link,
+        program,
+    })
+}
+
+/// Hooks in force.
+#[derive(Default)]
+pub(super) struct Hooks {
+    /// By program.
+    pub(super) programs: BTreeMap<&'static str, Link>,
+    /// By BTF id.
+    pub(super) functions: BTreeMap<u32, FunctionHook>,
+}
+
+impl Hooks {
+    pub(super) fn add(&mut self, others: Hooks) {
+        self.programs.extend(others.programs);
+        self.functions.extend(others.functions);
+    }
+
+    /// Parts with what is not wanted.
+    pub(super) fn take_unwanted(&mut self, wanted: &Wanted<'_>) -> Hooks {
+        let (kept, programs) = std::mem::take(&mut self.programs)
+            .into_iter()
+            .partition(|(program, _)| wanted.programs.contains(program));
+        self.programs = kept;
+        let (kept, functions) = std::mem::take(&mut self.functions)
+            .into_iter()
+            .partition(|(id, _)| wanted.functions.contains_key(id));
+        self.functions = kept;
+        Hooks {
+            programs,
+            functions,
+        }
+    }
+
+    /// Operations that programs could not look at, because another task was in the same program on the same CPU.
+    pub(super) fn missed(&self) -> u64 {
+        let programs = self.functions.values().map(|hook| &hook.program);
+        programs.fold(0, |sum, program| sum + fexit::misses(program.as_fd()))
     }
 }
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/* Copies memory of the kernel: user space reads a table of the kernel through it. */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* PEEK_BYTES of src/operations.rs. */
+#define PEEK_BYTES 8192
+
+__u8 copy[PEEK_BYTES] SEC(".bss.copy");
+
+/* Arguments: address and number of bytes. */
+SEC("raw_tp")
+int peek(__u64 *ctx)
+{
+	__u64 len = ctx[1];
+
+	if (len > PEEK_BYTES)
+		return 1;
+	return bpf_probe_read_kernel(copy, len, (const void *)ctx[0]) != 0;
+}

@@ -1,0 +1,203 @@
+//! The kernel's functions for io_uring operations, at whose ends programs may be attached: which
+//! they are is read from the table by which the kernel calls them (`io_issue_defs` of
+//! io_uring/opdef.c; `io_op_defs` before Linux 6.3).
+
+use libbpf_rs::btf::types::{Func, MemberAttr, Struct};
+use libbpf_rs::btf::{Btf, HasSize, ReferencesType};
+use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
+use std::collections::HashMap;
+use std::io::BufRead;
+
+static PEEK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/peek.bpf.o"));
+/// `PEEK_BYTES` of bpf/peek.bpf.c.
+const PEEK_BYTES: usize = 8192;
+/// Tables by name, and the type of their rows.
+const TABLES: [(&str, &str); 2] = [
+    ("io_issue_defs", "io_issue_def"),
+    ("io_op_defs", "io_op_def"),
+];
+/// Prepares what the kernel was built without: it only fails.
+const NOT_BUILT: &str = "io_eopnotsupp_prep";
+
+/// A function of the kernel that can be hooked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) btf_id: u32,
+    /// Functions that share a body have the same.
+    pub(crate) prototype: u32,
+}
+
+/// The two functions of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Operation {
+    /// Called when it is submitted: `int prep(req, sqe)`.
+    pub(crate) prep: Function,
+    /// Called to carry it out, more than once if need be: `int issue(req, flags)`.
+    pub(crate) issue: Function,
+}
+
+/// The functions of the first `count` operations, by number; nothing for those that the kernel was built without.
+/// `None` where some function cannot be told or hooked.
+pub(crate) fn of_this_kernel(btf: &Btf<'_>, count: u32) -> Option<Vec<Option<Operation>>> {
+    let text = std::io::BufReader::new(std::fs::File::open("/proc/kallsyms").ok()?);
+    let symbols = Symbols::parse(text).ok()?;
+    let (table, row) = TABLES
+        .iter()
+        .find_map(|(table, row)| Some((*symbols.tables.get(*table)?, *row)))?;
+    let row = btf.type_by_name::<Struct<'_>>(row)?;
+    let place = |name: &str| {
+        let found = row
+            .iter()
+            .find(|member| member.name.is_some_and(|found| found == name))?;
+        match found.attr {
+            MemberAttr::Normal { offset } => Some(offset as usize / 8),
+            MemberAttr::BitField { .. } => None,
+        }
+    };
+    let (prep, issue) = (place("prep")?, place("issue")?);
+    let memory = peek(table, count as usize * row.size())?;
+    let function = |row: &[u8], place: usize| {
+        let address = row.get(place..place + 8)?.try_into().ok()?;
+        symbols.functions.get(&u64::from_ne_bytes(address))
+    };
+    memory
+        .chunks(row.size())
+        .map(|row| {
+            let names = function(row, prep)?;
+            if names.iter().any(|name| name == NOT_BUILT) {
+                return Some(None);
+            }
+            Some(Some(Operation {
+                prep: typed(btf, names)?,
+                issue: typed(btf, function(row, issue)?)?,
+            }))
+        })
+        .collect()
+}
+
+/// The function by that of its names which type information knows.
+fn typed(btf: &Btf<'_>, names: &[String]) -> Option<Function> {
+    names.iter().find_map(|name| {
+        let function = btf.type_by_name::<Func<'_>>(name)?;
+        Some(Function {
+            name: name.clone(),
+            btf_id: function.type_id().into(),
+            prototype: function.referenced_type().type_id().into(),
+        })
+    })
+}
+
+/// Symbols of the kernel that have to do with io_uring.
+struct Symbols {
+    tables: HashMap<String, u64>,
+    functions: HashMap<u64, Vec<String>>,
+}
+
+impl Symbols {
+    /// Lines are `address type name`, with the module behind it if the symbol is not the kernel's own.
+    fn parse(mut text: impl BufRead) -> std::io::Result<Symbols> {
+        let mut symbols = Symbols {
+            tables: HashMap::new(),
+            functions: HashMap::new(),
+        };
+        let mut line = String::new();
+        while text.read_line(&mut line)? > 0 {
+            symbols.add(&line);
+            line.clear();
+        }
+        Ok(symbols)
+    }
+
+    /// Addresses are 0 where the kernel does not tell them (`kernel.kptr_restrict`).
+    fn add(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
+        else {
+            return;
+        };
+        if !name.contains("io_") || words.next().is_some() {
+            return;
+        }
+        let address = match u64::from_str_radix(address, 16) {
+            Ok(address) if address != 0 => address,
+            _ => return,
+        };
+        if kind.eq_ignore_ascii_case("t") {
+            let names = self.functions.entry(address).or_default();
+            names.push(name.to_owned());
+        } else if TABLES.iter().any(|(table, _)| *table == name) {
+            self.tables.insert(name.to_owned(), address);
+        }
+    }
+}
+
+/// So many bytes of the kernel's memory.
+fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
+    if len > PEEK_BYTES {
+        return None;
+    }
+    let object = ObjectBuilder::default()
+        .open_memory(PEEK)
+        .ok()?
+        .load()
+        .ok()?;
+    let mut arguments = [address.to_ne_bytes(), (len as u64).to_ne_bytes()].concat();
+    let program = object.progs_mut().next()?;
+    let output = program.test_run(ProgramInput {
+        context_in: Some(&mut arguments),
+        ..ProgramInput::default()
+    });
+    if output.ok()?.return_value != 0 {
+        return None;
+    }
+    let copy = object.maps().find(|map| map.name() == ".bss.copy")?;
+    let mut bytes = copy
+        .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .ok()
+        .flatten()?;
+    bytes.truncate(len);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_of_modules_and_without_address_are_left_out() {
+        let text = "\
+ffffffff81000010 t io_nop
+ffffffff81000010 t io_other_name
+ffffffff82000000 D io_issue_defs
+0000000000000000 t io_hidden
+ffffffff81000020 t io_foreign\t[module]
+ffffffff81000030 t sys_read
+";
+        let symbols = Symbols::parse(text.as_bytes()).unwrap();
+        assert_eq!(symbols.tables["io_issue_defs"], 0xffff_ffff_8200_0000);
+        assert_eq!(symbols.functions.len(), 1);
+        let names = &symbols.functions[&0xffff_ffff_8100_0010];
+        assert_eq!(names, &["io_nop", "io_other_name"]);
+    }
+
+    /// Where addresses are hidden or programs refused, there is nothing to compare.
+    #[test]
+    fn the_kernel_s_table_names_the_functions_of_operations() {
+        crate::error::keep_libbpf_quiet();
+        let Ok(btf) = Btf::from_vmlinux() else {
+            println!("skipped: the kernel's table of operations: no BTF");
+            return;
+        };
+        let openat = abi::uring_op_number("openat").unwrap();
+        let Some(operations) = of_this_kernel(&btf, openat + 1) else {
+            println!("skipped: the kernel's table of operations: not readable here");
+            return;
+        };
+        let operation = operations[openat as usize].as_ref().unwrap();
+        assert_eq!(operation.prep.name, "io_openat_prep");
+        assert_eq!(operation.issue.name, "io_openat");
+        let nop = operations[0].as_ref().unwrap();
+        assert_eq!(nop.prep.prototype, operation.prep.prototype);
+    }
+}
