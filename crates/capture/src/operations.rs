@@ -57,35 +57,46 @@ pub(crate) fn of_this_kernel(btf: &Btf<'_>, count: u32) -> Option<Vec<Option<Ope
     };
     let (prep, issue) = (place("prep")?, place("issue")?);
     let memory = peek(table, count as usize * row.size())?;
-    let function = |row: &[u8], place: usize| {
+    let names = |row: &[u8], place: usize| {
         let address = row.get(place..place + 8)?.try_into().ok()?;
         symbols.functions.get(&u64::from_ne_bytes(address))
+    };
+    let typed = typed_functions(btf);
+    let function = |row: &[u8], place: usize| {
+        let known = names(row, place)?.iter().find_map(|name| typed.get(name));
+        known.cloned()
     };
     memory
         .chunks(row.size())
         .map(|row| {
-            let names = function(row, prep)?;
-            if names.iter().any(|name| name == NOT_BUILT) {
+            if names(row, prep)?.iter().any(|name| name == NOT_BUILT) {
                 return Some(None);
             }
             Some(Some(Operation {
-                prep: typed(btf, names)?,
-                issue: typed(btf, function(row, issue)?)?,
+                prep: function(row, prep)?,
+                issue: function(row, issue)?,
             }))
         })
         .collect()
 }
 
-/// The function by that of its names which type information knows.
-fn typed(btf: &Btf<'_>, names: &[String]) -> Option<Function> {
-    names.iter().find_map(|name| {
-        let function = btf.type_by_name::<Func<'_>>(name)?;
-        Some(Function {
-            name: name.clone(),
+/// Functions that type information knows, by name. Types of other kinds may have the same names.
+fn typed_functions(btf: &Btf<'_>) -> HashMap<String, Function> {
+    let named = btf.type_by_kind::<Func<'_>>().filter_map(|function| {
+        let name = function.name().and_then(|name| name.to_str())?;
+        let typed = Function {
+            name: name.to_owned(),
             btf_id: function.type_id().into(),
             prototype: function.referenced_type().type_id().into(),
-        })
-    })
+        };
+        is_of_interest(name).then(|| (name.to_owned(), typed))
+    });
+    named.collect()
+}
+
+/// Whether the name may be that of an operation's function.
+fn is_of_interest(name: &str) -> bool {
+    name.starts_with("io_")
 }
 
 /// Symbols of the kernel that have to do with io_uring.
@@ -116,7 +127,7 @@ impl Symbols {
         else {
             return;
         };
-        if !name.contains("io_") || words.next().is_some() {
+        if !is_of_interest(name) || words.next().is_some() {
             return;
         }
         let address = match u64::from_str_radix(address, 16) {

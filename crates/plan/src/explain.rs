@@ -86,7 +86,6 @@ pub struct RuleExplanation {
 /// Where the task list is asked.
 const FORK_HOOK: &str = "tp_btf/sched_process_fork";
 
-
 /// Explains a plan.
 pub fn explain(plan: &Plan) -> Explanation {
     let rules = plan

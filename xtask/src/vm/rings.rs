@@ -60,8 +60,41 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let case = format!("{engine}.twins");
         let made = made(dir, &case, &["openat"])?;
         compare(&made, &logged(dir, &case, true)?).with_context(|| case.clone())?;
+        said += &storm(dir, &format!("{engine}.storm"))?;
     }
     Ok(said.trim_end().to_string())
+}
+
+/// Rings whose operations are linked, cancelled, carried out by workers, under way when the ring goes: each that was submitted
+/// is in the log once, with what came of it.
+fn storm(dir: &Path, case: &str) -> Result<String> {
+    let truth = read(dir, &format!("{case}.truth"))?;
+    let made = truth.trim().strip_prefix("openat\t");
+    let made: usize = made
+        .with_context(|| format!("{case}.truth: {truth}"))?
+        .parse()?;
+    let logged = logged(dir, case, true)?;
+    ensure!(
+        logged.len() == made,
+        "{case}: {made} operations made, {} logged",
+        logged.len()
+    );
+    let of = |path: &str, results: &[&str]| {
+        let ours = logged.iter().filter(|op| op.objects[..] == [path]);
+        let right = ours.filter(|op| results.contains(&op.result.as_str()));
+        right.count()
+    };
+    // ENOENT, or ECANCELED where the ring goes first; ECANCELED for the one that is linked to it.
+    let results = [
+        of("/nowhere/at/all", &["-2", "-125"]),
+        of("/dev/null", &["-125"]),
+    ];
+    ensure!(
+        results == [made / 3; 2],
+        "{case}: {results:?} of {} each have the right name and result",
+        made / 3
+    );
+    Ok(format!("{case}: {made} of {made} operations\n"))
 }
 
 /// How many operations the kernel's audit recorded, of how many; an error if it lacks one that it audits. It does

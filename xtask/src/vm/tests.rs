@@ -19,7 +19,7 @@ pub(super) struct Test {
 }
 
 /// All tests, in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 9] = [
+pub(super) const TESTS: [Test; 10] = [
     Test {
         name: "workload",
         clock: Clock::Host,
@@ -65,6 +65,11 @@ pub(super) const TESTS: [Test; 9] = [
         name: "latency-icount",
         clock: Clock::Instructions,
         check: latency,
+    },
+    Test {
+        name: "rings-icount",
+        clock: Clock::Instructions,
+        check: operations,
     },
 ];
 
@@ -253,6 +258,16 @@ impl Costs {
         self.0.iter().filter(|(probe, _)| probe != INEXACT)
     }
 
+    /// The line above the rows, with the names of the probes.
+    fn head(&self, what: &str) -> String {
+        let mut head = format!("{what:<28}");
+        for (probe, _) in &self.0 {
+            let _ = write!(head, "{probe:>11}");
+        }
+        head.push('\n');
+        head
+    }
+
     fn row(&self, head: &str) -> String {
         let mut row = format!("{head:<28}");
         for (_, instructions) in &self.0 {
@@ -265,12 +280,7 @@ impl Costs {
 /// A table of costs, and the errors of what must not be.
 fn latency(dir: &Path) -> Result<String> {
     let native = Costs::read(dir, "native")?;
-    let probes: Vec<String> = native
-        .0
-        .iter()
-        .map(|(probe, _)| format!("{probe:>11}"))
-        .collect();
-    let mut table = format!("{:<28}{}\n", "instructions per call", probes.concat());
+    let mut table = native.head("instructions per call");
     let mut wrong = Vec::new();
     let _ = writeln!(table, "{}", native.row("native"));
     for set in ["unwatched", "watched"] {
@@ -295,6 +305,35 @@ fn latency(dir: &Path) -> Result<String> {
         }
     }
     wrong.extend(functions(dir, &native, &mut table)?);
+    if wrong.is_empty() {
+        Ok(table.trim_end().to_string())
+    } else {
+        bail!("{}\n{table}", wrong.join("\n"))
+    }
+}
+
+/// Operations of rings: one that no rule watches costs what it costs natively where functions are hooked. The rest is
+/// shown.
+fn operations(dir: &Path) -> Result<String> {
+    let native = Costs::read(dir, "native")?;
+    let mut table = native.head("instructions per operation");
+    let _ = writeln!(table, "{}", native.row("native"));
+    let mut wrong = Vec::new();
+    for case in [
+        "other.trampoline",
+        "watched.trampoline",
+        "other.tracepoint",
+        "watched.tracepoint",
+        "none.kernel-audit",
+        "other.kernel-audit",
+        "watched.kernel-audit",
+    ] {
+        let costs = Costs::read(dir, case)?;
+        let _ = writeln!(table, "{}", costs.row(case));
+        if case == "other.trampoline" {
+            wrong.extend(over(&native, &costs, ROUNDING, case));
+        }
+    }
     if wrong.is_empty() {
         Ok(table.trim_end().to_string())
     } else {

@@ -146,7 +146,11 @@ impl Uring {
         };
         wanted.programs.extend([LINK_FAILED, FAILED]);
         let watched = plan.watched_operations();
-        let is_watched = |op: usize| watched.get(op / 64).is_some_and(|w| w >> (op % 64) & 1 == 1);
+        let is_watched = |op: usize| {
+            watched
+                .get(op / 64)
+                .is_some_and(|w| w >> (op % 64) & 1 == 1)
+        };
         for (op, operation) in operations.iter().enumerate() {
             let Some(operation) = operation.as_ref().filter(|_| is_watched(op)) else {
                 continue;
@@ -284,8 +288,7 @@ pub(super) fn hook(
     let program = object.progs().find(|program| program.name() == gate);
     let program = program.ok_or_else(|| super::missing(gate))?;
     let what = |step: &str| format!("{step} for the end of function {}", function.name);
-    let program =
-        fexit::load(program.insns(), function.btf_id).map_err(system(what("program")))?;
+    let program = fexit::load(program.insns(), function.btf_id).map_err(system(what("program")))?;
     let link = fexit::link(program.as_fd()).map_err(system(what("hook")))?;
     Ok(FunctionHook {
         _link: link,
