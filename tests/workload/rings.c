@@ -300,7 +300,7 @@ static void net_work(struct ring *ring)
 		sqe->fd = client;
 		sqe->addr = (uintptr_t)&any;
 		sqe->addr2 = sizeof(any);
-		done(ring, "bind", "02000000000000000000000000000000");
+		done(ring, "bind", "-");
 	}
 	sqe = entry(ring, IORING_OP_CONNECT);
 	sqe->fd = client;

@@ -48,7 +48,6 @@ enum uring_op {
 	OP_SOCKET = 45,
 	OP_SEND_ZC = 47,
 	OP_SENDMSG_ZC = 48,
-	OP_BIND = 56,
 };
 
 /* What an operation under way is known by. */
@@ -143,10 +142,6 @@ static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req,
 	case OP_CONNECT:
 		w->args[1] = (__u64)BPF_CORE_READ(connect, addr);
 		w->args[2] = BPF_CORE_READ(connect, addr_len);
-		break;
-	case OP_BIND:
-		if (bpf_core_type_exists(struct io_bind))
-			w->args[2] = BPF_CORE_READ((struct io_bind *)req, addr_len);
 		break;
 	case OP_SENDMSG:
 	case OP_SENDMSG_ZC:
@@ -312,28 +307,6 @@ static __always_inline void part_name(struct work *w, struct task_struct *task,
 	part_end(w, part, n > 0 ? n - 1 : 0);
 }
 
-/* SOCKADDR from the kernel's own copy of the address, where it has one. */
-static __always_inline bool part_copied_address(struct work *w, struct io_kiocb *req, __u32 len)
-{
-	struct io_async_msghdr *data;
-	struct tarsier_part *part;
-
-	if (!bpf_core_type_exists(struct io_bind) || (w->nr != OP_BIND && w->nr != OP_CONNECT))
-		return false;
-	data = BPF_CORE_READ(req, async_data);
-	part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
-	if (!data || !part)
-		return false;
-	/* The verifier has to see the bound, whatever the compiler knows. */
-	asm volatile("%0 &= 255" : "+r"(len));
-	if (len > 128)
-		len = 128;
-	if (bpf_probe_read_kernel(part + 1, len, &data->addr))
-		return false;
-	part_end(w, part, len);
-	return true;
-}
-
 static __always_inline void uring_objects(struct work *w, struct task_struct *task,
 					  struct io_kiocb *req, struct uring_names *names)
 {
@@ -349,9 +322,7 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 	if (w->spec.fd < 6 && !(uring_flags(req) & 1))
 		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
 	len = sockaddr_place(w, &addr);
-	if (w->nr == OP_BIND) /* of which nothing says where the process had it */
-		len = w->args[2];
-	if (len && !part_copied_address(w, req, len) && addr)
+	if (len)
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
 	if (w->nr == OP_OPENAT2) {
 		__u64 how[3] = { BPF_CORE_READ(open, how.flags), BPF_CORE_READ(open, how.mode),

@@ -235,7 +235,6 @@ struct io_kiocb {
 	__u64 flags; /* 32 bits in some kernels */
 	struct io_cqe cqe;
 	struct io_ring_ctx *ctx;
-	void *async_data;
 	const struct cred *creds;
 };
 struct io_uring_cqe {
@@ -296,16 +295,6 @@ struct io_splice {
 struct io_connect {
 	void *addr;
 	int addr_len;
-};
-/* Since Linux 6.11, which copies addresses when it prepares the operation. */
-struct io_bind {
-	int addr_len;
-};
-struct sockaddr_storage {
-	__u16 ss_family;
-};
-struct io_async_msghdr {
-	struct sockaddr_storage addr;
 };
 struct io_sr_msg {
 	void *umsg;

@@ -56,7 +56,7 @@ fn logged(events: &[Event], made: &[Operation]) -> Vec<Operation> {
 }
 
 fn objects(event: &Event, name: &str) -> Vec<String> {
-    if name == "connect" || name == "bind" {
+    if name == "connect" {
         let address = event.record("SOCKADDR").and_then(|r| r.field("saddr"));
         return address.into_iter().map(str::to_owned).collect();
     }
