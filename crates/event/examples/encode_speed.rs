@@ -45,7 +45,7 @@ fn round(encoder: &mut Encoder, out: &mut Vec<u8>) -> (f64, usize) {
             serial,
         };
         let mut event = encoder.begin(out, stamp);
-        event.put(&CALL);
+        event.syscall(&CALL);
         event.put(&Proctitle {
             title: Some(b"hammer\0calls\x0061234"),
         });

@@ -17,6 +17,7 @@ mod names;
 pub mod put;
 pub mod record;
 mod sockaddr;
+mod tasks;
 pub mod text;
 pub mod wire;
 

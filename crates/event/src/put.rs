@@ -9,26 +9,50 @@ pub fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// `00` to `99`.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
+    }
+    pairs
+};
+
 /// `%u`
-pub fn decimal(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
+#[inline]
+pub fn decimal(out: &mut Vec<u8>, value: u64) {
+    // Many ids are 0.
+    if value < 10 {
+        out.push(b'0' + value as u8);
+    } else {
+        long_decimal(out, value);
+    }
+}
+
+fn long_decimal(out: &mut Vec<u8>, mut value: u64) {
+    let len = value.checked_ilog10().unwrap_or(0) as usize + 1;
+    let start = out.len();
+    // An addition of a fixed length costs less than one of `len`.
+    out.extend_from_slice(&[b'0'; 20]);
+    out.truncate(start + len);
+    let mut at = out.len();
     // Most numbers of a record fit into 32 bits, where division costs a fraction.
     while value > u64::from(u32::MAX) {
         at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
+        out[at] = b'0' + (value % 10) as u8;
         value /= 10;
     }
     let mut value = value as u32;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
+    while value >= 10 {
+        at -= 2;
+        out[at..at + 2].copy_from_slice(&PAIRS[value as usize % 100]);
+        value /= 100;
     }
-    out.extend_from_slice(&digits[at..]);
+    if at > start {
+        out[start] = b'0' + value as u8;
+    }
 }
 
 /// `%d`
@@ -52,14 +76,23 @@ pub fn padded(out: &mut Vec<u8>, value: u64, width: usize) {
 }
 
 /// `%x`, at least `width` digits.
+#[inline]
 pub fn hex(out: &mut Vec<u8>, value: u64, width: u32) {
-    let digits = (64 - value.leading_zeros()).div_ceil(4).max(width).max(1);
-    let mut text = [0; 16];
-    let used = &mut text[..digits.min(16) as usize];
-    for (place, digit) in used.iter_mut().rev().enumerate() {
+    if value < 16 && width <= 1 {
+        out.push(HEX_LOWER[value as usize]);
+    } else {
+        long_hex(out, value, width);
+    }
+}
+
+fn long_hex(out: &mut Vec<u8>, value: u64, width: u32) {
+    let digits = (64 - value.leading_zeros()).div_ceil(4).max(width).clamp(1, 16);
+    let start = out.len();
+    out.extend_from_slice(&[0; 16]);
+    out.truncate(start + digits as usize);
+    for (place, digit) in out[start..].iter_mut().rev().enumerate() {
         *digit = HEX_LOWER[(value >> (4 * place) & 15) as usize];
     }
-    out.extend_from_slice(used);
 }
 
 /// `%o`, with a leading 0 if `alternate` (`%#o`, which prints zero as `0`).

@@ -78,7 +78,7 @@ fn write_event(encoder: &mut Encoder, out: &mut Vec<u8>, args: &[u8], serial: u3
             serial,
         },
     );
-    event.put(&SYSCALL);
+    event.syscall(&SYSCALL);
     event.execve(&Execve { args });
     event.put(&Sockaddr {
         saddr: b"\x02\0\x10\x92\x7f\0\0\x01\0\0\0\0\0\0\0\0",

@@ -1,6 +1,7 @@
 //! SYSCALL and URINGOP: the first record of an event that a rule selected.
 
 use super::Body;
+use crate::tasks::TaskTexts;
 use crate::{put, wire, RecordType};
 
 const ERESTARTSYS: i64 = 512;
@@ -113,12 +114,15 @@ impl<'a> Syscall<'a> {
     }
 }
 
-impl Body for Syscall<'_> {
-    fn kind(&self) -> RecordType {
-        RecordType::SYSCALL
+impl Syscall<'_> {
+    /// The same as [`Body::write`], with the text of tasks that were written before.
+    pub(crate) fn write_with(&self, out: &mut Vec<u8>, tasks: &mut TaskTexts) {
+        self.write_call(out);
+        tasks.write(self, out);
+        self.write_key(out);
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write_call(&self, out: &mut Vec<u8>) {
         put::text(out, "arch=");
         put::hex(out, self.arch.into(), 0);
         put::text(out, " syscall=");
@@ -130,11 +134,20 @@ impl Body for Syscall<'_> {
         if let Some(exit) = self.exit {
             write_result(out, is_success(exit), exit);
         }
-        for (name, value) in [" a0=", " a1=", " a2=", " a3="].iter().zip(self.a) {
-            put::text(out, name);
-            put::hex(out, value, 0);
-        }
+        let [a0, a1, a2, a3] = self.a;
+        put::text(out, " a0=");
+        put::hex(out, a0, 0);
+        put::text(out, " a1=");
+        put::hex(out, a1, 0);
+        put::text(out, " a2=");
+        put::hex(out, a2, 0);
+        put::text(out, " a3=");
+        put::hex(out, a3, 0);
         put::field(out, " items=", self.items);
+    }
+
+    /// What depends on the task alone.
+    pub(crate) fn write_task(&self, out: &mut Vec<u8>) {
         put::field(out, " ppid=", self.ppid);
         put::field(out, " pid=", self.pid);
         put::field(out, " auid=", self.auid);
@@ -158,8 +171,23 @@ impl Body for Syscall<'_> {
         put::text(out, " exe=");
         put::untrusted_or_null(out, self.exe);
         put::label(out, " subj=", self.subj);
+    }
+
+    fn write_key(&self, out: &mut Vec<u8>) {
         put::text(out, " key=");
         put::untrusted_or_null(out, self.key);
+    }
+}
+
+impl Body for Syscall<'_> {
+    fn kind(&self) -> RecordType {
+        RecordType::SYSCALL
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.write_call(out);
+        self.write_task(out);
+        self.write_key(out);
     }
 }
 

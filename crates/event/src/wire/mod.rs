@@ -127,6 +127,8 @@ const SOCKETCALL_ARGS: [u32; 21] = [
 pub struct Event<'a> {
     header: tarsier_event,
     frame: &'a [u8],
+    /// A bit for each tag that a part has: most questions are about parts that are not there.
+    tags: u64,
 }
 
 impl<'a> Event<'a> {
@@ -137,10 +139,11 @@ impl<'a> Event<'a> {
             return Err(WireError::Kind(frame.kind));
         }
         let header: tarsier_event = read(bytes)?;
-        check_parts(&bytes[size_of::<tarsier_event>()..], header.parts)?;
+        let tags = check_parts(&bytes[size_of::<tarsier_event>()..], header.parts)?;
         Ok(Event {
             header,
             frame: bytes,
+            tags,
         })
     }
 
@@ -180,13 +183,18 @@ impl<'a> Event<'a> {
 
     /// The first part with this tag, of any index.
     pub fn part(&self, tag: tarsier_part_tag) -> Option<Part<'a>> {
-        self.parts().find(|part| part.tag == tag)
+        self.with_tag(tag).next()
+    }
+
+    fn with_tag(&self, tag: tarsier_part_tag) -> impl Iterator<Item = Part<'a>> {
+        let is_there = self.tags & tag_bit(tag) != 0;
+        let parts = is_there.then(|| self.parts()).into_iter().flatten();
+        parts.filter(move |part| part.tag == tag)
     }
 
     /// The part with this tag and index.
     pub fn indexed(&self, tag: tarsier_part_tag, index: u8) -> Option<Part<'a>> {
-        self.parts()
-            .find(|part| part.tag == tag && part.index == index)
+        self.with_tag(tag).find(|part| part.index == index)
     }
 
     /// Walked path of the executable.
@@ -285,7 +293,8 @@ impl<'a> Event<'a> {
 
     /// What the kernel's own objects told of the call; empty where no hooks on objects are armed.
     pub fn objects(&self) -> impl Iterator<Item = ObjectPart<'a>> {
-        self.parts().filter_map(|part| part.object())
+        self.with_tag(TARSIER_PART_OBJECT)
+            .filter_map(|part| part.object())
     }
 
     /// The object with this role that belongs to path argument `index`.
@@ -349,15 +358,21 @@ impl<'a> Chunk<'a> {
     }
 }
 
-fn check_parts(bytes: &[u8], count: u32) -> Result<(), WireError> {
+/// Gives the bits of the tags that there are.
+fn check_parts(bytes: &[u8], count: u32) -> Result<u64, WireError> {
     let mut parts = Parts::new(bytes);
+    let mut tags = 0;
     for number in 0..count {
-        parts.checked_next(number)?;
+        tags |= tag_bit(parts.checked_next(number)?.tag);
     }
     match parts.left() {
-        0 => Ok(()),
+        0 => Ok(tags),
         left => Err(WireError::Trailing(left)),
     }
+}
+
+fn tag_bit(tag: tarsier_part_tag) -> u64 {
+    1 << (tag % u64::BITS)
 }
 
 /// A RESULT frame: what became of an io_uring operation whose EVENT frame came before.

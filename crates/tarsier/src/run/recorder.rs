@@ -339,7 +339,9 @@ impl<'e> Filtered<'_, 'e> {
         if self.event.has_flag(wire::TARSIER_URING) {
             self.put(&UringOp::from_event(self.event, items, exe, subj, key));
         } else {
-            self.put(&Syscall::from_event(self.event, items, exe, subj, key));
+            // It is not excluded, or there would be no event.
+            let record = Syscall::from_event(self.event, items, exe, subj, key);
+            self.writer.syscall(&record);
         }
     }
 
