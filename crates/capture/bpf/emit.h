@@ -131,7 +131,7 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	e->sgid = w->fact[FACT_SGID];
 	e->fsgid = w->fact[FACT_FSGID];
 	e->personality = w->fact[FACT_PERS];
-	bpf_get_current_comm(e->comm, sizeof(e->comm));
+	__builtin_memcpy(e->comm, task->comm, sizeof(e->comm));
 	e->tty[0] = 0;
 	if (tty)
 		bpf_probe_read_kernel_str(e->tty, sizeof(e->tty), tty->name);
@@ -149,7 +149,6 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct tarsier_event *e;
-	struct file *exe;
 	__u32 i;
 
 	if (!w)
@@ -173,10 +172,8 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	event_identity(w, task);
 	w->len = sizeof(*e);
 	w->parts = 0;
-	/* As a number, which walk_path() takes: not through a known type. */
-	exe = BPF_CORE_READ(task, mm, exe_file);
-	if (exe)
-		walk_path(w, TARSIER_PART_EXE, (__u64)&exe->f_path, 0, false);
+	if (task->mm->exe_file)
+		walk_own(w, TARSIER_PART_EXE);
 	part_proctitle(w, task);
 	return 0;
 }

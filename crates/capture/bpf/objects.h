@@ -134,9 +134,9 @@ static __always_inline struct object_note *note_of(__u32 class)
 	return note;
 }
 
-/* A watched call is over: is what its note says of this very call? Not inline, to spare stack; unused
- * in tests of matching. */
-static __noinline __attribute__((unused)) void
+/* A watched call is over: does its note say something of this very call? Not inline, to spare stack;
+ * unused in tests of matching. */
+static __noinline __attribute__((unused)) bool
 note_end(struct task_struct *task, struct pt_regs *regs, __u32 nr, __u32 compat)
 {
 	struct object_calls *calls = these_object_calls();
@@ -144,13 +144,14 @@ note_end(struct task_struct *task, struct pt_regs *regs, __u32 nr, __u32 compat)
 	struct call_place place;
 
 	if (!calls || object_class(calls, nr, compat) == OBJECTS_NONE)
-		return;
+		return false;
 	note = bpf_task_storage_get(&object_notes, task, 0, 0);
 	if (!note)
-		return;
+		return false;
 	place = call_place(regs);
 	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
 	note->open = 0;
+	return note->ready;
 }
 
 /* The note of the call that has just ended; NULL: no hook saw anything. */

@@ -41,20 +41,18 @@ static __always_inline void part_path(struct work *w, struct task_struct *task, 
 
 static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 {
-	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+	struct fs_struct *fs = task->fs;
 	struct tarsier_inode inode = {};
-	struct dentry *root;
-	struct vfsmount *mnt;
 
 	if (!fs)
 		return;
-	walk_path(w, TARSIER_PART_CWD, (__u64)&fs->pwd, 0, false);
-	inode_facts(&inode, BPF_CORE_READ(fs, pwd.dentry, d_inode));
+	walk_own(w, TARSIER_PART_CWD);
+	known_inode_facts(&inode, fs->pwd.dentry->d_inode);
 	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
-	root = BPF_CORE_READ(fs, root.dentry);
-	mnt = BPF_CORE_READ(fs, root.mnt);
-	if (root != BPF_CORE_READ(mnt, mnt_root))
+	if (fs->root.dentry != fs->root.mnt->mnt_root) {
+		fs = BPF_CORE_READ(task, fs);
 		walk_path(w, TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
+	}
 }
 
 /*
@@ -150,7 +148,7 @@ __noinline int event_objects(struct work *w)
 
 	if (!w)
 		return 0;
-	note = note_at_end(task, w->nr);
+	note = w->noted ? note_at_end(task, w->nr) : 0;
 	if (note)
 		part_note(w, note);
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6)
@@ -276,11 +274,12 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 	struct cpu_state *cpu;
 	struct call call = {};
 	struct work *w;
+	bool noted;
 
 	if (!find_call(&call, compat, nr))
 		return 0;
 	task = bpf_get_current_task_btf();
-	note_end(task, regs, nr, compat);
+	noted = note_end(task, regs, nr, compat);
 	if (!call_admitted(&call, regs, ret))
 		return 0;
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
@@ -292,6 +291,7 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 	find_spec(&call, w);
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
 		goto out;
+	w->noted = noted;
 	w->arch = compat;
 	w->nr = nr;
 	w->ret = ret;
@@ -305,7 +305,7 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 	event_begin(w, call.generation, flags);
 	event_objects(w);
 	/* A note has every process that the signal was for. */
-	if (kfuncs && w->spec.target < 6 && !note_at_end(task, nr))
+	if (kfuncs && w->spec.target < 6 && !noted)
 		part_target(w, w->args[w->spec.target]);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);

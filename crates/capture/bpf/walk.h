@@ -16,7 +16,7 @@
  */
 struct work {
 	__u32 busy;
-	__u32 pad;
+	__u32 noted; /* hooks on objects have seen this call */
 	__u64 fact[FACTS];
 	__u32 absent; /* bit per fact that this call does not have */
 	__u32 computed; /* bit per fact that is filled on demand, once filled */
@@ -28,6 +28,7 @@ struct work {
 	__s64 ret;
 	__u64 args[6];
 	struct table_spec spec;
+	__u64 own[4]; /* of walk_own() */
 	__u32 nundecided;
 	__u32 rule;
 	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
@@ -231,6 +232,75 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
 	part->flags = walk.flags | tag_index >> 24;
 	part_end(w, part, walk.off - w->len - sizeof(*part));
+	return 0;
+}
+
+/* Steps of walk_own() before it leaves the rest to walk_step(). */
+#define OWN_STEPS_MAX 16
+
+/*
+ * The same for a path of the current task, its executable (PART_EXE) or its
+ * current directory (PART_CWD). Here the verifier knows the types, so that
+ * each load is one instruction where walk_path() calls a helper; this holds
+ * until the path leaves a mount.
+ */
+__noinline int walk_own(struct work *w, __u32 tag)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs = task->fs;
+	struct dentry *dentry, *parent, *root_dentry = fs->root.dentry;
+	struct vfsmount *mnt, *root_mnt = fs->root.mnt;
+	struct tarsier_part *part;
+	struct walk walk = {};
+	__u32 i, off;
+	long n;
+
+	if (!w)
+		return 0;
+	part = part_begin(w, tag, 0);
+	if (!part)
+		return 0;
+	if (tag == TARSIER_PART_EXE) {
+		struct file *exe = task->mm->exe_file;
+
+		dentry = exe->f_path.dentry;
+		mnt = exe->f_path.mnt;
+	} else {
+		dentry = fs->pwd.dentry;
+		mnt = fs->pwd.mnt;
+	}
+	off = w->len + sizeof(*part);
+	if (dentry && !dentry->d_hash.pprev && dentry->d_parent != dentry)
+		walk.flags |= TARSIER_PART_DELETED;
+	for (i = 0; i < OWN_STEPS_MAX && dentry; i++) {
+		if (dentry == root_dentry && mnt == root_mnt)
+			goto out;
+		if (dentry == mnt->mnt_root || off > TARSIER_EVENT_MAX - NAME_MAX_LEN)
+			break;
+		parent = dentry->d_parent;
+		n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN, dentry->d_name.name);
+		if (n < 0 || parent == dentry)
+			break;
+		off += n;
+		dentry = parent;
+	}
+	/* As numbers, which is how walk_step() takes them. */
+	w->own[0] = (__u64)dentry;
+	w->own[1] = (__u64)mnt;
+	w->own[2] = (__u64)root_dentry;
+	w->own[3] = (__u64)root_mnt;
+	walk.w = w;
+	walk.off = off;
+	walk.dentry = (struct dentry *)w->own[0];
+	walk.mnt = real_mount((struct vfsmount *)w->own[1]);
+	walk.root_dentry = (struct dentry *)w->own[2];
+	walk.root_mnt = real_mount((struct vfsmount *)w->own[3]);
+	if (walk.dentry)
+		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
+	off = walk.off;
+out:
+	part->flags = walk.flags;
+	part_end(w, part, off - w->len - sizeof(*part));
 	return 0;
 }
 

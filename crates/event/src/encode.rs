@@ -41,11 +41,19 @@ impl Stamp {
 
     /// Appends `audit(SEC.MSEC:SERIAL): `.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
+        self.write_time(out);
+        self.write_serial(out);
+    }
+
+    fn write_time(self, out: &mut Vec<u8>) {
         put::text(out, "audit(");
         put::decimal(out, self.sec);
         out.push(b'.');
         put::padded(out, self.msec.into(), 3);
         out.push(b':');
+    }
+
+    fn write_serial(self, out: &mut Vec<u8>) {
         put::decimal(out, self.serial.into());
         put::text(out, "): ");
     }
@@ -58,6 +66,8 @@ pub struct Encoder {
     names: Box<dyn Names + Send>,
     /// `audit(…): ` of the present event.
     stamp_text: Vec<u8>,
+    /// Its time, and the length of the text of that: the next event is often of the same millisecond.
+    stamp_time: Option<(u64, u16, usize)>,
     tasks: TaskTexts,
     pending: Pending,
 }
@@ -79,6 +89,7 @@ impl Encoder {
             node: Vec::new(),
             names,
             stamp_text: Vec::new(),
+            stamp_time: None,
             tasks: TaskTexts::default(),
             pending: Pending::default(),
         }
@@ -107,8 +118,7 @@ impl Encoder {
 
     /// Starts an event whose lines are appended to `out`. It ends with [`EventWriter::end`] or when dropped.
     pub fn begin<'a>(&'a mut self, out: &'a mut Vec<u8>, stamp: Stamp) -> EventWriter<'a> {
-        self.stamp_text.clear();
-        stamp.write(&mut self.stamp_text);
+        self.write_stamp(stamp);
         self.pending.text.clear();
         self.pending.bodies.clear();
         EventWriter {
@@ -116,6 +126,19 @@ impl Encoder {
             out,
             stamp,
         }
+    }
+
+    fn write_stamp(&mut self, stamp: Stamp) {
+        let text = &mut self.stamp_text;
+        match self.stamp_time {
+            Some((sec, msec, len)) if (sec, msec) == (stamp.sec, stamp.msec) => text.truncate(len),
+            _ => {
+                text.clear();
+                stamp.write_time(text);
+                self.stamp_time = Some((stamp.sec, stamp.msec, text.len()));
+            }
+        }
+        stamp.write_serial(text);
     }
 
     /// Appends one record that the kernel made: `number` is its nlmsg_type, `message` is `audit(…): body`.

@@ -86,13 +86,30 @@ pub fn hex(out: &mut Vec<u8>, value: u64, width: u32) {
 }
 
 fn long_hex(out: &mut Vec<u8>, value: u64, width: u32) {
-    let digits = (64 - value.leading_zeros()).div_ceil(4).max(width).clamp(1, 16);
+    let digits = (64 - value.leading_zeros())
+        .div_ceil(4)
+        .max(width)
+        .clamp(1, 16);
     let start = out.len();
-    out.extend_from_slice(&[0; 16]);
+    // The first digit to the front, and the digits after the last one cut off.
+    let value = value << (64 - 4 * digits);
+    out.extend_from_slice(&hex_of_32(value >> 32, b'a'));
+    out.extend_from_slice(&hex_of_32(value & 0xffff_ffff, b'a'));
     out.truncate(start + digits as usize);
-    for (place, digit) in out[start..].iter_mut().rev().enumerate() {
-        *digit = HEX_LOWER[(value >> (4 * place) & 15) as usize];
-    }
+}
+
+/// The eight hexadecimal digits of a number of 32 bits, which have `ten` for 10: all at once, one in
+/// each byte of a word.
+#[inline]
+fn hex_of_32(value: u64, ten: u8) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let value = (value << 16 | value) & 0x0000_ffff_0000_ffff;
+    let value = (value << 8 | value) & 0x00ff_00ff_00ff_00ff;
+    let value = (value << 4 | value) & (0x0f * ONES);
+    // 1 in each byte that is 10 or more.
+    let letters = ((value + 0x06 * ONES) >> 4) & ONES;
+    let to_letter = u64::from(ten - b'0' - 10);
+    (value + u64::from(b'0') * ONES + letters * to_letter).to_be_bytes()
 }
 
 /// `%o`, with a leading 0 if `alternate` (`%#o`, which prints zero as `0`).
@@ -108,11 +125,18 @@ pub fn octal(out: &mut Vec<u8>, value: u64, alternate: bool) {
 
 /// Upper-case hex of bytes: audit_log_n_hex() in kernel/audit.c.
 pub fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    let start = out.len();
-    out.resize(start + bytes.len() * 2, 0);
-    for (pair, &byte) in out[start..].chunks_exact_mut(2).zip(bytes) {
-        pair[0] = HEX_UPPER[usize::from(byte >> 4)];
-        pair[1] = HEX_UPPER[usize::from(byte & 15)];
+    out.reserve(bytes.len() * 2);
+    let fours = bytes.chunks_exact(4);
+    let rest = fours.remainder();
+    for four in fours {
+        let value = four
+            .iter()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte));
+        out.extend_from_slice(&hex_of_32(value, b'A'));
+    }
+    for &byte in rest {
+        let high = HEX_UPPER[usize::from(byte >> 4)];
+        out.extend_from_slice(&[high, HEX_UPPER[usize::from(byte & 15)]]);
     }
 }
 
@@ -197,6 +221,17 @@ mod tests {
         assert_eq!(with(|o| padded(o, 1234, 3)), "1234");
         assert_eq!(with(|o| hex(o, 0, 0)), "0");
         assert_eq!(with(|o| hex(o, u64::MAX, 2)), "ffffffffffffffff");
+        for shift in 0..64 {
+            let value = 0xfedc_ba98_7654_3210_u64.rotate_right(4 * (shift / 4)) >> shift;
+            assert_eq!(with(|o| hex(o, value, 0)), format!("{value:x}"));
+            assert_eq!(with(|o| hex(o, value, 6)), format!("{value:06x}"));
+            assert_eq!(with(|o| decimal(o, value)), value.to_string());
+        }
+        let bytes: Vec<u8> = (0..=255).collect();
+        for len in [0, 1, 3, 4, 5, 256] {
+            let expected: String = bytes[..len].iter().map(|b| format!("{b:02X}")).collect();
+            assert_eq!(with(|o| hex_bytes(o, &bytes[..len])), expected);
+        }
         assert_eq!(with(|o| octal(o, 0, true)), "0");
         assert_eq!(with(|o| octal(o, 0o100644, true)), "0100644");
         assert_eq!(

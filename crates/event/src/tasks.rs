@@ -57,7 +57,11 @@ impl TaskTexts {
         let ids = ids(call);
         let is_same = !kept.text.is_empty()
             && kept.ids == ids
-            && kept.names.iter().zip(names).all(|(kept, name)| kept.is(name));
+            && kept
+                .names
+                .iter()
+                .zip(names)
+                .all(|(kept, name)| kept.is(name));
         if !is_same {
             kept.ids = ids;
             for (kept, name) in kept.names.iter_mut().zip(names) {

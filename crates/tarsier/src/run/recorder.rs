@@ -63,6 +63,8 @@ pub(super) struct Recorder {
     pub(super) operations: Operations,
     generations: VecDeque<Arc<Generation>>,
     calls: HashMap<(u32, i32), Arc<CallFacts>>,
+    /// The call that was looked up last: the next one is often the same.
+    last_call: Option<((u32, i32), Arc<CallFacts>)>,
     exe: Vec<u8>,
 }
 
@@ -105,6 +107,7 @@ impl Recorder {
             operations: Operations::default(),
             generations: VecDeque::new(),
             calls: HashMap::new(),
+            last_call: None,
             exe: Vec::new(),
         }
     }
@@ -170,6 +173,18 @@ impl Recorder {
         recorded
     }
 
+    fn call(&mut self, number: (u32, i32), event: &Event<'_>) -> Arc<CallFacts> {
+        match &self.last_call {
+            Some((last, call)) if *last == number => Arc::clone(call),
+            _ => {
+                let call = self.calls.entry(number);
+                let call = Arc::clone(call.or_insert_with(|| Arc::new(CallFacts::of(event))));
+                self.last_call = Some((number, Arc::clone(&call)));
+                call
+            }
+        }
+    }
+
     fn event(
         &mut self,
         cpu: usize,
@@ -192,9 +207,7 @@ impl Recorder {
             true => 0,
             false => header.arch,
         };
-        let call = self.calls.entry((arch, header.nr));
-        let call = call.or_insert_with(|| Arc::new(CallFacts::of(event)));
-        let call = Arc::clone(call);
+        let call = self.call((arch, header.nr), event);
         let (name, shape) = (call.name.as_str(), call.shape);
         self.resolver.resolve(event, &shape);
         let rule = match decide(&generation, event, &mut self.resolver) {
