@@ -138,6 +138,18 @@ static __always_inline void part_note(struct work *w, struct object_note *note)
 		part_bytes(w, TARSIER_PART_IPC_SET_PERM, &note->ipc_set, sizeof(note->ipc_set));
 }
 
+/* Whether the call touches nothing that event_objects() would collect. */
+static __always_inline bool touches_nothing(struct work *w)
+{
+	struct table_spec *spec = &w->spec;
+	__u64 first;
+
+	/* From `path` to `fd_pair`, all of them 0xff. */
+	__builtin_memcpy(&first, spec, sizeof(first));
+	return !w->noted && first == ~0ULL && spec->how == 0xff && spec->module == 0xff &&
+	       spec->kind == KIND_PLAIN;
+}
+
 /* What the call touched, as its spec says; the target of a signal apart. */
 __noinline int event_objects(struct work *w)
 {
@@ -303,7 +315,8 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
 	w->id = next_id(cpu);
 	event_begin(w, call.generation, flags);
-	event_objects(w);
+	if (!touches_nothing(w))
+		event_objects(w);
 	/* A note has every process that the signal was for. */
 	if (kfuncs && w->spec.target < 6 && !noted)
 		part_target(w, w->args[w->spec.target]);
