@@ -71,6 +71,9 @@ struct {
 	__type(value, struct uring_request);
 } uring_requests SEC(".maps");
 
+/* How many there are: while there is none, completions are not looked at. */
+__s64 uring_under_way SEC(".bss.uring_under_way");
+
 struct uring_completion {
 	__u64 ctx;
 	__u64 user_data;
@@ -366,6 +369,12 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	ring_bell(cpu, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA), size, false);
 }
 
+static __always_inline void uring_drop(__u64 address)
+{
+	if (!bpf_map_delete_elem(&uring_requests, &address))
+		__sync_fetch_and_add(&uring_under_way, -1);
+}
+
 static __always_inline void uring_forget(__u64 address, const struct uring_request *request)
 {
 	struct uring_completion key = { request->ctx, request->user_data };
@@ -373,7 +382,7 @@ static __always_inline void uring_forget(__u64 address, const struct uring_reque
 
 	if (by_data && *by_data == address)
 		bpf_map_delete_elem(&uring_by_data, &key);
-	bpf_map_delete_elem(&uring_requests, &address);
+	uring_drop(address);
 }
 
 /*
@@ -405,8 +414,9 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 	struct uring_completion key = { request.ctx, request.user_data };
 	__u64 address = (__u64)req;
 
-	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_ANY))
+	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_NOEXIST))
 		return false;
+	__sync_fetch_and_add(&uring_under_way, 1);
 	/* Without this, a completion that overflows its ring is not seen. */
 	bpf_map_update_elem(&uring_by_data, &key, &address, BPF_ANY);
 	return true;
@@ -458,11 +468,8 @@ static __always_inline int uring_submitted(struct io_kiocb *req)
 	uring_objects(w, task, req, &names);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
-	if (!event_end(w)) {
-		__u64 address = (__u64)req;
-
-		bpf_map_delete_elem(&uring_requests, &address);
-	}
+	if (!event_end(w))
+		uring_drop((__u64)req);
 out:
 	work_leave(w);
 	return 0;
@@ -480,7 +487,7 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 	__u64 *by_data;
 	struct work *w;
 
-	if (cqe_flags & CQE_F_NOTIF)
+	if (!uring_under_way || (cqe_flags & CQE_F_NOTIF))
 		return 0;
 	if (!req) {
 		by_data = bpf_map_lookup_elem(&uring_by_data, &key);
