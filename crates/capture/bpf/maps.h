@@ -131,9 +131,22 @@ struct control {
 	__u32 high_bytes; /* ring fill above which calls wait, or uids have shares */
 	__u32 throttle; /* calls wait; 0: events are dropped */
 	__u32 urgent_undecided; /* an undecided event may be of an urgent rule */
+	__u64 daemon_start; /* of daemon_tgid, which may be another's by now; clock ticks, 0: not known */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 };
 
 struct control control;
+
+/* Nanoseconds of a clock tick as /proc/PID/stat has it: USER_HZ is 100. */
+#define TICK_NS 10000000ULL
+
+/* The daemon's own calls are not recorded. Its number may belong to another process when it is gone. */
+static __always_inline bool is_daemon(struct task_struct *task)
+{
+	if ((__u32)task->tgid != control.daemon_tgid)
+		return false;
+	return !control.daemon_start ||
+	       task->group_leader->start_boottime / TICK_NS == control.daemon_start;
+}
 
 #endif /* TARSIER_MAPS_H */

@@ -105,7 +105,7 @@ static __always_inline struct object_note *note_of(__u32 class)
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (object_class(calls, call_number(regs), entered_compat(task)) != class)
 		return 0;
-	if ((__u32)task->tgid == control.daemon_tgid)
+	if (is_daemon(task))
 		return 0;
 	note = bpf_task_storage_get(&object_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!note)

@@ -235,7 +235,7 @@ static __always_inline bool audited(struct task_struct *task)
 {
 	struct task_note *note;
 
-	if ((__u32)task->tgid == control.daemon_tgid)
+	if (is_daemon(task))
 		return false;
 	if (!control.use_task_list)
 		return true;

@@ -71,6 +71,22 @@ pub enum CaptureError {
         /// The errno.
         source: std::io::Error,
     },
+    /// The directory for what outlives the daemon is not fit for that.
+    #[error("pin_dir {}: {fault}: {remedy}", .dir.display())]
+    PinDir {
+        /// Which.
+        dir: std::path::PathBuf,
+        /// What is wrong with it.
+        fault: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Another process has the directory.
+    #[error("pin_dir {}: another tarsier has it: stop that one, or name another directory", .dir.display())]
+    PinsInUse {
+        /// Which.
+        dir: std::path::PathBuf,
+    },
     /// The rules do not fit.
     #[error("the rules do not fit the match tables: {0}")]
     TooLarge(#[from] plan::tables::TooLarge),

@@ -125,6 +125,36 @@ impl Ring {
         unsafe { self.consumer.as_ref() }.store(self.position, Ordering::Release);
     }
 
+    /// Lets the kernel reuse what comes before `position`, which lies in what was passed over.
+    pub(crate) fn release_to(&mut self, position: u64) {
+        // SAFETY: points to the consumer page, mapped as long as `self` lives.
+        let consumer = unsafe { self.consumer.as_ref() };
+        if position > consumer.load(Ordering::Relaxed) && position <= self.position {
+            consumer.store(position, Ordering::Release);
+        }
+    }
+
+    /// Passes over what comes before `position`, the end of a record that an earlier reader took.
+    pub(crate) fn skip_to(&mut self, position: u64) {
+        if position > self.position && position <= self.produced() {
+            self.position = position;
+            self.release();
+        }
+    }
+
+    /// Bytes passed over and not released.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        // SAFETY: points to the consumer page, mapped as long as `self` lives.
+        let consumer = unsafe { self.consumer.as_ref() };
+        self.position - consumer.load(Ordering::Relaxed)
+    }
+
+    /// Where the record that [`Ring::peek`] would give ends.
+    pub(crate) fn end_of_next(&mut self, limit: u64) -> Option<u64> {
+        self.peek(limit)?;
+        Some(self.position + advance(self.header()))
+    }
+
     fn header(&self) -> u32 {
         let offset = (self.position & (self.size - 1)) as usize;
         // SAFETY: the offset is a multiple of 8 below the size of the mapped data, and the kernel

@@ -33,6 +33,11 @@ impl Stream {
         self.rings.iter().all(|ring| ring.unread() == 0)
     }
 
+    /// What all rings hold, bytes.
+    pub fn unread_bytes(&self) -> u64 {
+        self.rings.iter().map(Ring::unread).sum()
+    }
+
     /// The fullest ring, in parts per thousand.
     pub fn fill_per_mille(&self) -> u32 {
         let fill = |ring: &Ring| (ring.unread() * 1000 / ring.size()) as u32;
@@ -44,6 +49,62 @@ impl Stream {
     /// it ran on: what it made earlier was in its ring before `now_ns` was read. Returns how many
     /// frames there were; `take` returns false to stop early.
     pub fn drain(&mut self, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> bool) -> usize {
+        let frames = self.pass(now_ns, RELEASE_BYTES, |cpu, _, frame| take(cpu, frame));
+        self.rings.iter_mut().for_each(Ring::release);
+        frames
+    }
+
+    /// The same without giving any room back, which [`Stream::release_to`] does. `take` is also told where
+    /// the frame ends in its ring.
+    pub fn drain_held(
+        &mut self,
+        now_ns: u64,
+        take: impl FnMut(usize, u64, &[u8]) -> bool,
+    ) -> usize {
+        self.pass(now_ns, u64::MAX, take)
+    }
+
+    /// Gives the room of one ring back up to a place, which must have been read.
+    pub fn release_to(&mut self, cpu: usize, position: u64) {
+        if let Some(ring) = self.rings.get_mut(cpu) {
+            ring.release_to(position);
+        }
+    }
+
+    /// Begins to read the ring of a CPU at this place, or where it is already if that is later.
+    pub(crate) fn skip_to(&mut self, cpu: usize, position: u64) {
+        if let Some(ring) = self.rings.get_mut(cpu) {
+            ring.skip_to(position);
+        }
+    }
+
+    /// Gives all room back that was read on CPUs where more than half a ring is held. `give_up` gives places
+    /// to begin with, as long as there are any.
+    pub fn relieve(&mut self, mut give_up: impl FnMut() -> Option<Option<(usize, u64)>>) {
+        let is_tight = |ring: &Ring| ring.held_bytes() > ring.size() / 2;
+        while self.rings.iter().any(is_tight) {
+            match give_up() {
+                Some(Some((cpu, position))) => self.release_to(cpu, position),
+                Some(None) => {}
+                None => {
+                    let tight = self.rings.iter_mut().filter(|ring| is_tight(ring));
+                    return tight.for_each(Ring::release);
+                }
+            }
+        }
+    }
+
+    /// Size of the data of each ring, bytes.
+    pub fn ring_bytes(&self) -> u64 {
+        self.rings.first().map_or(0, Ring::size)
+    }
+
+    fn pass(
+        &mut self,
+        now_ns: u64,
+        release_bytes: u64,
+        mut take: impl FnMut(usize, u64, &[u8]) -> bool,
+    ) -> usize {
         self.heap.clear();
         for cpu in 0..self.rings.len() {
             self.limits[cpu] = self.rings[cpu].produced();
@@ -52,14 +113,17 @@ impl Stream {
         let mut frames = 0;
         let mut unreleased = 0;
         while let Some(Reverse((_, cpu))) = self.heap.pop() {
+            let Some(end) = self.rings[cpu].end_of_next(self.limits[cpu]) else {
+                continue;
+            };
             let Some(frame) = self.rings[cpu].peek(self.limits[cpu]) else {
                 continue;
             };
             unreleased += frame.len() as u64;
-            let go_on = take(cpu, frame);
+            let go_on = take(cpu, end, frame);
             frames += 1;
             self.rings[cpu].pop();
-            if unreleased >= RELEASE_BYTES {
+            if unreleased >= release_bytes {
                 self.rings.iter_mut().for_each(Ring::release);
                 unreleased = 0;
             }
@@ -68,7 +132,6 @@ impl Stream {
             }
             self.offer(cpu, now_ns);
         }
-        self.rings.iter_mut().for_each(Ring::release);
         frames
     }
 
@@ -135,6 +198,49 @@ mod tests {
         assert_eq!(tags(&mut stream, 50), [1]);
         one.push(&frame(55, 2), 0);
         assert_eq!(tags(&mut stream, 100), [2, 3]);
+    }
+
+    #[test]
+    fn room_that_is_held_is_given_back_up_to_where_it_is_asked_for() {
+        let (mut one, ring) = fake::ring(4096, 0);
+        for tag in 1..=3 {
+            one.push(&frame(tag.into(), tag), 0);
+        }
+        let mut stream = Stream::new(vec![ring]);
+        let mut ends = Vec::new();
+        stream.drain_held(100, |_, end, _| {
+            ends.push(end);
+            true
+        });
+        assert_eq!((stream.is_empty(), one.consumed()), (true, 0));
+        stream.release_to(0, ends[1]);
+        assert_eq!(one.consumed(), ends[1]);
+        // As another reader would begin: with what was not given back.
+        stream.release_to(0, ends[0]);
+        assert_eq!(one.consumed(), ends[1], "room is not taken back");
+    }
+
+    #[test]
+    fn room_is_given_back_all_the_same_when_more_than_half_a_ring_is_held() {
+        let (mut one, ring) = fake::ring(4096, 0);
+        let mut stream = Stream::new(vec![ring]);
+        let mut ends = Vec::new();
+        for tag in 0..52 {
+            one.push(&frame(tag.into(), tag), 0);
+            stream.drain_held(100, |_, end, _| {
+                ends.push(end);
+                true
+            });
+        }
+        let mut given_up = ends.iter().take(1);
+        stream.relieve(|| given_up.next().map(|end| Some((0, *end))));
+        assert_eq!(one.consumed(), ends[0], "the first one was enough");
+        stream.relieve(|| None);
+        assert_eq!(one.consumed(), ends[0]);
+        one.push(&frame(100, 100), 0);
+        stream.drain_held(100, |_, _, _| true);
+        stream.relieve(|| None);
+        assert_eq!(one.consumed(), ends[51] + 40);
     }
 
     #[test]

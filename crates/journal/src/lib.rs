@@ -45,7 +45,7 @@ pub use config::{Config, Notice};
 pub use counters::{Counters, Lost, Position};
 pub use error::{OpenError, RotateError, WriteError};
 pub use files::log_files;
-pub use log::{Committed, Journal, OpenReport, PENDING_BYTES_MAX};
+pub use log::{Committed, Journal, OpenReport, Witness, Write, PENDING_BYTES_MAX};
 pub use recover::{Repair, TornLine};
 pub use rotate::Rotated;
 pub use sync::Synced;

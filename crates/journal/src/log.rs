@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::action::{Action, Severity};
 use crate::compact;
 use crate::compress::{self, Compression};
-use crate::config::{Config, Flush, SizeAction};
+use crate::config::{Config, Flush, LogFormat, SizeAction};
 use crate::counters::{Counters, Lost, Position};
 use crate::durable::start_syncer;
 use crate::error::{OpenError, RotateError, WriteError};
@@ -49,6 +49,31 @@ pub struct Committed {
     pub bytes: u64,
     /// Whole events.
     pub events: u64,
+}
+
+/// A write(2) that is about to be made.
+#[derive(Debug)]
+pub struct Write<'a> {
+    /// The file.
+    pub file: &'a File,
+    /// Its size before.
+    pub offset: u64,
+    /// Place of the first byte in the stream of everything that was appended, as in [`Journal::taken`].
+    pub start: u64,
+    /// How much of the stream is written.
+    pub len: u64,
+    /// How many bytes the file gets.
+    pub stored: u64,
+    /// These are not the stream's own bytes: a part of them is taken out again.
+    pub is_whole: bool,
+}
+
+/// Somebody who has to know what is in the file even if this process is killed while it writes.
+pub trait Witness: Send {
+    /// The write begins.
+    fn begin(&mut self, write: &Write<'_>);
+    /// It has ended, or failed: the files have the stream up to `written`, and no part of the next event.
+    fn end(&mut self, written: u64);
 }
 
 /// Why nothing is written for now.
@@ -105,6 +130,7 @@ pub struct Journal {
     pub(crate) rotated_at: Position,
     /// With `log_format = COMPACT`.
     pub(crate) compact: Option<compact::Writer>,
+    pub(crate) witness: Option<Box<dyn Witness>>,
 }
 
 impl Journal {
@@ -149,6 +175,7 @@ impl Journal {
             compression: None,
             rotated_at: Position::default(),
             compact: None,
+            witness: None,
         };
         if let Some(text) = warning {
             journal.say(Severity::Warning, text);
@@ -259,6 +286,7 @@ impl Journal {
         if self.compact.is_some() {
             return self.write_frame(file, upto);
         }
+        self.begin_write(file, upto, upto as u64);
         let mut done = 0;
         while done < upto {
             let outcome = match rustix::io::write(file, &self.pending.bytes()[done..upto]) {
@@ -274,13 +302,46 @@ impl Journal {
                 Err(error) => {
                     let kept = self.end_in_whole_events(file, done);
                     self.account(kept);
+                    self.end_write();
                     return Err(self.write_failed(error));
                 }
             }
         }
         self.account(upto);
+        self.end_write();
         self.write_succeeded();
         Ok(())
+    }
+
+    /// Has `witness` told of each write from now on.
+    pub fn set_witness(&mut self, witness: Option<Box<dyn Witness>>) {
+        self.witness = witness;
+    }
+
+    /// Bytes taken into the stream since the opening: written or still in memory.
+    pub fn taken(&self) -> u64 {
+        self.written.bytes + self.pending.bytes().len() as u64
+    }
+
+    /// `stored` bytes for the first `upto` of the buffer are about to be written.
+    pub(crate) fn begin_write(&mut self, file: &File, upto: usize, stored: u64) {
+        let is_whole = self.config.log_format == LogFormat::Compact;
+        if let Some(witness) = &mut self.witness {
+            witness.begin(&Write {
+                file,
+                offset: self.size_bytes,
+                start: self.written.bytes,
+                len: upto as u64,
+                stored,
+                is_whole,
+            });
+        }
+    }
+
+    pub(crate) fn end_write(&mut self) {
+        if let Some(witness) = &mut self.witness {
+            witness.end(self.written.bytes);
+        }
     }
 
     /// After a write that stopped at `done`: takes a torn event back out of the file, so that a

@@ -6,6 +6,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Where a daemon keeps its socket, its lock and what it has to put back, unless told otherwise.
+pub(crate) const RUN_DIR: &str = "/run/tarsier";
+
 /// System-call auditing with the rules and the log of the Linux audit system, through eBPF.
 #[derive(Parser, Debug)]
 #[command(name = "tarsier", version, max_term_width = 100)]
@@ -22,6 +25,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Ask the running daemon for its engine, events and losses
     Status(StatusArgs),
+    /// End the daemon, and wait until it has ended
+    Stop(StopArgs),
     /// Work on rules without loading them
     #[command(subcommand)]
     Rules(RulesCommand),
@@ -138,7 +143,7 @@ pub(crate) struct RulesMergeArgs {
     #[arg(long, requires = "load")]
     pub(crate) kernel: bool,
     /// Directory that the daemon was started with
-    #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
+    #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub(crate) run_dir: PathBuf,
 }
 
@@ -221,8 +226,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     pub(crate) ring_size: Option<u32>,
     /// Directory for the status socket, the lock and the state to restore
-    #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
+    #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub(crate) run_dir: PathBuf,
+    /// Where on a BPF file system capture is kept, so that it goes on when the daemon is killed; instead of
+    /// the configuration's pin_dir
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pin_dir: Option<PathBuf>,
     /// Leave the kernel's audit socket alone; not with the kernel engine, whose records it has
     #[arg(long)]
     pub(crate) no_kernel_records: bool,
@@ -248,6 +257,19 @@ pub(crate) struct PlanArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct StopArgs {
+    /// Leave what is pinned armed, for the next daemon: calls go on being recorded
+    #[arg(long, conflicts_with = "disarm")]
+    pub(crate) keep: bool,
+    /// Also remove what a daemon left that was killed, or stopped with --keep
+    #[arg(long)]
+    pub(crate) disarm: bool,
+    /// Directory that the daemon was started with
+    #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
+    pub(crate) run_dir: PathBuf,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
     /// What each rule in force costs, the most bytes first
     #[arg(long)]
@@ -256,7 +278,7 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Directory that the daemon was started with
-    #[arg(long, value_name = "DIR", default_value = "/run/tarsier")]
+    #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub(crate) run_dir: PathBuf,
 }
 

@@ -10,6 +10,7 @@ mod run;
 mod seal_command;
 mod seccomp_command;
 mod status;
+mod stop_command;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -41,6 +42,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
+        Command::Stop(args) => stop_command::stop(&args),
         Command::Cat(args) => cat_command::cat(&args),
         Command::Seal(command) => seal_command::seal(&command),
         Command::Verify(args) => seal_command::verify(&args),

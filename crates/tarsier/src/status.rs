@@ -18,6 +18,9 @@ pub(crate) fn socket_path(run_dir: &Path) -> PathBuf {
 pub(crate) struct Status {
     pub(crate) pid: u32,
     pub(crate) engine: String,
+    /// Where capture is pinned, so that it goes on when the daemon is killed.
+    #[serde(default)]
+    pub(crate) pin_dir: Option<String>,
     pub(crate) hook: String,
     pub(crate) rules: usize,
     pub(crate) generation: u64,

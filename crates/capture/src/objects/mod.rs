@@ -2,10 +2,13 @@
 //! kernel has, and arming those that a plan asks for. The programs are in `bpf/object_hooks.h`.
 
 use crate::error::{refused, CaptureError};
+use crate::pins::{Attached, Pins};
+use crate::tracepoint::attach_trace;
 use libbpf_rs::btf::{types::Func, Btf};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 use plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 static TRIAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
 
@@ -43,7 +46,7 @@ fn function_of(program: &str) -> Option<&str> {
 pub(crate) struct Objects {
     /// Programs that are loaded.
     loaded: BTreeSet<String>,
-    armed: BTreeMap<String, Link>,
+    armed: BTreeMap<String, Attached>,
     epoch: u64,
 }
 
@@ -71,7 +74,8 @@ impl Objects {
         Objects {
             loaded,
             armed: BTreeMap::new(),
-            epoch: 0,
+            // Another than an earlier daemon's last.
+            epoch: crate::pins::now_ns(),
         }
     }
 
@@ -81,8 +85,9 @@ impl Objects {
         &mut self,
         object: &mut Object,
         plan: &Plan,
-        mut resting: impl FnMut(&str) -> Option<Link>,
-    ) -> Result<BTreeMap<String, Link>, CaptureError> {
+        pins: Option<&Arc<Pins>>,
+        mut resting: impl FnMut(&str) -> Result<Option<Attached>, CaptureError>,
+    ) -> Result<BTreeMap<String, Attached>, CaptureError> {
         let functions = plan.object_functions();
         let wanted: BTreeSet<&String> = self
             .loaded
@@ -93,11 +98,9 @@ impl Objects {
         for program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             if wanted.contains(&name) && !self.armed.contains_key(&name) {
-                let link = match resting(&name) {
+                let link = match resting(&name)? {
                     Some(link) => link,
-                    None => program
-                        .attach_trace()
-                        .map_err(refused(format!("hook {name}")))?,
+                    None => Attached::new(attach_trace(&program, pins)?, pins, &name)?,
                 };
                 added.insert(name, link);
             }
@@ -114,6 +117,11 @@ impl Objects {
             .collect();
         self.armed.extend(added);
         Ok(old)
+    }
+
+    /// Programs whose hooks are in force.
+    pub(crate) fn armed(&self) -> impl Iterator<Item = &String> {
+        self.armed.keys()
     }
 
     /// Says which calls the hooks are for; what they have noted of calls in progress is dropped.

@@ -25,6 +25,7 @@ struct Shared {
     high_bytes: AtomicU32,
     throttle: AtomicU32,
     urgent_undecided: AtomicU32,
+    daemon_start: AtomicU64,
     urgent: [AtomicU64; RULE_WORDS],
 }
 
@@ -68,8 +69,18 @@ impl Control {
         unsafe { self.shared.as_ref() }
     }
 
-    pub(super) fn set_daemon(&self, tgid: u32) {
-        self.shared().daemon_tgid.store(tgid, Ordering::Relaxed);
+    pub(super) fn set_daemon(&self, tgid: u32) -> Result<(), CaptureError> {
+        let path = format!("/proc/{tgid}/stat");
+        let failed = |source| CaptureError::System {
+            what: path.clone(),
+            source,
+        };
+        let stat = std::fs::read_to_string(&path).map_err(failed)?;
+        let start = start_of(&stat).filter(|_| !has_time_of_its_own());
+        let start = start.unwrap_or(0);
+        self.shared().daemon_start.store(start, Ordering::Relaxed);
+        self.shared().daemon_tgid.store(tgid, Ordering::Release);
+        Ok(())
     }
 
     /// Size of each ring, and the fills at which the bell rings and the overload begins.
@@ -134,6 +145,19 @@ impl Control {
             word.store(*bits, Ordering::SeqCst);
         }
     }
+}
+
+/// Whether this process is in a time namespace in which /proc tells another time since boot than the kernel has.
+fn has_time_of_its_own() -> bool {
+    let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+    let boot = offsets.lines().find(|line| line.starts_with("boottime"));
+    boot.is_some_and(|line| line.split_whitespace().skip(1).any(|offset| offset != "0"))
+}
+
+/// When a process was started, clock ticks: field 22 of proc_pid_stat(5). The name before it may hold anything.
+fn start_of(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
 }
 
 impl Drop for Control {

@@ -46,7 +46,7 @@ pub struct RuleCount {
     pub lost: u64,
 }
 
-pub(super) fn read(map: &Map<'_>) -> Result<Counters, CaptureError> {
+pub(super) fn read(map: &impl MapCore) -> Result<Counters, CaptureError> {
     let mut counters = Counters::default();
     for value in per_cpu(map, 0)? {
         let word = |i| word(&value, i);
@@ -79,7 +79,7 @@ pub(super) fn read_rules(
     Ok((by_rule, count(0)?))
 }
 
-fn per_cpu(map: &Map<'_>, slot: u32) -> Result<Vec<Vec<u8>>, CaptureError> {
+fn per_cpu(map: &impl MapCore, slot: u32) -> Result<Vec<Vec<u8>>, CaptureError> {
     let values = map
         .lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY)
         .map_err(refused("counters"))?;

@@ -3,24 +3,29 @@
 
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{Function, Functions, PROTOTYPES};
+use crate::pins::{Attached, Pins};
 use libbpf_rs::libbpf_sys::{
-    bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd, bpf_prog_info,
-    bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING, BPF_PSEUDO_MAP_FD,
-    BPF_PSEUDO_MAP_VALUE, BPF_TRACE_FEXIT,
+    bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,
+    bpf_prog_get_fd_by_id, bpf_prog_info, bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING,
+    BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, BPF_TRACE_FEXIT,
 };
 use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
 use plan::Gate;
 use rustix::io::Errno;
 use rustix::mm::{mmap, munmap, MapFlags as MmapFlags, ProtFlags};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 /// `FUNCTIONS_MAX` of bpf/maps.h.
 const PLACES: usize = 1024;
 /// The programs and the arrays through which they are jumped to, by prototype.
 const BODIES: [(&str, &str); PROTOTYPES] =
     [("call_body", "bodies"), ("other_call_body", "other_bodies")];
+/// Pins of hooks begin so.
+const PIN: &str = "end-";
 const GATE_PROGRAM: &std::ffi::CStr = c"tarsier_gate";
 /// BPF_LD | BPF_IMM | BPF_DW.
 const LOAD_ADDRESS: u8 = 0x18;
@@ -41,6 +46,9 @@ pub(super) struct Fexit {
     gates_fd: i32,
     gates: Gates,
     free: Vec<usize>,
+    /// Places of hooks that an earlier daemon made, by function.
+    left: BTreeMap<String, usize>,
+    pins: Option<Arc<Pins>>,
     /// Calls that hooks which are gone could not look at.
     missed: u64,
 }
@@ -48,9 +56,15 @@ pub(super) struct Fexit {
 /// A function with its program attached. Dropping it detaches the program; its place is freed by
 /// [`Fexit::retire`].
 pub(super) struct Hook {
-    _link: OwnedFd,
+    link: Attached,
     program: OwnedFd,
     place: usize,
+}
+
+impl Hook {
+    pub(super) fn link(&self) -> &Attached {
+        &self.link
+    }
 }
 
 /// Before the object is loaded: which functions the programs are verified for; all are left out
@@ -80,7 +94,7 @@ pub(super) fn choose_targets(
 
 impl Fexit {
     /// Of an object that was loaded with targets.
-    pub(super) fn new(object: &Object) -> Result<Fexit, CaptureError> {
+    pub(super) fn new(object: &Object, pins: Option<&Arc<Pins>>) -> Result<Fexit, CaptureError> {
         let map = |name: &str| -> Result<Map<'_>, CaptureError> {
             let found = object.maps().find(|map| map.name() == name);
             found.ok_or_else(|| super::missing(name))
@@ -100,18 +114,26 @@ impl Fexit {
         let gate = object.progs().find(|program| program.name() == "call_gate");
         let gate = gate.ok_or_else(|| super::missing("call_gate"))?;
         let gates = map(".bss.gates")?;
+        let links = pins.map(|pins| pins.links()).unwrap_or_default();
+        let left: BTreeMap<String, usize> = links.iter().filter_map(|name| pinned(name)).collect();
+        let is_free = |place: &usize| !left.values().any(|taken| taken == place);
         Ok(Fexit {
             instructions: gate.insns().to_vec(),
             bodies,
             gates_fd: gates.as_fd().as_raw_fd(),
             gates: Gates::map(&gates)?,
-            free: (0..PLACES).rev().collect(),
+            free: (0..PLACES).rev().filter(is_free).collect(),
+            left,
+            pins: pins.cloned(),
             missed: 0,
         })
     }
 
     /// Attaches a program to the end of a function; its gate is open.
     pub(super) fn hook(&mut self, function: &Function) -> Result<Hook, CaptureError> {
+        if let Some(hook) = self.inherit(function)? {
+            return Ok(hook);
+        }
         let place = self
             .free
             .pop()
@@ -127,12 +149,41 @@ impl Fexit {
         let what = |step: &str| format!("{step} for the end of function {}", function.name);
         let instructions = self.instructions_for(function, place);
         let program = load(&instructions, function.btf_id).map_err(system(what("program")))?;
-        let link = link(program.as_fd()).map_err(system(what("hook")))?;
+        if let Some(pins) = &self.pins {
+            pins.wait_for_end_of(&format!("{PIN}{}-", function.name));
+        }
+        let link = link(program.as_fd(), 0, BPF_TRACE_FEXIT).map_err(system(what("hook")))?;
+        let name = pin_of(function, place);
         Ok(Hook {
-            _link: link,
+            link: Attached::new(link, self.pins.as_ref(), &name)?,
             program,
             place,
         })
+    }
+
+    /// The hook on a function that an earlier daemon made.
+    fn inherit(&mut self, function: &Function) -> Result<Option<Hook>, CaptureError> {
+        let (Some(&place), Some(pins)) = (self.left.get(&function.name), &self.pins) else {
+            return Ok(None);
+        };
+        let link = Attached::find(pins, &pin_of(function, place))?;
+        let program = link.as_ref().and_then(program_of);
+        self.left.remove(&function.name);
+        let hook = link.zip(program).map(|(link, program)| Hook {
+            link,
+            program,
+            place,
+        });
+        if hook.is_none() {
+            self.free.push(place);
+        }
+        Ok(hook)
+    }
+
+    /// Frees the places of hooks of an earlier daemon that nobody needs.
+    pub(super) fn forget_left(&mut self) {
+        self.free
+            .extend(std::mem::take(&mut self.left).into_values());
     }
 
     /// The program's copy: addresses of the first gate become those of its own.
@@ -182,6 +233,17 @@ impl Fexit {
     }
 }
 
+/// Name of the pin of a hook.
+fn pin_of(function: &Function, place: usize) -> String {
+    format!("{PIN}{}-{place}", function.name)
+}
+
+/// Function and place of the hook with this pin.
+fn pinned(name: &str) -> Option<(String, usize)> {
+    let (function, place) = name.strip_prefix(PIN)?.rsplit_once('-')?;
+    Some((function.to_owned(), place.parse().ok()?))
+}
+
 fn words(gate: Option<&Gate>) -> [u32; 6] {
     let words = gate.map_or([0; 4], Gate::words);
     let half = |i: usize| (words[i / 2] >> (i % 2 * 32)) as u32;
@@ -211,14 +273,19 @@ pub(super) fn load(instructions: &[bpf_insn], btf_id: u32) -> Result<OwnedFd, Er
     new_fd(fd)
 }
 
-/// Attaches it there. It is detached when what is given back is dropped.
-pub(super) fn link(program: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+/// Attaches a program to where it was loaded for (`target` 0), or to a descriptor. It is detached when what is given
+/// back is dropped.
+pub(super) fn link(
+    program: BorrowedFd<'_>,
+    target: RawFd,
+    kind: bpf_attach_type,
+) -> Result<OwnedFd, Errno> {
     let options = bpf_link_create_opts {
         sz: std::mem::size_of::<bpf_link_create_opts>() as _,
         ..Default::default()
     };
     // SAFETY: the options outlive the call, which only reads them.
-    let fd = unsafe { bpf_link_create(program.as_raw_fd(), 0, BPF_TRACE_FEXIT, &options) };
+    let fd = unsafe { bpf_link_create(program.as_raw_fd(), target, kind, &options) };
     new_fd(fd)
 }
 
@@ -229,6 +296,13 @@ fn new_fd(fd: i32) -> Result<OwnedFd, Errno> {
     }
     // SAFETY: the kernel has just made this descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The program of a hook.
+pub(super) fn program_of(hook: &Attached) -> Option<OwnedFd> {
+    let info = crate::pins::info_of(hook.fd()?)?;
+    // SAFETY: takes a number and gives a new descriptor or an error.
+    new_fd(unsafe { bpf_prog_get_fd_by_id(info.prog_id) }).ok()
 }
 
 /// `recursion_misses` of a program; 0 if the kernel does not tell.
@@ -261,7 +335,7 @@ pub(crate) fn attaches() -> Result<(), String> {
     instructions[1].code = 0x95; // exit
     let program = load(&instructions, function.type_id().into())
         .map_err(|errno| format!("the kernel refuses fexit programs: {errno}"))?;
-    link(program.as_fd())
+    link(program.as_fd(), 0, BPF_TRACE_FEXIT)
         .map(drop)
         .map_err(|errno| format!("the kernel does not attach fexit programs: {errno}"))
 }

@@ -6,15 +6,18 @@ mod counters;
 mod fexit;
 mod gates;
 mod perf;
+mod remains;
 mod resting;
 mod uring;
 
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
+pub use remains::Remains;
 pub(crate) use uring::Uring;
 
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{self, Functions};
 use crate::objects::Objects;
+use crate::pins::{Attached, Handover, Pins};
 use crate::ring::Ring;
 use crate::stream::Stream;
 use crate::tracefs::SyscallEvents;
@@ -22,12 +25,13 @@ use control::Control;
 pub(crate) use fexit::attaches as fexit_attaches;
 use fexit::{Fexit, Hook};
 use libbpf_rs::btf::{Btf, ReferencesType};
-use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE, BPF_PERF_EVENT};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use plan::{tables, Entry, Plan, SysExit};
 use resting::Resting;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
 
@@ -108,24 +112,50 @@ pub struct Tracepoint {
     /// Those that some rule has watched since the start: one of them may still be under way.
     known_operations: uring::OperationBits,
     cpus: usize,
+    /// Where it outlives this process.
+    pins: Option<Arc<Pins>>,
+    handover: Option<Arc<Handover>>,
+    /// Programs that an earlier daemon loaded and that are still attached.
+    inherited: Vec<OwnedFd>,
 }
 
 /// Hooks in force. Links go away when dropped.
 #[derive(Default)]
 struct Armed {
-    sys_exit: Option<Link>,
-    per_syscall: BTreeMap<u32, Link>,
+    sys_exit: Option<Attached>,
+    per_syscall: BTreeMap<u32, Attached>,
     /// By place in the kernel's functions.
     functions: BTreeMap<usize, Hook>,
-    exec: Vec<Link>,
-    exit: Vec<Link>,
-    fork: Option<Link>,
+    exec: Vec<Attached>,
+    exit: Vec<Attached>,
+    fork: Option<Attached>,
     uring: uring::Hooks,
 }
 
 impl Tracepoint {
-    /// Loads the programs and arms `plan`. `daemon_pid` is never audited.
+    /// Loads the programs and arms `plan`. `daemon_pid` is never audited. The capture ends with this process.
     pub fn start(
+        plan: &Plan,
+        options: &Options,
+        daemon_pid: u32,
+    ) -> Result<Tracepoint, CaptureError> {
+        Tracepoint::start_in(None, plan, options, daemon_pid)
+    }
+
+    /// The same for a capture that is pinned in `pins` and outlives this process. One that is there, with programs
+    /// like these, is taken over with what is in its rings, whose size stays, and without a call going unseen;
+    /// [`Remains`] has to be asked for it before.
+    pub fn start_pinned(
+        pins: &Arc<Pins>,
+        plan: &Plan,
+        options: &Options,
+        daemon_pid: u32,
+    ) -> Result<Tracepoint, CaptureError> {
+        Tracepoint::start_in(Some(pins), plan, options, daemon_pid)
+    }
+
+    fn start_in(
+        pins: Option<&Arc<Pins>>,
         plan: &Plan,
         options: &Options,
         daemon_pid: u32,
@@ -142,18 +172,32 @@ impl Tracepoint {
             Some(_) => Uring::with_functions().or_else(Uring::of_this_kernel),
             None => Uring::of_this_kernel(),
         };
-        let (object, objects) = load(cpus, functions, uring.as_ref())?;
-        let fexit = functions.map(|_| Fexit::new(&object)).transpose()?;
+        let layout = remains::layout(cpus, plan.trampoline);
+        let left = match pins {
+            Some(pins) => remains::find_like(pins, layout)?,
+            None => None,
+        };
+        let from = pins.filter(|_| left.is_some());
+        let (object, objects) = load(cpus, functions, uring.as_ref(), from)?;
+        let fexit = functions.map(|_| Fexit::new(&object, pins)).transpose()?;
         if let Some(uring) = &uring {
             uring.set_bodies(&object)?;
         }
         let control = Control::map(&object)?;
-        let stream = Stream::new(make_rings(&object, cpus, options)?);
+        let stream = Stream::new(match from {
+            Some(pins) => remains::rings(pins)?,
+            None => make_rings(&object, cpus, options)?,
+        });
         let bell = object.maps().find(|map| map.name() == "doorbell");
         let bell = bell.ok_or_else(|| missing("doorbell"))?;
         let bell = Ring::map(&bell, DOORBELL_BYTES).map_err(system("mmap of the doorbell"))?;
-        control.set_daemon(daemon_pid);
-        let ring_bytes = u32::try_from(options.true_ring_bytes()).unwrap_or(u32::MAX);
+        control.set_daemon(daemon_pid)?;
+        let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
+        let (ring_bytes, options) = match from {
+            Some(_) => (stream.ring_bytes(), &marks),
+            None => (options.true_ring_bytes() as u64, options),
+        };
+        let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
         control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
         control.set_throttle(true);
         control.set_awake(true);
@@ -171,9 +215,29 @@ impl Tracepoint {
             operations: Default::default(),
             known_operations: Default::default(),
             cpus,
+            pins: pins.cloned(),
+            handover: None,
+            inherited: Vec::new(),
         };
+        if let Some(pins) = pins {
+            engine.keep(pins, left, layout)?;
+        }
         engine.replace(plan)?;
+        engine.drop_unneeded();
+        if let Some(pins) = pins {
+            pins.leave(false);
+        }
         Ok(engine)
+    }
+
+    /// Where it is pinned, if it is.
+    pub fn pins(&self) -> Option<&Arc<Pins>> {
+        self.pins.as_ref()
+    }
+
+    /// The page for the next daemon, where there is to be one.
+    pub fn handover(&self) -> Option<&Arc<Handover>> {
+        self.handover.as_ref()
     }
 
     /// Name of the engine: `trampoline` or `tracepoint`.
@@ -190,10 +254,7 @@ impl Tracepoint {
         let table = make_table(&plan.rows)?;
         self.fill_objects(plan)?;
         let old = self.arm(plan)?;
-        let resting = &mut self.resting;
-        let old_objects = self.objects.arm(&mut self.object, plan, |program| {
-            resting.take_object(program)
-        })?;
+        let old_objects = self.arm_objects(plan)?;
         self.objects.set_calls(&self.object, plan)?;
         let gates = self.gates(plan);
         self.open_gates(&gates);
@@ -214,6 +275,35 @@ impl Tracepoint {
             .add(old.functions, old_objects, old.uring.functions);
         self.remove_objects(plan)?;
         Ok(())
+    }
+
+    fn arm_objects(&mut self, plan: &Plan) -> Result<BTreeMap<String, Attached>, CaptureError> {
+        let (resting, pins) = (&mut self.resting, self.pins.as_ref());
+        let inherited = &mut self.inherited;
+        let there = |program: &str| {
+            if let Some(link) = resting.take_object(program) {
+                return Ok(Some(link));
+            }
+            let found = match pins {
+                Some(pins) => Attached::find(pins, program)?,
+                None => None,
+            };
+            inherited.extend(found.iter().filter_map(fexit::program_of));
+            Ok(found)
+        };
+        self.objects.arm(&mut self.object, plan, pins, there)
+    }
+
+    /// Pins of the hooks in force.
+    fn pinned_names(&self) -> Vec<String> {
+        let armed = &self.armed;
+        let links = armed.sys_exit.iter().chain(armed.per_syscall.values());
+        let links = links.chain(&armed.exec).chain(&armed.exit);
+        let links = links.chain(&armed.fork).chain(armed.uring.links());
+        let links = links.chain(armed.functions.values().map(Hook::link));
+        let links = links.chain(self.resting.links());
+        let names = links.filter_map(Attached::pin_name).map(str::to_owned);
+        names.chain(self.objects.armed().cloned()).collect()
     }
 
     /// Attaches what `plan` needs and returns what it no longer does, still attached.
@@ -326,16 +416,29 @@ impl Tracepoint {
         }
     }
 
-    fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Link>, CaptureError> {
+    fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Attached>, CaptureError> {
         if !wanted {
             return Ok(None);
         }
+        if let Some(found) = self.find_pinned(program)? {
+            return Ok(Some(found));
+        }
         let found = self.object.progs_mut().find(|p| p.name() == program);
         let program_mut = found.ok_or_else(|| missing(program))?;
-        program_mut
-            .attach_trace()
-            .map(Some)
-            .map_err(refused(format!("hook {program}")))
+        let link = attach_trace(&program_mut, self.pins.as_ref())?;
+        Attached::new(link, self.pins.as_ref(), program).map(Some)
+    }
+
+    /// A hook of an earlier daemon that is in force.
+    fn find_pinned(&mut self, name: &str) -> Result<Option<Attached>, CaptureError> {
+        let Some(pins) = &self.pins else {
+            return Ok(None);
+        };
+        let found = Attached::find(pins, name)?;
+        if let Some(link) = &found {
+            self.inherited.extend(fexit::program_of(link));
+        }
+        Ok(found)
     }
 
     /// Hooks what the operations that `plan` watches need and is not hooked yet.
@@ -372,7 +475,7 @@ impl Tracepoint {
             }
             let hook = match self.resting.take_operation(id) {
                 Some(hook) => hook,
-                None => uring::hook(&self.object, function, part)?,
+                None => uring::hook(&self.object, function, part, self.pins.as_ref())?,
             };
             added.functions.insert(id, hook);
         }
@@ -401,7 +504,7 @@ impl Tracepoint {
         uring::in_flight(&self.object)
     }
 
-    fn attach_call(&mut self, plan: &Plan, nr: u32) -> Result<Link, CaptureError> {
+    fn attach_call(&mut self, plan: &Plan, nr: u32) -> Result<Attached, CaptureError> {
         let name = plan
             .entries
             .arch(plan::Entry::Native)
@@ -416,8 +519,8 @@ impl Tracepoint {
 
     /// Where the task still has its executable when it ends, one hook sees every exit; else the
     /// entry of the native calls is hooked, and 32-bit ones are recorded without executable.
-    fn attach_exit(&mut self) -> Result<Vec<Link>, CaptureError> {
-        let mut links: Vec<Link> = self.attach_if(true, "exit_call")?.into_iter().collect();
+    fn attach_exit(&mut self) -> Result<Vec<Attached>, CaptureError> {
+        let mut links: Vec<Attached> = self.attach_if(true, "exit_call")?.into_iter().collect();
         let at_entry = !exit_is_seen_early() && self.events.is_some();
         if at_entry {
             for name in ["exit", "exit_group"] {
@@ -437,16 +540,22 @@ impl Tracepoint {
         program: &str,
         event: Option<u64>,
         name: &str,
-    ) -> Result<Link, CaptureError> {
+    ) -> Result<Attached, CaptureError> {
+        let pin = format!("{program}-{name}");
+        if let Some(found) = self.find_pinned(&pin)? {
+            return Ok(found);
+        }
         let event = event.ok_or_else(|| missing(&format!("tracepoint {name}")))?;
         let perf = perf::open_tracepoint(event)
             .map_err(system(format!("perf_event_open for tracepoint {name}")))?;
         let found = self.object.progs_mut().find(|p| p.name() == program);
         let program = found.ok_or_else(|| missing(program))?;
-        let raw = std::os::fd::IntoRawFd::into_raw_fd(perf);
-        program
-            .attach_perf_event(raw)
-            .map_err(refused(format!("hook tracepoint/syscalls/{name}")))
+        if let Some(pins) = &self.pins {
+            pins.wait_for_end_of(&pin);
+        }
+        let link = fexit::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
+            .map_err(system(format!("hook tracepoint/syscalls/{name}")))?;
+        Attached::new(link, self.pins.as_ref(), &pin)
     }
 
     fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, CaptureError> {
@@ -515,8 +624,11 @@ impl Tracepoint {
         self.bell.drain(u64::MAX, |_, _| true);
     }
 
-    /// Matches nothing any more: calls that end from now on are not recorded.
+    /// Matches nothing any more: calls that end from now on are not recorded, nor by another daemon.
     pub fn disarm(&mut self) {
+        if let Some(pins) = &self.pins {
+            pins.leave(false);
+        }
         self.control.set_watched(&[0; tables::CALLS / 64]);
         let armed = std::mem::take(&mut self.armed);
         if let Some(fexit) = &mut self.fexit {
@@ -542,6 +654,8 @@ impl Tracepoint {
             .progs()
             .filter(|program| program.autoload())
             .fold(0, |sum, program| sum + fexit::misses(program.as_fd()));
+        let inherited = self.inherited.iter().map(|program| program.as_fd());
+        counters.missed += inherited.map(fexit::misses).sum::<u64>();
         if let Some(fexit) = &self.fexit {
             let hooks = self
                 .armed
@@ -567,6 +681,14 @@ impl Tracepoint {
 
 impl Drop for Tracepoint {
     fn drop(&mut self) {
+        let is_left = |pins: &Arc<Pins>| pins.is_left() || std::thread::panicking();
+        match &self.pins {
+            Some(pins) if is_left(pins) => return pins.leave(true),
+            Some(pins) => {
+                pins.remove();
+            }
+            None => {}
+        }
         // Gates first: nothing more is matched while links are taken down one by one.
         self.control.set_watched(&[0; tables::CALLS / 64]);
     }
@@ -600,6 +722,24 @@ fn missing(what: &str) -> CaptureError {
     }
 }
 
+/// Attaches a program where its section says.
+pub(crate) fn attach_trace(
+    program: &libbpf_rs::ProgramMut<'_>,
+    pins: Option<&Arc<Pins>>,
+) -> Result<OwnedFd, CaptureError> {
+    if let Some(pins) = pins {
+        pins.wait_for_end_of(&program.name().to_string_lossy());
+    }
+    let what = || format!("hook {}", program.name().to_string_lossy());
+    let link = program.attach_trace().map_err(refused(what()))?;
+    link.as_fd()
+        .try_clone_to_owned()
+        .map_err(|source| CaptureError::System {
+            what: what(),
+            source,
+        })
+}
+
 fn object_key(object: &plan::ObjectId) -> [u8; 16] {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&object.ino.to_ne_bytes());
@@ -607,10 +747,12 @@ fn object_key(object: &plan::ObjectId) -> [u8; 16] {
     key
 }
 
+/// Loads the programs, with the maps that are pinned in `from` if that is given.
 fn load(
     cpus: usize,
     functions: Option<&Functions>,
     uring: Option<&uring::Uring>,
+    from: Option<&Arc<Pins>>,
 ) -> Result<(Object, Objects), CaptureError> {
     crate::error::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
@@ -623,6 +765,9 @@ fn load(
         };
         map.set_max_entries(entries as u32)
             .map_err(refused("size of a map"))?;
+    }
+    if let Some(pins) = from {
+        remains::take_maps(&mut open, pins)?;
     }
     fexit::choose_targets(&mut open, functions)?;
     uring::choose(&mut open, uring)?;
@@ -671,7 +816,7 @@ fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
     Ok(table)
 }
 
-fn map_options(flags: u32) -> bpf_map_create_opts {
+pub(crate) fn map_options(flags: u32) -> bpf_map_create_opts {
     bpf_map_create_opts {
         sz: std::mem::size_of::<bpf_map_create_opts>() as u64,
         map_flags: flags,

@@ -6,7 +6,7 @@
 
 use super::fexit::{Fexit, Hook};
 use super::uring::FunctionHook;
-use libbpf_rs::Link;
+use crate::pins::Attached;
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) struct Resting {
     /// By place in the kernel's functions.
     functions: BTreeMap<usize, Idle<Hook>>,
     /// By program of `bpf/object_hooks.h`.
-    objects: BTreeMap<String, Idle<Link>>,
+    objects: BTreeMap<String, Idle<Attached>>,
     /// On functions of io_uring operations, by their BTF id.
     operations: BTreeMap<u32, Idle<FunctionHook>>,
     leaving: Option<JoinHandle<()>>,
@@ -33,7 +33,7 @@ impl Resting {
     pub(super) fn add(
         &mut self,
         functions: BTreeMap<usize, Hook>,
-        objects: BTreeMap<String, Link>,
+        objects: BTreeMap<String, Attached>,
         operations: BTreeMap<u32, FunctionHook>,
     ) {
         let now = Instant::now();
@@ -53,7 +53,7 @@ impl Resting {
     }
 
     /// The same for a hook on objects.
-    pub(super) fn take_object(&mut self, program: &str) -> Option<Link> {
+    pub(super) fn take_object(&mut self, program: &str) -> Option<Attached> {
         let found = self.objects.remove(program);
         if found.is_none() {
             self.wait();
@@ -98,6 +98,16 @@ impl Resting {
     /// Hooks at rest: they count what they miss.
     pub(super) fn functions(&self) -> impl Iterator<Item = &Hook> {
         self.functions.values().map(|(hook, _)| hook)
+    }
+
+    /// Links of all hooks at rest.
+    pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
+        let objects = self.objects.values().map(|(link, _)| link);
+        let operations = self.operations.values().map(|(hook, _)| hook.link());
+        self.functions()
+            .map(Hook::link)
+            .chain(objects)
+            .chain(operations)
     }
 
     fn wait(&mut self) {

@@ -4,12 +4,15 @@
 use super::fexit;
 use crate::error::{refused, system, CaptureError};
 use crate::operations::{self, Function, Operation};
+use crate::pins::{Attached, Pins};
 use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject};
+use libbpf_rs::libbpf_sys::BPF_TRACE_FEXIT;
+use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
 use plan::Plan;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// `struct uring_control` of bpf/uring.h.
 const CONTROL_MAP: &str = ".bss.uring";
@@ -274,7 +277,7 @@ impl<'a> Wanted<'a> {
 /// A function of an operation with its program attached. Dropping it detaches the program.
 #[derive(Debug)]
 pub(super) struct FunctionHook {
-    _link: OwnedFd,
+    link: Attached,
     program: OwnedFd,
 }
 
@@ -283,24 +286,44 @@ pub(super) fn hook(
     object: &Object,
     function: &Function,
     part: Part,
+    pins: Option<&Arc<Pins>>,
 ) -> Result<FunctionHook, CaptureError> {
     let (gate, _, _) = part.programs();
     let program = object.progs().find(|program| program.name() == gate);
     let program = program.ok_or_else(|| super::missing(gate))?;
     let what = |step: &str| format!("{step} for the end of function {}", function.name);
+    let name = format!("uring-{}", function.btf_id);
+    if let Some(link) = pins
+        .map(|pins| Attached::find(pins, &name))
+        .transpose()?
+        .flatten()
+    {
+        if let Some(program) = fexit::program_of(&link) {
+            return Ok(FunctionHook { link, program });
+        }
+    }
     let program = fexit::load(program.insns(), function.btf_id).map_err(system(what("program")))?;
-    let link = fexit::link(program.as_fd()).map_err(system(what("hook")))?;
+    if let Some(pins) = pins {
+        pins.wait_for_end_of(&name);
+    }
+    let link = fexit::link(program.as_fd(), 0, BPF_TRACE_FEXIT).map_err(system(what("hook")))?;
     Ok(FunctionHook {
-        _link: link,
+        link: Attached::new(link, pins, &name)?,
         program,
     })
+}
+
+impl FunctionHook {
+    pub(super) fn link(&self) -> &Attached {
+        &self.link
+    }
 }
 
 /// Hooks in force.
 #[derive(Default)]
 pub(super) struct Hooks {
     /// By program.
-    pub(super) programs: BTreeMap<&'static str, Link>,
+    pub(super) programs: BTreeMap<&'static str, Attached>,
     /// By BTF id.
     pub(super) functions: BTreeMap<u32, FunctionHook>,
 }
@@ -309,6 +332,12 @@ impl Hooks {
     pub(super) fn add(&mut self, others: Hooks) {
         self.programs.extend(others.programs);
         self.functions.extend(others.functions);
+    }
+
+    /// Their links.
+    pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
+        let functions = self.functions.values().map(FunctionHook::link);
+        self.programs.values().chain(functions)
     }
 
     /// Parts with what is not wanted.

@@ -51,9 +51,12 @@ impl Journal {
         };
         let upto = upto.min(self.pending.cut_at_or_after(FRAME_TEXT_BYTES));
         let is_new = self.size_bytes == 0;
-        let written = writer
-            .frame(&self.pending.bytes()[..upto], is_new)
-            .and_then(|frame| append_whole(file, frame, self.size_bytes).map(|()| frame));
+        let made = writer.frame(&self.pending.bytes()[..upto], is_new);
+        if let Ok(frame) = &made {
+            self.begin_write(file, upto, frame.len() as u64);
+        }
+        let written =
+            made.and_then(|frame| append_whole(file, frame, self.size_bytes).map(|()| frame));
         let outcome = match written {
             Ok(frame) => {
                 self.account_stored(upto, frame);
@@ -66,6 +69,7 @@ impl Journal {
                 Err(self.write_failed(error))
             }
         };
+        self.end_write();
         self.compact = Some(writer);
         outcome
     }

@@ -223,6 +223,7 @@ pub(super) const KEYS: &[Key] = &[
         word(x, OVERLOAD).map(|overload| c.overload = overload)
     }),
     key("urgent_keys", urgent_keys),
+    key("pin_dir", pin_dir),
     key("metrics", metrics),
 ];
 
@@ -259,6 +260,14 @@ fn urgent_keys(config: &mut Config, context: &mut Context<'_>) -> Result<(), Con
         return Err(context.refuse("a key is empty", "keys with one comma between them"));
     }
     config.urgent_keys = keys.into_iter().map(str::to_owned).collect();
+    Ok(())
+}
+
+fn pin_dir(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    config.pin_dir = match context.value.eq_ignore_ascii_case("off") {
+        true => None,
+        false => Some(absolute_path(context)?),
+    };
     Ok(())
 }
 

@@ -12,6 +12,7 @@
 //! * `io_uring_twins = yes`,
 //! * `overload = THROTTLE` or `DROP`,
 //! * `urgent_keys = KEY[,KEY…]`,
+//! * `pin_dir = /sys/fs/bpf/DIRECTORY` or `off`,
 //! * `metrics = unix:/PATH` or `127.0.0.1:PORT`.
 
 mod error;
@@ -273,6 +274,8 @@ pub struct Config {
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
     pub urgent_keys: Vec<String>,
+    /// `pin_dir` (Tarsier only): where capture is kept that outlives the daemon; none is off.
+    pub pin_dir: Option<PathBuf>,
     /// `metrics` (Tarsier only); none is off.
     pub metrics: Option<MetricsAddress>,
 }
@@ -329,6 +332,7 @@ impl Config {
             io_uring_twins: true,
             overload: Overload::Throttle,
             urgent_keys: Vec::new(),
+            pin_dir: None,
             metrics: None,
         }
     }

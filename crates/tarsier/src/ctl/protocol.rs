@@ -13,6 +13,11 @@ pub(crate) enum Request {
     Status,
     /// What each rule costs; answered with a list of `RuleCost`.
     RuleCosts,
+    /// End. With `keep`, capture goes on for the next daemon.
+    Stop {
+        /// Leave what is pinned.
+        keep: bool,
+    },
     /// What `auditctl -s` shows.
     Audit,
     /// The rules in the order in which they are tried.

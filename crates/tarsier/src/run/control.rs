@@ -5,7 +5,7 @@
 
 use super::control_draft::{errno, Draft};
 use super::control_records;
-use super::daemon::{Daemon, KERNEL_BACKLOG};
+use super::daemon::{Daemon, End, KERNEL_BACKLOG};
 use super::daemon_records::Who;
 use super::engine::Engine;
 use super::setup;
@@ -127,6 +127,10 @@ impl Daemon {
                 steps,
                 tolerate_from,
             } => self.apply(&steps, tolerate_from, who),
+            Request::Stop { keep } => Answer {
+                error: self.ask_to_stop(keep, who).err(),
+                ..Answer::default()
+            },
             Request::Rules => Answer {
                 rules: self.listed_rules(),
                 ..Answer::default()
@@ -136,6 +140,22 @@ impl Daemon {
                 ..Answer::default()
             },
         }
+    }
+
+    /// The end comes when the answer is on its way.
+    fn ask_to_stop(&mut self, keep: bool, who: Who) -> Result<(), String> {
+        if keep && self.engine.pins().is_none() {
+            return Err(
+                "what this daemon captures ends with it: nothing is pinned (pin_dir, --pin-dir)"
+                    .to_owned(),
+            );
+        }
+        self.asked_to_stop = Some(End {
+            status: 0,
+            sender: Some(who),
+            keeps: keep,
+        });
+        Ok(())
     }
 
     /// List by list, as the kernel gives them.

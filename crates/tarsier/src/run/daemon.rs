@@ -18,6 +18,7 @@ use super::plugins;
 use super::recorder::{Generation, Outcome, Recorder};
 use super::setup::{self, Sources};
 use super::signals::Signals;
+use super::survival::{self, Handing};
 use crate::status::{RuleCost, Status};
 use anyhow::{Context, Result};
 use capture::tracepoint::RuleCount;
@@ -65,6 +66,8 @@ pub(super) struct Totals {
 pub(super) struct End {
     pub(super) status: u8,
     pub(super) sender: Option<Who>,
+    /// What is pinned stays armed for the next daemon.
+    pub(super) keeps: bool,
 }
 
 /// A daemon with everything armed.
@@ -83,7 +86,7 @@ pub(super) struct Daemon {
     pub(super) config: Config,
     pub(super) capabilities: Capabilities,
     pub(super) generation: Arc<Generation>,
-    pub(super) _instance: Instance,
+    pub(super) instance: Instance,
     pub(super) started: Instant,
     pub(super) totals: Totals,
     /// Lines on their way to the journal; kept for its capacity.
@@ -99,6 +102,11 @@ pub(super) struct Daemon {
     pub(super) started_nice: i32,
     /// What the journal had written when that was last looked at.
     pub(super) noted: Position,
+    /// The last pass over the rings was ended early, for what it gathered to be written.
+    pub(super) has_more: bool,
+    pub(super) asked_to_stop: Option<End>,
+    /// Losses but for those that the programs count, when the log was last told of losses.
+    pub(super) told_elsewhere: u64,
 }
 
 impl Daemon {
@@ -115,7 +123,7 @@ impl Daemon {
         let mut identities_due = Instant::now() + IDENTITY_INTERVAL;
         loop {
             let fill = self.engine.fill_per_mille();
-            let frames = self.drain();
+            let frames = self.pass(monotonic_ns());
             self.operations_without_result(false);
             self.commit();
             self.press_on(frames, fill);
@@ -129,12 +137,17 @@ impl Daemon {
                 }
             }
             self.answer_clients();
+            if let Some(end) = self.asked_to_stop.take() {
+                self.end_command(&mut command);
+                return Ok(end);
+            }
             self.answer_scrapes();
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 self.end_command(&mut command);
                 return Ok(End {
                     status: 0,
                     sender: None,
+                    keeps: false,
                 });
             }
             if Instant::now() >= identities_due {
@@ -187,8 +200,22 @@ impl Daemon {
         }
     }
 
-    /// Reads every ring once. How many frames there were.
-    fn drain(&mut self) -> usize {
+    /// Reads what is in the rings.
+    pub(super) fn drain(&mut self) {
+        let now_ns = monotonic_ns();
+        self.pass(now_ns);
+        while self.has_more {
+            self.commit();
+            self.pass(now_ns);
+        }
+    }
+
+    /// Reads every ring once, what was made until `now_ns`, or as much as is to be written at a time. How many frames
+    /// there were.
+    fn pass(&mut self, now_ns: u64) -> usize {
+        let handover = self.engine.handover();
+        let ring_bytes = self.engine.stream().map_or(0, |stream| stream.ring_bytes());
+        let mut handing = Handing::new(handover, ring_bytes);
         let Daemon {
             generation,
             engine,
@@ -215,12 +242,13 @@ impl Daemon {
         }
         if !engine.is_kernel() && !lines.is_empty() {
             totals.others_lost += plugins::log(journal, plugins, lines, events);
+            handing.note_other(journal.taken());
             lines.clear();
             events = 0;
         }
         let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
-        let frames = engine.drain(batch_ns, |cpu, frame| {
+        let frames = engine.drain(now_ns, |cpu, end, frame| {
             oldest_ns.get_or_insert_with(|| capture::frame_time(frame));
             let outcome = recorder.frame(cpu, frame, lines, live.as_mut());
             is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
@@ -236,9 +264,12 @@ impl Daemon {
                     eprintln!("tarsier: a frame from CPU {cpu} is malformed: {error}");
                 }
             }
+            handing.read(cpu, end, frame, lines.len());
             if lines.len() >= BATCH_BYTES {
                 recorder.costs.share(monotonic_ns() - batch_ns);
-                plugins::log(journal, plugins, lines, events);
+                let start = journal.taken();
+                let lost = plugins::log(journal, plugins, lines, events);
+                handing.handed(start, lost > 0);
                 lines.clear();
                 events = 0;
                 if std::mem::take(&mut is_urgent) {
@@ -247,24 +278,29 @@ impl Daemon {
                 }
                 batch_ns = monotonic_ns();
             }
-            true
+            !handing.is_full()
         });
         if frames > 0 {
             recorder.costs.share(monotonic_ns() - batch_ns);
         }
-        if !lines.is_empty() {
-            plugins::log(journal, plugins, lines, events);
-            lines.clear();
-        }
+        let start = journal.taken();
+        let lost = match lines.is_empty() {
+            true => 0,
+            false => plugins::log(journal, plugins, lines, events),
+        };
+        handing.handed(start, lost > 0);
+        lines.clear();
         if is_urgent {
             let _ = journal.hurry();
         }
+        self.has_more = handing.is_full();
+        self.give_back(handing);
         frames + records
     }
 
     /// Records io_uring operations whose result does not come: they succeed in silence, or at the
     /// end of the recording are still under way. Those whose result was lost have been counted.
-    fn operations_without_result(&mut self, at_end: bool) {
+    pub(super) fn operations_without_result(&mut self, at_end: bool) {
         if !at_end && !self.recorder.operations.is_due() {
             return;
         }
@@ -282,6 +318,7 @@ impl Daemon {
                 &lines,
                 recorded as u32,
             );
+            self.note_other();
             lines.clear();
         }
         self.lines = lines;
@@ -291,6 +328,7 @@ impl Daemon {
     pub(super) fn commit(&mut self) {
         // The error is among the actions.
         let _ = self.journal.commit();
+        self.settle();
         self.note_durability();
         self.pass_on();
         let actions = self.journal.take_actions();
@@ -340,7 +378,7 @@ impl Daemon {
     fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<()> {
         self.engine.set_awake(awake);
         let has_more = self.kernel.as_ref().is_some_and(KernelRecords::has_more);
-        if has_more || !awake && !self.engine.is_drained() {
+        if has_more || self.has_more || !awake && !self.engine.is_drained() {
             self.engine.set_awake(true);
             return Ok(());
         }
@@ -417,6 +455,7 @@ impl Daemon {
                 return Ok(Some(End {
                     status: 0,
                     sender: Some(sender),
+                    keeps: false,
                 }));
             }
             SIGHUP => self.reload(),
@@ -431,6 +470,7 @@ impl Daemon {
                         return Ok(Some(End {
                             status: child::code(status),
                             sender: None,
+                            keeps: false,
                         }));
                     }
                 }
@@ -513,6 +553,7 @@ impl Daemon {
         self.drain();
         let rules = &self.generation.plan.rules;
         let counts = self.rule_counts(rules.len().max(generation.plan.rules.len()));
+        self.remember(&generation.plan)?;
         self.recorder.add_generation(generation.clone());
         if let (Some(kernel), Engine::Kernel) = (&mut self.kernel, &self.engine) {
             kernel.replace_rules(&generation.plan.rules)?;
@@ -596,6 +637,7 @@ impl Daemon {
         let plan = &self.generation.plan;
         let journal = self.journal.counters();
         Status {
+            pin_dir: self.pin_dir(),
             pid: std::process::id(),
             engine: self.engine.name().to_owned(),
             hook: match plan.hooks.sys_exit.names() {
@@ -644,9 +686,11 @@ impl Daemon {
         self.recorder.costs.table(rules, &counts)
     }
 
-    /// Disarms, reads what is left, says what was lost, restores the kernel's audit state.
-    pub(super) fn stop(mut self, sender: Option<Who>) -> Result<()> {
-        self.engine.disarm();
+    /// Disarms unless `keeps`, reads what is left, says what was lost, restores the kernel's audit state.
+    pub(super) fn stop(mut self, sender: Option<Who>, keeps: bool) -> Result<()> {
+        if !keeps {
+            self.engine.disarm();
+        }
         // Hooks that were under way on other CPUs finish within this pass or the next.
         for _ in 0..2 {
             std::thread::yield_now();
@@ -654,6 +698,9 @@ impl Daemon {
         }
         self.operations_without_result(true);
         self.count_kernel_losses();
+        if keeps {
+            self.say_losses();
+        }
         let status = self.status();
         let who = sender.unwrap_or_else(Who::this_process);
         self.say_all_losses(who);
@@ -670,6 +717,11 @@ impl Daemon {
                 });
         }
         self.commit();
+        if let (true, Some(pins)) = (keeps, self.engine.pins()) {
+            pins.leave(true);
+        } else {
+            survival::note(self.instance.run_dir(), None)?;
+        }
         self.stop_plugins();
         if let Some(live) = &mut self.live {
             live.end();

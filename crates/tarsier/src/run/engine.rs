@@ -3,10 +3,11 @@
 
 use anyhow::Result;
 use capture::tracepoint::{Counters, RuleCount};
-use capture::{CaptureError, Overload, Tracepoint};
+use capture::{CaptureError, Handover, Overload, Pins, Remains, Stream, Tracepoint};
 use plan::Plan;
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 /// What captures.
 pub(super) enum Engine {
@@ -14,6 +15,8 @@ pub(super) enum Engine {
     Tracepoint(Box<Tracepoint>),
     /// The kernel's audit. Its rules are the audit socket's affair.
     Kernel,
+    /// What another version's daemon left in its rings.
+    Remains(Box<Remains>),
 }
 
 impl Engine {
@@ -22,6 +25,7 @@ impl Engine {
         match self {
             Engine::Tracepoint(programs) => programs.name(),
             Engine::Kernel => "kernel",
+            Engine::Remains(_) => "none",
         }
     }
 
@@ -33,27 +37,57 @@ impl Engine {
     fn programs(&self) -> Option<&Tracepoint> {
         match self {
             Engine::Tracepoint(programs) => Some(programs),
-            Engine::Kernel => None,
+            Engine::Kernel | Engine::Remains(_) => None,
         }
     }
 
     fn programs_mut(&mut self) -> Option<&mut Tracepoint> {
         match self {
             Engine::Tracepoint(programs) => Some(programs),
+            Engine::Kernel | Engine::Remains(_) => None,
+        }
+    }
+
+    /// The page for the next daemon, if what is captured outlives this one.
+    pub(super) fn handover(&self) -> Option<Arc<Handover>> {
+        match self {
+            Engine::Tracepoint(programs) => programs.handover().cloned(),
+            Engine::Remains(remains) => Some(remains.handover().clone()),
             Engine::Kernel => None,
         }
     }
 
-    /// Gives the frames that are there to `take`; see [`capture::Stream`].
-    pub(super) fn drain(&mut self, now_ns: u64, take: impl FnMut(usize, &[u8]) -> bool) -> usize {
-        let programs = self.programs_mut();
-        programs.map_or(0, |programs| programs.stream().drain(now_ns, take))
+    pub(super) fn stream(&mut self) -> Option<&mut Stream> {
+        match self {
+            Engine::Tracepoint(programs) => Some(programs.stream()),
+            Engine::Remains(remains) => Some(remains.stream()),
+            Engine::Kernel => None,
+        }
+    }
+
+    /// Gives the frames that are there to `take`, with the place in its ring where each ends; see
+    /// [`capture::Stream`]. What has a page for the next daemon keeps its room until that is settled.
+    pub(super) fn drain(
+        &mut self,
+        now_ns: u64,
+        mut take: impl FnMut(usize, u64, &[u8]) -> bool,
+    ) -> usize {
+        let is_held = self.handover().is_some();
+        match self.stream() {
+            Some(stream) if is_held => stream.drain_held(now_ns, take),
+            Some(stream) => stream.drain(now_ns, |cpu, frame| take(cpu, 0, frame)),
+            None => 0,
+        }
     }
 
     /// Whether no frame waits.
     pub(super) fn is_drained(&mut self) -> bool {
-        let programs = self.programs_mut();
-        programs.is_none_or(|programs| programs.stream().is_empty())
+        self.stream().is_none_or(|stream| stream.is_empty())
+    }
+
+    /// Pins that this process leaves behind when it ends, if it has any.
+    pub(super) fn pins(&self) -> Option<&Arc<Pins>> {
+        self.programs().and_then(Tracepoint::pins)
     }
 
     /// Readable when the programs want attention; none if there are none.

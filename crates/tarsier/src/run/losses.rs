@@ -61,6 +61,32 @@ impl Daemon {
         lost
     }
 
+    /// Losses that the programs do not count, and that a killed daemon does not leave in their maps.
+    pub(super) fn losses_elsewhere(&self) -> u64 {
+        self.journal.counters().lost.total() + self.totals.malformed
+    }
+
+    /// An earlier daemon, or the record of the time without one, has told of what the programs had
+    /// counted.
+    pub(super) fn told_before(&mut self, counted: &[u64]) {
+        let causes = LOSS_CAUSES.iter().copied().chain(["missed"]);
+        for (cause, count) in causes.zip(counted) {
+            self.told.by_cause.insert(cause.to_owned(), *count);
+        }
+        self.note_told();
+    }
+
+    /// Has a next daemon know what the log was told.
+    fn note_told(&mut self) {
+        self.told_elsewhere = self.losses_elsewhere();
+        if let Some(handover) = self.engine.handover() {
+            let causes = LOSS_CAUSES.iter().copied().chain(["missed"]);
+            let told = |cause| self.told.by_cause.get(cause).copied().unwrap_or(0);
+            handover.set_told(&causes.map(told).collect::<Vec<_>>());
+            handover.set_untold(0);
+        }
+    }
+
     /// Says what was lost since it was last said, if anything. Call it once a second.
     pub(super) fn say_losses(&mut self) {
         let by_cause = self.lost_by_cause();
@@ -76,7 +102,11 @@ impl Daemon {
         self.told = told;
         if lost > 0 {
             self.say_lost("events-lost", lost, whole, &causes, &rules);
+            if self.engine.handover().is_some() {
+                self.commit();
+            }
         }
+        self.note_told();
     }
 
     /// Says at the end what was lost in all, if anything.

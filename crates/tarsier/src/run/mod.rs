@@ -32,9 +32,12 @@ mod rule_costs;
 mod rule_place;
 mod setup;
 mod signals;
+mod survival;
 mod target;
 
+pub(crate) use instance::Instance;
 pub(crate) use rule_place::too_large;
+pub(crate) use survival::{remove_left, Removed};
 
 use crate::cli::RunArgs;
 use anyhow::{bail, Result};
@@ -49,11 +52,11 @@ pub(crate) fn run(args: RunArgs) -> Result<u8> {
     let child = match child::start(&args.command) {
         Ok(child) => child,
         Err(error) => {
-            daemon.stop(None)?;
+            daemon.stop(None, false)?;
             return Err(error);
         }
     };
     let end = daemon.record(child, args.duration)?;
-    daemon.stop(end.sender)?;
+    daemon.stop(end.sender, end.keeps)?;
     Ok(end.status)
 }

@@ -61,6 +61,11 @@ impl Operations {
         !self.pending.is_empty() && self.looked_at.is_none_or(is_time)
     }
 
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Whether there are events whose result can never come.
     pub(super) fn has_orphans(&self) -> bool {
         self.pending.len() > IN_FLIGHT_MAX

@@ -56,6 +56,7 @@ impl Daemon {
     /// The same for events that the engine has not selected.
     pub(super) fn log_other(&mut self, lines: &[u8], events: u32) {
         self.totals.others_lost += log(&mut self.journal, &mut self.plugins, lines, events);
+        self.note_other();
     }
 
     /// Whether every event is to be made durable.

@@ -14,13 +14,14 @@ use super::names::system_names;
 use super::plugins;
 use super::recorder::{Generation, Recorder};
 use super::signals::Signals;
+use super::survival::{self, Alone};
 use crate::cli::{Engine as Choice, LogFormat, RunArgs};
 use crate::rule_files;
 use anyhow::{bail, Context, Result};
-use capture::{CaptureError, Options, Overload, Tracepoint};
+use capture::{CaptureError, Options, Overload, Pins, Tracepoint};
 use event::{Encoder, Format, Stamp};
 use journal::config::{self, LoadOptions};
-use journal::{Config, Journal};
+use journal::{Config, Journal, OpenReport};
 use plan::{Capabilities, IoUring, Plan, RecordFilter};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -139,23 +140,33 @@ pub(super) fn overload(config: &Config) -> Overload {
     }
 }
 
-/// Starts the engine. Calls that it cannot hook where their functions end are planned anew; if
+/// Starts the engine, in `pins` if capture is to outlive the daemon. Calls that it cannot hook where their functions end are planned anew; if
 /// another engine will do, the tracepoint engine is taken where the trampoline engine is refused.
 fn start_engine(
     generation: &mut Arc<Generation>,
     capabilities: &mut Capabilities,
-    options: &Options,
+    pins: Option<&Arc<Pins>>,
+    args: &RunArgs,
     config: &Config,
-    may_differ: bool,
 ) -> Result<Engine> {
+    let may_differ = args.engine == Choice::Auto;
+    let (options, pid) = (&options(args), std::process::id());
     loop {
-        match Tracepoint::start(&generation.plan, options, std::process::id()) {
+        let plan = &generation.plan;
+        let started = match pins {
+            Some(pins) => {
+                survival::remember(pins, plan)?;
+                Tracepoint::start_pinned(pins, plan, options, pid)
+            }
+            None => Tracepoint::start(plan, options, pid),
+        };
+        match started {
             Ok(engine) => return Ok(Engine::Tracepoint(Box::new(engine))),
             Err(error) if may_differ && capabilities.trampoline && !is_unhooked(&error) => {
                 eprintln!("tarsier: engine tracepoint: {error}");
                 *capabilities = capture::probe::capabilities(false);
-                let rules = generation.plan.rules.clone();
-                *generation = self::generation(rules, capabilities, false, 1, config)?;
+                let (rules, number) = (plan.rules.clone(), plan.generation);
+                *generation = self::generation(rules, capabilities, false, number, config)?;
             }
             Err(error) => *generation = planned_anew(error, generation, capabilities, config)?,
         }
@@ -201,39 +212,48 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let mut capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
     let set = sources.rules(is_kernel)?;
-    let mut generation = generation(set.rules, &capabilities, is_kernel, 1, &config)?;
+    let mut generation = self::generation(set.rules.clone(), &capabilities, is_kernel, 1, &config)?;
     let instance = Instance::lock(&args.run_dir)?;
+    let wanted = args.pin_dir.as_ref().or(config.pin_dir.as_ref());
+    let wanted = wanted.filter(|_| !is_kernel).map(PathBuf::as_path);
+    let (pins, inherited) = survival::inherit(&args.run_dir, wanted, &config)?;
+    let mut earlier = Vec::new();
+    if let Some(inherited) = &inherited {
+        let number = inherited.next_number();
+        generation = self::generation(set.rules, &capabilities, is_kernel, number, &config)?;
+        earlier = inherited.generations(&capabilities, &config);
+    }
     let (journal, report) = Journal::open(&config.log_file, &config)?;
     let server = ControlSocket::start(&args.run_dir)?;
     let mut encoder = Encoder::new(format(&config), system_names());
     encoder.set_node(node.as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
-    recorder.add_generation(generation.clone());
-    recorder.costs.replace(1, &[], &generation.plan.rules, &[]);
-    let may_differ = args.engine == Choice::Auto;
-    let (engine, kernel) = match is_kernel {
-        true => {
-            let rules = &generation.plan.rules;
-            let kernel = KernelRecords::start_engine(&args.run_dir, rules, &set.settings)?;
-            (Engine::Kernel, Some(kernel))
+    earlier.into_iter().for_each(|g| recorder.add_generation(g));
+    let (alone, remains) = match inherited {
+        Some(inherited) => {
+            let alone = inherited.alone;
+            let is_taken_over = inherited.remains.can_be_taken_over(capabilities.trampoline)
+                && pins.as_deref().map(Pins::dir) == Some(inherited.remains.dir());
+            (Some(alone), (!is_taken_over).then_some(inherited.remains))
         }
-        false => (
-            start_engine(
-                &mut generation,
-                &mut capabilities,
-                &options(args),
-                &config,
-                may_differ,
-            )?,
-            kernel_records(args)?,
-        ),
+        None => (None, None),
     };
-    engine.set_overload(overload(&config));
-    engine.set_urgent(&generation.urgent);
+    let has_remains = remains.is_some();
+    let engine = match (remains, is_kernel) {
+        (Some(remains), _) => Engine::Remains(Box::new(remains)),
+        (None, true) => Engine::Kernel,
+        (None, false) => start_engine(
+            &mut generation,
+            &mut capabilities,
+            pins.as_ref(),
+            args,
+            &config,
+        )?,
+    };
     let started_nice = rustix::process::getpriority_process(None).unwrap_or(0);
     let mut daemon = Daemon {
         engine,
-        kernel,
+        kernel: None,
         recorder,
         journal,
         administrator: Administrator::of_system(),
@@ -243,11 +263,11 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         signals,
         live: args.live.then(Live::new),
         sources,
-        config,
+        config: config.clone(),
         capabilities,
         control: Control::new(generation.plan.rules.clone()),
         generation,
-        _instance: instance,
+        instance,
         started: Instant::now(),
         totals: Default::default(),
         lines: Vec::with_capacity(1 << 20),
@@ -257,11 +277,35 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         oldest_ns: None,
         is_pressed: false,
         noted: Default::default(),
+        has_more: false,
+        asked_to_stop: None,
+        told_elsewhere: 0,
     };
-    let config = daemon.config.clone();
-    daemon.open_metrics(&config);
-    daemon.say_start();
-    daemon.say_recovered(&report);
+    if has_remains {
+        daemon.witness_writes();
+        daemon.finish_remains();
+        if !is_kernel {
+            daemon.engine = start_engine(
+                &mut daemon.generation,
+                &mut daemon.capabilities,
+                pins.as_ref(),
+                args,
+                &config,
+            )?;
+        }
+    }
+    daemon.kernel = match is_kernel {
+        true => {
+            let rules = &daemon.generation.plan.rules;
+            Some(KernelRecords::start_engine(
+                &args.run_dir,
+                rules,
+                &set.settings,
+            )?)
+        }
+        false => kernel_records(args)?,
+    };
+    daemon.begin(alone.as_ref(), !has_remains, &report);
     Ok(daemon)
 }
 
@@ -302,6 +346,28 @@ fn kernel_records(args: &RunArgs) -> Result<Option<KernelRecords>> {
 }
 
 impl Daemon {
+    /// Everything is armed.
+    fn begin(&mut self, alone: Option<&Alone>, is_taken_over: bool, report: &OpenReport) {
+        self.witness_writes();
+        self.recorder.add_generation(self.generation.clone());
+        let counts = self.rule_counts(self.generation.plan.rules.len());
+        let plan = &self.generation.plan;
+        let costs = &mut self.recorder.costs;
+        costs.replace(plan.generation, &[], &plan.rules, &counts);
+        self.engine.set_overload(overload(&self.config));
+        self.engine.set_urgent(&self.generation.urgent);
+        let config = self.config.clone();
+        self.open_metrics(&config);
+        if let Some(alone) = alone.filter(|_| is_taken_over) {
+            self.told_before(&alone.counted);
+        }
+        self.say_start();
+        if let Some(alone) = alone {
+            self.say_alone(alone);
+        }
+        self.say_recovered(report);
+    }
+
     fn say_start(&mut self) {
         let stamp = self.stamp();
         let mut out = std::mem::take(&mut self.lines);

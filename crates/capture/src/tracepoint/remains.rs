@@ -1,0 +1,257 @@
+//! What an earlier daemon left running, for the next one: to be taken over, or to be read and replaced.
+
+use super::counters::{self, Counters};
+use super::{Tracepoint, OBJECT};
+use crate::error::{refused, system, CaptureError};
+use crate::pins::{Handover, Pins};
+use crate::ring::Ring;
+use crate::stream::Stream;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// Pins of maps begin so.
+const MAP: &str = "map-";
+/// Pins of rule sets begin so.
+const RULES: &str = "rules-";
+/// Rule sets whose events may still be in the rings.
+const RULE_SETS_KEPT: usize = 8;
+
+/// Which programs these are, and the version of their events. Programs with the same layout can take
+/// over from each other.
+pub(super) fn layout(cpus: usize, is_trampoline: bool) -> ([u64; 4], u64) {
+    let mut hash = blake3::Hasher::new();
+    hash.update(OBJECT);
+    hash.update(&(cpus as u64).to_ne_bytes());
+    hash.update(&[u8::from(is_trampoline)]);
+    let bytes = hash.finalize();
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_bytes().chunks_exact(8)) {
+        *word = bytes
+            .iter()
+            .fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+    }
+    (words, event::wire::TARSIER_WIRE_VERSION.into())
+}
+
+/// Name of the pin of a map. What libbpf puts before the names of sections is another each time.
+fn pin_of(map: &OsStr) -> String {
+    let name = map.to_string_lossy();
+    let section = name.find('.').unwrap_or(0);
+    format!("{MAP}{}", &name[section..])
+}
+
+/// The page of an earlier daemon whose programs are like these; none if nothing is pinned.
+pub(super) fn find_like(
+    pins: &Pins,
+    layout: ([u64; 4], u64),
+) -> Result<Option<Handover>, CaptureError> {
+    match Handover::find(pins)? {
+        Some(other) if other.layout() != layout => Err(CaptureError::PinDir {
+            dir: pins.dir().to_owned(),
+            fault: "it holds a capture with other programs".to_owned(),
+            remedy: "remove it with `tarsier stop --disarm`",
+        }),
+        found => Ok(found),
+    }
+}
+
+/// Gives `open` the maps of an earlier daemon instead of new ones.
+pub(super) fn take_maps(open: &mut OpenObject, pins: &Pins) -> Result<(), CaptureError> {
+    for mut map in open.maps_mut() {
+        let name = pin_of(map.name());
+        let pinned = pins.get(&name)?;
+        let pinned = pinned.ok_or_else(|| super::missing(&format!("pinned {name}")))?;
+        map.reuse_fd(pinned.as_fd())
+            .map_err(refused(format!("pinned {name}")))?;
+    }
+    Ok(())
+}
+
+/// The rings of an earlier daemon, by CPU.
+pub(super) fn rings(pins: &Pins) -> Result<Vec<Ring>, CaptureError> {
+    let rings = find_map(pins, "rings")?.ok_or_else(|| super::missing("pinned rings"))?;
+    (0..rings.max_entries())
+        .map(|cpu| {
+            let id = rings
+                .lookup(&cpu.to_ne_bytes(), MapFlags::ANY)
+                .map_err(refused("pinned rings"))?;
+            let id = id.and_then(|id| id.try_into().ok().map(u32::from_ne_bytes));
+            let id = id.ok_or_else(|| super::missing("pinned ring"))?;
+            let ring = MapHandle::from_map_id(id).map_err(refused("pinned ring"))?;
+            Ring::map(&ring, ring.max_entries() as usize).map_err(system("mmap of a pinned ring"))
+        })
+        .collect()
+}
+
+fn find_map(pins: &Pins, name: &str) -> Result<Option<MapHandle>, CaptureError> {
+    pins.get_map(&format!("{MAP}{name}"))
+}
+
+impl Tracepoint {
+    /// Pins everything but links, unless it is there; what makes the capture whole comes last.
+    pub(super) fn keep(
+        &mut self,
+        pins: &Arc<Pins>,
+        left: Option<Handover>,
+        layout: ([u64; 4], u64),
+    ) -> Result<(), CaptureError> {
+        let handover = match left {
+            Some(left) => left,
+            None => {
+                pins.leave(false);
+                for map in self.object.maps() {
+                    pins.pin(map.as_fd(), &pin_of(map.name()))?;
+                }
+                let handover = Handover::create(layout.0, layout.1)?;
+                handover.pin(pins)?;
+                handover
+            }
+        };
+        self.handover = Some(Arc::new(handover));
+        Ok(())
+    }
+
+    /// Takes hooks down that an earlier daemon left and that are not needed.
+    pub(super) fn drop_unneeded(&mut self) {
+        let Some(pins) = self.pins.clone() else {
+            return;
+        };
+        pins.unhook_but(&self.pinned_names());
+        if let Some(fexit) = &mut self.fexit {
+            fexit.forget_left();
+        }
+    }
+}
+
+/// An earlier daemon's capture, which goes on.
+pub struct Remains {
+    pins: Arc<Pins>,
+    handover: Arc<Handover>,
+    stream: Stream,
+}
+
+impl Remains {
+    /// What is pinned there; none if nothing is, or not all of it, and then it is removed.
+    ///
+    /// # Errors
+    /// The kernel does not give out what is pinned.
+    pub fn find(pins: &Arc<Pins>) -> Result<Option<Remains>, CaptureError> {
+        let handover = Handover::find(pins)?;
+        let rings = handover.as_ref().map(|_| rings(pins)).transpose()?;
+        match handover.zip(rings) {
+            Some((handover, rings)) => Ok(Some(Remains {
+                pins: pins.clone(),
+                handover: Arc::new(handover),
+                stream: Stream::new(rings),
+            })),
+            None => {
+                pins.clear();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether [`Tracepoint::start_pinned`] will take it over, for plans of this engine.
+    pub fn can_be_taken_over(&self, is_trampoline: bool) -> bool {
+        let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
+        self.handover.layout() == layout(cpus, is_trampoline)
+    }
+
+    /// Whether the events in its rings can be understood.
+    pub fn is_readable(&self) -> bool {
+        self.handover.layout().1 == u64::from(event::wire::TARSIER_WIRE_VERSION)
+    }
+
+    /// Where it is pinned.
+    pub fn dir(&self) -> &std::path::Path {
+        self.pins.dir()
+    }
+
+    /// What the earlier daemon noted.
+    pub fn handover(&self) -> &Arc<Handover> {
+        &self.handover
+    }
+
+    /// Passes over the events that are in the log: call it once when [`Handover::unfinished_write`] has been dealt with.
+    /// Gives how many events were read and are in no log, nor in the rings.
+    pub fn settle(&mut self) -> u64 {
+        let stream = &mut self.stream;
+        self.handover
+            .settle(|cpu, position| stream.skip_to(cpu, position));
+        let (_, held) = self.handover.last_seen();
+        self.handover.begin_anew() + held
+    }
+
+    /// What its programs have counted, as far as that can be understood.
+    pub fn counters(&self) -> Counters {
+        let map = find_map(&self.pins, "cpu_states").ok().flatten();
+        let counters = map.filter(|_| self.is_readable());
+        let counters = counters.and_then(|map| counters::read(&map).ok());
+        counters.unwrap_or_default()
+    }
+
+    /// The rule sets that its events may be of: number and what [`Remains::remember`] was given, the newest first.
+    pub fn rule_sets(&self) -> Vec<(u64, Vec<u8>)> {
+        let mut sets: Vec<(u64, Vec<u8>)> = numbers(&self.pins)
+            .into_iter()
+            .filter_map(|number| {
+                let map = self.pins.get_map(&format!("{RULES}{number}")).ok()??;
+                let text = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+                Some((number, text))
+            })
+            .collect();
+        sets.reverse();
+        sets
+    }
+
+    /// Has `pins` remember a rule set, before its first event can come, and forget the oldest.
+    pub fn remember(pins: &Pins, number: u64, text: &[u8]) -> Result<(), CaptureError> {
+        let map = MapHandle::create(
+            libbpf_rs::MapType::Array,
+            Some("tarsier_rules"),
+            4,
+            text.len().max(1) as u32,
+            1,
+            &super::map_options(0),
+        )
+        .map_err(refused("map of rules"))?;
+        if !text.is_empty() {
+            map.update(&0u32.to_ne_bytes(), text, MapFlags::ANY)
+                .map_err(refused("map of rules"))?;
+        }
+        pins.pin(map.as_fd(), &format!("{RULES}{number}"))?;
+        let numbers = numbers(pins);
+        for old in numbers.iter().rev().skip(RULE_SETS_KEPT) {
+            pins.unpin(&format!("{RULES}{old}"));
+        }
+        Ok(())
+    }
+
+    /// Takes its hooks away, and waits until they are gone.
+    pub fn unhook(&mut self) {
+        self.pins.unhook_but(&[]);
+        self.pins.wait_for_end_of("");
+    }
+
+    /// Its rings.
+    pub fn stream(&mut self) -> &mut Stream {
+        &mut self.stream
+    }
+
+    /// Removes it, without its directory.
+    pub fn remove(self) {
+        self.pins.clear();
+    }
+}
+
+/// Numbers of the rule sets that are remembered, in order.
+fn numbers(pins: &Pins) -> Vec<u64> {
+    let names = pins.names().into_iter();
+    let mut numbers: Vec<u64> = names
+        .filter_map(|name| name.strip_prefix(RULES)?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}

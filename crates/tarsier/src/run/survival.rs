@@ -1,0 +1,433 @@
+//! Capture that outlives the daemon: what the last one left is found, its log put in order, its events
+//! understood, and the time without a daemon accounted for.
+
+use super::clock::monotonic_ns;
+use super::daemon::Daemon;
+use super::daemon_records::{Action, Who};
+use super::engine::Engine;
+use super::recorder::Generation;
+use super::setup;
+use crate::ctl::protocol::{hex, unhex};
+use anyhow::{Context, Result};
+use capture::tracepoint::{Counters, LOSS_CAUSES};
+use capture::{Handed, Handover, Pins, Remains, UnfinishedWrite};
+use event::RecordType;
+use journal::{Config, Witness, Write};
+use plan::{Capabilities, Plan};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Names, in the run directory, where capture is pinned.
+const NOTE: &str = "pinned";
+
+/// What an earlier daemon left.
+pub(super) struct Inherited {
+    pub(super) remains: Remains,
+    /// Rule sets that its events may be of, the newest first.
+    rule_sets: Vec<(u64, Vec<rules::Rule>)>,
+    pub(super) alone: Alone,
+}
+
+/// What happened without a daemon.
+pub(super) struct Alone {
+    /// Since the last daemon was seen.
+    ms: u64,
+    /// Bytes in the rings.
+    waiting_bytes: u64,
+    /// Lost, by cause, without being told.
+    lost: Vec<(&'static str, u64)>,
+    /// What the programs had counted, by cause, all told.
+    pub(super) counted: Vec<u64>,
+}
+
+/// Notes where capture is pinned, or that it is not.
+pub(super) fn note(run_dir: &Path, dir: Option<&Path>) -> Result<()> {
+    let path = run_dir.join(NOTE);
+    match dir {
+        Some(dir) => {
+            use std::os::unix::ffi::OsStrExt;
+            std::fs::write(&path, dir.as_os_str().as_bytes())
+        }
+        None => match std::fs::remove_file(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
+    }
+    .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Where an earlier daemon of this run directory pinned its capture.
+pub(super) fn noted(run_dir: &Path) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = std::fs::read(run_dir.join(NOTE)).ok()?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+}
+
+/// Opens the directory for the capture to be, and what an earlier daemon left, there or where it noted.
+pub(super) fn inherit(
+    run_dir: &Path,
+    wanted: Option<&Path>,
+    config: &Config,
+) -> Result<(Option<Arc<Pins>>, Option<Inherited>)> {
+    let elsewhere = noted(run_dir).filter(|dir| Some(dir.as_path()) != wanted);
+    let elsewhere = elsewhere.map(|dir| Pins::find(&dir)).transpose()?.flatten();
+    let pins = wanted.map(Pins::open).transpose()?.map(Arc::new);
+    let mut remains = None;
+    for pins in elsewhere.map(Arc::new).iter().chain(&pins) {
+        if remains.is_none() {
+            remains = Remains::find(pins)?;
+        }
+    }
+    note(run_dir, wanted)?;
+    let inherited = remains.map(|remains| Inherited::take(remains, &config.log_file));
+    Ok((pins, inherited.transpose()?))
+}
+
+impl Inherited {
+    /// Puts the end of the log in order, which must not be open, and passes over the events that are in it.
+    fn take(mut remains: Remains, log_file: &Path) -> Result<Inherited> {
+        let handover = remains.handover().clone();
+        let (last_seen_ns, _) = handover.last_seen();
+        if let Some(write) = handover.unfinished_write() {
+            end_write(&handover, &write, log_file)?;
+        }
+        let unwritten = remains.settle();
+        let counters = remains.counters();
+        let counted = counted(&counters);
+        let (told, untold) = handover.told();
+        let by_cause = LOSS_CAUSES.iter().copied().chain(["missed"]);
+        let counts = counted.iter().zip(told);
+        let mut lost: Vec<(&'static str, u64)> = by_cause
+            .zip(counts.map(|(now, told)| now.saturating_sub(told)))
+            .collect();
+        lost.push(("untold", untold));
+        lost.push(("unwritten", unwritten));
+        lost.retain(|(_, count)| *count > 0);
+        let rule_sets = remains.rule_sets();
+        let rule_sets = rule_sets.iter().filter_map(|(number, text)| {
+            let texts: Vec<String> = serde_json::from_slice(text).ok()?;
+            let rules = texts
+                .iter()
+                .map(|text| rules::from_kernel(&unhex(text)?).ok());
+            Some((*number, rules.collect::<Option<_>>()?))
+        });
+        let alone = Alone {
+            ms: monotonic_ns().saturating_sub(last_seen_ns) / 1_000_000,
+            waiting_bytes: remains.stream().unread_bytes(),
+            lost,
+            counted,
+        };
+        Ok(Inherited {
+            rule_sets: rule_sets.collect(),
+            remains,
+            alone,
+        })
+    }
+
+    /// The number that the next rule set is to have.
+    pub(super) fn next_number(&self) -> u64 {
+        1 + self
+            .rule_sets
+            .iter()
+            .map(|(number, _)| *number)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The rule sets that its events may be of, the oldest first.
+    pub(super) fn generations(
+        &self,
+        capabilities: &Capabilities,
+        config: &Config,
+    ) -> Vec<Arc<Generation>> {
+        let sets = self.rule_sets.iter().rev();
+        let made = sets.filter_map(|(number, rules)| {
+            setup::generation(rules.clone(), capabilities, false, *number, config).ok()
+        });
+        made.collect()
+    }
+}
+
+/// What the programs have counted, by cause.
+pub(super) fn counted(counters: &Counters) -> Vec<u64> {
+    let mut counted = vec![0; LOSS_CAUSES.len()];
+    for cpu in &counters.lost {
+        counted.iter_mut().zip(cpu).for_each(|(sum, n)| *sum += n);
+    }
+    counted.push(counters.missed);
+    counted
+}
+
+/// Ends what a killed daemon was writing: whole events stay, and the beginning of one is cut off.
+fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> Result<()> {
+    let files = journal::log_files(log_file).unwrap_or_default();
+    let is_it = |path: &&PathBuf| {
+        let found = std::fs::metadata(path);
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (write.dev, write.ino))
+    };
+    let path = files.iter().find(is_it);
+    let size = match path {
+        Some(path) => std::fs::metadata(path)
+            .with_context(|| format!("cannot read {}", path.display()))?
+            .len(),
+        // Gone: then its events are written again.
+        None => 0,
+    };
+    let got = size.saturating_sub(write.offset).min(write.stored);
+    let whole = handover.whole_of(write, got);
+    if let Some(path) = path.filter(|_| whole < got && !write.is_whole) {
+        let file = File::options().write(true).open(path);
+        file.and_then(|file| file.set_len(write.offset + whole))
+            .with_context(|| format!("cannot cut the torn end of {}", path.display()))?;
+    }
+    handover.end_write(write.start + whole);
+    Ok(())
+}
+
+/// Has the page know what is being written.
+pub(super) struct PageWitness(pub(super) Arc<Handover>);
+
+impl Witness for PageWitness {
+    fn begin(&mut self, write: &Write<'_>) {
+        let Ok(found) = write.file.metadata() else {
+            return;
+        };
+        self.0.begin_write(&UnfinishedWrite {
+            dev: found.dev(),
+            ino: found.ino(),
+            offset: write.offset,
+            start: write.start,
+            len: write.len,
+            stored: write.stored,
+            is_whole: write.is_whole,
+        });
+    }
+
+    fn end(&mut self, written: u64) {
+        self.0.end_write(written);
+    }
+}
+
+/// Frames of a pass, until their events are handed to the log.
+pub(super) struct Handing {
+    handover: Option<Arc<Handover>>,
+    /// Where each ends among the lines that are gathered, its CPU, and where it ends in its ring.
+    batch: Vec<(usize, usize, u64)>,
+    /// Places in rings to be given back.
+    given_up: Vec<(usize, u64)>,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+/// Bytes of frames after which what was gathered is written, so that rings have their room again.
+const PASS_BYTES: u64 = 256 * 1024;
+
+impl Handing {
+    pub(super) fn new(handover: Option<Arc<Handover>>, ring_bytes: u64) -> Handing {
+        Handing {
+            bytes_max: match handover {
+                Some(_) => PASS_BYTES.min(ring_bytes / 4),
+                None => u64::MAX,
+            },
+            handover,
+            batch: Vec::new(),
+            given_up: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// A frame was read; `len` is the length of the lines that are gathered with those of its event. Chunks keep
+    /// their room until the event has come to which they belong.
+    pub(super) fn read(&mut self, cpu: usize, end: u64, frame: &[u8], len: usize) {
+        self.bytes += frame.len() as u64;
+        let is_chunk = event::wire::frame_kind(frame)
+            .is_ok_and(|(kind, _)| kind == event::wire::FrameKind::Chunk);
+        if self.handover.is_none() || is_chunk {
+            return;
+        }
+        match self.batch.last_mut() {
+            Some((last, of, position)) if *last == len && *of == cpu => *position = end,
+            _ => self.batch.push((len, cpu, end)),
+        }
+    }
+
+    /// Something else was handed to the log, whose stream is now at `end`.
+    pub(super) fn note_other(&mut self, end: u64) {
+        if let Some(handover) = &self.handover {
+            self.given_up
+                .extend(handover.note(Handed { end, from: None }));
+        }
+    }
+
+    /// Whether it is time to write.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= self.bytes_max
+    }
+
+    /// The lines went to the log, whose stream was at `start` before, or were lost by it.
+    pub(super) fn handed(&mut self, start: u64, is_lost: bool) {
+        let Some(handover) = &self.handover else {
+            return;
+        };
+        for (len, cpu, position) in self.batch.drain(..) {
+            let end = match is_lost {
+                true => start,
+                false => start + len as u64,
+            };
+            let from = Some((cpu, position));
+            self.given_up.extend(handover.note(Handed { end, from }));
+        }
+    }
+}
+
+impl Daemon {
+    /// Has the journal tell the page for the next daemon what it writes.
+    pub(super) fn witness_writes(&mut self) {
+        let handover = self.engine.handover();
+        let witness = handover.map(|page| Box::new(PageWitness(page)) as Box<dyn Witness>);
+        self.journal.set_witness(witness);
+    }
+
+    /// Notes that something else than an event of the engine was handed to the log.
+    pub(super) fn note_other(&mut self) {
+        if let Some(handover) = self.engine.handover() {
+            let end = self.journal.taken();
+            let given_up = handover.note(Handed { end, from: None });
+            if let (Some((cpu, position)), Some(stream)) = (given_up, self.engine.stream()) {
+                stream.release_to(cpu, position);
+            }
+        }
+    }
+
+    /// Gives the rings the room back of events that could not be noted.
+    pub(super) fn give_back(&mut self, handing: Handing) {
+        if let Some(stream) = self.engine.stream() {
+            for (cpu, position) in handing.given_up {
+                stream.release_to(cpu, position);
+            }
+        }
+    }
+
+    pub(super) fn pin_dir(&self) -> Option<String> {
+        let pins = self.engine.pins();
+        pins.map(|pins| pins.dir().display().to_string())
+    }
+
+    /// After a commit: gives the rings their room back for what was written.
+    pub(super) fn settle(&mut self) {
+        let Some(handover) = self.engine.handover() else {
+            return;
+        };
+        let untold = self.losses_elsewhere().saturating_sub(self.told_elsewhere);
+        if let Some(stream) = self.engine.stream() {
+            handover.settle(|cpu, position| stream.release_to(cpu, position));
+            stream.relieve(|| handover.give_up().map(|handed| handed.from));
+        }
+        handover.live(monotonic_ns(), self.recorder.operations.len() as u64);
+        handover.set_untold(untold);
+    }
+
+    /// Has the next daemon understand the events of a rule set that is about to be put in force.
+    pub(super) fn remember(&self, plan: &Plan) -> Result<()> {
+        match self.engine.pins() {
+            Some(pins) => remember(pins, plan),
+            None => Ok(()),
+        }
+    }
+
+    /// DAEMON_RESUME: how long there was no daemon, and what was lost meanwhile.
+    pub(super) fn say_alone(&mut self, alone: &Alone) {
+        let lost: u64 = alone.lost.iter().map(|(_, count)| count).sum();
+        let causes = alone.lost.iter().map(|(cause, n)| format!("{cause}:{n}"));
+        let causes = causes.collect::<Vec<_>>().join(",");
+        let (ms, waiting) = (alone.ms.to_string(), alone.waiting_bytes.to_string());
+        let lost_text = lost.to_string();
+        let mut extra = vec![
+            ("alone-ms", ms.as_str()),
+            ("waiting-bytes", waiting.as_str()),
+            ("lost", lost_text.as_str()),
+        ];
+        if lost > 0 {
+            extra.push(("cause", causes.as_str()));
+        }
+        eprintln!(
+            "tarsier: capture went on for {} ms without a daemon: {waiting} bytes waited, {lost} events lost",
+            alone.ms
+        );
+        self.say(&Action {
+            kind: RecordType::DAEMON_RESUME,
+            op: "capture-resumed",
+            who: Who::this_process(),
+            extra: &extra,
+            is_success: lost == 0,
+        });
+    }
+
+    /// Reads what another version left to its end, and removes it.
+    pub(super) fn finish_remains(&mut self) {
+        if let Engine::Remains(remains) = &mut self.engine {
+            remains.unhook();
+            if remains.is_readable() {
+                self.drain();
+                self.operations_without_result(true);
+                self.commit();
+            } else {
+                let unread = remains.stream().unread_bytes();
+                eprintln!("tarsier: {unread} bytes of events of another version cannot be read");
+            }
+        }
+        if let Engine::Remains(remains) = std::mem::replace(&mut self.engine, Engine::Kernel) {
+            remains.remove();
+        }
+    }
+}
+
+/// Has the next daemon understand the events of a rule set.
+pub(super) fn remember(pins: &Pins, plan: &Plan) -> Result<()> {
+    let rules: Vec<String> = plan
+        .rules
+        .iter()
+        .map(|rule| hex(&rules::to_kernel(rule)))
+        .collect();
+    let text = serde_json::to_vec(&rules).context("rules as text")?;
+    Ok(Remains::remember(pins, plan.generation, &text)?)
+}
+
+/// What there was to remove.
+pub(crate) enum Removed {
+    /// Nothing.
+    Nothing,
+    /// A capture.
+    Capture {
+        /// What its rings held.
+        unread_bytes: u64,
+    },
+}
+
+/// Removes what a daemon of this run directory left that is not there any more, and puts the kernel's audit back.
+pub(crate) fn remove_left(run_dir: &Path) -> Result<Removed> {
+    if !run_dir.exists() {
+        return Ok(Removed::Nothing);
+    }
+    let _instance = super::instance::Instance::lock(run_dir)?;
+    capture::netlink::restore_leftover(&run_dir.join("audit-state"))
+        .context("the kernel's audit cannot be put back")?;
+    // The note may be gone with /run.
+    let is_standard = run_dir == Path::new(crate::cli::RUN_DIR);
+    let standard = is_standard.then(|| PathBuf::from(capture::STANDARD_PIN_DIR));
+    let Some(dir) = noted(run_dir).or(standard) else {
+        return Ok(Removed::Nothing);
+    };
+    let Some(pins) = Pins::find(&dir)?.map(Arc::new) else {
+        note(run_dir, None)?;
+        return Ok(Removed::Nothing);
+    };
+    let unread_bytes = Remains::find(&pins)?.map_or(0, |mut left| left.stream().unread_bytes());
+    if !pins.remove() {
+        anyhow::bail!("{} is not empty: remove what is in it", dir.display());
+    }
+    note(run_dir, None)?;
+    Ok(Removed::Capture { unread_bytes })
+}

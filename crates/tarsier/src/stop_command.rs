@@ -1,0 +1,39 @@
+//! `tarsier stop`.
+
+use crate::cli::StopArgs;
+use crate::ctl::{self, protocol::Answer, protocol::Request};
+use crate::run::{remove_left, Instance, Removed};
+use crate::status::socket_path;
+use anyhow::{bail, Context, Result};
+
+pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("you must be root to run this");
+    }
+    let run_dir = &args.run_dir;
+    if Instance::is_running(run_dir) {
+        let request = Request::Stop { keep: args.keep };
+        let text = ctl::ask(&socket_path(run_dir), &request)
+            .with_context(|| format!("the daemon of {} does not answer", run_dir.display()))?;
+        let answer: Answer =
+            serde_json::from_str(&text).context("the daemon's answer is not clear")?;
+        if let Some(error) = answer.error {
+            bail!("{error}");
+        }
+        Instance::wait_for_end(run_dir)?;
+    } else if !args.disarm {
+        bail!(
+            "no tarsier runs with {}: --disarm removes what one may have left, or give another --run-dir",
+            run_dir.display()
+        );
+    }
+    if args.disarm {
+        match remove_left(run_dir)? {
+            Removed::Nothing => {}
+            Removed::Capture { unread_bytes } => {
+                eprintln!("tarsier: removed a capture without daemon; {unread_bytes} bytes in its rings are gone");
+            }
+        }
+    }
+    Ok(0)
+}
