@@ -117,6 +117,7 @@ pub struct Tracepoint {
     handover: Option<Arc<Handover>>,
     /// Programs that an earlier daemon loaded and that are still attached.
     inherited: Vec<OwnedFd>,
+    is_disarmed: bool,
 }
 
 /// Hooks in force. Links go away when dropped.
@@ -218,6 +219,7 @@ impl Tracepoint {
             pins: pins.cloned(),
             handover: None,
             inherited: Vec::new(),
+            is_disarmed: false,
         };
         if let Some(pins) = pins {
             engine.keep(pins, left, layout)?;
@@ -626,6 +628,7 @@ impl Tracepoint {
 
     /// Matches nothing any more: calls that end from now on are not recorded, nor by another daemon.
     pub fn disarm(&mut self) {
+        self.is_disarmed = true;
         if let Some(pins) = &self.pins {
             pins.leave(false);
         }
@@ -681,7 +684,9 @@ impl Tracepoint {
 
 impl Drop for Tracepoint {
     fn drop(&mut self) {
-        let is_left = |pins: &Arc<Pins>| pins.is_left() || std::thread::panicking();
+        // A daemon that fails in the middle of its work is like one that is killed.
+        let has_failed = std::thread::panicking() && !self.is_disarmed;
+        let is_left = |pins: &Arc<Pins>| pins.is_left() || has_failed;
         match &self.pins {
             Some(pins) if is_left(pins) => return pins.leave(true),
             Some(pins) => {

@@ -240,9 +240,10 @@ impl Remains {
         &mut self.stream
     }
 
-    /// Removes it, without its directory.
-    pub fn remove(self) {
+    /// Removes it, with its directory unless that is to be used again. Whether nothing is left.
+    pub fn remove(self, keeps_directory: bool) -> bool {
         self.pins.clear();
+        keeps_directory || self.pins.remove()
     }
 }
 

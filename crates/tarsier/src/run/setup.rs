@@ -283,7 +283,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     };
     if has_remains {
         daemon.witness_writes();
-        daemon.finish_remains();
+        daemon.finish_remains(pins.as_ref());
         if !is_kernel {
             daemon.engine = start_engine(
                 &mut daemon.generation,

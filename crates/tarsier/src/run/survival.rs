@@ -75,10 +75,14 @@ pub(super) fn inherit(
     let elsewhere = elsewhere.map(|dir| Pins::find(&dir)).transpose()?.flatten();
     let pins = wanted.map(Pins::open).transpose()?.map(Arc::new);
     let mut remains = None;
-    for pins in elsewhere.map(Arc::new).iter().chain(&pins) {
+    if let Some(elsewhere) = elsewhere.map(Arc::new) {
+        remains = Remains::find(&elsewhere)?;
         if remains.is_none() {
-            remains = Remains::find(pins)?;
+            elsewhere.remove();
         }
+    }
+    if let (Some(pins), None) = (&pins, &remains) {
+        remains = Remains::find(pins)?;
     }
     note(run_dir, wanted)?;
     let inherited = remains.map(|remains| Inherited::take(remains, &config.log_file));
@@ -366,7 +370,7 @@ impl Daemon {
     }
 
     /// Reads what another version left to its end, and removes it.
-    pub(super) fn finish_remains(&mut self) {
+    pub(super) fn finish_remains(&mut self, pins: Option<&Arc<Pins>>) {
         if let Engine::Remains(remains) = &mut self.engine {
             remains.unhook();
             if remains.is_readable() {
@@ -379,7 +383,10 @@ impl Daemon {
             }
         }
         if let Engine::Remains(remains) = std::mem::replace(&mut self.engine, Engine::Kernel) {
-            remains.remove();
+            let is_same = pins.is_some_and(|pins| pins.dir() == remains.dir());
+            if !remains.remove(is_same) {
+                eprintln!("tarsier: the directory of an earlier capture is not empty");
+            }
         }
     }
 }

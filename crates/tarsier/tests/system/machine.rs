@@ -78,6 +78,8 @@ struct State {
     audit: Status,
     audit_rules: usize,
     bpf_programs: BTreeSet<u32>,
+    bpf_maps: BTreeSet<u32>,
+    bpf_links: BTreeSet<u32>,
     mounts: usize,
 }
 
@@ -95,6 +97,8 @@ impl State {
             audit,
             audit_rules: socket.list_rules()?.len(),
             bpf_programs: bpf_programs(),
+            bpf_maps: bpf_maps(),
+            bpf_links: bpf_links(),
             mounts: mounts(),
         })
     }
@@ -133,6 +137,14 @@ impl State {
                 if !programs.is_empty() {
                     found.push(format!("BPF programs {programs:?}"));
                 }
+                let maps: Vec<_> = now.bpf_maps.difference(&self.bpf_maps).collect();
+                if !maps.is_empty() {
+                    found.push(format!("BPF maps {maps:?}"));
+                }
+                let links: Vec<_> = now.bpf_links.difference(&self.bpf_links).collect();
+                if !links.is_empty() {
+                    found.push(format!("BPF links {links:?}"));
+                }
                 if now.mounts != self.mounts {
                     found.push(format!("{} mounts, were {}", now.mounts, self.mounts));
                 }
@@ -151,6 +163,29 @@ pub(crate) fn bpf_programs() -> BTreeSet<u32> {
     libbpf_rs::query::ProgInfoIter::default()
         .map(|program| program.id)
         .collect()
+}
+
+/// Ids of the BPF maps.
+pub(crate) fn bpf_maps() -> BTreeSet<u32> {
+    libbpf_rs::query::MapInfoIter::default()
+        .map(|map| map.id)
+        .collect()
+}
+
+/// Ids of the BPF links.
+pub(crate) fn bpf_links() -> BTreeSet<u32> {
+    libbpf_rs::query::LinkInfoIter::default()
+        .map(|link| link.id)
+        .collect()
+}
+
+/// Waits until one of these programs is gone.
+pub(crate) fn await_fewer_programs(before: &BTreeSet<u32>) {
+    let deadline = Instant::now() + Duration::from_secs(600);
+    while before.is_subset(&bpf_programs()) {
+        assert!(Instant::now() < deadline, "BPF programs stay loaded");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn mounts() -> usize {

@@ -7,6 +7,7 @@ mod calls;
 mod daemon;
 mod log;
 mod machine;
+mod numbered;
 mod programs;
 
 mod at_rest;
@@ -22,4 +23,5 @@ mod reload;
 mod rings;
 mod seccomp;
 mod selection;
+mod survival;
 mod workload;
