@@ -74,10 +74,8 @@ fn calls() {
     println!("\nready");
     std::io::stdout().flush().expect("the parent reads");
     // SAFETY: no arguments but numbers; of this thread alone.
-    assert_eq!(
-        unsafe { libc::syscall(libc::SYS_setresgid, GROUP, -1, -1) },
-        0
-    );
+    let changed = unsafe { libc::syscall(libc::SYS_setresgid, GROUP, -1, -1) };
+    assert_eq!(changed, 0);
     let mut made = 0u64;
     while made < CALLS_MIN || !ended.load(Ordering::Relaxed) {
         for _ in 0..BURST {
