@@ -531,3 +531,14 @@ fn every_key_of_the_manual_page_is_in_the_list_above() {
         assert!(is_listed, "{key}");
     }
 }
+
+#[test]
+fn capture_is_pinned_where_pin_dir_says_and_nowhere_by_default() {
+    assert_eq!(parsed("").0.pin_dir, None);
+    assert_eq!(parsed("pin_dir = Off\n").0.pin_dir, None);
+    let (config, notices) = parsed("pin_dir = /sys/fs/bpf/tarsier\n");
+    let expected = std::path::Path::new("/sys/fs/bpf/tarsier");
+    assert_eq!(config.pin_dir.as_deref(), Some(expected));
+    assert!(notices.is_empty());
+    assert!(parse(b"pin_dir = tarsier\n", std::path::Path::new("f")).is_err());
+}

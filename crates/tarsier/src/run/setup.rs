@@ -37,6 +37,15 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    fn of(args: &RunArgs) -> Sources {
+        Sources {
+            rules: args.rules.clone(),
+            config: args.config.clone(),
+            log_file: args.log_file.clone(),
+            log_format: args.log_format,
+        }
+    }
+
     /// The configuration: that of the file, changed by the command line.
     pub(super) fn config(&self) -> Result<Config> {
         let standard = Path::new(config::AUDITD_CONF);
@@ -145,7 +154,7 @@ pub(super) fn overload(config: &Config) -> Overload {
 fn start_engine(
     generation: &mut Arc<Generation>,
     capabilities: &mut Capabilities,
-    pins: Option<&Arc<Pins>>,
+    pins: &Option<Arc<Pins>>,
     args: &RunArgs,
     config: &Config,
 ) -> Result<Engine> {
@@ -200,12 +209,7 @@ pub(super) fn planned_anew(
 /// Loads, checks and arms. Everything that can fail on wrong input fails before anything is
 /// changed.
 pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
-    let sources = Sources {
-        rules: args.rules.clone(),
-        config: args.config.clone(),
-        log_file: args.log_file.clone(),
-        log_format: args.log_format,
-    };
+    let sources = Sources::of(args);
     let config = sources.config()?;
     let node = config.node_name()?;
     let trampoline = choice::is_trampoline(args.engine)?;
@@ -217,38 +221,25 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let wanted = args.pin_dir.as_ref().or(config.pin_dir.as_ref());
     let wanted = wanted.filter(|_| !is_kernel).map(PathBuf::as_path);
     let (pins, inherited) = survival::inherit(&args.run_dir, wanted, &config)?;
-    let mut earlier = Vec::new();
-    if let Some(inherited) = &inherited {
-        let number = inherited.next_number();
-        generation = self::generation(set.rules, &capabilities, is_kernel, number, &config)?;
-        earlier = inherited.generations(&capabilities, &config);
-    }
-    let (journal, report) = Journal::open(&config.log_file, &config)?;
-    let server = ControlSocket::start(&args.run_dir)?;
     let mut encoder = Encoder::new(format(&config), system_names());
     encoder.set_node(node.as_deref().map(str::as_bytes));
     let mut recorder = Recorder::new(encoder);
-    earlier.into_iter().for_each(|g| recorder.add_generation(g));
-    let (alone, remains) = match inherited {
-        Some(inherited) => {
-            let alone = inherited.alone;
-            let is_taken_over = inherited.remains.can_be_taken_over(capabilities.trampoline)
-                && pins.as_deref().map(Pins::dir) == Some(inherited.remains.dir());
-            (Some(alone), (!is_taken_over).then_some(inherited.remains))
-        }
-        None => (None, None),
-    };
+    let (mut alone, mut remains) = (None, None);
+    if let Some(inherited) = inherited {
+        let number = inherited.next_number();
+        generation = self::generation(set.rules, &capabilities, is_kernel, number, &config)?;
+        let earlier = inherited.generations(&capabilities, &config);
+        earlier.into_iter().for_each(|g| recorder.add_generation(g));
+        let parts = inherited.split(pins.as_ref(), capabilities.trampoline);
+        (alone, remains) = (Some(parts.0), parts.1);
+    }
+    let (journal, report) = Journal::open(&config.log_file, &config)?;
+    let server = ControlSocket::start(&args.run_dir)?;
     let has_remains = remains.is_some();
-    let engine = match (remains, is_kernel) {
-        (Some(remains), _) => Engine::Remains(Box::new(remains)),
-        (None, true) => Engine::Kernel,
-        (None, false) => start_engine(
-            &mut generation,
-            &mut capabilities,
-            pins.as_ref(),
-            args,
-            &config,
-        )?,
+    let engine = match remains {
+        Some(remains) => Engine::Remains(Box::new(remains)),
+        None if is_kernel => Engine::Kernel,
+        None => start_engine(&mut generation, &mut capabilities, &pins, args, &config)?,
     };
     let started_nice = rustix::process::getpriority_process(None).unwrap_or(0);
     let mut daemon = Daemon {
@@ -263,7 +254,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         signals,
         live: args.live.then(Live::new),
         sources,
-        config: config.clone(),
+        config,
         capabilities,
         control: Control::new(generation.plan.rules.clone()),
         generation,
@@ -282,26 +273,13 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         told_elsewhere: 0,
     };
     if has_remains {
-        daemon.witness_writes();
-        daemon.finish_remains(pins.as_ref());
-        if !is_kernel {
-            daemon.engine = start_engine(
-                &mut daemon.generation,
-                &mut daemon.capabilities,
-                pins.as_ref(),
-                args,
-                &config,
-            )?;
-        }
+        daemon.replace_remains(&pins, args, is_kernel)?;
     }
     daemon.kernel = match is_kernel {
         true => {
             let rules = &daemon.generation.plan.rules;
-            Some(KernelRecords::start_engine(
-                &args.run_dir,
-                rules,
-                &set.settings,
-            )?)
+            let kernel = KernelRecords::start_engine(&args.run_dir, rules, &set.settings)?;
+            Some(kernel)
         }
         false => kernel_records(args)?,
     };
@@ -346,6 +324,22 @@ fn kernel_records(args: &RunArgs) -> Result<Option<KernelRecords>> {
 }
 
 impl Daemon {
+    /// Reads what another version left, and starts the engine.
+    fn replace_remains(
+        &mut self,
+        pins: &Option<Arc<Pins>>,
+        args: &RunArgs,
+        is_kernel: bool,
+    ) -> Result<()> {
+        self.witness_writes();
+        self.finish_remains(pins.as_ref());
+        if !is_kernel {
+            let (generation, capabilities) = (&mut self.generation, &mut self.capabilities);
+            self.engine = start_engine(generation, capabilities, pins, args, &self.config)?;
+        }
+        Ok(())
+    }
+
     /// Everything is armed.
     fn begin(&mut self, alone: Option<&Alone>, is_taken_over: bool, report: &OpenReport) {
         self.witness_writes();

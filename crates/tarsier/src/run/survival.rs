@@ -24,10 +24,10 @@ const NOTE: &str = "pinned";
 
 /// What an earlier daemon left.
 pub(super) struct Inherited {
-    pub(super) remains: Remains,
+    remains: Remains,
     /// Rule sets that its events may be of, the newest first.
     rule_sets: Vec<(u64, Vec<rules::Rule>)>,
-    pub(super) alone: Alone,
+    alone: Alone,
 }
 
 /// What happened without a daemon.
@@ -82,7 +82,10 @@ pub(super) fn inherit(
         }
     }
     if let (Some(pins), None) = (&pins, &remains) {
-        remains = Remains::find(pins)?;
+        remains = Remains::find(pins).with_context(|| {
+            let dir = pins.dir().display();
+            format!("what is pinned in {dir} cannot be used; `tarsier stop --disarm` removes it")
+        })?;
     }
     note(run_dir, wanted)?;
     let inherited = remains.map(|remains| Inherited::take(remains, &config.log_file));
@@ -128,6 +131,17 @@ impl Inherited {
             remains,
             alone,
         })
+    }
+
+    /// Parts it: what is told, and what is left to be read and removed if it cannot be taken over in `pins`.
+    pub(super) fn split(
+        self,
+        pins: Option<&Arc<Pins>>,
+        trampoline: bool,
+    ) -> (Alone, Option<Remains>) {
+        let is_there = pins.is_some_and(|pins| pins.dir() == self.remains.dir());
+        let is_taken_over = is_there && self.remains.can_be_taken_over(trampoline);
+        (self.alone, (!is_taken_over).then_some(self.remains))
     }
 
     /// The number that the next rule set is to have.
@@ -431,7 +445,9 @@ pub(crate) fn remove_left(run_dir: &Path) -> Result<Removed> {
         note(run_dir, None)?;
         return Ok(Removed::Nothing);
     };
-    let unread_bytes = Remains::find(&pins)?.map_or(0, |mut left| left.stream().unread_bytes());
+    // Also what cannot be understood is removed.
+    let left = Remains::find(&pins).ok().flatten();
+    let unread_bytes = left.map_or(0, |mut left| left.stream().unread_bytes());
     if !pins.remove() {
         anyhow::bail!("{} is not empty: remove what is in it", dir.display());
     }

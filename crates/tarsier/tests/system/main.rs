@@ -12,6 +12,7 @@ mod programs;
 
 mod at_rest;
 mod chaos;
+mod endurance;
 mod errors;
 mod files;
 mod kernel_records;

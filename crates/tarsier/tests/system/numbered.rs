@@ -12,10 +12,10 @@ pub(crate) const GROUP: u32 = 61241;
 /// Selects its calls.
 pub(crate) const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61241 -k numbered\n";
 /// Calls between two rests.
-const BURST: u64 = 8;
+const BURST: u64 = 4;
 /// However soon it is ended.
 const CALLS_MIN: u64 = 1000;
-const REST: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_millis(2);
 
 /// The process.
 pub(crate) struct Caller {

@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Where a BPF file system is, or is mounted by the daemon.
-fn pin_dir() -> PathBuf {
+pub(crate) fn pin_dir() -> PathBuf {
     PathBuf::from(format!("/sys/fs/bpf/tarsier-test-{}", std::process::id()))
 }
 
-fn pinned(setup: &Setup, rules: &str) -> Run {
+pub(crate) fn pinned(setup: &Setup, rules: &str) -> Run {
     let run = setup.tarsier(rules).format("raw");
     let run = run.option("--no-kernel-records").ring_kib(65536);
     run.option("--pin-dir").option(pin_dir())
 }
 
-fn kill(daemon: Daemon) {
+pub(crate) fn kill(daemon: Daemon) {
     daemon.signal(Signal::KILL);
     assert_eq!(daemon.wait().status.signal(), Some(9));
 }
