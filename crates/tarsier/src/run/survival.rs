@@ -102,8 +102,10 @@ impl Inherited {
         }
         let unwritten = remains.settle();
         let counters = remains.counters();
-        let counted = counted(&counters);
+        let mut counted = counted(&counters);
         let (told, untold) = handover.told();
+        // The programs themselves tell this one, and they are not looked at here.
+        counted[LOSS_CAUSES.len()] = told[LOSS_CAUSES.len()];
         let by_cause = LOSS_CAUSES.iter().copied().chain(["missed"]);
         let counts = counted.iter().zip(told);
         let mut lost: Vec<(&'static str, u64)> = by_cause
