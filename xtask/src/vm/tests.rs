@@ -19,7 +19,7 @@ pub(super) struct Test {
 }
 
 /// All tests, in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 10] = [
+pub(super) const TESTS: [Test; 11] = [
     Test {
         name: "workload",
         clock: Clock::Host,
