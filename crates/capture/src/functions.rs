@@ -97,15 +97,21 @@ fn arch_of(entry: Entry) -> Option<Arch> {
     }
 }
 
-/// Functions whose only argument is `struct pt_regs *`, of the two prototypes that most have.
+/// Functions whose only argument is `struct pt_regs *`, of the two prototypes that most have. A name may stand there
+/// twice: that of a call which the kernel can be built without, for the function that answers then and for the real one.
+/// The first counts, which libbpf takes for the name as well.
 fn typed_functions(btf: &Btf<'_>) -> HashMap<String, Function> {
     let mut found = Vec::new();
     let mut prototypes: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut seen: BTreeSet<String> = BTreeSet::new();
     for function in btf.type_by_kind::<Func<'_>>() {
         let Some(name) = function.name().and_then(|name| name.to_str()) else {
             continue;
         };
-        if !is_call_function(name) || !takes_registers(btf, &function) {
+        if !is_call_function(name)
+            || !takes_registers(btf, &function)
+            || !seen.insert(name.to_owned())
+        {
             continue;
         }
         let prototype = u32::from(function.referenced_type().type_id());
