@@ -174,6 +174,7 @@ fn a_full_disk_is_said_suspends_and_every_event_is_recorded_or_counted() {
             "flush = NONE\nmax_log_file_action = IGNORE\ndisk_full_action = SUSPEND\n",
         );
         let count = CALLS.to_string();
+        let began = std::time::Instant::now();
         let ended = run
             .log(path)
             .option("--no-kernel-records")
@@ -190,15 +191,13 @@ fn a_full_disk_is_said_suspends_and_every_event_is_recorded_or_counted() {
             assert!(ended.said.contains(text), "{text:?} in:\n{}", ended.said);
         }
         let recorded = log::count_calls(&ended.log, libc::SYS_getppid, "mine");
-        let text = std::fs::read_to_string(&ended.log).expect("the log");
-        let own = text.lines().filter(|line| line.starts_with("type=DAEMON_"));
-        // DAEMON_ERR and DAEMON_END did not fit either.
-        let own_lost = 3 - own.count() as u64;
         assert!(recorded > 0 && recorded < CALLS, "{recorded}");
-        assert_eq!(
-            recorded + number_before(&ended, " lost;"),
-            CALLS + own_lost,
-            "{}",
+        // DAEMON_END, and a DAEMON_ERR each second, did not fit either.
+        let own_lost = (recorded + number_before(&ended, " lost;")).checked_sub(CALLS);
+        let own_lost = own_lost.expect(&ended.said);
+        assert!(
+            own_lost <= 2 + began.elapsed().as_secs(),
+            "{own_lost}: {}",
             ended.said
         );
         let said = number_before(&ended, " events recorded,");
