@@ -19,7 +19,7 @@ pub(super) struct Test {
 }
 
 /// All tests, in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 10] = [
+pub(super) const TESTS: [Test; 11] = [
     Test {
         name: "workload",
         clock: Clock::Host,
@@ -32,6 +32,11 @@ pub(super) const TESTS: [Test; 10] = [
     },
     Test {
         name: "lifecycle",
+        clock: Clock::Host,
+        check: |_| Ok(String::new()),
+    },
+    Test {
+        name: "survival",
         clock: Clock::Host,
         check: |_| Ok(String::new()),
     },
