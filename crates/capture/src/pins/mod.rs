@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// Names of links begin so; they are unpinned first.
 const LINK: &str = "link-";
 
-/// The directory of one capture, locked for this process. Dropping it leaves what is pinned.
+/// The directory of one capture, locked for this process. Dropping it leaves what is pinned, and removes an empty directory.
 #[derive(Debug)]
 pub struct Pins {
     dir: PathBuf,
@@ -230,6 +230,13 @@ impl Pins {
             // Its id goes just before the hook does.
             std::thread::sleep(ENDING_LOOK);
         }
+    }
+}
+
+/// A directory with something in it stays.
+impl Drop for Pins {
+    fn drop(&mut self) {
+        file_system::remove(&self.dir);
     }
 }
 

@@ -689,9 +689,11 @@ impl Drop for Tracepoint {
         let is_left = |pins: &Arc<Pins>| pins.is_left() || has_failed;
         match &self.pins {
             Some(pins) if is_left(pins) => return pins.leave(true),
-            Some(pins) => {
+            Some(pins) if self.is_disarmed => {
                 pins.remove();
             }
+            // A start that failed may be tried again there, with other hooks.
+            Some(pins) => pins.clear(),
             None => {}
         }
         // Gates first: nothing more is matched while links are taken down one by one.
