@@ -346,9 +346,6 @@ fn operations(dir: &Path) -> Result<String> {
     }
 }
 
-/// Kernels that refuse programs at the ends of some functions (`__do_sys_getppid`, `__x64_sys_swapon`), so that the
-/// calls that these serve are seen by another hook.
-const PARTLY_HOOKED: &str = "6.1.";
 /// At most this many instructions more than a program that does nothing takes there, for a call whose function
 /// is hooked and that its gate keeps out: a tenth above what Linux 6.12 took when this was written (53).
 const GATE_LIMIT: f64 = 58.0;
@@ -366,15 +363,6 @@ const ROUNDING: f64 = 0.5;
 /// watched and not selected the same with any number of rules.
 fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    let release = fs::read_to_string(dir.join("release")).context("reading release")?;
-    let is_judged = !release.starts_with(PARTLY_HOOKED);
-    if !is_judged {
-        let _ = writeln!(
-            table,
-            "not judged on {}, where some functions cannot be hooked: watched.function, stig.function",
-            release.trim()
-        );
-    }
     for case in [
         "floor.fentry",
         "kernel-audit.0",
@@ -394,22 +382,20 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
             let case = format!("{set}.function.{count}");
             let costs = Costs::read(dir, &case)?;
             let _ = writeln!(table, "{}", costs.row(&case));
-            if is_judged || set == "unwatched" {
-                wrong.extend(over(base, &costs, limit, &case));
-            }
+            wrong.extend(over(base, &costs, limit, &case));
             match &first {
                 None => first = Some(costs),
                 Some(one) => wrong.extend(over(one, &costs, ROUNDING, &case)),
             }
         }
     }
-    wrong.extend(stig(dir, native, table, is_judged)?);
+    wrong.extend(stig(dir, native, table)?);
     Ok(wrong)
 }
 
 /// Debian's STIG rules under the trampoline engine: calls that none of them watches cost what they cost natively,
 /// and arming them and verifying the programs stays within limits.
-fn stig(dir: &Path, native: &Costs, table: &mut String, is_judged: bool) -> Result<Vec<String>> {
+fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     let text = |name: &str| {
         let path = dir.join(name);
         fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
@@ -429,13 +415,10 @@ fn stig(dir: &Path, native: &Costs, table: &mut String, is_judged: bool) -> Resu
             .filter(|(probe, _)| STIG_UNWATCHED.contains(&probe.as_str()));
         Costs(kept.cloned().collect())
     };
-    let mut wrong = Vec::new();
-    if is_judged {
-        let (native, costs) = (unwatched(native), unwatched(&costs));
-        wrong = over(&native, &costs, ROUNDING, "stig.function");
-    }
+    let (native, costs) = (unwatched(native), unwatched(&costs));
+    let mut wrong = over(&native, &costs, ROUNDING, "stig.function");
     let armed_s = seconds("stig.armed_at")? - seconds("stig.started_at")?;
-    if is_judged && armed_s > STIG_ARMED_LIMIT_S {
+    if armed_s > STIG_ARMED_LIMIT_S {
         wrong.push(format!(
             "STIG rules armed in {armed_s:.2} s, limit {STIG_ARMED_LIMIT_S}"
         ));
