@@ -12,7 +12,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
 use plan::Plan;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// `struct uring_control` of bpf/uring.h.
 const CONTROL_MAP: &str = ".bss.uring";
@@ -115,8 +115,14 @@ impl Uring {
         })
     }
 
-    /// The same with functions instead of tracepoints, where those of every operation can be hooked.
+    /// The same with functions instead of tracepoints, where those of every operation can be hooked. Looked up
+    /// once: the kernel's symbols are many.
     pub(crate) fn with_functions() -> Option<Uring> {
+        static FOUND: OnceLock<Option<Uring>> = OnceLock::new();
+        FOUND.get_or_init(Uring::find_functions).clone()
+    }
+
+    fn find_functions() -> Option<Uring> {
         let mut uring = Uring::of_this_kernel()?;
         let btf = Btf::from_vmlinux().ok()?;
         // Cancelled links do not pass the function through which others fail.
