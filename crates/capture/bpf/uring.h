@@ -495,8 +495,6 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 			return 0;
 		req = *by_data;
 		more = cqe_flags & CQE_F_MORE;
-	} else if (!uring_has(uring_control.known, BPF_CORE_READ((struct io_kiocb *)req, opcode))) {
-		return 0;
 	}
 	request = bpf_map_lookup_elem(&uring_requests, &req);
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);

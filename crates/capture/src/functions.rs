@@ -5,12 +5,13 @@
 //! which type information knows one. 32-bit calls may have two functions, of which the kernel uses
 //! one: both are hooked, since the other is then never called.
 
+use crate::symbols::{self, Symbol};
 use abi::Arch;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
 use plan::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::sync::OnceLock;
 
 /// Programs that share a body must be attached to functions of one prototype, and there are two:
@@ -18,11 +19,11 @@ use std::sync::OnceLock;
 pub(crate) const PROTOTYPES: usize = 2;
 
 /// A function that can be hooked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) btf_id: u32,
-    /// Which of the [`PROTOTYPES`].
+    /// Which of the [`PROTOTYPES`]; 0 for functions of io_uring operations, which have one.
     pub(crate) prototype: usize,
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn of_this_kernel() -> Option<&'static Functions> {
 impl Functions {
     fn find() -> Option<Functions> {
         let btf = Btf::from_vmlinux().ok()?;
-        let symbols = Symbols::read().ok()?;
+        let symbols = Symbols::parse(symbols::of_this_kernel().ok()?).ok()?;
         let typed = typed_functions(&btf);
         let mut functions = Functions::default();
         let mut by_name: HashMap<&str, usize> = HashMap::new();
@@ -185,41 +186,22 @@ struct Symbols {
 }
 
 impl Symbols {
-    fn read() -> std::io::Result<Symbols> {
-        Symbols::parse(BufReader::new(std::fs::File::open("/proc/kallsyms")?))
-    }
-
-    fn parse(mut text: impl BufRead) -> std::io::Result<Symbols> {
+    fn parse(text: impl BufRead) -> std::io::Result<Symbols> {
         let mut symbols = Symbols {
             addresses: HashMap::new(),
             by_address: HashMap::new(),
         };
-        let mut line = String::new();
-        while text.read_line(&mut line)? > 0 {
-            symbols.add(&line);
-            line.clear();
-        }
+        symbols::each(text, |Symbol { address, name, .. }| {
+            if !is_call_function(name) {
+                return;
+            }
+            symbols.addresses.insert(name.to_owned(), address);
+            if address != 0 {
+                let names = symbols.by_address.entry(address).or_default();
+                names.push(name.to_owned());
+            }
+        })?;
         Ok(symbols)
-    }
-
-    /// A line is `address type name`, with the module behind it if the symbol is not the kernel's own.
-    fn add(&mut self, line: &str) {
-        let mut words = line.split_ascii_whitespace();
-        let (address, name) = (words.next(), words.nth(1));
-        let (Some(address), Some(name)) = (address, name) else {
-            return;
-        };
-        if !is_call_function(name) || words.next().is_some() {
-            return;
-        }
-        let Ok(address) = u64::from_str_radix(address, 16) else {
-            return;
-        };
-        self.addresses.insert(name.to_owned(), address);
-        if address != 0 {
-            let names = self.by_address.entry(address).or_default();
-            names.push(name.to_owned());
-        }
     }
 
     /// Names, known to type information, of all functions that may serve the call: none if the kernel does not

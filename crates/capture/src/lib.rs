@@ -13,6 +13,7 @@ pub mod resolve;
 mod ring;
 pub mod seccomp_cache;
 mod stream;
+mod symbols;
 mod tracefs;
 pub mod tracepoint;
 

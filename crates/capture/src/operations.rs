@@ -2,10 +2,12 @@
 //! they are is read from the table by which the kernel calls them (`io_issue_defs` of
 //! io_uring/opdef.c; `io_op_defs` before Linux 6.3).
 
+use crate::functions::Function;
+use crate::symbols::{self, Symbol};
 use libbpf_rs::btf::types::{Func, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize, ReferencesType};
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 
 static PEEK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/peek.bpf.o"));
@@ -19,15 +21,6 @@ const TABLES: [(&str, &str); 2] = [
 /// Prepares what the kernel was built without: it only fails.
 const NOT_BUILT: &str = "io_eopnotsupp_prep";
 
-/// A function of the kernel that can be hooked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Function {
-    pub(crate) name: String,
-    pub(crate) btf_id: u32,
-    /// Functions that share a body have the same.
-    pub(crate) prototype: u32,
-}
-
 /// The two functions of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
@@ -38,10 +31,10 @@ pub(crate) struct Operation {
 }
 
 /// The functions of the first `count` operations, by number; nothing for those that the kernel was built without.
-/// `None` where some function cannot be told or hooked.
+/// `None` where some function cannot be told or hooked, or not all of a kind have one prototype, which functions that
+/// share a body must have.
 pub(crate) fn of_this_kernel(btf: &Btf<'_>, count: u32) -> Option<Vec<Option<Operation>>> {
-    let text = std::io::BufReader::new(std::fs::File::open("/proc/kallsyms").ok()?);
-    let symbols = Symbols::parse(text).ok()?;
+    let symbols = Symbols::parse(symbols::of_this_kernel().ok()?).ok()?;
     let (table, row) = TABLES
         .iter()
         .find_map(|(table, row)| Some((*symbols.tables.get(*table)?, *row)))?;
@@ -62,36 +55,49 @@ pub(crate) fn of_this_kernel(btf: &Btf<'_>, count: u32) -> Option<Vec<Option<Ope
         symbols.functions.get(&u64::from_ne_bytes(address))
     };
     let typed = typed_functions(btf);
-    let function = |row: &[u8], place: usize| {
+    let function = |row: &[u8], place: usize, prototypes: &mut BTreeSet<u32>| {
         let known = names(row, place)?.iter().find_map(|name| typed.get(name));
-        known.cloned()
+        let (function, prototype) = known?;
+        prototypes.insert(*prototype);
+        Some(function.clone())
     };
-    memory
+    let (mut preps, mut issues) = (BTreeSet::new(), BTreeSet::new());
+    let operations: Option<Vec<Option<Operation>>> = memory
         .chunks(row.size())
         .map(|row| {
             if names(row, prep)?.iter().any(|name| name == NOT_BUILT) {
                 return Some(None);
             }
             Some(Some(Operation {
-                prep: function(row, prep)?,
-                issue: function(row, issue)?,
+                prep: function(row, prep, &mut preps)?,
+                issue: function(row, issue, &mut issues)?,
             }))
         })
-        .collect()
+        .collect();
+    operations.filter(|_| preps.len() == 1 && issues.len() == 1)
 }
 
-/// Functions that type information knows, by name. Types of other kinds may have the same names.
-fn typed_functions(btf: &Btf<'_>) -> HashMap<String, Function> {
-    let named = btf.type_by_kind::<Func<'_>>().filter_map(|function| {
-        let name = function.name().and_then(|name| name.to_str())?;
-        let typed = Function {
-            name: name.to_owned(),
-            btf_id: function.type_id().into(),
-            prototype: function.referenced_type().type_id().into(),
+/// Functions that type information knows, by name, with the type of their prototype. Types of other kinds may have
+/// the same names; of several functions the first counts, as for libbpf.
+fn typed_functions(btf: &Btf<'_>) -> HashMap<String, (Function, u32)> {
+    let mut functions = HashMap::new();
+    for function in btf.type_by_kind::<Func<'_>>() {
+        let Some(name) = function.name().and_then(|name| name.to_str()) else {
+            continue;
         };
-        is_of_interest(name).then(|| (name.to_owned(), typed))
-    });
-    named.collect()
+        if is_of_interest(name) {
+            let typed = Function {
+                name: name.to_owned(),
+                btf_id: function.type_id().into(),
+                prototype: 0,
+            };
+            let prototype = function.referenced_type().type_id().into();
+            functions
+                .entry(name.to_owned())
+                .or_insert((typed, prototype));
+        }
+    }
+    functions
 }
 
 /// Whether the name may be that of an operation's function.
@@ -106,39 +112,24 @@ struct Symbols {
 }
 
 impl Symbols {
-    /// Lines are `address type name`, with the module behind it if the symbol is not the kernel's own.
-    fn parse(mut text: impl BufRead) -> std::io::Result<Symbols> {
+    fn parse(text: impl BufRead) -> std::io::Result<Symbols> {
         let mut symbols = Symbols {
             tables: HashMap::new(),
             functions: HashMap::new(),
         };
-        let mut line = String::new();
-        while text.read_line(&mut line)? > 0 {
-            symbols.add(&line);
-            line.clear();
-        }
+        symbols::each(text, |symbol| symbols.add(&symbol))?;
         Ok(symbols)
     }
 
-    /// Addresses are 0 where the kernel does not tell them (`kernel.kptr_restrict`).
-    fn add(&mut self, line: &str) {
-        let mut words = line.split_ascii_whitespace();
-        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
-        else {
-            return;
-        };
-        if !is_of_interest(name) || words.next().is_some() {
+    fn add(&mut self, symbol: &Symbol<'_>) {
+        let name = symbol.name.to_owned();
+        if symbol.address == 0 || !is_of_interest(&name) {
             return;
         }
-        let address = match u64::from_str_radix(address, 16) {
-            Ok(address) if address != 0 => address,
-            _ => return,
-        };
-        if kind.eq_ignore_ascii_case("t") {
-            let names = self.functions.entry(address).or_default();
-            names.push(name.to_owned());
+        if symbol.kind.eq_ignore_ascii_case("t") {
+            self.functions.entry(symbol.address).or_default().push(name);
         } else if TABLES.iter().any(|(table, _)| *table == name) {
-            self.tables.insert(name.to_owned(), address);
+            self.tables.insert(name, symbol.address);
         }
     }
 }
@@ -208,7 +199,5 @@ ffffffff81000030 t sys_read
         let operation = operations[openat as usize].as_ref().unwrap();
         assert_eq!(operation.prep.name, "io_openat_prep");
         assert_eq!(operation.issue.name, "io_openat");
-        let nop = operations[0].as_ref().unwrap();
-        assert_eq!(nop.prep.prototype, operation.prep.prototype);
     }
 }

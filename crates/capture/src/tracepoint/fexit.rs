@@ -53,17 +53,64 @@ pub(super) struct Fexit {
     missed: u64,
 }
 
-/// A function with its program attached. Dropping it detaches the program; its place is freed by
-/// [`Fexit::retire`].
-pub(super) struct Hook {
+/// A program at the end of a kernel function. Dropping it detaches the program.
+#[derive(Debug)]
+pub(super) struct AtEnd {
     link: Attached,
     program: OwnedFd,
+}
+
+impl AtEnd {
+    /// Attaches it, pinned as `pin` where there is a directory for that, once none is there whose pin begins with
+    /// `predecessor`.
+    pub(super) fn attach(
+        function: &Function,
+        instructions: &[bpf_insn],
+        pins: Option<&Arc<Pins>>,
+        pin: &str,
+        predecessor: &str,
+    ) -> Result<AtEnd, CaptureError> {
+        let what = |step: &str| format!("{step} for the end of function {}", function.name);
+        let program = load(instructions, function.btf_id).map_err(system(what("program")))?;
+        if let Some(pins) = pins {
+            pins.wait_for_end_of(predecessor);
+        }
+        let link = link(program.as_fd(), 0, BPF_TRACE_FEXIT).map_err(system(what("hook")))?;
+        Ok(AtEnd {
+            link: Attached::new(link, pins, pin)?,
+            program,
+        })
+    }
+
+    /// The one that an earlier daemon pinned as `pin`.
+    pub(super) fn find(pins: Option<&Arc<Pins>>, pin: &str) -> Result<Option<AtEnd>, CaptureError> {
+        let Some(pins) = pins else { return Ok(None) };
+        let link = Attached::find(pins, pin)?;
+        let program = link.as_ref().and_then(program_of);
+        Ok(link
+            .zip(program)
+            .map(|(link, program)| AtEnd { link, program }))
+    }
+
+    pub(super) fn link(&self) -> &Attached {
+        &self.link
+    }
+
+    /// Calls that it could not look at, because another task was in the same program on the same CPU.
+    pub(super) fn misses(&self) -> u64 {
+        misses(self.program.as_fd())
+    }
+}
+
+/// The same with a gate, whose place is freed by [`Fexit::retire`].
+pub(super) struct Hook {
+    at: AtEnd,
     place: usize,
 }
 
 impl Hook {
-    pub(super) fn link(&self) -> &Attached {
-        &self.link
+    pub(super) fn at_end(&self) -> &AtEnd {
+        &self.at
     }
 }
 
@@ -146,38 +193,29 @@ impl Fexit {
     }
 
     fn attach(&self, function: &Function, place: usize) -> Result<Hook, CaptureError> {
-        let what = |step: &str| format!("{step} for the end of function {}", function.name);
         let instructions = self.instructions_for(function, place);
-        let program = load(&instructions, function.btf_id).map_err(system(what("program")))?;
-        if let Some(pins) = &self.pins {
-            pins.wait_for_end_of(&format!("{PIN}{}-", function.name));
-        }
-        let link = link(program.as_fd(), 0, BPF_TRACE_FEXIT).map_err(system(what("hook")))?;
-        let name = pin_of(function, place);
-        Ok(Hook {
-            link: Attached::new(link, self.pins.as_ref(), &name)?,
-            program,
-            place,
-        })
+        let predecessor = format!("{PIN}{}-", function.name);
+        let pin = pin_of(function, place);
+        let at = AtEnd::attach(
+            function,
+            &instructions,
+            self.pins.as_ref(),
+            &pin,
+            &predecessor,
+        )?;
+        Ok(Hook { at, place })
     }
 
     /// The hook on a function that an earlier daemon made.
     fn inherit(&mut self, function: &Function) -> Result<Option<Hook>, CaptureError> {
-        let (Some(&place), Some(pins)) = (self.left.get(&function.name), &self.pins) else {
+        let Some(place) = self.left.remove(&function.name) else {
             return Ok(None);
         };
-        let link = Attached::find(pins, &pin_of(function, place))?;
-        let program = link.as_ref().and_then(program_of);
-        self.left.remove(&function.name);
-        let hook = link.zip(program).map(|(link, program)| Hook {
-            link,
-            program,
-            place,
-        });
-        if hook.is_none() {
+        let found = AtEnd::find(self.pins.as_ref(), &pin_of(function, place))?;
+        if found.is_none() {
             self.free.push(place);
         }
-        Ok(hook)
+        Ok(found.map(|at| Hook { at, place }))
     }
 
     /// Frees the places of hooks of an earlier daemon that nobody needs.
@@ -221,15 +259,19 @@ impl Fexit {
 
     /// Keeps what a hook counted that is about to be dropped, and frees its place.
     pub(super) fn retire(&mut self, hook: &Hook) {
-        self.missed += misses(hook.program.as_fd());
+        self.count(&hook.at);
         self.gates.open(hook.place);
         self.free.push(hook.place);
     }
 
-    /// Calls that programs could not look at, because another task was in the same program on the
-    /// same CPU.
-    pub(super) fn missed<'a>(&self, hooks: impl Iterator<Item = &'a Hook>) -> u64 {
-        hooks.fold(self.missed, |sum, hook| sum + misses(hook.program.as_fd()))
+    /// Keeps what a hook counted that is about to be dropped.
+    pub(super) fn count(&mut self, hook: &AtEnd) {
+        self.missed += hook.misses();
+    }
+
+    /// What these hooks and those that are gone could not look at.
+    pub(super) fn missed<'a>(&self, hooks: impl Iterator<Item = &'a AtEnd>) -> u64 {
+        hooks.fold(self.missed, |sum, hook| sum + hook.misses())
     }
 }
 
@@ -251,7 +293,7 @@ fn words(gate: Option<&Gate>) -> [u32; 6] {
 }
 
 /// A program for the end of a function.
-pub(super) fn load(instructions: &[bpf_insn], btf_id: u32) -> Result<OwnedFd, Errno> {
+fn load(instructions: &[bpf_insn], btf_id: u32) -> Result<OwnedFd, Errno> {
     let mut options = bpf_prog_load_opts {
         sz: std::mem::size_of::<bpf_prog_load_opts>() as _,
         expected_attach_type: BPF_TRACE_FEXIT,

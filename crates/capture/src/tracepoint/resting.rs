@@ -4,8 +4,7 @@
 //! and rule sets often come and go in a row. So such hooks rest for a while, in which the next rule set may take them
 //! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
 
-use super::fexit::{Fexit, Hook};
-use super::uring::FunctionHook;
+use super::fexit::{AtEnd, Fexit, Hook};
 use crate::pins::Attached;
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
@@ -24,7 +23,7 @@ pub(super) struct Resting {
     /// By program of `bpf/object_hooks.h`.
     objects: BTreeMap<String, Idle<Attached>>,
     /// On functions of io_uring operations, by their BTF id.
-    operations: BTreeMap<u32, Idle<FunctionHook>>,
+    operations: BTreeMap<u32, Idle<AtEnd>>,
     leaving: Option<JoinHandle<()>>,
 }
 
@@ -34,7 +33,7 @@ impl Resting {
         &mut self,
         functions: BTreeMap<usize, Hook>,
         objects: BTreeMap<String, Attached>,
-        operations: BTreeMap<u32, FunctionHook>,
+        operations: BTreeMap<u32, AtEnd>,
     ) {
         let now = Instant::now();
         self.functions.extend(idle(functions, now));
@@ -62,7 +61,7 @@ impl Resting {
     }
 
     /// The same for a hook on a function of io_uring operations.
-    pub(super) fn take_operation(&mut self, btf_id: u32) -> Option<FunctionHook> {
+    pub(super) fn take_operation(&mut self, btf_id: u32) -> Option<AtEnd> {
         let found = self.operations.remove(&btf_id);
         if found.is_none() {
             self.wait();
@@ -89,25 +88,25 @@ impl Resting {
         for hook in functions.values() {
             fexit.retire(hook);
         }
+        for hook in operations.values() {
+            fexit.count(hook);
+        }
         let leave = move || drop((functions, objects, operations));
         // Where no thread can be made, the hooks go with the error.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
         self.leaving = thread.spawn(leave).ok();
     }
 
-    /// Hooks at rest: they count what they miss.
-    pub(super) fn functions(&self) -> impl Iterator<Item = &Hook> {
-        self.functions.values().map(|(hook, _)| hook)
+    /// Hooks at rest on the ends of functions: they count what they miss.
+    pub(super) fn at_ends(&self) -> impl Iterator<Item = &AtEnd> {
+        let functions = self.functions.values().map(|(hook, _)| hook.at_end());
+        functions.chain(self.operations.values().map(|(hook, _)| hook))
     }
 
     /// Links of all hooks at rest.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let objects = self.objects.values().map(|(link, _)| link);
-        let operations = self.operations.values().map(|(hook, _)| hook.link());
-        self.functions()
-            .map(Hook::link)
-            .chain(objects)
-            .chain(operations)
+        self.at_ends().map(AtEnd::link).chain(objects)
     }
 
     fn wait(&mut self) {

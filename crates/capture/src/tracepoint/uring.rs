@@ -1,17 +1,17 @@
 //! Which of the programs of bpf/uring.h this kernel can run, what they have to be told, and hooks on
 //! the functions of operations.
 
-use super::fexit;
-use crate::error::{refused, system, CaptureError};
-use crate::operations::{self, Function, Operation};
+use super::fexit::AtEnd;
+use crate::error::{refused, CaptureError};
+use crate::functions::Function;
+use crate::operations::{self, Operation};
 use crate::pins::{Attached, Pins};
 use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
-use libbpf_rs::libbpf_sys::BPF_TRACE_FEXIT;
 use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
 use plan::Plan;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, OnceLock};
 
 /// `struct uring_control` of bpf/uring.h.
@@ -131,13 +131,6 @@ impl Uring {
             .into_iter()
             .find(|name| btf.type_by_name::<Func<'_>>(name).is_some())?;
         let operations = operations::of_this_kernel(&btf, uring.operations)?;
-        let has_one_prototype = |part: Part| {
-            let prototypes = operations.iter().flatten().map(|op| part.of(op).prototype);
-            prototypes.collect::<BTreeSet<u32>>().len() == 1
-        };
-        if !Part::ALL.into_iter().all(has_one_prototype) {
-            return None;
-        }
         uring.functions = Some((operations, failing));
         Some(uring)
     }
@@ -280,49 +273,21 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A function of an operation with its program attached. Dropping it detaches the program.
-#[derive(Debug)]
-pub(super) struct FunctionHook {
-    link: Attached,
-    program: OwnedFd,
-}
-
 /// Attaches a copy of the gate to the end of a function.
 pub(super) fn hook(
     object: &Object,
     function: &Function,
     part: Part,
     pins: Option<&Arc<Pins>>,
-) -> Result<FunctionHook, CaptureError> {
+) -> Result<AtEnd, CaptureError> {
+    let pin = format!("uring-{}", function.btf_id);
+    if let Some(found) = AtEnd::find(pins, &pin)? {
+        return Ok(found);
+    }
     let (gate, _, _) = part.programs();
     let program = object.progs().find(|program| program.name() == gate);
     let program = program.ok_or_else(|| super::missing(gate))?;
-    let what = |step: &str| format!("{step} for the end of function {}", function.name);
-    let name = format!("uring-{}", function.btf_id);
-    if let Some(link) = pins
-        .map(|pins| Attached::find(pins, &name))
-        .transpose()?
-        .flatten()
-    {
-        if let Some(program) = fexit::program_of(&link) {
-            return Ok(FunctionHook { link, program });
-        }
-    }
-    let program = fexit::load(program.insns(), function.btf_id).map_err(system(what("program")))?;
-    if let Some(pins) = pins {
-        pins.wait_for_end_of(&name);
-    }
-    let link = fexit::link(program.as_fd(), 0, BPF_TRACE_FEXIT).map_err(system(what("hook")))?;
-    Ok(FunctionHook {
-        link: Attached::new(link, pins, &name)?,
-        program,
-    })
-}
-
-impl FunctionHook {
-    pub(super) fn link(&self) -> &Attached {
-        &self.link
-    }
+    AtEnd::attach(function, program.insns(), pins, &pin, &pin)
 }
 
 /// Hooks in force.
@@ -331,7 +296,7 @@ pub(super) struct Hooks {
     /// By program.
     pub(super) programs: BTreeMap<&'static str, Attached>,
     /// By BTF id.
-    pub(super) functions: BTreeMap<u32, FunctionHook>,
+    pub(super) functions: BTreeMap<u32, AtEnd>,
 }
 
 impl Hooks {
@@ -342,7 +307,7 @@ impl Hooks {
 
     /// Their links.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
-        let functions = self.functions.values().map(FunctionHook::link);
+        let functions = self.functions.values().map(AtEnd::link);
         self.programs.values().chain(functions)
     }
 
@@ -360,12 +325,6 @@ impl Hooks {
             programs,
             functions,
         }
-    }
-
-    /// Operations that programs could not look at, because another task was in the same program on the same CPU.
-    pub(super) fn missed(&self) -> u64 {
-        let programs = self.functions.values().map(|hook| &hook.program);
-        programs.fold(0, |sum, program| sum + fexit::misses(program.as_fd()))
     }
 }
 

@@ -28,6 +28,7 @@ mod operations;
 mod plugins;
 mod recorder;
 mod recovery;
+mod reload;
 mod rule_costs;
 mod rule_place;
 mod setup;

@@ -1,0 +1,90 @@
+//! Other rules and another configuration while recording.
+
+use super::daemon::Daemon;
+use super::engine::Engine;
+use super::plugins;
+use super::recorder::Generation;
+use super::setup;
+use anyhow::Result;
+use event::RecordType;
+use std::sync::Arc;
+
+impl Daemon {
+    /// SIGHUP: rules and configuration anew. Whatever is wrong leaves the old in force.
+    pub(super) fn reload(&mut self) {
+        let who = self.sender();
+        let outcome = self.reload_config().and_then(|()| self.reload_rules(who));
+        if let Err(error) = &outcome {
+            eprintln!("tarsier: reload failed, what was in force stays: {error:#}");
+        }
+        self.say_done(
+            RecordType::DAEMON_CONFIG,
+            "reconfigure",
+            who,
+            outcome.is_ok(),
+        );
+    }
+
+    fn reload_config(&mut self) -> Result<()> {
+        let config = self.sources.config()?;
+        let node = config.node_name()?;
+        let plugins = plugins::load_all(&config)?;
+        self.journal.reconfigure(&config.log_file, &config)?;
+        let encoder = &mut self.recorder.encoder;
+        encoder.set_format(setup::format(&config));
+        encoder.set_node(node.as_deref().map(str::as_bytes));
+        self.engine.set_overload(setup::overload(&config));
+        self.open_metrics(&config);
+        let nice = plugins::nice(&config, self.started_nice);
+        self.plugins.reload(plugins, &config.plugins, nice);
+        self.config = config;
+        Ok(())
+    }
+
+    /// Swaps the rule set in one step. What the old one selected is read first.
+    pub(super) fn put_in_force(&mut self, mut generation: Arc<Generation>) -> Result<()> {
+        self.drain();
+        let rules = &self.generation.plan.rules;
+        let counts = self.rule_counts(rules.len().max(generation.plan.rules.len()));
+        self.remember(&generation.plan)?;
+        self.recorder.add_generation(generation.clone());
+        if let (Some(kernel), Engine::Kernel) = (&mut self.kernel, &self.engine) {
+            kernel.replace_rules(&generation.plan.rules)?;
+        }
+        while let Err(error) = self.engine.replace(&generation.plan) {
+            let renewed =
+                setup::planned_anew(error, &generation, &mut self.capabilities, &self.config)?;
+            generation = renewed;
+        }
+        self.engine.set_urgent(&generation.urgent);
+        let number = generation.plan.generation;
+        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
+        self.recorder.costs.replace(number, old, new, &counts);
+        self.generation = generation;
+        Ok(())
+    }
+
+    /// A path that a rule names may be another file by now.
+    pub(super) fn refresh_identities(&mut self) {
+        let rules = &self.generation.plan.rules;
+        // The kernel follows them by itself.
+        if self.engine.is_kernel()
+            || !capture::names_paths(rules)
+            || capture::identify(rules) == self.generation.identities
+        {
+            return;
+        }
+        let number = self.generation.plan.generation + 1;
+        let renewed = setup::generation(
+            rules.clone(),
+            &self.capabilities,
+            false,
+            number,
+            &self.config,
+        )
+        .and_then(|generation| self.put_in_force(generation));
+        if let Err(error) = renewed {
+            eprintln!("tarsier: a file that a rule names was replaced, and: {error:#}");
+        }
+    }
+}
