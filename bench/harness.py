@@ -169,8 +169,8 @@ def sample_rules(names):
     return lines
 
 
-def select_nobody(lines):
-    """The same rules, each with one more condition that no process meets."""
+def with_condition(lines, condition):
+    """The same rules, each with one more condition; a watch becomes its long form, which can hold one."""
     changed = []
     for line in lines:
         words = line.split()
@@ -180,8 +180,13 @@ def select_nobody(lines):
             options = dict(zip(words[2::2], words[3::2]))
             line = f"-a always,exit -F {kind}={path.rstrip('/')} -F perm={options.get('-p', 'rwxa')}"
             line += f" -k {options['-k']}" if "-k" in options else ""
-        changed.append(f"{line} -F uid={NOBODY}")
+        changed.append(f"{line} -F {condition}")
     return changed
+
+
+def select_nobody(lines):
+    """The same rules, each with one more condition that no process meets."""
+    return with_condition(lines, f"uid={NOBODY}")
 
 
 def parse_latency(text):

@@ -9,6 +9,7 @@ mod kernels;
 mod machine;
 mod rings;
 mod tests;
+mod workloads;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use tests::{Test, TESTS};
 
 /// How the task is called.
 pub(crate) const USAGE: &str =
-    "cargo xtask vm [--kernel 6.1|6.12|newest|PACKAGE]… [-- TEST…]   (default: 6.1 and 6.12, all tests)";
+    "cargo xtask vm [--kernel 6.1|6.12|newest|PACKAGE]… [-- TEST…]   (default: 6.1 and 6.12, all tests but workloads-icount)";
 
 /// What the command line asks for.
 struct Request {

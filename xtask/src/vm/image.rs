@@ -40,10 +40,12 @@ pub(super) fn build(source: &Path, dir: &Path) -> Result<PathBuf> {
     for name in ["sh", "mount"] {
         std::os::unix::fs::symlink("busybox", root.join("bin").join(name))?;
     }
-    // Real ones, not busybox: a program of its own to execute, a file to look at.
+    // Real ones, not busybox: a program of its own to execute, a file to look at, workloads to measure.
     for (file, to) in [
         (PathBuf::from("/bin/true"), "bin/true"),
         (PathBuf::from("/usr/bin/env"), "usr/bin/env"),
+        (PathBuf::from("/usr/bin/find"), "usr/bin/find"),
+        (PathBuf::from("/bin/tar"), "bin/tar"),
         (
             path_from("TARSIER_WORKLOAD", &source.join("scripts/build-workload"))?,
             "bin/workload",

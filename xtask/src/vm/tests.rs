@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, Clock};
-use super::{rings, source_root};
+use super::{rings, source_root, workloads};
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
 pub(super) struct Test {
@@ -17,6 +17,13 @@ pub(super) struct Test {
     /// Judges the results in a directory; the text of success is printed if there is one.
     check: fn(&Path) -> Result<String>,
 }
+
+/// What runs only when it is named: a benchmark, `bench/workloads-vm`.
+const MEASUREMENT: Test = Test {
+    name: "workloads-icount",
+    clock: Clock::Instructions,
+    check: workloads::judge,
+};
 
 /// All tests, in the order in which a machine runs them.
 pub(super) const TESTS: [Test; 11] = [
@@ -92,10 +99,11 @@ const KERNEL_COMPLAINTS: [&str; 6] = [
 
 /// The test of that name.
 pub(super) fn named(name: &str) -> Result<&'static Test> {
-    match TESTS.iter().find(|test| test.name == name) {
+    let mut known = TESTS.iter().chain([&MEASUREMENT]);
+    match known.clone().find(|test| test.name == name) {
         Some(test) => Ok(test),
         None => {
-            let names: Vec<&str> = TESTS.iter().map(|test| test.name).collect();
+            let names: Vec<&str> = known.by_ref().map(|test| test.name).collect();
             bail!("no test '{name}'; there are: {}", names.join(", "))
         }
     }

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whole workloads, each a fixed amount of work: those of UnixBench's kinds, many small files, a walk of a
+ * tree of files, an HTTP server. bench/workloads and tests/vm/workloads-icount run them.
+ *
+ * usage: loads prepare DIR FILES
+ *            makes what the others need in DIR, among it a tree of FILES files
+ *        loads [--gid GID] [--auid UID] DIR WORKLOAD AMOUNT
+ *            does AMOUNT units of the workload in DIR and prints WORKLOAD, AMOUNT, elapsed ns and ns of
+ *            processor time, all processes of the workload together
+ *
+ * A workload runs on one processor, so that it does not matter where its processes are woken.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BLOCK 1024
+#define BLOCKS 2000
+#define PIPE_BYTES 512
+#define LARGEST_FILE (16 << 10)
+#define FILES_PER_DIRECTORY 15
+#define PAGE_BYTES 4000
+
+static char data[LARGEST_FILE];
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "loads: %s: %s\n", what, errno ? strerror(errno) : "not as expected");
+	exit(1);
+}
+
+static void expect(int is_so, const char *what)
+{
+	if (!is_so)
+		fail(what);
+}
+
+/* The same numbers in every run. */
+static uint32_t next_random(void)
+{
+	static uint64_t state = 20260101;
+
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return state >> 33;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* A child that has done its work. */
+static void await(pid_t child, const char *what)
+{
+	int status;
+
+	expect(waitpid(child, &status, 0) == child, what);
+	errno = 0;
+	expect(status == 0, what);
+}
+
+static pid_t begin(void)
+{
+	pid_t child = fork();
+
+	expect(child >= 0, "fork");
+	return child;
+}
+
+static void run_program(const char *const argv[])
+{
+	pid_t child = begin();
+
+	if (child == 0) {
+		execvp(argv[0], (char *const *)argv);
+		fail(argv[0]);
+	}
+	await(child, argv[0]);
+}
+
+static void write_file(const char *path, int flags, size_t size)
+{
+	int fd = open(path, O_WRONLY | flags, 0644);
+
+	expect(fd >= 0 && write(fd, data, size) == (ssize_t)size && close(fd) == 0, path);
+}
+
+/* UnixBench's mix of calls that do next to nothing. */
+static void syscalls(long amount)
+{
+	for (long i = 0; i < amount; i++) {
+		close(syscall(SYS_dup, 0));
+		syscall(SYS_getpid);
+		syscall(SYS_getuid);
+		syscall(SYS_umask, 022);
+	}
+}
+
+static void pipe_throughput(long amount)
+{
+	int ends[2];
+
+	expect(pipe(ends) == 0, "pipe");
+	for (long i = 0; i < amount; i++)
+		expect(write(ends[1], data, PIPE_BYTES) == PIPE_BYTES &&
+			       read(ends[0], data, PIPE_BYTES) == PIPE_BYTES,
+		       "pipe");
+}
+
+static void bounce(int from, int to, long amount, int begins)
+{
+	long value = 0;
+
+	for (long i = 0; i < amount; i++) {
+		if (begins)
+			expect(write(to, &value, sizeof(value)) == sizeof(value), "pipe");
+		expect(read(from, &value, sizeof(value)) == sizeof(value), "pipe");
+		if (!begins)
+			expect(write(to, &value, sizeof(value)) == sizeof(value), "pipe");
+	}
+}
+
+/* Two processes hand a number to and fro. */
+static void context_switching(long amount)
+{
+	int there[2], back[2];
+	pid_t child;
+
+	expect(pipe(there) == 0 && pipe(back) == 0, "pipe");
+	child = begin();
+	if (child == 0) {
+		bounce(there[0], back[1], amount, 0);
+		_exit(0);
+	}
+	bounce(back[0], there[1], amount, 1);
+	await(child, "the other process");
+}
+
+static void process_creation(long amount)
+{
+	for (long i = 0; i < amount; i++) {
+		pid_t child = begin();
+
+		if (child == 0)
+			_exit(0);
+		await(child, "a process");
+	}
+}
+
+/* This program replaces itself by itself: each time it has one more to do. */
+static void execl_chain(long amount)
+{
+	char left[24];
+
+	if (amount == 0)
+		exit(0);
+	snprintf(left, sizeof(left), "%ld", amount - 1);
+	execl("/proc/self/exe", "loads", "execl-next", left, (char *)NULL);
+	fail("execl");
+}
+
+/* The same blocks of a file again and again. */
+static void file_write(long amount)
+{
+	int fd = open("blocks", O_RDWR | O_CREAT | O_TRUNC, 0644);
+
+	for (long i = 0; i < amount; i++) {
+		expect(lseek(fd, 0, SEEK_SET) == 0, "blocks");
+		for (int block = 0; block < BLOCKS; block++)
+			expect(write(fd, data, BLOCK) == BLOCK, "blocks");
+	}
+	expect(close(fd) == 0 && unlink("blocks") == 0, "blocks");
+}
+
+/* UnixBench's script, in our own words: sort, dump, search, count, remove. */
+static void shell_scripts(long amount)
+{
+	static const char script[] =
+		"sort -o sorted.$$ words && od sorted.$$ | sort -n >dump.$$ && "
+		"grep -c 7 sorted.$$ | tee found.$$ | wc >count.$$ && "
+		"rm sorted.$$ dump.$$ found.$$ count.$$";
+
+	for (long i = 0; i < amount; i++)
+		run_program((const char *const[]){ "/bin/sh", "-c", script, NULL });
+}
+
+static const char *small_path(long i)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "small/%ld/f%ld", i / 100, i);
+	return path;
+}
+
+static void read_file(const char *path)
+{
+	static char into[BLOCK];
+	int fd = open(path, O_RDONLY);
+
+	expect(fd >= 0, path);
+	while (read(fd, into, sizeof(into)) > 0)
+		;
+	expect(close(fd) == 0, path);
+}
+
+static void make_small(long i)
+{
+	write_file(small_path(i), O_CREAT | O_EXCL, 500 + next_random() % 9500);
+}
+
+/* Postmark's kind: AMOUNT files; as many times one is read or grows and one comes or goes; all go. */
+static void small_files(long amount)
+{
+	char *is_there = calloc(amount, 1);
+	char path[64];
+
+	expect(is_there && mkdir("small", 0755) == 0, "small");
+	for (long i = 0; i < amount; i++) {
+		snprintf(path, sizeof(path), "small/%ld", i / 100);
+		expect(i % 100 || mkdir(path, 0755) == 0, path);
+		make_small(i);
+		is_there[i] = 1;
+	}
+	for (long n = 0; n < amount; n++) {
+		long i = next_random() % amount, j = next_random() % amount;
+
+		if (is_there[i] && n % 2)
+			read_file(small_path(i));
+		else if (is_there[i])
+			write_file(small_path(i), O_APPEND, BLOCK);
+		if (is_there[j])
+			expect(unlink(small_path(j)) == 0, small_path(j));
+		else
+			make_small(j);
+		is_there[j] = !is_there[j];
+	}
+	for (long i = 0; i < amount; i++)
+		expect(!is_there[i] || unlink(small_path(i)) == 0, small_path(i));
+	for (long i = 0; i < amount; i += 100) {
+		snprintf(path, sizeof(path), "small/%ld", i / 100);
+		expect(rmdir(path) == 0, path);
+	}
+	expect(rmdir("small") == 0, "small");
+	free(is_there);
+}
+
+/* Looks at every file's attributes. */
+static void walk(long amount)
+{
+	for (long i = 0; i < amount; i++)
+		run_program((const char *const[]){ "find", "tree", "-size", "+1000k", NULL });
+}
+
+/* Reads every file; tar reads none when it sees that it writes to /dev/null. */
+static void archive(long amount)
+{
+	for (long i = 0; i < amount; i++)
+		run_program((const char *const[]){ "/bin/sh", "-c",
+						   "tar -cf - tree | cat >/dev/null", NULL });
+}
+
+static void send_page(int to)
+{
+	char head[128], body[PAGE_BYTES];
+	int fd = open("page.html", O_RDONLY), n;
+	struct stat found;
+
+	expect(fd >= 0 && fstat(fd, &found) == 0 && read(fd, body, sizeof(body)) == PAGE_BYTES &&
+		       close(fd) == 0,
+	       "page.html");
+	n = snprintf(head, sizeof(head),
+		     "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %ld\r\n"
+		     "Connection: close\r\n\r\n",
+		     (long)found.st_size);
+	expect(send(to, head, n, MSG_MORE) == n && send(to, body, PAGE_BYTES, 0) == PAGE_BYTES,
+	       "answering");
+}
+
+static void serve(int listener, long amount)
+{
+	char request[512];
+
+	for (long i = 0; i < amount; i++) {
+		int client = accept(listener, NULL, NULL);
+		size_t have = 0;
+		ssize_t n;
+
+		expect(client >= 0, "accept");
+		do {
+			n = recv(client, request + have, sizeof(request) - 1 - have, 0);
+			expect(n > 0, "a request");
+			have += n;
+			request[have] = 0;
+		} while (!strstr(request, "\r\n\r\n"));
+		send_page(client);
+		close(client);
+	}
+}
+
+static void get_page(const struct sockaddr_in *server)
+{
+	static const char request[] =
+		"GET /page.html HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char answer[PAGE_BYTES];
+	ssize_t n, have = 0;
+
+	expect(fd >= 0 && connect(fd, (const struct sockaddr *)server, sizeof(*server)) == 0,
+	       "connect");
+	expect(send(fd, request, sizeof(request) - 1, 0) == sizeof(request) - 1, "a request");
+	while ((n = recv(fd, answer, sizeof(answer), 0)) > 0)
+		have += n;
+	errno = 0;
+	expect(n == 0 && have > PAGE_BYTES && close(fd) == 0, "an answer");
+}
+
+/* A server process and a client, a connection for each page. */
+static void http(long amount)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t size = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	pid_t server;
+
+	expect(listener >= 0 && bind(listener, (struct sockaddr *)&address, size) == 0 &&
+		       getsockname(listener, (struct sockaddr *)&address, &size) == 0 &&
+		       listen(listener, 16) == 0,
+	       "a socket that listens");
+	server = begin();
+	if (server == 0) {
+		serve(listener, amount);
+		_exit(0);
+	}
+	for (long i = 0; i < amount; i++)
+		get_page(&address);
+	await(server, "the server");
+}
+
+static const struct {
+	const char *name;
+	void (*run)(long amount);
+} workloads[] = {
+	{ "syscall", syscalls },
+	{ "pipe", pipe_throughput },
+	{ "context", context_switching },
+	{ "spawn", process_creation },
+	{ "execl", execl_chain },
+	{ "fswrite", file_write },
+	{ "shell", shell_scripts },
+	{ "find", walk },
+	{ "tar", archive },
+	{ "smallfiles", small_files },
+	{ "http", http },
+};
+
+/* A tree: FILES_PER_DIRECTORY files in each directory, 8 directories in most. */
+static void prepare(long files)
+{
+	char path[512];
+	FILE *words = fopen("words", "w");
+
+	for (int i = 0; i < 1000; i++)
+		expect(words && fprintf(words, "word %u\n", next_random()) > 0, "words");
+	expect(fclose(words) == 0, "words");
+	write_file("page.html", O_CREAT | O_TRUNC, PAGE_BYTES);
+	expect(mkdir("tree", 0755) == 0, "tree");
+	for (long i = 0; i < files; i++) {
+		long directory = i / FILES_PER_DIRECTORY;
+		int n = snprintf(path, sizeof(path), "tree");
+
+		for (; directory > 0; directory = (directory - 1) / 8)
+			n += snprintf(path + n, sizeof(path) - n, "/directory%ld",
+				      (directory - 1) % 8);
+		expect(i % FILES_PER_DIRECTORY || mkdir(path, 0755) == 0 || errno == EEXIST, path);
+		snprintf(path + n, sizeof(path) - n, "/source_file_%ld.c", i);
+		write_file(path, O_CREAT | O_EXCL, 1 + next_random() % LARGEST_FILE);
+	}
+}
+
+static void set_login_uid(const char *uid)
+{
+	int fd = open("/proc/self/loginuid", O_WRONLY);
+
+	expect(fd >= 0 && write(fd, uid, strlen(uid)) == (ssize_t)strlen(uid) && close(fd) == 0,
+	       "/proc/self/loginuid");
+}
+
+static void set_group(gid_t gid)
+{
+	expect(setgroups(0, NULL) == 0 && setresgid(gid, gid, gid) == 0, "setresgid");
+}
+
+static void stay_on_one_processor(void)
+{
+	cpu_set_t allowed, one;
+	int cpu = 0;
+
+	expect(sched_getaffinity(0, sizeof(allowed), &allowed) == 0, "sched_getaffinity");
+	while (!CPU_ISSET(cpu, &allowed))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	expect(sched_setaffinity(0, sizeof(one), &one) == 0, "sched_setaffinity");
+}
+
+static uint64_t in_ns(struct timeval t)
+{
+	return t.tv_sec * 1000000000ULL + t.tv_usec * 1000ULL;
+}
+
+static int measure(void (*run)(long), const char *name, long amount)
+{
+	uint64_t start = now_ns(), end;
+	struct rusage used;
+	pid_t child = begin();
+	int status;
+
+	if (child == 0) {
+		run(amount);
+		exit(0);
+	}
+	expect(wait4(child, &status, 0, &used) == child, "wait4");
+	end = now_ns();
+	if (status == 0)
+		printf("%s\t%ld\t%lu\t%lu\n", name, amount, end - start,
+		       in_ns(used.ru_utime) + in_ns(used.ru_stime));
+	return status != 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "execl-next"))
+		execl_chain(atol(argv[2]));
+	memset(data, 'x', sizeof(data));
+	if (argc == 4 && !strcmp(argv[1], "prepare")) {
+		expect(chdir(argv[2]) == 0, argv[2]);
+		prepare(atol(argv[3]));
+		return 0;
+	}
+	for (; argc > 4; argc -= 2, argv += 2) {
+		if (!strcmp(argv[1], "--gid"))
+			set_group(atoi(argv[2]));
+		else if (!strcmp(argv[1], "--auid"))
+			set_login_uid(argv[2]);
+		else
+			break;
+	}
+	if (argc == 4) {
+		expect(chdir(argv[1]) == 0, argv[1]);
+		stay_on_one_processor();
+		setenv("LC_ALL", "C", 1);
+		for (size_t i = 0; i < sizeof(workloads) / sizeof(*workloads); i++)
+			if (!strcmp(argv[2], workloads[i].name))
+				return measure(workloads[i].run, argv[2], atol(argv[3]));
+	}
+	fprintf(stderr,
+		"usage: loads prepare DIR FILES | loads [--gid GID] [--auid UID] DIR WORKLOAD AMOUNT\n"
+		"workloads:");
+	for (size_t i = 0; i < sizeof(workloads) / sizeof(*workloads); i++)
+		fprintf(stderr, " %s", workloads[i].name);
+	fputs("\n", stderr);
+	return 2;
+}
