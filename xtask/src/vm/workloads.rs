@@ -68,12 +68,12 @@ fn text(dir: &Path, name: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// One side's file: name, amount, elapsed ns, processor ns, the logger's processor ns, events.
+/// One side's file: name, amount, elapsed ns, processor ns, the logger's processor ns, events, candidates dropped.
 fn read(dir: &Path, side: &str) -> Result<Vec<Load>> {
     let text = text(dir, side)?;
     let parse = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [name, amount, _, processor, _, events] = fields[..] else {
+        let [name, amount, _, processor, _, events, _] = fields[..] else {
             return None;
         };
         Some(Load {
@@ -85,6 +85,6 @@ fn read(dir: &Path, side: &str) -> Result<Vec<Load>> {
     };
     match text.lines().map(parse).collect::<Option<Vec<Load>>>() {
         Some(loads) if !loads.is_empty() => Ok(loads),
-        _ => bail!("{side}: expected six columns per workload:\n{text}"),
+        _ => bail!("{side}: expected seven columns per workload:\n{text}"),
     }
 }

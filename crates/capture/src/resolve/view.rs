@@ -55,8 +55,11 @@ impl View {
     /// `path` without symbolic links, if its directory can be resolved now.
     pub(super) fn canonical_dir(&mut self, dir: &[u8]) -> Option<Vec<u8>> {
         use std::os::unix::ffi::{OsStrExt, OsStringExt};
-        let located = self.locate(dir)?.to_bytes().to_vec();
-        let real = std::fs::canonicalize(std::ffi::OsStr::from_bytes(&located)).ok()?;
+        let located = self.locate(dir)?;
+        if is_canonical(located) {
+            return Some(located.to_bytes().to_vec());
+        }
+        let real = std::fs::canonicalize(std::ffi::OsStr::from_bytes(located.to_bytes())).ok()?;
         Some(real.into_os_string().into_vec())
     }
 
@@ -95,6 +98,22 @@ impl View {
         self.path.push(0);
         CStr::from_bytes_with_nul(&self.path).ok()
     }
+}
+
+/// Whether an absolute path leads somewhere without symbolic links and is written as realpath(3) writes it: one
+/// look-up, where that makes one for each directory of the path. `false` also where this cannot be told.
+fn is_canonical(path: &CStr) -> bool {
+    use rustix::fs::{openat2, Mode, OFlags, ResolveFlags, CWD};
+    let mut names = path.to_bytes().split(|&byte| byte == b'/').skip(1);
+    names.all(|name| !matches!(name, b"" | b"." | b".."))
+        && openat2(
+            CWD,
+            path,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS,
+        )
+        .is_ok()
 }
 
 /// The object at an absolute path that is longer than the kernel takes at once.
@@ -172,6 +191,33 @@ fn parse_caps(value: &[u8]) -> Option<FileCaps> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_canonical_as_realpath_has_it() {
+        let top = tempfile::tempdir().expect("a directory");
+        let top = top.path().canonicalize().expect("its path");
+        std::fs::create_dir(top.join("real")).expect("mkdir");
+        std::fs::create_dir(top.join("real/sub")).expect("mkdir");
+        std::os::unix::fs::symlink("real", top.join("link")).expect("symlink");
+        let own = namespace_of("/proc/self/ns/mnt").expect("a namespace");
+        let mut view = View::default();
+        view.set(own, own as u32, std::process::id(), b"");
+        let mut canonical =
+            |dir: &str| view.canonical_dir(top.join(dir).as_os_str().as_encoded_bytes());
+        let real = top.join("real/sub").into_os_string().into_encoded_bytes();
+        for dir in [
+            "real/sub",
+            "link/sub",
+            "real//sub",
+            "real/./sub",
+            "link/../real/sub",
+            "real/sub/",
+        ] {
+            assert_eq!(canonical(dir), Some(real.clone()), "{dir}");
+        }
+        assert_eq!(canonical("nowhere"), None);
+        assert_eq!(view.canonical_dir(b"/"), Some(b"/".to_vec()));
+    }
 
     #[test]
     fn a_path_longer_than_one_look_up_takes_leads_to_its_object() {
