@@ -27,7 +27,7 @@ test: ## check formatting and lints, run every test
 	@scripts/peers >/dev/null
 	@scripts/test
 
-bench: ## measure system-call latency: native, kernel audit, Tarsier
+bench: ## measure calls, loggers and workloads: native, kernel audit, Tarsier
 	@scripts/setup bench
 	@cargo build --quiet --release
 	@scripts/peers >/dev/null
