@@ -5,6 +5,8 @@
 
 #define AT_FDCWD (-100)
 #define FMODE_CREATED 0x100000
+/* Bytes of the ring that each record takes beside its own, rounding included. */
+#define RING_HEADER 16
 
 /* Files named by a descriptor of the current task. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
@@ -116,7 +118,7 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	struct tty_struct *tty = task->signal->tty;
 
 	e->start_time_ns = task->group_leader->start_boottime;
-	e->cgroup_id = bpf_get_current_cgroup_id();
+	e->cgroup_id = task->cgroups->dfl_cgrp->kn->id;
 	e->tid = task->pid;
 	e->pid = w->fact[FACT_PID];
 	e->ppid = w->fact[FACT_PPID];
@@ -178,20 +180,38 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	return 0;
 }
 
-/* Wakes the daemon when it sleeps, when the ring fills up, or at once. */
-static __always_inline void ring_bell(struct cpu_state *cpu, __u64 avail, __u32 size, bool urgent)
+static __always_inline void ring_bell(void)
 {
 	__u64 word = 1;
-	bool awake;
 
-	/* A full barrier between the commit above and the look at the flag,
-	 * which the daemon clears before it looks at the ring once more. */
-	__sync_fetch_and_add(&cpu->rung, 0);
-	awake = *(volatile __u32 *)&control.reader_awake;
-	if (awake && !urgent &&
-	    (avail < control.watermark_bytes || avail - size >= control.watermark_bytes))
-		return;
 	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
+}
+
+/*
+ * After `size` bytes went into the ring: wakes the daemon when it sleeps, when
+ * the ring fills up, or at once. How much is unread, 0 for less than the
+ * watermark. It is asked only when it may be that much: the reader does not
+ * make it more. `is_all`: nothing else went into the ring before.
+ */
+static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u32 size, bool is_all,
+					 bool urgent)
+{
+	__u64 before = cpu->unread_bound, bound = before + size + RING_HEADER;
+
+	/* The end of bpf_ringbuf_output(), an xchg(), is a full barrier between
+	 * the record and the look at the flag, which the daemon clears before
+	 * it looks at the ring once more. */
+	if (!*(volatile __u32 *)&control.reader_awake || urgent)
+		ring_bell();
+	if (is_all && bound < control.watermark_bytes) {
+		cpu->unread_bound = bound;
+		return 0;
+	}
+	bound = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	cpu->unread_bound = bound;
+	if (before < control.watermark_bytes && bound >= control.watermark_bytes)
+		ring_bell();
+	return bound;
 }
 
 static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)
@@ -237,8 +257,8 @@ __noinline int event_end(struct work *w)
 {
 	struct tarsier_event *e;
 	__u32 zero = 0, cpu_nr, size, cause;
-	__u64 fill;
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	__u64 fill;
 	void *ring;
 
 	if (!cpu || !w)
@@ -256,15 +276,16 @@ __noinline int event_end(struct work *w)
 		if (cause && cause <= TARSIER_LOSS_CAUSES)
 			count_lost(cpu, cause - 1);
 		count_rule(w->rule, true);
+		cpu->unread_bound = control.ring_bytes;
 		return 0;
 	}
 	__sync_fetch_and_add(&cpu->events, 1);
 	if (e->flags & TARSIER_UNDECIDED)
 		__sync_fetch_and_add(&cpu->undecided, 1);
 	count_rule(w->rule, false);
-	fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-	ring_bell(cpu, fill, size, is_urgent(w->rule));
-	slow_down(cpu, ring, fill, e->frame.time_ns);
+	fill = record_went(cpu, ring, size, !e->chunks, is_urgent(w->rule));
+	if (fill)
+		slow_down(cpu, ring, fill, e->frame.time_ns);
 	return 1;
 }
 

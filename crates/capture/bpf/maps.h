@@ -45,7 +45,7 @@ struct cpu_state {
 	__u64 evaluated; /* watched calls that were matched against the rules */
 	__u64 lost[TARSIER_LOSS_CAUSES];
 	__u64 serial; /* low part of the next event id */
-	__u64 rung; /* rang since the daemon last looked */
+	__u64 unread_bound; /* no more than this is unread in the ring */
 	__u64 waits; /* calls that were slowed */
 	__u64 waited_ns; /* by how much, together */
 	__u64 read_pos; /* how far the reader was when it was last seen to read */

@@ -366,7 +366,7 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 		count_rule(request->rule, true);
 		return;
 	}
-	ring_bell(cpu, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA), size, false);
+	record_went(cpu, ring, size, true, false);
 }
 
 static __always_inline void uring_drop(__u64 address)

@@ -102,12 +102,20 @@ struct inode {
 	unsigned long i_ino;
 	__u32 i_rdev;
 };
+union shortname_store {
+	unsigned char string[40];
+};
 struct dentry {
 	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
+	union shortname_store d_shortname;
 	struct super_block *d_sb;
+};
+/* Until the short name became d_shortname. */
+struct dentry___iname {
+	unsigned char d_iname[32];
 };
 struct vfsmount {
 	struct dentry *mnt_root;
@@ -179,6 +187,15 @@ struct mnt_namespace {
 struct nsproxy {
 	struct mnt_namespace *mnt_ns;
 };
+struct kernfs_node {
+	__u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+};
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -197,6 +214,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct nsproxy *nsproxy;
+	struct css_set *cgroups;
 	struct mm_struct *mm;
 };
 struct filename {

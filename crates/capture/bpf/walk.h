@@ -235,14 +235,45 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	return 0;
 }
 
+/* Bytes that a name has at most, with its end, which every kernel keeps in the entry itself. */
+#define SHORT_NAME_MAX 32
+
+/*
+ * Copies the name of an entry whose type the verifier knows, and which keeps it
+ * in itself, word by word: no helper call. Its bytes with the NUL, or 0.
+ */
+static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
+{
+	__u32 len = dentry->d_name.len, i;
+	const unsigned char *text;
+
+	if (bpf_core_field_exists(dentry->d_shortname))
+		text = dentry->d_shortname.string;
+	else
+		text = ((const struct dentry___iname *)dentry)->d_iname;
+	if (dentry->d_name.name != text || len >= SHORT_NAME_MAX)
+		return 0;
+#pragma unroll
+	for (i = 0; i < SHORT_NAME_MAX; i += 8) {
+		*(__u64 *)frame_at(w, off + i) = *(const __u64 *)(text + i);
+		if (len < i + 8)
+			break;
+	}
+	/* A rename under way could have left none. */
+	*(__u8 *)frame_at(w, off + len) = 0;
+	/* By way of memory, where the verifier forgets it: it would follow each length. */
+	*(volatile __u64 *)&w->own[0] = len + 1;
+	return *(volatile __u64 *)&w->own[0];
+}
+
 /* Steps of walk_own() before it leaves the rest to walk_step(). */
 #define OWN_STEPS_MAX 16
 
 /*
  * The same for a path of the current task, its executable (PART_EXE) or its
  * current directory (PART_CWD). Here the verifier knows the types, so that
- * each load is one instruction where walk_path() calls a helper; this holds
- * until the path leaves a mount.
+ * each load is one instruction where walk_path() calls a helper, and so is
+ * each word of a short name; this holds until the path leaves a mount.
  */
 __noinline int walk_own(struct work *w, __u32 tag)
 {
@@ -278,7 +309,10 @@ __noinline int walk_own(struct work *w, __u32 tag)
 		if (dentry == mnt->mnt_root || off > TARSIER_EVENT_MAX - NAME_MAX_LEN)
 			break;
 		parent = dentry->d_parent;
-		n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN, dentry->d_name.name);
+		n = short_name(w, off, dentry);
+		if (!n)
+			n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN,
+						      dentry->d_name.name);
 		if (n < 0 || parent == dentry)
 			break;
 		off += n;

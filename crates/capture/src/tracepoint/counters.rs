@@ -6,7 +6,7 @@ use libbpf_rs::{Map, MapCore, MapFlags};
 /// Causes of loss, in the order of `enum tarsier_loss`.
 pub const LOSS_CAUSES: [&str; 5] = ["ring_full", "too_big", "no_memory", "over_share", "busy"];
 
-/// Words of `struct cpu_state`: the first loss, and `waits`, which `serial` and `rung` precede.
+/// Words of `struct cpu_state`: the first loss, and `waits`, which `serial` and `unread_bound` precede.
 const LOST: usize = 3;
 const WAITS: usize = LOST + LOSS_CAUSES.len() + 2;
 
