@@ -25,32 +25,34 @@ static __always_inline __u32 success_of(__u64 ret)
 	return ret >= (__u64)-4095 ? 2 : 1;
 }
 
-/* The low word of an argument; the 32-bit entry has its own registers. */
-static __always_inline __u32 gate_argument(__u32 fact, const struct pt_regs *regs)
+/* The current task, which a caller may have already: asking for it is a call. */
+static __always_inline struct task_struct *this_task(struct task_struct *known)
 {
-	bool compat = entered_compat(bpf_get_current_task_btf());
-
-	return call_arg(regs, compat, fact - FACT_A0);
+	return known ? known : bpf_get_current_task_btf();
 }
 
-/* The fact that a gate asks about, the most usual first. */
-static __always_inline __u32 gate_value(__u32 fact, const struct pt_regs *regs, __s64 ret)
+/*
+ * The fact that a gate asks about, the most usual first. Of an argument the low
+ * word; the 32-bit entry has its own registers. `task`: the current one, or NULL.
+ */
+static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
+					const struct pt_regs *regs, __s64 ret)
 {
 	if (fact == FACT_AUID)
-		return bpf_get_current_task_btf()->loginuid.val;
+		return this_task(task)->loginuid.val;
 	if (fact == FACT_UID)
-		return bpf_get_current_task_btf()->cred->uid.val;
+		return this_task(task)->cred->uid.val;
 	if (fact == FACT_EXIT)
 		return audit_result(ret);
 	if (fact == FACT_SUCCESS)
 		return success_of(ret);
 	if (fact == FACT_EUID)
-		return bpf_get_current_task_btf()->cred->euid.val;
+		return this_task(task)->cred->euid.val;
 	if (fact == FACT_SUID)
-		return bpf_get_current_task_btf()->cred->suid.val;
+		return this_task(task)->cred->suid.val;
 	if (fact == FACT_FSUID)
-		return bpf_get_current_task_btf()->cred->fsuid.val;
-	return gate_argument(fact, regs);
+		return this_task(task)->cred->fsuid.val;
+	return call_arg(regs, entered_compat(this_task(task)), fact - FACT_A0);
 }
 
 /*
@@ -58,20 +60,21 @@ static __always_inline __u32 gate_value(__u32 fact, const struct pt_regs *regs, 
  * range, then the second range. A copy would be more stack than 6.1 grants.
  */
 static __always_inline bool halves_admit(const __u32 *first, const __u32 *second,
-					 const struct pt_regs *regs, __s64 ret)
+					 struct task_struct *task, const struct pt_regs *regs,
+					 __s64 ret)
 {
 	__u32 fact = first[0], value;
 
 	if (fact == GATE_OPEN)
 		return true;
-	value = gate_value(fact, regs, ret) & first[1];
+	value = gate_value(fact, task, regs, ret) & first[1];
 	return value - first[2] <= first[3] || value - second[0] <= second[1];
 }
 
 static __always_inline bool gate_admits(const struct gate *gate, const struct pt_regs *regs,
 					__s64 ret)
 {
-	return halves_admit(&gate->fact, &gate->range[1].first, regs, ret);
+	return halves_admit(&gate->fact, &gate->range[1].first, 0, regs, ret);
 }
 
 #endif /* TARSIER_GATE_H */

@@ -134,16 +134,24 @@ static __always_inline struct object_note *note_of(__u32 class)
 	return note;
 }
 
-/* A watched call is over: does its note say something of this very call? Not inline, to spare stack;
- * unused in tests of matching. */
-static __noinline __attribute__((unused)) bool
-note_end(struct task_struct *task, struct pt_regs *regs, __u32 nr, __u32 compat)
+/* Whether hooks on objects may have seen the call. */
+static __always_inline bool has_objects(__u32 nr, __u32 compat)
+{
+	struct object_calls *calls = these_object_calls();
+
+	return calls && object_class(calls, nr, compat) != OBJECTS_NONE;
+}
+
+/* A watched call of has_objects() is over: does its note say something of this very call? Not inline, to
+ * spare stack; unused in tests of matching. */
+static __noinline __attribute__((unused)) bool note_end(struct task_struct *task,
+							struct pt_regs *regs)
 {
 	struct object_calls *calls = these_object_calls();
 	struct object_note *note;
 	struct call_place place;
 
-	if (!calls || object_class(calls, nr, compat) == OBJECTS_NONE)
+	if (!calls)
 		return false;
 	note = bpf_task_storage_get(&object_notes, task, 0, 0);
 	if (!note)

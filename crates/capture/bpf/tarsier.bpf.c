@@ -46,7 +46,7 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 
 	if (!fs)
 		return;
-	walk_own(w, TARSIER_PART_CWD);
+	walk_cwd(w);
 	known_inode_facts(&inode, fs->pwd.dentry->d_inode);
 	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
 	if (fs->root.dentry != fs->root.mnt->mnt_root) {
@@ -142,11 +142,9 @@ static __always_inline void part_note(struct work *w, struct object_note *note)
 static __always_inline bool touches_nothing(struct work *w)
 {
 	struct table_spec *spec = &w->spec;
-	__u64 first;
 
 	/* From `path` to `fd_pair`, all of them 0xff. */
-	__builtin_memcpy(&first, spec, sizeof(first));
-	return !w->noted && first == ~0ULL && spec->how == 0xff && spec->module == 0xff &&
+	return !w->noted && w->spec_row.a == ~0ULL && spec->how == 0xff && spec->module == 0xff &&
 	       spec->kind == KIND_PLAIN;
 }
 
@@ -228,7 +226,7 @@ static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
 
 static __always_inline void find_spec(struct call *call, struct work *w)
 {
-	w->spec = *(struct table_spec *)row_at(call->table, call->what.spec);
+	w->spec_row = *row_at(call->table, call->what.spec);
 }
 
 static __always_inline bool audited(struct task_struct *task)
@@ -243,14 +241,15 @@ static __always_inline bool audited(struct task_struct *task)
 	return !note || !note->never;
 }
 
-static __always_inline bool call_admitted(struct call *call, const struct pt_regs *regs, __s64 ret)
+static __always_inline bool call_admitted(struct call *call, struct task_struct *task,
+					  const struct pt_regs *regs, __s64 ret)
 {
 	__u32 row = call->what.gate;
 
 	if (!row)
 		return true;
 	return halves_admit((const __u32 *)row_at(call->table, row),
-			    (const __u32 *)row_at(call->table, row + 1), regs, ret);
+			    (const __u32 *)row_at(call->table, row + 1), task, regs, ret);
 }
 
 /* The programs' scratch for a call; NULL, and counted, when there is none. */
@@ -278,10 +277,9 @@ static __always_inline __u32 matched(struct call *call, struct work *w, struct t
  * A watched call is over: match it, and record it if a rule says so. Kernel
  * functions may be called by programs on BTF hooks only.
  */
-static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 nr, __u32 compat,
-					 bool kfuncs)
+static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
+					 __u32 nr, __u32 compat, bool kfuncs)
 {
-	struct task_struct *task;
 	__u32 zero = 0, verdict, flags;
 	struct cpu_state *cpu;
 	struct call call = {};
@@ -290,9 +288,8 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, __u32 n
 
 	if (!find_call(&call, compat, nr))
 		return 0;
-	task = bpf_get_current_task_btf();
-	noted = note_end(task, regs, nr, compat);
-	if (!call_admitted(&call, regs, ret))
+	noted = has_objects(nr, compat) && note_end(task, regs);
+	if (!call_admitted(&call, task, regs, ret))
 		return 0;
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	if (!cpu || !audited(task))
@@ -339,10 +336,12 @@ int sys_exit(__u64 *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
 	__u64 nr = call_number(regs);
+	struct task_struct *task;
 
 	if (!watched(nr) || !control.every)
 		return 0;
-	return call_returned(regs, ctx[1], nr, entered_compat(bpf_get_current_task_btf()), true);
+	task = bpf_get_current_task_btf();
+	return call_returned(task, regs, ctx[1], nr, entered_compat(task), true);
 }
 
 /*
@@ -354,11 +353,12 @@ int sys_exit(__u64 *ctx)
 static __always_inline int function_returned(__u64 *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct task_struct *task;
 
 	if (control.every)
 		return 0;
-	return call_returned(regs, ctx[1], call_number(regs),
-			     entered_compat(bpf_get_current_task_btf()), true);
+	task = bpf_get_current_task_btf();
+	return call_returned(task, regs, ctx[1], call_number(regs), entered_compat(task), true);
 }
 
 SEC("fexit")
@@ -385,11 +385,13 @@ int call_gate(__u64 *ctx)
 SEC("tracepoint")
 int sys_exit_one(struct perf_sys_exit *ctx)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct task_struct *task;
 
 	if (ctx->nr < 0 || control.every)
 		return 0;
-	return call_returned(regs, ctx->ret, ctx->nr, 0, false);
+	task = bpf_get_current_task_btf();
+	return call_returned(task, (struct pt_regs *)bpf_task_pt_regs(task), ctx->ret, ctx->nr, 0,
+			     false);
 }
 
 /*
@@ -586,7 +588,7 @@ static __always_inline int exit_event(bool at_end)
 	/* Where both hooks are armed, each sees the entries that the other does not. */
 	if (control.exit_at_entry && at_end != compat)
 		return 0;
-	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, regs, 0))
+	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
 		return 0;
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	if (!cpu || !audited(task))

@@ -27,7 +27,10 @@ struct work {
 	__u32 nr;
 	__s64 ret;
 	__u64 args[6];
-	struct table_spec spec;
+	union {
+		struct table_spec spec;
+		struct table_row spec_row; /* to copy it as */
+	};
 	__u64 own[4]; /* of walk_own() */
 	__u32 nundecided;
 	__u32 rule;
@@ -275,9 +278,8 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
  * each load is one instruction where walk_path() calls a helper, and so is
  * each word of a short name; this holds until the path leaves a mount.
  */
-__noinline int walk_own(struct work *w, __u32 tag)
+static __always_inline void walk_own(struct work *w, struct task_struct *task, __u32 tag)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct fs_struct *fs = task->fs;
 	struct dentry *dentry, *parent, *root_dentry = fs->root.dentry;
 	struct vfsmount *mnt, *root_mnt = fs->root.mnt;
@@ -286,11 +288,9 @@ __noinline int walk_own(struct work *w, __u32 tag)
 	__u32 i, off;
 	long n;
 
-	if (!w)
-		return 0;
 	part = part_begin(w, tag, 0);
 	if (!part)
-		return 0;
+		return;
 	if (tag == TARSIER_PART_EXE) {
 		struct file *exe = task->mm->exe_file;
 
@@ -335,6 +335,13 @@ __noinline int walk_own(struct work *w, __u32 tag)
 out:
 	part->flags = walk.flags;
 	part_end(w, part, off - w->len - sizeof(*part));
+}
+
+/* A function of its own, because its callers have much to verify already. */
+__noinline int walk_cwd(struct work *w)
+{
+	if (w)
+		walk_own(w, bpf_get_current_task_btf(), TARSIER_PART_CWD);
 	return 0;
 }
 
