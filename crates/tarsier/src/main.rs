@@ -10,11 +10,13 @@ mod run;
 mod seal_command;
 mod seccomp_command;
 mod status;
+mod stderr;
 mod stop_command;
 
 use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
+use stderr::say;
 
 fn main() -> ExitCode {
     // auditctl's options are not clap's: they go by unread.
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tarsier: {error:#}");
+            say!("tarsier: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::cli::{Engine, PlanArgs};
 use crate::rules_command::source;
+use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use plan::{CallExplanation, Capabilities, Plan};
 use rules::{ErrorKind, Rule, SystemHost};
@@ -100,7 +101,7 @@ fn warn_of_missing_paths(rules: &[Rule]) {
         if let Err(refusal) = rules::check(rule, Some(&SystemHost)) {
             if refusal.kind == ErrorKind::MissingPath {
                 let (file, line) = (&rule.source.file, rule.source.line);
-                eprintln!(
+                say!(
                     "{file}:{line}: warning: {}, loading would fail",
                     refusal.reason
                 );

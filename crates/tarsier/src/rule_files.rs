@@ -1,5 +1,6 @@
 //! Rules from the files that the command line names.
 
+use crate::stderr::say;
 use anyhow::{bail, Result};
 use rules::{Host, LoadError, RuleError, RuleSet, Settings, SystemHost};
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ pub(crate) fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
 pub(crate) fn say_settings(settings: &Settings, is_kernel: bool) {
     if is_kernel {
         if settings.enabled.is_some() {
-            eprintln!("tarsier: -e in rules files has no effect: audit is on while Tarsier runs");
+            say!("tarsier: -e in rules files has no effect: audit is on while Tarsier runs");
         }
         return;
     }
@@ -52,7 +53,7 @@ pub(crate) fn say_settings(settings: &Settings, is_kernel: bool) {
         .collect();
     if !given.is_empty() {
         let given = given.join(", ");
-        eprintln!("tarsier: settings of the kernel's own audit, left as they are: {given}");
+        say!("tarsier: settings of the kernel's own audit, left as they are: {given}");
     }
 }
 
@@ -66,5 +67,5 @@ fn merge(all: &mut RuleSet, set: RuleSet) {
 }
 
 fn report(error: &RuleError) {
-    eprintln!("{:?}", miette::Report::new(error.clone()));
+    say!("{:?}", miette::Report::new(error.clone()));
 }

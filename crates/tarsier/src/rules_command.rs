@@ -6,6 +6,7 @@ mod optimise;
 pub(crate) mod source;
 
 use crate::cli::RulesCommand;
+use crate::stderr::say;
 use anyhow::Result;
 
 /// Runs one of the subcommands. Status 2: it could not be done.
@@ -17,7 +18,7 @@ pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     };
     match result {
         Err(error) if !is_io(&error) => {
-            eprintln!("tarsier: {error:#}");
+            say!("tarsier: {error:#}");
             Ok(2)
         }
         result => result,

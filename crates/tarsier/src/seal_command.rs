@@ -1,6 +1,7 @@
 //! `tarsier seal init` and `tarsier verify`.
 
 use crate::cli::{SealCommand, SealInitArgs, VerifyArgs};
+use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use journal::config::{self, LoadOptions};
 use journal::seal::verify::{Finding, Options, Report};
@@ -42,14 +43,14 @@ fn init(args: &SealInitArgs) -> Result<u8> {
                 .and_then(|()| file.sync_all())
                 .context("writing the verification key")?;
             let path = args.key.as_deref().unwrap_or(Path::new("")).display();
-            eprintln!("tarsier: move {path} off this host: who has it can forge the log");
+            say!("tarsier: move {path} off this host: who has it can forge the log");
         }
         None => {
             io::stdout().write_all(text.as_bytes())?;
-            eprintln!("tarsier: keep this key off this host: who has it can forge the log");
+            say!("tarsier: keep this key off this host: who has it can forge the log");
         }
     }
-    eprintln!(
+    say!(
         "tarsier: keys for {} are made; set `seal = yes` and reload the daemon",
         log.display()
     );
@@ -80,7 +81,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
             Ok(if report.is_intact() { 0 } else { ALTERED })
         }
         Err(error) => {
-            eprintln!("tarsier: {error:#}");
+            say!("tarsier: {error:#}");
             Ok(UNKNOWN)
         }
     }

@@ -4,6 +4,7 @@ use crate::cli::StopArgs;
 use crate::ctl::{self, protocol::Answer, protocol::Request};
 use crate::run::{remove_left, Instance, Removed};
 use crate::status::socket_path;
+use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
@@ -31,7 +32,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
         match remove_left(run_dir)? {
             Removed::Nothing => {}
             Removed::Capture { unread_bytes } => {
-                eprintln!("tarsier: removed a capture without daemon; {unread_bytes} bytes in its rings are gone");
+                say!("tarsier: removed a capture without daemon; {unread_bytes} bytes in its rings are gone");
             }
         }
     }

@@ -11,6 +11,7 @@ mod rules_file;
 mod session;
 mod usage;
 
+use crate::stderr::say;
 use anyhow::{bail, Result};
 use audit::Audit;
 pub(crate) use client::ask;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     let is_harmless =
         matches!(args.as_slice(), [option] if matches!(option.as_slice(), b"-h" | b"-v"));
     if !is_harmless && !rustix::process::geteuid().is_root() {
-        eprintln!("You must be root to run this program.");
+        say!("You must be root to run this program.");
         return Ok(NOT_ROOT);
     }
     options.with_session(|session| Ok(session.call(&args)?))

@@ -6,6 +6,7 @@
 
 use super::audit::Trouble;
 use super::session::{print, say, say_findings, Session, SUCCESS};
+use crate::stderr::say;
 use rules::{parse_line_as, Command, Source, SystemHost};
 use std::fs::File;
 use std::io::{self, Read};
@@ -56,7 +57,7 @@ impl Session<'_> {
         let text = match read(Path::new(std::ffi::OsStr::from_bytes(path))) {
             Ok(text) => text,
             Err(reason) => {
-                eprintln!("{reason}");
+                say!("{reason}");
                 return Ok(FAILED);
             }
         };
@@ -128,7 +129,7 @@ impl Session<'_> {
         let applied = match self.audit.apply(&commands, tolerate_from) {
             Ok(applied) => applied,
             Err(Trouble { reason, .. }) => {
-                eprintln!("{reason}");
+                say!("{reason}");
                 return Ok(FAILED);
             }
         };
@@ -140,7 +141,7 @@ impl Session<'_> {
             progress.has_failed = true;
             say_place(source);
             if *place < tolerate_from {
-                eprintln!("Nothing was changed");
+                say!("Nothing was changed");
                 return Ok(progress.status(true));
             }
         }
@@ -174,7 +175,7 @@ fn is_tolerant(command: &Command) -> bool {
 
 fn say_place(source: &Source) {
     let Source { file, line } = source;
-    eprintln!("There was an error in line {line} of {file}");
+    say!("There was an error in line {line} of {file}");
 }
 
 /// Reads a file that only root can have written (auditctl(8), `-R`); what is wrong otherwise.

@@ -5,6 +5,7 @@
 use super::audit::{Applied, Audit, Trouble};
 use super::listing;
 use super::protocol::AuditState;
+use crate::stderr::say;
 use rules::{parse_args, Command, Dialect, Parsed, Source, SystemHost};
 use std::io::{self, Write};
 
@@ -61,11 +62,11 @@ impl Session<'_> {
     pub(super) fn may_change_rules(&mut self) -> bool {
         match self.audit.state() {
             Ok(AuditState { enabled: 2, .. }) => {
-                eprintln!("The audit system is in immutable mode, no rule changes allowed");
+                say!("The audit system is in immutable mode, no rule changes allowed");
                 false
             }
             Err(trouble) if trouble.is_disabled() => {
-                eprintln!("The audit system is disabled");
+                say!("The audit system is disabled");
                 false
             }
             _ => true,
@@ -106,7 +107,7 @@ impl Session<'_> {
                 }
             }
             Command::ReadFile(_) => {
-                eprintln!("Error - nested rule files not supported");
+                say!("Error - nested rule files not supported");
                 return Ok(Err(Failed));
             }
             change => {
@@ -143,9 +144,9 @@ impl Session<'_> {
             | Command::Rate(_)
             | Command::BacklogWaitTime(_) => self.show_state()?,
             Command::DeleteAll { .. } => self.show_emptiness()?,
-            Command::ResetLost => eprintln!("lost: {}", value.unwrap_or_default()),
+            Command::ResetLost => say!("lost: {}", value.unwrap_or_default()),
             Command::ResetBacklogWaitTimeActual => {
-                eprintln!("backlog_wait_time_actual: {}", value.unwrap_or_default());
+                say!("backlog_wait_time_actual: {}", value.unwrap_or_default());
             }
             _ => {}
         }
@@ -178,7 +179,7 @@ impl Session<'_> {
     ) -> io::Result<()> {
         let (text, unknown) = listing::rules(rules, self.dialect, is_interpreted, key);
         print(&text)?;
-        unknown.iter().for_each(|unknown| eprintln!("{unknown}"));
+        unknown.iter().for_each(|unknown| say!("{unknown}"));
         Ok(())
     }
 
@@ -200,12 +201,12 @@ impl Session<'_> {
             .map_err(|trouble| say(&asked, &trouble))?;
         let pid = i32::try_from(state.pid).ok().and_then(Pid::from_raw);
         let Some(pid) = pid else {
-            eprintln!("Auditd is not running");
+            say!("Auditd is not running");
             return Ok(());
         };
         kill_process(pid, signal).map_err(|errno| {
             let cause = super::audit::errno_text(errno.raw_os_error());
-            eprintln!("Failed sending signal to auditd ({cause})");
+            say!("Failed sending signal to auditd ({cause})");
             Failed
         })
     }
@@ -214,11 +215,11 @@ impl Session<'_> {
 /// Says what is wrong with a line; whether it can be carried out.
 pub(super) fn say_findings(parsed: &Parsed) -> bool {
     for warning in &parsed.warnings {
-        eprintln!("{}", warning.message);
+        say!("{}", warning.message);
     }
     match &parsed.error {
         Some(error) => {
-            eprintln!("{}", error.message);
+            say!("{}", error.message);
             false
         }
         None => true,
@@ -228,9 +229,9 @@ pub(super) fn say_findings(parsed: &Parsed) -> bool {
 /// Says why a command was refused.
 pub(super) fn say(command: &Command, trouble: &Trouble) -> Failed {
     if trouble.is_disabled() {
-        eprintln!("The audit system is disabled");
+        say!("The audit system is disabled");
     } else {
-        eprintln!("{}", trouble.text(command));
+        say!("{}", trouble.text(command));
     }
     Failed
 }

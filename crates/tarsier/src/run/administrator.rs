@@ -1,5 +1,6 @@
 //! Who has to be told or to act when the journal asks for it: standard error, syslog, mail, init.
 
+use crate::stderr::say;
 use journal::{Action, Runlevel, Severity};
 use rustix::fd::OwnedFd;
 use rustix::net::{sendto, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -63,7 +64,7 @@ impl Administrator {
     }
 
     fn say(&self, severity: Severity, text: &str) {
-        eprintln!("tarsier: {text}");
+        say!("tarsier: {text}");
         let (Some(socket), Ok(address)) = (&self.syslog, SocketAddrUnix::new(&self.syslog_path))
         else {
             return;

@@ -1,6 +1,7 @@
 //! Which engine runs.
 
 use crate::cli::Engine;
+use crate::stderr::say;
 use anyhow::{bail, Result};
 
 /// Whether the trampoline engine is the one; says which is taken when the choice is ours.
@@ -16,7 +17,7 @@ pub(crate) fn is_trampoline(engine: Engine) -> Result<bool> {
              --engine auto takes the one that does"
         ),
         (Some(reason), _) => {
-            eprintln!("tarsier: engine tracepoint: {reason}");
+            say!("tarsier: engine tracepoint: {reason}");
             Ok(false)
         }
     }

@@ -10,6 +10,7 @@ use super::daemon_records::Who;
 use super::engine::Engine;
 use super::setup;
 use crate::ctl::protocol::{hex, Answer, AuditState, Refused, Request, Step};
+use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use capture::netlink::{AuditSocket, NetlinkError, Status};
 use rules::Rule;
@@ -442,7 +443,7 @@ impl Daemon {
     fn set_back(&mut self, done: &[Setting], mut before: Status) {
         for setting in done {
             if let Err((_, reason)) = self.send_setting(*setting, *setting.member(&mut before)) {
-                eprintln!("tarsier: {} cannot be set back: {reason}", setting.name());
+                say!("tarsier: {} cannot be set back: {reason}", setting.name());
             }
         }
     }

@@ -20,6 +20,7 @@ use super::setup::Sources;
 use super::signals::Signals;
 use super::survival::{self, Handing};
 use crate::status::{RuleCost, Status};
+use crate::stderr::say;
 use anyhow::{Context, Result};
 use capture::tracepoint::RuleCount;
 use dispatch::Dispatcher;
@@ -174,7 +175,7 @@ impl Daemon {
                 continue;
             };
             if let Err(error) = rustix::process::setpriority_process(Some(id), nice) {
-                eprintln!("tarsier: priority_boost = {boost}: {error}");
+                say!("tarsier: priority_boost = {boost}: {error}");
             }
         }
     }
@@ -261,7 +262,7 @@ impl Daemon {
                 Ok(Outcome::Part) => {}
                 Err(error) => {
                     totals.malformed += 1;
-                    eprintln!("tarsier: a frame from CPU {cpu} is malformed: {error}");
+                    say!("tarsier: a frame from CPU {cpu} is malformed: {error}");
                 }
             }
             handing.read(cpu, end, frame, lines.len());
@@ -443,7 +444,7 @@ impl Daemon {
         self.metrics = None;
         match config.metrics.as_ref().map(Metrics::start).transpose() {
             Ok(metrics) => self.metrics = metrics,
-            Err(error) => eprintln!("tarsier: {error:#}"),
+            Err(error) => say!("tarsier: {error:#}"),
         }
     }
 
@@ -521,7 +522,7 @@ impl Daemon {
         let who = self.sender();
         let rotated = self.journal.rotate();
         if let Err(error) = &rotated {
-            eprintln!("tarsier: {error}");
+            say!("tarsier: {error}");
         }
         self.say_done(
             RecordType::DAEMON_ROTATE,
@@ -536,7 +537,7 @@ impl Daemon {
         self.plugins.resume();
         let resumed = self.journal.resume();
         if let Err(error) = &resumed {
-            eprintln!("tarsier: {error}");
+            say!("tarsier: {error}");
         }
         self.say_done(
             RecordType::DAEMON_RESUME,
@@ -662,14 +663,14 @@ impl Daemon {
         }
         let lost_by_log = counters.lost.total() - self.totals.others_lost;
         lost.insert("log".to_owned(), lost_by_log);
-        eprintln!(
+        say!(
             "tarsier: {} events recorded, {} candidates dropped, {} lost; log {log}",
             self.totals.recorded.saturating_sub(lost_by_log),
             self.totals.dropped,
             lost.values().sum::<u64>(),
         );
         for (cause, count) in lost.iter().filter(|(_, count)| **count > 0) {
-            eprintln!("tarsier: lost {count}: {cause}");
+            say!("tarsier: lost {count}: {cause}");
         }
     }
 }

@@ -6,6 +6,7 @@ use super::grouped::{Grouped, Sink};
 use super::kernel_costs::{logged, KernelCosts};
 use super::recorder::Generation;
 use super::rule_place::refused_rule;
+use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
 use capture::netlink::{self, KernelRecord, NetlinkError, Ownership, TakeOverError};
 use event::{Encoder, RecordType};
@@ -49,16 +50,16 @@ impl KernelRecords {
         match netlink::take_over(&run_dir.join("audit-state")) {
             Ok(ownership) => {
                 if let Some(pid) = ownership.predecessor() {
-                    eprintln!("tarsier: process {pid} ended without restoring audit: taken over");
+                    say!("tarsier: process {pid} ended without restoring audit: taken over");
                 }
                 Ok(Some(KernelRecords::of(ownership)))
             }
             Err(error @ (TakeOverError::AnotherDaemon { .. } | TakeOverError::Immutable)) => {
-                eprintln!("tarsier: {error}");
+                say!("tarsier: {error}");
                 Ok(None)
             }
             Err(TakeOverError::Netlink(error)) => {
-                eprintln!("tarsier: records made by others are not available: {error}");
+                say!("tarsier: records made by others are not available: {error}");
                 Ok(None)
             }
             Err(error) => Err(error).context("cannot take over the audit socket"),
@@ -80,7 +81,7 @@ impl KernelRecords {
             .map_err(|error| explained(error, rules))
             .context("the kernel engine cannot be started")?;
         if let Some(pid) = ownership.predecessor() {
-            eprintln!("tarsier: process {pid} ended without restoring audit: taken over");
+            say!("tarsier: process {pid} ended without restoring audit: taken over");
         }
         let mut kernel = KernelRecords::of(ownership);
         kernel.lost_before = kernel.socket().status()?.lost;
@@ -213,7 +214,7 @@ impl KernelRecords {
                 Ok(None) => return events + self.end_events(encoder, out),
                 Err(NetlinkError::Overrun) => self.overruns += 1,
                 Err(error) => {
-                    eprintln!("tarsier: {error}");
+                    say!("tarsier: {error}");
                     return events;
                 }
             }

@@ -3,6 +3,7 @@
 
 use super::daemon::Daemon;
 use crate::status::PluginStatus;
+use crate::stderr::say;
 use anyhow::Result;
 use dispatch::{Dispatcher, Plugin};
 use journal::config::Flush;
@@ -32,7 +33,7 @@ pub(super) fn start(config: &Config, started_with: i32) -> Dispatcher {
     let loaded = dispatch::load(&config.plugins.plugin_dir);
     let (plugins, errors) = loaded.unwrap_or_else(|error| (Vec::new(), vec![error]));
     for error in errors {
-        eprintln!("tarsier: plugin left out: {error}");
+        say!("tarsier: plugin left out: {error}");
     }
     Dispatcher::start(plugins, &config.plugins, nice(config, started_with))
 }

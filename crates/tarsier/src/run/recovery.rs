@@ -2,6 +2,7 @@
 
 use super::daemon::Daemon;
 use super::daemon_records::{Action, Who};
+use crate::stderr::say;
 use event::RecordType;
 use journal::{OpenReport, Repair, TornLine};
 
@@ -27,7 +28,7 @@ impl Daemon {
             Repair::Mended => "mended",
         };
         let removed = torn.removed_bytes.to_string();
-        eprintln!("tarsier: the torn end of the {which} log was {repair}: {removed} bytes removed");
+        say!("tarsier: the torn end of the {which} log was {repair}: {removed} bytes removed");
         let extra = [
             ("file", which),
             ("repair", repair),

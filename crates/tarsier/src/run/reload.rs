@@ -5,6 +5,7 @@ use super::engine::Engine;
 use super::plugins;
 use super::recorder::Generation;
 use super::setup;
+use crate::stderr::say;
 use anyhow::Result;
 use event::RecordType;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ impl Daemon {
         let who = self.sender();
         let outcome = self.reload_config().and_then(|()| self.reload_rules(who));
         if let Err(error) = &outcome {
-            eprintln!("tarsier: reload failed, what was in force stays: {error:#}");
+            say!("tarsier: reload failed, what was in force stays: {error:#}");
         }
         self.say_done(
             RecordType::DAEMON_CONFIG,
@@ -84,7 +85,7 @@ impl Daemon {
         )
         .and_then(|generation| self.put_in_force(generation));
         if let Err(error) = renewed {
-            eprintln!("tarsier: a file that a rule names was replaced, and: {error:#}");
+            say!("tarsier: a file that a rule names was replaced, and: {error:#}");
         }
     }
 }

@@ -17,6 +17,7 @@ use super::signals::Signals;
 use super::survival::{self, Alone};
 use crate::cli::{Engine as Choice, LogFormat, RunArgs};
 use crate::rule_files;
+use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use capture::{CaptureError, Options, Overload, Pins, Tracepoint};
 use event::{Encoder, Format, Stamp};
@@ -57,7 +58,7 @@ impl Sources {
             Some(file) => {
                 let loaded = config::load(file, LoadOptions::default())?;
                 for notice in &loaded.notices {
-                    eprintln!("tarsier: {notice}");
+                    say!("tarsier: {notice}");
                 }
                 loaded.config
             }
@@ -172,7 +173,7 @@ fn start_engine(
         match started {
             Ok(engine) => return Ok(Engine::Tracepoint(Box::new(engine))),
             Err(error) if may_differ && capabilities.trampoline && !is_unhooked(&error) => {
-                eprintln!("tarsier: engine tracepoint: {error}");
+                say!("tarsier: engine tracepoint: {error}");
                 *capabilities = capture::probe::capabilities(false);
                 let (rules, number) = (plan.rules.clone(), plan.generation);
                 *generation = self::generation(rules, capabilities, false, number, config)?;
@@ -196,7 +197,7 @@ pub(super) fn planned_anew(
     let plan = &generation.plan;
     match error {
         CaptureError::Unhooked { call, source } if capabilities.unhooked_calls.insert(call) => {
-            eprintln!("tarsier: {source}; another hook is taken");
+            say!("tarsier: {source}; another hook is taken");
             let rules = plan.rules.clone();
             self::generation(rules, capabilities, false, plan.generation, config)
         }
@@ -301,7 +302,7 @@ fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
         );
     }
     if is_kernel && args.engine == Choice::Auto {
-        eprintln!(
+        say!(
             "tarsier: engine kernel: this kernel has no BTF (/sys/kernel/btf/vmlinux), which the \
              eBPF engines need"
         );
@@ -382,7 +383,7 @@ impl Daemon {
         };
         let (rules, log) = (plan.rules.len(), self.journal.path().display());
         let engine = self.engine.name();
-        eprintln!("tarsier: {rules} rules armed on {place}, engine {engine}; log {log}");
+        say!("tarsier: {rules} rules armed on {place}, engine {engine}; log {log}");
     }
 
     /// Stamp of an event that happens now and here.

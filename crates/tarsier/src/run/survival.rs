@@ -8,6 +8,7 @@ use super::engine::Engine;
 use super::recorder::Generation;
 use super::setup;
 use crate::ctl::protocol::{hex, unhex};
+use crate::stderr::say;
 use anyhow::{Context, Result};
 use capture::tracepoint::{Counters, LOSS_CAUSES};
 use capture::{Handed, Handover, Pins, Remains, UnfinishedWrite};
@@ -372,7 +373,7 @@ impl Daemon {
         if lost > 0 {
             extra.push(("cause", causes.as_str()));
         }
-        eprintln!(
+        say!(
             "tarsier: capture went on for {} ms without a daemon: {waiting} bytes waited, {lost} events lost",
             alone.ms
         );
@@ -395,13 +396,13 @@ impl Daemon {
                 self.commit();
             } else {
                 let unread = remains.stream().unread_bytes();
-                eprintln!("tarsier: {unread} bytes of events of another version cannot be read");
+                say!("tarsier: {unread} bytes of events of another version cannot be read");
             }
         }
         if let Engine::Remains(remains) = std::mem::replace(&mut self.engine, Engine::Kernel) {
             let is_same = pins.is_some_and(|pins| pins.dir() == remains.dir());
             if !remains.remove(is_same) {
-                eprintln!("tarsier: the directory of an earlier capture is not empty");
+                say!("tarsier: the directory of an earlier capture is not empty");
             }
         }
     }

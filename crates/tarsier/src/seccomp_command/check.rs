@@ -3,6 +3,7 @@
 
 use super::filters;
 use super::inspect_args::CheckArgs;
+use crate::stderr::say;
 use abi::Arch;
 use anyhow::{bail, Context, Result};
 use capture::seccomp_cache::{SeccompCaches, TaskCache};
@@ -77,7 +78,7 @@ fn tables(args: &CheckArgs, other: Option<Arch>) -> Vec<CacheTable> {
         Ok(sizes) => sizes,
         Err(error) => {
             if args.source.pid.is_some() {
-                eprintln!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
+                say!("tarsier: note: sizes of the bitmaps are those of the newest known kernel, since the running one's cannot be read: {error}");
             }
             return CacheTable::newest_pair(native);
         }

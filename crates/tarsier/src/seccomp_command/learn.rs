@@ -3,6 +3,7 @@
 use super::args::LearnArgs;
 use super::launch::{Launch, Program};
 use super::{log_reader, source};
+use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use capture::learn::{CallCounter, CallCounts};
 use seccomp::policy::Abi;
@@ -58,7 +59,7 @@ fn record(args: &LearnArgs) -> Result<(Observed, u8)> {
     let counts = counter.counts()?;
     let [calls, values, tasks] = counts.missed;
     if calls + values + tasks > 0 {
-        eprintln!(
+        say!(
             "tarsier: the profile is incomplete: {calls} calls, {values} values and {tasks} tasks \
              did not fit; learn in shorter runs and merge them"
         );
@@ -102,12 +103,12 @@ fn summary(seen: &Observed) {
         .values()
         .filter(|values| values.len() <= VALUES_MAX)
         .count();
-    eprintln!(
+    say!(
         "tarsier: {} system calls, {limited} of them for some values of an argument only",
         seen.calls.len()
     );
     for (abi, nr) in &seen.unnamed {
-        eprintln!(
+        say!(
             "tarsier: call {nr} of {} has no name: no profile can allow it",
             abi.oci_name()
         );
@@ -119,7 +120,7 @@ fn report(seen: &Observed, path: &std::path::Path, context: &Context) -> Result<
     let policy = source::policy(path, context)?;
     let native: Abi = context.native;
     let unused = seen.unused(&policy, native);
-    eprintln!(
+    say!(
         "tarsier: {} allows {} calls of {} that were never used:",
         path.display(),
         unused.len(),
@@ -128,11 +129,11 @@ fn report(seen: &Observed, path: &std::path::Path, context: &Context) -> Result<
     let mut line = String::from("   ");
     for name in unused {
         if line.len() + name.len() > 98 {
-            eprintln!("{line}");
+            say!("{line}");
             line = String::from("   ");
         }
         line = line + " " + name;
     }
-    eprintln!("{line}");
+    say!("{line}");
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::args::Format;
 use super::filters;
 use super::inspect_args::{ConvertArgs, MergeArgs, OptimiseArgs};
+use crate::stderr::say;
 use anyhow::{bail, Result};
 use seccomp::{merge, optimise, Chain, Filter, Weights};
 
@@ -11,7 +12,7 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
     let named = filters::one(&args.source)?;
     let chain = &named.chain;
     if chain.notifying() > 1 {
-        eprintln!(
+        say!(
             "tarsier: note: {} filters can ask a supervisor (USER_NOTIF). One filter of a chain can have a listener, and for the others the kernel answers ENOSYS; in the merged filter all ask",
             chain.notifying()
         );
@@ -23,13 +24,13 @@ pub(super) fn merge_chain(args: &MergeArgs) -> Result<u8> {
             None => "one filter cannot be computed within the limits of memory".into(),
         };
         let parts: Vec<String> = merged.parts.iter().map(usize::to_string).collect();
-        eprintln!(
+        say!(
             "tarsier: {needs}, and the limit is {}; from the oldest, these many were merged into one: {}",
             too_long.limit,
             parts.join(" ")
         );
     }
-    eprintln!(
+    say!(
         "tarsier: {} filters, {} instructions -> {} of {}: proven to decide every call alike",
         chain.filters().len(),
         chain.insns(),
@@ -50,14 +51,14 @@ pub(super) fn shorten(args: &OptimiseArgs) -> Result<u8> {
     let before = filter.insns().len();
     let result = match optimise(filter, &Weights::usual())? {
         Some(shorter) => {
-            eprintln!(
+            say!(
                 "tarsier: {before} instructions -> {}: proven to decide every call alike",
                 shorter.insns().len()
             );
             shorter
         }
         None => {
-            eprintln!("tarsier: {before} instructions: nothing shorter was found");
+            say!("tarsier: {before} instructions: nothing shorter was found");
             filter.clone()
         }
     };

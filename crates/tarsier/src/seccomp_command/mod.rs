@@ -18,6 +18,7 @@ mod supervisor;
 
 pub(crate) use args::SeccompCommand;
 
+use crate::stderr::say;
 use anyhow::Result;
 use args::Format;
 
@@ -37,7 +38,7 @@ pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {
     };
     match result {
         Err(error) if !is_io(&error) => {
-            eprintln!("tarsier: {}", in_full(&error));
+            say!("tarsier: {}", in_full(&error));
             Ok(2)
         }
         result => result,

@@ -1,5 +1,6 @@
 //! Denials as text.
 
+use crate::stderr::say;
 use seccomp::policy::{Abi, Policy, Reason, Ruling};
 use seccomp::{Action, SeccompData};
 use std::collections::HashMap;
@@ -50,9 +51,9 @@ impl<'a> Reporter<'a> {
             return;
         }
         let call = call_text(data);
-        eprintln!("tarsier: {who}: {call} denied: {}", ruling.verdict);
-        eprintln!("    rule: {}", self.rule(data, ruling));
-        eprintln!("    remedy: {}", self.remedy(data, ruling));
+        say!("tarsier: {who}: {call} denied: {}", ruling.verdict);
+        say!("    rule: {}", self.rule(data, ruling));
+        say!("    remedy: {}", self.remedy(data, ruling));
         self.told.insert(key, self.again.len());
         self.again.push((call, 0));
     }
@@ -145,12 +146,12 @@ impl<'a> Reporter<'a> {
         for (call, again) in self.again.iter().filter(|row| row.1 > 0) {
             let times = if *again == 1 { "once" } else { "times" };
             match again {
-                1 => eprintln!("tarsier: {call}: denied {times} more"),
-                again => eprintln!("tarsier: {call}: denied {again} {times} more"),
+                1 => say!("tarsier: {call}: denied {times} more"),
+                again => say!("tarsier: {call}: denied {again} {times} more"),
             }
         }
         if self.untold > 0 {
-            eprintln!("tarsier: {} more denials are not shown", self.untold);
+            say!("tarsier: {} more denials are not shown", self.untold);
         }
     }
 }

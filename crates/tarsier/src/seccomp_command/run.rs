@@ -3,6 +3,7 @@
 use super::args::RunArgs;
 use super::launch::{self, Install, Launch, Program};
 use super::{report, source, supervisor};
+use crate::stderr::say;
 use anyhow::{bail, Context as _, Result};
 use seccomp::compile::{compile, compile_as, Frequencies};
 
@@ -36,7 +37,7 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
         false => Err(launch::replace(&program, &install)),
     });
     result.or_else(|error| {
-        eprintln!("tarsier: {error:#}");
+        say!("tarsier: {error:#}");
         Ok(CANNOT_RUN)
     })
 }

@@ -1,6 +1,7 @@
 //! Profiles from the command line.
 
 use super::args::ProfileArgs;
+use crate::stderr::say;
 use anyhow::{bail, Context as _, Result};
 use seccomp::policy::{Abi, Policy};
 use seccomp::profile::{self, Context, DOCKER_DEFAULT};
@@ -111,7 +112,7 @@ pub(super) fn policy(path: &Path, context: &Context) -> Result<Policy> {
     let text = text(path)?;
     let policy = profile::parse(&text, context).with_context(|| path.display().to_string())?;
     for note in &policy.notes {
-        eprintln!("tarsier: {}: note: {note}", path.display());
+        say!("tarsier: {}: note: {note}", path.display());
     }
     Ok(policy)
 }

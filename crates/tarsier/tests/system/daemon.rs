@@ -123,6 +123,10 @@ impl Run {
     }
 
     fn spawn(self) -> Daemon {
+        self.spawn_saying_to(Stdio::piped())
+    }
+
+    fn spawn_saying_to(self, stderr: Stdio) -> Daemon {
         let mut command = Command::new(programs::tarsier());
         command
             .arg("run")
@@ -144,14 +148,13 @@ impl Run {
             .current_dir(&self.dir)
             .stdin(Stdio::null())
             .stdout(self.stdout)
-            .stderr(Stdio::piped());
+            .stderr(stderr);
         let mut child = command.spawn().expect("tarsier starts");
         let said = Arc::new(Said::default());
-        let pipe = child.stderr.take().expect("its standard error");
-        let reader = Some(std::thread::spawn({
+        let reader = child.stderr.take().map(|pipe| {
             let said = said.clone();
-            move || said.read(pipe)
-        }));
+            std::thread::spawn(move || said.read(pipe))
+        });
         Daemon {
             child,
             said,
@@ -166,6 +169,19 @@ impl Run {
     pub(crate) fn start(self) -> Daemon {
         let daemon = self.spawn();
         daemon.wait_for(" rules armed on ");
+        daemon
+    }
+
+    /// Starts it with a standard error that nobody reads any more, and waits until it answers.
+    pub(crate) fn start_unheard(self) -> Daemon {
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        drop(reader);
+        let daemon = self.spawn_saying_to(writer.into());
+        let end = Instant::now() + PATIENCE;
+        while !daemon.answers() {
+            assert!(Instant::now() < end, "tarsier does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         daemon
     }
 
@@ -271,6 +287,13 @@ impl Daemon {
         command.args(["status", "--json", "--run-dir"]);
         let (text, _) = programs::output_of(command.arg(&self.run_dir));
         serde_json::from_str(&text).expect("JSON")
+    }
+
+    /// Whether it answers, which it does when its rules are armed.
+    fn answers(&self) -> bool {
+        let mut command = Command::new(programs::tarsier());
+        command.arg("status").arg("--run-dir").arg(&self.run_dir);
+        command.output().is_ok_and(|done| done.status.success())
     }
 
     /// Number of the rule set in force.

@@ -306,3 +306,22 @@ fn a_command_that_is_not_there_is_an_error_and_everything_is_put_back() {
         assert!(!Path::new(&setup.path("run/tarsier.sock")).exists());
     });
 }
+
+#[test]
+fn a_standard_error_that_nobody_reads_ends_nothing() {
+    machine::test("standard error without a reader", |setup| {
+        let daemon = setup.tarsier(RULE).format("raw").start_unheard();
+        // It has something to say about each.
+        setup.write("auditd.conf", "num_log = 5\n");
+        daemon.signal(rustix::process::Signal::HUP);
+        daemon.wait_for_record("op=reconfigure");
+        let mut workload = Command::new(programs::workload());
+        workload.args(["--mark", "61238", "--count", "10", "--threads", "1"]);
+        programs::output_of(workload.arg("getppid"));
+        let ended = daemon.stop();
+        assert!(ended.status.success(), "{}", ended.status);
+        let text = std::fs::read_to_string(ended.log).expect("the log");
+        let recorded = text.matches("key=\"mine\"").count();
+        assert_eq!(recorded, 10, "{text}");
+    });
+}
