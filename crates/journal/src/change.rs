@@ -9,28 +9,46 @@ use crate::durable::{start_syncer, wants_syncer};
 use crate::error::OpenError;
 use crate::files;
 use crate::log::{open_sealer, Journal, Said, Trouble};
+use crate::open::Opened;
+use crate::pending::Pending;
 use crate::recover::{self, TornLine};
 use crate::space::{Limits, Space};
 
 impl Journal {
     /// Takes a new configuration (SIGHUP) and, if `log_file` is another one, moves there. On an
-    /// error nothing has changed. Percentages of space are computed anew.
+    /// error nothing has changed. Percentages of space are computed anew. With `write_logs = no`
+    /// the file is closed as at the end, durable; with `yes` again it is opened as by [`Journal::open`].
     pub fn reconfigure(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
         let _ = self.commit();
         let syncer = match (wants_syncer(config), self.syncer.is_some()) {
             (true, false) => start_syncer(config, log_file)?,
             _ => None,
         };
-        if log_file != self.path || self.config.log_group != config.log_group {
-            self.switch_file(log_file, config)?;
+        let opened = match (self.config.write_logs, config.write_logs) {
+            (false, true) => Some(Opened::new(log_file, config)?),
+            _ => None,
+        };
+        if !config.write_logs {
+            self.end_file();
+            self.path = log_file.to_owned();
+        } else if opened.is_some() {
+            self.path = log_file.to_owned();
+        } else {
+            if log_file != self.path || self.config.log_group != config.log_group {
+                self.switch_file(log_file, config)?;
+            }
+            self.start_or_end_sealing(config)?;
         }
-        self.start_or_end_sealing(config)?;
         if syncer.is_some() {
             self.syncer = syncer;
         } else if !wants_syncer(config) {
             self.retire_syncer();
         }
         self.config = config.clone();
+        if let Some(opened) = opened {
+            let report = self.take_over(opened);
+            self.say_torn(report.torn);
+        }
         self.start_form().map_err(|error| {
             OpenError::io(log_file, "rotation for another log_format", error.source)
         })?;
@@ -38,6 +56,9 @@ impl Journal {
             self.limits = Limits::of(config, &space);
         }
         self.said = Said::default();
+        if !config.write_logs {
+            return Ok(());
+        }
         for path in self.remove_excess() {
             let text = format!("{} removed: it is beyond num_logs", path.display());
             self.say(Severity::Notice, text);
@@ -46,6 +67,25 @@ impl Journal {
         self.check_size();
         self.check_space();
         Ok(())
+    }
+
+    /// Ends the file in order, durable whatever the flush mode, and closes it.
+    fn end_file(&mut self) {
+        if self.file.is_some() {
+            // Its failure is among the actions.
+            let _ = self.sync();
+        }
+        self.finish_compression();
+        self.close_seal();
+        self.file = None;
+        self.trouble = Trouble::None;
+        let left = self.pending.events();
+        if left > 0 {
+            self.counters.lost.closed += left;
+            self.pending = Pending::default();
+            let text = format!("{left} events could not be written before write_logs = no");
+            self.say(Severity::Error, text);
+        }
     }
 
     fn switch_file(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
@@ -104,7 +144,7 @@ impl Journal {
     pub fn resume(&mut self) -> Result<(), OpenError> {
         self.said = Said::default();
         self.trouble = Trouble::None;
-        if self.file.is_some() {
+        if self.file.is_some() || !self.config.write_logs {
             return Ok(());
         }
         if let Some(syncer) = &self.syncer {

@@ -31,13 +31,15 @@ impl Lost {
 
 /// Counts since the journal was opened.
 ///
-/// At any time: `appended_events` = `written.events` + `pending_events` + `lost.total()`.
+/// At any time: `appended_events` = `written.events` + `unlogged.events` + `pending_events` + `lost.total()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Events given to [`crate::Journal::append`].
     pub appended_events: u64,
     /// Events and bytes written to files.
     pub written: Position,
+    /// What came while `write_logs` was no.
+    pub unlogged: Position,
     /// Lines written.
     pub records: u64,
     /// Events in the buffer.

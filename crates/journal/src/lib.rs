@@ -28,6 +28,7 @@ mod durable;
 mod error;
 mod files;
 mod log;
+mod open;
 mod pending;
 pub mod read;
 mod recover;

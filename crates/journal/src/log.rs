@@ -8,18 +8,19 @@ use std::sync::Arc;
 
 use crate::action::{Action, Severity};
 use crate::compact;
-use crate::compress::{self, Compression};
+use crate::compress::Compression;
 use crate::config::{Config, Flush, LogFormat, SizeAction};
 use crate::counters::{Counters, Lost, Position};
 use crate::durable::start_syncer;
 use crate::error::{OpenError, RotateError, WriteError};
 use crate::files;
+use crate::open::Opened;
 use crate::pending::Pending;
 use crate::read::COMPRESSED_SUFFIX;
-use crate::recover::{self, TornLine};
+use crate::recover::TornLine;
 use crate::rotate::{self, Rotated};
 use crate::seal::{with_suffix, Sealer};
-use crate::space::{Limits, Space};
+use crate::space::Limits;
 use crate::sync::{Progress, Syncer};
 
 /// Bytes that wait in memory while they cannot be written. What does not fit is counted as lost.
@@ -104,7 +105,8 @@ pub(crate) struct Said {
 pub struct Journal {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
-    /// None while suspended: auditd closes the file so that it can be moved away.
+    /// None while suspended: auditd closes the file so that it can be moved away. None with
+    /// `write_logs = no` too.
     pub(crate) file: Option<Arc<File>>,
     pub(crate) size_bytes: u64,
     pub(crate) limits: Limits,
@@ -135,30 +137,24 @@ pub struct Journal {
 
 impl Journal {
     /// Opens or creates `log_file` with auditd's permissions and takes its lock. `config.log_file`
-    /// and `config.write_logs` are not looked at: the owner decides where and whether to log.
+    /// is not looked at: the owner decides where to log. With `write_logs = no` nothing is opened,
+    /// made or changed, and what is appended is [passed over](Counters::unlogged).
     ///
     /// A last line without its end is repaired, and files beyond `num_logs` are removed; the
     /// report says so. The limits on size and space are checked as after a write, so there may be
     /// actions at once.
     pub fn open(log_file: &Path, config: &Config) -> Result<(Self, OpenReport), OpenError> {
-        let warning = files::prepare_dir(log_file, &config.log_group)?;
-        rotate::mend(log_file)
-            .and_then(|()| compress::mend(log_file))
-            .map_err(|e| OpenError::io(log_file, "mending an unfinished rotation", e))?;
-        let torn_rotated = recover::repair_rotated(log_file)?;
-        let file = files::open_log(log_file, &config.log_group)?;
-        let (size_bytes, torn) = recover::repair(&file, log_file)?;
-        let ended_in_order = recover::ends_in_order(&file, size_bytes)
-            .map_err(|error| OpenError::io(log_file, "read", error))?;
-        let sealer = open_sealer(log_file, &file, size_bytes, config)?;
-        let space = Space::of(&file).map_err(|e| OpenError::io(log_file, "fstatvfs", e))?;
+        let opened = match config.write_logs {
+            true => Some(Opened::new(log_file, config)?),
+            false => None,
+        };
         let syncer = start_syncer(config, log_file)?;
         let mut journal = Journal {
             path: log_file.to_owned(),
-            limits: Limits::of(config, &space),
+            limits: Limits::default(),
             config: config.clone(),
-            file: Some(Arc::new(file)),
-            size_bytes,
+            file: None,
+            size_bytes: 0,
             pending: Pending::default(),
             counters: Counters::default(),
             written: Position::default(),
@@ -171,31 +167,32 @@ impl Journal {
             records_unsynced: 0,
             inline: Progress::default(),
             syncer,
-            sealer,
+            sealer: None,
             compression: None,
             rotated_at: Position::default(),
             compact: None,
             witness: None,
         };
-        if let Some(text) = warning {
-            journal.say(Severity::Warning, text);
-        }
-        journal.start_form().map_err(|error| {
-            OpenError::io(log_file, "rotation for another log_format", error.source)
-        })?;
-        journal.seal_tick();
-        let removed = journal.remove_excess();
-        journal.fix_rotated_permissions();
-        journal.check_size();
-        journal.check_space();
-        let report = OpenReport {
-            size_bytes,
-            torn,
-            torn_rotated,
-            ended_in_order,
-            removed,
+        let report = match opened {
+            Some(opened) => journal.begin_with(opened)?,
+            None => OpenReport::default(),
         };
         Ok((journal, report))
+    }
+
+    /// Writes to a file that was just opened.
+    fn begin_with(&mut self, opened: Opened) -> Result<OpenReport, OpenError> {
+        let mut report = self.take_over(opened);
+        let log_file = self.path.clone();
+        self.start_form().map_err(|error| {
+            OpenError::io(&log_file, "rotation for another log_format", error.source)
+        })?;
+        self.seal_tick();
+        report.removed = self.remove_excess();
+        self.fix_rotated_permissions();
+        self.check_size();
+        self.check_space();
+        Ok(report)
     }
 
     /// Takes `events` whole events as lines, each ended by a newline. They are in memory until
@@ -225,11 +222,16 @@ impl Journal {
     /// acknowledged only when [`durable`](Self::durable) covers it: the sync runs while the next
     /// batch is gathered.
     ///
-    /// While suspended this writes nothing and is not an error.
+    /// While suspended this writes nothing and is not an error; with `write_logs = no` it passes
+    /// over what was gathered.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
         self.poll();
         self.poll_compression();
         self.rotation_failed = false;
+        if !self.config.write_logs {
+            self.pass_over();
+            return Ok(Committed::default());
+        }
         let before = self.written;
         let result = self.write_pending();
         self.seal_tick();
@@ -242,6 +244,17 @@ impl Journal {
             bytes: self.written.bytes - before.bytes,
             events: self.written.events - before.events,
         })
+    }
+
+    /// With `write_logs = no`: what was gathered counts as dealt with.
+    fn pass_over(&mut self) {
+        let batch = self.pending.consume(self.pending.bytes().len());
+        let unlogged = &mut self.counters.unlogged;
+        for position in [unlogged, &mut self.written] {
+            position.bytes += batch.bytes as u64;
+            position.events += batch.events;
+        }
+        self.end_write();
     }
 
     fn write_pending(&mut self) -> Result<(), WriteError> {
@@ -388,16 +401,21 @@ impl Journal {
         self.records_unsynced += batch.records;
     }
 
-    /// Everything up to here was taken by write(2).
+    /// Everything up to here was taken by write(2), or passed over with `write_logs = no`.
     pub fn written(&self) -> Position {
         self.written
     }
 
     /// Rotates now (SIGUSR1), after committing. `Ok(None)` if rotation is off (`num_logs` < 2
-    /// without KEEP_LOGS) or logging is suspended.
+    /// without KEEP_LOGS), logging is suspended, or `write_logs` is no.
     pub fn rotate(&mut self) -> Result<Option<Rotated>, RotateError> {
         // A write error is in the actions; rotation may be what makes room.
         let _ = self.commit();
+        if !self.config.write_logs {
+            let text = "no log is written (write_logs = no), skipping rotation";
+            self.say(Severity::Notice, text.into());
+            return Ok(None);
+        }
         let keep = match self.config.max_log_file_action {
             SizeAction::KeepLogs => rotate::keep_all(&self.path),
             _ => self.config.num_logs,
@@ -442,7 +460,7 @@ impl Journal {
 
     /// Whether writing has stopped until [`resume`](Self::resume).
     pub fn is_suspended(&self) -> bool {
-        self.file.is_none()
+        self.file.is_none() && self.config.write_logs
     }
 
     /// What has to be done or said, oldest first; empties the list.
@@ -463,7 +481,10 @@ impl Journal {
     /// Counts since opening.
     pub fn counters(&self) -> Counters {
         Counters {
-            written: self.written,
+            written: Position {
+                bytes: self.written.bytes - self.counters.unlogged.bytes,
+                events: self.written.events - self.counters.unlogged.events,
+            },
             pending_events: self.pending.events(),
             pending_bytes: self.pending.bytes().len() as u64,
             ..self.counters

@@ -34,7 +34,7 @@ impl Space {
 }
 
 /// `space_left` and `admin_space_left` in bytes, percentages taken of the whole file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) space_left_bytes: u64,
     pub(crate) admin_space_left_bytes: u64,

@@ -415,7 +415,7 @@ const EVERY_KEY: &[(&str, &str, Outcome)] = {
             Says("this host's events are always read"),
         ),
         ("log_file", "/var/log/other/audit.log", Honoured),
-        ("write_logs", "no", Says("the log is written all the same")),
+        ("write_logs", "no", Honoured),
         ("log_format", "RAW", Honoured),
         ("log_format", "JSON", Honoured),
         ("log_format", "COMPACT", Honoured),

@@ -569,3 +569,24 @@ proptest! {
         prop_assert_eq!(sealed_log.verify().finding, None);
     }
 }
+
+#[test]
+fn a_seal_ends_in_order_when_write_logs_becomes_no_and_goes_on_afterwards() {
+    let sealed_log = Sealed::new();
+    let mut journal = open(&sealed_log.log(), &sealed());
+    sealed_log.write(&mut journal, 0..5);
+    let unlogged = Config {
+        write_logs: false,
+        ..sealed()
+    };
+    journal.reconfigure(&sealed_log.log(), &unlogged).unwrap();
+    sealed_log.write(&mut journal, 5..10);
+    let report = sealed_log.verify();
+    assert_eq!((report.finding, report.is_closed), (None, true));
+    journal.reconfigure(&sealed_log.log(), &sealed()).unwrap();
+    sealed_log.write(&mut journal, 10..15);
+    journal.close();
+    let report = sealed_log.verify();
+    assert_eq!((report.finding, report.is_closed), (None, true));
+    assert!(report.notes.is_empty(), "{:?}", report.notes);
+}

@@ -47,6 +47,8 @@ pub(crate) struct Status {
     /// Fullest ring, parts per thousand.
     pub(crate) ring_fill_per_mille: u32,
     pub(crate) log_file: String,
+    /// Whether a log is written: `write_logs`.
+    pub(crate) log_written: bool,
     pub(crate) log_events: u64,
     pub(crate) log_bytes: u64,
     pub(crate) log_suspended: bool,
@@ -177,8 +179,12 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     )?;
     let fill = f64::from(s.ring_fill_per_mille) / 10.0;
     writeln!(out, "fullest ring        {fill:.1} %")?;
-    let suspended = if s.log_suspended { ", suspended" } else { "" };
-    writeln!(out, "log                 {}{suspended}", s.log_file)?;
+    let state = match (s.log_written, s.log_suspended) {
+        (false, _) => ", not written",
+        (true, true) => ", suspended",
+        (true, false) => "",
+    };
+    writeln!(out, "log                 {}{state}", s.log_file)?;
     writeln!(
         out,
         "  written           {} events, {} bytes, {} syncs",

@@ -69,12 +69,7 @@ pub(super) const KEYS: &[Key] = &[
         "this host's events are always read",
         |c, x| yes_no(x).map(|yes| c.local_events = yes),
     ),
-    later(
-        "write_logs",
-        "yes",
-        "the log is written all the same, plugins or not",
-        |c, x| yes_no(x).map(|yes| c.write_logs = yes),
-    ),
+    key("write_logs", |c, x| yes_no(x).map(|yes| c.write_logs = yes)),
     key("log_file", |c, x| {
         absolute_path(x).map(|path| c.log_file = path)
     }),

@@ -342,7 +342,8 @@ impl Daemon {
     fn note_durability(&mut self) {
         let written = self.journal.written();
         let events = written.events - self.noted.events;
-        if let Some(oldest_ns) = self.oldest_ns.take_if(|_| events > 0) {
+        let oldest_ns = self.oldest_ns.take_if(|_| events > 0);
+        if let Some(oldest_ns) = oldest_ns.filter(|_| self.config.write_logs) {
             self.durability.written(written, events, oldest_ns);
         }
         self.noted = written;
@@ -583,6 +584,7 @@ impl Daemon {
             lost_by_rule: self.lost_by_rule(),
             ring_fill_per_mille: self.engine.fill_per_mille(),
             log_file: self.journal.path().display().to_string(),
+            log_written: self.config.write_logs,
             log_events: journal.written.events,
             log_bytes: journal.written.bytes,
             log_suspended: self.journal.is_suspended(),
@@ -653,10 +655,18 @@ impl Daemon {
         restored
     }
 
+    /// Where the log is, for people.
+    pub(super) fn log_text(&self) -> String {
+        match self.config.write_logs {
+            true => format!("log {}", self.journal.path().display()),
+            false => "no log (write_logs = no)".to_owned(),
+        }
+    }
+
     /// Closes the log and says what is in it. Records of Tarsier itself and of others that did not
     /// fit on the disk are among the lost.
     fn summarise(mut self, mut lost: BTreeMap<String, u64>) {
-        let log = self.journal.path().display().to_string();
+        let log = self.log_text();
         let (counters, actions) = self.journal.close();
         for action in actions {
             self.administrator.tell(&action);
@@ -664,7 +674,7 @@ impl Daemon {
         let lost_by_log = counters.lost.total() - self.totals.others_lost;
         lost.insert("log".to_owned(), lost_by_log);
         say!(
-            "tarsier: {} events recorded, {} candidates dropped, {} lost; log {log}",
+            "tarsier: {} events recorded, {} candidates dropped, {} lost; {log}",
             self.totals.recorded.saturating_sub(lost_by_log),
             self.totals.dropped,
             lost.values().sum::<u64>(),

@@ -62,7 +62,7 @@ impl Daemon {
 
     /// Whether every event is to be made durable.
     pub(super) fn promises_durability(&self) -> bool {
-        matches!(self.config.flush, Flush::Data | Flush::Sync)
+        self.config.write_logs && matches!(self.config.flush, Flush::Data | Flush::Sync)
     }
 
     /// Passes on what may be. A log that is suspended makes nothing durable, and plugins go on

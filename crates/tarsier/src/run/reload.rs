@@ -1,6 +1,7 @@
 //! Other rules and another configuration while recording.
 
 use super::daemon::Daemon;
+use super::daemon_records::{Action, Who};
 use super::engine::Engine;
 use super::plugins;
 use super::recorder::Generation;
@@ -14,7 +15,9 @@ impl Daemon {
     /// SIGHUP: rules and configuration anew. Whatever is wrong leaves the old in force.
     pub(super) fn reload(&mut self) {
         let who = self.sender();
-        let outcome = self.reload_config().and_then(|()| self.reload_rules(who));
+        let outcome = self
+            .reload_config(who)
+            .and_then(|()| self.reload_rules(who));
         if let Err(error) = &outcome {
             say!("tarsier: reload failed, what was in force stays: {error:#}");
         }
@@ -26,10 +29,19 @@ impl Daemon {
         );
     }
 
-    fn reload_config(&mut self) -> Result<()> {
+    fn reload_config(&mut self, who: Who) -> Result<()> {
         let config = self.sources.config()?;
         let node = config.node_name()?;
         let plugins = plugins::load_all(&config)?;
+        if self.config.write_logs && !config.write_logs {
+            self.say(&Action {
+                kind: RecordType::DAEMON_CONFIG,
+                op: "reconfigure",
+                who,
+                extra: &[("write_logs", "no")],
+                is_success: true,
+            });
+        }
         self.journal.reconfigure(&config.log_file, &config)?;
         let encoder = &mut self.recorder.encoder;
         encoder.set_format(setup::format(&config));

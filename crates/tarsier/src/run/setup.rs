@@ -381,9 +381,9 @@ impl Daemon {
             true => "the kernel's own audit".to_owned(),
             false => calls_and_operations(plan),
         };
-        let (rules, log) = (plan.rules.len(), self.journal.path().display());
+        let (rules, log) = (plan.rules.len(), self.log_text());
         let engine = self.engine.name();
-        say!("tarsier: {rules} rules armed on {place}, engine {engine}; log {log}");
+        say!("tarsier: {rules} rules armed on {place}, engine {engine}; {log}");
     }
 
     /// Stamp of an event that happens now and here.

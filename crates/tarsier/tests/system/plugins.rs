@@ -216,3 +216,51 @@ fn one_program_at_a_time_reads_the_socket() {
         assert!(!path.exists());
     });
 }
+
+#[test]
+fn without_a_log_plugins_get_every_event() {
+    machine::test("write_logs = no", |setup| {
+        let run = setup.tarsier(RULE).format("raw");
+        setup.configure(&format!(
+            "{CONF}flush = SYNC\nq_depth = 90000\nwrite_logs = no\n"
+        ));
+        let out = setup.path("all.out");
+        plugin(setup, "all", &format!("exec cat >'{}'", out.display()));
+        let daemon = run.start();
+        call(1000);
+        until("passing on", || {
+            status_of(&daemon, "all.conf")["passed"].as_u64() >= Some(3_000)
+        });
+        let status = daemon.status();
+        assert_eq!(
+            (&status["log_written"], &status["log_events"]),
+            (&false.into(), &0.into())
+        );
+        assert!(!setup.path("audit.log").exists());
+        // From here on there is one, and its last record tells why it ends.
+        setup.configure(&format!("{CONF}flush = SYNC\nq_depth = 90000\n"));
+        daemon.signal(Signal::HUP);
+        daemon.wait_for_record("op=reconfigure");
+        call(10);
+        setup.configure(&format!(
+            "{CONF}flush = SYNC\nq_depth = 90000\nwrite_logs = no\n"
+        ));
+        daemon.signal(Signal::HUP);
+        daemon.wait_for_record("write_logs=no");
+        let logged = setup.read("audit.log");
+        call(10);
+        let ended = daemon.stop();
+        assert!(
+            ended.said.contains(" 0 lost; no log (write_logs = no)"),
+            "{}",
+            ended.said
+        );
+        assert_eq!(setup.read("audit.log"), logged);
+        assert_eq!(log::count_calls(&ended.log, libc::SYS_getppid, "mine"), 10);
+        let passed = std::fs::read_to_string(&out).expect("its output");
+        let calls = passed
+            .lines()
+            .filter(|line| line.starts_with("type=SYSCALL "));
+        assert_eq!(calls.count(), 1020);
+    });
+}
