@@ -198,6 +198,12 @@ __noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
 
 	if (!table)
 		return 0;
+	/* As few as one `=` makes. */
+	if (n <= 3) {
+		base = (~(value - row_at(table, first + 1)->a) & (1 - (__u64)n)) >> 63;
+		step = (~(value - row_at(table, first + 2)->a) & (2 - (__u64)n)) >> 63;
+		return first + base + step;
+	}
 #pragma unroll
 	for (i = TABLE_SEARCH_STEPS; i > 0; i--) {
 		step = 1U << (i - 1);
@@ -209,18 +215,6 @@ __noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
 		base += step & -(in & not_above);
 	}
 	return first + base;
-}
-
-/* The same, without a call where there are few entries: three for one `=`. */
-static __always_inline __u32 find_entry(struct table *table, __u32 first, __u32 n, __u64 value)
-{
-	__u64 second, third;
-
-	if (n > 3)
-		return search(table, first, n, value);
-	second = ~(value - row_at(table, first + 1)->a) & (1 - (__u64)n);
-	third = ~(value - row_at(table, first + 2)->a) & (2 - (__u64)n);
-	return first + (second >> 63) + (third >> 63);
 }
 
 static long bits_step(__u32 i, struct lookup *l)
@@ -273,7 +267,7 @@ static long lookup_step(__u32 i, struct lookup *l)
 		bpf_loop(l->entries, bits_step, l, 0);
 		return l->mask == 0;
 	}
-	found = row_at(l->table, find_entry(l->table, l->entries_row, l->entries, l->value));
+	found = row_at(l->table, search(l->table, l->entries_row, l->entries, l->value));
 	if (kind == LOOKUP_RANGES) {
 		l->mask &= found->b;
 	} else {

@@ -46,7 +46,7 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 
 	if (!fs)
 		return;
-	walk_cwd(w);
+	walk_own(w, TARSIER_PART_CWD);
 	known_inode_facts(&inode, fs->pwd.dentry->d_inode);
 	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
 	if (fs->root.dentry != fs->root.mnt->mnt_root) {

@@ -243,11 +243,11 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 
 /*
  * Copies the name of an entry whose type the verifier knows, and which keeps it
- * in itself, word by word: no helper call. Its bytes with the NUL, or 0.
+ * in itself, by words: no helper call. Its bytes with the NUL, or 0.
  */
 static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
 {
-	__u32 len = dentry->d_name.len, i;
+	__u32 len = dentry->d_name.len;
 	const unsigned char *text;
 
 	if (bpf_core_field_exists(dentry->d_shortname))
@@ -256,21 +256,19 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
 		text = ((const struct dentry___iname *)dentry)->d_iname;
 	if (dentry->d_name.name != text || len >= SHORT_NAME_MAX)
 		return 0;
-#pragma unroll
-	for (i = 0; i < SHORT_NAME_MAX; i += 8) {
-		*(__u64 *)frame_at(w, off + i) = *(const __u64 *)(text + i);
-		if (len < i + 8)
-			break;
+	*(__u64 *)frame_at(w, off) = *(const __u64 *)text;
+	if (len >= 8) {
+		*(__u64 *)frame_at(w, off + 8) = *(const __u64 *)(text + 8);
+		*(__u64 *)frame_at(w, off + 16) = *(const __u64 *)(text + 16);
+		*(__u64 *)frame_at(w, off + 24) = *(const __u64 *)(text + 24);
 	}
 	/* A rename under way could have left none. */
 	*(__u8 *)frame_at(w, off + len) = 0;
-	/* By way of memory, where the verifier forgets it: it would follow each length. */
-	*(volatile __u64 *)&w->own[0] = len + 1;
-	return *(volatile __u64 *)&w->own[0];
+	return len + 1;
 }
 
 /* Steps of walk_own() before it leaves the rest to walk_step(). */
-#define OWN_STEPS_MAX 16
+#define OWN_STEPS_MAX 5
 
 /*
  * The same for a path of the current task, its executable (PART_EXE) or its
@@ -278,8 +276,9 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
  * each load is one instruction where walk_path() calls a helper, and so is
  * each word of a short name; this holds until the path leaves a mount.
  */
-static __always_inline void walk_own(struct work *w, struct task_struct *task, __u32 tag)
+__noinline int walk_own(struct work *w, __u32 tag)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct fs_struct *fs = task->fs;
 	struct dentry *dentry, *parent, *root_dentry = fs->root.dentry;
 	struct vfsmount *mnt, *root_mnt = fs->root.mnt;
@@ -288,9 +287,11 @@ static __always_inline void walk_own(struct work *w, struct task_struct *task, _
 	__u32 i, off;
 	long n;
 
+	if (!w)
+		return 0;
 	part = part_begin(w, tag, 0);
 	if (!part)
-		return;
+		return 0;
 	if (tag == TARSIER_PART_EXE) {
 		struct file *exe = task->mm->exe_file;
 
@@ -315,7 +316,9 @@ static __always_inline void walk_own(struct work *w, struct task_struct *task, _
 						      dentry->d_name.name);
 		if (n < 0 || parent == dentry)
 			break;
-		off += n;
+		/* By way of memory, where the verifier forgets it: it would follow each length. */
+		*(volatile __u64 *)&w->own[0] = off + n;
+		off = *(volatile __u64 *)&w->own[0];
 		dentry = parent;
 	}
 	/* As numbers, which is how walk_step() takes them. */
@@ -335,13 +338,6 @@ static __always_inline void walk_own(struct work *w, struct task_struct *task, _
 out:
 	part->flags = walk.flags;
 	part_end(w, part, off - w->len - sizeof(*part));
-}
-
-/* A function of its own, because its callers have much to verify already. */
-__noinline int walk_cwd(struct work *w)
-{
-	if (w)
-		walk_own(w, bpf_get_current_task_btf(), TARSIER_PART_CWD);
 	return 0;
 }
 
