@@ -33,6 +33,10 @@ impl Daemon {
         let config = self.sources.config()?;
         let node = config.node_name()?;
         let plugins = plugins::load_all(&config)?;
+        if self.config.write_logs != config.write_logs {
+            // What was made before is dealt with as it was then.
+            self.drain();
+        }
         if self.config.write_logs && !config.write_logs {
             self.say(&Action {
                 kind: RecordType::DAEMON_CONFIG,
