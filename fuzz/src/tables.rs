@@ -178,7 +178,14 @@ pub(crate) fn tables(data: &[u8]) {
     let mut identities = Identities::default();
     for (path, object) in PATHS.into_iter().zip([Some(EXECUTABLE), None]) {
         let canonical = path.to_vec();
-        identities.insert(path.to_vec(), plan::PathIdentity { object, canonical });
+        identities.insert(
+            path.to_vec(),
+            plan::PathIdentity {
+                object,
+                canonical,
+                moved_to: Vec::new(),
+            },
+        );
     }
     let capabilities = Capabilities::assumed(Arch::X86_64);
     let entries = Entries::of(Arch::X86_64);

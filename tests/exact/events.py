@@ -52,13 +52,15 @@ class Event:
 
 
 def drop_duplicate_names(records):
-    """Takes out the second PATH of the same file that TOMOYO's look-up adds to an execve."""
+    """Takes out the PATH that TOMOYO's look-up adds to an execve: of the same file, or of the name that the kernel gives
+    what execveat names by a descriptor."""
     kept, seen, dropped = [], {}, 0
     for kind, fields in records:
         if kind == "PATH":
             # It does not follow a symbolic link, so that the second may be the link itself.
             is_link = fields.get("mode", "").startswith("012")
-            if fields["name"] in seen and (is_link or fields.get("inode") in seen[fields["name"]]):
+            by_descriptor = bool(seen) and fields["name"].startswith('"/dev/fd/')
+            if by_descriptor or fields["name"] in seen and (is_link or fields.get("inode") in seen[fields["name"]]):
                 dropped += 1
                 continue
             seen.setdefault(fields["name"], set()).add(fields.get("inode"))

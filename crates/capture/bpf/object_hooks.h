@@ -180,6 +180,21 @@ CREATE_HOOKS(vfs_mknod)
 CREATE_HOOKS(vfs_create)
 CREATE_HOOKS(vfs_symlink)
 
+/* A message queue was made: its entry, or rather its inode, for the call has the name. */
+SEC("fexit/vfs_mkobj")
+int after_vfs_mkobj(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *dentry;
+
+	if (!note)
+		return 0;
+	dentry = (struct dentry *)hooked(ctx, 0);
+	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), (__u64)dentry,
+		   (__u64)BPF_CORE_READ(dentry, d_inode));
+	return 0;
+}
+
 /* An open is over: its name, and the file or what is known of the failure. */
 SEC("fexit/do_filp_open")
 int after_do_filp_open(void *ctx)
@@ -414,6 +429,95 @@ int after_ipcctl_obtain_check(void *ctx)
 	note->ipc_set.gid = BPF_CORE_READ(wanted, gid);
 	note->ipc_set.mode = BPF_CORE_READ(wanted, mode);
 	note->has_ipc_set = 1;
+	return 0;
+}
+
+/* struct __kernel_timex of user space, as far as it is looked at. */
+#define TIMEX_SEC 72
+#define TIMEX_FRACTION 80
+#define ADJ_SETOFFSET 0x100
+#define ADJ_NANO 0x2000
+
+static __always_inline __s64 number_at(__u64 address)
+{
+	__s64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+static __always_inline void time_begin(struct object_note *note)
+{
+	if (!note->has_time)
+		__builtin_memset(note->time, 0, sizeof(note->time));
+	note->has_time = 1;
+}
+
+/* adjtimex and clock_adjtime: where this is reached, an offset has been added already. */
+SEC("fentry/__do_adjtimex")
+int on___do_adjtimex(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_TIME);
+	__u32 modes;
+	__u64 timex;
+
+	if (!note)
+		return 0;
+	time_begin(note);
+	timex = hooked(ctx, 0);
+	modes = number_at(timex);
+	if (!(modes & ADJ_SETOFFSET))
+		return 0;
+	note->time[0] = number_at(timex + TIMEX_SEC);
+	note->time[1] = number_at(timex + TIMEX_FRACTION) * (modes & ADJ_NANO ? 1 : 1000);
+	return 0;
+}
+
+SEC("fexit/__do_adjtimex")
+int after___do_adjtimex(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_TIME);
+
+	if (note && note->has_time)
+		bpf_probe_read_kernel(&note->time[2],
+				      sizeof(note->time) - 2 * sizeof(note->time[0]),
+				      (void *)hooked(ctx, 3));
+	return 0;
+}
+
+/* By how much the wall clock, which setting it leaves out, is ahead of the one that is not set. */
+static __always_inline __s64 clock_ahead_ns(void)
+{
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_ktime_get_tai_ns))
+		return 0;
+	return bpf_ktime_get_tai_ns() - bpf_ktime_get_ns();
+}
+
+SEC("fentry/do_settimeofday64")
+int on_do_settimeofday64(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_TIME);
+
+	if (!note)
+		return 0;
+	time_begin(note);
+	note->time[1] = clock_ahead_ns();
+	return 0;
+}
+
+SEC("fexit/do_settimeofday64")
+int after_do_settimeofday64(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_TIME);
+	__u64 ret = 0;
+	__s64 by;
+
+	if (!note || !note->has_time)
+		return 0;
+	bpf_get_func_ret(ctx, &ret);
+	by = (__s32)ret ? 0 : clock_ahead_ns() - note->time[1];
+	note->time[0] = 0;
+	note->time[1] = by;
 	return 0;
 }
 

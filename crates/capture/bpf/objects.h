@@ -27,6 +27,7 @@ enum object_class {
 	OBJECTS_ADDRESS = 6, /* take or give socket addresses */
 	OBJECTS_SIGNAL = 7,
 	OBJECTS_IPC = 8,
+	OBJECTS_TIME = 9, /* set the clock */
 };
 
 /* Which family each watched call belongs to; the daemon writes it. */
@@ -63,6 +64,8 @@ struct object_note {
 	__u32 has_ipc, has_ipc_set;
 	struct tarsier_ipc ipc;
 	struct tarsier_ipc_perm ipc_set;
+	__u32 has_time, pad;
+	__s64 time[TARSIER_TIME_VALUES];
 	__u8 parts[NOTE_BYTES + NOTE_NAME_MAX + 256];
 };
 
@@ -99,6 +102,7 @@ static __always_inline struct object_note *note_of(__u32 class)
 	struct call_place place;
 	struct object_note *note;
 	struct pt_regs *regs;
+	__u64 cred = 0;
 
 	if (!calls || task->flags & (PF_KTHREAD | PF_IO_WORKER))
 		return 0;
@@ -111,10 +115,12 @@ static __always_inline struct object_note *note_of(__u32 class)
 	if (!note)
 		return 0;
 	place = call_place(regs);
+	/* As a number: for a pointer that is loaded the verifier goes through all types of the kernel. */
+	bpf_core_read(&cred, sizeof(cred), &task->real_cred);
 	/* One that is open is of another call when that one's end was missed. */
 	if (!note->open || note->epoch != calls->epoch || !same_place(&note->place, &place) ||
-	    note->cred != (__u64)task->real_cred || note->auid != task->loginuid.val) {
-		note->cred = (__u64)task->real_cred;
+	    note->cred != cred || note->auid != task->loginuid.val) {
+		note->cred = cred;
 		note->auid = task->loginuid.val;
 		note->epoch = calls->epoch;
 		note->place = place;
@@ -130,6 +136,7 @@ static __always_inline struct object_note *note_of(__u32 class)
 		note->address_len = 0;
 		note->has_ipc = 0;
 		note->has_ipc_set = 0;
+		note->has_time = 0;
 	}
 	return note;
 }

@@ -71,7 +71,8 @@ struct table_spec {
 	__u8 kind; /* enum table_kind */
 	__u8 flags; /* enum table_spec_flags */
 	__u8 open_flags; /* argument that holds open(2) flags */
-	__u8 pad[2];
+	__u8 memory; /* argument that points to what is copied as it is */
+	__u8 memory_len; /* how much of it, bytes, at most 64 */
 };
 
 enum table_kind {

@@ -43,13 +43,19 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 {
 	struct fs_struct *fs = task->fs;
 	struct tarsier_inode inode = {};
+	struct vfsmount *mnt;
+	struct mount *here;
 
 	if (!fs)
 		return;
 	walk_own(w, TARSIER_PART_CWD);
 	known_inode_facts(&inode, fs->pwd.dentry->d_inode);
 	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
-	if (fs->root.dentry != fs->root.mnt->mnt_root) {
+	mnt = BPF_CORE_READ(task, fs, root.mnt);
+	here = real_mount(mnt);
+	/* A mount that lies on the root of another one hides it; one below it is a chroot's. */
+	if (fs->root.dentry != fs->root.mnt->mnt_root ||
+	    BPF_CORE_READ(here, mnt_mountpoint) != BPF_CORE_READ(here, mnt_parent, mnt.mnt_root)) {
 		fs = BPF_CORE_READ(task, fs);
 		walk_path(w, TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
 	}
@@ -136,6 +142,34 @@ static __always_inline void part_note(struct work *w, struct object_note *note)
 		part_bytes(w, TARSIER_PART_IPC, &note->ipc, sizeof(note->ipc));
 	if (note->has_ipc_set)
 		part_bytes(w, TARSIER_PART_IPC_SET_PERM, &note->ipc_set, sizeof(note->ipc_set));
+	if (note->has_time)
+		part_bytes(w, TARSIER_PART_TIME, note->time, sizeof(note->time));
+}
+
+/* Whether the call's socket address may be a path. */
+static __always_inline bool names_socket(struct work *w)
+{
+	if (w->spec.sockaddr >= 6 || (w->spec.flags & SPEC_SOCKADDR_OUT))
+		return false;
+	find_fact(w, FACT_SADDR_FAM);
+	return !(w->absent & (1U << FACT_SADDR_FAM)) && w->fact[FACT_SADDR_FAM] == AF_UNIX;
+}
+
+/* What the call was given in user memory, beside event_objects() for the sake of its stack. */
+__noinline int event_memory(struct work *w)
+{
+	__u32 pair = 0;
+
+	if (!w)
+		return 0;
+	if (w->spec.memory < 6 && w->args[w->spec.memory])
+		part_user_bytes(w, TARSIER_PART_MEMORY, (void *)w->args[w->spec.memory],
+				w->spec.memory_len, TARSIER_MEMORY_MAX);
+	/* socketpair() */
+	if (w->spec.kind == KIND_SOCKETCALL && w->args[0] == 8 && w->ret == 0 &&
+	    !bpf_probe_read_user(&pair, sizeof(pair), (void *)((__u64)(__u32)w->args[1] + 12)))
+		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)(__u64)pair, 8, 8);
+	return 0;
 }
 
 /* Whether the call touches nothing that event_objects() would collect. */
@@ -161,7 +195,7 @@ __noinline int event_objects(struct work *w)
 	note = w->noted ? note_at_end(task, w->nr) : 0;
 	if (note)
 		part_note(w, note);
-	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6)
+	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 || names_socket(w))
 		part_cwd(w, task);
 	part_path(w, task, 0);
 	part_path(w, task, 1);
@@ -314,6 +348,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	event_begin(w, call.generation, flags);
 	if (!touches_nothing(w))
 		event_objects(w);
+	if (w->spec.memory < 6 || w->spec.kind == KIND_SOCKETCALL)
+		event_memory(w);
 	/* A note has every process that the signal was for. */
 	if (kfuncs && w->spec.target < 6 && !noted)
 		part_target(w, w->args[w->spec.target]);

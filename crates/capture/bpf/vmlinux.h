@@ -323,6 +323,10 @@ struct io_socket {
 	int domain, type, protocol;
 };
 
+enum bpf_func_id {
+	BPF_FUNC_ktime_get_tai_ns = 208,
+};
+
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX
 #pragma clang attribute pop
 #endif

@@ -52,6 +52,7 @@ fn entry(path: &[u8]) -> PathIdentity {
         canonical: canonical
             .map(|path| path.into_os_string().into_vec())
             .unwrap_or_default(),
+        moved_to: Vec::new(),
     }
 }
 
@@ -62,6 +63,7 @@ fn directory(path: &[u8]) -> PathIdentity {
         canonical: std::fs::canonicalize(path)
             .map(|path| path.into_os_string().into_vec())
             .unwrap_or_default(),
+        moved_to: Vec::new(),
     }
 }
 

@@ -30,6 +30,10 @@
 #define TARSIER_GROUPS_MAX 65536
 /* Bytes of the command line that PROCTITLE holds: MAX_PROCTITLE_AUDIT_LEN. */
 #define TARSIER_PROCTITLE_MAX 128
+/* Bytes of a structure that is copied as it is. */
+#define TARSIER_MEMORY_MAX 64
+/* Numbers of a TIME part. */
+#define TARSIER_TIME_VALUES 14
 /* Largest EVENT frame. */
 #define TARSIER_EVENT_MAX 65536
 
@@ -173,6 +177,11 @@ enum tarsier_part_tag {
 	TARSIER_PART_IPC = 21,
 	/* struct tarsier_ipc_perm: what IPC_SET asks for */
 	TARSIER_PART_IPC_SET_PERM = 22,
+	/* a structure that an argument points to, at most TARSIER_MEMORY_MAX bytes */
+	TARSIER_PART_MEMORY = 23,
+	/* __s64[TARSIER_TIME_VALUES]: by how much the call set the clock, seconds and
+	 * nanoseconds; then, in the order of audit_ntp_type, old and new value of each */
+	TARSIER_PART_TIME = 24,
 };
 
 enum tarsier_part_flags {

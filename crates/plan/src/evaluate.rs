@@ -469,10 +469,26 @@ fn dir_holds(condition: &Condition, names: &[Name], identities: &Identities) -> 
     let Value::Text(dir) = &condition.value else {
         return false;
     };
-    let dir = identities.canonical(dir);
+    let covers = |name: &Name| {
+        let mut places = identities.places(dir);
+        places.any(|place| lies_below(&name.path, place))
+    };
     names
         .iter()
-        .any(|name| (name.inode.is_some() || name.existed) && lies_below(&name.path, dir))
+        .any(|name| (name.inode.is_some() || name.existed) && covers(name))
+}
+
+/// Whether a rule of the filesystem list leaves names out on file systems of this kind (`f_type` of statfs(2)): as
+/// in `__audit_inode()`, kernel/auditsc.c, one condition that holds is enough.
+pub fn leaves_out(rules: &[Rule], kind: u32) -> bool {
+    let is_about =
+        |rule: &&Rule| rule.list == rules::List::Filesystem && rule.action == Action::Never;
+    let holds = |condition: &Condition| match condition.value {
+        Value::Number(value) => condition.field == Field::Fstype && condition.op.holds(kind, value),
+        Value::Text(_) => false,
+    };
+    let mut rules = rules.iter().filter(is_about);
+    rules.any(|rule| rule.conditions.iter().any(holds))
 }
 
 /// `path` is `dir` or lies below it.

@@ -44,7 +44,9 @@ pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
             NotHonoured("this kernel does not show io_uring operations")
         }
         List::IoUring => reasons(rule, labels(rule)),
-        List::Filesystem => NotHonoured("names on this file system are collected all the same"),
+        List::Filesystem => Exactness::Approximate(vec![
+            "names on file systems that only another mount namespace has are collected",
+        ]),
         List::Task => task_exactness(rule),
         List::User | List::Exclude if ending_field(rule).is_some() => NotHonoured(
             "the list cannot ask about one of its fields: as in the kernel, evaluation ends here",

@@ -133,6 +133,8 @@ pub struct PathIdentity {
     pub object: Option<ObjectId>,
     /// The same path without symbolic links in its directory part.
     pub canonical: Vec<u8>,
+    /// Where else the directory has come since: it was renamed, and rules on it go along.
+    pub moved_to: Vec<Vec<u8>>,
 }
 
 impl Identities {
@@ -146,11 +148,111 @@ impl Identities {
         self.paths.get(path).and_then(|identity| identity.object)
     }
 
+    /// Whether rules name no path.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// The entry at `canonical` has become another object, or none.
+    pub fn replaced(&mut self, canonical: &[u8], object: Option<ObjectId>) {
+        for identity in self.paths.values_mut() {
+            if !canonical.is_empty() && identity.canonical == canonical {
+                identity.object = object;
+            }
+        }
+    }
+
+    /// What was at `from` is at `to` now.
+    pub fn moved(&mut self, from: &[u8], to: &[u8]) {
+        const PLACES_MAX: usize = 16;
+        for identity in self.paths.values_mut() {
+            let places = std::iter::once(&identity.canonical).chain(&identity.moved_to);
+            let moved = |place: &Vec<u8>| {
+                let below = crate::lies_below(place, from);
+                below.then(|| [to, &place[from.len()..]].concat())
+            };
+            let moved: Vec<Vec<u8>> = places.filter_map(moved).collect();
+            let is_new = |place: &Vec<u8>| !identity.moved_to.contains(place);
+            let moved: Vec<Vec<u8>> = moved.into_iter().filter(is_new).collect();
+            identity.moved_to.extend(moved);
+            let many = identity.moved_to.len().saturating_sub(PLACES_MAX);
+            identity.moved_to.drain(..many);
+        }
+    }
+
+    /// Takes over where directories have come, of those that both name.
+    pub fn keep_moves(&mut self, earlier: &Identities) {
+        for (path, identity) in &mut self.paths {
+            if let Some(known) = earlier.paths.get(path) {
+                identity.moved_to.clone_from(&known.moved_to);
+            }
+        }
+    }
+
+    /// Where `path` leads, and where the directory that it led to has come since.
+    pub(crate) fn places<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let moved = self
+            .paths
+            .get(path)
+            .map_or(&[][..], |known| &known.moved_to);
+        std::iter::once(self.canonical(path)).chain(moved.iter().map(Vec::as_slice))
+    }
+
     /// `path` without symbolic links in its directory part, or as it is when unknown.
     pub fn canonical<'a>(&'a self, path: &'a [u8]) -> &'a [u8] {
         match self.paths.get(path) {
             Some(identity) if !identity.canonical.is_empty() => &identity.canonical,
             _ => path,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(path: &[u8], ino: u64) -> (Vec<u8>, PathIdentity) {
+        let object = Some(ObjectId { dev: 1, ino });
+        let identity = PathIdentity {
+            object,
+            canonical: path.to_vec(),
+            moved_to: Vec::new(),
+        };
+        (path.to_vec(), identity)
+    }
+
+    #[test]
+    fn a_directory_is_known_under_each_name_that_it_gets() {
+        let mut identities = Identities::default();
+        let (path, identity) = known(b"/srv/tree", 5);
+        identities.insert(path.clone(), identity.clone());
+        identities.moved(b"/srv/other", b"/elsewhere");
+        identities.moved(b"/srv", b"/old");
+        identities.moved(b"/old/tree", b"/new");
+        let places: Vec<&[u8]> = identities.places(&path).collect();
+        assert_eq!(places, [&b"/srv/tree"[..], b"/old/tree", b"/new"]);
+        // Rules that are read again keep it.
+        let mut again = Identities::default();
+        again.insert(path.clone(), identity);
+        again.keep_moves(&identities);
+        assert_eq!(again.places(&path).count(), 3);
+        for i in 0..100 {
+            identities.moved(b"/srv", format!("/{i}").as_bytes());
+        }
+        assert!(identities.places(&path).count() < 20);
+    }
+
+    #[test]
+    fn a_name_stands_for_the_object_that_has_it_now() {
+        let mut identities = Identities::default();
+        let (path, identity) = known(b"/srv/file", 5);
+        identities.insert(path.clone(), identity);
+        let other = Some(ObjectId { dev: 1, ino: 6 });
+        identities.replaced(b"/srv/another", other);
+        assert_eq!(identities.object(&path).map(|object| object.ino), Some(5));
+        identities.replaced(b"/srv/file", other);
+        assert_eq!(identities.object(&path), other);
+        identities.replaced(b"/srv/file", None);
+        assert_eq!(identities.object(&path), None);
     }
 }

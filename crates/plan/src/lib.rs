@@ -25,7 +25,7 @@ pub use capabilities::{Capabilities, IoUring};
 pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
 pub use evaluate::{
     audits_task, calls_of, decide, decide_names, decide_operation, is_label, is_task_field,
-    lies_below, needs_names, Decision, Entries,
+    leaves_out, lies_below, needs_names, Decision, Entries,
 };
 pub use exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 pub use explain::{explain, Explanation, RuleExplanation, Totals};

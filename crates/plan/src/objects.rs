@@ -33,6 +33,8 @@ pub enum ObjectClass {
     Signal = 7,
     /// System V objects.
     Ipc = 8,
+    /// Sets the clock.
+    Time = 9,
 }
 
 /// The class of the call with this name, and the functions that see its objects.
@@ -72,6 +74,8 @@ fn entries(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
             "vfs_mknod",
             "vfs_create",
         ],
+        "mq_open" => &["vfs_mkobj"],
+        "mq_unlink" => &["vfs_unlink"],
         _ => return None,
     };
     Some((ObjectClass::Entries, functions))
@@ -120,6 +124,10 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
         "msgget" | "msgsnd" | "msgrcv" | "msgctl" | "semget" | "semop" | "semtimedop"
         | "semtimedop_time64" | "semctl" | "shmget" | "shmat" | "shmctl" | "ipc" => {
             (Ipc, &["ipcperms", "ipcctl_obtain_check"])
+        }
+        "adjtimex" | "clock_adjtime" | "clock_adjtime64" => (Time, &["__do_adjtimex"]),
+        "settimeofday" | "clock_settime" | "clock_settime64" | "stime" => {
+            (Time, &["do_settimeofday64"])
         }
         _ => return None,
     };

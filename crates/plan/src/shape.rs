@@ -47,6 +47,8 @@ pub enum NameUse {
     SymlinkTarget,
     /// Executed.
     Exec,
+    /// A POSIX message queue: no path of the task's file systems.
+    Queue,
 }
 
 /// One path argument.
@@ -91,6 +93,10 @@ pub struct Shape {
     pub module: u8,
     /// Argument with open(2) flags, or [`NONE`].
     pub open_flags: u8,
+    /// Argument that points to a structure that is copied as it is, or [`NONE`].
+    pub memory: u8,
+    /// How much of it, bytes.
+    pub memory_len: u8,
 }
 
 impl Shape {
@@ -109,6 +115,8 @@ impl Shape {
         how: NONE,
         module: NONE,
         open_flags: NONE,
+        memory: NONE,
+        memory_len: 0,
     };
 
     /// Whether audit collects names (PATH records) of such a call.
@@ -153,6 +161,7 @@ pub fn shape_of_name(name: &str) -> Shape {
         .or_else(|| looked_up(name))
         .or_else(|| sockets(name))
         .or_else(|| processes(name))
+        .or_else(|| queues(name))
         .unwrap_or(Shape::PLAIN)
 }
 
@@ -245,7 +254,11 @@ fn looked_up(name: &str) -> Option<Shape> {
             plain.path(1, dir, Lookup, true)
         }
         "readlinkat" => plain.path(1, 0, Lookup, false),
-        "mount" => plain.path(1, NONE, Lookup, true),
+        // The source counts only where something is attached elsewhere.
+        "mount" => plain
+            .path(1, NONE, Lookup, true)
+            .path(0, NONE, Lookup, true),
+        "sysfs" => plain.path(1, NONE, Lookup, false),
         "quotactl" => plain.path(1, NONE, Lookup, true),
         "pivot_root" => plain
             .path(0, NONE, Lookup, true)
@@ -286,6 +299,33 @@ fn sockets(name: &str) -> Option<Shape> {
             ..plain
         },
         "socketcall" => plain.kind(Kind::Socketcall),
+        _ => return None,
+    })
+}
+
+/// POSIX message queues. The structures are those of 64-bit programs, and no smaller in others.
+fn queues(name: &str) -> Option<Shape> {
+    const MQ_ATTR_BYTES: u8 = 64;
+    const TIMESPEC_BYTES: u8 = 16;
+    const SIGEVENT_HEAD_BYTES: u8 = 16;
+    let memory = |memory, memory_len| Shape {
+        memory,
+        memory_len,
+        ..Shape::PLAIN
+    };
+    Some(match name {
+        "mq_open" => memory(3, MQ_ATTR_BYTES)
+            .kind(Kind::Open)
+            .path(0, NONE, NameUse::Queue, false),
+        "mq_unlink" => Shape::PLAIN.path(0, NONE, NameUse::Queue, false),
+        "mq_timedsend" | "mq_timedreceive" | "mq_timedsend_time64" | "mq_timedreceive_time64" => {
+            Shape {
+                fd: 0,
+                ..memory(4, TIMESPEC_BYTES)
+            }
+        }
+        "mq_notify" => memory(1, SIGEVENT_HEAD_BYTES),
+        "mq_getsetattr" => memory(1, MQ_ATTR_BYTES),
         _ => return None,
     })
 }

@@ -125,8 +125,8 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
         shape.kind as u8,
         flags,
         shape.open_flags,
-        0,
-        0,
+        shape.memory,
+        shape.memory_len,
     ]
 }
 

@@ -158,6 +158,8 @@ fn specs_have_the_layout_of_the_header() {
         how: 18,
         module: 19,
         open_flags: 20,
+        memory: 21,
+        memory_len: 22,
         paths: plan::shape_of_name("renameat2").paths,
     };
     let values = |member: &str| match member {
@@ -173,7 +175,8 @@ fn specs_have_the_layout_of_the_header() {
         "kind" => vec![Kind::Capset as u8],
         "flags" => vec![tables::SPEC_SOCKADDR_LEN_PTR | tables::SPEC_SOCKADDR_OUT],
         "open_flags" => vec![20],
-        "pad" => vec![0, 0],
+        "memory" => vec![21],
+        "memory_len" => vec![22],
         other => panic!("the tables do not fill {other}"),
     };
     let expected: Vec<u8> = spec_members()

@@ -59,6 +59,30 @@ pub(super) fn collects_names(event: &Event<'_>) -> bool {
     }
 }
 
+/// Whether the kernel takes path argument `index` for a path: mount(2) its source only if it attaches what is there
+/// elsewhere (path_mount(), fs/namespace.c), sysfs(2) its second argument for one of its options.
+pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
+    const MS_REMOUNT: u64 = 0x20;
+    const MS_BIND: u64 = 0x1000;
+    const MS_MOVE: u64 = 0x2000;
+    const CHANGES_KIND: u64 = 0x1e_0000;
+    let args = &event.header().args;
+    match (call_name(event), index) {
+        (Some("mount"), 1) => {
+            let flags = args[3];
+            flags & MS_REMOUNT == 0
+                && (flags & MS_BIND != 0 || flags & MS_MOVE != 0 && flags & CHANGES_KIND == 0)
+        }
+        (Some("sysfs"), _) => args[0] == 1,
+        _ => true,
+    }
+}
+
+/// An empty path that stands for a descriptor which may not be there.
+pub(super) fn takes_empty_path(event: &Event<'_>) -> bool {
+    call_name(event) == Some("execveat") && event.header().args[4] & AT_EMPTY_PATH != 0
+}
+
 /// A call that changed the current or the root directory: what the task has now is not what the
 /// call's paths were relative to.
 pub(super) fn moves_directory(event: &Event<'_>) -> bool {

@@ -44,6 +44,20 @@ impl Interpreters {
     }
 }
 
+/// The interpreter that the script at `path` asks for (load_script(), fs/binfmt_script.c); `None` if it is no script.
+pub(super) fn script_interpreter(view: &mut View, path: &[u8]) -> Option<Vec<u8>> {
+    const LINE_BYTES: u64 = 256;
+    let mut head = Vec::new();
+    view.open(path)?
+        .take(LINE_BYTES)
+        .read_to_end(&mut head)
+        .ok()?;
+    let line = head.strip_prefix(b"#!")?;
+    let line = line.split(|&byte| byte == b'\n' || byte == 0).next()?;
+    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t');
+    words.find(|word| !word.is_empty()).map(<[u8]>::to_vec)
+}
+
 /// PT_INTERP of an image that starts with `head`.
 fn interpreter(head: &[u8]) -> Option<Vec<u8>> {
     if head.get(..4)? != b"\x7fELF" || head.get(5)? != &1 {

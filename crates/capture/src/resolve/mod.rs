@@ -8,16 +8,22 @@
 
 mod calls;
 mod changed;
+mod filesystems;
 mod interp;
 mod objects;
+mod queues;
+mod sockets;
 mod text;
 mod view;
 
 pub(crate) use view::kernel_dev;
 
-use calls::{call_name, collects_names, follows, moves_directory, Told};
+use calls::{
+    call_name, collects_names, follows, looks_up, moves_directory, takes_empty_path, Told,
+};
 use event::record::{FileCaps, Inode, NameType};
 use event::wire::{self, Event, ObjectPart};
+use filesystems::Filesystems;
 use interp::Interpreters;
 use plan::{Kind, Name, NameUse, ObjectId, PathArg, Shape};
 use view::View;
@@ -26,8 +32,10 @@ const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
 const O_NOFOLLOW: u64 = 0o400000;
 const RENAME_EXCHANGE: u64 = 2;
+const O_TMPFILE: u64 = 0o20200000;
 const EBADF: i64 = -9;
 const EEXIST: i64 = -17;
+const ENOTDIR: i64 = -20;
 const ELOOP: i64 = -40;
 
 /// One name of an event.
@@ -55,7 +63,10 @@ pub struct Resolver {
     view: View,
     cwd: Vec<u8>,
     items: Vec<Item>,
+    /// Names that audit counts and does not print.
+    hidden: u32,
     interpreters: Interpreters,
+    filesystems: Filesystems,
     /// Absolute path of the only relative path argument, where the call itself tells it.
     destination: Vec<u8>,
     /// Identity of `cwd`.
@@ -109,7 +120,9 @@ impl Resolver {
             view: View::default(),
             cwd: Vec::new(),
             items: Vec::new(),
+            hidden: 0,
             interpreters: Interpreters::default(),
+            filesystems: Filesystems::default(),
             destination: Vec::new(),
             cwd_inode: None,
             root: Vec::new(),
@@ -128,9 +141,15 @@ impl Resolver {
         &self.items
     }
 
+    /// How many names the last resolved event has as `items=` counts them.
+    pub fn count(&self) -> u32 {
+        self.items.len() as u32 + self.hidden
+    }
+
     /// Finds the items of `event`, a call of this shape.
     pub fn resolve(&mut self, event: &Event<'_>, shape: &Shape) {
         self.items.clear();
+        self.hidden = 0;
         self.cwd.clear();
         self.destination.clear();
         let Some(cwd) = event.cwd().filter(|_| collects_names(event)) else {
@@ -168,7 +187,9 @@ impl Resolver {
             }
             (one, two) => {
                 for (arg, found) in [(one, first), (two, second)] {
-                    if let (Some(arg), Some(found)) = (arg, found) {
+                    // Of two paths the second is looked up only where the first led.
+                    let leads = self.items.last().is_none_or(|item| item.existed);
+                    if let (Some(arg), Some(found)) = (arg, found.filter(|_| leads)) {
                         self.single(event, shape, arg, found);
                     }
                 }
@@ -176,6 +197,12 @@ impl Resolver {
         }
         if shape.fd != plan::NONE && event.exit() != Some(EBADF) {
             self.descriptor(event);
+        }
+        if shape.sockaddr != plan::NONE {
+            self.socket(event);
+        }
+        if call_name(event) == Some("chroot") && event.exit() == Some(0) {
+            self.seen_from_new_root(event);
         }
         if moved {
             // Where the task was before is not known; no record is better than a wrong one.
@@ -193,6 +220,20 @@ impl Resolver {
         };
         if let Some(destination) = destination.filter(|_| shape.paths[0].is_some()) {
             destination.walked(&mut self.destination);
+        }
+    }
+
+    /// The kernel prints the current directory when the call is over, as it is seen from the new root.
+    fn seen_from_new_root(&mut self, event: &Event<'_>) {
+        let Some(root) = event.object(wire::TARSIER_OBJECT_TARGET, 0) else {
+            return;
+        };
+        let (_, root) = objects::place(&root);
+        let below = self.cwd.strip_prefix(root.as_slice());
+        match below.filter(|rest| root.len() > 1 && matches!(rest.first(), None | Some(b'/'))) {
+            Some(b"") => self.cwd = b"/".to_vec(),
+            Some(rest) => self.cwd = rest.to_vec(),
+            None => {}
         }
     }
 
@@ -244,6 +285,9 @@ impl Resolver {
     /// A path argument; `None` when the kernel did not get it from user space either, and so
     /// collected no name.
     fn arg<'e>(&self, event: &Event<'e>, index: u8, arg: PathArg) -> Option<Arg<'e>> {
+        if !looks_up(event, index) {
+            return None;
+        }
         let read = event
             .object(wire::TARSIER_OBJECT_NAME, index)
             .filter(|object| !object.is_incomplete());
@@ -271,7 +315,7 @@ impl Resolver {
                 self.cwd_inode
             }
         };
-        if text.is_empty() && !is_dirfd_relative {
+        if text.is_empty() && !is_dirfd_relative && !takes_empty_path(event) {
             return None;
         }
         let mut path = Vec::with_capacity(base.len() + text.len() + 2);
@@ -388,6 +432,7 @@ impl Resolver {
         match arg.use_ {
             NameUse::Open => self.opened(event, shape, &mut found, succeeded),
             NameUse::Exec => self.executed(event, &found, succeeded),
+            NameUse::Queue => self.queue(event, found.text),
             NameUse::Create => {
                 self.parent(&found);
                 match objects::entry(event, wire::TARSIER_OBJECT_CREATE, 0) {
@@ -413,12 +458,26 @@ impl Resolver {
     /// A call on what a path leads to.
     fn acted_on(&mut self, event: &Event<'_>, arg: PathArg, mut found: Arg<'_>) {
         let follow = follows(event, arg);
+        match call_name(event) {
+            // The name of a file system, read as a path and never looked up.
+            Some("sysfs") => return self.named(&found),
+            // Read as a path, and then looked up as the name of a device.
+            Some("quotactl") => self.named(&found),
+            _ => {}
+        }
         match event.object(wire::TARSIER_OBJECT_TARGET, found.index) {
             Some(target) => {
                 let inode = self.agree(&mut found, &target, follow);
                 self.item(&found, NameType::Normal, inode);
             }
-            None => self.looked_up(&found, follow, Told::by(event)),
+            None => {
+                // Of two paths it may be the other that is missing.
+                let told = match Told::by(event) {
+                    Told::Missing if event.path(1).is_some() => Told::Nothing,
+                    told => told,
+                };
+                self.looked_up(&found, follow, told);
+            }
         }
         let is_unmount = matches!(call_name(event), Some("umount" | "umount2" | "oldumount"));
         if let Some(item) = self
@@ -429,6 +488,15 @@ impl Resolver {
             // Where a mount goes away audit does not ask for capabilities: AUDIT_INODE_NOEVAL.
             item.caps = FileCaps::Unknown;
         }
+    }
+
+    /// A name that was read and not looked up.
+    fn named(&mut self, arg: &Arg<'_>) {
+        self.items.push(Item {
+            name: Some(arg.text.to_vec()),
+            nametype: NameType::Unknown,
+            ..Item::default()
+        });
     }
 
     /// Makes an argument agree with the object that the kernel found under it. User memory, and the
@@ -473,6 +541,9 @@ impl Resolver {
                 arg.parent_inode = objects::parent(event, 0).0;
                 self.parent(arg);
             }
+            if opened.is_created() && self.opens_first && self.is_link(arg) {
+                self.through_link(arg);
+            }
             let inode = self.agree(arg, &opened, true);
             let nametype = match opened.is_created() {
                 true => NameType::Create,
@@ -508,7 +579,11 @@ impl Resolver {
             None => {
                 let stops_at_link = flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP)
                     || creates && flags & O_EXCL != 0;
-                let told = Told::by(event);
+                let told = match (event.exit(), flags & O_TMPFILE) {
+                    // Its directory was looked for, and what is there is none.
+                    (Some(ENOTDIR), O_TMPFILE) => Told::Missing,
+                    _ => Told::by(event),
+                };
                 let mut is_there = || self.view.inode(&arg.path, !stops_at_link).is_some();
                 if creates && !matches!(told, Told::Missing) && !is_there() {
                     // It could not be made.
@@ -519,59 +594,121 @@ impl Resolver {
         }
     }
 
+    fn is_link(&mut self, arg: &Arg<'_>) -> bool {
+        const S_IFMT: u16 = 0o170000;
+        const S_IFLNK: u16 = 0o120000;
+        let link = self.view.inode(&arg.path, false);
+        link.is_some_and(|inode| inode.mode & S_IFMT == S_IFLNK)
+    }
+
+    /// A file made through a symbolic link that led nowhere: the kernel notes directory and entry of the link as well
+    /// as those of the file, and does not know their names. The file is named here.
+    fn through_link(&mut self, arg: &Arg<'_>) {
+        let place = Item {
+            inode: arg.parent_inode,
+            nametype: NameType::Parent,
+            existed: true,
+            ..Item::default()
+        };
+        let entry = Item {
+            nametype: NameType::Create,
+            ..Item::default()
+        };
+        self.items.extend([place.clone(), entry, place]);
+    }
+
     fn executed(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
         let file = event.exec_file().filter(|_| succeeded);
         let Some(file) = file else {
-            return self.looked_up(arg, true, Told::Nothing);
+            if arg.text.is_empty() && !arg.is_dirfd_relative {
+                return self.named(arg);
+            }
+            self.looked_up(arg, true, Told::Nothing);
+            return self.missing_interpreter(event, arg);
         };
         let image = Inode::from_wire(&file.inode);
         let mut image_path = arg.path.clone();
-        if file.interpreter.is_empty() {
-            self.item(arg, NameType::Normal, image);
-            if call_name(event) == Some("execveat") && arg.text.starts_with(b"/dev/fd/") {
-                image_path = self.named_by_descriptor(event);
-            }
-        } else {
-            self.looked_up(arg, true, Told::Nothing);
+        // What execveat names by its descriptor, the kernel calls `/dev/fd/N` or `/dev/fd/N/NAME`.
+        let by_descriptor = arg.text.strip_prefix(b"/dev/fd/");
+        let by_descriptor = by_descriptor.filter(|_| call_name(event) == Some("execveat"));
+        match by_descriptor {
+            Some(rest) => image_path = self.named_by_descriptor(event, rest, &file),
+            None if file.interpreter.is_empty() => self.item(arg, NameType::Normal, image),
+            None => self.looked_up(arg, true, Told::Nothing),
+        }
+        if !file.interpreter.is_empty() {
             image_path.clear();
             text::join(&mut image_path, &self.cwd, file.interpreter);
-            self.items.push(Item {
-                name: Some(file.interpreter.to_vec()),
-                path: image_path.clone(),
-                is_real: false,
-                inode: image,
-                nametype: NameType::Normal,
-                existed: true,
-                caps: FileCaps::NONE,
-            });
+            self.interpreter(file.interpreter, &image_path, image);
         }
         self.with_caps();
         let Some(image) = image else { return };
         if let Some(loader) = self.interpreters.of(&mut self.view, image, &image_path) {
             let inode = self.view.inode(&loader, true);
-            self.items.push(Item {
-                name: Some(loader.clone()),
-                path: loader,
-                is_real: false,
-                inode,
-                nametype: NameType::Normal,
-                existed: inode.is_some(),
-                caps: FileCaps::NONE,
-            });
+            self.interpreter(&loader, &loader, inode);
         }
     }
 
-    /// execveat with a descriptor: the kernel names the image `/dev/fd/N…`, which says little. What
-    /// runs now is what was named.
-    fn named_by_descriptor(&mut self, event: &Event<'_>) -> Vec<u8> {
+    /// What runs a script or loads an image.
+    fn interpreter(&mut self, name: &[u8], path: &[u8], inode: Option<Inode>) {
+        self.items.push(Item {
+            name: Some(name.to_vec()),
+            path: path.to_vec(),
+            is_real: false,
+            inode,
+            nametype: match inode {
+                Some(_) => NameType::Normal,
+                None => NameType::Unknown,
+            },
+            existed: inode.is_some(),
+            caps: FileCaps::NONE,
+        });
+    }
+
+    /// A script whose interpreter is not there: the kernel came to look for it.
+    fn missing_interpreter(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
+        const ENOENT: i64 = -2;
+        if event.exit() != Some(ENOENT) || !self.items.last().is_some_and(|item| item.existed) {
+            return;
+        }
+        if let Some(name) = interp::script_interpreter(&mut self.view, &arg.path) {
+            let mut path = Vec::new();
+            text::join(&mut path, &self.cwd, &name);
+            if self.view.inode(&path, true).is_none() {
+                self.interpreter(&name, &path, None);
+            }
+        }
+    }
+
+    /// execveat with a descriptor, named `/dev/fd/` and `rest`: an empty name is printed as it was passed, one
+    /// relative to the descriptor as the path of what runs now. Gives that path.
+    fn named_by_descriptor(
+        &mut self,
+        event: &Event<'_>,
+        rest: &[u8],
+        file: &wire::ExecFile<'_>,
+    ) -> Vec<u8> {
         let mut path = Vec::new();
-        if let Some(exe) = event.exe() {
+        let runs = file.interpreter.is_empty();
+        if let Some(exe) = event.exe().filter(|_| runs) {
             exe.walked(&mut path);
         }
-        if let Some(item) = self.items.last_mut() {
-            item.name = Some(path.clone());
-            item.path.clone_from(&path);
-        }
+        let slash = rest.iter().position(|&byte| byte == b'/');
+        let relative = slash.map_or(&b""[..], |slash| &rest[slash + 1..]);
+        let name = match (relative, runs) {
+            (b"", _) => Vec::new(),
+            (_, true) => path.clone(),
+            (relative, false) => relative.to_vec(),
+        };
+        self.items.push(Item {
+            name: Some(name),
+            path: path.clone(),
+            is_real: runs,
+            inode: Inode::from_wire(&file.inode).filter(|_| runs),
+            nametype: NameType::Normal,
+            existed: true,
+            caps: FileCaps::NONE,
+        });
         path
     }
 

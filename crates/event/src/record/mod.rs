@@ -7,6 +7,7 @@ mod daemon;
 mod execve;
 mod object;
 mod path;
+mod queue;
 mod syscall;
 
 pub use daemon::{DaemonAction, DaemonStart};
@@ -16,6 +17,7 @@ pub use object::{
     Proctitle, Sockaddr, Socketcall,
 };
 pub use path::{Cwd, FileCaps, Inode, NameType, PathItem};
+pub use queue::{MqAttr, MqGetsetattr, MqNotify, MqOpen, MqSendrecv, TimeAdjntpval, TimeInjoffset};
 pub use syscall::{fixed_exit, is_success, Doer, Syscall, UringOp};
 
 use crate::RecordType;

@@ -313,6 +313,17 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_IPC_SET_PERM)?.read()
     }
 
+    /// A structure that an argument points to, as long as its shape says; `None` if it could not be read.
+    pub fn memory(&self) -> Option<&'a [u8]> {
+        let part = self.part(TARSIER_PART_MEMORY)?;
+        (!part.is_unreadable()).then_some(part.data)
+    }
+
+    /// What the call changed of the clock.
+    pub fn time(&self) -> Option<[i64; TARSIER_TIME_VALUES as usize]> {
+        self.part(TARSIER_PART_TIME)?.read()
+    }
+
     /// Arguments of a 32-bit socketcall: how many, and all six slots. `None` if there is no such call.
     pub fn socketcall(&self) -> Option<(u32, [u32; 6])> {
         let args: [u32; 6] = self.part(TARSIER_PART_SOCKETCALL)?.read()?;

@@ -78,6 +78,7 @@ impl Sampler {
             PathIdentity {
                 object: Some(object),
                 canonical: path.to_vec(),
+                moved_to: Vec::new(),
             },
         );
         self.paths.push((path.to_vec(), object));

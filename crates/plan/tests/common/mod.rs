@@ -76,6 +76,7 @@ pub(crate) fn identities() -> Identities {
             PathIdentity {
                 object,
                 canonical: canonical.as_bytes().to_vec(),
+                moved_to: Vec::new(),
             },
         );
     }

@@ -26,6 +26,7 @@ mod metrics;
 mod names;
 mod operations;
 mod plugins;
+mod queues;
 mod recorder;
 mod recovery;
 mod reload;
@@ -35,6 +36,7 @@ mod setup;
 mod signals;
 mod survival;
 mod target;
+mod titles;
 
 pub(crate) use instance::Instance;
 pub(crate) use rule_place::too_large;

@@ -6,11 +6,12 @@ use super::labels::Labels;
 use super::live::Live;
 use super::operations::Operations;
 use super::rule_costs::RuleCosts;
-use super::{fcaps, filter, target};
+use super::titles::Titles;
+use super::{fcaps, filter, queues, target};
 use capture::resolve::Resolver;
 use event::record::{
-    Capset, Cwd, Execve, FdPair, FileCaps, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
-    PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp,
+    Capset, Cwd, Execve, FdPair, FileCaps, Ipc, IpcSetPerm, KernModule, Mmap, NameType, ObjPid,
+    Openat2, PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp,
 };
 use event::wire::{self, Chunk, Event, FrameKind, OperationResult};
 use event::{Encoder, EventWriter, RecordType, Stamp};
@@ -23,6 +24,7 @@ const PLANS_KEPT: usize = 8;
 const MAP_ANONYMOUS: u64 = 0x20;
 const PTRACE_ATTACH: u64 = 16;
 const PTRACE_SEIZE: u64 = 0x4206;
+const EINVAL: i64 = -22;
 const OPEN_HOW_SIZE_VER0: u64 = 24;
 
 /// A rule set in force.
@@ -33,6 +35,15 @@ pub(super) struct Generation {
     pub(super) user: Option<RecordFilter>,
     /// Places of the rules whose events are flushed at once.
     pub(super) urgent: BTreeSet<u32>,
+}
+
+/// A rule set whose events are understood.
+struct Known {
+    generation: Arc<Generation>,
+    /// What its paths are by now, as far as events have told.
+    identities: Identities,
+    /// Rules of the filesystem list may leave names out.
+    leaves_out: bool,
 }
 
 /// What became of a frame.
@@ -59,9 +70,10 @@ pub(super) struct Recorder {
     pub(super) costs: RuleCosts,
     resolver: Resolver,
     chunks: Chunks,
+    titles: Titles,
     /// Operations of rings that are under way.
     pub(super) operations: Operations,
-    generations: VecDeque<Arc<Generation>>,
+    generations: VecDeque<Known>,
     calls: HashMap<(u32, i32), Arc<CallFacts>>,
     /// The call that was looked up last: the next one is often the same.
     last_call: Option<((u32, i32), Arc<CallFacts>)>,
@@ -104,6 +116,7 @@ impl Recorder {
             costs: RuleCosts::default(),
             resolver: Resolver::new(),
             chunks: Chunks::default(),
+            titles: Titles::default(),
             operations: Operations::default(),
             generations: VecDeque::new(),
             calls: HashMap::new(),
@@ -114,7 +127,16 @@ impl Recorder {
 
     /// Makes `generation` known; events of earlier ones are still understood.
     pub(super) fn add_generation(&mut self, generation: Arc<Generation>) {
-        self.generations.push_front(generation);
+        let mut identities = generation.identities.clone();
+        if let Some(before) = self.generations.front() {
+            identities.keep_moves(&before.identities);
+        }
+        let is_about = |rule: &rules::Rule| rule.list == rules::List::Filesystem;
+        self.generations.push_front(Known {
+            leaves_out: generation.plan.rules.iter().any(is_about),
+            generation,
+            identities,
+        });
         self.generations.truncate(PLANS_KEPT);
     }
 
@@ -193,15 +215,12 @@ impl Recorder {
         live: Option<&mut Live>,
     ) -> Outcome {
         let header = event.header();
-        let generation = self
-            .generations
-            .iter()
-            .find(|g| g.plan.generation == header.generation)
-            .or(self.generations.front())
-            .cloned();
-        let Some(generation) = generation else {
+        let of_event = |known: &Known| known.generation.plan.generation == header.generation;
+        let place = self.generations.iter().position(of_event).unwrap_or(0);
+        let Some(known) = self.generations.get_mut(place) else {
             return Outcome::Dropped;
         };
+        let generation = Arc::clone(&known.generation);
         // Operations of rings have no architecture of their own.
         let arch = match event.has_flag(wire::TARSIER_URING) {
             true => 0,
@@ -210,7 +229,13 @@ impl Recorder {
         let call = self.call((arch, header.nr), event);
         let (name, shape) = (call.name.as_str(), call.shape);
         self.resolver.resolve(event, &shape);
-        let rule = match decide(&generation, event, &mut self.resolver) {
+        if known.leaves_out {
+            let rules = &generation.plan.rules;
+            self.resolver
+                .leave_out(|kind| plan::leaves_out(rules, kind));
+        }
+        follow(&mut known.identities, event, &mut self.resolver);
+        let rule = match decide(known, event, &mut self.resolver) {
             Decision::Record(rule) => rule,
             Decision::Drop => {
                 self.count_dropped(&generation, event);
@@ -230,6 +255,10 @@ impl Recorder {
         self.exe.clear();
         if let Some(exe) = event.exe() {
             exe.walked(&mut self.exe);
+            // A file that never had a name: simple_dname(), fs/d_path.c.
+            if exe.is_unreachable() && self.exe.starts_with(b"/memfd:") {
+                self.exe.extend_from_slice(b" (deleted)");
+            }
         }
         let exe = (!self.exe.is_empty()).then_some(self.exe.as_slice());
         let unix_ns = self.clock.unix_ns(header.frame.time_ns);
@@ -246,6 +275,7 @@ impl Recorder {
         writer.syscall(&self.resolver, exe, key);
         writer.details(name, &shape, argv);
         writer.names(&self.resolver);
+        writer.title(&mut self.titles);
         writer.end();
         let bytes = out.len() - before;
         if let Some(live) = live {
@@ -281,8 +311,37 @@ fn remaining<'a>(
     generation.plan.remaining(list, pages)
 }
 
+/// Keeps up with what the call did to the paths that rules name: they are about the object that has such a name
+/// by the time the event is matched (audit_update_watch(), kernel/audit_watch.c), and about a directory under
+/// each name that it gets.
+fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolver) {
+    let is_change = |nametype| matches!(nametype, NameType::Delete | NameType::Create);
+    let mut changes = resolver.items().iter().map(|item| item.nametype);
+    let succeeded = event.exit().is_some_and(event::record::is_success);
+    if identities.is_empty() || !succeeded || !changes.any(is_change) {
+        return;
+    }
+    let names = resolver.names();
+    let of_type = |wanted| {
+        let both = resolver.items().iter().zip(&names);
+        both.filter(move |(item, _)| item.nametype == wanted)
+            .map(|(_, name)| (&name.path, name.inode.map(|inode| inode.id)))
+    };
+    for (path, _) in of_type(NameType::Delete) {
+        identities.replaced(path, None);
+    }
+    for (path, object) in of_type(NameType::Create) {
+        identities.replaced(path, object);
+        let same = |(_, deleted): &(&Vec<u8>, _)| object.is_some() && *deleted == object;
+        if let Some((from, _)) = of_type(NameType::Delete).find(same) {
+            identities.moved(from, path);
+        }
+    }
+}
+
 /// The rule that selects an event, once its names are known.
-fn decide(generation: &Generation, event: &Event<'_>, resolver: &mut Resolver) -> Decision {
+fn decide(known: &Known, event: &Event<'_>, resolver: &mut Resolver) -> Decision {
+    let generation = &known.generation;
     let header = event.header();
     if !event.has_flag(wire::TARSIER_UNDECIDED) {
         return Decision::Record(header.rule);
@@ -325,7 +384,7 @@ fn decide(generation: &Generation, event: &Event<'_>, resolver: &mut Resolver) -
     };
     generation
         .plan
-        .decide_remaining(remaining(generation, event), &facts, &generation.identities)
+        .decide_remaining(remaining(generation, event), &facts, &known.identities)
 }
 
 /// Writes the records of an event that no exclude rule drops.
@@ -346,7 +405,7 @@ impl<'e> Filtered<'_, 'e> {
     }
 
     fn syscall(&mut self, resolver: &Resolver, exe: Option<&[u8]>, key: Option<&[u8]>) {
-        let items = resolver.items().len() as u32;
+        let items = resolver.count();
         let subj = self.labels.of(self.event.header().pid);
         let subj = subj.as_deref();
         if self.event.has_flag(wire::TARSIER_URING) {
@@ -386,6 +445,13 @@ impl<'e> Filtered<'_, 'e> {
                 mode: perm.mode as u16,
             });
         }
+        self.queue(name);
+        for value in queues::adjusted(event) {
+            self.put(&value);
+        }
+        if let Some(offset) = queues::offset(event) {
+            self.put(&offset);
+        }
         if let Some(caps) = event.capset() {
             self.put(&Capset::from(&caps));
         }
@@ -423,9 +489,33 @@ impl<'e> Filtered<'_, 'e> {
                 saddr: sockaddr.data,
             });
         }
-        // ptrace_attach(), kernel/ptrace.c, is the only one that tells audit of the tracee.
-        if name != "ptrace" || matches!(header.args[0], PTRACE_ATTACH | PTRACE_SEIZE) {
+        // ptrace_attach(), kernel/ptrace.c, is the only one that tells audit of the tracee; a signal that there is not
+        // is refused before its target is looked at: check_kill_permission(), kernel/signal.c.
+        let is_told = match name {
+            "ptrace" => matches!(header.args[0], PTRACE_ATTACH | PTRACE_SEIZE),
+            _ => event.exit() != Some(EINVAL),
+        };
+        if is_told {
             self.targets(shape);
+        }
+    }
+
+    fn queue(&mut self, name: &str) {
+        let event = self.event;
+        if !name.starts_with("mq_") {
+            return;
+        }
+        if let Some(record) = queues::open(name, event) {
+            self.put(&record);
+        }
+        if let Some(record) = queues::sendrecv(name, event) {
+            self.put(&record);
+        }
+        if let Some(record) = queues::notify(name, event) {
+            self.put(&record);
+        }
+        if let Some(record) = queues::getsetattr(name, event) {
+            self.put(&record);
         }
     }
 
@@ -457,7 +547,7 @@ impl<'e> Filtered<'_, 'e> {
 
     fn names(&mut self, resolver: &Resolver) {
         let items = resolver.items();
-        if !resolver.cwd().is_empty() && !items.is_empty() {
+        if !resolver.cwd().is_empty() && resolver.count() > 0 {
             self.put(&Cwd {
                 cwd: resolver.cwd(),
             });
@@ -472,11 +562,22 @@ impl<'e> Filtered<'_, 'e> {
                 caps: item.caps,
             });
         }
+    }
+
+    fn title(&mut self, titles: &mut Titles) {
         let title = self.event.proctitle().filter(|part| !part.is_unreadable());
         let title = title.map_or(Proctitle { title: None }, |part| {
             Proctitle::trimmed(part.data)
         });
-        self.put(&title);
+        // Operations of rings may be made by another task than the one that they are for.
+        let title = match self.event.has_flag(wire::TARSIER_URING) {
+            true => title.title,
+            false => {
+                let header = self.event.header();
+                titles.of((header.tid, header.start_time_ns), title.title)
+            }
+        };
+        self.put(&Proctitle { title });
     }
 
     fn end(self) {

@@ -1,0 +1,52 @@
+//! Names of POSIX message queues, which lie in a file system of their own.
+//!
+//! Source: do_mq_open(), mq_unlink(), ipc/mqueue.c. The directory of that file system is a name that audit counts in
+//! `items=` and does not print.
+
+use super::{call_name, objects, Item, Resolver};
+use event::record::{Inode, NameType};
+use event::wire::{self, Event};
+
+const O_CREAT: u64 = 0o100;
+const ENOENT: i64 = -2;
+const EEXIST: i64 = -17;
+const EACCES: i64 = -13;
+
+impl Resolver {
+    /// The name of a queue that is opened or removed, as user space passed it.
+    pub(super) fn queue(&mut self, event: &Event<'_>, name: &[u8]) {
+        let exit = event.exit().unwrap_or_default();
+        if call_name(event) == Some("mq_unlink") {
+            self.hidden += 1;
+            if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
+                self.queue_item(name, NameType::Delete, inode);
+            } else if exit == 0 {
+                self.queue_item(name, NameType::Delete, None);
+            }
+            return;
+        }
+        if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 0) {
+            self.hidden += 1;
+            return self.queue_item(name, NameType::Create, inode);
+        }
+        let opened = event.file(0).filter(|_| exit >= 0);
+        let inode = opened.and_then(|file| Inode::from_wire(&file.inode));
+        match exit {
+            ENOENT if event.header().args[1] & O_CREAT == 0 => {
+                self.queue_item(name, NameType::Unknown, None);
+            }
+            0.. | EEXIST | EACCES => self.queue_item(name, NameType::Normal, inode),
+            _ => {}
+        }
+    }
+
+    fn queue_item(&mut self, name: &[u8], nametype: NameType, inode: Option<Inode>) {
+        self.items.push(Item {
+            name: Some(name.to_vec()),
+            inode,
+            nametype,
+            existed: nametype != NameType::Unknown,
+            ..Item::default()
+        });
+    }
+}

@@ -1,0 +1,59 @@
+//! Command lines of tasks, as the kernel's audit keeps them: a task's records have the one that its first event had
+//! (`audit_log_proctitle()`, kernel/auditsc.c), after another program was executed too.
+
+use std::collections::HashMap;
+
+/// A task: thread id, and when its process began.
+pub(super) type Task = (u32, u64);
+
+/// So many tasks make a generation; those without an event for two generations are forgotten.
+const TASKS_MAX: usize = 8192;
+
+/// The titles of tasks that have had events lately.
+#[derive(Default)]
+pub(super) struct Titles {
+    recent: HashMap<Task, Box<[u8]>>,
+    older: HashMap<Task, Box<[u8]>>,
+}
+
+impl Titles {
+    /// The title for an event of `task`, whose command line now is `now`; `None` if there has never been any.
+    pub(super) fn of(&mut self, task: Task, now: Option<&[u8]>) -> Option<&[u8]> {
+        if !self.recent.contains_key(&task) {
+            let title = self.older.remove(&task).or_else(|| now.map(Box::from))?;
+            if self.recent.len() >= TASKS_MAX {
+                self.older = std::mem::take(&mut self.recent);
+            }
+            self.recent.insert(task, title);
+        }
+        self.recent.get(&task).map(|title| &title[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_keeps_the_title_of_its_first_event() {
+        let mut titles = Titles::default();
+        assert_eq!(titles.of((1, 5), None), None);
+        assert_eq!(titles.of((1, 5), Some(b"sh")), Some(&b"sh"[..]));
+        assert_eq!(titles.of((1, 5), Some(b"true")), Some(&b"sh"[..]));
+        // Another process with the same number.
+        assert_eq!(titles.of((1, 6), Some(b"true")), Some(&b"true"[..]));
+    }
+
+    #[test]
+    fn tasks_that_have_events_are_not_forgotten_and_memory_is_bounded() {
+        let mut titles = Titles::default();
+        titles.of((0, 0), Some(b"kept"));
+        for tid in 1..10 * TASKS_MAX as u32 {
+            titles.of((tid, 0), Some(b"other"));
+            if tid % 1000 == 0 {
+                assert_eq!(titles.of((0, 0), None), Some(&b"kept"[..]));
+            }
+        }
+        assert!(titles.recent.len() + titles.older.len() <= 2 * TASKS_MAX);
+    }
+}
