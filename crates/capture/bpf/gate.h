@@ -32,6 +32,26 @@ static __always_inline struct task_struct *this_task(struct task_struct *known)
 }
 
 /*
+ * One of the ids of the task. The pointer to them is loaded in one place: for each place where a
+ * pointer is, the verifier of later kernels goes through all their types, several times.
+ */
+static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
+{
+	const struct cred *cred = task->cred;
+
+	asm volatile("" : "+r"(cred));
+	if (fact == FACT_UID)
+		return cred->uid.val;
+	/* By itself, as the most usual: the compiler would make one load of all four. */
+	asm volatile("" : "+r"(cred));
+	if (fact == FACT_EUID)
+		return cred->euid.val;
+	if (fact == FACT_SUID)
+		return cred->suid.val;
+	return cred->fsuid.val;
+}
+
+/*
  * The fact that a gate asks about, the most usual first. Of an argument the low
  * word; the 32-bit entry has its own registers. `task`: the current one, or NULL.
  */
@@ -40,18 +60,12 @@ static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
 {
 	if (fact == FACT_AUID)
 		return this_task(task)->loginuid.val;
-	if (fact == FACT_UID)
-		return this_task(task)->cred->uid.val;
+	if (fact >= FACT_UID && fact <= FACT_FSUID)
+		return gate_id(fact, this_task(task));
 	if (fact == FACT_EXIT)
 		return audit_result(ret);
 	if (fact == FACT_SUCCESS)
 		return success_of(ret);
-	if (fact == FACT_EUID)
-		return this_task(task)->cred->euid.val;
-	if (fact == FACT_SUID)
-		return this_task(task)->cred->suid.val;
-	if (fact == FACT_FSUID)
-		return this_task(task)->cred->fsuid.val;
 	return call_arg(regs, entered_compat(this_task(task)), fact - FACT_A0);
 }
 

@@ -215,12 +215,6 @@ impl Recorder {
         live: Option<&mut Live>,
     ) -> Outcome {
         let header = event.header();
-        let of_event = |known: &Known| known.generation.plan.generation == header.generation;
-        let place = self.generations.iter().position(of_event).unwrap_or(0);
-        let Some(known) = self.generations.get_mut(place) else {
-            return Outcome::Dropped;
-        };
-        let generation = Arc::clone(&known.generation);
         // Operations of rings have no architecture of their own.
         let arch = match event.has_flag(wire::TARSIER_URING) {
             true => 0,
@@ -228,6 +222,12 @@ impl Recorder {
         };
         let call = self.call((arch, header.nr), event);
         let (name, shape) = (call.name.as_str(), call.shape);
+        let of_event = |known: &Known| known.generation.plan.generation == header.generation;
+        let place = self.generations.iter().position(of_event).unwrap_or(0);
+        let Some(known) = self.generations.get_mut(place) else {
+            return Outcome::Dropped;
+        };
+        let generation = Arc::clone(&known.generation);
         self.resolver.resolve(event, &shape);
         if known.leaves_out {
             let rules = &generation.plan.rules;
