@@ -344,6 +344,21 @@ int after_move_addr_to_kernel(void *ctx)
 	return 0;
 }
 
+/* The same of an operation, which may have copied it when it was submitted. */
+#define ADDRESS_HOOK(function)                                                          \
+	SEC("fentry/" #function) int on_##function(void *ctx)                           \
+	{                                                                               \
+		struct object_note *note =                                              \
+			note_of_operation(bpf_get_current_task_btf(), OBJECTS_ADDRESS); \
+                                                                                        \
+		if (note)                                                               \
+			note_address(note, hooked(ctx, 2), hooked(ctx, 1));             \
+		return 0;                                                               \
+	}
+
+ADDRESS_HOOK(security_socket_bind)
+ADDRESS_HOOK(security_socket_connect)
+
 /* A socket address that the kernel is about to copy to user space. */
 SEC("fentry/move_addr_to_user")
 int on_move_addr_to_user(void *ctx)

@@ -30,10 +30,17 @@ enum object_class {
 	OBJECTS_TIME = 9, /* set the clock */
 };
 
+#define OBJECT_OPERATIONS 256
+
+/* How many watched operations are under way: while there is none, nothing is looked for. */
+__s64 uring_under_way SEC(".bss.uring_under_way");
+
 /* Which family each watched call belongs to; the daemon writes it. */
 struct object_calls {
 	__u64 epoch; /* changes with it: notes of another one are not used */
 	__u8 class[2][TABLE_CALLS]; /* native entries, 32-bit ones */
+	__u8 operations
+		[OBJECT_OPERATIONS]; /* of io_uring, of which the same hooks see the objects */
 };
 
 struct {
@@ -49,6 +56,8 @@ struct object_note {
 	struct call_place place;
 	__u64 cred; /* that it was made with: a gate may have kept its end from us */
 	__u32 auid;
+	__u64 operation; /* address of the request that the task carries out; 0: the note is of a call */
+	__u32 class; /* of the operation */
 	__u32 open; /* the call is not over */
 	__u32 ready; /* it is, and the parts have not been taken yet */
 	__u64 seen; /* bit role * 2 + index: found already */
@@ -94,6 +103,39 @@ static __always_inline struct object_calls *these_object_calls(void)
 	return bpf_map_lookup_elem(&object_calls, &zero);
 }
 
+static __always_inline void note_clear(struct object_note *note)
+{
+	note->operation = 0;
+	note->ready = 0;
+	note->seen = 0;
+	note->created = 0;
+	note->first_parent = 0;
+	note->parents = 0;
+	note->len = 0;
+	note->count = 0;
+	note->cut = 0;
+	note->address_len = 0;
+	note->has_ipc = 0;
+	note->has_ipc_set = 0;
+	note->has_time = 0;
+}
+
+/* The note of the io_uring operation that the task carries out, if it is one of this family. */
+static __always_inline struct object_note *note_of_operation(struct task_struct *task, __u32 class)
+{
+	struct object_note *note;
+	struct call_place place;
+
+	if (!uring_under_way)
+		return 0;
+	note = bpf_task_storage_get(&object_notes, task, 0, 0);
+	if (!note || !note->operation || note->class != class)
+		return 0;
+	/* Its end may have been missed: then the task is in another call by now. */
+	place = call_place((struct pt_regs *)bpf_task_pt_regs(task));
+	return same_place(&note->place, &place) ? note : 0;
+}
+
 /* The note of the current call, if it is a watched one of this family. */
 static __always_inline struct object_note *note_of(__u32 class)
 {
@@ -104,6 +146,9 @@ static __always_inline struct object_note *note_of(__u32 class)
 	struct pt_regs *regs;
 	__u64 cred = 0;
 
+	note = note_of_operation(task, class);
+	if (note)
+		return note;
 	if (!calls || task->flags & (PF_KTHREAD | PF_IO_WORKER))
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -125,18 +170,7 @@ static __always_inline struct object_note *note_of(__u32 class)
 		note->epoch = calls->epoch;
 		note->place = place;
 		note->open = 1;
-		note->ready = 0;
-		note->seen = 0;
-		note->created = 0;
-		note->first_parent = 0;
-		note->parents = 0;
-		note->len = 0;
-		note->count = 0;
-		note->cut = 0;
-		note->address_len = 0;
-		note->has_ipc = 0;
-		note->has_ipc_set = 0;
-		note->has_time = 0;
+		note_clear(note);
 	}
 	return note;
 }

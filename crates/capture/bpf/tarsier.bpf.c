@@ -121,23 +121,30 @@ static __always_inline void part_address(struct work *w, struct object_note *not
 	part_end(w, part, len);
 }
 
-/* What hooks on objects have found, as parts. */
-static __always_inline void part_note(struct work *w, struct object_note *note)
+/* Whether there was room for what hooks on objects have found. */
+static __always_inline bool note_parts(struct work *w, struct object_note *note)
 {
 	__u64 len = note->len;
 
-	if (note->cut)
-		event_of(w)->flags |= TARSIER_TRUNCATED;
-	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts)) {
-		event_of(w)->flags |= TARSIER_TRUNCATED;
-		return;
-	}
-	if (bpf_probe_read_kernel(frame_at(w, w->len), len, note->parts))
-		return;
+	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts) ||
+	    bpf_probe_read_kernel(frame_at(w, w->len), len, note->parts))
+		return false;
 	w->len += len;
 	w->parts += note->count;
 	if (note->address_len)
 		part_address(w, note);
+	return true;
+}
+
+/* What hooks on objects have found, as parts of an event. */
+static __always_inline void part_note(struct work *w, struct object_note *note)
+{
+	if (note->cut)
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+	if (!note_parts(w, note)) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
 	if (note->has_ipc)
 		part_bytes(w, TARSIER_PART_IPC, &note->ipc, sizeof(note->ipc));
 	if (note->has_ipc_set)

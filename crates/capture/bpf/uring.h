@@ -71,9 +71,6 @@ struct {
 	__type(value, struct uring_request);
 } uring_requests SEC(".maps");
 
-/* How many there are: while there is none, completions are not looked at. */
-__s64 uring_under_way SEC(".bss.uring_under_way");
-
 struct uring_completion {
 	__u64 ctx;
 	__u64 user_data;
@@ -335,9 +332,25 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 	}
 }
 
-/* Hands a result over. */
+/* Adds what the request touched, if it was this task that carried it out. */
+__noinline int uring_note(struct work *w, __u64 req)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note;
+
+	if (!w)
+		return 0;
+	note = bpf_task_storage_get(&object_notes, task, 0, 0);
+	if (!note || !note->operation || note->operation != req)
+		return 0;
+	note->operation = 0;
+	note_parts(w, note);
+	return 0;
+}
+
+/* Hands a result over; `req` is the address of the request if that is what has ended here. */
 static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
-					 const struct uring_request *request, __s64 exit,
+					 const struct uring_request *request, __u64 req, __s64 exit,
 					 __u32 flags)
 {
 	struct tarsier_result *result = (struct tarsier_result *)w->frame;
@@ -350,6 +363,7 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	if (request->opens && exit >= 0 &&
 	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
 		part_file(w, bpf_get_current_task_btf(), exit, 0, TARSIER_PART_FILE);
+	uring_note(w, req);
 	size = w->len;
 	if (size > TARSIER_EVENT_MAX)
 		size = TARSIER_EVENT_MAX;
@@ -395,7 +409,7 @@ static __always_inline void uring_ended_unseen(struct work *w, struct cpu_state 
 
 	if (!known)
 		return;
-	uring_result(w, cpu, known, 0,
+	uring_result(w, cpu, known, 0, 0,
 		     known->silent ? TARSIER_RESULT_ASSUMED : TARSIER_RESULT_UNKNOWN);
 	uring_forget(address, known);
 }
@@ -502,7 +516,7 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 		return 0;
 	w = work_for(cpu);
 	if (w) {
-		uring_result(w, cpu, request, res, more ? TARSIER_RESULT_MORE : 0);
+		uring_result(w, cpu, request, req, res, more ? TARSIER_RESULT_MORE : 0);
 		work_leave(w);
 	}
 	if (!more)
@@ -571,6 +585,37 @@ int uring_prep_gate(__u64 *ctx)
 
 	if (!(__s32)ctx[2] && uring_has(uring_control.watched, req->opcode))
 		bpf_tail_call(ctx, &uring_prep_bodies, 0);
+	return 0;
+}
+
+/*
+ * An operation that some rule selects, or may select, is about to be carried out by this task:
+ * hooks on objects that it touches find a note. It may be given up and be tried again by another
+ * task; then the note that counts is that one's.
+ */
+SEC("fentry")
+int uring_issue_begins(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_calls *calls = these_object_calls();
+	__u64 address = (__u64)req;
+	struct object_note *note;
+	__u32 class;
+
+	if (!calls || !uring_under_way)
+		return 0;
+	class = calls->operations[req->opcode];
+	if (class == OBJECTS_NONE || !bpf_map_lookup_elem(&uring_requests, &address))
+		return 0;
+	note = bpf_task_storage_get(&object_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!note)
+		return 0;
+	note_clear(note);
+	note->place = call_place((struct pt_regs *)bpf_task_pt_regs(task));
+	note->class = class;
+	note->open = 0;
+	note->operation = address;
 	return 0;
 }
 

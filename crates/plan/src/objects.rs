@@ -8,6 +8,7 @@
 use crate::facts::Entry;
 use crate::plan::Plan;
 use crate::tables::CALLS;
+use crate::uring::OPERATIONS;
 use std::collections::BTreeSet;
 
 /// The function that looks for the last name of a path in its directory, for calls on directory entries.
@@ -134,6 +135,16 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
     Some((class, functions))
 }
 
+/// The function that has the address in the kernel's memory when an operation does what this call does: the address
+/// may have been copied when the operation was submitted.
+fn address_function(name: &str) -> Option<&'static str> {
+    match name {
+        "bind" => Some("security_socket_bind"),
+        "connect" => Some("security_socket_connect"),
+        _ => None,
+    }
+}
+
 impl Plan {
     /// Names of the calls that something watches, with their entry and number; not operations of
     /// rings, whose numbers are others.
@@ -147,10 +158,39 @@ impl Plan {
 
     /// The functions to hook for the calls that rules watch.
     pub fn object_functions(&self) -> BTreeSet<&'static str> {
-        self.watched_names()
+        let of_calls = self
+            .watched_names()
             .filter_map(|(_, _, name)| object_functions(name))
-            .flat_map(|(_, functions)| functions.iter().copied())
-            .collect()
+            .flat_map(|(_, functions)| functions.iter().copied());
+        let of_operations = self
+            .seen_operations()
+            .filter_map(|(_, name, _)| address_function(name));
+        of_calls.chain(of_operations).collect()
+    }
+
+    /// Operations of rings that something watches and whose objects the hooks for calls see: those that do the same as
+    /// a watched call. For others nothing is hooked, since calls would pay for it.
+    fn seen_operations(&self) -> impl Iterator<Item = (u32, &'static str, ObjectClass)> + '_ {
+        let operations = self.calls.keys().filter(|key| key.0 == Entry::Uring);
+        operations.filter_map(|&(_, op)| {
+            let call = crate::uring::call_of_op(op, self.entries)?;
+            if !self.calls.contains_key(&(Entry::Native, call)) {
+                return None;
+            }
+            let name = abi::syscall_name(self.entries.arch(Entry::Native)?, call)?;
+            Some((op, name, object_functions(name)?.0))
+        })
+    }
+
+    /// [`ObjectClass`] of every operation of rings whose objects are seen, by number; 0: none.
+    pub fn operation_classes(&self) -> [u8; OPERATIONS] {
+        let mut classes = [0; OPERATIONS];
+        for (op, _, class) in self.seen_operations() {
+            if let Some(slot) = classes.get_mut(op as usize) {
+                *slot = class as u8;
+            }
+        }
+        classes
     }
 
     /// [`ObjectClass`] of every watched call by entry and number; 0: none.

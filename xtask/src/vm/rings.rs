@@ -1,6 +1,6 @@
 //! The log of what a program did through io_uring, against what it printed of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -27,6 +27,17 @@ const NAMES: [&str; 17] = [
     "sendmsg",
     "recv",
     "splice",
+];
+/// Those that the rules for objects are about.
+const OF_OBJECTS: [&str; 8] = [
+    "openat",
+    "openat2",
+    "linkat",
+    "renameat",
+    "symlinkat",
+    "mkdirat",
+    "unlinkat",
+    "connect",
 ];
 /// The login uid that `tests/vm/rings` gives itself.
 const AUID: &str = "1000";
@@ -56,6 +67,9 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         let (found, all) = of_the_kernel(dir, &case)?;
         said += &format!("{case}: {found} of {all} operations\n");
     }
+    for mode in MODES {
+        said += &objects(dir, &format!("trampoline.objects.{mode}"))?;
+    }
     for engine in ENGINES {
         let case = format!("{engine}.twins");
         let made = made(dir, &case, &["openat"])?;
@@ -63,6 +77,40 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
         said += &storm(dir, &format!("{engine}.storm"))?;
     }
     Ok(said.trim_end().to_string())
+}
+
+/// Of operations whose calls rules watch too, the objects are the kernel's own: what was removed by the time that the daemon
+/// looked has its inode nevertheless.
+fn objects(dir: &Path, case: &str) -> Result<String> {
+    let made = made(dir, case, &OF_OBJECTS)?;
+    compare(&made, &logged(dir, case, true)?).with_context(|| case.to_owned())?;
+    let text = read(dir, &format!("{case}.log"))?;
+    let serial = |line: &str| {
+        let (_, rest) = line.split_once("audit(")?;
+        Some(rest.split_once(')')?.0.to_owned())
+    };
+    let of_type = |kind: &'static str| text.lines().filter(move |line| line.starts_with(kind));
+    let succeeded: HashSet<Option<String>> = of_type("type=URINGOP ")
+        .filter(|line| field(line, "success") == "yes")
+        .map(serial)
+        .collect();
+    let items: Vec<&str> = of_type("type=PATH ")
+        .filter(|line| succeeded.contains(&serial(line)))
+        .collect();
+    for nametype in ["DELETE", "CREATE"] {
+        let of_type = |line: &&&str| field(line, "nametype") == nametype;
+        let all: Vec<&&str> = items.iter().filter(of_type).collect();
+        ensure!(!all.is_empty(), "{case}: no PATH record of type {nametype}");
+        if let Some(line) = all.iter().find(|line| field(line, "inode").is_empty()) {
+            bail!("{case}: an object without inode: {line}");
+        }
+    }
+    Ok(format!(
+        "{case}: {} of {} operations, {} objects by inode\n",
+        made.len(),
+        made.len(),
+        items.len()
+    ))
 }
 
 /// Rings whose operations are linked, cancelled, carried out by workers, under way when the ring goes: each that was submitted

@@ -129,10 +129,11 @@ impl Objects {
         self.epoch += 1;
         let mut value = self.epoch.to_ne_bytes().to_vec();
         for classes in plan.object_classes() {
-            match self.loaded.is_empty() {
-                true => value.extend([0; plan::tables::CALLS]),
-                false => value.extend(classes),
-            }
+            value.extend(classes);
+        }
+        value.extend(plan.operation_classes());
+        if self.loaded.is_empty() {
+            value[size_of::<u64>()..].fill(0);
         }
         object
             .maps()

@@ -45,16 +45,18 @@ pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
     abi::Arch::from_audit_arch(header.arch).and_then(|arch| abi::syscall_name(arch, nr))
 }
 
-/// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
-/// descriptor alone was asked about with an empty path (`vfs_fstat()`).
-pub(super) fn collects_names(event: &Event<'_>) -> bool {
+/// Whether the kernel of this release came to the call's paths: not if openat2 refused its structure, nor if a
+/// descriptor alone was asked about with an empty path: `vfs_fstatat()` since 6.6, `statx()` since 6.11.
+pub(super) fn collects_names(event: &Event<'_>, release: (u32, u32)) -> bool {
     let empty_path = || event.path(0).is_some_and(|path| path.data.is_empty());
     match (call_name(event), event.exit()) {
         (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
-        (Some("newfstatat" | "fstatat64"), _) => {
+        (Some("newfstatat" | "fstatat64"), _) if release >= (6, 6) => {
             event.header().args[3] & AT_EMPTY_PATH == 0 || !empty_path()
         }
-        (Some("statx"), _) => event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path(),
+        (Some("statx"), _) if release >= (6, 11) => {
+            event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path()
+        }
         _ => true,
     }
 }

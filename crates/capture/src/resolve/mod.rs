@@ -75,9 +75,8 @@ pub struct Resolver {
     root: Vec<u8>,
     /// A directory that hooks have not noted was not looked up in.
     sees_parents: bool,
-    /// open(2) with O_CREAT notes the directory for what it makes only: since Linux 6.12, which looks
-    /// for the file first.
-    opens_first: bool,
+    /// Of the kernel.
+    release: (u32, u32),
 }
 
 impl Default for Resolver {
@@ -127,8 +126,14 @@ impl Resolver {
             cwd_inode: None,
             root: Vec::new(),
             sees_parents: crate::objects::sees_parents(),
-            opens_first: view::release() >= (6, 12),
+            release: view::release(),
         }
+    }
+
+    /// open(2) with O_CREAT notes the directory for what it makes only: since Linux 6.12, which looks
+    /// for the file first.
+    fn opens_first(&self) -> bool {
+        self.release >= (6, 12)
     }
 
     /// Current directory of the last resolved event; empty when it had no names.
@@ -152,7 +157,7 @@ impl Resolver {
         self.hidden = 0;
         self.cwd.clear();
         self.destination.clear();
-        let Some(cwd) = event.cwd().filter(|_| collects_names(event)) else {
+        let Some(cwd) = event.cwd().filter(|_| collects_names(event, self.release)) else {
             return;
         };
         cwd.walked(&mut self.cwd);
@@ -537,11 +542,11 @@ impl Resolver {
             .object(wire::TARSIER_OBJECT_OPENED, 0)
             .filter(|_| succeeded);
         if let Some(opened) = opened {
-            if creates && (opened.is_created() || !self.opens_first) {
+            if creates && (opened.is_created() || !self.opens_first()) {
                 arg.parent_inode = objects::parent(event, 0).0;
                 self.parent(arg);
             }
-            if opened.is_created() && self.opens_first && self.is_link(arg) {
+            if opened.is_created() && self.opens_first() && self.is_link(arg) {
                 self.through_link(arg);
             }
             let inode = self.agree(arg, &opened, true);
@@ -555,7 +560,7 @@ impl Resolver {
         let is_made = file
             .as_ref()
             .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
-        if creates && (is_made || !self.opens_first) {
+        if creates && (is_made || !self.opens_first()) {
             self.parent(arg);
         }
         match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
@@ -567,7 +572,7 @@ impl Resolver {
                 };
                 self.item(arg, nametype, Some(inode));
             }
-            None if creates && !self.opens_first => {
+            None if creates && !self.opens_first() => {
                 // O_EXCL is refused before the object is looked at.
                 let is_passed =
                     matches!(Told::by(event), Told::Missing) || event.exit() == Some(EEXIST);

@@ -53,7 +53,12 @@ impl Tracepoint {
         let links = armed.sys_exit.iter().chain(armed.per_syscall.values());
         let links = links.chain(&armed.exec).chain(&armed.exit);
         let links = links.chain(&armed.fork).chain(armed.uring.links());
-        let links = links.chain(armed.functions.values().map(|hook| hook.at_end().link()));
+        let links = links.chain(
+            armed
+                .functions
+                .values()
+                .map(|hook| hook.at_function().link()),
+        );
         let links = links.chain(self.resting.links());
         let names = links.filter_map(Attached::pin_name).map(str::to_owned);
         names.chain(self.objects.armed().cloned()).collect()
@@ -222,15 +227,15 @@ impl Tracepoint {
             }
         }
         for (function, part) in wanted.functions() {
-            let id = function.btf_id;
-            if self.armed.uring.functions.contains_key(&id) {
+            let key = (part, function.btf_id);
+            if self.armed.uring.functions.contains_key(&key) {
                 continue;
             }
-            let hook = match self.resting.take_operation(id) {
+            let hook = match self.resting.take_operation(key) {
                 Some(hook) => hook,
                 None => uring::hook(&self.object, function, part, self.pins.as_ref())?,
             };
-            added.functions.insert(id, hook);
+            added.functions.insert(key, hook);
         }
         Ok(())
     }

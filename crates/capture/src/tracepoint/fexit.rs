@@ -7,13 +7,14 @@ use crate::pins::{Attached, Pins};
 use libbpf_rs::libbpf_sys::{
     bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,
     bpf_prog_get_fd_by_id, bpf_prog_info, bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING,
-    BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, BPF_TRACE_FEXIT,
+    BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, BPF_TRACE_FENTRY, BPF_TRACE_FEXIT,
 };
 use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
 use plan::Gate;
 use rustix::io::Errno;
 use rustix::mm::{mmap, munmap, MapFlags as MmapFlags, ProtFlags};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,43 +54,73 @@ pub(super) struct Fexit {
     missed: u64,
 }
 
-/// A program at the end of a kernel function. Dropping it detaches the program.
+/// Where a program is attached to a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edge {
+    Entry,
+    Exit,
+}
+
+impl Edge {
+    fn kind(self) -> bpf_attach_type {
+        match self {
+            Edge::Entry => BPF_TRACE_FENTRY,
+            Edge::Exit => BPF_TRACE_FEXIT,
+        }
+    }
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Edge::Entry => "entry",
+            Edge::Exit => "exit",
+        })
+    }
+}
+
+/// A program at a kernel function. Dropping it detaches the program.
 #[derive(Debug)]
-pub(super) struct AtEnd {
+pub(super) struct AtFunction {
     link: Attached,
     program: OwnedFd,
 }
 
-impl AtEnd {
+impl AtFunction {
     /// Attaches it, pinned as `pin` where there is a directory for that, once none is there whose pin begins with
     /// `predecessor`.
     pub(super) fn attach(
+        edge: Edge,
         function: &Function,
         instructions: &[bpf_insn],
         pins: Option<&Arc<Pins>>,
         pin: &str,
         predecessor: &str,
-    ) -> Result<AtEnd, CaptureError> {
-        let what = |step: &str| format!("{step} for the end of function {}", function.name);
-        let program = load(instructions, function.btf_id).map_err(system(what("program")))?;
+    ) -> Result<AtFunction, CaptureError> {
+        let what = |step: &str| format!("{step} for the {edge} of function {}", function.name);
+        let program = load(instructions, function.btf_id, edge.kind());
+        let program = program.map_err(system(what("program")))?;
         if let Some(pins) = pins {
             pins.wait_for_end_of(predecessor);
         }
-        let link = link(program.as_fd(), 0, BPF_TRACE_FEXIT).map_err(system(what("hook")))?;
-        Ok(AtEnd {
+        let link = link(program.as_fd(), 0, edge.kind()).map_err(system(what("hook")))?;
+        Ok(AtFunction {
             link: Attached::new(link, pins, pin)?,
             program,
         })
     }
 
     /// The one that an earlier daemon pinned as `pin`.
-    pub(super) fn find(pins: Option<&Arc<Pins>>, pin: &str) -> Result<Option<AtEnd>, CaptureError> {
+    pub(super) fn find(
+        pins: Option<&Arc<Pins>>,
+        pin: &str,
+    ) -> Result<Option<AtFunction>, CaptureError> {
         let Some(pins) = pins else { return Ok(None) };
         let link = Attached::find(pins, pin)?;
         let program = link.as_ref().and_then(program_of);
         Ok(link
             .zip(program)
-            .map(|(link, program)| AtEnd { link, program }))
+            .map(|(link, program)| AtFunction { link, program }))
     }
 
     pub(super) fn link(&self) -> &Attached {
@@ -104,12 +135,12 @@ impl AtEnd {
 
 /// The same with a gate, whose place is freed by [`Fexit::retire`].
 pub(super) struct Hook {
-    at: AtEnd,
+    at: AtFunction,
     place: usize,
 }
 
 impl Hook {
-    pub(super) fn at_end(&self) -> &AtEnd {
+    pub(super) fn at_function(&self) -> &AtFunction {
         &self.at
     }
 }
@@ -196,7 +227,8 @@ impl Fexit {
         let instructions = self.instructions_for(function, place);
         let predecessor = format!("{PIN}{}-", function.name);
         let pin = pin_of(function, place);
-        let at = AtEnd::attach(
+        let at = AtFunction::attach(
+            Edge::Exit,
             function,
             &instructions,
             self.pins.as_ref(),
@@ -211,7 +243,7 @@ impl Fexit {
         let Some(place) = self.left.remove(&function.name) else {
             return Ok(None);
         };
-        let found = AtEnd::find(self.pins.as_ref(), &pin_of(function, place))?;
+        let found = AtFunction::find(self.pins.as_ref(), &pin_of(function, place))?;
         if found.is_none() {
             self.free.push(place);
         }
@@ -265,12 +297,12 @@ impl Fexit {
     }
 
     /// Keeps what a hook counted that is about to be dropped.
-    pub(super) fn count(&mut self, hook: &AtEnd) {
+    pub(super) fn count(&mut self, hook: &AtFunction) {
         self.missed += hook.misses();
     }
 
     /// What these hooks and those that are gone could not look at.
-    pub(super) fn missed<'a>(&self, hooks: impl Iterator<Item = &'a AtEnd>) -> u64 {
+    pub(super) fn missed<'a>(&self, hooks: impl Iterator<Item = &'a AtFunction>) -> u64 {
         hooks.fold(self.missed, |sum, hook| sum + hook.misses())
     }
 }
@@ -292,11 +324,11 @@ fn words(gate: Option<&Gate>) -> [u32; 6] {
     std::array::from_fn(half)
 }
 
-/// A program for the end of a function.
-fn load(instructions: &[bpf_insn], btf_id: u32) -> Result<OwnedFd, Errno> {
+/// A program for a function.
+fn load(instructions: &[bpf_insn], btf_id: u32, kind: bpf_attach_type) -> Result<OwnedFd, Errno> {
     let mut options = bpf_prog_load_opts {
         sz: std::mem::size_of::<bpf_prog_load_opts>() as _,
-        expected_attach_type: BPF_TRACE_FEXIT,
+        expected_attach_type: kind,
         attach_btf_id: btf_id,
         // SAFETY: integers and pointers, all of which may be zero.
         ..unsafe { std::mem::zeroed() }
@@ -375,7 +407,7 @@ pub(crate) fn attaches() -> Result<(), String> {
     let mut instructions = [bpf_insn::default(); 2];
     instructions[0].code = 0xb7; // r0 = 0
     instructions[1].code = 0x95; // exit
-    let program = load(&instructions, function.type_id().into())
+    let program = load(&instructions, function.type_id().into(), BPF_TRACE_FEXIT)
         .map_err(|errno| format!("the kernel refuses fexit programs: {errno}"))?;
     link(program.as_fd(), 0, BPF_TRACE_FEXIT)
         .map(drop)

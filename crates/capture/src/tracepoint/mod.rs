@@ -369,9 +369,9 @@ impl Tracepoint {
         let inherited = self.inherited.iter().map(|program| program.as_fd());
         counters.missed += inherited.map(fexit::misses).sum::<u64>();
         if let Some(fexit) = &self.fexit {
-            let armed = self.armed.functions.values().map(Hook::at_end);
+            let armed = self.armed.functions.values().map(Hook::at_function);
             let armed = armed.chain(self.armed.uring.functions.values());
-            counters.missed += fexit.missed(armed.chain(self.resting.at_ends()));
+            counters.missed += fexit.missed(armed.chain(self.resting.at_functions()));
         }
         Ok(counters)
     }

@@ -4,7 +4,8 @@
 //! and rule sets often come and go in a row. So such hooks rest for a while, in which the next rule set may take them
 //! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
 
-use super::fexit::{AtEnd, Fexit, Hook};
+use super::fexit::{AtFunction, Fexit, Hook};
+use super::uring::OperationHook;
 use crate::pins::Attached;
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
@@ -22,8 +23,8 @@ pub(super) struct Resting {
     functions: BTreeMap<usize, Idle<Hook>>,
     /// By program of `bpf/object_hooks.h`.
     objects: BTreeMap<String, Idle<Attached>>,
-    /// On functions of io_uring operations, by their BTF id.
-    operations: BTreeMap<u32, Idle<AtEnd>>,
+    /// On functions of io_uring operations.
+    operations: BTreeMap<OperationHook, Idle<AtFunction>>,
     leaving: Option<JoinHandle<()>>,
 }
 
@@ -33,7 +34,7 @@ impl Resting {
         &mut self,
         functions: BTreeMap<usize, Hook>,
         objects: BTreeMap<String, Attached>,
-        operations: BTreeMap<u32, AtEnd>,
+        operations: BTreeMap<OperationHook, AtFunction>,
     ) {
         let now = Instant::now();
         self.functions.extend(idle(functions, now));
@@ -61,8 +62,8 @@ impl Resting {
     }
 
     /// The same for a hook on a function of io_uring operations.
-    pub(super) fn take_operation(&mut self, btf_id: u32) -> Option<AtEnd> {
-        let found = self.operations.remove(&btf_id);
+    pub(super) fn take_operation(&mut self, hook: OperationHook) -> Option<AtFunction> {
+        let found = self.operations.remove(&hook);
         if found.is_none() {
             self.wait();
         }
@@ -97,16 +98,16 @@ impl Resting {
         self.leaving = thread.spawn(leave).ok();
     }
 
-    /// Hooks at rest on the ends of functions: they count what they miss.
-    pub(super) fn at_ends(&self) -> impl Iterator<Item = &AtEnd> {
-        let functions = self.functions.values().map(|(hook, _)| hook.at_end());
+    /// Hooks at rest on functions: they count what they miss.
+    pub(super) fn at_functions(&self) -> impl Iterator<Item = &AtFunction> {
+        let functions = self.functions.values().map(|(hook, _)| hook.at_function());
         functions.chain(self.operations.values().map(|(hook, _)| hook))
     }
 
     /// Links of all hooks at rest.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let objects = self.objects.values().map(|(link, _)| link);
-        self.at_ends().map(AtEnd::link).chain(objects)
+        self.at_functions().map(AtFunction::link).chain(objects)
     }
 
     fn wait(&mut self) {

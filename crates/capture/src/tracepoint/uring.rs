@@ -1,7 +1,7 @@
 //! Which of the programs of bpf/uring.h this kernel can run, what they have to be told, and hooks on
 //! the functions of operations.
 
-use super::fexit::AtEnd;
+use super::fexit::{AtFunction, Edge};
 use crate::error::{refused, CaptureError};
 use crate::functions::Function;
 use crate::operations::{self, Operation};
@@ -47,25 +47,54 @@ pub(super) type OperationBits = [u64; plan::uring::OPERATIONS / 64];
 pub(super) enum Part {
     /// Where it ends.
     Issue,
+    /// Where it begins to be carried out.
+    Begin,
     /// Where it is submitted.
     Prep,
 }
 
-impl Part {
-    const ALL: [Part; 2] = [Part::Issue, Part::Prep];
+/// A hook on the function with this BTF id.
+pub(super) type OperationHook = (Part, u32);
 
-    /// The program that is copied, the one that the copies jump to, and the array of the jump.
-    fn programs(self) -> (&'static str, &'static str, &'static str) {
+impl Part {
+    const ALL: [Part; 3] = [Part::Issue, Part::Begin, Part::Prep];
+
+    /// The program that is copied.
+    fn program(self) -> &'static str {
         match self {
-            Part::Issue => ("uring_issue_gate", "uring_issue_body", "uring_issue_bodies"),
-            Part::Prep => ("uring_prep_gate", "uring_prep_body", "uring_prep_bodies"),
+            Part::Issue => "uring_issue_gate",
+            Part::Begin => "uring_issue_begins",
+            Part::Prep => "uring_prep_gate",
+        }
+    }
+
+    /// The one that the copies jump to, and the array of the jump.
+    fn body(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Part::Issue => Some(("uring_issue_body", "uring_issue_bodies")),
+            Part::Begin => None,
+            Part::Prep => Some(("uring_prep_body", "uring_prep_bodies")),
         }
     }
 
     fn of(self, operation: &Operation) -> &Function {
         match self {
-            Part::Issue => &operation.issue,
+            Part::Issue | Part::Begin => &operation.issue,
             Part::Prep => &operation.prep,
+        }
+    }
+
+    fn edge(self) -> Edge {
+        match self {
+            Part::Issue | Part::Prep => Edge::Exit,
+            Part::Begin => Edge::Entry,
+        }
+    }
+
+    fn pin(self, function: &Function) -> String {
+        match self {
+            Part::Issue | Part::Prep => format!("uring-{}", function.btf_id),
+            Part::Begin => format!("uring-begin-{}", function.btf_id),
         }
     }
 }
@@ -153,14 +182,18 @@ impl Uring {
                 .get(op / 64)
                 .is_some_and(|w| w >> (op % 64) & 1 == 1)
         };
+        let classes = plan.operation_classes();
         for (op, operation) in operations.iter().enumerate() {
+            if let Some(operation) = operation.as_ref().filter(|_| classes[op] != 0) {
+                wanted.add(operation, Part::Begin);
+            }
             let Some(operation) = operation.as_ref().filter(|_| is_watched(op)) else {
                 continue;
             };
-            wanted.add(&operation.prep, Part::Prep);
+            wanted.add(operation, Part::Prep);
             let name = abi::uring_op_name(op as u32);
             if name.is_some_and(|name| END_WHEN_ISSUED.contains(&name)) {
-                wanted.add(&operation.issue, Part::Issue);
+                wanted.add(operation, Part::Issue);
             } else if !wanted.programs.contains(&self.completions[0]) {
                 wanted.programs.extend(&self.completions);
             }
@@ -173,8 +206,7 @@ impl Uring {
         if self.functions.is_none() {
             return Ok(());
         }
-        for part in Part::ALL {
-            let (_, body, array) = part.programs();
+        for (body, array) in Part::ALL.into_iter().filter_map(Part::body) {
             let program = object.progs().find(|program| program.name() == body);
             let program = program.ok_or_else(|| super::missing(body))?;
             let map = object.maps().find(|map| map.name() == array);
@@ -212,8 +244,7 @@ impl Uring {
             return Some(failing);
         }
         let part = Part::ALL.into_iter().find(|part| {
-            let (gate, body, _) = part.programs();
-            program == gate || program == body
+            program == part.program() || part.body().is_some_and(|(body, _)| program == body)
         })?;
         let operation = operations.iter().flatten().next()?;
         Some(&part.of(operation).name)
@@ -251,13 +282,13 @@ pub(super) fn choose(open: &mut OpenObject, uring: Option<&Uring>) -> Result<(),
 pub(super) struct Wanted<'a> {
     /// In the order in which they are attached.
     programs: Vec<&'static str>,
-    /// By BTF id.
-    functions: BTreeMap<u32, (Part, &'a Function)>,
+    functions: BTreeMap<OperationHook, &'a Function>,
 }
 
 impl<'a> Wanted<'a> {
-    fn add(&mut self, function: &'a Function, part: Part) {
-        self.functions.insert(function.btf_id, (part, function));
+    fn add(&mut self, operation: &'a Operation, part: Part) {
+        let function = part.of(operation);
+        self.functions.insert((part, function.btf_id), function);
     }
 
     pub(super) fn programs(&self) -> impl Iterator<Item = &'static str> + '_ {
@@ -266,28 +297,26 @@ impl<'a> Wanted<'a> {
 
     /// Those where operations end first.
     pub(super) fn functions(&self) -> impl Iterator<Item = (&'a Function, Part)> + '_ {
-        Part::ALL.into_iter().flat_map(move |part| {
-            let of_part = self.functions.values().filter(move |(p, _)| *p == part);
-            of_part.map(|(part, function)| (*function, *part))
-        })
+        let hooks = self.functions.iter();
+        hooks.map(|(&(part, _), &function)| (function, part))
     }
 }
 
-/// Attaches a copy of the gate to the end of a function.
+/// Attaches a copy of its program to a function.
 pub(super) fn hook(
     object: &Object,
     function: &Function,
     part: Part,
     pins: Option<&Arc<Pins>>,
-) -> Result<AtEnd, CaptureError> {
-    let pin = format!("uring-{}", function.btf_id);
-    if let Some(found) = AtEnd::find(pins, &pin)? {
+) -> Result<AtFunction, CaptureError> {
+    let pin = part.pin(function);
+    if let Some(found) = AtFunction::find(pins, &pin)? {
         return Ok(found);
     }
-    let (gate, _, _) = part.programs();
-    let program = object.progs().find(|program| program.name() == gate);
-    let program = program.ok_or_else(|| super::missing(gate))?;
-    AtEnd::attach(function, program.insns(), pins, &pin, &pin)
+    let copied = part.program();
+    let program = object.progs().find(|program| program.name() == copied);
+    let program = program.ok_or_else(|| super::missing(copied))?;
+    AtFunction::attach(part.edge(), function, program.insns(), pins, &pin, &pin)
 }
 
 /// Hooks in force.
@@ -295,8 +324,7 @@ pub(super) fn hook(
 pub(super) struct Hooks {
     /// By program.
     pub(super) programs: BTreeMap<&'static str, Attached>,
-    /// By BTF id.
-    pub(super) functions: BTreeMap<u32, AtEnd>,
+    pub(super) functions: BTreeMap<OperationHook, AtFunction>,
 }
 
 impl Hooks {
@@ -307,7 +335,7 @@ impl Hooks {
 
     /// Their links.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
-        let functions = self.functions.values().map(AtEnd::link);
+        let functions = self.functions.values().map(AtFunction::link);
         self.programs.values().chain(functions)
     }
 
@@ -319,7 +347,7 @@ impl Hooks {
         self.programs = kept;
         let (kept, functions) = std::mem::take(&mut self.functions)
             .into_iter()
-            .partition(|(id, _)| wanted.functions.contains_key(id));
+            .partition(|(hook, _)| wanted.functions.contains_key(hook));
         self.functions = kept;
         Hooks {
             programs,

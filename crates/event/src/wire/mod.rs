@@ -232,9 +232,10 @@ impl<'a> Event<'a> {
         self.indexed(TARSIER_PART_FILE, index)?.inode_and_walk()
     }
 
-    /// `struct sockaddr` bytes.
+    /// `struct sockaddr` bytes. Of an operation of a ring the address that was used is behind the one that it was
+    /// submitted with.
     pub fn sockaddr(&self) -> Option<Part<'a>> {
-        self.part(TARSIER_PART_SOCKADDR)
+        self.with_tag(TARSIER_PART_SOCKADDR).last()
     }
 
     /// Start of the command line: arguments separated by NUL.
