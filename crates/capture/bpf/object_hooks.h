@@ -180,6 +180,8 @@ CREATE_HOOKS(vfs_mknod)
 CREATE_HOOKS(vfs_create)
 CREATE_HOOKS(vfs_symlink)
 
+#define O_CREAT 0100
+
 /* A message queue was made: its entry, or rather its inode, for the call has the name. */
 SEC("fexit/vfs_mkobj")
 int after_vfs_mkobj(void *ctx)
@@ -195,13 +197,18 @@ int after_vfs_mkobj(void *ctx)
 	return 0;
 }
 
-/* An open is over: its name, and the file or what is known of the failure. */
+/*
+ * An open is over: its name, and the file or what is known of the failure. The path of a call's
+ * file is walked only if a rule selects the call: see part_file() in event_objects(). The daemon
+ * takes it if that is still the same file.
+ */
 SEC("fexit/do_filp_open")
 int after_do_filp_open(void *ctx)
 {
 	struct object_note *note = note_of(OBJECTS_OPEN);
 	struct dentry *dentry, *parent;
 	__u64 file = 0, flags = 0;
+	struct open_flags *how;
 	struct file *f;
 
 	if (!note)
@@ -214,11 +221,15 @@ int after_do_filp_open(void *ctx)
 	if (BPF_CORE_READ(f, f_mode) & FMODE_CREATED)
 		flags = OBJECT_FLAGS(TARSIER_PART_CREATED);
 	dentry = BPF_CORE_READ(f, f_path.dentry);
-	parent = BPF_CORE_READ(dentry, d_parent);
-	note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0), (__u64)BPF_CORE_READ(parent, d_inode),
-		    0);
+	how = (struct open_flags *)hooked(ctx, 2);
+	if (BPF_CORE_READ(how, open_flag) & O_CREAT) {
+		parent = BPF_CORE_READ(dentry, d_parent);
+		note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0),
+			    (__u64)BPF_CORE_READ(parent, d_inode), 0);
+	}
 	if (note_object(note, OBJECT(TARSIER_OBJECT_OPENED, 0) | flags,
-			(__u64)BPF_CORE_READ(f, f_inode), 0))
+			(__u64)BPF_CORE_READ(f, f_inode), 0) &&
+	    note->operation)
 		note_path(note, (__u64)dentry, (__u64)BPF_CORE_READ(f, f_path.mnt));
 	return 0;
 }

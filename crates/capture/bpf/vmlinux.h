@@ -220,6 +220,9 @@ struct task_struct {
 struct filename {
 	const char *name;
 };
+struct open_flags {
+	int open_flag;
+};
 struct renamedata {
 	struct dentry *old_dentry;
 	struct dentry *new_dentry;

@@ -540,7 +540,8 @@ impl Resolver {
         let creates = flags & O_CREAT != 0;
         let opened = event
             .object(wire::TARSIER_OBJECT_OPENED, 0)
-            .filter(|_| succeeded);
+            .filter(|_| succeeded)
+            .map(|opened| objects::with_path(opened, event.file(0)));
         if let Some(opened) = opened {
             if creates && (opened.is_created() || !self.opens_first()) {
                 arg.parent_inode = objects::parent(event, 0).0;

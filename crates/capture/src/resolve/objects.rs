@@ -3,7 +3,7 @@
 use super::Arg;
 use event::record::Inode;
 use event::wire::{
-    self, walked_path, Event, ObjectPart, TARSIER_OBJECT_PARENT, TARSIER_OBJECT_PARENT_PATH,
+    self, walked_path, DirPart, Event, ObjectPart, TARSIER_OBJECT_PARENT, TARSIER_OBJECT_PARENT_PATH,
 };
 
 /// The object with this role, as `(inode, absolute path in the task's view)`; the path is empty when
@@ -15,6 +15,26 @@ pub(super) fn place(object: &ObjectPart<'_>) -> (Option<Inode>, Vec<u8>) {
         walked_path(object.walk, object.flags & !deleted, &mut path);
     }
     (Inode::from_wire(&object.inode), path)
+}
+
+/// What was opened, with the path of the file that the descriptor stood for when the call was over, if that is the
+/// same file: its path was not noted before a rule selected the call.
+pub(super) fn with_path<'a>(opened: ObjectPart<'a>, file: Option<DirPart<'a>>) -> ObjectPart<'a> {
+    let id = |inode: &wire::tarsier_inode| Inode::from_wire(inode).map(|i| (i.dev, i.ino));
+    if !opened.walk.is_empty() {
+        return opened;
+    }
+    match file.filter(|file| id(&file.inode).is_some() && id(&file.inode) == id(&opened.inode)) {
+        Some(file) => ObjectPart {
+            walk: file.walk,
+            flags: opened.flags | file.flags,
+            ..opened
+        },
+        None => ObjectPart {
+            flags: opened.flags | wire::TARSIER_PART_UNREADABLE as u8,
+            ..opened
+        },
+    }
 }
 
 /// Whether `path` ends as the path of an object does that was too long to be noted in full. What was
