@@ -180,6 +180,7 @@ CREATE_HOOKS(vfs_mknod)
 CREATE_HOOKS(vfs_create)
 CREATE_HOOKS(vfs_symlink)
 
+#define O_ACCMODE 3
 #define O_CREAT 0100
 
 /* A message queue was made: its entry, or rather its inode, for the call has the name. */
@@ -205,24 +206,29 @@ int after_vfs_mkobj(void *ctx)
 SEC("fexit/do_filp_open")
 int after_do_filp_open(void *ctx)
 {
-	struct object_note *note = note_of(OBJECTS_OPEN);
+	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
+	__u32 open_flag = BPF_CORE_READ(how, open_flag);
 	struct dentry *dentry, *parent;
 	__u64 file = 0, flags = 0;
-	struct open_flags *how;
+	struct object_note *note;
 	struct file *f;
+	bool opened;
 
+	bpf_get_func_ret(ctx, &file);
+	opened = file && file < (__u64)-4095;
+	note = note_of_either(OBJECTS_OPEN, opened && !(open_flag & O_ACCMODE)
+						    ? OBJECTS_OPEN
+						    : OBJECTS_OPEN_CHANGES);
 	if (!note)
 		return 0;
 	note_name(note, 0, hooked(ctx, 1));
-	bpf_get_func_ret(ctx, &file);
-	if (!file || file >= (__u64)-4095)
+	if (!opened)
 		return 0;
 	f = (struct file *)file;
 	if (BPF_CORE_READ(f, f_mode) & FMODE_CREATED)
 		flags = OBJECT_FLAGS(TARSIER_PART_CREATED);
 	dentry = BPF_CORE_READ(f, f_path.dentry);
-	how = (struct open_flags *)hooked(ctx, 2);
-	if (BPF_CORE_READ(how, open_flag) & O_CREAT) {
+	if (open_flag & O_CREAT) {
 		parent = BPF_CORE_READ(dentry, d_parent);
 		note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0),
 			    (__u64)BPF_CORE_READ(parent, d_inode), 0);

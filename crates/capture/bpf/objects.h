@@ -28,6 +28,8 @@ enum object_class {
 	OBJECTS_SIGNAL = 7,
 	OBJECTS_IPC = 8,
 	OBJECTS_TIME = 9, /* set the clock */
+	/* Open, and no rule can select one for reading alone that succeeds. */
+	OBJECTS_OPEN_CHANGES = 10,
 };
 
 #define OBJECT_OPERATIONS 256
@@ -136,8 +138,8 @@ static __always_inline struct object_note *note_of_operation(struct task_struct 
 	return same_place(&note->place, &place) ? note : 0;
 }
 
-/* The note of the current call, if it is a watched one of this family. */
-static __always_inline struct object_note *note_of(__u32 class)
+/* The note of the current call, if it is a watched one of this family, or of another. */
+static __always_inline struct object_note *note_of_either(__u32 class, __u32 other)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct object_calls *calls = these_object_calls();
@@ -145,6 +147,7 @@ static __always_inline struct object_note *note_of(__u32 class)
 	struct object_note *note;
 	struct pt_regs *regs;
 	__u64 cred = 0;
+	__u32 found;
 
 	note = note_of_operation(task, class);
 	if (note)
@@ -152,7 +155,8 @@ static __always_inline struct object_note *note_of(__u32 class)
 	if (!calls || task->flags & (PF_KTHREAD | PF_IO_WORKER))
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	if (object_class(calls, call_number(regs), entered_compat(task)) != class)
+	found = object_class(calls, call_number(regs), entered_compat(task));
+	if (found != class && found != other)
 		return 0;
 	if (is_daemon(task))
 		return 0;
@@ -173,6 +177,11 @@ static __always_inline struct object_note *note_of(__u32 class)
 		note_clear(note);
 	}
 	return note;
+}
+
+static __always_inline struct object_note *note_of(__u32 class)
+{
+	return note_of_either(class, class);
 }
 
 /* Whether hooks on objects may have seen the call. */

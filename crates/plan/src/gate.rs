@@ -191,6 +191,22 @@ impl fmt::Display for GateExplanation {
     }
 }
 
+/// Whether a call that opens a file for reading alone, and succeeds, may be selected.
+pub(crate) fn selects_plain_reads(candidates: &[Candidate]) -> bool {
+    const READ_ONLY: u32 = 0;
+    const SUCCEEDED: u32 = 1;
+    let no_errors = vec![(0, ERRORS_FIRST - 1)];
+    let selects = |candidate: &Candidate| {
+        let success = accepted(candidate, Fact::Success);
+        may_access(candidate, abi::PermClass::open_bits(READ_ONLY))
+            && !intersection(&accepted(candidate, Fact::Exit), &no_errors).is_empty()
+            && !intersection(&success, &vec![(SUCCEEDED, SUCCEEDED)]).is_empty()
+    };
+    candidates
+        .iter()
+        .any(|candidate| !candidate.never && selects(candidate))
+}
+
 /// Values of a fact with which the candidate may match.
 fn accepted(candidate: &Candidate, asked: Fact) -> Ranges {
     let mut accepted = vec![EVERYTHING];

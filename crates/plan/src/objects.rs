@@ -36,6 +36,8 @@ pub enum ObjectClass {
     Ipc = 8,
     /// Sets the clock.
     Time = 9,
+    /// Opens a file, and no rule can select an open for reading alone that succeeds: such ones are not looked at.
+    OpenChanges = 10,
 }
 
 /// The class of the call with this name, and the functions that see its objects.
@@ -199,7 +201,11 @@ impl Plan {
         for (entry, nr, name) in self.watched_names() {
             let slot = classes[entry as usize].get_mut(nr as usize);
             if let (Some(slot), Some((class, _))) = (slot, object_functions(name)) {
-                *slot = class as u8;
+                let plain_reads = self.calls[&(entry, nr)].plain_reads;
+                *slot = match class {
+                    ObjectClass::Open if !plain_reads => ObjectClass::OpenChanges as u8,
+                    class => class as u8,
+                };
             }
         }
         classes

@@ -5,7 +5,7 @@ use crate::conditions::{candidate, task_candidate, Candidate, Context, Executabl
 use crate::evaluate::{calls_of, decide_names, result_holds, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
-use crate::gate::Gate;
+use crate::gate::{self, Gate};
 use crate::hooks::Hooks;
 use crate::shadow::shadowing;
 use crate::shape::{shape, Shape};
@@ -50,6 +50,8 @@ pub struct CallPlan {
     pub list: usize,
     /// What it touches.
     pub shape: Shape,
+    /// If it opens files: one that is opened for reading alone, with success, may be selected.
+    pub plain_reads: bool,
 }
 
 /// What the plan says of one rule.
@@ -374,7 +376,12 @@ impl Planner {
             list: list as u16,
         };
         self.builder.set(tables::call_row(entry, nr), row.row());
-        self.calls.insert((entry, nr), CallPlan { list, shape });
+        let call = CallPlan {
+            list,
+            shape,
+            plain_reads: gate::selects_plain_reads(candidates),
+        };
+        self.calls.insert((entry, nr), call);
         Ok(())
     }
 

@@ -463,3 +463,33 @@ fn an_earlier_name_hides_a_path_rule_but_not_one_that_comes_before_the_match_so_
         plan::Decision::Drop
     );
 }
+
+/// Class of openat under these rules.
+fn class_of_openat(lines: &[&str]) -> u8 {
+    plan(&ruleset(lines)).object_classes()[Entry::Native as usize][number("openat") as usize]
+}
+
+#[test]
+fn files_opened_to_be_read_are_noted_only_where_a_rule_can_select_them() {
+    let of_writes_and_failures = [
+        "-w /etc/passwd -p wa",
+        "-a always,exit -F arch=b64 -S openat -F exit=-EACCES -F auid>=1000",
+        "-a always,exit -F arch=b64 -S openat -F success=0",
+        "-a always,exit -F arch=b64 -S openat -F exit=-EPERM",
+    ];
+    let changes = plan::ObjectClass::OpenChanges as u8;
+    assert_eq!(class_of_openat(&of_writes_and_failures), changes);
+    for line in [
+        "-w /etc/shadow -p rwa",
+        "-a always,exit -F arch=b64 -S openat -F auid>=1000",
+        "-a always,exit -F arch=b64 -S openat -F exit!=-EPERM",
+        "-a always,exit -F arch=b64 -S openat -F success=1",
+    ] {
+        let lines = [&of_writes_and_failures[..], &[line]].concat();
+        assert_eq!(
+            class_of_openat(&lines),
+            plan::ObjectClass::Open as u8,
+            "{line}"
+        );
+    }
+}

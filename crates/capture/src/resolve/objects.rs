@@ -3,7 +3,8 @@
 use super::Arg;
 use event::record::Inode;
 use event::wire::{
-    self, walked_path, DirPart, Event, ObjectPart, TARSIER_OBJECT_PARENT, TARSIER_OBJECT_PARENT_PATH,
+    self, walked_path, DirPart, Event, ObjectPart, TARSIER_OBJECT_PARENT,
+    TARSIER_OBJECT_PARENT_PATH,
 };
 
 /// The object with this role, as `(inode, absolute path in the task's view)`; the path is empty when
