@@ -145,8 +145,9 @@ fn storm(dir: &Path, case: &str) -> Result<String> {
     Ok(format!("{case}: {made} of {made} operations\n"))
 }
 
-/// How many operations the kernel's audit recorded, of how many; an error if it lacks one that it audits. It does
-/// not know the names of what a ring opens (`name=(null)`), and records a second try as another event.
+/// How many operations the kernel's audit recorded, of how many; an error if those that it audits are
+/// others than `abi` says. It does not know the names of what a ring opens (`name=(null)`), and records a second try
+/// as another event.
 fn of_the_kernel(dir: &Path, case: &str) -> Result<(usize, usize)> {
     let made = made(dir, case, &NAMES)?;
     let logged = logged(dir, case, false)?;
@@ -159,6 +160,11 @@ fn of_the_kernel(dir: &Path, case: &str) -> Result<(usize, usize)> {
             ensure!(
                 found >= wanted,
                 "{case}: {found} of {wanted} {name} in the kernel's log"
+            );
+        } else {
+            ensure!(
+                found == 0,
+                "{case}: this kernel audits {name}, which abi::uring_op_is_audited() denies"
             );
         }
         all += found.min(wanted);
