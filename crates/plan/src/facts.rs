@@ -124,6 +124,8 @@ pub fn audit_result(ret: i64) -> i64 {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Identities {
     paths: std::collections::BTreeMap<Vec<u8>, PathIdentity>,
+    /// Every component of the places that the paths lead to.
+    components: std::collections::HashSet<Vec<u8>>,
 }
 
 /// One path of a rule, resolved.
@@ -140,7 +142,16 @@ pub struct PathIdentity {
 impl Identities {
     /// Says what `path` is.
     pub fn insert(&mut self, path: Vec<u8>, identity: PathIdentity) {
+        for place in std::iter::once(&identity.canonical).chain(&identity.moved_to) {
+            self.components.extend(components(place));
+        }
         self.paths.insert(path, identity);
+    }
+
+    /// Whether an entry of this name can be one of the places that the paths lead to, or a directory on the way. For most
+    /// changes of a file system it cannot, and then nothing else needs to be known of them.
+    pub fn concern(&self, name: &[u8]) -> bool {
+        self.components.contains(name)
     }
 
     /// The object that `path` names, if any.
@@ -174,6 +185,9 @@ impl Identities {
             let moved: Vec<Vec<u8>> = places.filter_map(moved).collect();
             let is_new = |place: &Vec<u8>| !identity.moved_to.contains(place);
             let moved: Vec<Vec<u8>> = moved.into_iter().filter(is_new).collect();
+            for place in &moved {
+                self.components.extend(components(place));
+            }
             identity.moved_to.extend(moved);
             let many = identity.moved_to.len().saturating_sub(PLACES_MAX);
             identity.moved_to.drain(..many);
@@ -184,6 +198,9 @@ impl Identities {
     pub fn keep_moves(&mut self, earlier: &Identities) {
         for (path, identity) in &mut self.paths {
             if let Some(known) = earlier.paths.get(path) {
+                for place in &known.moved_to {
+                    self.components.extend(components(place));
+                }
                 identity.moved_to.clone_from(&known.moved_to);
             }
         }
@@ -205,6 +222,12 @@ impl Identities {
             _ => path,
         }
     }
+}
+
+fn components(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    path.split(|&byte| byte == b'/')
+        .filter(|part| !part.is_empty())
+        .map(<[u8]>::to_vec)
 }
 
 #[cfg(test)]
@@ -231,11 +254,16 @@ mod tests {
         identities.moved(b"/old/tree", b"/new");
         let places: Vec<&[u8]> = identities.places(&path).collect();
         assert_eq!(places, [&b"/srv/tree"[..], b"/old/tree", b"/new"]);
+        for name in ["srv", "tree", "old", "new"] {
+            assert!(identities.concern(name.as_bytes()), "{name}");
+        }
+        assert!(!identities.concern(b"other") && !identities.concern(b"elsewhere"));
         // Rules that are read again keep it.
         let mut again = Identities::default();
         again.insert(path.clone(), identity);
         again.keep_moves(&identities);
         assert_eq!(again.places(&path).count(), 3);
+        assert!(again.concern(b"new"));
         for i in 0..100 {
             identities.moved(b"/srv", format!("/{i}").as_bytes());
         }

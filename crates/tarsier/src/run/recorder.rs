@@ -8,7 +8,7 @@ use super::operations::Operations;
 use super::rule_costs::RuleCosts;
 use super::titles::Titles;
 use super::{fcaps, filter, queues, target};
-use capture::resolve::Resolver;
+use capture::resolve::{Item, Resolver};
 use event::record::{
     Capset, Cwd, Execve, FdPair, FileCaps, Ipc, IpcSetPerm, KernModule, Mmap, NameType, ObjPid,
     Openat2, PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp,
@@ -315,10 +315,16 @@ fn remaining<'a>(
 /// by the time the event is matched (audit_update_watch(), kernel/audit_watch.c), and about a directory under
 /// each name that it gets.
 fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolver) {
-    let is_change = |nametype| matches!(nametype, NameType::Delete | NameType::Create);
-    let mut changes = resolver.items().iter().map(|item| item.nametype);
     let succeeded = event.exit().is_some_and(event::record::is_success);
-    if identities.is_empty() || !succeeded || !changes.any(is_change) {
+    if identities.is_empty() || !succeeded {
+        return;
+    }
+    let concerns = |item: &Item| {
+        let is_change = matches!(item.nametype, NameType::Delete | NameType::Create);
+        let name = item.path.rsplit(|&byte| byte == b'/').next();
+        is_change && name.is_some_and(|name| identities.concern(name))
+    };
+    if !resolver.items().iter().any(concerns) {
         return;
     }
     let names = resolver.names();
