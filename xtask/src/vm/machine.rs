@@ -58,6 +58,11 @@ pub(super) struct Run {
     pub(super) failure: Option<String>,
 }
 
+/// One thread for all processors of the guest: with one each, a processor may go on with code that another has just
+/// patched (seen: a hook's `int3` hit for ever after the kernel had taken it out, and a trampoline run that had been
+/// replaced).
+const ACCELERATOR: &str = "tcg,thread=single";
+
 /// Why no machine runs here, if so.
 pub(super) fn refusal() -> Option<String> {
     if std::env::consts::ARCH != "x86_64" {
@@ -91,7 +96,7 @@ pub(super) fn run(
     let (console, archive) = (dir.join("console.log"), dir.join("results.tar.gz"));
     let mut command = Command::new(QEMU);
     command
-        .args(["-accel", "tcg", "-cpu", "max", "-m", "1024"])
+        .args(["-accel", ACCELERATOR, "-cpu", "max", "-m", "1024"])
         .args(["-nodefaults", "-display", "none", "-no-reboot"])
         .args(clock.arguments())
         .arg("-serial")
