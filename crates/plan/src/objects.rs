@@ -175,11 +175,12 @@ impl Plan {
     fn seen_operations(&self) -> impl Iterator<Item = (u32, &'static str, ObjectClass)> + '_ {
         let operations = self.calls.keys().filter(|key| key.0 == Entry::Uring);
         operations.filter_map(|&(_, op)| {
-            let call = crate::uring::call_of_op(op, self.entries)?;
-            if !self.calls.contains_key(&(Entry::Native, call)) {
-                return None;
-            }
-            let name = abi::syscall_name(self.entries.arch(Entry::Native)?, call)?;
+            let arch = self.entries.arch(Entry::Native)?;
+            let is_watched = |name: &&&str| {
+                let nr = abi::syscall_number(arch, name);
+                nr.is_some_and(|nr| self.calls.contains_key(&(Entry::Native, nr)))
+            };
+            let name = *abi::uring_op_calls(op).iter().find(is_watched)?;
             Some((op, name, object_functions(name)?.0))
         })
     }
