@@ -149,3 +149,18 @@ fn a_watch_sees_the_operations_of_its_permissions() {
     }
     assert!(!is_watched("read") && !is_watched("nop") && !is_watched("send"));
 }
+
+#[test]
+fn objects_of_an_operation_are_seen_where_any_call_that_does_the_same_is_watched() {
+    let op = abi::uring_op_number("renameat").unwrap() as usize;
+    for call in ["renameat", "renameat2"] {
+        let rule = format!("-a always,exit -F arch=b64 -S {call} -F uid=1");
+        let classes = plan_of(&ruleset(&[&rule]), IoUring::Twins).operation_classes();
+        assert_eq!(classes[op], plan::ObjectClass::Entries as u8, "{call}");
+    }
+    let alone = "-a always,io_uring -S renameat -F uid=1";
+    assert_eq!(
+        plan_of(&ruleset(&[alone]), IoUring::Twins).operation_classes()[op],
+        0
+    );
+}

@@ -493,15 +493,3 @@ fn files_opened_to_be_read_are_noted_only_where_a_rule_can_select_them() {
         );
     }
 }
-
-#[test]
-fn objects_of_an_operation_are_seen_where_any_call_that_does_the_same_is_watched() {
-    let op = abi::uring_op_number("renameat").unwrap() as usize;
-    for call in ["renameat", "renameat2"] {
-        let rule = format!("-a always,exit -F arch=b64 -S {call} -F uid=1");
-        let classes = plan(&ruleset(&[&rule])).operation_classes();
-        assert_eq!(classes[op], plan::ObjectClass::Entries as u8, "{call}");
-    }
-    let alone = "-a always,io_uring -S renameat -F uid=1";
-    assert_eq!(plan(&ruleset(&[alone])).operation_classes()[op], 0);
-}
