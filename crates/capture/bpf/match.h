@@ -101,10 +101,10 @@ static __always_inline __u32 access_of(struct work *w)
 	}
 }
 
-/* Where user space put the socket address of the call; its length, or 0. */
 #define EBADF 9
 #define AF_UNIX 1
 
+/* Where user space put the socket address of the call; its length, or 0. */
 static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 {
 	__u8 arg = w->spec.sockaddr, len_arg = w->spec.sockaddr_len;

@@ -180,9 +180,6 @@ CREATE_HOOKS(vfs_mknod)
 CREATE_HOOKS(vfs_create)
 CREATE_HOOKS(vfs_symlink)
 
-#define O_ACCMODE 3
-#define O_CREAT 0100
-
 /* A message queue was made: its entry, or rather its inode, for the call has the name. */
 SEC("fexit/vfs_mkobj")
 int after_vfs_mkobj(void *ctx)
@@ -197,6 +194,9 @@ int after_vfs_mkobj(void *ctx)
 		   (__u64)BPF_CORE_READ(dentry, d_inode));
 	return 0;
 }
+
+#define O_ACCMODE 3
+#define O_CREAT 0100
 
 /*
  * An open is over: its name, and the file or what is known of the failure. The path of a call's
@@ -485,17 +485,38 @@ static __always_inline void time_begin(struct object_note *note)
 	note->has_time = 1;
 }
 
-/* adjtimex and clock_adjtime: where this is reached, an offset has been added already. */
+/*
+ * adjtimex and clock_adjtime. __do_adjtimex() runs while the clock is being written and must not be
+ * read: memory for the note, which might wake somebody who reads it, is taken here, before that.
+ */
+SEC("fentry/do_adjtimex")
+int on_do_adjtimex(void *ctx)
+{
+	struct object_note *note = note_of(OBJECTS_TIME);
+
+	if (note)
+		time_begin(note);
+	return 0;
+}
+
+static __always_inline struct object_note *time_note(void)
+{
+	struct object_note *note =
+		bpf_task_storage_get(&object_notes, bpf_get_current_task_btf(), 0, 0);
+
+	return note && note->open && note->has_time ? note : 0;
+}
+
+/* Where this is reached, an offset has been added already. */
 SEC("fentry/__do_adjtimex")
 int on___do_adjtimex(void *ctx)
 {
-	struct object_note *note = note_of(OBJECTS_TIME);
+	struct object_note *note = time_note();
 	__u32 modes;
 	__u64 timex;
 
 	if (!note)
 		return 0;
-	time_begin(note);
 	timex = hooked(ctx, 0);
 	modes = number_at(timex);
 	if (!(modes & ADJ_SETOFFSET))
@@ -508,9 +529,9 @@ int on___do_adjtimex(void *ctx)
 SEC("fexit/__do_adjtimex")
 int after___do_adjtimex(void *ctx)
 {
-	struct object_note *note = note_of(OBJECTS_TIME);
+	struct object_note *note = time_note();
 
-	if (note && note->has_time)
+	if (note)
 		bpf_probe_read_kernel(&note->time[2],
 				      sizeof(note->time) - 2 * sizeof(note->time[0]),
 				      (void *)hooked(ctx, 3));

@@ -128,7 +128,9 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
         | "semtimedop_time64" | "semctl" | "shmget" | "shmat" | "shmctl" | "ipc" => {
             (Ipc, &["ipcperms", "ipcctl_obtain_check"])
         }
-        "adjtimex" | "clock_adjtime" | "clock_adjtime64" => (Time, &["__do_adjtimex"]),
+        "adjtimex" | "clock_adjtime" | "clock_adjtime64" => {
+            (Time, &["do_adjtimex", "__do_adjtimex"])
+        }
         "settimeofday" | "clock_settime" | "clock_settime64" | "stime" => {
             (Time, &["do_settimeofday64"])
         }

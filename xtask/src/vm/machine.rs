@@ -59,8 +59,7 @@ pub(super) struct Run {
 }
 
 /// One thread for all processors of the guest: with one each, a processor may go on with code that another has just
-/// patched (seen: a hook's `int3` hit for ever after the kernel had taken it out, and a trampoline run that had been
-/// replaced).
+/// patched. Seen: the `int3` of a hook being attached, hit for ever after the kernel had taken it out.
 const ACCELERATOR: &str = "tcg,thread=single";
 
 /// Why no machine runs here, if so.
