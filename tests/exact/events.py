@@ -81,15 +81,20 @@ def read_events(path, is_kernel_made):
                 raise SystemExit(f"compare: {path}: not an audit record: {line!r}")
             body = head[3].split("\x1d")[0]
             groups.setdefault(head[2], []).append((head[1], dict(FIELD.findall(body))))
-    events = []
-    for records in groups.values():
+    events, latest = [], {}
+    for stamp, records in groups.items():
         call = next((fields for kind, fields in records if kind == "SYSCALL"), None)
         if is_kernel_made and call and (call["arch"], call["syscall"]) in EXECS:
             records = drop_duplicate_names(records)
         event = Event(records)
-        if not event.is_harness:
-            events.append(event)
-    return sorted(events, key=lambda event: event.pid)
+        if event.is_harness:
+            continue
+        # Records without a call come by a socket of their own, and so may stand behind what the process did next.
+        time = float(stamp.split(":")[0])
+        if event.call:
+            time = latest[event.pid] = max(time, latest.get(event.pid, 0))
+        events.append((event.pid, time, bool(event.call), event))
+    return [event for *_, event in sorted(events, key=lambda entry: entry[:3])]
 
 
 def align(ours, theirs, score):
