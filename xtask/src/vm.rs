@@ -4,6 +4,7 @@
 //! QEMU without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. What the
 //! guest runs is in `tests/vm`; what its results must be is in [`tests`].
 
+mod guest;
 mod image;
 mod kernels;
 mod machine;
@@ -18,15 +19,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 
 use anyhow::{bail, Context, Result};
+use guest::Guest;
 use kernels::{Kernel, Wanted};
 use tests::{Test, TESTS};
 
 /// How the task is called.
 pub(crate) const USAGE: &str =
-    "cargo xtask vm [--kernel 6.1|6.12|newest|PACKAGE]… [-- TEST…]   (default: 6.1 and 6.12, all tests but workloads-icount)";
+    "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|6.12|newest|PACKAGE]… [-- TEST…]   (default: amd64, 6.1 and 6.12, all tests but workloads-icount; arm64: 6.12, lifecycle and exact)";
 
 /// What the command line asks for.
 struct Request {
+    guest: Guest,
     kernels: Vec<Wanted>,
     tests: Vec<&'static Test>,
 }
@@ -44,14 +47,17 @@ enum Outcome {
 /// environment says `CI=true`.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     let request = Request::parse(words)?;
-    if let Some(reason) = machine::refusal() {
+    if let Some(reason) = machine::refusal(request.guest) {
         return Ok(skip(&format!("vm: {reason}")));
     }
-    let dir = vm_dir()?;
+    let guest = request.guest;
+    let dir = vm_dir(guest)?;
+    // Its apt is made with it.
+    let packages = guest.packages()?;
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut code = ExitCode::SUCCESS;
     for wanted in &request.kernels {
-        match kernels::fetch(wanted, &dir.join("kernels"))? {
+        match kernels::fetch(guest, wanted, &dir.join("kernels"))? {
             Ok(kernel) if kernels.contains(&kernel) => {}
             Ok(kernel) => kernels.push(kernel),
             Err(reason) => code = skip(&format!("kernel {wanted}: {reason}")),
@@ -60,8 +66,8 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     if kernels.is_empty() {
         return Ok(code);
     }
-    let initramfs = image::build(&source_root(), &dir)?;
-    let failed = run_machines(&kernels, &request.tests, &initramfs, &dir)?;
+    let initramfs = image::build(guest, &packages, &source_root(), &dir)?;
+    let failed = run_machines(guest, &kernels, &request.tests, &initramfs, &dir)?;
     match failed {
         true => Ok(ExitCode::FAILURE),
         false => Ok(code),
@@ -80,6 +86,7 @@ fn skip(what: &str) -> ExitCode {
 /// Runs `tests` on all kernels, one machine for each kernel and clock, as many at a time as there are processors and
 /// the longest first. Whether a test failed.
 fn run_machines(
+    guest: Guest,
     kernels: &[Kernel],
     tests: &[&'static Test],
     initramfs: &Path,
@@ -99,7 +106,7 @@ fn run_machines(
     let work = || -> Result<()> {
         while let Some((kernel, clock)) = next() {
             let chosen: Vec<_> = tests.iter().copied().filter(|t| t.clock == clock).collect();
-            for (test, outcome) in run_machine(kernel, clock, &chosen, initramfs, dir)? {
+            for (test, outcome) in run_machine(guest, kernel, clock, &chosen, initramfs, dir)? {
                 if let Outcome::Failed(_) = outcome {
                     has_failed.store(true, Ordering::Relaxed);
                 }
@@ -138,6 +145,7 @@ fn report(kernel: &Kernel, test: &Test, outcome: &Outcome) {
 
 /// Boots one machine, if there are tests for it, and judges what it left.
 fn run_machine(
+    guest: Guest,
     kernel: &Kernel,
     clock: machine::Clock,
     tests: &[&'static Test],
@@ -149,7 +157,7 @@ fn run_machine(
     }
     let names: Vec<&str> = tests.iter().map(|test| test.name).collect();
     let run_dir = dir.join("runs").join(&kernel.release).join(clock.name());
-    let run = machine::run(kernel, clock, &names, initramfs, &run_dir)?;
+    let run = machine::run(guest, kernel, clock, &names, initramfs, &run_dir)?;
     tests
         .iter()
         .map(|test| {
@@ -166,12 +174,17 @@ fn run_machine(
 impl Request {
     fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Request {
+            guest: Guest::Amd64,
             kernels: Vec::new(),
             tests: Vec::new(),
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
+                "--arch" => match words.next() {
+                    Some(name) => request.guest = Guest::named(name)?,
+                    None => bail!("--arch takes amd64 or arm64"),
+                },
                 "--kernel" => match words.next() {
                     Some(kernel) => request.kernels.push(Wanted::parse(kernel)?),
                     None => bail!("--kernel takes a series (6.12), newest, or a package's name"),
@@ -185,10 +198,11 @@ impl Request {
             }
         }
         if request.kernels.is_empty() {
-            request.kernels = vec![Wanted::parse("6.1")?, Wanted::parse("6.12")?];
+            request.kernels = request.guest.usual_kernels()?;
         }
         if request.tests.is_empty() {
-            request.tests = TESTS.iter().collect();
+            let all = TESTS.iter();
+            request.tests = all.filter(|test| request.guest.runs(test)).collect();
         }
         Ok(request)
     }
@@ -200,9 +214,13 @@ fn source_root() -> PathBuf {
     crate_dir.parent().unwrap_or(crate_dir).to_path_buf()
 }
 
-/// `vm` in cargo's target directory, made if it is not there.
-fn vm_dir() -> Result<PathBuf> {
-    let dir = target_dir().join("vm");
+/// `vm` or, for guests that are not amd64, `vm/ARCH` in cargo's target directory, made if it is not there.
+fn vm_dir(guest: Guest) -> Result<PathBuf> {
+    let vm = target_dir().join("vm");
+    let dir = match guest {
+        Guest::Amd64 => vm,
+        Guest::Arm64 => vm.join("arm64"),
+    };
     std::fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
     Ok(dir)
 }

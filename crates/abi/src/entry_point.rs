@@ -174,6 +174,9 @@ const AARCH64: &[(&str, &str)] = &[
     ("sendfile", "sendfile64"),
     ("fstat", "newfstat"),
     ("uname", "newuname"),
+    ("fadvise64", "fadvise64_64"),
+    // arch/arm64/kernel/sys.c
+    ("personality", "arm64_personality"),
 ];
 
 #[cfg(test)]

@@ -103,8 +103,25 @@ fn getpid_by_int80() -> i32 {
     result
 }
 
-/// Whether a 32-bit system call works: assumed, for want of a way to try.
+/// Whether 32-bit programs can run: a child asks for their personality, which arm64 refuses where the processor has no
+/// entry for them (arch/arm64/kernel/sys.c). Where there is no way to try, it is assumed.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn compat_entry() -> bool {
-    Arch::native().compat().is_some()
+    const PER_LINUX32: libc::c_ulong = 0x8;
+    if Arch::native() != Arch::Aarch64 {
+        return Arch::native().compat().is_some();
+    }
+    // SAFETY: the child calls nothing but async-signal-safe system calls before it ends, so it
+    // does not matter which locks other threads held at the fork.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::_exit(i32::from(libc::personality(PER_LINUX32) < 0));
+        }
+        let mut status = 0;
+        child > 0
+            && libc::waitpid(child, &mut status, 0) == child
+            && libc::WIFEXITED(status)
+            && libc::WEXITSTATUS(status) == 0
+    }
 }

@@ -24,6 +24,7 @@ long raw_call(long nr, const long args[6])
 
 long raw_call32(long nr, const long args[6])
 {
+#ifdef __x86_64__
 	int result;
 
 	__asm__ volatile("int $0x80"
@@ -32,6 +33,10 @@ long raw_call32(long nr, const long args[6])
 			   "D"(args[4])
 			 : "memory", "r8", "r9", "r10", "r11");
 	return result;
+#else
+	(void)nr, (void)args;
+	usage_error("no 32-bit entry", "i386");
+#endif
 }
 
 /* Whether a call worked, and how it failed; what it returned may differ from run to run. */
@@ -55,14 +60,13 @@ static long run_call(struct script *script, const char *name, char **args, int c
 		return builtin->run(script, args, count);
 	if (is_number && count == 0)
 		usage_error("a number is expected after", name);
-	nr = is_number ? strtol(*args++, NULL, 0) : call_number(name);
-	count -= is_number;
+	if (count - is_number > 6)
+		usage_error("more than six arguments", name);
+	for (int i = 0; i < count - is_number; i++)
+		values[i] = value_of(args[i + is_number]);
+	nr = is_number ? strtol(*args, NULL, 0) : named_call(name, values);
 	if (nr < 0)
 		usage_error("no such call", name);
-	if (count > 6)
-		usage_error("more than six arguments", name);
-	for (int i = 0; i < count; i++)
-		values[i] = value_of(args[i]);
 	return is_32 ? raw_call32(nr, values) : raw_call(nr, values);
 }
 

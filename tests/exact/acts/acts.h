@@ -4,7 +4,7 @@
  *
  * usage: acts [NAME=]CALL [ARG…] [, [NAME=]CALL [ARG…]]…
  *
- * CALL is a system call by name, `nr NUMBER`, `i386 NUMBER` (the 32-bit entry), or a word of
+ * CALL is a system call by name, `nr NUMBER`, `i386 NUMBER` (the 32-bit entry of x86), or a word of
  * process.c. NAME keeps the result, as `@NAME` in later arguments. An ARG is
  *
  *   12 0x0c 014 -1      a number
@@ -48,6 +48,13 @@ long value_of(const char *text);
 void keep_result(const char *name, size_t length, long result);
 /* The number of a system call of this architecture, or -1. */
 long call_number(const char *name);
+/*
+ * The same with arguments as x86-64 takes them, which are put in order for the call that this architecture has
+ * instead: openat for open, and its flags.
+ */
+long named_call(const char *name, long args[6]);
+/* Makes a process as fork(2) does; -1 and errno. */
+long fork_call(void);
 /* The builtin of that name, or NULL. */
 const struct builtin *builtin_named(const char *name);
 /* Carries out the calls up to the word `end` (which is taken) or the last. */

@@ -40,11 +40,11 @@ static long after_fork(struct script *script, long pid)
 	return pid;
 }
 
-/* child: fork(2). */
+/* child: fork(2), or clone(2) where there is none. */
 static long child(struct script *script, char **args, int count)
 {
 	(void)args, (void)count;
-	return after_fork(script, syscall(SYS_fork));
+	return after_fork(script, fork_call());
 }
 
 /* child3: clone3(2) without flags. */

@@ -15,6 +15,14 @@
 #define PADDING 512
 #define RESULTS_MAX 32
 #define UNREADABLE 8
+/* What mmap takes for a place below 4 GiB. */
+#ifdef MAP_32BIT
+#define LOW_PLACE NULL
+#define LOW_FLAG MAP_32BIT
+#else
+#define LOW_PLACE ((void *)0x20000000)
+#define LOW_FLAG MAP_FIXED_NOREPLACE
+#endif
 
 static struct {
 	char name[16];
@@ -30,8 +38,8 @@ static char *memory(size_t size)
 	char *place;
 
 	if (!arena) {
-		arena = mmap(NULL, ARENA_SIZE, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+		arena = mmap(LOW_PLACE, ARENA_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | LOW_FLAG, -1, 0);
 		if (arena == MAP_FAILED)
 			usage_error("no memory for", "arguments");
 	}

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use anyhow::{bail, ensure, Context, Result};
 
+use super::guest::Guest;
 use super::output_of;
 
-/// What comes before and after the version in the names of Debian's packages.
+/// What comes before the version in the names of Debian's packages; behind it comes [`Guest::kernel_suffix`].
 const PREFIX: &str = "linux-image-";
-const SUFFIX: &str = "-cloud-amd64";
 
 /// Which kernel is asked for.
 pub(super) enum Wanted {
@@ -32,7 +32,9 @@ impl Wanted {
         if word.starts_with(PREFIX) {
             ensure!(
                 version(word).is_some(),
-                "'{word}' names no kernel; expected {PREFIX}VERSION{SUFFIX}"
+                "'{word}' names no kernel; expected {PREFIX}VERSION{} or {PREFIX}VERSION{}",
+                Guest::Amd64.kernel_suffix(),
+                Guest::Arm64.kernel_suffix()
             );
             return Ok(Wanted::Package(word.to_string()));
         }
@@ -77,12 +79,13 @@ pub(super) struct Kernel {
 }
 
 /// Finds and, unless it is in `cache`, downloads the kernel. The inner error says why it cannot be had.
-pub(super) fn fetch(wanted: &Wanted, cache: &Path) -> Result<Result<Kernel, String>> {
+/// A cache holds kernels of one architecture.
+pub(super) fn fetch(guest: Guest, wanted: &Wanted, cache: &Path) -> Result<Result<Kernel, String>> {
     fs::create_dir_all(cache).with_context(|| format!("creating {}", cache.display()))?;
-    let first = try_fetch(wanted, cache);
+    let first = try_fetch(guest, wanted, cache);
     // The lists may be older than the archive, or not there at all.
     let second = match first {
-        Err(_) if refresh_lists() => try_fetch(wanted, cache),
+        Err(_) if refresh_lists(guest) => try_fetch(guest, wanted, cache),
         other => other,
     };
     let reason = match second {
@@ -101,11 +104,12 @@ pub(super) fn fetch(wanted: &Wanted, cache: &Path) -> Result<Result<Kernel, Stri
     })
 }
 
-fn try_fetch(wanted: &Wanted, cache: &Path) -> Result<Kernel> {
-    let listed = output_of(Command::new("apt-cache").args([
+fn try_fetch(guest: Guest, wanted: &Wanted, cache: &Path) -> Result<Kernel> {
+    let suffix = guest.kernel_suffix();
+    let listed = output_of(guest.apt("apt-cache").args([
         "search",
         "--names-only",
-        &format!("^{PREFIX}[0-9].*{SUFFIX}$"),
+        &format!("^{PREFIX}[0-9].*{suffix}$"),
     ]))?;
     let packages = listed.lines().filter_map(|line| line.split(' ').next());
     let Some(package) = newest(packages, wanted) else {
@@ -114,7 +118,11 @@ fn try_fetch(wanted: &Wanted, cache: &Path) -> Result<Kernel> {
         );
     };
     // 'URI' FILE SIZE HASH
-    let uris = output_of(Command::new("apt-get").args(["download", "--print-uris", package]))?;
+    let uris = output_of(
+        guest
+            .apt("apt-get")
+            .args(["download", "--print-uris", package]),
+    )?;
     let deb = uris.split_whitespace().nth(1).unwrap_or_default();
     let Some(stem) = deb.strip_suffix(".deb") else {
         bail!("apt-get download --print-uris {package} names no file: {uris}");
@@ -122,7 +130,7 @@ fn try_fetch(wanted: &Wanted, cache: &Path) -> Result<Kernel> {
     let image = cache.join(stem);
     if !image.exists() {
         println!("fetching {package}");
-        extract(package, deb, &image, &cache.join("unpacked"))?;
+        extract(guest, package, deb, &image, &cache.join("unpacked"))?;
     }
     Ok(Kernel {
         release: release(package),
@@ -131,13 +139,14 @@ fn try_fetch(wanted: &Wanted, cache: &Path) -> Result<Kernel> {
 }
 
 /// Downloads a package into `scratch` and moves its kernel image to `image`.
-fn extract(package: &str, deb: &str, image: &Path, scratch: &Path) -> Result<()> {
+fn extract(guest: Guest, package: &str, deb: &str, image: &Path, scratch: &Path) -> Result<()> {
     if scratch.exists() {
         fs::remove_dir_all(scratch)?;
     }
     fs::create_dir_all(scratch)?;
     output_of(
-        Command::new("apt-get")
+        guest
+            .apt("apt-get")
             .args(["download", "-qq", package])
             .current_dir(scratch),
     )?;
@@ -152,9 +161,9 @@ fn extract(package: &str, deb: &str, image: &Path, scratch: &Path) -> Result<()>
     fs::remove_dir_all(scratch).with_context(|| format!("removing {}", scratch.display()))
 }
 
-/// Downloads the lists of packages anew, which only root may. Whether that was done.
-fn refresh_lists() -> bool {
-    output_of(Command::new("apt-get").args(["update", "-qq"])).is_ok()
+/// Downloads the lists of packages anew, those of this system only as root. Whether that was done.
+fn refresh_lists(guest: Guest) -> bool {
+    output_of(guest.apt("apt-get").args(["update", "-qq"])).is_ok()
 }
 
 /// The newest image in the cache that was asked for.
@@ -193,7 +202,10 @@ fn release(package: &str) -> String {
 /// `linux-image-6.12.117+deb12-cloud-amd64`. None for packages that only depend on one (three numbers
 /// at least make a kernel) and for other names.
 fn version(package: &str) -> Option<Vec<u64>> {
-    let text = package.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    let text = package.strip_prefix(PREFIX)?;
+    let text = Guest::EVERY
+        .iter()
+        .find_map(|guest| text.strip_suffix(guest.kernel_suffix()))?;
     let numbers: Vec<u64> = text
         .split(|c: char| !c.is_ascii_digit())
         .filter_map(|digits| digits.parse().ok())

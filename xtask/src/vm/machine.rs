@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::guest::Guest;
 use super::kernels::Kernel;
 use super::output_of;
 
-const QEMU: &str = "qemu-system-x86_64";
 /// A machine that runs longer than this hangs: the slowest takes about a tenth.
 const MACHINE_LIMIT: Duration = Duration::from_secs(2400);
 /// The same for a test, by the guest's clock.
 const TEST_LIMIT_S: u32 = 1800;
 /// A virtual CPU that a busy host does not run is no stalled one, nor is its timer broken; grace periods end soon.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 no_timer_check \
+const KERNEL_ARGUMENTS: &str = "quiet panic=-1 no_timer_check \
      rcupdate.rcu_cpu_stall_timeout=300 rcupdate.rcu_expedited=1";
 /// How many of the console's last lines a failure shows.
 const CONSOLE_LINES: usize = 60;
@@ -63,24 +63,29 @@ pub(super) struct Run {
 const ACCELERATOR: &str = "tcg,thread=single";
 
 /// Why no machine runs here, if so.
-pub(super) fn refusal() -> Option<String> {
-    if std::env::consts::ARCH != "x86_64" {
+pub(super) fn refusal(guest: Guest) -> Option<String> {
+    if guest == Guest::Amd64 && std::env::consts::ARCH != "x86_64" {
         let arch = std::env::consts::ARCH;
         return Some(format!(
             "guests are x86-64, and what was built here is for {arch}"
         ));
     }
-    let version = Command::new(QEMU)
+    let qemu = guest.qemu();
+    let version = Command::new(qemu)
         .arg("--version")
         .stdout(Stdio::null())
         .status();
-    version
-        .err()
-        .map(|error| format!("{QEMU}: {error}; install it with: scripts/setup test"))
+    version.err().map(|error| {
+        format!(
+            "{qemu}: {error}; install it with: scripts/setup {}",
+            guest.setup_group()
+        )
+    })
 }
 
 /// Boots the kernel, runs the tests, and unpacks their results below `dir`, which is emptied before.
 pub(super) fn run(
+    guest: Guest,
     kernel: &Kernel,
     clock: Clock,
     tests: &[&str],
@@ -93,22 +98,23 @@ pub(super) fn run(
     let results = dir.join("results");
     fs::create_dir_all(&results).with_context(|| format!("creating {}", results.display()))?;
     let (console, archive) = (dir.join("console.log"), dir.join("results.tar.gz"));
-    let mut command = Command::new(QEMU);
+    let mut command = Command::new(guest.qemu());
     command
-        .args(["-accel", ACCELERATOR, "-cpu", "max", "-m", "1024"])
+        .args(["-accel", ACCELERATOR, "-m", "1024"])
+        .args(guest.machine())
         .args(["-nodefaults", "-display", "none", "-no-reboot"])
         .args(clock.arguments())
         .arg("-serial")
         .arg(file_argument(&console))
-        .arg("-serial")
-        .arg(file_argument(&archive))
+        .args(guest.results_port(&archive))
         .arg("-kernel")
         .arg(&kernel.image)
         .arg("-initrd")
         .arg(initramfs)
         .arg("-append")
         .arg(format!(
-            "{KERNEL_ARGUMENTS} guest_tests={} guest_limit_s={TEST_LIMIT_S}",
+            "{KERNEL_ARGUMENTS} {} guest_tests={} guest_limit_s={TEST_LIMIT_S}",
+            guest.kernel_arguments(),
             tests.join(",")
         ));
     let ended = wait_for_machine(&mut command, &dir.join("qemu.log"))?;
@@ -130,7 +136,8 @@ pub(super) fn run(
     })
 }
 
-fn file_argument(path: &Path) -> String {
+/// What QEMU takes for a port whose output goes to a file.
+pub(super) fn file_argument(path: &Path) -> String {
     format!("file:{}", path.display())
 }
 
@@ -142,13 +149,13 @@ fn wait_for_machine(command: &mut Command, log: &Path) -> Result<Result<(), Stri
         .stdout(said.try_clone()?)
         .stderr(said)
         .spawn()
-        .with_context(|| format!("starting {QEMU}"))?;
+        .context("starting QEMU")?;
     let deadline = Instant::now() + MACHINE_LIMIT;
     loop {
         match child.try_wait().context("waiting for QEMU")? {
             Some(status) if status.success() => return Ok(Ok(())),
             Some(status) => {
-                let why = format!("{QEMU}: {status}\n{}", last_lines(log, CONSOLE_LINES));
+                let why = format!("QEMU: {status}\n{}", last_lines(log, CONSOLE_LINES));
                 return Ok(Err(why));
             }
             None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),

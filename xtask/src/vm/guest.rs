@@ -1,0 +1,313 @@
+//! The architecture of a guest, and where what runs in it comes from.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, ensure, Context, Result};
+
+use super::kernels::Wanted;
+use super::machine::file_argument;
+use super::tests::Test;
+use super::{output_of, source_root, target_dir};
+
+/// What a guest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Guest {
+    /// As this system: its own programs and libraries run there.
+    Amd64,
+    /// With programs that `scripts/build-arm64` makes and Debian's packages hold.
+    Arm64,
+}
+
+/// Tests that hold for arm64: the others name calls, functions or counts of x86-64.
+const ARM64_TESTS: [&str; 2] = ["lifecycle", "exact"];
+
+impl Guest {
+    pub(super) const EVERY: [Guest; 2] = [Guest::Amd64, Guest::Arm64];
+
+    /// From Debian's name.
+    pub(super) fn named(name: &str) -> Result<Self> {
+        match name {
+            "amd64" => Ok(Guest::Amd64),
+            "arm64" => Ok(Guest::Arm64),
+            _ => bail!("--arch takes amd64 or arm64, not '{name}'"),
+        }
+    }
+
+    /// What the names of its kernel packages end in.
+    pub(super) const fn kernel_suffix(self) -> &'static str {
+        match self {
+            Guest::Amd64 => "-cloud-amd64",
+            Guest::Arm64 => "-cloud-arm64",
+        }
+    }
+
+    /// The kernels that are tested when none is named. On arm64 functions can be hooked since Linux 6.4.
+    pub(super) fn usual_kernels(self) -> Result<Vec<Wanted>> {
+        let series: &[&str] = match self {
+            Guest::Amd64 => &["6.1", "6.12"],
+            Guest::Arm64 => &["6.12"],
+        };
+        series.iter().map(|series| Wanted::parse(series)).collect()
+    }
+
+    /// Whether a test holds there, so that it is run when none is named.
+    pub(super) fn runs(self, test: &Test) -> bool {
+        match self {
+            Guest::Amd64 => true,
+            Guest::Arm64 => ARM64_TESTS.contains(&test.name),
+        }
+    }
+
+    /// The group of packages that `scripts/setup` installs for it.
+    pub(super) const fn setup_group(self) -> &'static str {
+        match self {
+            Guest::Amd64 => "test",
+            Guest::Arm64 => "arm64",
+        }
+    }
+
+    /// Its emulator.
+    pub(super) const fn qemu(self) -> &'static str {
+        match self {
+            Guest::Amd64 => "qemu-system-x86_64",
+            Guest::Arm64 => "qemu-system-aarch64",
+        }
+    }
+
+    /// QEMU's arguments for machine and processor. A Cortex-A72 has a 32-bit entry, and no feature that is dear to emulate.
+    pub(super) const fn machine(self) -> &'static [&'static str] {
+        match self {
+            Guest::Amd64 => &["-cpu", "max"],
+            Guest::Arm64 => &["-machine", "virt", "-cpu", "cortex-a72"],
+        }
+    }
+
+    /// QEMU's arguments for the port to which `tests/vm/init` writes the results: a second port of the machine, and
+    /// where it has one only, a card.
+    pub(super) fn results_port(self, archive: &Path) -> Vec<String> {
+        let file = file_argument(archive);
+        match self {
+            Guest::Amd64 => vec!["-serial".into(), file],
+            Guest::Arm64 => vec![
+                "-chardev".into(),
+                format!("file,id=results,path={}", archive.display()),
+                "-device".into(),
+                "pci-serial,chardev=results".into(),
+            ],
+        }
+    }
+
+    /// What its kernel is told of console and results.
+    pub(super) const fn kernel_arguments(self) -> &'static str {
+        match self {
+            Guest::Amd64 => "console=ttyS0 guest_results=/dev/ttyS1",
+            Guest::Arm64 => "console=ttyAMA0 guest_results=/dev/ttyS0",
+        }
+    }
+
+    /// A program of apt's that is about its packages.
+    pub(super) fn apt(self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        if self == Guest::Arm64 {
+            command.env("APT_CONFIG", source_root().join("target/arm64/apt.conf"));
+        }
+        command
+    }
+
+    /// The name of a compiler's or linker's tool for it.
+    pub(super) fn tool(self, name: &str) -> String {
+        match self {
+            Guest::Amd64 => name.to_string(),
+            Guest::Arm64 => format!("aarch64-linux-gnu-{name}"),
+        }
+    }
+
+    /// The program under test.
+    pub(super) fn tarsier(self) -> Result<PathBuf> {
+        let (variable, place, remedy) = match self {
+            Guest::Amd64 => ("TARSIER_BIN", "release/tarsier", "cargo build --release"),
+            Guest::Arm64 => (
+                "TARSIER_BIN_ARM64",
+                "aarch64-unknown-linux-gnu/release/tarsier",
+                "scripts/build-arm64",
+            ),
+        };
+        let path =
+            std::env::var_os(variable).map_or_else(|| target_dir().join(place), PathBuf::from);
+        ensure!(
+            path.exists(),
+            "{} is not there; build it with: {remedy}",
+            path.display()
+        );
+        Ok(path)
+    }
+
+    /// The program of `tests/workload`, which makes calls that arm64 does not have.
+    pub(super) fn workload(self) -> Result<Option<PathBuf>> {
+        match self {
+            Guest::Amd64 => path_from(
+                "TARSIER_WORKLOAD",
+                &source_root().join("scripts/build-workload"),
+            )
+            .map(Some),
+            Guest::Arm64 => Ok(None),
+        }
+    }
+
+    /// Whether a program of `tests/vm` is for it: the others make calls that arm64 does not have.
+    pub(super) fn takes_helper(self, name: &OsStr) -> bool {
+        match self {
+            Guest::Amd64 => true,
+            Guest::Arm64 => name == "bpf-objects",
+        }
+    }
+
+    /// The packages whose programs it runs.
+    pub(super) fn packages(self) -> Result<Packages> {
+        let scripts = source_root().join("scripts");
+        match self {
+            Guest::Amd64 => Ok(Packages {
+                guest: self,
+                system: PathBuf::from("/"),
+                audit: path_from("TARSIER_PEERS", &scripts.join("peers"))?,
+            }),
+            Guest::Arm64 => {
+                let root = path_from("TARSIER_ARM64_ROOT", &scripts.join("arm64-root"))?;
+                Ok(Packages {
+                    guest: self,
+                    system: root.clone(),
+                    audit: root,
+                })
+            }
+        }
+    }
+}
+
+/// Where the guest's programs are.
+pub(super) struct Packages {
+    guest: Guest,
+    /// The root of Debian's base system.
+    pub(super) system: PathBuf,
+    /// The root of its audit programs.
+    pub(super) audit: PathBuf,
+}
+
+impl Packages {
+    /// A busybox that needs no libraries.
+    pub(super) fn busybox(&self) -> Result<PathBuf> {
+        for place in ["bin/busybox", "usr/bin/busybox"] {
+            let path = self.system.join(place);
+            if path.exists() {
+                ensure!(
+                    self.needed_by(&path)?.is_empty(),
+                    "{} is not static; install busybox-static",
+                    path.display()
+                );
+                return Ok(path);
+            }
+        }
+        bail!("busybox is not there; install busybox-static (scripts/setup test does)");
+    }
+
+    /// What the programs are linked with, and what is linked with that: from a file to its place below the guest's root.
+    pub(super) fn libraries(&self, programs: &[PathBuf]) -> Result<BTreeMap<PathBuf, PathBuf>> {
+        match self.guest {
+            Guest::Amd64 => self.own_libraries(programs),
+            Guest::Arm64 => self.foreign_libraries(programs),
+        }
+    }
+
+    /// As the loader of this system finds them.
+    fn own_libraries(&self, programs: &[PathBuf]) -> Result<BTreeMap<PathBuf, PathBuf>> {
+        let path: OsString = std::env::join_paths(self.library_dirs(&self.audit))
+            .context("the path of TARSIER_PEERS")?;
+        let mut libraries = BTreeMap::new();
+        for program in programs {
+            let listed = output_of(
+                Command::new("ldd")
+                    .arg(program)
+                    .env("LD_LIBRARY_PATH", &path),
+            )
+            .with_context(|| format!("which libraries {} needs", program.display()))?;
+            ensure!(
+                !listed.contains("not found"),
+                "{} needs libraries that are not there:\n{listed}",
+                program.display()
+            );
+            // `name => /path (address)`, and for the loader `/path (address)`.
+            let words = listed.split_whitespace();
+            for file in words.filter(|word| word.starts_with('/')).map(Path::new) {
+                let place = file.strip_prefix(&self.audit).or(file.strip_prefix("/"))?;
+                libraries.insert(file.to_path_buf(), place.to_path_buf());
+            }
+        }
+        Ok(libraries)
+    }
+
+    /// By the names that the files hold, as no loader here can tell.
+    fn foreign_libraries(&self, programs: &[PathBuf]) -> Result<BTreeMap<PathBuf, PathBuf>> {
+        let mut libraries = BTreeMap::new();
+        let mut waiting = programs.to_vec();
+        while let Some(file) = waiting.pop() {
+            for name in self.needed_by(&file)? {
+                // The loader goes by its path, libraries by where the loader looks.
+                let places = match name.strip_prefix('/') {
+                    Some(place) => vec![self.system.join(place)],
+                    None => self
+                        .library_dirs(&self.system)
+                        .map(|dir| dir.join(&name))
+                        .into(),
+                };
+                let Some(library) = places.into_iter().find(|place| place.exists()) else {
+                    bail!("{} needs {name}, which is not below {}; add its package to scripts/arm64-root", file.display(), self.system.display());
+                };
+                let place = library.strip_prefix(&self.system)?.to_path_buf();
+                if libraries.insert(library.clone(), place).is_none() {
+                    waiting.push(library);
+                }
+            }
+        }
+        Ok(libraries)
+    }
+
+    /// Where the libraries below a root are.
+    fn library_dirs(&self, root: &Path) -> [PathBuf; 2] {
+        let triplet = match self.guest {
+            Guest::Amd64 => format!("{}-linux-gnu", std::env::consts::ARCH),
+            Guest::Arm64 => "aarch64-linux-gnu".to_string(),
+        };
+        ["lib", "usr/lib"].map(|dir| root.join(dir).join(&triplet))
+    }
+
+    /// The names of the libraries, and the path of the loader, that a program or library names.
+    fn needed_by(&self, file: &Path) -> Result<Vec<String>> {
+        let listed = output_of(
+            Command::new("readelf")
+                .args(["--dynamic", "--program-headers", "--wide"])
+                .arg(file),
+        )?;
+        let mut names = Vec::new();
+        for line in listed.lines() {
+            let name = if line.contains("(NEEDED)") {
+                line.split(['[', ']']).nth(1)
+            } else if line.contains("Requesting program interpreter:") {
+                line.split([' ', ']']).find(|word| word.starts_with('/'))
+            } else {
+                None
+            };
+            names.extend(name.map(str::to_string));
+        }
+        Ok(names)
+    }
+}
+
+/// A path that the environment names, or else that the script prints.
+fn path_from(variable: &str, script: &Path) -> Result<PathBuf> {
+    match std::env::var_os(variable) {
+        Some(path) => Ok(path.into()),
+        None => Ok(output_of(&mut Command::new(script))?.trim_end().into()),
+    }
+}
