@@ -117,11 +117,19 @@ impl Guest {
         command
     }
 
-    /// The name of a compiler's or linker's tool for it.
-    pub(super) fn tool(self, name: &str) -> String {
+    /// The C compiler for it.
+    pub(super) const fn compiler(self) -> &'static str {
         match self {
-            Guest::Amd64 => name.to_string(),
-            Guest::Arm64 => format!("aarch64-linux-gnu-{name}"),
+            Guest::Amd64 => "cc",
+            Guest::Arm64 => "aarch64-linux-gnu-gcc",
+        }
+    }
+
+    /// What takes the symbols out of its programs.
+    pub(super) const fn strip(self) -> &'static str {
+        match self {
+            Guest::Amd64 => "strip",
+            Guest::Arm64 => "aarch64-linux-gnu-strip",
         }
     }
 

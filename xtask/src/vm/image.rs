@@ -66,7 +66,7 @@ pub(super) fn build(
             .join("usr/share/doc/auditd/examples/rules/30-stig.rules"),
         &root.join("usr/share/doc/auditd/30-stig.rules"),
     )?;
-    output_of(Command::new(guest.tool("strip")).arg(root.join("bin/tarsier")))?;
+    output_of(Command::new(guest.strip()).arg(root.join("bin/tarsier")))?;
     for (library, place) in packages.libraries(&linked)? {
         install(&library, &root.join(place))?;
     }
@@ -98,7 +98,7 @@ fn install_tests(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
             }
             let to = root.join("bin").join(helper);
             output_of(
-                Command::new(guest.tool("gcc"))
+                Command::new(guest.compiler())
                     .args(["-O2", "-Wall", "-Werror", "-o"])
                     .arg(to)
                     .arg(&file),
@@ -135,7 +135,7 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
         .into_iter()
         .filter(|file| file.extension().is_some_and(|extension| extension == "c"));
     output_of(
-        Command::new(guest.tool("gcc"))
+        Command::new(guest.compiler())
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
             .args(["-pthread", "-static", "-o"])
             .arg(root.join("bin/acts"))

@@ -5,6 +5,11 @@ use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
 
+/// Whether the last name is taken from user memory first: which argument of a function is evaluated first is the
+/// compiler's choice, and what builds Debian's x86 kernels begins with the last, its arm64 kernels with the first
+/// (`do_renameat2()`, `do_linkat()`, `do_symlinkat()` as called in fs/namei.c).
+const LAST_NAME_FIRST: bool = cfg!(any(target_arch = "x86_64", target_arch = "x86"));
+
 impl Resolver {
     pub(super) fn renamed(
         &mut self,
@@ -15,8 +20,12 @@ impl Resolver {
         let (Some(old), Some(new)) = (old, new) else {
             return;
         };
-        self.parent(&new);
-        self.parent(&old);
+        let (first, second) = match LAST_NAME_FIRST {
+            true => (&new, &old),
+            false => (&old, &new),
+        };
+        self.parent(first);
+        self.parent(second);
         let exchanges =
             event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
         if let Some(moved) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
@@ -84,26 +93,14 @@ impl Resolver {
         old: Option<Arg<'_>>,
         new: Option<Arg<'_>>,
     ) {
-        if let Some(new) = &new {
+        if let (true, Some(new)) = (LAST_NAME_FIRST, &new) {
             self.parent(new);
         }
         if let Some(old) = old {
-            if old_arg.use_ == NameUse::SymlinkTarget {
-                self.items.push(Item {
-                    name: Some(old.text.to_vec()),
-                    nametype: NameType::Unknown,
-                    ..Item::default()
-                });
-            } else if event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some() {
-                self.acted_on(event, old_arg, old);
-            } else {
-                // ENOENT may be about the new name.
-                let told = match Told::by(event) {
-                    Told::Missing => Told::Nothing,
-                    told => told,
-                };
-                self.looked_up(&old, follows(event, old_arg), told);
-            }
+            self.link_source(event, old_arg, old);
+        }
+        if let (false, Some(new)) = (LAST_NAME_FIRST, &new) {
+            self.parent(new);
         }
         let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
         if let (Some(new), Some(inode)) = (&new, made) {
@@ -111,6 +108,26 @@ impl Resolver {
         } else if let (Some(new), Some(0)) = (&new, event.exit()) {
             let inode = self.view.inode(&new.path, false);
             self.item(new, NameType::Create, inode);
+        }
+    }
+
+    /// What a link is made to: an object, or the text of a symbolic link.
+    fn link_source(&mut self, event: &Event<'_>, old_arg: PathArg, old: Arg<'_>) {
+        if old_arg.use_ == NameUse::SymlinkTarget {
+            self.items.push(Item {
+                name: Some(old.text.to_vec()),
+                nametype: NameType::Unknown,
+                ..Item::default()
+            });
+        } else if event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some() {
+            self.acted_on(event, old_arg, old);
+        } else {
+            // ENOENT may be about the new name.
+            let told = match Told::by(event) {
+                Told::Missing => Told::Nothing,
+                told => told,
+            };
+            self.looked_up(&old, follows(event, old_arg), told);
         }
     }
 }

@@ -30,9 +30,10 @@ use view::View;
 
 const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
-const O_NOFOLLOW: u64 = 0o400000;
+// These differ between architectures.
+const O_NOFOLLOW: u64 = libc::O_NOFOLLOW as u64;
 const RENAME_EXCHANGE: u64 = 2;
-const O_TMPFILE: u64 = 0o20200000;
+const O_TMPFILE: u64 = libc::O_TMPFILE as u64;
 const EBADF: i64 = -9;
 const EEXIST: i64 = -17;
 const ENOTDIR: i64 = -20;
