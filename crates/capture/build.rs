@@ -9,8 +9,6 @@ fn main() {
     compile("seccomp_iter");
     // Runs the matching alone; for tests/equivalence.rs.
     compile("match_test");
-    // Tells whether functions can be hooked here.
-    compile("trial");
     // Reads the kernel's table of io_uring operations.
     compile("peek");
     for path in ["bpf", "../event/include/tarsier_event.h"] {

@@ -97,8 +97,9 @@ static __always_inline void part_user_bytes(struct work *w, __u16 tag, const voi
 static __always_inline void part_proctitle(struct work *w, struct task_struct *task)
 {
 	struct tarsier_part *part = part_begin(w, TARSIER_PART_PROCTITLE, 0);
-	unsigned long start = task->mm->arg_start;
-	unsigned long end = task->mm->arg_end;
+	const struct mm_struct *mm = untrusted(task)->mm;
+	unsigned long start = mm->arg_start;
+	unsigned long end = mm->arg_end;
 	__u64 len = end - start;
 
 	if (!part)
@@ -115,10 +116,11 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 static __always_inline void event_identity(struct work *w, struct task_struct *task)
 {
 	struct tarsier_event *e = event_of(w);
-	struct tty_struct *tty = task->signal->tty;
+	const struct task_struct *from = untrusted(task);
+	struct tty_struct *tty = from->signal->tty;
 
-	e->start_time_ns = task->group_leader->start_boottime;
-	e->cgroup_id = task->cgroups->dfl_cgrp->kn->id;
+	e->start_time_ns = from->group_leader->start_boottime;
+	e->cgroup_id = from->cgroups->dfl_cgrp->kn->id;
 	e->tid = task->pid;
 	e->pid = w->fact[FACT_PID];
 	e->ppid = w->fact[FACT_PPID];
@@ -137,7 +139,7 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	e->tty[0] = 0;
 	if (tty)
 		bpf_probe_read_kernel_str(e->tty, sizeof(e->tty), tty->name);
-	known_inode_facts(&e->exe, task->mm->exe_file->f_inode);
+	known_inode_facts(&e->exe, from->mm->exe_file->f_inode);
 }
 
 /* The id of the next event: others on this CPU may be under way. */
@@ -168,13 +170,13 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->nr = w->nr;
 	e->exit = w->ret;
 	e->chunks = 0;
-	e->mnt_ns = task->nsproxy->mnt_ns->ns.inum;
+	e->mnt_ns = untrusted(task)->nsproxy->mnt_ns->ns.inum;
 	for (i = 0; i < 6; i++)
 		e->args[i] = w->args[i];
 	event_identity(w, task);
 	w->len = sizeof(*e);
 	w->parts = 0;
-	if (task->mm->exe_file)
+	if (untrusted(task)->mm->exe_file)
 		walk_own(w, TARSIER_PART_EXE);
 	part_proctitle(w, task);
 	return 0;

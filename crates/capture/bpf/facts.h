@@ -7,12 +7,13 @@
 
 static __always_inline void task_facts(struct work *w, struct task_struct *task)
 {
-	const struct cred *cred = task->cred;
+	const struct task_struct *from = untrusted(task);
+	const struct cred *cred = from->cred;
 
 	w->computed = ~(__u32)ON_DEMAND;
 	w->absent = 0;
 	set_fact(w, FACT_PID, task->tgid);
-	set_fact(w, FACT_PPID, task->real_parent->tgid);
+	set_fact(w, FACT_PPID, from->real_parent->tgid);
 	set_fact(w, FACT_AUID, task->loginuid.val);
 	set_fact(w, FACT_SES, task->sessionid);
 	set_fact(w, FACT_PERS, task->personality);

@@ -140,13 +140,27 @@ struct control control;
 /* Nanoseconds of a clock tick as /proc/PID/stat has it: USER_HZ is 100. */
 #define TICK_NS 10000000ULL
 
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
+
+/*
+ * The task for loads of pointers. For each that is loaded through a pointer which the verifier trusts, it
+ * goes through all types of the kernel, four times, to find whether the loaded one is to be trusted too. Loads
+ * through what this gives read 0 where an address is wrong, and are not asked about.
+ */
+static __always_inline struct task_struct *untrusted(struct task_struct *task)
+{
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+	return task;
+}
+
 /* The daemon's own calls are not recorded. Its number may belong to another process when it is gone. */
 static __always_inline bool is_daemon(struct task_struct *task)
 {
 	if ((__u32)task->tgid != control.daemon_tgid)
 		return false;
 	return !control.daemon_start ||
-	       task->group_leader->start_boottime / TICK_NS == control.daemon_start;
+	       untrusted(task)->group_leader->start_boottime / TICK_NS == control.daemon_start;
 }
 
 #endif /* TARSIER_MAPS_H */

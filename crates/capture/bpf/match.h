@@ -59,7 +59,7 @@ static __always_inline __u32 compare_ids(struct work *w)
 
 static __always_inline __u32 exe_id(struct task_struct *task)
 {
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = untrusted(task)->mm;
 	struct object_key key = {};
 	struct inode *inode;
 	struct file *exe;
@@ -234,7 +234,7 @@ static long bits_step(__u32 i, struct lookup *l)
 
 static long group_step(__u32 i, struct lookup *l)
 {
-	struct group_info *groups = bpf_get_current_task_btf()->cred->group_info;
+	struct group_info *groups = untrusted(bpf_get_current_task_btf())->cred->group_info;
 	struct table_row *row;
 	kgid_t gid;
 
@@ -276,7 +276,7 @@ static long lookup_step(__u32 i, struct lookup *l)
 		l->mask &= found->b;
 	} else {
 		l->any = found->a == l->value ? found->b : 0;
-		if (bpf_get_current_task_btf()->cred->group_info->ngroups > 0)
+		if (untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0)
 			bpf_loop(TARSIER_GROUPS_MAX, group_step, l, 0);
 		l->mask &= kind == LOOKUP_ANY_OF ? (head->b | l->any) : ~l->any;
 	}

@@ -41,7 +41,7 @@ static __always_inline void part_path(struct work *w, struct task_struct *task, 
 
 static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 {
-	struct fs_struct *fs = task->fs;
+	struct fs_struct *fs = untrusted(task)->fs;
 	struct tarsier_inode inode = {};
 	struct vfsmount *mnt;
 	struct mount *here;
@@ -95,7 +95,7 @@ static __always_inline __u64 capabilities(const kernel_cap_t *set)
 
 static __always_inline void part_capset(struct work *w, struct task_struct *task)
 {
-	const struct cred *cred = task->cred;
+	const struct cred *cred = untrusted(task)->cred;
 	struct tarsier_caps caps = {
 		.pid = task->tgid,
 		.inheritable = capabilities(&cred->cap_inheritable),
@@ -290,7 +290,8 @@ static __always_inline bool call_admitted(struct call *call, struct task_struct 
 	if (!row)
 		return true;
 	return halves_admit((const __u32 *)row_at(call->table, row),
-			    (const __u32 *)row_at(call->table, row + 1), task, regs, ret);
+			    (const __u32 *)row_at(call->table, row + 1), untrusted(task), regs, ret,
+			    true);
 }
 
 /* The programs' scratch for a call; NULL, and counted, when there is none. */
@@ -472,7 +473,7 @@ int exec_entry(__u64 *ctx)
 	note->exec_nr = nr;
 	note->exec_compat = compat;
 	note->exec_valid = 1;
-	cred = task->cred;
+	cred = untrusted(task)->cred;
 	note->old_caps[0] = capabilities(&cred->cap_inheritable);
 	note->old_caps[1] = capabilities(&cred->cap_permitted);
 	note->old_caps[2] = capabilities(&cred->cap_effective);
@@ -524,7 +525,7 @@ static __always_inline void part_exec_file(struct work *w, struct linux_binprm *
 static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 				       struct task_note *note)
 {
-	const struct cred *cred = task->cred;
+	const struct cred *cred = untrusted(task)->cred;
 	struct tarsier_fcaps caps = {};
 
 	caps.old.inheritable = note->old_caps[0];

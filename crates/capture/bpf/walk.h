@@ -278,7 +278,7 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
  */
 __noinline int walk_own(struct work *w, __u32 tag)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = untrusted(bpf_get_current_task_btf());
 	struct fs_struct *fs = task->fs;
 	struct dentry *dentry, *parent, *root_dentry = fs->root.dentry;
 	struct vfsmount *mnt, *root_mnt = fs->root.mnt;

@@ -6,9 +6,10 @@
 //! one: both are hooked, since the other is then never called.
 
 use crate::symbols::{self, Symbol};
+use crate::types::{self, Types};
 use abi::Arch;
-use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct};
-use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
+use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
 use plan::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
@@ -43,9 +44,9 @@ pub(crate) fn of_this_kernel() -> Option<&'static Functions> {
 
 impl Functions {
     fn find() -> Option<Functions> {
-        let btf = Btf::from_vmlinux().ok()?;
+        let types = types::of_this_kernel()?;
         let symbols = Symbols::parse(symbols::of_this_kernel().ok()?).ok()?;
-        let typed = typed_functions(&btf);
+        let typed = typed_functions(&types);
         let mut functions = Functions::default();
         let mut by_name: HashMap<&str, usize> = HashMap::new();
         for entry in [Entry::Native, Entry::Compat] {
@@ -100,46 +101,46 @@ fn arch_of(entry: Entry) -> Option<Arch> {
 
 /// Functions whose only argument is `struct pt_regs *`, of the two prototypes that most have. A name may stand there
 /// twice: that of a call which the kernel can be built without, for the function that answers then and for the real one.
-/// The first counts, which libbpf takes for the name as well.
-fn typed_functions(btf: &Btf<'_>) -> HashMap<String, Function> {
-    let mut found = Vec::new();
+fn typed_functions(types: &Types) -> HashMap<String, Function> {
     let mut prototypes: BTreeMap<u32, usize> = BTreeMap::new();
-    let mut seen: BTreeSet<String> = BTreeSet::new();
-    for function in btf.type_by_kind::<Func<'_>>() {
-        let Some(name) = function.name().and_then(|name| name.to_str()) else {
-            continue;
-        };
-        if !is_call_function(name)
-            || !takes_registers(btf, &function)
-            || !seen.insert(name.to_owned())
-        {
-            continue;
+    let mut other: BTreeSet<u32> = BTreeSet::new();
+    let calls = types.functions().iter();
+    let mut found: Vec<_> = calls.filter(|(name, _)| is_call_function(name)).collect();
+    found.retain(|(_, function)| {
+        let prototype = function.prototype;
+        if let Some(count) = prototypes.get_mut(&prototype) {
+            *count += 1;
+            return true;
         }
-        let prototype = u32::from(function.referenced_type().type_id());
-        *prototypes.entry(prototype).or_default() += 1;
-        let btf_id = u32::from(function.type_id());
-        found.push((name.to_owned(), btf_id, prototype));
-    }
+        let takes_registers =
+            !other.contains(&prototype) && takes_registers(types.btf(), prototype);
+        if takes_registers {
+            prototypes.insert(prototype, 1);
+        } else {
+            other.insert(prototype);
+        }
+        takes_registers
+    });
     let mut usual: Vec<(usize, u32)> = prototypes.into_iter().map(|(id, n)| (n, id)).collect();
     usual.sort_unstable_by(|left, right| right.cmp(left));
     usual.truncate(PROTOTYPES);
     found
         .into_iter()
-        .filter_map(|(name, btf_id, prototype)| {
-            let prototype = usual.iter().position(|(_, id)| *id == prototype)?;
+        .filter_map(|(name, types)| {
+            let prototype = usual.iter().position(|(_, id)| *id == types.prototype)?;
             let function = Function {
                 name: name.clone(),
-                btf_id,
+                btf_id: types.btf_id,
                 prototype,
             };
-            Some((name, function))
+            Some((name.clone(), function))
         })
         .collect()
 }
 
-fn takes_registers(btf: &Btf<'_>, function: &Func<'_>) -> bool {
+fn takes_registers(btf: &Btf<'_>, prototype: u32) -> bool {
     let is_registers = || {
-        let prototype = FuncProto::try_from(function.referenced_type()).ok()?;
+        let prototype: FuncProto<'_> = btf.type_by_id(TypeId::from(prototype))?;
         let mut arguments = prototype.iter();
         let argument = arguments.next()?;
         if arguments.next().is_some() {
@@ -163,7 +164,7 @@ const PREFIXES: [&str; 6] = [
     "__do_compat_sys_",
 ];
 
-fn is_call_function(name: &str) -> bool {
+pub(crate) fn is_call_function(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 

@@ -16,6 +16,7 @@ mod stream;
 mod symbols;
 mod tracefs;
 pub mod tracepoint;
+mod types;
 
 pub use error::CaptureError;
 pub use identify::{executable_of, identify, names_paths};

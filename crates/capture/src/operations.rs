@@ -4,8 +4,9 @@
 
 use crate::functions::Function;
 use crate::symbols::{self, Symbol};
-use libbpf_rs::btf::types::{Func, MemberAttr, Struct};
-use libbpf_rs::btf::{Btf, HasSize, ReferencesType};
+use crate::types::Types;
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::btf::HasSize;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
@@ -33,12 +34,12 @@ pub(crate) struct Operation {
 /// The functions of the first `count` operations, by number; nothing for those that the kernel was built without.
 /// `None` where some function cannot be told or hooked, or not all of a kind have one prototype, which functions that
 /// share a body must have.
-pub(crate) fn of_this_kernel(btf: &Btf<'_>, count: u32) -> Option<Vec<Option<Operation>>> {
+pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Vec<Option<Operation>>> {
     let symbols = Symbols::parse(symbols::of_this_kernel().ok()?).ok()?;
     let (table, row) = TABLES
         .iter()
         .find_map(|(table, row)| Some((*symbols.tables.get(*table)?, *row)))?;
-    let row = btf.type_by_name::<Struct<'_>>(row)?;
+    let row = types.btf().type_by_name::<Struct<'_>>(row)?;
     let place = |name: &str| {
         let found = row
             .iter()
@@ -54,12 +55,16 @@ pub(crate) fn of_this_kernel(btf: &Btf<'_>, count: u32) -> Option<Vec<Option<Ope
         let address = row.get(place..place + 8)?.try_into().ok()?;
         symbols.functions.get(&u64::from_ne_bytes(address))
     };
-    let typed = typed_functions(btf);
+    let typed = types.functions();
     let function = |row: &[u8], place: usize, prototypes: &mut BTreeSet<u32>| {
-        let known = names(row, place)?.iter().find_map(|name| typed.get(name));
-        let (function, prototype) = known?;
-        prototypes.insert(*prototype);
-        Some(function.clone())
+        let mut known = names(row, place)?.iter();
+        let (name, types) = known.find_map(|name| typed.get_key_value(name))?;
+        prototypes.insert(types.prototype);
+        Some(Function {
+            name: name.clone(),
+            btf_id: types.btf_id,
+            prototype: 0,
+        })
     };
     let (mut preps, mut issues) = (BTreeSet::new(), BTreeSet::new());
     let operations: Option<Vec<Option<Operation>>> = memory
@@ -77,31 +82,8 @@ pub(crate) fn of_this_kernel(btf: &Btf<'_>, count: u32) -> Option<Vec<Option<Ope
     operations.filter(|_| preps.len() == 1 && issues.len() == 1)
 }
 
-/// Functions that type information knows, by name, with the type of their prototype. Types of other kinds may have
-/// the same names; of several functions the first counts, as for libbpf.
-fn typed_functions(btf: &Btf<'_>) -> HashMap<String, (Function, u32)> {
-    let mut functions = HashMap::new();
-    for function in btf.type_by_kind::<Func<'_>>() {
-        let Some(name) = function.name().and_then(|name| name.to_str()) else {
-            continue;
-        };
-        if is_of_interest(name) {
-            let typed = Function {
-                name: name.to_owned(),
-                btf_id: function.type_id().into(),
-                prototype: 0,
-            };
-            let prototype = function.referenced_type().type_id().into();
-            functions
-                .entry(name.to_owned())
-                .or_insert((typed, prototype));
-        }
-    }
-    functions
-}
-
 /// Whether the name may be that of an operation's function.
-fn is_of_interest(name: &str) -> bool {
+pub(crate) fn is_of_interest(name: &str) -> bool {
     name.starts_with("io_")
 }
 
@@ -187,12 +169,12 @@ ffffffff81000030 t sys_read
     #[test]
     fn the_kernel_s_table_names_the_functions_of_operations() {
         crate::error::keep_libbpf_quiet();
-        let Ok(btf) = Btf::from_vmlinux() else {
+        let Some(types) = crate::types::of_this_kernel() else {
             println!("skipped: the kernel's table of operations: no BTF");
             return;
         };
         let openat = abi::uring_op_number("openat").unwrap();
-        let Some(operations) = of_this_kernel(&btf, openat + 1) else {
+        let Some(operations) = of_this_kernel(&types, openat + 1) else {
             println!("skipped: the kernel's table of operations: not readable here");
             return;
         };

@@ -1,7 +1,10 @@
 //! The kernel's symbols, as `/proc/kallsyms` lists them.
 
+use crate::functions::is_call_function;
+use crate::operations::is_of_interest as is_operation;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::sync::OnceLock;
 
 /// One of them.
 pub(crate) struct Symbol<'a> {
@@ -12,9 +15,33 @@ pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a str,
 }
 
-/// The list of the running kernel.
+/// Bytes of a line before the name: the address, the kind, and a space behind each.
+const BEFORE_NAME: usize = 19;
+
+/// Of the list of the running kernel the lines that somebody here asks for. It is read once: the kernel works for
+/// each line, and there are many.
 pub(crate) fn of_this_kernel() -> io::Result<impl BufRead> {
-    File::open("/proc/kallsyms").map(BufReader::new)
+    static LINES: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(lines) = LINES.get() {
+        return Ok(lines.as_slice());
+    }
+    let lines = of_interest(File::open("/proc/kallsyms").map(BufReader::new)?)?;
+    Ok(LINES.get_or_init(|| lines).as_slice())
+}
+
+fn of_interest(mut text: impl BufRead) -> io::Result<Vec<u8>> {
+    let (mut line, mut lines) = (Vec::new(), Vec::new());
+    while text.read_until(b'\n', &mut line)? > 0 {
+        let name = line.get(BEFORE_NAME..).unwrap_or_default();
+        // Most begin otherwise.
+        let may_be = matches!(name.first(), Some(b'_' | b'i'));
+        let is_of_interest = |name: &str| is_call_function(name) || is_operation(name);
+        if may_be && std::str::from_utf8(name).is_ok_and(is_of_interest) {
+            lines.extend_from_slice(&line);
+        }
+        line.clear();
+    }
+    Ok(lines)
 }
 
 /// Gives `take` each symbol of the kernel itself. Lines are `address type name`, with the module behind it if it

@@ -3,36 +3,24 @@
 
 use crate::error::{refused, CaptureError};
 use crate::pins::{Attached, Pins};
-use crate::tracepoint::attach_trace;
-use libbpf_rs::btf::{types::Func, Btf};
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
+use crate::tracepoint::{attach_trace, fexit_attaches};
+use crate::types;
+use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
 use plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-static TRIAL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trial.bpf.o"));
-
 /// Whether this kernel lets programs hook functions: one is hooked, and let go.
 pub fn functions_can_be_hooked() -> bool {
-    let attach = || {
-        let mut builder = ObjectBuilder::default();
-        let open = builder.open_memory(TRIAL).ok()?;
-        let object = open.load().ok()?;
-        let trial = object.progs_mut().next()?;
-        trial.attach_trace().ok()
-    };
     crate::error::keep_libbpf_quiet();
-    attach().is_some()
+    fexit_attaches().is_ok()
 }
 
 /// Whether, where functions are hooked, the directory that the last name of a path is looked up in is
 /// noted for calls on directory entries.
 pub(crate) fn sees_parents() -> bool {
-    let exists = || {
-        let btf = Btf::from_vmlinux().ok()?;
-        btf.type_by_name::<Func<'_>>(plan::PARENT_LOOKUP).map(drop)
-    };
-    exists().is_some()
+    let types = types::of_this_kernel();
+    types.is_some_and(|types| types.functions().contains_key(plan::PARENT_LOOKUP))
 }
 
 /// The function that a program hooks: `on_F` runs before it, `after_F` when it returns.
@@ -54,18 +42,15 @@ impl Objects {
     /// Leaves programs out of `open` that this kernel would not take: all, if `wanted` is false or
     /// functions cannot be hooked, and those whose function it does not have.
     pub(crate) fn choose(open: &mut OpenObject, wanted: bool) -> Objects {
-        let btf = Btf::from_vmlinux()
-            .ok()
-            .filter(|_| wanted && functions_can_be_hooked());
+        let types = types::of_this_kernel().filter(|_| wanted && functions_can_be_hooked());
         let mut loaded = BTreeSet::new();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let Some(function) = function_of(&name) else {
                 continue;
             };
-            let exists = btf
-                .as_ref()
-                .is_some_and(|btf| btf.type_by_name::<Func<'_>>(function).is_some());
+            let types = types.as_ref();
+            let exists = types.is_some_and(|types| types.functions().contains_key(function));
             program.set_autoload(exists);
             if exists {
                 loaded.insert(name);

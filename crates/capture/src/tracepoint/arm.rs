@@ -6,7 +6,8 @@ use super::{missing, perf, Tracepoint};
 use crate::error::{refused, system, CaptureError};
 use crate::functions;
 use crate::pins::{Attached, Pins};
-use libbpf_rs::btf::{Btf, ReferencesType};
+use crate::types;
+use libbpf_rs::btf::ReferencesType;
 use libbpf_rs::libbpf_sys::BPF_PERF_EVENT;
 use plan::{Entry, Plan, SysExit};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,7 +75,7 @@ impl Tracepoint {
                 added.insert(nr, self.attach_call(plan, nr)?);
             }
         }
-        let functions = self.hook_functions(hooks.sys_exit.functions())?;
+        let functions = self.hook_functions(plan)?;
         let sys_exit = hooks.sys_exit == SysExit::Every;
         let new_sys_exit = self.attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
         let new_exit = if hooks.exit && self.armed.exit.is_empty() {
@@ -134,16 +135,14 @@ impl Tracepoint {
         Ok(old)
     }
 
-    /// Hooks those functions of `calls` that are not hooked yet.
-    fn hook_functions(
-        &mut self,
-        calls: &[(Entry, u32)],
-    ) -> Result<BTreeMap<usize, Hook>, CaptureError> {
+    /// Hooks those functions that serve calls of the plan and are not hooked yet.
+    fn hook_functions(&mut self, plan: &Plan) -> Result<BTreeMap<usize, Hook>, CaptureError> {
         let mut added = BTreeMap::new();
+        let gates = self.gates(plan);
         let (Some(fexit), Some(functions)) = (&mut self.fexit, functions::of_this_kernel()) else {
             return Ok(added);
         };
-        for call in calls {
+        for call in plan.hooks.sys_exit.functions() {
             for &place in functions.of(*call) {
                 if added.contains_key(&place) || self.armed.functions.contains_key(&place) {
                     continue;
@@ -152,7 +151,8 @@ impl Tracepoint {
                     added.insert(place, hook);
                     continue;
                 }
-                match fexit.hook(&functions.all[place]) {
+                let gate = gates.get(&place).and_then(Option::as_ref);
+                match fexit.hook(&functions.all[place], gate) {
                     Ok(hook) => added.insert(place, hook),
                     Err(error) => {
                         added.values().for_each(|hook| fexit.retire(hook));
@@ -344,8 +344,10 @@ pub(crate) fn attach_trace(
 fn exit_is_seen_early() -> bool {
     use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
     let count = || {
-        let btf = Btf::from_vmlinux().ok()?;
-        let hook = btf.type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit")?;
+        let types = types::of_this_kernel()?;
+        let hook = types
+            .btf()
+            .type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit")?;
         let pointer = Ptr::try_from(hook.referenced_type()).ok()?;
         let function = FuncProto::try_from(pointer.referenced_type()).ok()?;
         Some(function.iter().count())

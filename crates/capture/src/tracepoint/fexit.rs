@@ -4,13 +4,14 @@
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{Function, Functions, PROTOTYPES};
 use crate::pins::{Attached, Pins};
+use crate::types;
 use libbpf_rs::libbpf_sys::{
     bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,
     bpf_prog_get_fd_by_id, bpf_prog_info, bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING,
     BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, BPF_TRACE_FENTRY, BPF_TRACE_FEXIT,
 };
 use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
-use plan::Gate;
+use plan::{Fact, Gate};
 use rustix::io::Errno;
 use rustix::mm::{mmap, munmap, MapFlags as MmapFlags, ProtFlags};
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// `FUNCTIONS_MAX` of bpf/maps.h.
 const PLACES: usize = 1024;
@@ -27,9 +28,15 @@ const BODIES: [(&str, &str); PROTOTYPES] =
     [("call_body", "bodies"), ("other_call_body", "other_bodies")];
 /// Pins of hooks begin so.
 const PIN: &str = "end-";
+/// And so end those of programs that ask about ids.
+const PIN_IDS: &str = "-ids";
 const GATE_PROGRAM: &std::ffi::CStr = c"tarsier_gate";
 /// BPF_LD | BPF_IMM | BPF_DW.
 const LOAD_ADDRESS: u8 = 0x18;
+/// BPF_ALU64 | BPF_MOV | BPF_K.
+const MOVE_CONSTANT: u8 = 0xb7;
+/// Of bpf/gate.h.
+const GATE_ASKS_IDS: i32 = 0x1d5a5c;
 
 /// `struct gate` of bpf/tables.h.
 #[repr(C)]
@@ -48,7 +55,7 @@ pub(super) struct Fexit {
     gates: Gates,
     free: Vec<usize>,
     /// Places of hooks that an earlier daemon made, by function.
-    left: BTreeMap<String, usize>,
+    left: BTreeMap<String, AtGate>,
     pins: Option<Arc<Pins>>,
     /// Calls that hooks which are gone could not look at.
     missed: u64,
@@ -136,7 +143,28 @@ impl AtFunction {
 /// The same with a gate, whose place is freed by [`Fexit::retire`].
 pub(super) struct Hook {
     at: AtFunction,
+    at_gate: AtGate,
+}
+
+/// The gate of a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AtGate {
     place: usize,
+    /// The hook's program can ask about ids. One that cannot is verified sooner: for the pointer to them the
+    /// verifier goes through all types of the kernel.
+    asks_ids: bool,
+}
+
+impl AtGate {
+    /// What of a gate the hook can be told: one that it cannot ask stays open, and what it jumps to asks instead.
+    fn words(self, gate: Option<&Gate>) -> [u32; 6] {
+        words(gate.filter(|gate| self.asks_ids || !asks_ids(gate)))
+    }
+}
+
+/// Whether the program has to look at the credentials of the task.
+fn asks_ids(gate: &Gate) -> bool {
+    matches!(gate.fact, Fact::Uid | Fact::Euid | Fact::Suid | Fact::Fsuid)
 }
 
 impl Hook {
@@ -193,8 +221,8 @@ impl Fexit {
         let gate = gate.ok_or_else(|| super::missing("call_gate"))?;
         let gates = map(".bss.gates")?;
         let links = pins.map(|pins| pins.links()).unwrap_or_default();
-        let left: BTreeMap<String, usize> = links.iter().filter_map(|name| pinned(name)).collect();
-        let is_free = |place: &usize| !left.values().any(|taken| taken == place);
+        let left: BTreeMap<String, AtGate> = links.iter().filter_map(|name| pinned(name)).collect();
+        let is_free = |place: &usize| !left.values().any(|taken| taken.place == *place);
         Ok(Fexit {
             instructions: gate.insns().to_vec(),
             bodies,
@@ -207,8 +235,12 @@ impl Fexit {
         })
     }
 
-    /// Attaches a program to the end of a function; its gate is open.
-    pub(super) fn hook(&mut self, function: &Function) -> Result<Hook, CaptureError> {
+    /// Attaches a program to the end of a function; its gate, which is to be `gate`, is open.
+    pub(super) fn hook(
+        &mut self,
+        function: &Function,
+        gate: Option<&Gate>,
+    ) -> Result<Hook, CaptureError> {
         if let Some(hook) = self.inherit(function)? {
             return Ok(hook);
         }
@@ -216,17 +248,18 @@ impl Fexit {
             .free
             .pop()
             .ok_or_else(|| super::missing("room for one more function"))?;
-        let hooked = self.attach(function, place);
+        let asks_ids = gate.is_some_and(asks_ids);
+        let hooked = self.attach(function, AtGate { place, asks_ids });
         if hooked.is_err() {
             self.free.push(place);
         }
         hooked
     }
 
-    fn attach(&self, function: &Function, place: usize) -> Result<Hook, CaptureError> {
-        let instructions = self.instructions_for(function, place);
+    fn attach(&self, function: &Function, at_gate: AtGate) -> Result<Hook, CaptureError> {
+        let instructions = self.instructions_for(function, at_gate);
         let predecessor = format!("{PIN}{}-", function.name);
-        let pin = pin_of(function, place);
+        let pin = pin_of(function, at_gate);
         let at = AtFunction::attach(
             Edge::Exit,
             function,
@@ -235,31 +268,37 @@ impl Fexit {
             &pin,
             &predecessor,
         )?;
-        Ok(Hook { at, place })
+        Ok(Hook { at, at_gate })
     }
 
     /// The hook on a function that an earlier daemon made.
     fn inherit(&mut self, function: &Function) -> Result<Option<Hook>, CaptureError> {
-        let Some(place) = self.left.remove(&function.name) else {
+        let Some(at_gate) = self.left.remove(&function.name) else {
             return Ok(None);
         };
-        let found = AtFunction::find(self.pins.as_ref(), &pin_of(function, place))?;
+        let found = AtFunction::find(self.pins.as_ref(), &pin_of(function, at_gate))?;
         if found.is_none() {
-            self.free.push(place);
+            self.free.push(at_gate.place);
         }
-        Ok(found.map(|at| Hook { at, place }))
+        Ok(found.map(|at| Hook { at, at_gate }))
     }
 
     /// Frees the places of hooks of an earlier daemon that nobody needs.
     pub(super) fn forget_left(&mut self) {
-        self.free
-            .extend(std::mem::take(&mut self.left).into_values());
+        let left = std::mem::take(&mut self.left).into_values();
+        self.free.extend(left.map(|at_gate| at_gate.place));
     }
 
     /// The program's copy: addresses of the first gate become those of its own.
-    fn instructions_for(&self, function: &Function, place: usize) -> Vec<bpf_insn> {
+    fn instructions_for(&self, function: &Function, at_gate: AtGate) -> Vec<bpf_insn> {
         let mut copy = self.instructions.clone();
-        let offset = place * std::mem::size_of::<Cell>();
+        let offset = at_gate.place * std::mem::size_of::<Cell>();
+        if !at_gate.asks_ids {
+            let marks = copy.iter_mut().filter(|insn| insn.code == MOVE_CONSTANT);
+            marks
+                .filter(|insn| insn.imm == GATE_ASKS_IDS)
+                .for_each(|insn| insn.imm = 0);
+        }
         for i in 0..copy.len().saturating_sub(1) {
             if copy[i].code != LOAD_ADDRESS {
                 continue;
@@ -276,24 +315,27 @@ impl Fexit {
 
     /// Opens a hook's gate, if it is to be another than it is.
     pub(super) fn open_unless(&self, hook: &Hook, gate: Option<&Gate>) {
-        if self.gates.words(hook.place) != words(gate) {
-            self.gates.open(hook.place);
+        let AtGate { place, .. } = hook.at_gate;
+        if self.gates.words(place) != hook.at_gate.words(gate) {
+            self.gates.open(place);
         }
     }
 
     /// Sets a hook's gate, which is open or the same since before the last swap of the tables:
     /// that swap waited for the programs that still looked at the gate before.
     pub(super) fn close(&self, hook: &Hook, gate: Option<&Gate>) {
-        if self.gates.words(hook.place) != words(gate) {
-            self.gates.set(hook.place, words(gate));
+        let AtGate { place, .. } = hook.at_gate;
+        let words = hook.at_gate.words(gate);
+        if self.gates.words(place) != words {
+            self.gates.set(place, words);
         }
     }
 
     /// Keeps what a hook counted that is about to be dropped, and frees its place.
     pub(super) fn retire(&mut self, hook: &Hook) {
         self.count(&hook.at);
-        self.gates.open(hook.place);
-        self.free.push(hook.place);
+        self.gates.open(hook.at_gate.place);
+        self.free.push(hook.at_gate.place);
     }
 
     /// Keeps what a hook counted that is about to be dropped.
@@ -308,14 +350,22 @@ impl Fexit {
 }
 
 /// Name of the pin of a hook.
-fn pin_of(function: &Function, place: usize) -> String {
-    format!("{PIN}{}-{place}", function.name)
+fn pin_of(function: &Function, at_gate: AtGate) -> String {
+    let AtGate { place, asks_ids } = at_gate;
+    let ids = if asks_ids { PIN_IDS } else { "" };
+    format!("{PIN}{}-{place}{ids}", function.name)
 }
 
-/// Function and place of the hook with this pin.
-fn pinned(name: &str) -> Option<(String, usize)> {
-    let (function, place) = name.strip_prefix(PIN)?.rsplit_once('-')?;
-    Some((function.to_owned(), place.parse().ok()?))
+/// Function and gate of the hook with this pin.
+fn pinned(name: &str) -> Option<(String, AtGate)> {
+    let name = name.strip_prefix(PIN)?;
+    let with_ids = name.strip_suffix(PIN_IDS);
+    let (function, place) = with_ids.unwrap_or(name).rsplit_once('-')?;
+    let at_gate = AtGate {
+        place: place.parse().ok()?,
+        asks_ids: with_ids.is_some(),
+    };
+    Some((function.to_owned(), at_gate))
 }
 
 fn words(gate: Option<&Gate>) -> [u32; 6] {
@@ -396,18 +446,21 @@ fn info(program: BorrowedFd<'_>) -> Option<bpf_prog_info> {
 }
 
 /// Whether a program can be attached to the end of a kernel function: tried on one that the kernel
-/// has for such tests.
+/// has for such tests, once.
 pub(crate) fn attaches() -> Result<(), String> {
-    use libbpf_rs::btf::types::Func;
+    static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
+    TRIED.get_or_init(try_to_attach).clone()
+}
+
+fn try_to_attach() -> Result<(), String> {
     const TRIAL: &str = "bpf_fentry_test1";
-    let btf = libbpf_rs::btf::Btf::from_vmlinux().map_err(|error| error.to_string())?;
-    let function = btf
-        .type_by_name::<Func<'_>>(TRIAL)
-        .ok_or_else(|| format!("the kernel has no function {TRIAL}"))?;
+    let types = types::of_this_kernel().ok_or("the kernel's types cannot be read")?;
+    let function = types.functions().get(TRIAL);
+    let function = function.ok_or_else(|| format!("the kernel has no function {TRIAL}"))?;
     let mut instructions = [bpf_insn::default(); 2];
     instructions[0].code = 0xb7; // r0 = 0
     instructions[1].code = 0x95; // exit
-    let program = load(&instructions, function.type_id().into(), BPF_TRACE_FEXIT)
+    let program = load(&instructions, function.btf_id, BPF_TRACE_FEXIT)
         .map_err(|errno| format!("the kernel refuses fexit programs: {errno}"))?;
     link(program.as_fd(), 0, BPF_TRACE_FEXIT)
         .map(drop)

@@ -23,6 +23,7 @@ use crate::pins::{Handover, Pins};
 use crate::ring::Ring;
 use crate::stream::Stream;
 use crate::tracefs::SyscallEvents;
+use crate::types;
 use arm::Armed;
 use control::Control;
 pub(crate) use fexit::attaches as fexit_attaches;
@@ -214,6 +215,7 @@ impl Tracepoint {
         }
         engine.replace(plan)?;
         engine.drop_unneeded();
+        types::forget();
         if let Some(pins) = pins {
             pins.leave(false);
         }

@@ -6,7 +6,8 @@ use crate::error::{refused, CaptureError};
 use crate::functions::Function;
 use crate::operations::{self, Operation};
 use crate::pins::{Attached, Pins};
-use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr, Typedef};
+use crate::types;
+use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
 use plan::Plan;
@@ -117,30 +118,36 @@ pub(crate) struct Uring {
 impl Uring {
     /// Reads the kernel's types; `None` where it has no io_uring or no such tracepoints.
     pub(crate) fn of_this_kernel() -> Option<Uring> {
-        let btf = Btf::from_vmlinux().ok()?;
-        let submit = if arguments(&btf, "io_uring_submit_req").is_some() {
+        static FOUND: OnceLock<Option<Uring>> = OnceLock::new();
+        FOUND.get_or_init(Uring::find).clone()
+    }
+
+    fn find() -> Option<Uring> {
+        let types = types::of_this_kernel()?;
+        let btf = types.btf();
+        let submit = if arguments(btf, "io_uring_submit_req").is_some() {
             "uring_submit"
         } else {
-            arguments(&btf, "io_uring_submit_sqe")?;
+            arguments(btf, "io_uring_submit_sqe")?;
             "uring_submit_sqe"
         };
         // The first argument is the probe's own.
-        let complete = match arguments(&btf, "io_uring_complete")? {
+        let complete = match arguments(btf, "io_uring_complete")? {
             4 => "uring_complete",
             6.. => "uring_complete_args",
             _ => return None,
         };
         let mut completions = vec![complete];
-        if arguments(&btf, "io_uring_cqe_overflow").is_some() {
+        if arguments(btf, "io_uring_cqe_overflow").is_some() {
             completions.push("uring_overflow");
         }
         Some(Uring {
             submit,
             completions,
             functions: None,
-            creds_bit: enumerator(&btf, "REQ_F_CREDS_BIT")?,
-            skip_bit: enumerator(&btf, "REQ_F_CQE_SKIP_BIT")?,
-            operations: enumerator(&btf, "IORING_OP_LAST")?,
+            creds_bit: enumerator(btf, "REQ_F_CREDS_BIT")?,
+            skip_bit: enumerator(btf, "REQ_F_CQE_SKIP_BIT")?,
+            operations: enumerator(btf, "IORING_OP_LAST")?,
         })
     }
 
@@ -153,13 +160,13 @@ impl Uring {
 
     fn find_functions() -> Option<Uring> {
         let mut uring = Uring::of_this_kernel()?;
-        let btf = Btf::from_vmlinux().ok()?;
+        let types = types::of_this_kernel()?;
         // Cancelled links do not pass the function through which others fail.
-        arguments(&btf, "io_uring_fail_link").filter(|count| *count == 3)?;
+        arguments(types.btf(), "io_uring_fail_link").filter(|count| *count == 3)?;
         let failing = FAIL_FUNCTIONS
             .into_iter()
-            .find(|name| btf.type_by_name::<Func<'_>>(name).is_some())?;
-        let operations = operations::of_this_kernel(&btf, uring.operations)?;
+            .find(|name| types.functions().contains_key(*name))?;
+        let operations = operations::of_this_kernel(&types, uring.operations)?;
         uring.functions = Some((operations, failing));
         Some(uring)
     }
