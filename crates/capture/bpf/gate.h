@@ -32,13 +32,24 @@ static __always_inline struct task_struct *this_task(struct task_struct *known)
 }
 
 /*
+ * A number that the daemon finds in a program, and replaces by 0 in its copies whose gates ask about
+ * no id: then what follows is not verified.
+ */
+#define GATE_ASKS_IDS 0x1d5a5c
+
+/*
  * One of the ids of the task. The pointer to them is loaded in one place: for each place where a
  * pointer is, the verifier of later kernels goes through all their types, several times.
  */
 static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 {
-	const struct cred *cred = task->cred;
+	const struct cred *cred;
+	__u64 asks_ids;
 
+	asm volatile("%[ids] = %[mark]" : [ids] "=r"(asks_ids) : [mark] "i"(GATE_ASKS_IDS));
+	if (!asks_ids)
+		return 0;
+	cred = task->cred;
 	asm volatile("" : "+r"(cred));
 	if (fact == FACT_UID)
 		return cred->uid.val;
@@ -54,14 +65,13 @@ static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 /*
  * The fact that a gate asks about, the most usual first. Of an argument the low
  * word; the 32-bit entry has its own registers. `task`: the current one, or NULL.
- * `ids`: it may be one of its uid, euid, suid and fsuid.
  */
 static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
-					const struct pt_regs *regs, __s64 ret, __u32 ids)
+					const struct pt_regs *regs, __s64 ret)
 {
 	if (fact == FACT_AUID)
 		return this_task(task)->loginuid.val;
-	if (ids && fact >= FACT_UID && fact <= FACT_FSUID)
+	if (fact >= FACT_UID && fact <= FACT_FSUID)
 		return gate_id(fact, this_task(task));
 	if (fact == FACT_EXIT)
 		return audit_result(ret);
@@ -76,26 +86,20 @@ static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
  */
 static __always_inline bool halves_admit(const __u32 *first, const __u32 *second,
 					 struct task_struct *task, const struct pt_regs *regs,
-					 __s64 ret, __u32 ids)
+					 __s64 ret)
 {
 	__u32 fact = first[0], value;
 
 	if (fact == GATE_OPEN)
 		return true;
-	value = gate_value(fact, task, regs, ret, ids) & first[1];
+	value = gate_value(fact, task, regs, ret) & first[1];
 	return value - first[2] <= first[3] || value - second[0] <= second[1];
 }
-
-/* A number that the daemon finds in a gate, and replaces by 0 in its copies that ask about no id. */
-#define GATE_ASKS_IDS 0x1d5a5c
 
 static __always_inline bool gate_admits(const struct gate *gate, const struct pt_regs *regs,
 					__s64 ret)
 {
-	__u32 ids;
-
-	asm volatile("%[ids] = %[mark]" : [ids] "=r"(ids) : [mark] "i"(GATE_ASKS_IDS));
-	return halves_admit(&gate->fact, &gate->range[1].first, 0, regs, ret, ids);
+	return halves_admit(&gate->fact, &gate->range[1].first, 0, regs, ret);
 }
 
 #endif /* TARSIER_GATE_H */

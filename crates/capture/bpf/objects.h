@@ -290,6 +290,8 @@ struct note_walk {
 	struct mount *root_mnt;
 	__u32 off;
 	__u32 flags;
+	struct dentry *shown; /* as in struct walk */
+	__u32 crossed;
 };
 
 static long note_walk_step(__u32 i, struct note_walk *walk)
@@ -306,6 +308,9 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 
 		if (up == here)
 			return 1;
+		if (!walk->crossed)
+			walk->shown = shown_part(dentry);
+		walk->crossed = 1;
 		walk->dentry = BPF_CORE_READ(here, mnt_mountpoint);
 		walk->mnt = up;
 		return 0;
@@ -341,6 +346,44 @@ static __always_inline struct mount *some_mount(struct dentry *dentry)
 	return first ? (void *)first - bpf_core_field_offset(struct mount, mnt_instance) : 0;
 }
 
+static long note_above_step(__u32 i, struct note_walk *walk)
+{
+	struct dentry *dentry = walk->dentry;
+
+	if (walk->off > NOTE_BYTES - 2 * sizeof(__u64)) {
+		walk->note->cut = 1;
+		return 1;
+	}
+	if (!write_directory(note_at(walk->note, walk->off), dentry))
+		walk->crossed = 0;
+	walk->off += 2 * sizeof(__u64);
+	walk->dentry = BPF_CORE_READ(dentry, d_parent);
+	return !walk->crossed;
+}
+
+/* As part_above(). */
+static __always_inline void note_above(struct object_note *note, struct note_walk *walk)
+{
+	struct tarsier_part *part;
+	__u32 at = note->len;
+
+	if (at > NOTE_BYTES - 256) {
+		note->cut = 1;
+		return;
+	}
+	part = note_at(note, at);
+	part->tag = TARSIER_PART_ABOVE;
+	part->index = 0;
+	part->flags = 0;
+	walk->off = at + sizeof(*part);
+	walk->dentry = walk->shown;
+	walk->crossed = 1;
+	bpf_loop(ABOVE_MAX, note_above_step, walk, 0);
+	part->len = walk->off - at - sizeof(*part);
+	note->len = walk->off;
+	note->count++;
+}
+
 /* Ends the object that was added last with the walked path of an entry. */
 __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at)
 {
@@ -348,6 +391,7 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fs_struct *fs = BPF_CORE_READ(task, fs);
 	struct note_walk walk = {};
+	struct tarsier_object *object;
 	struct tarsier_part *part;
 	struct vfsmount *root;
 	__u32 len;
@@ -375,6 +419,9 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 	part->flags |= walk.flags;
 	part->len = len;
 	note->len = note->last + sizeof(*part) + ((len + 7) & ~7U);
+	object = (struct tarsier_object *)(part + 1);
+	if (walk.shown && object->role != TARSIER_OBJECT_CWD)
+		note_above(note, &walk);
 	return 0;
 }
 

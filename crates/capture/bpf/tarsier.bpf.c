@@ -290,8 +290,8 @@ static __always_inline bool call_admitted(struct call *call, struct task_struct 
 	if (!row)
 		return true;
 	return halves_admit((const __u32 *)row_at(call->table, row),
-			    (const __u32 *)row_at(call->table, row + 1), untrusted(task), regs, ret,
-			    true);
+			    (const __u32 *)row_at(call->table, row + 1), untrusted(task), regs,
+			    ret);
 }
 
 /* The programs' scratch for a call; NULL, and counted, when there is none. */

@@ -141,7 +141,16 @@ struct walk {
 	struct mount *root_mnt;
 	__u32 off;
 	__u32 flags;
+	struct dentry *
+		shown; /* root of the first mount on the way, if that shows a part of a file system */
+	__u32 crossed;
 };
+
+/* The root of the first mount that a walk leaves, if it is not that of the file system. */
+static __always_inline struct dentry *shown_part(struct dentry *root)
+{
+	return BPF_CORE_READ(root, d_parent) != root ? root : 0;
+}
 
 static long walk_step(__u32 i, struct walk *walk)
 {
@@ -159,6 +168,9 @@ static long walk_step(__u32 i, struct walk *walk)
 
 		if (up == here)
 			return 1;
+		if (!walk->crossed)
+			walk->shown = shown_part(dentry);
+		walk->crossed = 1;
 		walk->dentry = BPF_CORE_READ(here, mnt_mountpoint);
 		walk->mnt = up;
 		return 0;
@@ -186,6 +198,44 @@ static long walk_step(__u32 i, struct walk *walk)
 static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 {
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+}
+
+/* How many directories above a mount are told. */
+#define ABOVE_MAX 64
+
+static __always_inline bool write_directory(__u64 *to, struct dentry *dentry)
+{
+	to[0] = BPF_CORE_READ(dentry, d_inode, i_ino);
+	to[1] = BPF_CORE_READ(dentry, d_sb, s_dev);
+	return BPF_CORE_READ(dentry, d_parent) != dentry;
+}
+
+static long above_step(__u32 i, struct walk *walk)
+{
+	struct dentry *dentry = walk->dentry;
+
+	if (!write_directory(frame_at(walk->w, walk->off), dentry))
+		walk->crossed = 0;
+	walk->off += 2 * sizeof(__u64);
+	walk->dentry = BPF_CORE_READ(dentry, d_parent);
+	return !walk->crossed;
+}
+
+/* Says which directories hold what a mount showed: of a rule on one of them it is, too. */
+static __always_inline void part_above(struct work *w, struct walk *walk)
+{
+	struct tarsier_part *part;
+
+	if (w->len > TARSIER_EVENT_MAX - 16 - ABOVE_MAX * 2 * sizeof(__u64))
+		return;
+	part = part_begin(w, TARSIER_PART_ABOVE, 0);
+	if (!part)
+		return;
+	walk->off = w->len + sizeof(*part);
+	walk->dentry = walk->shown;
+	walk->crossed = 1;
+	bpf_loop(ABOVE_MAX, above_step, walk, 0);
+	part_end(w, part, walk->off - w->len - sizeof(*part));
 }
 
 /*
@@ -235,6 +285,8 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
 	part->flags = walk.flags | tag_index >> 24;
 	part_end(w, part, walk.off - w->len - sizeof(*part));
+	if (walk.shown && (tag_index & 0xffff) == TARSIER_PART_FILE)
+		part_above(w, &walk);
 	return 0;
 }
 

@@ -182,6 +182,10 @@ enum tarsier_part_tag {
 	/* __s64[TARSIER_TIME_VALUES]: by how much the call set the clock, seconds and
 	 * nanoseconds; then, in the order of audit_ntp_type, old and new value of each */
 	TARSIER_PART_TIME = 24,
+	/* __u64[2] each: inode number and device of directories of a file system of which a
+	 * mount shows a part; the highest directory that is shown, and all that hold it.
+	 * One for each path of the call that came by such a mount */
+	TARSIER_PART_ABOVE = 25,
 };
 
 enum tarsier_part_flags {

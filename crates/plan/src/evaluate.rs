@@ -388,7 +388,7 @@ pub(crate) fn name_conditions_hold(
         .iter()
         .filter(|condition| needs_names(condition))
         .all(|condition| match condition.field {
-            Field::Dir => dir_holds(condition, facts.names, identities),
+            Field::Dir => dir_holds(condition, facts, identities),
             Field::Filetype => file_type_holds(condition, facts.names),
             Field::FieldCompare => facts
                 .names
@@ -465,7 +465,7 @@ fn watch_holds(name: &Name, path: &[u8], identities: &Identities) -> bool {
     same_object || same_name
 }
 
-fn dir_holds(condition: &Condition, names: &[Name], identities: &Identities) -> bool {
+fn dir_holds(condition: &Condition, facts: &Facts<'_>, identities: &Identities) -> bool {
     let Value::Text(dir) = &condition.value else {
         return false;
     };
@@ -473,9 +473,13 @@ fn dir_holds(condition: &Condition, names: &[Name], identities: &Identities) -> 
         let mut places = identities.places(dir);
         places.any(|place| lies_below(&name.path, place))
     };
-    names
-        .iter()
-        .any(|name| (name.inode.is_some() || name.existed) && covers(name))
+    // The same directory, mounted elsewhere too.
+    let shows = |object| facts.above.contains(&object);
+    let names = facts.names;
+    identities.object(dir).is_some_and(shows)
+        || names
+            .iter()
+            .any(|name| (name.inode.is_some() || name.existed) && covers(name))
 }
 
 /// Whether a rule of the filesystem list leaves names out on file systems of this kind (`f_type` of statfs(2)): as

@@ -94,6 +94,8 @@ pub struct Facts<'a> {
     pub saddr_fam: Option<u32>,
     /// Names that the call collected, in order.
     pub names: &'a [Name],
+    /// Directories that hold, in their own file system, what mounts of a part of it showed the call.
+    pub above: &'a [ObjectId],
 }
 
 impl Facts<'_> {

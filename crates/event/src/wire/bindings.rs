@@ -250,6 +250,7 @@ pub const TARSIER_PART_IPC: tarsier_part_tag = 21;
 pub const TARSIER_PART_IPC_SET_PERM: tarsier_part_tag = 22;
 pub const TARSIER_PART_MEMORY: tarsier_part_tag = 23;
 pub const TARSIER_PART_TIME: tarsier_part_tag = 24;
+pub const TARSIER_PART_ABOVE: tarsier_part_tag = 25;
 pub type tarsier_part_tag = ::core::ffi::c_uint;
 pub const TARSIER_PART_UNREADABLE: tarsier_part_flags = 1;
 pub const TARSIER_PART_CUT: tarsier_part_flags = 2;

@@ -217,6 +217,17 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_ROOT)
     }
 
+    /// Inode number and device of the directories that hold, in their own file system, what mounts of a part of it
+    /// showed the call.
+    pub fn above(&self) -> impl Iterator<Item = (u64, u32)> + 'a {
+        let parts = self.with_tag(TARSIER_PART_ABOVE);
+        parts.flat_map(|part| {
+            let ids = part.data.chunks_exact(size_of::<[u64; 2]>());
+            ids.filter_map(|id| <[u64; 2]>::read_from_bytes(id).ok())
+                .map(|[ino, dev]| (ino, dev as u32))
+        })
+    }
+
     /// Path argument `index` as user space passed it.
     pub fn path(&self, index: u8) -> Option<Part<'a>> {
         self.indexed(TARSIER_PART_PATH, index)

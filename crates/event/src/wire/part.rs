@@ -268,6 +268,7 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_IPC_SET_PERM => Length::Exactly(size_of::<tarsier_ipc_perm>()),
         TARSIER_PART_MEMORY => Length::UpTo(TARSIER_MEMORY_MAX as usize),
         TARSIER_PART_TIME => Length::Exactly(TARSIER_TIME_VALUES as usize * size_of::<i64>()),
+        TARSIER_PART_ABOVE => Length::MultipleOf(size_of::<[u64; 2]>()),
         TARSIER_PART_SOCKETCALL => Length::Exactly(size_of::<[u32; 6]>()),
         _ => return None,
     })

@@ -29,6 +29,7 @@ impl Sample {
         Facts {
             groups: &self.groups,
             names: &self.names,
+            above: &[],
             ..self.facts.clone()
         }
     }
@@ -158,6 +159,7 @@ impl Sampler {
             open_flags: Some(number()),
             saddr_fam: Some(number()),
             names: &[],
+            above: &[],
         };
         Sample {
             facts,

@@ -239,6 +239,7 @@ impl Event {
         Facts {
             groups: &self.groups,
             names: &self.names,
+            above: &[],
             ..self.facts.clone()
         }
     }
@@ -358,6 +359,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     open_flags,
                     saddr_fam: family.filter(|_| shape.sockaddr != NONE),
                     names: &[],
+                    above: &[],
                 };
                 let names = if shape.has_names() { names } else { Vec::new() };
                 Event {
@@ -394,5 +396,6 @@ pub(crate) fn plain_call() -> Facts<'static> {
         open_flags: None,
         saddr_fam: None,
         names: &[],
+        above: &[],
     }
 }

@@ -15,7 +15,7 @@ use event::record::{
 };
 use event::wire::{self, Chunk, Event, FrameKind, OperationResult};
 use event::{Encoder, EventWriter, RecordType, Stamp};
-use plan::{Decision, Entry, Facts, Identities, Plan, RecordFilter, Shape};
+use plan::{Decision, Entry, Facts, Identities, ObjectId, Plan, RecordFilter, Shape};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -353,6 +353,10 @@ fn decide(known: &Known, event: &Event<'_>, resolver: &mut Resolver) -> Decision
         return Decision::Record(header.rule);
     }
     let names = resolver.names();
+    let above: Vec<ObjectId> = event
+        .above()
+        .map(|(ino, dev)| ObjectId { dev, ino })
+        .collect();
     let facts = Facts {
         entry: if event.has_flag(wire::TARSIER_URING) {
             Entry::Uring
@@ -387,6 +391,7 @@ fn decide(known: &Known, event: &Event<'_>, resolver: &mut Resolver) -> Decision
         open_flags: None,
         saddr_fam: None,
         names: &names,
+        above: &above,
     };
     generation
         .plan
