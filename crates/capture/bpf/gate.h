@@ -32,24 +32,14 @@ static __always_inline struct task_struct *this_task(struct task_struct *known)
 }
 
 /*
- * A number that the daemon finds in a program, and replaces by 0 in its copies whose gates ask about
- * no id: then what follows is not verified.
- */
-#define GATE_ASKS_IDS 0x1d5a5c
-
-/*
  * One of the ids of the task. The pointer to them is loaded in one place: for each place where a
- * pointer is, the verifier of later kernels goes through all their types, several times.
+ * pointer is, the verifier of later kernels goes through all their types, several times. Copies of a
+ * gate that ask about no id jump over it (fexit.rs).
  */
 static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 {
-	const struct cred *cred;
-	__u64 asks_ids;
+	const struct cred *cred = task->cred;
 
-	asm volatile("%[ids] = %[mark]" : [ids] "=r"(asks_ids) : [mark] "i"(GATE_ASKS_IDS));
-	if (!asks_ids)
-		return 0;
-	cred = task->cred;
 	asm volatile("" : "+r"(cred));
 	if (fact == FACT_UID)
 		return cred->uid.val;

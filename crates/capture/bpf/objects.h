@@ -348,17 +348,16 @@ static __always_inline struct mount *some_mount(struct dentry *dentry)
 
 static long note_above_step(__u32 i, struct note_walk *walk)
 {
+	__u32 off = walk->off + i * 2 * sizeof(__u64);
 	struct dentry *dentry = walk->dentry;
 
-	if (walk->off > NOTE_BYTES - 2 * sizeof(__u64)) {
+	if (off > NOTE_BYTES - 2 * sizeof(__u64)) {
 		walk->note->cut = 1;
 		return 1;
 	}
-	if (!write_directory(note_at(walk->note, walk->off), dentry))
-		walk->crossed = 0;
-	walk->off += 2 * sizeof(__u64);
+	walk->crossed = i + 1;
 	walk->dentry = BPF_CORE_READ(dentry, d_parent);
-	return !walk->crossed;
+	return !write_directory(note_at(walk->note, off), dentry);
 }
 
 /* As part_above(). */
@@ -377,10 +376,10 @@ static __always_inline void note_above(struct object_note *note, struct note_wal
 	part->flags = 0;
 	walk->off = at + sizeof(*part);
 	walk->dentry = walk->shown;
-	walk->crossed = 1;
+	walk->crossed = 0;
 	bpf_loop(ABOVE_MAX, note_above_step, walk, 0);
-	part->len = walk->off - at - sizeof(*part);
-	note->len = walk->off;
+	part->len = walk->crossed * 2 * sizeof(__u64);
+	note->len = walk->off + part->len;
 	note->count++;
 }
 

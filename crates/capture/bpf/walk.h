@@ -143,7 +143,7 @@ struct walk {
 	__u32 flags;
 	struct dentry *
 		shown; /* root of the first mount on the way, if that shows a part of a file system */
-	__u32 crossed;
+	__u32 crossed; /* mounts; then directories */
 };
 
 /* The root of the first mount that a walk leaves, if it is not that of the file system. */
@@ -214,11 +214,9 @@ static long above_step(__u32 i, struct walk *walk)
 {
 	struct dentry *dentry = walk->dentry;
 
-	if (!write_directory(frame_at(walk->w, walk->off), dentry))
-		walk->crossed = 0;
-	walk->off += 2 * sizeof(__u64);
+	walk->crossed = i + 1;
 	walk->dentry = BPF_CORE_READ(dentry, d_parent);
-	return !walk->crossed;
+	return !write_directory(frame_at(walk->w, walk->off + i * 2 * sizeof(__u64)), dentry);
 }
 
 /* Says which directories hold what a mount showed: of a rule on one of them it is, too. */
@@ -233,9 +231,9 @@ static __always_inline void part_above(struct work *w, struct walk *walk)
 		return;
 	walk->off = w->len + sizeof(*part);
 	walk->dentry = walk->shown;
-	walk->crossed = 1;
+	walk->crossed = 0;
 	bpf_loop(ABOVE_MAX, above_step, walk, 0);
-	part_end(w, part, walk->off - w->len - sizeof(*part));
+	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
 }
 
 /*

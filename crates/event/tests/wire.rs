@@ -132,6 +132,8 @@ fn full_event() -> Vec<u8> {
         .part(TARSIER_PART_EXEC_FILE, 0, 0, &inode_and(b"/bin/sh\0"))
         .part(TARSIER_PART_CWD_INODE, 0, 0, &inode_and(b""))
         .part(TARSIER_PART_ROOT, 0, 0, b"jail\0")
+        .part(TARSIER_PART_ABOVE, 0, 0, [7_u64, 0x19, 2, 0x19].as_bytes())
+        .part(TARSIER_PART_ABOVE, 0, 0, [9_u64, 0x20].as_bytes())
         .part(
             TARSIER_PART_SOCKETCALL,
             0,
@@ -216,6 +218,8 @@ fn every_part_of_an_event_is_read_back() {
     assert_eq!(walked(event.exe()), "/usr/bin/cat");
     assert_eq!(walked(event.cwd()), "/gone (deleted)");
     assert_eq!(walked(event.root()), "/jail");
+    let above: Vec<(u64, u32)> = event.above().collect();
+    assert_eq!(above, [(7, 0x19), (2, 0x19), (9, 0x20)]);
     assert_eq!(event.path(0).map(|part| part.data), Some(&b"x"[..]));
     assert!(event.path(1).is_some_and(|part| part.is_unreadable()));
     assert!(event.dir(0).is_none() && event.file(1).is_none());

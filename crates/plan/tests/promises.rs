@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{capabilities, identities, plan, rule, ruleset, HOST};
+use common::{capabilities, identities, plain_call, plan, rule, ruleset, HOST};
 use plan::tables::{self, TooLarge};
-use plan::{Capabilities, Entry, Exactness, Hooks, Plan, SysExit};
+use plan::{Capabilities, Decision, Entry, Exactness, Facts, Hooks, Name, ObjectId, Plan, SysExit};
 use rules::{List, Rule};
 
 fn number(name: &str) -> u32 {
@@ -492,4 +492,31 @@ fn files_opened_to_be_read_are_noted_only_where_a_rule_can_select_them() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn a_rule_on_a_directory_holds_wherever_a_mount_shows_it() {
+    let rule = rule("-a always,exit -F arch=b64 -S openat -F dir=/a");
+    let identities = identities();
+    let watched = identities.object(b"/a").unwrap();
+    let other = ObjectId {
+        ino: watched.ino + 1,
+        ..watched
+    };
+    let names = [Name {
+        path: b"/elsewhere/file".to_vec(),
+        existed: true,
+        ..Name::default()
+    }];
+    let decide = |above: &[ObjectId]| {
+        let facts = Facts {
+            names: &names,
+            above,
+            ..plain_call()
+        };
+        plan::decide_names(std::iter::once((0, &rule)), &facts, &identities)
+    };
+    assert_eq!(decide(&[]), Decision::Drop);
+    assert_eq!(decide(&[other]), Decision::Drop);
+    assert_eq!(decide(&[other, watched]), Decision::Record(0));
 }

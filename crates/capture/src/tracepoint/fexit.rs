@@ -8,7 +8,8 @@ use crate::types;
 use libbpf_rs::libbpf_sys::{
     bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,
     bpf_prog_get_fd_by_id, bpf_prog_info, bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING,
-    BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, BPF_TRACE_FENTRY, BPF_TRACE_FEXIT,
+    BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, BPF_REG_0, BPF_REG_6, BPF_REG_9, BPF_TRACE_FENTRY,
+    BPF_TRACE_FEXIT,
 };
 use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
 use plan::{Fact, Gate};
@@ -33,10 +34,16 @@ const PIN_IDS: &str = "-ids";
 const GATE_PROGRAM: &std::ffi::CStr = c"tarsier_gate";
 /// BPF_LD | BPF_IMM | BPF_DW.
 const LOAD_ADDRESS: u8 = 0x18;
-/// BPF_ALU64 | BPF_MOV | BPF_K.
-const MOVE_CONSTANT: u8 = 0xb7;
-/// Of bpf/gate.h.
-const GATE_ASKS_IDS: i32 = 0x1d5a5c;
+/// BPF_LDX | BPF_MEM | BPF_W.
+const LOAD_WORD: u8 = 0x61;
+/// BPF_LDX | BPF_MEM | BPF_DW.
+const LOAD_DOUBLE_WORD: u8 = 0x79;
+/// BPF_JMP | BPF_JGE | BPF_K.
+const JUMP_IF_AT_LEAST: u8 = 0x35;
+/// BPF_ALU64 | BPF_MOV | BPF_K, and BPF_ALU | BPF_MOV | BPF_K.
+const MOVE_CONSTANT: [u8; 2] = [0xb7, 0xb4];
+/// BPF_JMP | BPF_EXIT.
+const EXIT: u8 = 0x95;
 
 /// `struct gate` of bpf/tables.h.
 #[repr(C)]
@@ -294,10 +301,7 @@ impl Fexit {
         let mut copy = self.instructions.clone();
         let offset = at_gate.place * std::mem::size_of::<Cell>();
         if !at_gate.asks_ids {
-            let marks = copy.iter_mut().filter(|insn| insn.code == MOVE_CONSTANT);
-            marks
-                .filter(|insn| insn.imm == GATE_ASKS_IDS)
-                .for_each(|insn| insn.imm = 0);
+            leave_out_ids(&mut copy);
         }
         for i in 0..copy.len().saturating_sub(1) {
             if copy[i].code != LOAD_ADDRESS {
@@ -347,6 +351,33 @@ impl Fexit {
     pub(super) fn missed<'a>(&self, hooks: impl Iterator<Item = &'a AtFunction>) -> u64 {
         hooks.fold(self.missed, |sum, hook| sum + hook.misses())
     }
+}
+
+/// Has a copy of `call_gate` jump to its end where it would load the pointer to the credentials: the verifier
+/// sees that nothing else comes of it, and drops what is behind. The pointer is all that the program loads through
+/// the one to the task, which is in the register of results; the jump is on the fact, in one that calls
+/// keep: it is at least 0. What looks otherwise is left as it is.
+fn leave_out_ids(copy: &mut [bpf_insn]) -> Option<()> {
+    let mut loads = (0..copy.len())
+        .filter(|&i| copy[i].code == LOAD_DOUBLE_WORD && u32::from(copy[i].src_reg()) == BPF_REG_0);
+    let load = loads.next().filter(|_| loads.next().is_none())?;
+    let fact = copy.iter().find(|insn| insn.code == LOAD_WORD)?.dst_reg();
+    let keeps = (BPF_REG_6..=BPF_REG_9).contains(&u32::from(fact));
+    let end = copy.len().checked_sub(2).filter(|_| keeps)?;
+    let [result, exit] = [&copy[end], &copy[end + 1]];
+    let is_end = MOVE_CONSTANT.contains(&result.code)
+        && u32::from(result.dst_reg()) == BPF_REG_0
+        && result.imm == 0
+        && exit.code == EXIT;
+    let distance = end.checked_sub(load + 1).filter(|_| is_end)?;
+    let mut jump = bpf_insn {
+        code: JUMP_IF_AT_LEAST,
+        off: i16::try_from(distance).ok()?,
+        ..Default::default()
+    };
+    jump.set_dst_reg(fact);
+    copy[load] = jump;
+    Some(())
 }
 
 /// Name of the pin of a hook.
@@ -530,5 +561,52 @@ impl Drop for Gates {
     fn drop(&mut self) {
         // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
         let _ = unsafe { munmap(self.cells.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_tells_function_and_gate_of_its_hook() {
+        let function = Function {
+            name: "__x64_sys_read".to_owned(),
+            btf_id: 1,
+            prototype: 0,
+        };
+        for asks_ids in [false, true] {
+            let place = 17;
+            let at_gate = AtGate { place, asks_ids };
+            let found = pinned(&pin_of(&function, at_gate));
+            assert_eq!(found, Some((function.name.clone(), at_gate)));
+        }
+        assert_eq!(pinned("end-__x64_sys_read-"), None);
+        assert_eq!(pinned("on_vfs_link"), None);
+    }
+
+    #[test]
+    fn a_gate_that_a_hook_cannot_ask_stays_open() {
+        let gate = |fact| Gate {
+            fact,
+            mask: 1,
+            ranges: [(1, 2), (1, 2)],
+        };
+        let narrow = AtGate {
+            place: 0,
+            asks_ids: false,
+        };
+        let wide = AtGate {
+            asks_ids: true,
+            ..narrow
+        };
+        for (fact, is_id) in [(Fact::Auid, false), (Fact::Uid, true), (Fact::Fsuid, true)] {
+            let gate = gate(fact);
+            assert_eq!(asks_ids(&gate), is_id);
+            assert_eq!(wide.words(Some(&gate)), words(Some(&gate)));
+            let told = narrow.words(Some(&gate));
+            assert_eq!(told, words(Some(&gate).filter(|_| !is_id)));
+        }
+        assert_eq!(words(None)[0], 0);
     }
 }
