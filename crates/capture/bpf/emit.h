@@ -94,16 +94,40 @@ static __always_inline void part_user_bytes(struct work *w, __u16 tag, const voi
 	part_end(w, part, len);
 }
 
+static __always_inline void copy_title(__u64 *to, const __u64 *from)
+{
+	__u32 i;
+
+#pragma unroll
+	for (i = 0; i < TARSIER_PROCTITLE_MAX / 8; i++)
+		to[i] = from[i];
+}
+
+/*
+ * The command line. A task's records have the one that its first event had
+ * (audit_log_proctitle(), kernel/auditsc.c), so that the next event of the task
+ * needs no user memory: that would be a seventh of what it costs.
+ */
 static __always_inline void part_proctitle(struct work *w, struct task_struct *task)
 {
 	struct tarsier_part *part = part_begin(w, TARSIER_PART_PROCTITLE, 0);
 	const struct mm_struct *mm = untrusted(task)->mm;
 	unsigned long start = mm->arg_start;
 	unsigned long end = mm->arg_end;
+	struct tarsier_event *e = event_of(w);
+	struct title *kept = &w->title;
 	__u64 len = end - start;
+	__u8 first;
 
 	if (!part)
 		return;
+	/* Those of rings may be made by another task than the one that they are for. */
+	if (kept->tid == e->tid && kept->start_time_ns == e->start_time_ns &&
+	    !(e->flags & TARSIER_URING)) {
+		copy_title((__u64 *)(part + 1), kept->words);
+		part_end(w, part, kept->len & (2 * TARSIER_PROCTITLE_MAX - 1));
+		return;
+	}
 	if (len > TARSIER_PROCTITLE_MAX)
 		len = TARSIER_PROCTITLE_MAX;
 	if (!start || bpf_probe_read_user(part + 1, len, (void *)start)) {
@@ -111,6 +135,14 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 		len = 0;
 	}
 	part_end(w, part, len);
+	first = *(__u8 *)(part + 1);
+	/* The kernel keeps no title of unprintable bytes alone, nor that of a call that no rule selects. */
+	if (!len || first <= ' ' || first > '~' || e->flags & (TARSIER_UNDECIDED | TARSIER_URING))
+		return;
+	kept->tid = e->tid;
+	kept->start_time_ns = e->start_time_ns;
+	kept->len = len;
+	copy_title(kept->words, (const __u64 *)(part + 1));
 }
 
 static __always_inline void event_identity(struct work *w, struct task_struct *task)

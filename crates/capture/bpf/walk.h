@@ -9,6 +9,14 @@
 /* Room behind the last offset that is still written to. */
 #define FRAME_SLACK (TARSIER_PATH_MAX + 512)
 
+/* The command line of the task whose event was made last, as it was at its first one. */
+struct title {
+	__u64 start_time_ns;
+	__u32 tid; /* 0: none */
+	__u32 len;
+	__u64 words[TARSIER_PROCTITLE_MAX / 8];
+};
+
 /*
  * Everything about the call at hand. A task takes one for the time of a hook.
  * Each CPU has several: programs on kernel functions may be preempted by
@@ -32,6 +40,7 @@ struct work {
 		struct table_row spec_row; /* to copy it as */
 	};
 	__u64 own[4]; /* of walk_own() */
+	struct title title; /* outlives the call */
 	__u32 nundecided;
 	__u32 rule;
 	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];

@@ -42,6 +42,9 @@ const DURABLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const IDLE_PASSES: u32 = 3;
 /// Fill of a ring, parts per thousand, from which on the daemon is late.
 const OVERLOAD_PER_MILLE: u32 = 400;
+/// Fill of a ring, parts per thousand, from which on the daemon reads on without a pause: what came while
+/// it wrote is a batch large enough.
+const BUSY_PER_MILLE: u32 = 50;
 /// Nice value of a daemon that is late.
 const OVERLOAD_NICE: i32 = -20;
 /// How often the paths that rules name are looked at again.
@@ -385,6 +388,7 @@ impl Daemon {
             return Ok(());
         }
         let mut longest = match (awake, self.promises_durability()) {
+            _ if self.engine.fill_per_mille() >= BUSY_PER_MILLE => Duration::ZERO,
             (true, true) => DURABLE_POLL_INTERVAL,
             (true, false) => POLL_INTERVAL,
             (false, _) => IDENTITY_INTERVAL,

@@ -2,6 +2,7 @@
 //! (`audit_log_proctitle()`, kernel/auditsc.c), after another program was executed too.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A task: thread id, and when its process began.
 pub(super) type Task = (u32, u64);
@@ -12,21 +13,32 @@ const TASKS_MAX: usize = 8192;
 /// The titles of tasks that have had events lately.
 #[derive(Default)]
 pub(super) struct Titles {
-    recent: HashMap<Task, Box<[u8]>>,
-    older: HashMap<Task, Box<[u8]>>,
+    recent: HashMap<Task, Rc<[u8]>>,
+    older: HashMap<Task, Rc<[u8]>>,
+    /// The task that was asked for last: the next event is often of the same.
+    last: Option<(Task, Rc<[u8]>)>,
 }
 
 impl Titles {
     /// The title for an event of `task`, whose command line now is `now`; `None` if there has never been any.
     pub(super) fn of(&mut self, task: Task, now: Option<&[u8]>) -> Option<&[u8]> {
-        if !self.recent.contains_key(&task) {
-            let title = self.older.remove(&task).or_else(|| now.map(Box::from))?;
-            if self.recent.len() >= TASKS_MAX {
-                self.older = std::mem::take(&mut self.recent);
-            }
-            self.recent.insert(task, title);
+        if self.last.as_ref().is_none_or(|(last, _)| *last != task) {
+            let title = self.find(task, now)?;
+            self.last = Some((task, title));
         }
-        self.recent.get(&task).map(|title| &title[..])
+        self.last.as_ref().map(|(_, title)| &title[..])
+    }
+
+    fn find(&mut self, task: Task, now: Option<&[u8]>) -> Option<Rc<[u8]>> {
+        if let Some(title) = self.recent.get(&task) {
+            return Some(Rc::clone(title));
+        }
+        let title = self.older.remove(&task).or_else(|| now.map(Rc::from))?;
+        if self.recent.len() >= TASKS_MAX {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(task, Rc::clone(&title));
+        Some(title)
     }
 }
 
