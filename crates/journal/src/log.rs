@@ -28,6 +28,9 @@ pub const PENDING_BYTES_MAX: usize = 4 << 20;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
+/// What [`Journal::write_piece`] waits for: the processor still has it all in its cache.
+const PIECE_BYTES: usize = 128 << 10;
+
 /// What was found and done when the log was opened.
 #[derive(Clone, Debug, Default)]
 pub struct OpenReport {
@@ -43,7 +46,7 @@ pub struct OpenReport {
     pub removed: Vec<PathBuf>,
 }
 
-/// What a commit wrote.
+/// What was written since the commit before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
     /// Bytes, in all files together.
@@ -113,6 +116,8 @@ pub struct Journal {
     pub(crate) pending: Pending,
     pub(crate) counters: Counters,
     pub(crate) written: Position,
+    /// The same at the end of the last commit.
+    committed: Position,
     pub(crate) actions: Vec<Action>,
     pub(crate) said: Said,
     pub(crate) trouble: Trouble,
@@ -158,6 +163,7 @@ impl Journal {
             pending: Pending::default(),
             counters: Counters::default(),
             written: Position::default(),
+            committed: Position::default(),
             actions: Vec::new(),
             said: Said::default(),
             trouble: Trouble::None,
@@ -217,6 +223,18 @@ impl Journal {
         }
     }
 
+    /// Writes what was gathered if that is a piece worth a write(2), and leaves the rest of what
+    /// [`commit`](Self::commit) does to the next one. While there is trouble with the disk it does nothing.
+    pub fn write_piece(&mut self) {
+        // A frame of the compact form is the smaller the more it holds.
+        let is_written = self.config.write_logs && self.compact.is_none();
+        let is_piece = self.pending.bytes().len() >= PIECE_BYTES;
+        if is_piece && is_written && self.trouble == Trouble::None && !self.rotation_failed {
+            // The error is in the actions and shows again at the owner's next commit.
+            let _ = self.write_pending();
+        }
+    }
+
     /// Writes the buffer, in one write(2) unless the file has to be rotated in between, and asks
     /// for the sync that the flush mode wants. With DATA and SYNC, what was written counts as
     /// acknowledged only when [`durable`](Self::durable) covers it: the sync runs while the next
@@ -232,8 +250,9 @@ impl Journal {
             self.pass_over();
             return Ok(Committed::default());
         }
-        let before = self.written;
+        let before = self.committed;
         let result = self.write_pending();
+        self.committed = self.written;
         self.seal_tick();
         let wrote = self.written != before;
         if wrote {
@@ -254,6 +273,7 @@ impl Journal {
             position.bytes += batch.bytes as u64;
             position.events += batch.events;
         }
+        self.committed = self.written;
         self.end_write();
     }
 

@@ -30,3 +30,22 @@ pub trait Body {
     /// Appends the body, without the newline.
     fn write(&self, out: &mut Vec<u8>);
 }
+
+/// A record whose body was written before, by [`Body::write`] of the same kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written<'a> {
+    /// Its type.
+    pub kind: RecordType,
+    /// Its body.
+    pub text: &'a [u8],
+}
+
+impl Body for Written<'_> {
+    fn kind(&self) -> RecordType {
+        self.kind
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.text);
+    }
+}

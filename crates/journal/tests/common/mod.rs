@@ -112,3 +112,9 @@ impl Drop for Tmpfs {
             .status();
     }
 }
+
+/// Permissions of a file.
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().unwrap().permissions().mode() & 0o7777
+}

@@ -276,6 +276,7 @@ impl Daemon {
                 handing.handed(start, lost > 0);
                 lines.clear();
                 events = 0;
+                journal.write_piece();
                 if std::mem::take(&mut is_urgent) {
                     // The error is among the actions.
                     let _ = journal.hurry();

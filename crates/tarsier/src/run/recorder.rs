@@ -11,7 +11,7 @@ use super::{fcaps, filter, queues, target};
 use capture::resolve::{Item, Resolver};
 use event::record::{
     Capset, Cwd, Execve, FdPair, FileCaps, Ipc, IpcSetPerm, KernModule, Mmap, NameType, ObjPid,
-    Openat2, PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp,
+    Openat2, PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp, Written,
 };
 use event::wire::{self, Chunk, Event, FrameKind, OperationResult};
 use event::{Encoder, EventWriter, RecordType, Stamp};
@@ -77,7 +77,32 @@ pub(super) struct Recorder {
     calls: HashMap<(u32, i32), Arc<CallFacts>>,
     /// The call that was looked up last: the next one is often the same.
     last_call: Option<((u32, i32), Arc<CallFacts>)>,
-    exe: Vec<u8>,
+    exe: Executable,
+}
+
+/// The path of an executable: the next event often has the same.
+#[derive(Default)]
+struct Executable {
+    walk: Vec<u8>,
+    flags: u8,
+    path: Vec<u8>,
+}
+
+impl Executable {
+    fn of(&mut self, part: &wire::Part<'_>) -> &[u8] {
+        if self.path.is_empty() || self.flags != part.flags || self.walk != part.data {
+            self.walk.clear();
+            self.walk.extend_from_slice(part.data);
+            self.flags = part.flags;
+            self.path.clear();
+            part.walked(&mut self.path);
+            // A file that never had a name: simple_dname(), fs/d_path.c.
+            if part.is_unreachable() && self.path.starts_with(b"/memfd:") {
+                self.path.extend_from_slice(b" (deleted)");
+            }
+        }
+        &self.path
+    }
 }
 
 /// What is looked up once per call number.
@@ -121,7 +146,7 @@ impl Recorder {
             generations: VecDeque::new(),
             calls: HashMap::new(),
             last_call: None,
-            exe: Vec::new(),
+            exe: Executable::default(),
         }
     }
 
@@ -252,15 +277,7 @@ impl Recorder {
             .rules
             .get(rule as usize)
             .and_then(rules::Rule::key);
-        self.exe.clear();
-        if let Some(exe) = event.exe() {
-            exe.walked(&mut self.exe);
-            // A file that never had a name: simple_dname(), fs/d_path.c.
-            if exe.is_unreachable() && self.exe.starts_with(b"/memfd:") {
-                self.exe.extend_from_slice(b" (deleted)");
-            }
-        }
-        let exe = (!self.exe.is_empty()).then_some(self.exe.as_slice());
+        let exe = event.exe().map(|part| self.exe.of(&part));
         let unix_ns = self.clock.unix_ns(header.frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let argv = self.chunks.take(cpu, header.frame.id, header.chunks);
@@ -581,14 +598,15 @@ impl<'e> Filtered<'_, 'e> {
             Proctitle::trimmed(part.data)
         });
         // Operations of rings may be made by another task than the one that they are for.
-        let title = match self.event.has_flag(wire::TARSIER_URING) {
-            true => title.title,
-            false => {
-                let header = self.event.header();
-                titles.of((header.tid, header.start_time_ns), title.title)
+        if !self.event.has_flag(wire::TARSIER_URING) {
+            let header = self.event.header();
+            let task = (header.tid, header.start_time_ns);
+            if let Some(text) = titles.of(task, title.title) {
+                let kind = RecordType::PROCTITLE;
+                return self.put(&Written { kind, text });
             }
-        };
-        self.put(&Proctitle { title });
+        }
+        self.put(&title);
     }
 
     fn end(self) {

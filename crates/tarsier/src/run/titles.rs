@@ -1,6 +1,8 @@
 //! Command lines of tasks, as the kernel's audit keeps them: a task's records have the one that its first event had
-//! (`audit_log_proctitle()`, kernel/auditsc.c), after another program was executed too.
+//! (`audit_log_proctitle()`, kernel/auditsc.c), after another program was executed too. They are kept as the text of
+//! the record.
 
+use event::record::{Body, Proctitle};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -20,7 +22,8 @@ pub(super) struct Titles {
 }
 
 impl Titles {
-    /// The title for an event of `task`, whose command line now is `now`; `None` if there has never been any.
+    /// The body of the PROCTITLE record for an event of `task`, whose command line now is `now`; `None` if there has
+    /// never been any.
     pub(super) fn of(&mut self, task: Task, now: Option<&[u8]>) -> Option<&[u8]> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != task) {
             let title = self.find(task, now)?;
@@ -33,13 +36,19 @@ impl Titles {
         if let Some(title) = self.recent.get(&task) {
             return Some(Rc::clone(title));
         }
-        let title = self.older.remove(&task).or_else(|| now.map(Rc::from))?;
+        let title = self.older.remove(&task).or_else(|| now.map(record_body))?;
         if self.recent.len() >= TASKS_MAX {
             self.older = std::mem::take(&mut self.recent);
         }
         self.recent.insert(task, Rc::clone(&title));
         Some(title)
     }
+}
+
+fn record_body(title: &[u8]) -> Rc<[u8]> {
+    let mut text = Vec::new();
+    Proctitle { title: Some(title) }.write(&mut text);
+    text.into()
 }
 
 #[cfg(test)]
@@ -50,10 +59,19 @@ mod tests {
     fn a_task_keeps_the_title_of_its_first_event() {
         let mut titles = Titles::default();
         assert_eq!(titles.of((1, 5), None), None);
-        assert_eq!(titles.of((1, 5), Some(b"sh")), Some(&b"sh"[..]));
-        assert_eq!(titles.of((1, 5), Some(b"true")), Some(&b"sh"[..]));
+        assert_eq!(
+            titles.of((1, 5), Some(b"sh")),
+            Some(&b"proctitle=\"sh\""[..])
+        );
+        assert_eq!(
+            titles.of((1, 5), Some(b"true")),
+            Some(&b"proctitle=\"sh\""[..])
+        );
         // Another process with the same number.
-        assert_eq!(titles.of((1, 6), Some(b"true")), Some(&b"true"[..]));
+        assert_eq!(
+            titles.of((1, 6), Some(b"true")),
+            Some(&b"proctitle=\"true\""[..])
+        );
     }
 
     #[test]
@@ -63,7 +81,7 @@ mod tests {
         for tid in 1..10 * TASKS_MAX as u32 {
             titles.of((tid, 0), Some(b"other"));
             if tid % 1000 == 0 {
-                assert_eq!(titles.of((0, 0), None), Some(&b"kept"[..]));
+                assert_eq!(titles.of((0, 0), None), Some(&b"proctitle=\"kept\""[..]));
             }
         }
         assert!(titles.recent.len() + titles.older.len() <= 2 * TASKS_MAX);

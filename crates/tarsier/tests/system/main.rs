@@ -25,4 +25,5 @@ mod rings;
 mod seccomp;
 mod selection;
 mod survival;
+mod titles;
 mod workload;
