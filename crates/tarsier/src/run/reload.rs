@@ -54,6 +54,9 @@ impl Daemon {
         self.open_metrics(&config);
         let nice = plugins::nice(&config, self.started_nice);
         self.plugins.reload(plugins, &config.plugins, nice);
+        if self.config.pin_dir != config.pin_dir {
+            say!("tarsier: pin_dir: what is armed stays where it is until the next start");
+        }
         self.config = config;
         Ok(())
     }

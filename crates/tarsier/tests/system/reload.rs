@@ -113,3 +113,14 @@ fn a_reload_may_change_which_hooks_are_needed() {
         assert_eq!(log::calls_of(&events, again.pid), ["getppid one"]);
     });
 }
+
+#[test]
+fn another_pin_dir_is_said_to_wait_for_the_next_start() {
+    machine::test("reload of pin_dir", |setup| {
+        let daemon = setup.tarsier(&rules("k")).start();
+        setup.configure("flush = NONE\npin_dir = /sys/fs/bpf/tarsier-another\n");
+        reload(&daemon);
+        daemon.wait_for("pin_dir");
+        assert!(daemon.stop().status.success());
+    });
+}
