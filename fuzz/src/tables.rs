@@ -163,6 +163,7 @@ impl Choices<'_> {
             open_flags,
             saddr_fam: Some(self.word()).filter(|_| shape.sockaddr != NONE),
             names: &[],
+            above: &[],
         })
     }
 }
