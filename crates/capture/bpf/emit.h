@@ -209,7 +209,7 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	w->len = sizeof(*e);
 	w->parts = 0;
 	if (untrusted(task)->mm->exe_file)
-		walk_own(w, TARSIER_PART_EXE);
+		walk_own(w, untrusted(task), TARSIER_PART_EXE);
 	part_proctitle(w, task);
 	return 0;
 }

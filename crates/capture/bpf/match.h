@@ -202,12 +202,6 @@ __noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
 
 	if (!table)
 		return 0;
-	/* As few as one `=` makes. */
-	if (n <= 3) {
-		base = (~(value - row_at(table, first + 1)->a) & (1 - (__u64)n)) >> 63;
-		step = (~(value - row_at(table, first + 2)->a) & (2 - (__u64)n)) >> 63;
-		return first + base + step;
-	}
 #pragma unroll
 	for (i = TABLE_SEARCH_STEPS; i > 0; i--) {
 		step = 1U << (i - 1);
@@ -219,6 +213,19 @@ __noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
 		base += step & -(in & not_above);
 	}
 	return first + base;
+}
+
+/* The same; as few entries as one `=` makes need no call. */
+static __always_inline struct table_row *row_of(struct table *table, __u32 first, __u32 n,
+						__u32 value)
+{
+	__u64 second, third;
+
+	if (n > 3)
+		return row_at(table, search(table, first, n, value));
+	second = (~(value - row_at(table, first + 1)->a) & (1 - (__u64)n)) >> 63;
+	third = (~(value - row_at(table, first + 2)->a) & (2 - (__u64)n)) >> 63;
+	return row_at(table, first + second + third);
 }
 
 static long bits_step(__u32 i, struct lookup *l)
@@ -240,10 +247,15 @@ static long group_step(__u32 i, struct lookup *l)
 
 	if (i >= (__u32)groups->ngroups || bpf_core_read(&gid, sizeof(gid), &groups->gid[i]))
 		return 1;
-	row = row_at(l->table, search(l->table, l->entries_row, l->entries, gid.val));
+	row = row_of(l->table, l->entries_row, l->entries, gid.val);
 	if (row->a == gid.val)
 		l->any |= row->b;
 	return 0;
+}
+
+static __always_inline bool has_groups(void)
+{
+	return untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0;
 }
 
 static long lookup_step(__u32 i, struct lookup *l)
@@ -253,6 +265,7 @@ static long lookup_step(__u32 i, struct lookup *l)
 	__u32 field = head->a, kind = head->a >> 32;
 	struct table_row *found;
 	struct work *w = l->w;
+	__u64 open;
 
 	if (field >= FACTS)
 		return 1;
@@ -271,12 +284,16 @@ static long lookup_step(__u32 i, struct lookup *l)
 		bpf_loop(l->entries, bits_step, l, 0);
 		return l->mask == 0;
 	}
-	found = row_at(l->table, search(l->table, l->entries_row, l->entries, l->value));
+	found = row_of(l->table, l->entries_row, l->entries, l->value);
 	if (kind == LOOKUP_RANGES) {
 		l->mask &= found->b;
 	} else {
 		l->any = found->a == l->value ? found->b : 0;
-		if (untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0)
+		open = l->mask & ~l->any;
+		if (kind == LOOKUP_ANY_OF)
+			open &= ~head->b;
+		/* Rules about which the group itself does not say all. */
+		if (open && has_groups())
 			bpf_loop(TARSIER_GROUPS_MAX, group_step, l, 0);
 		l->mask &= kind == LOOKUP_ANY_OF ? (head->b | l->any) : ~l->any;
 	}
@@ -316,7 +333,8 @@ static __always_inline void look_up(struct lookup *l, __u32 page)
 	bpf_loop(row_at(l->table, page + 1)->b & 0xffff, lookup_step, l, 0);
 }
 
-static long page_step(__u32 i, struct lookup *l)
+/* Page `i` of the call; 1: it decided. */
+static __always_inline long look_at_page(__u32 i, struct lookup *l)
 {
 	__u32 page = row_at(l->table, l->pages + i)->a;
 	struct table_row *more = row_at(l->table, page + 1);
@@ -338,6 +356,11 @@ static long page_step(__u32 i, struct lookup *l)
 		l->page = page;
 	l->bit = lowest_bit(first);
 	return first != 0;
+}
+
+static long next_page_step(__u32 i, struct lookup *l)
+{
+	return look_at_page(i + 1, l);
 }
 
 /* First match of the call in `w` among its candidates: enum verdict. */
@@ -365,7 +388,9 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 		if (!l.worth)
 			return VERDICT_DROP;
 	}
-	bpf_loop(npages, page_step, &l, 0);
+	/* Most calls have one: no call for it. */
+	if (npages && !look_at_page(0, &l) && npages > 1)
+		bpf_loop(npages - 1, next_page_step, &l, 0);
 	if (w->nundecided)
 		return VERDICT_UNDECIDED;
 	if (!l.page)

@@ -330,14 +330,13 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
 #define OWN_STEPS_MAX 5
 
 /*
- * The same for a path of the current task, its executable (PART_EXE) or its
+ * The same for a path of the current task, `task`, its executable (PART_EXE) or its
  * current directory (PART_CWD). Here the verifier knows the types, so that
  * each load is one instruction where walk_path() calls a helper, and so is
  * each word of a short name; this holds until the path leaves a mount.
  */
-__noinline int walk_own(struct work *w, __u32 tag)
+static __always_inline int walk_own(struct work *w, struct task_struct *task, __u32 tag)
 {
-	struct task_struct *task = untrusted(bpf_get_current_task_btf());
 	struct fs_struct *fs = task->fs;
 	struct dentry *dentry, *parent, *root_dentry = fs->root.dentry;
 	struct vfsmount *mnt, *root_mnt = fs->root.mnt;
@@ -346,8 +345,6 @@ __noinline int walk_own(struct work *w, __u32 tag)
 	__u32 i, off;
 	long n;
 
-	if (!w)
-		return 0;
 	part = part_begin(w, tag, 0);
 	if (!part)
 		return 0;
@@ -398,6 +395,14 @@ out:
 	part->flags = walk.flags;
 	part_end(w, part, off - w->len - sizeof(*part));
 	return 0;
+}
+
+/* The current directory. */
+__noinline int walk_cwd(struct work *w)
+{
+	if (!w)
+		return 0;
+	return walk_own(w, untrusted(bpf_get_current_task_btf()), TARSIER_PART_CWD);
 }
 
 #endif /* TARSIER_WALK_H */

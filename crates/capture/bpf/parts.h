@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* The parts of an event that only some calls have: paths, objects, what an execve was. */
+#ifndef TARSIER_PARTS_H
+#define TARSIER_PARTS_H
+
+extern struct task_struct *bpf_task_from_vpid(__s32 vpid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+/* Path argument `i`, with the directory it is relative to. */
+static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
+{
+	__u8 arg = w->spec.path[i], dir = w->spec.dir[i];
+	char first;
+
+	if (arg >= 6)
+		return;
+	first = part_user_string(w, TARSIER_PART_PATH, i, w->args[arg]);
+	if (first != '/' && dir < 6 && (__s32)w->args[dir] != AT_FDCWD)
+		part_file(w, task, w->args[dir], i, TARSIER_PART_DIR);
+}
+
+static __always_inline void part_cwd(struct work *w, struct task_struct *task)
+{
+	struct fs_struct *fs = untrusted(task)->fs;
+	struct tarsier_inode inode = {};
+	struct vfsmount *mnt;
+	struct mount *here;
+
+	if (!fs)
+		return;
+	walk_cwd(w);
+	known_inode_facts(&inode, fs->pwd.dentry->d_inode);
+	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
+	mnt = BPF_CORE_READ(task, fs, root.mnt);
+	here = real_mount(mnt);
+	/* A mount that lies on the root of another one hides it; one below it is a chroot's. */
+	if (fs->root.dentry != fs->root.mnt->mnt_root ||
+	    BPF_CORE_READ(here, mnt_mountpoint) != BPF_CORE_READ(here, mnt_parent, mnt.mnt_root)) {
+		fs = BPF_CORE_READ(task, fs);
+		walk_path(w, TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
+	}
+}
+
+/*
+ * The process that a signal or ptrace is for, while it is surely there.
+ * Where the kernel has no look-up that programs may call, the daemon looks.
+ */
+static __always_inline void part_target(struct work *w, __s32 pid)
+{
+	struct tarsier_obj_pid target = {};
+	struct task_struct *task;
+
+	if (pid <= 0 || !bpf_ksym_exists(bpf_task_from_vpid))
+		return;
+	task = bpf_task_from_vpid(pid);
+	if (!task)
+		return;
+	target.pid = task->tgid;
+	target.auid = task->loginuid.val;
+	target.ses = task->sessionid;
+	target.uid = BPF_CORE_READ(task, cred, uid.val);
+	bpf_probe_read_kernel(target.comm, sizeof(target.comm), task->comm);
+	bpf_task_release(task);
+	part_bytes(w, TARSIER_PART_OBJ_PID, &target, sizeof(target));
+}
+
+/* A set of capabilities: one word since 6.3, two halves of one before. */
+static __always_inline __u64 capabilities(const kernel_cap_t *set)
+{
+	__u64 value = 0;
+
+	bpf_core_read(&value, sizeof(value), set);
+	return value;
+}
+
+static __always_inline void part_capset(struct work *w, struct task_struct *task)
+{
+	const struct cred *cred = untrusted(task)->cred;
+	struct tarsier_caps caps = {
+		.pid = task->tgid,
+		.inheritable = capabilities(&cred->cap_inheritable),
+		.permitted = capabilities(&cred->cap_permitted),
+		.effective = capabilities(&cred->cap_effective),
+		.ambient = capabilities(&cred->cap_ambient),
+	};
+
+	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
+}
+
+static __always_inline void part_address(struct work *w, struct object_note *note)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
+	__u32 len = note->address_len;
+
+	if (!part)
+		return;
+	if (len > sizeof(note->address))
+		len = sizeof(note->address);
+	if (bpf_probe_read_kernel(part + 1, len, note->address))
+		len = 0;
+	part_end(w, part, len);
+}
+
+/* Whether there was room for what hooks on objects have found. */
+static __always_inline bool note_parts(struct work *w, struct object_note *note)
+{
+	__u64 len = note->len;
+
+	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts) ||
+	    bpf_probe_read_kernel(frame_at(w, w->len), len, note->parts))
+		return false;
+	w->len += len;
+	w->parts += note->count;
+	if (note->address_len)
+		part_address(w, note);
+	return true;
+}
+
+/* What hooks on objects have found, as parts of an event. */
+static __always_inline void part_note(struct work *w, struct object_note *note)
+{
+	if (note->cut)
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+	if (!note_parts(w, note)) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	if (note->has_ipc)
+		part_bytes(w, TARSIER_PART_IPC, &note->ipc, sizeof(note->ipc));
+	if (note->has_ipc_set)
+		part_bytes(w, TARSIER_PART_IPC_SET_PERM, &note->ipc_set, sizeof(note->ipc_set));
+	if (note->has_time)
+		part_bytes(w, TARSIER_PART_TIME, note->time, sizeof(note->time));
+}
+
+/* Whether the call's socket address may be a path. */
+static __always_inline bool names_socket(struct work *w)
+{
+	if (w->spec.sockaddr >= 6 || (w->spec.flags & SPEC_SOCKADDR_OUT))
+		return false;
+	find_fact(w, FACT_SADDR_FAM);
+	return !(w->absent & (1U << FACT_SADDR_FAM)) && w->fact[FACT_SADDR_FAM] == AF_UNIX;
+}
+
+/* What the call was given in user memory, beside event_objects() for the sake of its stack. */
+__noinline int event_memory(struct work *w)
+{
+	__u32 pair = 0;
+
+	if (!w)
+		return 0;
+	if (w->spec.memory < 6 && w->args[w->spec.memory])
+		part_user_bytes(w, TARSIER_PART_MEMORY, (void *)w->args[w->spec.memory],
+				w->spec.memory_len, TARSIER_MEMORY_MAX);
+	/* socketpair() */
+	if (w->spec.kind == KIND_SOCKETCALL && w->args[0] == 8 && w->ret == 0 &&
+	    !bpf_probe_read_user(&pair, sizeof(pair), (void *)((__u64)(__u32)w->args[1] + 12)))
+		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)(__u64)pair, 8, 8);
+	return 0;
+}
+
+/* Whether the call touches nothing that event_objects() would collect. */
+static __always_inline bool touches_nothing(struct work *w)
+{
+	struct table_spec *spec = &w->spec;
+
+	/* From `path` to `fd_pair`, all of them 0xff. */
+	return !w->noted && w->spec_row.a == ~0ULL && spec->how == 0xff && spec->module == 0xff &&
+	       spec->kind == KIND_PLAIN;
+}
+
+/* What the call touched, as its spec says; the target of a signal apart. */
+__noinline int event_objects(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note;
+	const void *addr;
+	__u32 len;
+
+	if (!w)
+		return 0;
+	note = w->noted ? note_at_end(task, w->nr) : 0;
+	if (note)
+		part_note(w, note);
+	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 || names_socket(w))
+		part_cwd(w, task);
+	part_path(w, task, 0);
+	part_path(w, task, 1);
+	if (w->spec.kind == KIND_OPEN && w->ret >= 0)
+		part_file(w, task, w->ret, 0, TARSIER_PART_FILE);
+	if (w->spec.fd < 6)
+		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
+	len = sockaddr_place(w, &addr);
+	if (len && !(note && note->address_len))
+		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	if (w->spec.fd_pair < 6 && w->ret == 0)
+		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
+	if (w->spec.how < 6)
+		part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
+	if (w->spec.module < 6)
+		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
+	if (w->spec.kind == KIND_CAPSET && w->ret == 0)
+		part_capset(w, task);
+	if (w->spec.kind == KIND_SOCKETCALL)
+		part_user_bytes(w, TARSIER_PART_SOCKETCALL, (void *)(__u64)(__u32)w->args[1], 24,
+				24);
+	return 0;
+}
+
+__noinline int event_candidates(struct work *w)
+{
+	struct tarsier_part *part;
+	__u32 n;
+
+	if (!w)
+		return 0;
+	part = part_begin(w, TARSIER_PART_CANDIDATES, 0);
+	if (!part)
+		return 0;
+	n = w->nundecided;
+	if (n > TABLE_UNDECIDED_MAX)
+		n = TABLE_UNDECIDED_MAX;
+	n *= sizeof(struct tarsier_candidates);
+	if (bpf_probe_read_kernel(part + 1, n, w->undecided))
+		return 0;
+	part_end(w, part, n);
+	return 0;
+}
+
+static __always_inline void part_kernel_string(struct work *w, __u16 tag, const char *text)
+{
+	struct tarsier_part *part = part_begin(w, tag, 0);
+	long n;
+
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	n = bpf_probe_read_kernel_str(frame_at(w, w->len + sizeof(*part)), TARSIER_PATH_MAX, text);
+	part_end(w, part, n > 0 ? n - 1 : 0);
+}
+
+/* Identity of the executable and the interpreter's name: PART_EXEC_FILE. */
+static __always_inline void part_exec_file(struct work *w, struct linux_binprm *bprm)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_EXEC_FILE, 0);
+	struct file *file = bprm->file;
+	__u32 len = sizeof(struct tarsier_inode);
+	long n;
+
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	inode_facts((struct tarsier_inode *)(part + 1), BPF_CORE_READ(file, f_inode));
+	if (bprm->interp != bprm->filename) {
+		n = bpf_probe_read_kernel_str(frame_at(w, w->len + sizeof(*part) + len),
+					      TARSIER_PATH_MAX, bprm->interp);
+		if (n > 0)
+			len += n - 1;
+	}
+	part_end(w, part, len);
+}
+
+/* Capabilities before and after: the daemon decides whether BPRM_FCAPS tells them. */
+static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
+				       struct task_note *note)
+{
+	const struct cred *cred = untrusted(task)->cred;
+	struct tarsier_fcaps caps = {};
+
+	caps.old.inheritable = note->old_caps[0];
+	caps.old.permitted = note->old_caps[1];
+	caps.old.effective = note->old_caps[2];
+	caps.old.ambient = note->old_caps[3];
+	caps.old.pid = note->old_uid; /* whose capabilities they were */
+	caps.new.inheritable = capabilities(&cred->cap_inheritable);
+	caps.new.permitted = capabilities(&cred->cap_permitted);
+	caps.new.effective = capabilities(&cred->cap_effective);
+	caps.new.ambient = capabilities(&cred->cap_ambient);
+	part_bytes(w, TARSIER_PART_BPRM_FCAPS, &caps, sizeof(caps));
+}
+
+#endif /* TARSIER_PARTS_H */
