@@ -306,9 +306,10 @@ fn a_restarted_program_gets_what_its_predecessor_was_not_sent() {
 fn a_reload_tells_unchanged_programs_and_replaces_changed_ones() {
     let dir = tempfile::tempdir().expect("a directory");
     let (same_out, changed_out) = (out(dir.path(), "same"), out(dir.path(), "changed"));
+    // Not waiting in `read`: a signal just before the call would not end it.
     let on_hup = |out: &Path| {
         let out = out.display();
-        format!("trap 'echo hup >>{out}' HUP; trap 'echo term >>{out}; exit' TERM; echo start >>{out}\nwhile :; do read x; done")
+        format!("trap 'echo hup >>{out}' HUP; trap 'echo term >>{out}; exit' TERM; echo start >>{out}\nwhile :; do sleep 0.05; done")
     };
     let same = script(dir.path(), "same", &on_hup(&same_out));
     let changed = script(dir.path(), "changed", &on_hup(&changed_out));
