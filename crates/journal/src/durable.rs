@@ -5,6 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::process::Pid;
+
 use crate::config::{Config, Flush};
 use crate::counters::Position;
 use crate::error::{OpenError, WriteError};
@@ -79,6 +81,11 @@ impl Journal {
     /// Readable after a sync has finished in the background; none if this mode has no helper.
     pub fn sync_fd(&self) -> Option<BorrowedFd<'_>> {
         self.syncer.as_ref().map(Syncer::done_fd)
+    }
+
+    /// The thread that syncs in the background; none if this mode has no helper.
+    pub fn sync_thread(&self) -> Option<Pid> {
+        self.syncer.as_ref().map(Syncer::id)
     }
 
     /// Everything up to here is covered by a finished sync (events whose sync failed are in

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{mpsc, Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::event::EventfdFlags;
+use rustix::process::Pid;
 
 use crate::counters::Position;
 
@@ -91,12 +92,17 @@ struct State {
     jobs: VecDeque<Job>,
     busy: bool,
     stop: bool,
+    /// Somebody waits for the thread to get on.
+    waiting: bool,
     progress: Progress,
 }
 
 struct Shared {
     state: Mutex<State>,
-    changed: Condvar,
+    /// Told when there is something to do for the thread.
+    asked: Condvar,
+    /// Told when a job has been begun or has ended, if [`State::waiting`].
+    moved: Condvar,
     /// Readable after a sync has finished.
     done: OwnedFd,
 }
@@ -111,6 +117,7 @@ impl Shared {
 /// The helper thread.
 pub(crate) struct Syncer {
     shared: Arc<Shared>,
+    id: Pid,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -119,16 +126,23 @@ impl Syncer {
         let done = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let shared = Arc::new(Shared {
             state: Mutex::default(),
-            changed: Condvar::new(),
+            asked: Condvar::new(),
+            moved: Condvar::new(),
             done,
         });
         let for_thread = Arc::clone(&shared);
+        let (tell, told) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("journal-sync".into())
             .stack_size(64 * 1024)
-            .spawn(move || serve(&for_thread))?;
+            .spawn(move || {
+                // Whoever started it is still there to be told.
+                let _ = tell.send(rustix::thread::gettid());
+                serve(&for_thread);
+            })?;
         Ok(Syncer {
             shared,
+            id: told.recv().map_err(io::Error::other)?,
             thread: Some(thread),
         })
     }
@@ -146,17 +160,23 @@ impl Syncer {
         while state.jobs.len() >= JOBS_MAX {
             state = self.wait(state);
         }
+        let is_idle = state.jobs.is_empty() && !state.busy;
         state.jobs.push_back(Job {
             file: Arc::clone(file),
             call,
             covers,
         });
-        self.shared.changed.notify_all();
+        // The thread looks for jobs when it has ended one; and it is woken to a lock that is free.
+        drop(state);
+        if is_idle {
+            self.shared.asked.notify_one();
+        }
     }
 
-    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting = true;
         self.shared
-            .changed
+            .moved
             .wait(state)
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,6 +207,11 @@ impl Syncer {
         }
     }
 
+    /// The helper thread.
+    pub(crate) fn id(&self) -> Pid {
+        self.id
+    }
+
     pub(crate) fn done_fd(&self) -> BorrowedFd<'_> {
         self.shared.done.as_fd()
     }
@@ -195,7 +220,7 @@ impl Syncer {
 impl Drop for Syncer {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
-        self.shared.changed.notify_all();
+        self.shared.asked.notify_one();
         if let Some(thread) = self.thread.take() {
             // Its panics have nothing left to tell.
             let _ = thread.join();
@@ -209,24 +234,35 @@ fn serve(shared: &Shared) {
     loop {
         if let Some(job) = state.jobs.pop_front() {
             state.busy = true;
-            drop(state);
-            shared.changed.notify_all();
-            let outcome = job.call.run(&job.file);
+            release(shared, state);
+            let Job { file, call, covers } = job;
+            let outcome = call.run(&file);
+            // Whoever sees that it is done may count on the file, and its lock, being let go.
+            drop(file);
             state = shared.lock();
             state.busy = false;
-            state.progress.note(job.covers, outcome);
-            drop(job);
-            shared.changed.notify_all();
+            state.progress.note(covers, outcome);
+            release(shared, state);
             // Fails only when the counter is at its limit, and then the fd is readable anyway.
             let _ = rustix::io::write(&shared.done, &1u64.to_ne_bytes());
+            state = shared.lock();
         } else if state.stop {
             return;
         } else {
             state = shared
-                .changed
+                .asked
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+/// Lets go of the lock, and wakes who waited for a change.
+fn release(shared: &Shared, mut state: MutexGuard<'_, State>) {
+    let is_awaited = std::mem::take(&mut state.waiting);
+    drop(state);
+    if is_awaited {
+        shared.moved.notify_all();
     }
 }
 

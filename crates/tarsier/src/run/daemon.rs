@@ -15,6 +15,7 @@ use super::live::Live;
 use super::losses::Told;
 use super::metrics::Metrics;
 use super::plugins;
+use super::pressure::Pressure;
 use super::recorder::{Generation, Outcome, Recorder};
 use super::setup::Sources;
 use super::signals::Signals;
@@ -40,13 +41,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const DURABLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Passes without an event after which the daemon sleeps until it is woken.
 const IDLE_PASSES: u32 = 3;
-/// Fill of a ring, parts per thousand, from which on the daemon is late.
-const OVERLOAD_PER_MILLE: u32 = 400;
 /// Fill of a ring, parts per thousand, from which on the daemon reads on without a pause: what came while
 /// it wrote is a batch large enough.
 const BUSY_PER_MILLE: u32 = 50;
-/// Nice value of a daemon that is late.
-const OVERLOAD_NICE: i32 = -20;
 /// How often the paths that rules name are looked at again.
 const IDENTITY_INTERVAL: Duration = Duration::from_secs(1);
 /// Lines gathered before they are handed to the journal, which on a full disk keeps or counts each
@@ -100,8 +97,7 @@ pub(super) struct Daemon {
     pub(super) metrics: Option<Metrics>,
     /// When the oldest event was made that is not committed yet, CLOCK_MONOTONIC.
     pub(super) oldest_ns: Option<u64>,
-    /// Whether the daemon runs with [`OVERLOAD_NICE`].
-    pub(super) is_pressed: bool,
+    pub(super) pressure: Pressure,
     /// Nice value that the daemon was started with.
     pub(super) started_nice: i32,
     /// What the journal had written when that was last looked at.
@@ -130,7 +126,9 @@ impl Daemon {
             let frames = self.pass(monotonic_ns());
             self.operations_without_result(false);
             self.commit();
-            self.press_on(frames, fill);
+            let left = self.engine.fill_per_mille();
+            let syncer = self.journal.sync_thread();
+            self.pressure.note(frames, fill, left, syncer);
             self.show();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
             let awake = idle_passes < IDLE_PASSES;
@@ -167,40 +165,11 @@ impl Daemon {
     }
 
     /// `priority_boost`: a daemon that is not run has its rings overflow.
-    fn boost_priority(&self) {
+    pub(super) fn boost_priority(&mut self) {
         let boost = self.config.priority_boost;
         let nice = plugins::nice(&self.config, self.started_nice);
-        // Each thread has its own, and that of the syncs must not wait longer than this one.
-        for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten() {
-            let name = thread.map(|thread| thread.file_name()).unwrap_or_default();
-            let id = name.to_str().and_then(|name| name.parse().ok());
-            let Some(id) = id.and_then(rustix::process::Pid::from_raw) else {
-                continue;
-            };
-            if let Err(error) = rustix::process::setpriority_process(Some(id), nice) {
-                say!("tarsier: priority_boost = {boost}: {error}");
-            }
-        }
-    }
-
-    /// While a ring is overloaded, calls wait for this thread, and it goes before others, whatever
-    /// `priority_boost` says, until it has caught up.
-    ///
-    /// `fill` is what was in the fullest ring before this pass read `frames` of them: a daemon that is
-    /// seldom run finds them full, and leaves them empty.
-    fn press_on(&mut self, frames: usize, fill: u32) {
-        let is_pressed = match self.is_pressed {
-            true => frames > 0,
-            false => fill.max(self.engine.fill_per_mille()) >= OVERLOAD_PER_MILLE,
-        };
-        if is_pressed && !self.is_pressed {
-            // Without the permission it stays as it is.
-            let raised = rustix::process::setpriority_process(None, OVERLOAD_NICE);
-            self.is_pressed = raised.is_ok();
-        } else if !is_pressed && self.is_pressed {
-            let nice = plugins::nice(&self.config, self.started_nice);
-            let _ = rustix::process::setpriority_process(None, nice);
-            self.is_pressed = false;
+        if let Err(error) = self.pressure.rest_at(nice) {
+            say!("tarsier: priority_boost = {boost}: {error}");
         }
     }
 

@@ -26,6 +26,7 @@ mod metrics;
 mod names;
 mod operations;
 mod plugins;
+mod pressure;
 mod queues;
 mod recorder;
 mod recovery;

@@ -58,6 +58,7 @@ impl Daemon {
             say!("tarsier: pin_dir: what is armed stays where it is until the next start");
         }
         self.config = config;
+        self.boost_priority();
         Ok(())
     }
 

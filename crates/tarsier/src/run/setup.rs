@@ -12,6 +12,7 @@ use super::kernel_records::KernelRecords;
 use super::live::Live;
 use super::names::system_names;
 use super::plugins;
+use super::pressure::Pressure;
 use super::recorder::{Generation, Recorder};
 use super::signals::Signals;
 use super::survival::{self, Alone};
@@ -267,7 +268,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         durability: Default::default(),
         metrics: None,
         oldest_ns: None,
-        is_pressed: false,
+        pressure: Pressure::new(started_nice),
         noted: Default::default(),
         has_more: false,
         asked_to_stop: None,

@@ -18,6 +18,7 @@ mod files;
 mod kernel_records;
 mod lifecycle;
 mod loss;
+mod nice;
 mod plugins;
 mod readers;
 mod reload;
