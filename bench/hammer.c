@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Makes system calls as fast as it can, or at a given rate; or sleeps 1 ms
- * at a time and tells how late it woke.
+ * Makes system calls as fast as it can, or at a given rate; sleeps 1 ms at a
+ * time and tells how late it woke; or syncs a file and tells how long that takes.
  *
  * hammer calls GID PRODUCERS SECONDS [RATE]
  *	processes in group GID call getppid; RATE is calls per second of each.
@@ -10,9 +10,13 @@
  *	a process in group GID runs /bin/true RATE times per second. Prints the same.
  * hammer timer SECONDS
  *	Prints "timer COUNT P50 P99 P999 MAX", lateness in microseconds.
+ * hammer appends FILE SECONDS RATE
+ *	adds 500 bytes to FILE and calls fdatasync, RATE times per second. Prints the same, of how long
+ *	both calls took, after "appends".
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -113,6 +117,15 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static int tell(const char *what, double *us, size_t n)
+{
+	qsort(us, n, sizeof(*us), by_value);
+	if (n)
+		printf("%s %zu %.1f %.1f %.1f %.1f\n", what, n, us[n / 2], us[n * 99 / 100],
+		       us[n * 999 / 1000], us[n - 1]);
+	return n == 0;
+}
+
 static int timer(double seconds)
 {
 	size_t room = seconds * 1000 + 1, n = 0;
@@ -125,11 +138,33 @@ static int timer(double seconds)
 		sleep_until(due);
 		late[n++] = (now_ns() - due) / 1e3;
 	}
-	qsort(late, n, sizeof(*late), by_value);
-	if (n)
-		printf("timer %zu %.1f %.1f %.1f %.1f\n", n, late[n / 2], late[n * 99 / 100],
-		       late[n * 999 / 1000], late[n - 1]);
-	return n == 0;
+	return tell("timer", late, n);
+}
+
+static int appends(const char *file, double seconds, double rate)
+{
+	size_t room = seconds * rate + 1, n = 0;
+	double *took = calloc(room, sizeof(*took));
+	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	uint64_t start = now_ns(), end = start + seconds * 1e9;
+	char bytes[500];
+
+	if (!took || fd < 0) {
+		perror("hammer: appends");
+		return 1;
+	}
+	memset(bytes, 'x', sizeof(bytes));
+	while (n < room && now_ns() < end) {
+		uint64_t before = now_ns();
+
+		if (write(fd, bytes, sizeof(bytes)) != sizeof(bytes) || fdatasync(fd)) {
+			perror("hammer: appends");
+			return 1;
+		}
+		took[n++] = (now_ns() - before) / 1e3;
+		sleep_until(start + n / rate * 1e9);
+	}
+	return tell("appends", took, n);
 }
 
 int main(int argc, char **argv)
@@ -141,8 +176,10 @@ int main(int argc, char **argv)
 		return execs(atoi(argv[2]), atof(argv[3]), atof(argv[4]));
 	if (argc == 3 && !strcmp(argv[1], "timer"))
 		return timer(atof(argv[2]));
+	if (argc == 5 && !strcmp(argv[1], "appends"))
+		return appends(argv[2], atof(argv[3]), atof(argv[4]));
 	fprintf(stderr,
 		"usage: hammer calls GID PRODUCERS SECONDS [RATE] | hammer execs GID SECONDS RATE |\n"
-		"       hammer timer SECONDS\n");
+		"       hammer timer SECONDS | hammer appends FILE SECONDS RATE\n");
 	return 2;
 }
