@@ -71,17 +71,23 @@ fn calls_wait_for_a_reader_that_is_slower_and_none_is_lost() {
     let Some(_lock) = support::may_load_programs() else {
         return;
     };
-    let mut engine = engine(64 << 10);
+    // Room for a sixth of the events. Waits get longer as it fills: for half a second in all before it is
+    // full, so that this test may be stopped for a while by others on the machine.
+    let mut engine = engine(2 << 20);
     let mut child = caller(CALLS, 0);
-    let mut seen = 0;
+    let (mut seen, mut waits) = (0, 0);
     loop {
         let ended = child.try_wait().expect("our child").is_some();
-        // One pass over a ring that has room for about a hundred events.
-        events_of(&mut engine, |_| seen += 1);
+        // Always late: it reads when calls have waited for it again.
+        let waited = waits < engine.counters().expect("counters").waits;
+        if waited || ended {
+            events_of(&mut engine, |_| seen += 1);
+            waits = engine.counters().expect("counters").waits;
+        }
         if ended {
             break;
         }
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert!(child.wait().expect("it has ended").success());
     let counters = engine.counters().expect("counters");
