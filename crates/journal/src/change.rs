@@ -155,6 +155,7 @@ impl Journal {
         let file = files::open_log(&self.path, &self.config.log_group)?;
         let (size_bytes, torn) = recover::repair(&file, &self.path)?;
         self.say_torn(torn);
+        self.end_closed_seal();
         self.sealer = open_sealer(&self.path, &file, size_bytes, &self.config)?;
         self.file = Some(Arc::new(file));
         self.size_bytes = size_bytes;

@@ -19,7 +19,7 @@ use crate::pending::Pending;
 use crate::read::COMPRESSED_SUFFIX;
 use crate::recover::TornLine;
 use crate::rotate::{self, Rotated};
-use crate::seal::{with_suffix, Sealer};
+use crate::seal::{seal_path, with_suffix, Sealer};
 use crate::space::Limits;
 use crate::sync::{Progress, Syncer};
 
@@ -132,6 +132,8 @@ pub struct Journal {
     pub(crate) syncer: Option<Syncer>,
     /// With `seal = yes`, while the file is open.
     pub(crate) sealer: Option<Sealer>,
+    /// A closed seal with entries that there was no room for.
+    pub(crate) unwritten_seal: Option<Sealer>,
     pub(crate) compression: Option<Compression>,
     /// Everything up to here is in rotated files.
     pub(crate) rotated_at: Position,
@@ -174,6 +176,7 @@ impl Journal {
             inline: Progress::default(),
             syncer,
             sealer: None,
+            unwritten_seal: None,
             compression: None,
             rotated_at: Position::default(),
             compact: None,
@@ -454,6 +457,14 @@ impl Journal {
         let Some(current) = self.file.clone() else {
             return Ok(None);
         };
+        if self.sealer.as_mut().is_some_and(Sealer::is_behind) {
+            return Err(RotateError {
+                path: self.path.clone(),
+                call: "write the last entries to",
+                target: seal_path(&self.path),
+                source: rustix::io::Errno::NOSPC.into(),
+            });
+        }
         self.wait_for_rotated();
         self.sync_before_leaving();
         self.rotated_at = self.written;
@@ -461,9 +472,20 @@ impl Journal {
         if let Some(sealer) = &mut self.sealer {
             sealer.before_rotation();
         }
-        let outcome = rotate::rotate(&self.path, &current, keep, &self.config.log_group);
+        let is_sealed = self.sealer.is_some();
+        let outcome = rotate::rotate(
+            &self.path,
+            &current,
+            keep,
+            &self.config.log_group,
+            is_sealed,
+        );
+        let (outcome, seal) = match outcome {
+            Ok((files, rotated)) => (Ok((files.log, rotated)), files.seal),
+            Err(error) => (Err(error), None),
+        };
         if let Some(sealer) = &mut self.sealer {
-            sealer.after_rotation(outcome.is_ok());
+            sealer.after_rotation(seal);
         }
         let (file, rotated) = outcome?;
         self.file = Some(Arc::new(file));

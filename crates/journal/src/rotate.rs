@@ -108,6 +108,13 @@ pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The files after a rotation.
+pub(crate) struct Files {
+    pub(crate) log: File,
+    /// Empty; none if the log is not sealed.
+    pub(crate) seal: Option<File>,
+}
+
 /// Shifts the files so that at most `keep` are left, the new current one included (`keep` >= 2),
 /// and opens a new current one.
 ///
@@ -119,7 +126,8 @@ pub(crate) fn rotate(
     current: &File,
     keep: u32,
     group: &Group,
-) -> Result<(File, Rotated), RotateError> {
+    is_sealed: bool,
+) -> Result<(Files, Rotated), RotateError> {
     let failed = |call, target: &Path, source: io::Error| RotateError {
         path: log_file.to_owned(),
         call,
@@ -141,24 +149,38 @@ pub(crate) fn rotate(
         }
     }
     move_seal(log_file, &first).map_err(|error| failed("rename to", &seal_path(&first), error))?;
-    match open_log(log_file, group) {
-        Ok(file) => {
+    match create(log_file, group, is_sealed) {
+        Ok(files) => {
             // Like auditd, not worth stopping for.
             let _ = set_permissions(current, &first, modes(group).rotated, group);
-            Ok((file, Rotated { to: first, dropped }))
+            Ok((files, Rotated { to: first, dropped }))
         }
-        Err(error) => {
-            let source = match error.raw_os_error() {
-                Some(errno) => io::Error::from_raw_os_error(errno),
-                None => io::Error::other(error.to_string()),
-            };
+        Err((path, source)) => {
             // Back to the state before, as far as names go. If that fails too, events go on into
             // log.1, which is still open.
             let _ = std::fs::rename(&first, log_file);
             let _ = std::fs::rename(seal_path(&first), seal_path(log_file));
-            Err(failed("create", log_file, source))
+            Err(failed("create", &path, source))
         }
     }
+}
+
+fn create(log_file: &Path, group: &Group, is_sealed: bool) -> Result<Files, (PathBuf, io::Error)> {
+    let open = |path: PathBuf| {
+        open_log(&path, group).map_err(|error| {
+            let source = match error.raw_os_error() {
+                Some(errno) => io::Error::from_raw_os_error(errno),
+                None => io::Error::other(error.to_string()),
+            };
+            (path, source)
+        })
+    };
+    let log = open(log_file.to_owned())?;
+    let seal = match is_sealed {
+        true => Some(open(seal_path(log_file))?),
+        false => None,
+    };
+    Ok(Files { log, seal })
 }
 
 /// Removes what lies beyond `num_logs` (auditd's `check_excess_logs()`); gives what was removed.

@@ -70,14 +70,14 @@ fn full_disk_tears_nothing_counts_everything_and_goes_on_when_there_is_room() {
         assert_in_sequence(&whole_log(&log), 0);
 
         // Room for the rest of what waits: everything but the counted loss arrives, in order.
-        disk.remount("size=8m");
+        disk.resize("size=8m");
         journal.commit().unwrap();
         assert_eq!(assert_in_sequence(&whole_log(&log), 0), number - 1);
         let (counters, _) = journal.close();
         assert_eq!(counters.written.events + counters.lost.disk_full, number);
         std::fs::remove_file(&log).unwrap();
         std::fs::remove_file(&filler).unwrap();
-        disk.remount("size=1m");
+        disk.resize("size=1m");
     }
 }
 
@@ -163,7 +163,7 @@ fn full_disk_with_suspend_halt_and_single_stops_and_tells() {
             });
         assert_eq!(asked, level);
         let written = assert_in_sequence(&whole_log(&log), 0);
-        disk.remount("size=4m");
+        disk.resize("size=4m");
         assert_eq!(
             journal.commit().unwrap().events,
             0,
@@ -272,7 +272,7 @@ fn read_only_directory_is_refused_with_path_errno_and_remedy() {
     let Some(disk) = Tmpfs::mount("read-only", "size=1m") else {
         return;
     };
-    disk.remount("ro");
+    disk.make_read_only();
     for name in ["audit.log", "dir/audit.log"] {
         let log = disk.path(name);
         let error = Journal::open(&log, &quiet()).err().unwrap();

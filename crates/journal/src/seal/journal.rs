@@ -1,5 +1,6 @@
 //! Where the journal meets its seal.
 
+use super::Sealer;
 use crate::log::Journal;
 
 impl Journal {
@@ -20,6 +21,14 @@ impl Journal {
             for (severity, text) in sealer.take_messages() {
                 self.say(severity, text);
             }
+            self.unwritten_seal = Some(sealer).filter(Sealer::is_waiting);
+        }
+    }
+
+    /// Before the seal is opened anew: writes what it had no room for when it was closed.
+    pub(crate) fn end_closed_seal(&mut self) {
+        if let Some(mut sealer) = self.unwritten_seal.take() {
+            sealer.write_waiting();
         }
     }
 }

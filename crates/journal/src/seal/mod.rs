@@ -13,6 +13,7 @@ mod entry;
 mod init;
 mod journal;
 mod keys;
+mod output;
 mod reconcile;
 mod sealer;
 mod state;

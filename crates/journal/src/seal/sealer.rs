@@ -1,13 +1,14 @@
 //! The journal's side: an entry for each commit, checkpoints in time, a new file at a rotation.
 
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::entry::{self, Entry, Kind, Reason, BLOCKS_MAX, HEADER_BYTES};
+use super::output::Output;
 use super::reconcile::{self, Reconciled, Unusable};
 use super::state::{State, StateError, StateFile};
 use super::sync::Durability;
@@ -30,12 +31,11 @@ const LATE_BYTES: usize = 1 << 20;
 /// Seals one log.
 pub(crate) struct Sealer {
     log: PathBuf,
-    group: Group,
-    seal: Arc<File>,
+    seal: Output,
+    /// Seals of rotated files whose last entries the disk had no room for yet, the oldest first.
+    unended: VecDeque<Output>,
     state: State,
     state_file: StateFile,
-    /// Entries that are not in the file yet.
-    waiting: Vec<u8>,
     hashes: Vec<u8>,
     covered: u64,
     has_commits: bool,
@@ -77,11 +77,10 @@ impl Sealer {
             .map_err(|error| OpenError::io(log, "start of the seal's sync thread", error))?;
         let mut sealer = Sealer {
             log: log.to_owned(),
-            group: group.clone(),
-            seal: Arc::new(seal.file),
+            seal: Output::new(seal.file, found.keep as u64),
+            unended: VecDeque::new(),
             state,
             state_file,
-            waiting: Vec::new(),
             hashes: Vec::new(),
             covered: found.covered,
             has_commits: false,
@@ -202,40 +201,59 @@ impl Sealer {
     }
 
     fn request_sync(&self) {
-        self.durability.request(&self.seal, self.state_file.file());
+        self.durability
+            .request(self.seal.file(), self.state_file.file());
+    }
+
+    /// The seal of the last rotation cannot be written for want of room: another one has to wait.
+    pub(crate) fn is_behind(&mut self) -> bool {
+        if self.state.is_between_files {
+            self.write_waiting();
+            self.save_state();
+        }
+        self.state.is_between_files
     }
 
     /// The log is about to be renamed.
     pub(crate) fn before_rotation(&mut self) {
         self.state.file = self.state.file.saturating_add(1);
-        self.state.is_between_files = true;
         self.checkpoint(Reason::Rotate);
+        self.state.is_between_files = true;
+        self.save_state();
     }
 
-    /// The log was rotated, and its seal with it; or, if `is_done` is false, was not.
-    pub(crate) fn after_rotation(&mut self, is_done: bool) {
-        if is_done {
-            // Of the old file, whose name is not known here any more: the names of this one fail too.
-            match create_seal(&self.log, &self.group, &mut self.state) {
-                Ok(file) => {
-                    self.seal = Arc::new(file);
-                    self.covered = 0;
-                }
-                Err(error) => {
-                    let text = format!("{error}; the seal goes on in the file of the rotated log");
-                    self.messages.push((Severity::Alert, text));
-                    self.covered = 0;
-                }
+    /// The log was rotated, and its seal with it, and `seal` is the file of the new one; or, if there
+    /// is none, it was not rotated.
+    pub(crate) fn after_rotation(&mut self, seal: Option<File>) {
+        match seal {
+            Some(file) => {
+                let old = std::mem::replace(&mut self.seal, Output::new(file, 0));
+                self.unended.push_back(old);
+                let (header, chain) = reconcile::new_header(&self.state);
+                self.state.chain = chain;
+                self.seal.waiting.extend_from_slice(&header);
+                self.covered = 0;
+                self.write_waiting();
+            }
+            None => {
+                self.state.file = self.state.file.saturating_sub(1);
+                self.state.is_between_files = false;
             }
         }
-        self.state.is_between_files = false;
         self.save_state();
         self.request_sync();
     }
 
     /// Ends in order: what is added to the log before it is opened again is added by somebody else.
+    /// Entries may still be [waiting](Self::is_waiting) for room.
     pub(crate) fn close(&mut self) {
         self.checkpoint(Reason::Close);
+        self.seal.trim();
+    }
+
+    /// Some entries are not in their file yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.unended.is_empty() || !self.seal.waiting.is_empty()
     }
 
     /// Messages since the last call.
@@ -253,15 +271,15 @@ impl Sealer {
             kind: kind.clone(),
         };
         let is_checkpoint = entry.is_checkpoint();
-        let start = self.waiting.len();
+        let waiting = &mut self.seal.waiting;
+        let start = waiting.len();
         if start < WAITING_BYTES_MAX {
-            entry.write(&mut self.waiting);
-            let chain = self.state.chain.after(&self.waiting[start..]);
+            entry.write(waiting);
+            let chain = self.state.chain.after(&waiting[start..]);
             self.state.chain = chain;
-            self.waiting
-                .extend_from_slice(keys.tag(&chain.0).as_bytes());
+            waiting.extend_from_slice(keys.tag(&chain.0).as_bytes());
             if is_checkpoint {
-                self.waiting.extend_from_slice(&keys.sign(&chain.0));
+                waiting.extend_from_slice(&keys.sign(&chain.0));
             }
         }
         match is_checkpoint {
@@ -272,25 +290,26 @@ impl Sealer {
         self.save_state();
     }
 
-    fn write_waiting(&mut self) {
-        let mut done = 0;
-        while done < self.waiting.len() {
-            match rustix::io::write(&*self.seal, &self.waiting[done..]) {
-                Ok(count) if count > 0 => done += count,
-                Err(rustix::io::Errno::INTR) => {}
-                other => {
-                    let error = other
-                        .err()
-                        .map_or(io::ErrorKind::WriteZero.into(), Into::into);
-                    self.failed("write", &error);
-                    break;
-                }
-            }
+    /// Writes what is not in the files yet, as far as there is room.
+    pub(crate) fn write_waiting(&mut self) {
+        let outcome = self.write_out();
+        match outcome {
+            Ok(()) => self.has_said_failure = false,
+            Err(error) => self.failed("write", &error),
         }
-        self.waiting.drain(..done);
-        if self.waiting.is_empty() {
-            self.has_said_failure = false;
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        while let Some(old) = self.unended.front_mut() {
+            old.write()?;
+            old.trim();
+            self.durability.request(old.file(), self.state_file.file());
+            self.unended.pop_front();
         }
+        self.seal.write()?;
+        // With the header, the first that is written.
+        self.state.is_between_files = false;
+        Ok(())
     }
 
     fn save_state(&mut self) {
@@ -374,7 +393,7 @@ fn create_seal(log: &Path, group: &Group, state: &mut State) -> Result<File, Ope
     let file = files::open_log(&path, group)?;
     let (header, chain) = reconcile::new_header(state);
     file.set_len(0)
-        .and_then(|()| rustix::io::write(&file, &header).map_err(io::Error::from))
+        .and_then(|()| (&file).write_all(&header))
         .map_err(|error| OpenError::io(&path, "write", error))?;
     state.chain = chain;
     state.is_between_files = false;

@@ -2,11 +2,13 @@
 // Each program uses its own part.
 #![allow(dead_code)]
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use journal::config::{Config, FailureAction, Flush, SizeAction, SpaceLimit};
 use journal::{log_files, Action, Journal, Severity};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
 
 /// A configuration without limits or actions: a test adds what it is about.
 pub(crate) fn quiet() -> Config {
@@ -77,39 +79,42 @@ pub(crate) struct Tmpfs {
 }
 
 impl Tmpfs {
+    // By calls, not mount(8): until it execs, a program that is started has our files open, and their locks.
     pub(crate) fn mount(test: &str, options: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
-        let status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(dir.path())
-            .status();
-        if !status.is_ok_and(|status| status.success()) {
-            println!("skipped: {test}: mounting a tmpfs is not allowed here (needs root)");
-            return None;
+        let options = CString::new(options).unwrap();
+        let flags = MountFlags::empty();
+        match rustix::mount::mount("tmpfs", dir.path(), "tmpfs", flags, &*options) {
+            Ok(()) => Some(Tmpfs { dir }),
+            Err(Errno::PERM) => {
+                println!("skipped: {test}: mounting a tmpfs is not allowed here (needs root)");
+                None
+            }
+            Err(error) => panic!("a tmpfs for {test}: {error}"),
         }
-        Some(Tmpfs { dir })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub(crate) fn remount(&self, options: &str) {
-        let status = Command::new("mount")
-            .args(["-o", &format!("remount,{options}")])
-            .arg(self.dir.path())
-            .status()
-            .unwrap();
-        assert!(status.success());
+    pub(crate) fn resize(&self, option: &str) {
+        self.remount(MountFlags::empty(), option);
+    }
+
+    pub(crate) fn make_read_only(&self) {
+        self.remount(MountFlags::RDONLY, "");
+    }
+
+    fn remount(&self, flags: MountFlags, option: &str) {
+        let option = CString::new(option).unwrap();
+        rustix::mount::mount_remount(self.dir.path(), flags, &*option).unwrap();
     }
 }
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        let _ = Command::new("umount")
-            .arg("-l")
-            .arg(self.dir.path())
-            .status();
+        let _ = rustix::mount::unmount(self.dir.path(), UnmountFlags::DETACH);
     }
 }
 
