@@ -1,7 +1,7 @@
 //! Everything that can happen to a daemon, at random, while calls are made whose number is known.
 //!
 //! A run is a series of lives of a daemon. In each, steps in random order: bursts of calls, reloads
-//! between configurations, rotations, a disk that is full for a while, plugins that are stuck or
+//! between configurations, rotations, a disk that is full for a while, rotations on it, plugins that are stuck or
 //! killed, a daemon that is stopped for a while. A life ends in order, and then every call is in
 //! the log or among the lost; or by SIGKILL, which costs what was in the rings, and the next life
 //! says so. At the end ausearch and `tarsier verify` read what is left.
@@ -127,6 +127,9 @@ impl Life<'_> {
             1 => self.daemon.signal(Signal::USR1),
             2 => {
                 let filler = self.disk.fill();
+                if random.below(2) == 0 {
+                    self.daemon.signal(Signal::USR1);
+                }
                 self.calls_of(CALLS_OF_FULL_DISK, random);
                 std::fs::remove_file(filler).expect("the filler goes");
                 self.daemon.signal(Signal::USR2);
