@@ -4,6 +4,7 @@
 //! QEMU without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. What the
 //! guest runs is in `tests/vm`; what its results must be is in [`tests`].
 
+mod disk;
 mod guest;
 mod image;
 mod kernels;
@@ -83,7 +84,7 @@ fn skip(what: &str) -> ExitCode {
     }
 }
 
-/// Runs `tests` on all kernels, one machine for each kernel and clock, as many at a time as there are processors and
+/// Runs `tests` on all kernels, one machine for each kernel and kind, as many at a time as there are processors and
 /// the longest first. Whether a test failed.
 fn run_machines(
     guest: Guest,
@@ -93,8 +94,8 @@ fn run_machines(
     dir: &Path,
 ) -> Result<bool> {
     let mut machines = VecDeque::new();
-    for clock in machine::Clock::ALL {
-        machines.extend(kernels.iter().map(|kernel| (kernel, clock)));
+    for kind in machine::Kind::ALL {
+        machines.extend(kernels.iter().map(|kernel| (kernel, kind)));
     }
     let (waiting, has_failed) = (Mutex::new(machines), AtomicBool::new(false));
     let next = || {
@@ -104,9 +105,9 @@ fn run_machines(
             .and_then(|mut waiting| waiting.pop_front())
     };
     let work = || -> Result<()> {
-        while let Some((kernel, clock)) = next() {
-            let chosen: Vec<_> = tests.iter().copied().filter(|t| t.clock == clock).collect();
-            for (test, outcome) in run_machine(guest, kernel, clock, &chosen, initramfs, dir)? {
+        while let Some((kernel, kind)) = next() {
+            let chosen: Vec<_> = tests.iter().copied().filter(|t| t.kind == kind).collect();
+            for (test, outcome) in run_machine(guest, kernel, kind, &chosen, initramfs, dir)? {
                 if let Outcome::Failed(_) = outcome {
                     has_failed.store(true, Ordering::Relaxed);
                 }
@@ -147,7 +148,7 @@ fn report(kernel: &Kernel, test: &Test, outcome: &Outcome) {
 fn run_machine(
     guest: Guest,
     kernel: &Kernel,
-    clock: machine::Clock,
+    kind: machine::Kind,
     tests: &[&'static Test],
     initramfs: &Path,
     dir: &Path,
@@ -156,8 +157,8 @@ fn run_machine(
         return Ok(Vec::new());
     }
     let names: Vec<&str> = tests.iter().map(|test| test.name).collect();
-    let run_dir = dir.join("runs").join(&kernel.release).join(clock.name());
-    let run = machine::run(guest, kernel, clock, &names, initramfs, &run_dir)?;
+    let run_dir = dir.join("runs").join(&kernel.release).join(kind.name());
+    let run = machine::run(guest, kernel, kind, &names, initramfs, &run_dir)?;
     tests
         .iter()
         .map(|test| {

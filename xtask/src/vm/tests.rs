@@ -7,13 +7,13 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use super::machine::{last_lines, Clock};
-use super::{rings, source_root, workloads};
+use super::machine::{last_lines, Kind};
+use super::{disk, rings, source_root, workloads};
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
 pub(super) struct Test {
     pub(super) name: &'static str,
-    pub(super) clock: Clock,
+    pub(super) kind: Kind,
     /// Judges the results in a directory; the text of success is printed if there is one.
     check: fn(&Path) -> Result<String>,
 }
@@ -21,66 +21,71 @@ pub(super) struct Test {
 /// What runs only when it is named: a benchmark, `bench/workloads-vm`.
 const MEASUREMENT: Test = Test {
     name: "workloads-icount",
-    clock: Clock::Instructions,
+    kind: Kind::Instructions,
     check: workloads::judge,
 };
 
 /// All tests, in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 11] = [
+pub(super) const TESTS: [Test; 12] = [
     Test {
         name: "workload",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: workload,
     },
     Test {
         name: "rules",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: rules,
     },
     Test {
         name: "lifecycle",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "survival",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "names",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "seccomp",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "rings",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: rings::judge,
     },
     Test {
         name: "exact",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: exact,
     },
     // Last of its machine: it leaves audit locked.
     Test {
         name: "kernel-engine",
-        clock: Clock::Host,
+        kind: Kind::Usual,
         check: kernel_engine,
     },
     Test {
+        name: "disk",
+        kind: Kind::Disk,
+        check: disk::judge,
+    },
+    Test {
         name: "latency-icount",
-        clock: Clock::Instructions,
+        kind: Kind::Instructions,
         check: latency,
     },
     Test {
         name: "rings-icount",
-        clock: Clock::Instructions,
+        kind: Kind::Instructions,
         check: operations,
     },
 ];

@@ -47,7 +47,9 @@ impl Setup {
     pub(crate) fn configure(&self, lines: &str) {
         let plugins = self.path("plugins.d");
         let text = format!("{lines}plugin_dir = {}\n", plugins.display());
-        self.write("auditd.conf", &text);
+        // At once: a daemon that reads it now because of an earlier signal finds the old or the new.
+        let new = self.write("auditd.conf.new", &text);
+        std::fs::rename(new, self.path("auditd.conf")).expect("the file is renamed");
     }
 
     /// A run with these rules; everything else in the test's directory.
