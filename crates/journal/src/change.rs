@@ -25,7 +25,10 @@ impl Journal {
             _ => None,
         };
         let opened = match (self.config.write_logs, config.write_logs) {
-            (false, true) => Some(Opened::new(log_file, config)?),
+            (false, true) => {
+                self.end_closed_seal();
+                Some(Opened::new(log_file, config)?)
+            }
             _ => None,
         };
         if !config.write_logs {
@@ -117,9 +120,10 @@ impl Journal {
 
     /// `seal` was changed in the configuration.
     fn start_or_end_sealing(&mut self, config: &Config) -> Result<(), OpenError> {
-        match (config.seal, self.sealer.is_some(), &self.file) {
+        match (config.seal, self.sealer.is_some(), self.file.clone()) {
             (true, false, Some(file)) => {
-                self.sealer = open_sealer(&self.path, file, self.size_bytes, config)?;
+                self.end_closed_seal();
+                self.sealer = open_sealer(&self.path, &file, self.size_bytes, config)?;
             }
             (false, true, _) => self.close_seal(),
             _ => {}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use common::{event, open, quiet, Tmpfs};
 use journal::config::{Config, FailureAction};
-use journal::seal::verify::Options;
+use journal::seal::verify::{Finding, Options};
 use journal::seal::{init, verify, VerificationKey};
 use journal::{log_files, Journal};
 
@@ -53,13 +53,17 @@ impl Sealed {
         std::fs::remove_file(self.disk.path("filler")).unwrap();
     }
 
-    fn assert_intact(&self, when: &str) {
+    fn finding(&self) -> Option<Finding> {
         let options = Options {
             is_complete: true,
             age_max: None,
         };
-        let report = verify(&log_files(&self.log()).unwrap(), &self.key, options).unwrap();
-        assert_eq!(report.finding, None, "{when}");
+        let report = verify(&log_files(&self.log()).unwrap(), &self.key, options);
+        report.unwrap().finding
+    }
+
+    fn assert_intact(&self, when: &str) {
+        assert_eq!(self.finding(), None, "{when}");
     }
 }
 
@@ -132,6 +136,36 @@ fn a_log_rotated_on_a_full_disk_is_sealed_in_both_files() {
     sealed.assert_intact("after rotations on a full disk");
     write(&mut sealed.open(), 9010..9020);
     sealed.assert_intact("after another start");
+}
+
+#[test]
+fn a_seal_closed_on_a_full_disk_can_be_opened_again() {
+    let Some(sealed) = Sealed::new("seal turned off on a full disk", FailureAction::Syslog) else {
+        return;
+    };
+    let mut journal = sealed.open();
+    write(&mut journal, 0..20);
+    sealed.fill();
+    while journal.rotate().is_ok() {
+        overfill(&mut journal, 20);
+    }
+    // Its header is still to be written, and the end of the one before.
+    let path = sealed.log();
+    let off = Config {
+        seal: false,
+        ..sealed.config.clone()
+    };
+    journal.reconfigure(&path, &off).unwrap();
+    sealed.make_room();
+    journal.reconfigure(&path, &sealed.config).unwrap();
+    journal.commit().unwrap();
+    assert_eq!(journal.close().0.lost.total(), 0);
+    // What waited for room was written while no seal was wanted; everything else is in order.
+    let finding = sealed.finding().expect("a finding").to_string();
+    assert!(
+        finding.contains("added between an orderly end"),
+        "{finding}"
+    );
 }
 
 #[test]
