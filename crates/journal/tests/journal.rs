@@ -403,31 +403,6 @@ fn what_does_not_fit_while_suspended_is_counted() {
 }
 
 #[test]
-fn exec_suspends_and_runs_the_program() {
-    let dir = tempfile::tempdir().unwrap();
-    let log = dir.path().join("audit.log");
-    let program = dir.path().join("act");
-    let fifo = dir.path().join("done");
-    let perm = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, perm, 0).unwrap();
-    let script = format!("#!/bin/sh\necho \"$#\" > {}\n", fifo.display());
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-    let config = Config {
-        max_log_file_mib: 1,
-        max_log_file_action: SizeAction::Exec(program),
-        ..quiet()
-    };
-    let mut journal = open(&log, &config);
-    journal.append(&event(1, 1 << 20), 1);
-    journal.commit().unwrap();
-    assert!(journal.is_suspended());
-    // Reading waits for the program.
-    assert_eq!(std::fs::read_to_string(&fifo).unwrap(), "0\n");
-    assert!(says(&journal.take_actions(), "act started"));
-}
-
-#[test]
 fn reconfigure_moves_to_another_file_and_mode_without_losing_events() {
     let dir = tempfile::tempdir().unwrap();
     let (first, second) = (dir.path().join("a.log"), dir.path().join("b.log"));
