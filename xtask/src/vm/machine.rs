@@ -33,7 +33,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::Usual, Kind::Disk, Kind::Instructions];
+    /// The longest first.
+    pub(super) const ALL: [Kind; 3] = [Kind::Usual, Kind::Instructions, Kind::Disk];
 
     /// For paths.
     pub(super) fn name(self) -> &'static str {

@@ -1,6 +1,5 @@
 //! The journal's side: an entry for each commit, checkpoints in time, a new file at a rotation.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -32,8 +31,8 @@ const LATE_BYTES: usize = 1 << 20;
 pub(crate) struct Sealer {
     log: PathBuf,
     seal: Output,
-    /// Seals of rotated files whose last entries the disk had no room for yet, the oldest first.
-    unended: VecDeque<Output>,
+    /// The seal of the file before, while its last entries are not in it for want of room.
+    unended: Option<Output>,
     state: State,
     state_file: StateFile,
     hashes: Vec<u8>,
@@ -78,7 +77,7 @@ impl Sealer {
         let mut sealer = Sealer {
             log: log.to_owned(),
             seal: Output::new(seal.file, found.keep as u64),
-            unended: VecDeque::new(),
+            unended: None,
             state,
             state_file,
             hashes: Vec::new(),
@@ -228,7 +227,7 @@ impl Sealer {
         match seal {
             Some(file) => {
                 let old = std::mem::replace(&mut self.seal, Output::new(file, 0));
-                self.unended.push_back(old);
+                self.unended = Some(old);
                 let (header, chain) = reconcile::new_header(&self.state);
                 self.state.chain = chain;
                 self.seal.waiting.extend_from_slice(&header);
@@ -253,7 +252,7 @@ impl Sealer {
 
     /// Some entries are not in their file yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.unended.is_empty() || !self.seal.waiting.is_empty()
+        self.unended.is_some() || !self.seal.waiting.is_empty()
     }
 
     /// Messages since the last call.
@@ -300,11 +299,14 @@ impl Sealer {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        while let Some(old) = self.unended.front_mut() {
+        if let Some(old) = &mut self.unended {
+            let is_late = !old.waiting.is_empty();
             old.write()?;
             old.trim();
-            self.durability.request(old.file(), self.state_file.file());
-            self.unended.pop_front();
+            if is_late {
+                self.durability.request(old.file(), self.state_file.file());
+            }
+            self.unended = None;
         }
         self.seal.write()?;
         // With the header, the first that is written.

@@ -62,8 +62,11 @@ impl Drop for Durability {
 
 fn serve(todo: &Receiver<Pair>, failure: &Mutex<Option<io::Error>>) {
     while let Ok((seal, keys)) = todo.recv() {
-        let outcome = [&seal, &keys, &seal].map(|file| file.sync_data());
-        if let Some(error) = outcome.into_iter().find_map(Result::err) {
+        // Not the keys if the seal could not be synced: they would be ahead.
+        let outcome = [&seal, &keys, &seal]
+            .into_iter()
+            .try_for_each(|file| file.sync_data());
+        if let Err(error) = outcome {
             *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
     }
