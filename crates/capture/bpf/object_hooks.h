@@ -2,7 +2,11 @@
 /*
  * The hooked functions. Which of them are armed follows from the calls that
  * rules watch (crates/plan/src/objects.rs); one that a kernel lacks is left
- * out, and the daemon looks up what it would have said.
+ * out, and the daemon looks up what it would have said. A program is named
+ * on_FUNCTION or after_FUNCTION; where the arguments of a function have moved,
+ * there is one for each form, with the place of the argument behind `__at`.
+ * Which form a kernel has is told by the types of the arguments
+ * (crates/capture/src/objects).
  */
 #ifndef TARSIER_OBJECT_HOOKS_H
 #define TARSIER_OBJECT_HOOKS_H
@@ -17,6 +21,7 @@
 		if (!note)                                           \
 			return 0;                                    \
 		note->first_parent = first;                          \
+		note->names = two ? 2 : 1;                           \
 		note_name(note, 0, hooked(ctx, one));                \
 		if (two)                                             \
 			note_name(note, 1, hooked(ctx, two));        \
@@ -31,6 +36,15 @@ NAMES_HOOK(do_renameat2, 1, 3, 0)
 NAMES_HOOK(do_linkat, 1, 3, 1)
 NAMES_HOOK(do_symlinkat, 0, 2, 1)
 
+/* The same since 7.0. */
+NAMES_HOOK(filename_unlinkat, 1, 0, 0)
+NAMES_HOOK(filename_rmdir, 1, 0, 0)
+NAMES_HOOK(filename_mkdirat, 1, 0, 0)
+NAMES_HOOK(filename_mknodat, 1, 0, 0)
+NAMES_HOOK(filename_renameat2, 1, 3, 0)
+NAMES_HOOK(filename_linkat, 1, 3, 1)
+NAMES_HOOK(filename_symlinkat, 0, 2, 1)
+
 /* The directory was found; its last name is about to be looked up in it. */
 SEC("fentry/lookup_one_qstr_excl")
 int on_lookup_one_qstr_excl(void *ctx)
@@ -43,7 +57,8 @@ int on_lookup_one_qstr_excl(void *ctx)
 		return 0;
 	dir = (struct dentry *)hooked(ctx, 1);
 	index = note->first_parent + note->parents;
-	if (index > 1)
+	/* What comes behind the last name of the call is looked up by a file system for itself. */
+	if (index >= note->names)
 		return 0;
 	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index),
 			(__u64)BPF_CORE_READ(dir, d_inode), 0))
@@ -151,34 +166,64 @@ int on_vfs_link(void *ctx)
 }
 
 /* The entry that a function makes has its inode when the function returns. */
-#define CREATE_HOOKS(function)                                                                  \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                   \
-	{                                                                                       \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                            \
-                                                                                                \
-		if (note && !note->created)                                                     \
-			note->created = hooked(ctx, 2);                                         \
-		return 0;                                                                       \
-	}                                                                                       \
-	SEC("fexit/" #function) int after_##function(void *ctx)                                 \
-	{                                                                                       \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                            \
-		__u64 dentry;                                                                   \
-                                                                                                \
-		if (!note)                                                                      \
-			return 0;                                                               \
-		dentry = hooked(ctx, 2);                                                        \
-		if (dentry == note->created)                                                    \
-			note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), \
-				   dentry,                                                      \
-				   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));     \
-		return 0;                                                                       \
+#define CREATE_BEGINS(function, program, arg)                        \
+	SEC("fentry/" #function) int program(void *ctx)              \
+	{                                                            \
+		struct object_note *note = note_of(OBJECTS_ENTRIES); \
+                                                                     \
+		if (note && !note->created)                          \
+			note->created = hooked(ctx, arg);            \
+		return 0;                                            \
 	}
 
-CREATE_HOOKS(vfs_mkdir)
-CREATE_HOOKS(vfs_mknod)
-CREATE_HOOKS(vfs_create)
-CREATE_HOOKS(vfs_symlink)
+static __always_inline int entry_made(void *ctx, __u64 dentry)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+
+	if (note && dentry == note->created)
+		note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,
+			   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));
+	return 0;
+}
+
+#define CREATE_HOOKS(function, suffix, arg)                             \
+	CREATE_BEGINS(function, on_##function##suffix, arg)             \
+	SEC("fexit/" #function) int after_##function##suffix(void *ctx) \
+	{                                                               \
+		return entry_made(ctx, hooked(ctx, arg));               \
+	}
+
+CREATE_HOOKS(vfs_mknod, , 2)
+CREATE_HOOKS(vfs_symlink, , 2)
+CREATE_HOOKS(vfs_create, __at1, 1)
+CREATE_HOOKS(vfs_create, __at2, 2)
+
+#define IS_ERR(value) ((value) >= (__u64)-4095)
+
+/*
+ * Since 6.15 vfs_mkdir() gives back the entry that was made, which need not be
+ * the one that it was asked for, and has let go of that one when it fails.
+ */
+CREATE_BEGINS(vfs_mkdir, on_vfs_mkdir, 2)
+SEC("fexit/vfs_mkdir")
+int after_vfs_mkdir(void *ctx)
+{
+	struct object_note *note;
+	__u64 dentry = 0;
+
+	bpf_get_func_ret(ctx, &dentry);
+	if (!(dentry >> 32))
+		return entry_made(ctx, hooked(ctx, 2));
+	note = note_of(OBJECTS_ENTRIES);
+	if (!note || hooked(ctx, 2) != note->created)
+		return 0;
+	if (IS_ERR(dentry))
+		note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), 0, 0);
+	else
+		note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), dentry,
+			   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));
+	return 0;
+}
 
 /* A message queue was made: its entry, or rather its inode, for the call has the name. */
 SEC("fexit/vfs_mkobj")
@@ -203,8 +248,7 @@ int after_vfs_mkobj(void *ctx)
  * file is walked only if a rule selects the call: see part_file() in event_objects(). The daemon
  * takes it if that is still the same file.
  */
-SEC("fexit/do_filp_open")
-int after_do_filp_open(void *ctx)
+static __always_inline int opened_file(void *ctx)
 {
 	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
 	__u32 open_flag = BPF_CORE_READ(how, open_flag);
@@ -214,8 +258,11 @@ int after_do_filp_open(void *ctx)
 	struct file *f;
 	bool opened;
 
+	/* Since 7.0 the function is called for a name that could not be read, too. */
+	if (IS_ERR(hooked(ctx, 1)))
+		return 0;
 	bpf_get_func_ret(ctx, &file);
-	opened = file && file < (__u64)-4095;
+	opened = file && !IS_ERR(file);
 	note = note_of_either(OBJECTS_OPEN, opened && !(open_flag & O_ACCMODE)
 						    ? OBJECTS_OPEN
 						    : OBJECTS_OPEN_CHANGES);
@@ -238,6 +285,19 @@ int after_do_filp_open(void *ctx)
 	    note->operation)
 		note_path(note, (__u64)dentry, (__u64)BPF_CORE_READ(f, f_path.mnt));
 	return 0;
+}
+
+SEC("fexit/do_filp_open")
+int after_do_filp_open(void *ctx)
+{
+	return opened_file(ctx);
+}
+
+/* The same since 7.0. */
+SEC("fexit/do_file_open")
+int after_do_file_open(void *ctx)
+{
+	return opened_file(ctx);
 }
 
 /* Calls on what a path led to. */
@@ -450,7 +510,7 @@ int after_ipcctl_obtain_check(void *ctx)
 	if (!note)
 		return 0;
 	bpf_get_func_ret(ctx, &object);
-	if (!object || object >= (__u64)-4095)
+	if (!object || IS_ERR(object))
 		return 0;
 	note_ipc(note, object);
 	if ((__s32)hooked(ctx, 3) != 1 /* IPC_SET */)
@@ -508,16 +568,13 @@ static __always_inline struct object_note *time_note(void)
 }
 
 /* Where this is reached, an offset has been added already. */
-SEC("fentry/__do_adjtimex")
-int on___do_adjtimex(void *ctx)
+static __always_inline int clock_adjusts(__u64 timex)
 {
 	struct object_note *note = time_note();
 	__u32 modes;
-	__u64 timex;
 
 	if (!note)
 		return 0;
-	timex = hooked(ctx, 0);
 	modes = number_at(timex);
 	if (!(modes & ADJ_SETOFFSET))
 		return 0;
@@ -526,16 +583,41 @@ int on___do_adjtimex(void *ctx)
 	return 0;
 }
 
-SEC("fexit/__do_adjtimex")
-int after___do_adjtimex(void *ctx)
+/* `values`: struct audit_ntp_data. */
+static __always_inline int clock_adjusted(__u64 values)
 {
 	struct object_note *note = time_note();
 
 	if (note)
 		bpf_probe_read_kernel(&note->time[2],
 				      sizeof(note->time) - 2 * sizeof(note->time[0]),
-				      (void *)hooked(ctx, 3));
+				      (void *)values);
 	return 0;
+}
+
+SEC("fentry/__do_adjtimex")
+int on___do_adjtimex(void *ctx)
+{
+	return clock_adjusts(hooked(ctx, 0));
+}
+
+SEC("fexit/__do_adjtimex")
+int after___do_adjtimex(void *ctx)
+{
+	return clock_adjusted(hooked(ctx, 3));
+}
+
+/* The same since 6.17, with the number of the clock first. */
+SEC("fentry/ntp_adjtimex")
+int on_ntp_adjtimex(void *ctx)
+{
+	return clock_adjusts(hooked(ctx, 1));
+}
+
+SEC("fexit/ntp_adjtimex")
+int after_ntp_adjtimex(void *ctx)
+{
+	return clock_adjusted(hooked(ctx, 4));
 }
 
 /* By how much the wall clock, which setting it leaves out, is ahead of the one that is not set. */

@@ -65,6 +65,7 @@ struct object_note {
 	__u64 seen; /* bit role * 2 + index: found already */
 	__u64 created; /* address of the entry that is being made */
 	__u32 first_parent; /* index of the first parent that is found */
+	__u32 names; /* that the kernel has read for the call */
 	__u32 parents; /* how many were found */
 	__u32 len; /* bytes of `parts` in use */
 	__u32 count; /* of the parts */
@@ -112,6 +113,7 @@ static __always_inline void note_clear(struct object_note *note)
 	note->seen = 0;
 	note->created = 0;
 	note->first_parent = 0;
+	note->names = 0;
 	note->parents = 0;
 	note->len = 0;
 	note->count = 0;
@@ -338,10 +340,14 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 /* A mount that shows the file system of an entry, where the hook knows none. */
 static __always_inline struct mount *some_mount(struct dentry *dentry)
 {
+	struct super_block___mounts *mounted;
 	struct list_head *first;
 
-	if (!bpf_core_field_exists(struct mount, mnt_instance))
-		return 0;
+	if (!bpf_core_field_exists(struct mount, mnt_instance)) {
+		mounted = (void *)BPF_CORE_READ(dentry, d_sb);
+		return bpf_core_field_exists(mounted->s_mounts) ? BPF_CORE_READ(mounted, s_mounts)
+								: 0;
+	}
 	first = BPF_CORE_READ(dentry, d_sb, s_mounts.next);
 	return first ? (void *)first - bpf_core_field_offset(struct mount, mnt_instance) : 0;
 }

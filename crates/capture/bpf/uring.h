@@ -114,10 +114,24 @@ static __always_inline __u64 uring_flags(struct io_kiocb *req)
 	return flags;
 }
 
+/* A name of an operation. Each form of the member is one that some kernels have. */
+#define URING_NAME(type, req, member)                                                   \
+	({                                                                              \
+		struct type *plain_ = (struct type *)(req);                             \
+		struct type##___delayed *delayed_ = (void *)(req);                      \
+		struct filename *name_ = 0;                                             \
+                                                                                        \
+		if (bpf_core_field_exists(plain_->member))                              \
+			name_ = BPF_CORE_READ(plain_, member);                          \
+		else if (bpf_core_field_exists(delayed_->member.__incomplete_filename)) \
+			name_ = BPF_CORE_READ(delayed_, member.__incomplete_filename);  \
+		name_;                                                                  \
+	})
+
 static __always_inline void uring_open_args(struct work *w, struct uring_names *names,
 					    struct io_open *open)
 {
-	names->name[0] = BPF_CORE_READ(open, filename);
+	names->name[0] = URING_NAME(io_open, open, filename);
 	names->dir[0] = BPF_CORE_READ(open, dfd);
 	w->args[0] = names->dir[0];
 	w->args[2] = BPF_CORE_READ(open, how.flags);
@@ -126,8 +140,8 @@ static __always_inline void uring_open_args(struct work *w, struct uring_names *
 
 static __always_inline void uring_two_names(struct uring_names *names, struct io_rename *rename)
 {
-	names->name[0] = BPF_CORE_READ(rename, oldpath);
-	names->name[1] = BPF_CORE_READ(rename, newpath);
+	names->name[0] = URING_NAME(io_rename, rename, oldpath);
+	names->name[1] = URING_NAME(io_rename, rename, newpath);
 	names->dir[0] = BPF_CORE_READ(rename, old_dfd);
 	names->dir[1] = BPF_CORE_READ(rename, new_dfd);
 }
@@ -176,12 +190,12 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 
 	switch (op) {
 	case OP_UNLINKAT:
-		names->name[0] = BPF_CORE_READ(unlink, filename);
+		names->name[0] = URING_NAME(io_unlink, unlink, filename);
 		names->dir[0] = BPF_CORE_READ(unlink, dfd);
 		w->args[2] = BPF_CORE_READ(unlink, flags);
 		break;
 	case OP_MKDIRAT:
-		names->name[0] = BPF_CORE_READ(mkdir, filename);
+		names->name[0] = URING_NAME(io_mkdir, mkdir, filename);
 		names->dir[0] = BPF_CORE_READ(mkdir, dfd);
 		w->args[2] = BPF_CORE_READ(mkdir, mode);
 		break;
@@ -191,8 +205,8 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 		break;
 	case OP_LINKAT:
 	case OP_SYMLINKAT:
-		names->name[0] = BPF_CORE_READ(link, oldpath);
-		names->name[1] = BPF_CORE_READ(link, newpath);
+		names->name[0] = URING_NAME(io_link, link, oldpath);
+		names->name[1] = URING_NAME(io_link, link, newpath);
 		names->dir[0] = BPF_CORE_READ(link, old_dfd);
 		names->dir[1] = BPF_CORE_READ(link, new_dfd);
 		if (op == OP_SYMLINKAT)
@@ -201,10 +215,10 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 		break;
 	case OP_SETXATTR:
 	case OP_GETXATTR:
-		names->name[0] = BPF_CORE_READ(xattr, filename);
+		names->name[0] = URING_NAME(io_xattr, xattr, filename);
 		break;
 	case OP_STATX:
-		names->name[0] = BPF_CORE_READ(statx, filename);
+		names->name[0] = URING_NAME(io_statx, statx, filename);
 		names->dir[0] = BPF_CORE_READ(statx, dfd);
 		w->args[2] = BPF_CORE_READ(statx, flags);
 		break;
@@ -363,7 +377,9 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	if (request->opens && exit >= 0 &&
 	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
 		part_file(w, bpf_get_current_task_btf(), exit, 0, TARSIER_PART_FILE);
-	uring_note(w, req);
+	/* By way of memory, where the verifier forgets that it may be a pointer, which globals do not take. */
+	*(volatile __u64 *)&w->own[0] = req;
+	uring_note(w, *(volatile __u64 *)&w->own[0]);
 	size = w->len;
 	if (size > TARSIER_EVENT_MAX)
 		size = TARSIER_EVENT_MAX;

@@ -126,6 +126,10 @@ struct mount {
 	struct vfsmount mnt;
 	struct list_head mnt_instance;
 };
+/* Since 6.18 the mounts of a file system are no list_head. */
+struct super_block___mounts {
+	struct mount *s_mounts;
+};
 struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
@@ -220,6 +224,10 @@ struct task_struct {
 struct filename {
 	const char *name;
 };
+/* Since 7.0 operations of rings keep their names in this. */
+struct delayed_filename {
+	struct filename *__incomplete_filename;
+};
 struct open_flags {
 	int open_flag;
 };
@@ -301,6 +309,27 @@ struct io_statx {
 	int dfd;
 	unsigned int flags;
 	struct filename *filename;
+};
+struct io_open___delayed {
+	struct delayed_filename filename;
+};
+struct io_unlink___delayed {
+	struct delayed_filename filename;
+};
+struct io_mkdir___delayed {
+	struct delayed_filename filename;
+};
+struct io_rename___delayed {
+	struct delayed_filename oldpath, newpath;
+};
+struct io_link___delayed {
+	struct delayed_filename oldpath, newpath;
+};
+struct io_xattr___delayed {
+	struct delayed_filename filename;
+};
+struct io_statx___delayed {
+	struct delayed_filename filename;
 };
 struct kiocb {
 	long long ki_pos;

@@ -1,7 +1,7 @@
 //! The kernel's type information, read once for all that ask for it while an engine is made.
 
-use libbpf_rs::btf::types::Func;
-use libbpf_rs::btf::{Btf, ReferencesType};
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr};
+use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -44,6 +44,18 @@ pub(crate) fn forget() {
 impl Types {
     pub(crate) fn btf(&self) -> &Btf<'static> {
         &self.btf
+    }
+
+    /// Whether this argument of a prototype is a pointer to the structure of that name.
+    pub(crate) fn argument_is(&self, prototype: u32, place: usize, structure: &str) -> bool {
+        let name = || {
+            let prototype: FuncProto<'_> = self.btf.type_by_id(TypeId::from(prototype))?;
+            let argument = prototype.iter().nth(place)?;
+            let argument: BtfType<'_> = self.btf.type_by_id(argument.ty)?;
+            let pointer = Ptr::try_from(argument.skip_mods_and_typedefs()).ok()?;
+            Some(pointer.referenced_type().skip_mods_and_typedefs().name()? == structure)
+        };
+        name() == Some(true)
     }
 
     /// All functions by name. Several may have one name; the first counts, which libbpf takes for it as well.

@@ -3,7 +3,7 @@
 //!
 //! The functions are those that act on objects (fs/namei.c, fs/open.c, security/security.c,
 //! net/socket.c, ipc/util.c): none is passed by stat, read or write, so that such calls cost
-//! nothing more unless rules watch them.
+//! nothing more unless rules watch them. Where a function has had several names, all are here: a kernel has one.
 
 use crate::facts::Entry;
 use crate::plan::Plan;
@@ -48,30 +48,62 @@ pub fn object_functions(name: &str) -> Option<(ObjectClass, &'static [&'static s
 fn entries(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
     const LOOKUP: &str = PARENT_LOOKUP;
     let functions: &[&str] = match name {
-        "unlink" => &["do_unlinkat", LOOKUP, "security_path_unlink", "vfs_unlink"],
-        "rmdir" => &["do_rmdir", LOOKUP, "security_path_rmdir", "vfs_rmdir"],
+        "unlink" => &[
+            "do_unlinkat",
+            "filename_unlinkat",
+            LOOKUP,
+            "security_path_unlink",
+            "vfs_unlink",
+        ],
+        "rmdir" => &[
+            "do_rmdir",
+            "filename_rmdir",
+            LOOKUP,
+            "security_path_rmdir",
+            "vfs_rmdir",
+        ],
         "unlinkat" => &[
             "do_unlinkat",
+            "filename_unlinkat",
             "do_rmdir",
+            "filename_rmdir",
             LOOKUP,
             "security_path_unlink",
             "security_path_rmdir",
             "vfs_unlink",
             "vfs_rmdir",
         ],
-        "rename" | "renameat" | "renameat2" => {
-            &["do_renameat2", LOOKUP, "security_path_rename", "vfs_rename"]
-        }
-        "link" | "linkat" => &["do_linkat", LOOKUP, "security_path_link", "vfs_link"],
+        "rename" | "renameat" | "renameat2" => &[
+            "do_renameat2",
+            "filename_renameat2",
+            LOOKUP,
+            "security_path_rename",
+            "vfs_rename",
+        ],
+        "link" | "linkat" => &[
+            "do_linkat",
+            "filename_linkat",
+            LOOKUP,
+            "security_path_link",
+            "vfs_link",
+        ],
         "symlink" | "symlinkat" => &[
             "do_symlinkat",
+            "filename_symlinkat",
             LOOKUP,
             "security_path_symlink",
             "vfs_symlink",
         ],
-        "mkdir" | "mkdirat" => &["do_mkdirat", LOOKUP, "security_path_mkdir", "vfs_mkdir"],
+        "mkdir" | "mkdirat" => &[
+            "do_mkdirat",
+            "filename_mkdirat",
+            LOOKUP,
+            "security_path_mkdir",
+            "vfs_mkdir",
+        ],
         "mknod" | "mknodat" => &[
             "do_mknodat",
+            "filename_mknodat",
             LOOKUP,
             "security_path_mknod",
             "vfs_mknod",
@@ -87,7 +119,7 @@ fn entries(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
 fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
     use ObjectClass::*;
     let (class, functions): (_, &[&str]) = match name {
-        "open" | "openat" | "openat2" | "creat" => (Open, &["do_filp_open"]),
+        "open" | "openat" | "openat2" | "creat" => (Open, &["do_filp_open", "do_file_open"]),
         "chmod" | "fchmod" | "fchmodat" | "fchmodat2" => (Lookup, &["security_path_chmod"]),
         "chown" | "lchown" | "fchown" | "fchownat" | "chown32" | "lchown32" | "fchown32" => {
             (Lookup, &["security_path_chown"])
@@ -129,7 +161,7 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
             (Ipc, &["ipcperms", "ipcctl_obtain_check"])
         }
         "adjtimex" | "clock_adjtime" | "clock_adjtime64" => {
-            (Time, &["do_adjtimex", "__do_adjtimex"])
+            (Time, &["do_adjtimex", "__do_adjtimex", "ntp_adjtimex"])
         }
         "settimeofday" | "clock_settime" | "clock_settime64" | "stime" => {
             (Time, &["do_settimeofday64"])

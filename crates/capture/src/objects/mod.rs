@@ -1,6 +1,8 @@
 //! Hooks on functions of the kernel that tell what a call really touched: which of them this
 //! kernel has, and arming those that a plan asks for. The programs are in `bpf/object_hooks.h`.
 
+mod arguments;
+
 use crate::error::{refused, CaptureError};
 use crate::pins::{Attached, Pins};
 use crate::tracepoint::{attach_trace, fexit_attaches};
@@ -23,11 +25,20 @@ pub(crate) fn sees_parents() -> bool {
     types.is_some_and(|types| types.functions().contains_key(plan::PARENT_LOOKUP))
 }
 
-/// The function that a program hooks: `on_F` runs before it, `after_F` when it returns.
+/// What comes between the name of a function and the place of the argument that its program reads.
+const FORM: &str = "__at";
+
+/// The function that a program hooks: `on_F` runs before it, `after_F` when it returns; one of several forms has its
+/// name behind that.
 fn function_of(program: &str) -> Option<&str> {
-    program
+    let function = program
         .strip_prefix("on_")
-        .or_else(|| program.strip_prefix("after_"))
+        .or_else(|| program.strip_prefix("after_"))?;
+    Some(
+        function
+            .rsplit_once(FORM)
+            .map_or(function, |(name, _)| name),
+    )
 }
 
 /// The hooks in force, by program.
@@ -50,7 +61,7 @@ impl Objects {
                 continue;
             };
             let types = types.as_ref();
-            let exists = types.is_some_and(|types| types.functions().contains_key(function));
+            let exists = types.is_some_and(|types| arguments::are_as_read(types, &name, function));
             program.set_autoload(exists);
             if exists {
                 loaded.insert(name);

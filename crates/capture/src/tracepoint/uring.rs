@@ -33,11 +33,12 @@ const FAIL_FUNCTIONS: [&str; 2] = ["io_req_defer_failed", "io_req_complete_faile
 /// Operations that have ended when the kernel's function for them returns 0. Others may end later, or
 /// several times.
 #[rustfmt::skip]
-const END_WHEN_ISSUED: [&str; 33] = [
+const END_WHEN_ISSUED: [&str; 35] = [
     "nop", "fsync", "sync_file_range", "connect", "fallocate", "openat", "close", "files_update", "statx", "fadvise",
     "madvise", "openat2", "epoll_ctl", "splice", "provide_buffers", "remove_buffers", "tee", "shutdown", "renameat",
     "unlinkat", "mkdirat", "symlinkat", "linkat", "fsetxattr", "setxattr", "fgetxattr", "getxattr", "socket",
     "fixed_fd_install", "ftruncate", "bind", "listen", "pipe",
+    "epoll_wait", "nop128",
 ];
 
 /// A bit for each operation.
