@@ -76,6 +76,30 @@ static __always_inline struct call_place call_place(const struct pt_regs *regs)
 
 	return place;
 }
+
+/* Argument of a probed function, and at its end the result. */
+static __always_inline __u64 probe_argument(const struct pt_regs *regs, __u32 i)
+{
+	switch (i) {
+	case 0:
+		return regs->di;
+	case 1:
+		return regs->si;
+	case 2:
+		return regs->dx;
+	case 3:
+		return regs->cx;
+	case 4:
+		return regs->r8;
+	default:
+		return regs->r9;
+	}
+}
+
+static __always_inline __u64 probe_result(const struct pt_regs *regs)
+{
+	return regs->ax;
+}
 #elif defined(__TARGET_ARCH_arm64)
 #define TIF_32BIT_MASK (1UL << 22)
 
@@ -126,6 +150,17 @@ static __always_inline struct call_place call_place(const struct pt_regs *regs)
 	};
 
 	return place;
+}
+
+/* Argument of a probed function, and at its end the result. */
+static __always_inline __u64 probe_argument(const struct user_pt_regs *regs, __u32 i)
+{
+	return regs->regs[i];
+}
+
+static __always_inline __u64 probe_result(const struct user_pt_regs *regs)
+{
+	return regs->regs[0];
 }
 #endif
 

@@ -11,21 +11,84 @@
 #ifndef TARSIER_OBJECT_HOOKS_H
 #define TARSIER_OBJECT_HOOKS_H
 
+#define IS_ERR(value) ((value) >= (__u64)-4095)
+
+/*
+ * A hook in two forms with one body. In on_F and after_F the trampoline of the
+ * function runs it, which may be preempted there; what other tasks then do in
+ * the function is missed. In probe_on_F and probe_after_F it is a probe, which
+ * runs with preemption off and costs more; it is taken where the kernel's model
+ * of preemption asks for it. The end of a probed function has its result, but
+ * not its arguments: what the body asks for has been kept by probe_on_F.
+ */
+#define AT_ENTRY(function, suffix)                                                   \
+	static __always_inline int entry_##function##suffix(void *ctx, bool probed); \
+	SEC("fentry/" #function) int on_##function##suffix(void *ctx)                \
+	{                                                                            \
+		return entry_##function##suffix(ctx, false);                         \
+	}                                                                            \
+	SEC("kprobe.multi") int probe_on_##function##suffix(void *ctx)               \
+	{                                                                            \
+		return entry_##function##suffix(ctx, true);                          \
+	}                                                                            \
+	static __always_inline int entry_##function##suffix(void *ctx, bool probed)
+
+#define AT_END(function, suffix)                                                   \
+	static __always_inline int end_##function##suffix(void *ctx, bool probed); \
+	SEC("fexit/" #function) int after_##function##suffix(void *ctx)            \
+	{                                                                          \
+		return end_##function##suffix(ctx, false);                         \
+	}                                                                          \
+	SEC("kprobe.multi") int probe_after_##function##suffix(void *ctx)          \
+	{                                                                          \
+		return end_##function##suffix(ctx, true);                          \
+	}                                                                          \
+	static __always_inline int end_##function##suffix(void *ctx, bool probed)
+
+/* What only the probe at the entry is for: it keeps arguments for the end. */
+#define KEEPS(function, class, first, second, third)           \
+	SEC("kprobe.multi") int probe_on_##function(void *ctx) \
+	{                                                      \
+		struct object_note *note = class;              \
+                                                               \
+		if (!note)                                     \
+			return 0;                              \
+		note->kept[0] = probe_argument(ctx, first);    \
+		note->kept[1] = probe_argument(ctx, second);   \
+		note->kept[2] = probe_argument(ctx, third);    \
+		return 0;                                      \
+	}
+
+static __always_inline __u64 argument(void *ctx, __u32 i, bool probed)
+{
+	return probed ? probe_argument(ctx, i) : hooked(ctx, i);
+}
+
+static __always_inline __u64 result(void *ctx, bool probed)
+{
+	__u64 value = 0;
+
+	if (probed)
+		return probe_result(ctx);
+	bpf_get_func_ret(ctx, &value);
+	return value;
+}
+
 /* Names that the kernel has read: struct filename. */
 
-#define NAMES_HOOK(function, one, two, first)                        \
-	SEC("fentry/" #function) int on_##function(void *ctx)        \
-	{                                                            \
-		struct object_note *note = note_of(OBJECTS_ENTRIES); \
-                                                                     \
-		if (!note)                                           \
-			return 0;                                    \
-		note->first_parent = first;                          \
-		note->names = two ? 2 : 1;                           \
-		note_name(note, 0, hooked(ctx, one));                \
-		if (two)                                             \
-			note_name(note, 1, hooked(ctx, two));        \
-		return 0;                                            \
+#define NAMES_HOOK(function, one, two, first)                           \
+	AT_ENTRY(function, )                                            \
+	{                                                               \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);    \
+                                                                        \
+		if (!note)                                              \
+			return 0;                                       \
+		note->first_parent = first;                             \
+		note->names = two ? 2 : 1;                              \
+		note_name(note, 0, argument(ctx, one, probed));         \
+		if (two)                                                \
+			note_name(note, 1, argument(ctx, two, probed)); \
+		return 0;                                               \
 	}
 
 NAMES_HOOK(do_unlinkat, 1, 0, 0)
@@ -46,8 +109,7 @@ NAMES_HOOK(filename_linkat, 1, 3, 1)
 NAMES_HOOK(filename_symlinkat, 0, 2, 1)
 
 /* The directory was found; its last name is about to be looked up in it. */
-SEC("fentry/lookup_one_qstr_excl")
-int on_lookup_one_qstr_excl(void *ctx)
+AT_ENTRY(lookup_one_qstr_excl, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
 	struct dentry *dir;
@@ -55,7 +117,7 @@ int on_lookup_one_qstr_excl(void *ctx)
 
 	if (!note)
 		return 0;
-	dir = (struct dentry *)hooked(ctx, 1);
+	dir = (struct dentry *)argument(ctx, 1, probed);
 	index = note->first_parent + note->parents;
 	/* What comes behind the last name of the call is looked up by a file system for itself. */
 	if (index >= note->names)
@@ -68,14 +130,14 @@ int on_lookup_one_qstr_excl(void *ctx)
 
 /* The same directory, with the mount that it was reached by. */
 #define PARENT_HOOK(function, arg)                                                                \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                     \
+	AT_ENTRY(function, )                                                                      \
 	{                                                                                         \
 		struct object_note *note = note_of(OBJECTS_ENTRIES);                              \
                                                                                                   \
 		if (note)                                                                         \
 			note_struct_path(                                                         \
 				note, OBJECT(TARSIER_OBJECT_PARENT_PATH, note->first_parent & 1), \
-				hooked(ctx, arg));                                                \
+				argument(ctx, arg, probed));                                      \
 		return 0;                                                                         \
 	}
 
@@ -85,43 +147,41 @@ PARENT_HOOK(security_path_mkdir, 0)
 PARENT_HOOK(security_path_mknod, 0)
 PARENT_HOOK(security_path_symlink, 0)
 
-SEC("fentry/security_path_rename")
-int on_security_path_rename(void *ctx)
+AT_ENTRY(security_path_rename, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
 
 	if (!note)
 		return 0;
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 0), hooked(ctx, 0));
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), hooked(ctx, 2));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 0), argument(ctx, 0, probed));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), argument(ctx, 2, probed));
 	return 0;
 }
 
 /* Both sides of a hard link lie on one mount. */
-SEC("fentry/security_path_link")
-int on_security_path_link(void *ctx)
+AT_ENTRY(security_path_link, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
 	const struct path *dir;
 
 	if (!note)
 		return 0;
-	dir = (const struct path *)hooked(ctx, 1);
+	dir = (const struct path *)argument(ctx, 1, probed);
 	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), (__u64)dir);
-	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 0),
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 0, probed),
 		   (__u64)BPF_CORE_READ(dir, mnt));
 	return 0;
 }
 
 #define DELETE_HOOK(function)                                                     \
-	SEC("fentry/" #function) int on_##function(void *ctx)                     \
+	AT_ENTRY(function, )                                                      \
 	{                                                                         \
 		struct object_note *note = note_of(OBJECTS_ENTRIES);              \
 		struct dentry *dentry;                                            \
                                                                                   \
 		if (!note)                                                        \
 			return 0;                                                 \
-		dentry = (struct dentry *)hooked(ctx, 2);                         \
+		dentry = (struct dentry *)argument(ctx, 2, probed);               \
 		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry, \
 			   (__u64)BPF_CORE_READ(dentry, d_inode));                \
 		return 0;                                                         \
@@ -130,8 +190,7 @@ int on_security_path_link(void *ctx)
 DELETE_HOOK(vfs_unlink)
 DELETE_HOOK(vfs_rmdir)
 
-SEC("fentry/vfs_rename")
-int on_vfs_rename(void *ctx)
+AT_ENTRY(vfs_rename, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
 	struct dentry *dentry;
@@ -140,7 +199,7 @@ int on_vfs_rename(void *ctx)
 
 	if (!note)
 		return 0;
-	rd = (struct renamedata *)hooked(ctx, 0);
+	rd = (struct renamedata *)argument(ctx, 0, probed);
 	dentry = BPF_CORE_READ(rd, old_dentry);
 	note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry,
 		   (__u64)BPF_CORE_READ(dentry, d_inode));
@@ -151,46 +210,48 @@ int on_vfs_rename(void *ctx)
 	return 0;
 }
 
-SEC("fentry/vfs_link")
-int on_vfs_link(void *ctx)
+AT_ENTRY(vfs_link, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
 	struct dentry *old;
 
 	if (!note)
 		return 0;
-	old = (struct dentry *)hooked(ctx, 0);
-	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 1), hooked(ctx, 3),
+	old = (struct dentry *)argument(ctx, 0, probed);
+	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 1), argument(ctx, 3, probed),
 		   (__u64)BPF_CORE_READ(old, d_inode));
 	return 0;
 }
 
 /* The entry that a function makes has its inode when the function returns. */
-#define CREATE_BEGINS(function, program, arg)                        \
-	SEC("fentry/" #function) int program(void *ctx)              \
-	{                                                            \
-		struct object_note *note = note_of(OBJECTS_ENTRIES); \
-                                                                     \
-		if (note && !note->created)                          \
-			note->created = hooked(ctx, arg);            \
-		return 0;                                            \
-	}
-
-static __always_inline int entry_made(void *ctx, __u64 dentry)
+static __always_inline int entry_begins(__u64 dentry)
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
 
-	if (note && dentry == note->created)
-		note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,
-			   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));
+	if (note && !note->created)
+		note->created = dentry;
 	return 0;
 }
 
-#define CREATE_HOOKS(function, suffix, arg)                             \
-	CREATE_BEGINS(function, on_##function##suffix, arg)             \
-	SEC("fexit/" #function) int after_##function##suffix(void *ctx) \
-	{                                                               \
-		return entry_made(ctx, hooked(ctx, arg));               \
+static __always_inline void note_made(struct object_note *note, __u64 dentry)
+{
+	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,
+		   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));
+}
+
+/* A layer of file systems below the one that was asked makes an entry of its own. */
+#define CREATE_HOOKS(function, suffix, arg)                                \
+	AT_ENTRY(function, suffix)                                         \
+	{                                                                  \
+		return entry_begins(argument(ctx, arg, probed));           \
+	}                                                                  \
+	AT_END(function, suffix)                                           \
+	{                                                                  \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);       \
+                                                                           \
+		if (note && (probed || hooked(ctx, arg) == note->created)) \
+			note_made(note, note->created);                    \
+		return 0;                                                  \
 	}
 
 CREATE_HOOKS(vfs_mknod, , 2)
@@ -198,43 +259,41 @@ CREATE_HOOKS(vfs_symlink, , 2)
 CREATE_HOOKS(vfs_create, __at1, 1)
 CREATE_HOOKS(vfs_create, __at2, 2)
 
-#define IS_ERR(value) ((value) >= (__u64)-4095)
+AT_ENTRY(vfs_mkdir, )
+{
+	return entry_begins(argument(ctx, 2, probed));
+}
 
 /*
  * Since 6.15 vfs_mkdir() gives back the entry that was made, which need not be
  * the one that it was asked for, and has let go of that one when it fails.
  */
-CREATE_BEGINS(vfs_mkdir, on_vfs_mkdir, 2)
-SEC("fexit/vfs_mkdir")
-int after_vfs_mkdir(void *ctx)
+AT_END(vfs_mkdir, )
 {
-	struct object_note *note;
-	__u64 dentry = 0;
+	__u64 dentry = result(ctx, probed);
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
 
-	bpf_get_func_ret(ctx, &dentry);
-	if (!(dentry >> 32))
-		return entry_made(ctx, hooked(ctx, 2));
-	note = note_of(OBJECTS_ENTRIES);
-	if (!note || hooked(ctx, 2) != note->created)
+	if (!note || (!probed && hooked(ctx, 2) != note->created))
 		return 0;
-	if (IS_ERR(dentry))
+	if (!(dentry >> 32))
+		note_made(note, note->created);
+	else if (IS_ERR(dentry))
 		note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), 0, 0);
 	else
-		note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), dentry,
-			   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));
+		note_made(note, dentry);
 	return 0;
 }
 
 /* A message queue was made: its entry, or rather its inode, for the call has the name. */
-SEC("fexit/vfs_mkobj")
-int after_vfs_mkobj(void *ctx)
+KEEPS(vfs_mkobj, note_of(OBJECTS_ENTRIES), 0, 0, 0)
+AT_END(vfs_mkobj, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
 	struct dentry *dentry;
 
 	if (!note)
 		return 0;
-	dentry = (struct dentry *)hooked(ctx, 0);
+	dentry = (struct dentry *)(probed ? note->kept[0] : hooked(ctx, 0));
 	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), (__u64)dentry,
 		   (__u64)BPF_CORE_READ(dentry, d_inode));
 	return 0;
@@ -248,30 +307,16 @@ int after_vfs_mkobj(void *ctx)
  * file is walked only if a rule selects the call: see part_file() in event_objects(). The daemon
  * takes it if that is still the same file.
  */
-static __always_inline int opened_file(void *ctx)
+static __always_inline void opened_file(struct object_note *note, __u64 pathname, __u64 file,
+					__u32 open_flag)
 {
-	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
-	__u32 open_flag = BPF_CORE_READ(how, open_flag);
+	struct file *f = (struct file *)file;
 	struct dentry *dentry, *parent;
-	__u64 file = 0, flags = 0;
-	struct object_note *note;
-	struct file *f;
-	bool opened;
+	__u64 flags = 0;
 
-	/* Since 7.0 the function is called for a name that could not be read, too. */
-	if (IS_ERR(hooked(ctx, 1)))
-		return 0;
-	bpf_get_func_ret(ctx, &file);
-	opened = file && !IS_ERR(file);
-	note = note_of_either(OBJECTS_OPEN, opened && !(open_flag & O_ACCMODE)
-						    ? OBJECTS_OPEN
-						    : OBJECTS_OPEN_CHANGES);
-	if (!note)
-		return 0;
-	note_name(note, 0, hooked(ctx, 1));
-	if (!opened)
-		return 0;
-	f = (struct file *)file;
+	note_name(note, 0, pathname);
+	if (!file || IS_ERR(file))
+		return;
 	if (BPF_CORE_READ(f, f_mode) & FMODE_CREATED)
 		flags = OBJECT_FLAGS(TARSIER_PART_CREATED);
 	dentry = BPF_CORE_READ(f, f_path.dentry);
@@ -284,31 +329,88 @@ static __always_inline int opened_file(void *ctx)
 			(__u64)BPF_CORE_READ(f, f_inode), 0) &&
 	    note->operation)
 		note_path(note, (__u64)dentry, (__u64)BPF_CORE_READ(f, f_path.mnt));
+}
+
+static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_flag)
+{
+	bool opened = file && !IS_ERR(file);
+
+	return note_of_either(OBJECTS_OPEN, opened && !(open_flag & O_ACCMODE)
+						    ? OBJECTS_OPEN
+						    : OBJECTS_OPEN_CHANGES);
+}
+
+/* Since 7.0 the function is called for a name that could not be read, too: then nothing is noted. */
+static __always_inline int open_ended(void *ctx)
+{
+	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
+	__u32 open_flag = BPF_CORE_READ(how, open_flag);
+	__u64 file = result(ctx, false), pathname = hooked(ctx, 1);
+	struct object_note *note;
+
+	if (IS_ERR(pathname))
+		return 0;
+	note = note_of_open(file, open_flag);
+	if (note)
+		opened_file(note, pathname, file, open_flag);
 	return 0;
 }
 
-SEC("fexit/do_filp_open")
-int after_do_filp_open(void *ctx)
+/* How it ends is not known yet: note_of_open() at the end decides whether it was worth it. */
+static __always_inline int open_begins(void *ctx)
 {
-	return opened_file(ctx);
+	struct object_note *note = note_of_either(OBJECTS_OPEN, OBJECTS_OPEN_CHANGES);
+	struct open_flags *how = (struct open_flags *)probe_argument(ctx, 2);
+
+	if (!note)
+		return 0;
+	note->kept[0] = probe_argument(ctx, 1);
+	note->kept[1] = BPF_CORE_READ(how, open_flag);
+	return 0;
 }
 
-/* The same since 7.0. */
-SEC("fexit/do_file_open")
-int after_do_file_open(void *ctx)
+static __always_inline int probed_open_ended(void *ctx)
 {
-	return opened_file(ctx);
+	struct object_note *note = note_of_either(OBJECTS_OPEN, OBJECTS_OPEN_CHANGES);
+	__u64 file = probe_result(ctx);
+
+	if (!note || !note->kept[0] || IS_ERR(note->kept[0]))
+		return 0;
+	if (note_of_open(file, note->kept[1]))
+		opened_file(note, note->kept[0], file, note->kept[1]);
+	else
+		note->open = 0;
+	note->kept[0] = 0;
+	return 0;
 }
+
+#define OPEN_HOOKS(function)                                      \
+	SEC("fexit/" #function) int after_##function(void *ctx)   \
+	{                                                         \
+		return open_ended(ctx);                           \
+	}                                                         \
+	SEC("kprobe.multi") int probe_on_##function(void *ctx)    \
+	{                                                         \
+		return open_begins(ctx);                          \
+	}                                                         \
+	SEC("kprobe.multi") int probe_after_##function(void *ctx) \
+	{                                                         \
+		return probed_open_ended(ctx);                    \
+	}
+
+OPEN_HOOKS(do_filp_open)
+/* The same since 7.0. */
+OPEN_HOOKS(do_file_open)
 
 /* Calls on what a path led to. */
 #define TARGET_HOOK(function, class, index, arg)                                     \
-	SEC("fentry/" #function) int on_##function(void *ctx)                        \
+	AT_ENTRY(function, )                                                         \
 	{                                                                            \
 		struct object_note *note = note_of(class);                           \
                                                                                      \
 		if (note)                                                            \
 			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, index), \
-					 hooked(ctx, arg));                          \
+					 argument(ctx, arg, probed));                \
 		return 0;                                                            \
 	}
 
@@ -319,14 +421,15 @@ TARGET_HOOK(vfs_utimes, OBJECTS_LOOKUP, 0, 0)
 TARGET_HOOK(security_sb_mount, OBJECTS_MOUNT, 0, 1)
 
 /* The same where the function has the entry alone: a mount of its file system will do. */
-#define ENTRY_HOOK(function, arg)                                                                \
-	SEC("fentry/" #function) int on_##function(void *ctx)                                    \
-	{                                                                                        \
-		struct object_note *note = note_of(OBJECTS_LOOKUP);                              \
-                                                                                                 \
-		if (note)                                                                        \
-			note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, arg), 0); \
-		return 0;                                                                        \
+#define ENTRY_HOOK(function, arg)                                          \
+	AT_ENTRY(function, )                                               \
+	{                                                                  \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);        \
+                                                                           \
+		if (note)                                                  \
+			note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), \
+				   argument(ctx, arg, probed), 0);         \
+		return 0;                                                  \
 	}
 
 ENTRY_HOOK(security_inode_setxattr, 1)
@@ -335,29 +438,27 @@ ENTRY_HOOK(security_inode_getxattr, 0)
 ENTRY_HOOK(security_inode_listxattr, 0)
 ENTRY_HOOK(security_inode_readlink, 0)
 
-SEC("fentry/security_sb_umount")
-int on_security_sb_umount(void *ctx)
+AT_ENTRY(security_sb_umount, )
 {
 	struct object_note *note = note_of(OBJECTS_MOUNT);
 	struct vfsmount *mnt;
 
 	if (!note)
 		return 0;
-	mnt = (struct vfsmount *)hooked(ctx, 0);
+	mnt = (struct vfsmount *)argument(ctx, 0, probed);
 	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), (__u64)BPF_CORE_READ(mnt, mnt_root),
 		   (__u64)mnt);
 	return 0;
 }
 
-SEC("fentry/security_move_mount")
-int on_security_move_mount(void *ctx)
+AT_ENTRY(security_move_mount, )
 {
 	struct object_note *note = note_of(OBJECTS_MOUNT);
 
 	if (!note)
 		return 0;
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 0));
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), hooked(ctx, 1));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 0, probed));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), argument(ctx, 1, probed));
 	return 0;
 }
 
@@ -370,31 +471,31 @@ static __always_inline void note_cwd(struct object_note *note)
 	note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
 }
 
-#define DIRECTORY_HOOK(function)                                                          \
-	SEC("fentry/" #function) int on_##function(void *ctx)                             \
-	{                                                                                 \
-		struct object_note *note = note_of(OBJECTS_DIRECTORY);                    \
-                                                                                          \
-		if (!note)                                                                \
-			return 0;                                                         \
-		note_cwd(note);                                                           \
-		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 1)); \
-		return 0;                                                                 \
+#define DIRECTORY_HOOK(function)                                         \
+	AT_ENTRY(function, )                                             \
+	{                                                                \
+		struct object_note *note = note_of(OBJECTS_DIRECTORY);   \
+                                                                         \
+		if (!note)                                               \
+			return 0;                                        \
+		note_cwd(note);                                          \
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), \
+				 argument(ctx, 1, probed));              \
+		return 0;                                                \
 	}
 
 DIRECTORY_HOOK(set_fs_pwd)
 DIRECTORY_HOOK(set_fs_root)
 
-SEC("fentry/security_sb_pivotroot")
-int on_security_sb_pivotroot(void *ctx)
+AT_ENTRY(security_sb_pivotroot, )
 {
 	struct object_note *note = note_of(OBJECTS_DIRECTORY);
 
 	if (!note)
 		return 0;
 	note_cwd(note);
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), hooked(ctx, 1));
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), hooked(ctx, 0));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 1, probed));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), argument(ctx, 0, probed));
 	return 0;
 }
 
@@ -407,49 +508,47 @@ static __always_inline void note_address(struct object_note *note, __u64 address
 }
 
 /* A socket address as the kernel has copied it from user space. */
-SEC("fexit/move_addr_to_kernel")
-int after_move_addr_to_kernel(void *ctx)
+KEEPS(move_addr_to_kernel, note_of(OBJECTS_ADDRESS), 2, 1, 0)
+AT_END(move_addr_to_kernel, )
 {
 	struct object_note *note = note_of(OBJECTS_ADDRESS);
-	__u64 ret = 0;
 
-	if (!note)
+	if (!note || (__s32)result(ctx, probed))
 		return 0;
-	bpf_get_func_ret(ctx, &ret);
-	if ((__s32)ret == 0)
+	if (probed)
+		note_address(note, note->kept[0], note->kept[1]);
+	else
 		note_address(note, hooked(ctx, 2), hooked(ctx, 1));
 	return 0;
 }
 
 /* The same of an operation, which may have copied it when it was submitted. */
-#define ADDRESS_HOOK(function)                                                          \
-	SEC("fentry/" #function) int on_##function(void *ctx)                           \
-	{                                                                               \
-		struct object_note *note =                                              \
-			note_of_operation(bpf_get_current_task_btf(), OBJECTS_ADDRESS); \
-                                                                                        \
-		if (note)                                                               \
-			note_address(note, hooked(ctx, 2), hooked(ctx, 1));             \
-		return 0;                                                               \
+#define ADDRESS_HOOK(function)                                                                  \
+	AT_ENTRY(function, )                                                                    \
+	{                                                                                       \
+		struct object_note *note =                                                      \
+			note_of_operation(bpf_get_current_task_btf(), OBJECTS_ADDRESS);         \
+                                                                                                \
+		if (note)                                                                       \
+			note_address(note, argument(ctx, 2, probed), argument(ctx, 1, probed)); \
+		return 0;                                                                       \
 	}
 
 ADDRESS_HOOK(security_socket_bind)
 ADDRESS_HOOK(security_socket_connect)
 
 /* A socket address that the kernel is about to copy to user space. */
-SEC("fentry/move_addr_to_user")
-int on_move_addr_to_user(void *ctx)
+AT_ENTRY(move_addr_to_user, )
 {
 	struct object_note *note = note_of(OBJECTS_ADDRESS);
 
 	if (note)
-		note_address(note, hooked(ctx, 0), hooked(ctx, 1));
+		note_address(note, argument(ctx, 0, probed), argument(ctx, 1, probed));
 	return 0;
 }
 
 /* A process that a signal is for; one call may have many. */
-SEC("fentry/audit_signal_info")
-int on_audit_signal_info(void *ctx)
+AT_ENTRY(audit_signal_info, )
 {
 	struct object_note *note = note_of(OBJECTS_SIGNAL);
 	struct tarsier_obj_pid *target;
@@ -462,7 +561,7 @@ int on_audit_signal_info(void *ctx)
 		note->cut = 1;
 		return 0;
 	}
-	task = (struct task_struct *)hooked(ctx, 1);
+	task = (struct task_struct *)argument(ctx, 1, probed);
 	part = note_at(note, note->len);
 	target = (struct tarsier_obj_pid *)(part + 1);
 	part->tag = TARSIER_PART_OBJ_PID;
@@ -489,34 +588,30 @@ static __always_inline void note_ipc(struct object_note *note, __u64 object)
 	note->has_ipc = 1;
 }
 
-SEC("fentry/ipcperms")
-int on_ipcperms(void *ctx)
+AT_ENTRY(ipcperms, )
 {
 	struct object_note *note = note_of(OBJECTS_IPC);
 
 	if (note)
-		note_ipc(note, hooked(ctx, 1));
+		note_ipc(note, argument(ctx, 1, probed));
 	return 0;
 }
 
 /* IPC_SET, IPC_RMID and the like: `cmd` of IPC_SET says what is to be. */
-SEC("fexit/ipcctl_obtain_check")
-int after_ipcctl_obtain_check(void *ctx)
+KEEPS(ipcctl_obtain_check, note_of(OBJECTS_IPC), 3, 4, 5)
+AT_END(ipcctl_obtain_check, )
 {
 	struct object_note *note = note_of(OBJECTS_IPC);
+	__u64 object = result(ctx, probed);
 	struct ipc64_perm *wanted;
-	__u64 object = 0;
 
-	if (!note)
-		return 0;
-	bpf_get_func_ret(ctx, &object);
-	if (!object || IS_ERR(object))
+	if (!note || !object || IS_ERR(object))
 		return 0;
 	note_ipc(note, object);
-	if ((__s32)hooked(ctx, 3) != 1 /* IPC_SET */)
+	if ((__s32)(probed ? note->kept[0] : hooked(ctx, 3)) != 1 /* IPC_SET */)
 		return 0;
-	wanted = (struct ipc64_perm *)hooked(ctx, 4);
-	note->ipc_set.qbytes = (__u32)hooked(ctx, 5);
+	wanted = (struct ipc64_perm *)(probed ? note->kept[1] : hooked(ctx, 4));
+	note->ipc_set.qbytes = (__u32)(probed ? note->kept[2] : hooked(ctx, 5));
 	note->ipc_set.uid = BPF_CORE_READ(wanted, uid);
 	note->ipc_set.gid = BPF_CORE_READ(wanted, gid);
 	note->ipc_set.mode = BPF_CORE_READ(wanted, mode);
@@ -549,8 +644,7 @@ static __always_inline void time_begin(struct object_note *note)
  * adjtimex and clock_adjtime. __do_adjtimex() runs while the clock is being written and must not be
  * read: memory for the note, which might wake somebody who reads it, is taken here, before that.
  */
-SEC("fentry/do_adjtimex")
-int on_do_adjtimex(void *ctx)
+AT_ENTRY(do_adjtimex, )
 {
 	struct object_note *note = note_of(OBJECTS_TIME);
 
@@ -567,14 +661,15 @@ static __always_inline struct object_note *time_note(void)
 	return note && note->open && note->has_time ? note : 0;
 }
 
-/* Where this is reached, an offset has been added already. */
-static __always_inline int clock_adjusts(__u64 timex)
+/* Where this is reached, an offset has been added already. `values`: struct audit_ntp_data. */
+static __always_inline int clock_adjusts(__u64 timex, __u64 values)
 {
 	struct object_note *note = time_note();
 	__u32 modes;
 
 	if (!note)
 		return 0;
+	note->kept[0] = values;
 	modes = number_at(timex);
 	if (!(modes & ADJ_SETOFFSET))
 		return 0;
@@ -583,42 +678,30 @@ static __always_inline int clock_adjusts(__u64 timex)
 	return 0;
 }
 
-/* `values`: struct audit_ntp_data. */
-static __always_inline int clock_adjusted(__u64 values)
+static __always_inline int clock_adjusted(void)
 {
 	struct object_note *note = time_note();
 
 	if (note)
 		bpf_probe_read_kernel(&note->time[2],
 				      sizeof(note->time) - 2 * sizeof(note->time[0]),
-				      (void *)values);
+				      (void *)note->kept[0]);
 	return 0;
 }
 
-SEC("fentry/__do_adjtimex")
-int on___do_adjtimex(void *ctx)
-{
-	return clock_adjusts(hooked(ctx, 0));
-}
+#define CLOCK_HOOKS(function, timex, values)                                                       \
+	AT_ENTRY(function, )                                                                       \
+	{                                                                                          \
+		return clock_adjusts(argument(ctx, timex, probed), argument(ctx, values, probed)); \
+	}                                                                                          \
+	AT_END(function, )                                                                         \
+	{                                                                                          \
+		return clock_adjusted();                                                           \
+	}
 
-SEC("fexit/__do_adjtimex")
-int after___do_adjtimex(void *ctx)
-{
-	return clock_adjusted(hooked(ctx, 3));
-}
-
+CLOCK_HOOKS(__do_adjtimex, 0, 3)
 /* The same since 6.17, with the number of the clock first. */
-SEC("fentry/ntp_adjtimex")
-int on_ntp_adjtimex(void *ctx)
-{
-	return clock_adjusts(hooked(ctx, 1));
-}
-
-SEC("fexit/ntp_adjtimex")
-int after_ntp_adjtimex(void *ctx)
-{
-	return clock_adjusted(hooked(ctx, 4));
-}
+CLOCK_HOOKS(ntp_adjtimex, 1, 4)
 
 /* By how much the wall clock, which setting it leaves out, is ahead of the one that is not set. */
 static __always_inline __s64 clock_ahead_ns(void)
@@ -628,8 +711,7 @@ static __always_inline __s64 clock_ahead_ns(void)
 	return bpf_ktime_get_tai_ns() - bpf_ktime_get_ns();
 }
 
-SEC("fentry/do_settimeofday64")
-int on_do_settimeofday64(void *ctx)
+AT_ENTRY(do_settimeofday64, )
 {
 	struct object_note *note = note_of(OBJECTS_TIME);
 
@@ -640,17 +722,14 @@ int on_do_settimeofday64(void *ctx)
 	return 0;
 }
 
-SEC("fexit/do_settimeofday64")
-int after_do_settimeofday64(void *ctx)
+AT_END(do_settimeofday64, )
 {
 	struct object_note *note = note_of(OBJECTS_TIME);
-	__u64 ret = 0;
 	__s64 by;
 
 	if (!note || !note->has_time)
 		return 0;
-	bpf_get_func_ret(ctx, &ret);
-	by = (__s32)ret ? 0 : clock_ahead_ns() - note->time[1];
+	by = (__s32)result(ctx, probed) ? 0 : clock_ahead_ns() - note->time[1];
 	note->time[0] = 0;
 	note->time[1] = by;
 	return 0;

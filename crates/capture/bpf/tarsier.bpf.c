@@ -202,6 +202,23 @@ int call_gate(__u64 *ctx)
 	return 0;
 }
 
+/*
+ * The same as a probe, which runs with preemption off: where a program at the
+ * end of a function can be preempted, it is missed by other tasks meanwhile.
+ */
+SEC("kprobe.multi")
+int call_probe(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 nr = call_number(regs);
+
+	if (control.every || !watched(nr) ||
+	    !(control.probe_links >> (bpf_get_attach_cookie(ctx) & 63) & 1))
+		return 0;
+	return call_returned(task, regs, probe_result(ctx), nr, entered_compat(task), false);
+}
+
 /* One watched call, 64-bit entry: the kernel runs it for no other. */
 SEC("tracepoint")
 int sys_exit_one(struct perf_sys_exit *ctx)
@@ -216,11 +233,29 @@ int sys_exit_one(struct perf_sys_exit *ctx)
 }
 
 /*
+ * A program on a tracepoint, and copies of it for kernels that preempt programs there: while one is
+ * preempted, and so missed by other tasks on the CPU, the next sees them. What the first has dealt with
+ * the others leave alone. The daemon attaches all or the first.
+ */
+#define COPIES(section, program, run)            \
+	SEC(section) int program(__u64 *ctx)     \
+	{                                        \
+		return run;                      \
+	}                                        \
+	SEC(section) int program##_2(__u64 *ctx) \
+	{                                        \
+		return run;                      \
+	}                                        \
+	SEC(section) int program##_3(__u64 *ctx) \
+	{                                        \
+		return run;                      \
+	}
+
+/*
  * execve is about to give the task its new name: the registers still hold
  * the arguments, which are cleared before the call returns.
  */
-SEC("tp_btf/task_rename")
-int exec_entry(__u64 *ctx)
+static __always_inline int exec_begins(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -258,6 +293,8 @@ int exec_entry(__u64 *ctx)
 	note->old_uid = BPF_CORE_READ(cred, uid.val);
 	return 0;
 }
+
+COPIES("tp_btf/task_rename", exec_entry, exec_begins())
 
 /* Sends argv as chunks; how many, or -1 when the event has to be given up. */
 static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
@@ -306,8 +343,7 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 }
 
 /* execve succeeded: the task is the new image, and its argv is in place. */
-SEC("tp_btf/sched_process_exec")
-int exec_done(__u64 *ctx)
+static __always_inline int exec_ended(__u64 *ctx)
 {
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -335,6 +371,29 @@ int exec_done(__u64 *ctx)
 		exec_event(bprm, w, note, call.generation, cpu);
 	work_leave(w);
 	return 0;
+}
+
+COPIES("tp_btf/sched_process_exec", exec_done, exec_ended(ctx))
+
+/* Tasks whose exit has been recorded by one of several copies. */
+struct exit_key {
+	__u64 start_time_ns;
+	__u64 tid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct exit_key);
+	__type(value, __u32);
+} exits SEC(".maps");
+
+static __always_inline bool exit_is_new(struct task_struct *task)
+{
+	struct exit_key key = { .start_time_ns = task->start_boottime, .tid = task->pid };
+	__u32 one = 1;
+
+	return !control.copies || !bpf_map_update_elem(&exits, &key, &one, BPF_NOEXIST);
 }
 
 /* exit and exit_group do not return: the event is made while they are under way. */
@@ -367,7 +426,7 @@ static __always_inline int exit_event(bool at_end)
 	w->ret = 0;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, false);
-	if (verdict == VERDICT_DROP)
+	if (verdict == VERDICT_DROP || !exit_is_new(task))
 		goto out;
 	w->id = next_id(cpu);
 	event_begin(w, call.generation,
@@ -381,11 +440,7 @@ out:
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int exit_call(__u64 *ctx)
-{
-	return exit_event(true);
-}
+COPIES("tp_btf/sched_process_exit", exit_call, exit_event(true))
 
 /*
  * The entry of these calls, for kernels before 6.16: there the task has given
@@ -400,8 +455,7 @@ int exit_entry(void *ctx)
 #include "uring.h"
 
 /* A task was made: does the task list keep it from being audited? */
-SEC("tp_btf/sched_process_fork")
-int task_made(__u64 *ctx)
+static __always_inline int task_begins(__u64 *ctx)
 {
 	struct task_struct *child = (struct task_struct *)ctx[1];
 	struct task_note *note;
@@ -435,3 +489,5 @@ int task_made(__u64 *ctx)
 		note->never = 1;
 	return 0;
 }
+
+COPIES("tp_btf/sched_process_fork", task_made, task_begins(ctx))

@@ -26,6 +26,8 @@ pub(crate) struct Function {
     pub(crate) btf_id: u32,
     /// Which of the [`PROTOTYPES`]; 0 for functions of io_uring operations, which have one.
     pub(crate) prototype: usize,
+    /// 0 where the kernel does not tell it.
+    pub(crate) address: u64,
 }
 
 /// What serves which call.
@@ -59,7 +61,11 @@ impl Functions {
                 };
                 let places = names.into_iter().map(|name| {
                     *by_name.entry(name).or_insert_with(|| {
-                        functions.all.push(typed[name].clone());
+                        let address = symbols.addresses.get(name).copied().unwrap_or(0);
+                        functions.all.push(Function {
+                            address,
+                            ..typed[name].clone()
+                        });
                         functions.all.len() - 1
                     })
                 });
@@ -132,6 +138,7 @@ fn typed_functions(types: &Types) -> HashMap<String, Function> {
                 name: name.clone(),
                 btf_id: types.btf_id,
                 prototype,
+                address: 0,
             };
             Some((name.clone(), function))
         })
@@ -267,6 +274,7 @@ mod tests {
             name: (*name).to_owned(),
             btf_id: 1,
             prototype: 0,
+            address: 0,
         };
         names
             .iter()

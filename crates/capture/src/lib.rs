@@ -8,6 +8,7 @@ pub mod netlink;
 mod objects;
 mod operations;
 mod pins;
+mod preemption;
 pub mod probe;
 pub mod resolve;
 mod ring;

@@ -64,6 +64,7 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Vec<Option<Ope
             name: name.clone(),
             btf_id: types.btf_id,
             prototype: 0,
+            address: 0,
         })
     };
     let (mut preps, mut issues) = (BTreeSet::new(), BTreeSet::new());

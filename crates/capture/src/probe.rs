@@ -1,9 +1,10 @@
 //! What this host can do, found by trying.
 
+use crate::preemption;
 use crate::tracefs::SyscallEvents;
-use crate::tracepoint::Uring;
+use crate::tracepoint::{probes, Uring};
 use abi::Arch;
-use plan::{Capabilities, Entry, IoUring};
+use plan::{Capabilities, Entry, IoUring, Preemption};
 use std::collections::BTreeSet;
 
 /// Why the trampoline engine does not work here, if so. Needs root to tell the truth.
@@ -38,6 +39,10 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
             .collect()
     };
     let (io_uring, uring_operations) = io_uring();
+    let preemption = preemption::of_this_kernel();
+    let is_preempted = preemption != Preemption::Voluntary;
+    let preempted_tracepoints = is_preempted && preemption::reaches_tracepoints();
+    let probes = is_preempted && (trampoline || preempted_tracepoints) && probes::work();
     Capabilities {
         arch,
         compat_entry: compat_entry(),
@@ -45,9 +50,12 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         syscall_tracepoints: events.is_some(),
         io_uring,
         uring_operations,
-        uring_functions: trampoline && Uring::with_functions().is_some(),
+        uring_functions: trampoline && !probes && Uring::with_functions().is_some(),
         trampoline,
-        unhooked_calls: match trampoline {
+        preemption,
+        probes,
+        preempted_tracepoints,
+        unhooked_calls: match trampoline || probes {
             true => unhooked_calls(),
             false => BTreeSet::new(),
         },

@@ -27,12 +27,56 @@ pub struct Capabilities {
     /// Programs can be attached to the ends of the kernel's functions (fexit), and the plan is for
     /// the engine that does so.
     pub trampoline: bool,
+    /// What the kernel does with a task that is in the kernel when another should run.
+    pub preemption: Preemption,
+    /// The ends of functions are seen by probes, which run with preemption off, since programs there, or on tracepoints,
+    /// may be preempted and be missed.
+    pub probes: bool,
+    /// Programs on tracepoints may be preempted.
+    pub preempted_tracepoints: bool,
     /// Calls whose functions cannot be hooked so.
     #[serde(skip)]
     pub unhooked_calls: BTreeSet<(Entry, u32)>,
     /// Native calls that have no tracepoint of their own here.
     #[serde(skip)]
     pub untraced_calls: BTreeSet<u32>,
+}
+
+/// Where an eBPF engine sees calls end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    /// In trampolines or probes at the kernel's functions, with what the calls touched.
+    pub trampoline: bool,
+    /// In probes.
+    pub probes: bool,
+    /// Programs on tracepoints are preempted, and have copies.
+    pub copies: bool,
+}
+
+/// The kernel's model of preemption (CONFIG_PREEMPT*, `preempt=` on its command line).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preemption {
+    /// A task in the kernel is not preempted: `none` and `voluntary`.
+    Voluntary,
+    /// It is, at the second tick that asks for it.
+    Lazy,
+    /// It is, at once.
+    Full,
+    /// The kernel does not tell: any of them.
+    Unknown,
+}
+
+impl Preemption {
+    /// As `preempt=` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preemption::Voluntary => "voluntary",
+            Preemption::Lazy => "lazy",
+            Preemption::Full => "full",
+            Preemption::Unknown => "unknown",
+        }
+    }
 }
 
 /// What is seen of io_uring operations.
@@ -52,6 +96,15 @@ fn arch_name<S: serde::Serializer>(arch: &Arch, serializer: S) -> Result<S::Ok, 
 }
 
 impl Capabilities {
+    /// Where the engine that these are for sees calls end.
+    pub fn form(&self) -> Form {
+        Form {
+            trampoline: self.trampoline,
+            probes: self.probes,
+            copies: self.preempted_tracepoints,
+        }
+    }
+
     /// What a stock kernel of this architecture can do under the tracepoint engine: for plans made
     /// without root.
     pub fn assumed(arch: Arch) -> Capabilities {
@@ -64,6 +117,9 @@ impl Capabilities {
             uring_operations: 0,
             uring_functions: false,
             trampoline: false,
+            preemption: Preemption::Voluntary,
+            probes: false,
+            preempted_tracepoints: false,
             unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),
         }

@@ -119,7 +119,7 @@ pub fn explain(plan: &Plan) -> Explanation {
 
 /// What holds for every rule under the plan's engine, on this kernel.
 fn notes(plan: &Plan) -> Vec<String> {
-    let of_engine = match plan.trampoline {
+    let of_engine = match plan.form().trampoline {
         true => &TRAMPOLINE_NOTES[..],
         false => &TRACEPOINT_NOTES[..],
     };

@@ -38,6 +38,8 @@ pub enum SysExit {
     Functions {
         /// Calls seen where their functions end.
         calls: Vec<(Entry, u32)>,
+        /// By probes, not by programs in trampolines.
+        probes: bool,
         /// Native calls whose functions cannot be hooked: `tracepoint/syscalls/sys_exit_*`.
         per_syscall: Vec<u32>,
     },
@@ -62,10 +64,18 @@ impl SysExit {
             SysExit::None => Vec::new(),
             SysExit::Every => vec!["tp_btf/sys_exit"],
             SysExit::PerSyscall(_) => vec![PER_SYSCALL_HOOK],
-            SysExit::Functions { per_syscall, .. } if per_syscall.is_empty() => {
-                vec![FUNCTIONS_HOOK]
+            SysExit::Functions {
+                per_syscall,
+                probes,
+                ..
+            } => {
+                let functions = match probes {
+                    true => PROBES_HOOK,
+                    false => FUNCTIONS_HOOK,
+                };
+                let others = (!per_syscall.is_empty()).then_some(PER_SYSCALL_HOOK);
+                [functions].into_iter().chain(others).collect()
             }
-            SysExit::Functions { .. } => vec![FUNCTIONS_HOOK, PER_SYSCALL_HOOK],
         }
     }
 
@@ -91,6 +101,7 @@ const PER_SYSCALL_HOOK: &str = "tracepoint/syscalls/sys_exit_*";
 const URING_TRACEPOINTS: &str = "tp_btf/io_uring_submit_req and io_uring_complete";
 const URING_FUNCTIONS: &str = "fexit/io_* of these operations";
 const FUNCTIONS_HOOK: &str = "fexit/*_sys_*";
+const PROBES_HOOK: &str = "kretprobe.multi/*_sys_*";
 
 impl Hooks {
     /// The cheapest hooks that see every watched call.
@@ -112,7 +123,7 @@ impl Hooks {
             .collect();
         let (sys_exit, reason) = if returning.is_empty() {
             (SysExit::None, "no rule selects a call that returns")
-        } else if capabilities.trampoline {
+        } else if capabilities.trampoline || capabilities.probes {
             functions(&returning, capabilities)
         } else {
             tracepoints(&returning, capabilities)
@@ -152,14 +163,18 @@ fn functions(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit, &
         .partition(|call| capabilities.unhooked_calls.contains(call));
     if others.is_empty() {
         let reason = "each watched call is seen where its function ends";
-        let per_syscall = Vec::new();
-        let calls = hooked;
-        return (SysExit::Functions { calls, per_syscall }, reason);
+        let functions = SysExit::Functions {
+            calls: hooked,
+            probes: capabilities.probes,
+            per_syscall: Vec::new(),
+        };
+        return (functions, reason);
     }
     match tracepoints(&others, capabilities) {
         (SysExit::PerSyscall(per_syscall), _) => (
             SysExit::Functions {
                 calls: hooked,
+                probes: capabilities.probes,
                 per_syscall,
             },
             "functions of some watched calls cannot be hooked in this kernel: tracepoints see these",

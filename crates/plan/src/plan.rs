@@ -1,6 +1,6 @@
 //! From rules to hooks and tables.
 
-use crate::capabilities::{Capabilities, IoUring};
+use crate::capabilities::{Capabilities, Form, IoUring, Preemption};
 use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
 use crate::evaluate::{calls_of, decide_names, result_holds, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
@@ -37,8 +37,9 @@ pub struct Plan {
     pub generation: u64,
     /// Some rule of the task list is loaded.
     pub task_list: bool,
-    /// It is for the trampoline engine.
-    pub trampoline: bool,
+    form: Form,
+    /// The kernel's model of preemption.
+    pub preemption: Preemption,
     /// Numbers of the kernel's io_uring operations that have no name here.
     pub unnamed_operations: std::ops::Range<u32>,
 }
@@ -116,7 +117,8 @@ impl Plan {
             executables,
             generation,
             task_list,
-            trampoline: capabilities.trampoline,
+            form: capabilities.form(),
+            preemption: capabilities.preemption,
             unnamed_operations: uring::unnamed(capabilities.uring_operations),
         })
     }
@@ -144,14 +146,20 @@ impl Plan {
             executables: Executables::of(&[], &Identities::default()),
             generation,
             task_list: false,
-            trampoline: false,
+            form: Form::default(),
+            preemption: capabilities.preemption,
             unnamed_operations: uring::unnamed(0),
         }
     }
 
+    /// Where the engine that it is for sees calls end.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
     /// Name of the engine that it is for.
     pub fn engine(&self) -> &'static str {
-        if self.trampoline {
+        if self.form.trampoline {
             "trampoline"
         } else {
             "tracepoint"

@@ -1,6 +1,7 @@
 //! Which arguments of hooked functions the programs of `bpf/object_hooks.h` read, and of what type: a kernel whose
 //! function has others is not hooked there, rather than misunderstood.
 
+use crate::tracepoint::probes::PROBE;
 use crate::types::Types;
 
 /// Arguments that are pointers to structures: their places, and the structures.
@@ -19,7 +20,7 @@ pub(super) fn are_as_read(types: &Types, program: &str, function: &str) -> bool 
 
 /// Of those programs that know one form of several.
 fn of_program(program: &str) -> Option<Arguments> {
-    match program {
+    match program.strip_prefix(PROBE).unwrap_or(program) {
         "on_vfs_create__at1" | "after_vfs_create__at1" => Some(&[(1, "dentry")]),
         "on_vfs_create__at2" | "after_vfs_create__at2" => Some(&[(2, "dentry")]),
         _ => None,

@@ -5,11 +5,13 @@ mod arguments;
 
 use crate::error::{refused, CaptureError};
 use crate::pins::{Attached, Pins};
+use crate::tracepoint::probes::{self, At, PROBE};
 use crate::tracepoint::{attach_trace, fexit_attaches};
 use crate::types;
-use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
-use plan::Plan;
+use libbpf_rs::{MapCore, MapFlags, Object, OpenObject, ProgramMut};
+use plan::{Form, Plan};
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Whether this kernel lets programs hook functions: one is hooked, and let go.
@@ -31,6 +33,7 @@ const FORM: &str = "__at";
 /// The function that a program hooks: `on_F` runs before it, `after_F` when it returns; one of several forms has its
 /// name behind that.
 fn function_of(program: &str) -> Option<&str> {
+    let program = program.strip_prefix(PROBE).unwrap_or(program);
     let function = program
         .strip_prefix("on_")
         .or_else(|| program.strip_prefix("after_"))?;
@@ -39,6 +42,23 @@ fn function_of(program: &str) -> Option<&str> {
             .rsplit_once(FORM)
             .map_or(function, |(name, _)| name),
     )
+}
+
+/// Attaches a program in its form.
+fn attach(
+    program: &ProgramMut<'_>,
+    name: &str,
+    pins: Option<&Arc<Pins>>,
+) -> Result<OwnedFd, CaptureError> {
+    let Some(probe) = name.strip_prefix(PROBE) else {
+        return attach_trace(program, pins);
+    };
+    let at = match probe.starts_with("on_") {
+        true => At::Entry,
+        false => At::End,
+    };
+    let function = function_of(name).unwrap_or_default();
+    probes::attach_object(program, function, at, pins)
 }
 
 /// The hooks in force, by program.
@@ -50,17 +70,20 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Leaves programs out of `open` that this kernel would not take: all, if `wanted` is false or
-    /// functions cannot be hooked, and those whose function it does not have.
-    pub(crate) fn choose(open: &mut OpenObject, wanted: bool) -> Objects {
-        let types = types::of_this_kernel().filter(|_| wanted && functions_can_be_hooked());
+    /// Leaves programs out of `open` that this kernel would not take: all, if the engine hooks no functions or
+    /// they cannot be hooked, those whose function it does not have, and those of the other form.
+    pub(crate) fn choose(open: &mut OpenObject, form: Form) -> Objects {
+        let types =
+            types::of_this_kernel().filter(|_| form.trampoline && functions_can_be_hooked());
         let mut loaded = BTreeSet::new();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let Some(function) = function_of(&name) else {
                 continue;
             };
-            let types = types.as_ref();
+            let types = types
+                .as_ref()
+                .filter(|_| name.starts_with(PROBE) == form.probes);
             let exists = types.is_some_and(|types| arguments::are_as_read(types, &name, function));
             program.set_autoload(exists);
             if exists {
@@ -96,7 +119,7 @@ impl Objects {
             if wanted.contains(&name) && !self.armed.contains_key(&name) {
                 let link = match resting(&name)? {
                     Some(link) => link,
-                    None => Attached::new(attach_trace(&program, pins)?, pins, &name)?,
+                    None => Attached::new(attach(&program, &name, pins)?, pins, &name)?,
                 };
                 added.insert(name, link);
             }

@@ -1,6 +1,8 @@
 //! Attaching what a plan needs, and parting with what it no longer does.
 
+use super::copies;
 use super::fexit::{self, Hook};
+use super::probes::{self, CallProbes};
 use super::uring::{self, Uring};
 use super::{missing, perf, Tracepoint};
 use crate::error::{refused, system, CaptureError};
@@ -21,9 +23,10 @@ pub(super) struct Armed {
     pub(super) per_syscall: BTreeMap<u32, Attached>,
     /// By place in the kernel's functions.
     pub(super) functions: BTreeMap<usize, Hook>,
+    pub(super) probes: Vec<CallProbes>,
     pub(super) exec: Vec<Attached>,
     pub(super) exit: Vec<Attached>,
-    pub(super) fork: Option<Attached>,
+    pub(super) fork: Vec<Attached>,
     pub(super) uring: uring::Hooks,
 }
 
@@ -60,6 +63,7 @@ impl Tracepoint {
                 .values()
                 .map(|hook| hook.at_function().link()),
         );
+        let links = links.chain(armed.probes.iter().map(CallProbes::link));
         let links = links.chain(self.resting.links());
         let names = links.filter_map(Attached::pin_name).map(str::to_owned);
         names.chain(self.objects.armed().cloned()).collect()
@@ -76,6 +80,7 @@ impl Tracepoint {
             }
         }
         let functions = self.hook_functions(plan)?;
+        let new_probes = self.probe_functions(plan)?;
         let sys_exit = hooks.sys_exit == SysExit::Every;
         let new_sys_exit = self.attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
         let new_exit = if hooks.exit && self.armed.exit.is_empty() {
@@ -83,23 +88,27 @@ impl Tracepoint {
         } else {
             Vec::new()
         };
-        let new_fork = self.attach_if(hooks.fork && self.armed.fork.is_none(), "task_made")?;
+        let new_fork = match hooks.fork && self.armed.fork.is_empty() {
+            true => self.attach_copies("task_made")?,
+            false => Vec::new(),
+        };
         let new_uring = self.attach_uring(plan)?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_done", "exec_entry"] {
-                new_exec.extend(self.attach_if(true, program)?);
+                new_exec.extend(self.attach_copies(program)?);
             }
         }
         // Nothing can fail from here on.
         let armed = &mut self.armed;
         armed.sys_exit = armed.sys_exit.take().or(new_sys_exit);
         armed.exit.extend(new_exit);
-        armed.fork = armed.fork.take().or(new_fork);
+        armed.fork.extend(new_fork);
         armed.exec.extend(new_exec);
         armed.uring.add(new_uring);
         armed.per_syscall.extend(added);
         armed.functions.extend(functions);
+        armed.probes.extend(new_probes);
         if !sys_exit {
             old.sys_exit = armed.sys_exit.take();
         }
@@ -107,7 +116,7 @@ impl Tracepoint {
             old.exit = std::mem::take(&mut armed.exit);
         }
         if !hooks.fork {
-            old.fork = armed.fork.take();
+            old.fork = std::mem::take(&mut armed.fork);
         }
         if let Some(uring) = &self.uring {
             old.uring = armed.uring.take_unwanted(&uring.wanted(plan));
@@ -127,6 +136,7 @@ impl Tracepoint {
                 .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
         let kept = function_places(hooks.sys_exit.functions());
+        old.probes = probes::take_unwanted(&mut armed.probes, &kept);
         let (kept, gone) = std::mem::take(&mut armed.functions)
             .into_iter()
             .partition(|(place, _)| kept.contains(place));
@@ -139,6 +149,9 @@ impl Tracepoint {
     fn hook_functions(&mut self, plan: &Plan) -> Result<BTreeMap<usize, Hook>, CaptureError> {
         let mut added = BTreeMap::new();
         let gates = self.gates(plan);
+        if plan.form().probes {
+            return Ok(added);
+        }
         let (Some(fexit), Some(functions)) = (&mut self.fexit, functions::of_this_kernel()) else {
             return Ok(added);
         };
@@ -169,9 +182,16 @@ impl Tracepoint {
 
     /// Takes down hooks that no rule set has needed for a while. To be called every second or so.
     pub fn tidy(&mut self) {
-        if let Some(fexit) = &mut self.fexit {
-            self.resting.tidy(fexit);
+        self.resting.tidy(self.fexit.as_mut());
+    }
+
+    /// A program on a tracepoint, with its copies where those are wanted.
+    fn attach_copies(&mut self, program: &str) -> Result<Vec<Attached>, CaptureError> {
+        let mut links = Vec::new();
+        for name in copies::of(program, self.form.copies) {
+            links.extend(self.attach_if(true, &name)?);
         }
+        Ok(links)
     }
 
     fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Attached>, CaptureError> {
@@ -282,7 +302,7 @@ impl Tracepoint {
     /// Where the task still has its executable when it ends, one hook sees every exit; else the
     /// entry of the native calls is hooked, and 32-bit ones are recorded without executable.
     fn attach_exit(&mut self) -> Result<Vec<Attached>, CaptureError> {
-        let mut links: Vec<Attached> = self.attach_if(true, "exit_call")?.into_iter().collect();
+        let mut links: Vec<Attached> = self.attach_copies("exit_call")?;
         let at_entry = !exit_is_seen_early() && self.events.is_some();
         if at_entry {
             for name in ["exit", "exit_group"] {
@@ -356,7 +376,7 @@ fn exit_is_seen_early() -> bool {
 }
 
 /// Places, in the kernel's functions, of those that serve the calls.
-fn function_places(calls: &[(Entry, u32)]) -> BTreeSet<usize> {
+pub(super) fn function_places(calls: &[(Entry, u32)]) -> BTreeSet<usize> {
     let functions = functions::of_this_kernel();
     let of = |call: &(Entry, u32)| functions.map_or(&[][..], |functions| functions.of(*call));
     calls.iter().flat_map(of).copied().collect()

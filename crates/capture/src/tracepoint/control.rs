@@ -25,8 +25,11 @@ struct Shared {
     high_bytes: AtomicU32,
     throttle: AtomicU32,
     urgent_undecided: AtomicU32,
+    copies: AtomicU32,
+    _pad: AtomicU32,
     daemon_start: AtomicU64,
     urgent: [AtomicU64; RULE_WORDS],
+    probe_links: AtomicU64,
 }
 
 pub(super) struct Control {
@@ -122,8 +125,21 @@ impl Control {
             .store(at_entry.into(), Ordering::Relaxed);
     }
 
+    pub(super) fn set_copies(&self, copies: bool) {
+        self.shared().copies.store(copies.into(), Ordering::SeqCst);
+    }
+
     pub(super) fn set_every(&self, every: bool) {
         self.shared().every.store(every.into(), Ordering::SeqCst);
+    }
+
+    /// Numbers of the links whose probes look at calls, as bits.
+    pub(super) fn set_probe_links(&self, links: u64) {
+        self.shared().probe_links.store(links, Ordering::SeqCst);
+    }
+
+    pub(super) fn probe_links(&self) -> u64 {
+        self.shared().probe_links.load(Ordering::SeqCst)
     }
 
     /// With a full barrier: see `ring_bell()` in bpf/emit.h.

@@ -445,7 +445,7 @@ pub(super) fn link(
 }
 
 /// A descriptor of libbpf's low-level calls, which give a negative errno instead on failure.
-fn new_fd(fd: i32) -> Result<OwnedFd, Errno> {
+pub(super) fn new_fd(fd: i32) -> Result<OwnedFd, Errno> {
     if fd < 0 {
         return Err(Errno::from_raw_os_error(-fd));
     }
@@ -574,6 +574,7 @@ mod tests {
             name: "__x64_sys_read".to_owned(),
             btf_id: 1,
             prototype: 0,
+            address: 0,
         };
         for asks_ids in [false, true] {
             let place = 17;

@@ -3,10 +3,12 @@
 
 mod arm;
 mod control;
+mod copies;
 mod counters;
 mod fexit;
 mod gates;
 mod perf;
+pub(crate) mod probes;
 mod remains;
 mod resting;
 mod uring;
@@ -30,7 +32,8 @@ pub(crate) use fexit::attaches as fexit_attaches;
 use fexit::{Fexit, Hook};
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
-use plan::{tables, Plan, SysExit};
+use plan::{tables, Form, Plan, SysExit};
+use probes::CallProbes;
 use resting::Resting;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -101,6 +104,7 @@ impl Options {
 pub struct Tracepoint {
     object: Object,
     objects: Objects,
+    form: Form,
     control: Control,
     stream: Stream,
     bell: Stream,
@@ -154,7 +158,8 @@ impl Tracepoint {
             return Err(CaptureError::NoBtf);
         }
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
-        let functions = match plan.trampoline {
+        let form = plan.form();
+        let functions = match form.trampoline && !form.probes {
             true => functions::of_this_kernel(),
             false => None,
         };
@@ -162,13 +167,13 @@ impl Tracepoint {
             Some(_) => Uring::with_functions().or_else(Uring::of_this_kernel),
             None => Uring::of_this_kernel(),
         };
-        let layout = remains::layout(cpus, plan.trampoline);
+        let layout = remains::layout(cpus, form);
         let left = match pins {
             Some(pins) => remains::find_like(pins, layout)?,
             None => None,
         };
         let from = pins.filter(|_| left.is_some());
-        let (object, objects) = load(cpus, functions, uring.as_ref(), from)?;
+        let (object, objects) = load(cpus, form, functions, uring.as_ref(), from)?;
         let fexit = functions.map(|_| Fexit::new(&object, pins)).transpose()?;
         if let Some(uring) = &uring {
             uring.set_bodies(&object)?;
@@ -189,11 +194,13 @@ impl Tracepoint {
         };
         let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
         control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
+        control.set_copies(form.copies);
         control.set_throttle(true);
         control.set_awake(true);
         let mut engine = Tracepoint {
             object,
             objects,
+            form,
             control,
             stream,
             bell: Stream::new(vec![bell]),
@@ -234,9 +241,9 @@ impl Tracepoint {
 
     /// Name of the engine: `trampoline` or `tracepoint`.
     pub fn name(&self) -> &'static str {
-        match self.fexit {
-            Some(_) => "trampoline",
-            None => "tracepoint",
+        match self.form.trampoline {
+            true => "trampoline",
+            false => "tracepoint",
         }
     }
 
@@ -251,6 +258,7 @@ impl Tracepoint {
         let gates = self.gates(plan);
         self.open_gates(&gates);
         self.control.add_watched(&plan.watched());
+        self.switch_probes();
         self.watch_operations(plan, true)?;
         let fd = table.as_fd().as_raw_fd() as u32;
         self.map("tables")?
@@ -263,8 +271,9 @@ impl Tracepoint {
         self.close_gates(&gates);
         self.watch_operations(plan, false)?;
         self.operations = plan.watched_operations();
+        self.switch_probes();
         self.resting
-            .add(old.functions, old_objects, old.uring.functions);
+            .add(old.functions, old_objects, old.uring.functions, old.probes);
         self.remove_objects(plan)?;
         Ok(())
     }
@@ -363,11 +372,7 @@ impl Tracepoint {
     /// Counters of all CPUs.
     pub fn counters(&self) -> Result<Counters, CaptureError> {
         let mut counters = counters::read(&self.map("cpu_states")?)?;
-        counters.missed = self
-            .object
-            .progs()
-            .filter(|program| program.autoload())
-            .fold(0, |sum, program| sum + fexit::misses(program.as_fd()));
+        counters.missed = copies::missed(&self.object);
         let inherited = self.inherited.iter().map(|program| program.as_fd());
         counters.missed += inherited.map(fexit::misses).sum::<u64>();
         if let Some(fexit) = &self.fexit {
@@ -375,6 +380,8 @@ impl Tracepoint {
             let armed = armed.chain(self.armed.uring.functions.values());
             counters.missed += fexit.missed(armed.chain(self.resting.at_functions()));
         }
+        let probes = self.armed.probes.iter();
+        counters.missed += probes.map(CallProbes::missed).sum::<u64>();
         Ok(counters)
     }
 
@@ -425,6 +432,7 @@ fn object_key(object: &plan::ObjectId) -> [u8; 16] {
 /// Loads the programs, with the maps that are pinned in `from` if that is given.
 fn load(
     cpus: usize,
+    form: Form,
     functions: Option<&Functions>,
     uring: Option<&uring::Uring>,
     from: Option<&Arc<Pins>>,
@@ -446,7 +454,13 @@ fn load(
     }
     fexit::choose_targets(&mut open, functions)?;
     uring::choose(&mut open, uring)?;
-    let objects = Objects::choose(&mut open, functions.is_some());
+    copies::choose(&mut open, form.copies);
+    for mut program in open.progs_mut() {
+        if program.name() == probes::CALL_PROBE {
+            program.set_autoload(form.probes);
+        }
+    }
+    let objects = Objects::choose(&mut open, form);
     let object = open.load().map_err(refused("BPF programs"))?;
     Ok((object, objects))
 }

@@ -7,6 +7,7 @@ use crate::pins::{Handover, Pins};
 use crate::ring::Ring;
 use crate::stream::Stream;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
+use plan::Form;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -20,11 +21,11 @@ const RULE_SETS_KEPT: usize = 8;
 
 /// Which programs these are, and the version of their events. Programs with the same layout can take
 /// over from each other.
-pub(super) fn layout(cpus: usize, is_trampoline: bool) -> ([u64; 4], u64) {
+pub(super) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     let mut hash = blake3::Hasher::new();
     hash.update(OBJECT);
     hash.update(&(cpus as u64).to_ne_bytes());
-    hash.update(&[u8::from(is_trampoline)]);
+    hash.update(&[form.trampoline, form.probes, form.copies].map(u8::from));
     let bytes = hash.finalize();
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(bytes.as_bytes().chunks_exact(8)) {
@@ -154,9 +155,9 @@ impl Remains {
     }
 
     /// Whether [`Tracepoint::start_pinned`] will take it over, for plans of this engine.
-    pub fn can_be_taken_over(&self, is_trampoline: bool) -> bool {
+    pub fn can_be_taken_over(&self, form: Form) -> bool {
         let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
-        self.handover.layout() == layout(cpus, is_trampoline)
+        self.handover.layout() == layout(cpus, form)
     }
 
     /// Whether the events in its rings can be understood.

@@ -5,6 +5,7 @@
 //! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
 
 use super::fexit::{AtFunction, Fexit, Hook};
+use super::probes::CallProbes;
 use super::uring::OperationHook;
 use crate::pins::Attached;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub(super) struct Resting {
     objects: BTreeMap<String, Idle<Attached>>,
     /// On functions of io_uring operations.
     operations: BTreeMap<OperationHook, Idle<AtFunction>>,
+    /// Links at the ends of functions of calls, which do not come back.
+    probes: Vec<CallProbes>,
     leaving: Option<JoinHandle<()>>,
 }
 
@@ -35,8 +38,10 @@ impl Resting {
         functions: BTreeMap<usize, Hook>,
         objects: BTreeMap<String, Attached>,
         operations: BTreeMap<OperationHook, AtFunction>,
+        probes: Vec<CallProbes>,
     ) {
         let now = Instant::now();
+        self.probes.extend(probes);
         self.functions.extend(idle(functions, now));
         self.objects.extend(idle(objects, now));
         self.operations.extend(idle(operations, now));
@@ -71,7 +76,7 @@ impl Resting {
     }
 
     /// Has those taken down that have rested long enough.
-    pub(super) fn tidy(&mut self, fexit: &mut Fexit) {
+    pub(super) fn tidy(&mut self, fexit: Option<&mut Fexit>) {
         if self
             .leaving
             .as_ref()
@@ -83,16 +88,16 @@ impl Resting {
         let functions = expired(&mut self.functions);
         let objects = expired(&mut self.objects);
         let operations = expired(&mut self.operations);
-        if functions.is_empty() && objects.is_empty() && operations.is_empty() {
+        let probes = std::mem::take(&mut self.probes);
+        if functions.is_empty() && objects.is_empty() && operations.is_empty() && probes.is_empty()
+        {
             return;
         }
-        for hook in functions.values() {
-            fexit.retire(hook);
+        if let Some(fexit) = fexit {
+            functions.values().for_each(|hook| fexit.retire(hook));
+            operations.values().for_each(|hook| fexit.count(hook));
         }
-        for hook in operations.values() {
-            fexit.count(hook);
-        }
-        let leave = move || drop((functions, objects, operations));
+        let leave = move || drop((functions, objects, operations, probes));
         // Where no thread can be made, the hooks go with the error.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
         self.leaving = thread.spawn(leave).ok();
@@ -107,7 +112,9 @@ impl Resting {
     /// Links of all hooks at rest.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let objects = self.objects.values().map(|(link, _)| link);
-        self.at_functions().map(AtFunction::link).chain(objects)
+        let probes = self.probes.iter().map(CallProbes::link);
+        let functions = self.at_functions().map(AtFunction::link);
+        functions.chain(objects).chain(probes)
     }
 
     fn wait(&mut self) {

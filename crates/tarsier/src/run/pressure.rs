@@ -57,6 +57,24 @@ impl Pressure {
         }
     }
 
+    /// On a host with one processor the reader cannot run beside those who fill the rings, and a call that waits for it there
+    /// keeps it from running: it goes before all that are no real-time tasks. Threads and programs that it starts do not
+    /// inherit this. Without the permission nothing changes.
+    pub(super) fn go_first_on_one_processor() {
+        const PRIORITY_LEAST: i32 = 1;
+        let processors = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count());
+        if processors != 1 {
+            return;
+        }
+        let parameter = libc::sched_param {
+            sched_priority: PRIORITY_LEAST,
+        };
+        // SAFETY: reads the parameter, which outlives the call; 0 is the calling thread.
+        unsafe {
+            libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter);
+        }
+    }
+
     /// Brings all threads of the process to `base`, where they are while nothing presses.
     ///
     /// # Errors

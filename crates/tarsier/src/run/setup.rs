@@ -232,7 +232,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         generation = self::generation(set.rules, &capabilities, is_kernel, number, &config)?;
         let earlier = inherited.generations(&capabilities, &config);
         earlier.into_iter().for_each(|g| recorder.add_generation(g));
-        let parts = inherited.split(pins.as_ref(), capabilities.trampoline);
+        let parts = inherited.split(pins.as_ref(), capabilities.form());
         (alone, remains) = (Some(parts.0), parts.1);
     }
     let (journal, report) = Journal::open(&config.log_file, &config)?;
@@ -243,6 +243,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         None if is_kernel => Engine::Kernel,
         None => start_engine(&mut generation, &mut capabilities, &pins, args, &config)?,
     };
+    Pressure::go_first_on_one_processor();
     let started_nice = rustix::process::getpriority_process(None).unwrap_or(0);
     let mut daemon = Daemon {
         engine,

@@ -14,7 +14,7 @@ use capture::tracepoint::{Counters, LOSS_CAUSES};
 use capture::{Handed, Handover, Pins, Remains, UnfinishedWrite};
 use event::RecordType;
 use journal::{Config, Witness, Write};
-use plan::{Capabilities, Plan};
+use plan::{Capabilities, Form, Plan};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -137,13 +137,9 @@ impl Inherited {
     }
 
     /// Parts it: what is told, and what is left to be read and removed if it cannot be taken over in `pins`.
-    pub(super) fn split(
-        self,
-        pins: Option<&Arc<Pins>>,
-        trampoline: bool,
-    ) -> (Alone, Option<Remains>) {
+    pub(super) fn split(self, pins: Option<&Arc<Pins>>, form: Form) -> (Alone, Option<Remains>) {
         let is_there = pins.is_some_and(|pins| pins.dir() == self.remains.dir());
-        let is_taken_over = is_there && self.remains.can_be_taken_over(trampoline);
+        let is_taken_over = is_there && self.remains.can_be_taken_over(form);
         (self.alone, (!is_taken_over).then_some(self.remains))
     }
 

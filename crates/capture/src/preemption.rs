@@ -1,0 +1,112 @@
+//! Whether tasks are preempted inside the kernel: a program at the end of a function, and on newer kernels one on a
+//! tracepoint, is then preempted too, and what other tasks do on that processor meanwhile goes unseen.
+
+use crate::types;
+use libbpf_rs::btf::types::Typedef;
+use plan::Preemption;
+use rustix::fs::{openat, Mode, OFlags, CWD};
+use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
+use std::fs::File;
+use std::io::Read;
+
+/// The file of debugfs that says which model is in force: `none voluntary (full) lazy`.
+const MODEL: &str = "sched/preempt";
+/// The type of that guard.
+const SRCU_GUARD: &str = "class_srcu_fast_notrace_t";
+const DEBUGFS: &str = "/sys/kernel/debug";
+
+/// The model in force. Where the kernel does not tell it (no CONFIG_PREEMPT_DYNAMIC, debugfs locked down), what it was
+/// booted or built with.
+pub(crate) fn of_this_kernel() -> Preemption {
+    if let Some(model) = read_model().as_deref().and_then(in_brackets) {
+        return named(model);
+    }
+    let booted = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let asked = booted
+        .split_ascii_whitespace()
+        .filter_map(|word| word.strip_prefix("preempt="));
+    match asked.last() {
+        Some(model) => named(model),
+        None => of_version(&rustix::system::uname().version().to_string_lossy()),
+    }
+}
+
+/// Whether programs on tracepoints are preempted too, where tasks in the kernel are: since Linux 7.0 tracepoints are
+/// guarded by SRCU, not by turning preemption off.
+pub(crate) fn reaches_tracepoints() -> bool {
+    let types = types::of_this_kernel();
+    types.is_some_and(|types| {
+        let guard = types.btf().type_by_name::<Typedef<'_>>(SRCU_GUARD);
+        guard.is_some()
+    })
+}
+
+fn named(model: &str) -> Preemption {
+    match model {
+        "none" | "voluntary" => Preemption::Voluntary,
+        "lazy" => Preemption::Lazy,
+        "full" => Preemption::Full,
+        _ => Preemption::Unknown,
+    }
+}
+
+/// From what uname(2) says of the build: `#1 SMP PREEMPT_DYNAMIC Debian …`.
+fn of_version(version: &str) -> Preemption {
+    let has = |word: &str| version.split_ascii_whitespace().any(|w| w == word);
+    if has("PREEMPT_DYNAMIC") {
+        Preemption::Unknown
+    } else if has("PREEMPT_LAZY") {
+        Preemption::Lazy
+    } else if has("PREEMPT") || has("PREEMPT_RT") {
+        Preemption::Full
+    } else {
+        Preemption::Voluntary
+    }
+}
+
+fn in_brackets(models: &str) -> Option<&str> {
+    let (_, rest) = models.split_once('(')?;
+    Some(rest.split_once(')')?.0)
+}
+
+fn read_model() -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let path = format!("{DEBUGFS}/{MODEL}");
+    let file = openat(CWD, path, flags, Mode::empty()).or_else(|_| {
+        let fs = fsopen("debugfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&fs)?;
+        let root = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+        openat(root, MODEL, flags, Mode::empty())
+    });
+    let mut text = String::new();
+    File::from(file.ok()?).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_in_force_is_the_one_in_brackets() {
+        let model = |text| in_brackets(text).map(named);
+        assert_eq!(
+            model("none (voluntary) full\n"),
+            Some(Preemption::Voluntary)
+        );
+        assert_eq!(model("none voluntary (full)\n"), Some(Preemption::Full));
+        assert_eq!(model("full (lazy)\n"), Some(Preemption::Lazy));
+        assert_eq!(model("(newer)\n"), Some(Preemption::Unknown));
+        assert_eq!(model("full"), None);
+    }
+
+    #[test]
+    fn a_build_tells_its_model_unless_it_can_be_chosen() {
+        let of = |words: &str| of_version(&format!("#1 {words} Debian 7.3.4-1"));
+        assert_eq!(of("SMP PREEMPT_DYNAMIC"), Preemption::Unknown);
+        assert_eq!(of("SMP PREEMPT"), Preemption::Full);
+        assert_eq!(of("SMP PREEMPT_RT"), Preemption::Full);
+        assert_eq!(of("SMP PREEMPT_LAZY"), Preemption::Lazy);
+        assert_eq!(of("SMP"), Preemption::Voluntary);
+    }
+}

@@ -1,0 +1,77 @@
+//! Copies of programs on tracepoints: where the kernel preempts programs there, the next copy sees what one that is
+//! preempted misses. `COPIES` of bpf/tarsier.bpf.c.
+
+use super::fexit;
+use libbpf_rs::{Object, OpenObject};
+use std::os::fd::AsFd;
+
+/// Programs that have copies.
+const COPIED: [&str; 4] = ["exec_entry", "exec_done", "exit_call", "task_made"];
+/// What the names of copies end in, those of the originals first.
+const SUFFIXES: [&str; 3] = ["", "_2", "_3"];
+
+/// Leaves copies out that are not wanted.
+pub(super) fn choose(open: &mut OpenObject, wanted: bool) {
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        if is_copy(&name) {
+            program.set_autoload(wanted);
+        }
+    }
+}
+
+fn is_copy(name: &str) -> bool {
+    let suffixes = SUFFIXES.iter().skip(1);
+    suffixes
+        .filter_map(|suffix| name.strip_suffix(suffix))
+        .any(|name| COPIED.contains(&name))
+}
+
+/// Names of a program and of its copies, or of the program alone.
+pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
+    let count = if wanted { SUFFIXES.len() } else { 1 };
+    let suffixes = SUFFIXES.iter().take(count);
+    suffixes
+        .map(|suffix| format!("{program}{suffix}"))
+        .collect()
+}
+
+/// What the programs of the object could not look at. Of copies at most what the one counted that missed least: what
+/// all have missed, each has.
+pub(super) fn missed(object: &Object) -> u64 {
+    let misses = |name: &str| {
+        let program = object
+            .progs()
+            .find(|program| program.name() == name && program.autoload());
+        program.map(|program| fexit::misses(program.as_fd()))
+    };
+    let copied = COPIED.iter().map(|program| {
+        let copies = SUFFIXES
+            .iter()
+            .filter_map(|suffix| misses(&format!("{program}{suffix}")));
+        copies.min().unwrap_or(0)
+    });
+    let is_copied = |name: &str| COPIED.contains(&name) || is_copy(name);
+    let others = object
+        .progs()
+        .filter(|program| program.autoload() && !program.name().to_str().is_some_and(is_copied));
+    copied.sum::<u64>()
+        + others
+            .map(|program| fexit::misses(program.as_fd()))
+            .sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_told_from_programs_whose_names_end_alike() {
+        assert_eq!(of("exec_done", false), ["exec_done"]);
+        assert_eq!(
+            of("exec_done", true),
+            ["exec_done", "exec_done_2", "exec_done_3"]
+        );
+        assert!(is_copy("exit_call_3") && !is_copy("exit_call") && !is_copy("on_do_renameat_2"));
+    }
+}
