@@ -3,7 +3,7 @@
 use super::source;
 use crate::cli::RulesOptimiseArgs;
 use anyhow::{Context, Result};
-use plan::{Capabilities, Cost, Effort, Entries, Optimised};
+use plan::{Capabilities, Cost, Effort, Optimised};
 use rules::{list_rule, Dialect, ListStyle, Rule, RuleSet, Settings};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,11 +13,7 @@ use std::path::Path;
 pub(crate) fn optimise(args: &RulesOptimiseArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
     let capabilities = Capabilities::assumed(abi::Arch::native());
-    let optimised = plan::optimise(
-        &set.rules,
-        Entries::of(capabilities.arch),
-        Effort::default(),
-    );
+    let optimised = plan::optimise(&set.rules, capabilities.entries(), Effort::default());
     let cost = |rules: &[Rule]| Cost::of(rules, &capabilities).context("what the rules cost");
     let (before, after) = (cost(&set.rules)?, cost(&optimised.rules)?);
     if let Some(path) = &args.write {
