@@ -12,7 +12,10 @@ use std::path::Path;
 /// Prints the steps and what they save; writes the rules if asked to.
 pub(crate) fn optimise(args: &RulesOptimiseArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
-    let capabilities = Capabilities::assumed(abi::Arch::native());
+    let capabilities = Capabilities {
+        perm_lists: capture::probe::perm_lists(),
+        ..Capabilities::assumed(abi::Arch::native())
+    };
     let optimised = plan::optimise(&set.rules, capabilities.entries(), Effort::default());
     let cost = |rules: &[Rule]| Cost::of(rules, &capabilities).context("what the rules cost");
     let (before, after) = (cost(&set.rules)?, cost(&optimised.rules)?);
