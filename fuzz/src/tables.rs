@@ -189,7 +189,7 @@ pub(crate) fn tables(data: &[u8]) {
         );
     }
     let capabilities = Capabilities::assumed(Arch::X86_64);
-    let entries = Entries::of(Arch::X86_64);
+    let entries = capabilities.entries();
     let plan = Plan::new(&rules, &capabilities, &identities, 1);
     let plan = plan.expect("so few rules fit");
     while !choices.0.as_slice().is_empty() {

@@ -1,6 +1,7 @@
 //! Project tasks: `cargo xtask <task>`.
 //!
-//! * `tables --headers DIR` writes `crates/abi/src/generated/*.rs` from kernel headers. See [`tables`].
+//! * `tables --headers DIR --source DIR` writes `crates/abi/src/generated/*.rs` from a kernel's headers and source. See
+//!   [`tables`].
 //! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` from the event header. See [`bindings`].
 //! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from what
 //!   `systemd-analyze syscall-filter` prints. See [`systemd_sets`].
@@ -15,14 +16,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask tables --headers DIR\n       cargo xtask bindings [--check]\n       \
+    "usage: cargo xtask tables --headers DIR --source DIR\n       cargo xtask bindings [--check]\n       \
      cargo xtask systemd-sets --from FILE";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
-        ["tables", "--headers", dir] => tables::write(Path::new(dir), &generated_dir()),
+        ["tables", "--headers", headers, "--source", source] => {
+            tables::write(Path::new(headers), Path::new(source), &generated_dir())
+        }
         ["systemd-sets", "--from", file] => systemd_sets::write(Path::new(file), &sets_file()),
         ["bindings"] => bindings::write(false),
         ["bindings", "--check"] => bindings::write(true),

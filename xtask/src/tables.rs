@@ -1,15 +1,18 @@
-//! `cargo xtask tables --headers DIR`: the tables of crate `abi`.
+//! `cargo xtask tables --headers DIR --source DIR`: the tables of crate `abi`.
 //!
-//! `DIR` is the `usr/include` of an extracted `linux-libc-dev` whose package is for all
-//! architectures (Debian trixie or newer). To get one, on Debian:
+//! The first is the `usr/include` of an extracted `linux-libc-dev` whose package is for all
+//! architectures (Debian trixie or newer), the second the kernel's source of the same version. To
+//! get them, on Debian:
 //!
 //! ```text
-//! apt-get download linux-libc-dev:all     # with trixie-backports or sid among the sources
+//! apt-get download linux-libc-dev:all linux-source-7.3    # with trixie-backports or sid among the sources
 //! dpkg-deb -x linux-libc-dev_*_all.deb headers
-//! cargo xtask tables --headers headers/usr/include
+//! dpkg-deb -x linux-source-*.deb . && tar -xJf usr/src/linux-source-*.tar.xz
+//! cargo xtask tables --headers headers/usr/include --source linux-source-7.3
 //! ```
 //!
-//! Numbers come from the headers. Where the audit user space calls a system call otherwise than
+//! Made from those of Linux 7.3.4. Numbers come from the headers; of the source, io_uring/opdef.c is
+//! read. Where the audit user space calls a system call otherwise than
 //! the kernel does, its name wins (logs and `auditctl -l` show it) and the kernel's is an alias:
 //! see `renamed` in [`SOURCES`].
 
@@ -91,14 +94,14 @@ const FIRST_RECORD: u32 = 1100;
 ///
 /// # Errors
 /// A header is missing or holds nothing that looks like a table.
-pub(crate) fn write(headers: &Path, out: &Path) -> Result<()> {
+pub(crate) fn write(headers: &Path, source: &Path, out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    for source in &SOURCES {
-        save(out, source.module, &syscalls(headers, source)?)?;
+    for table in &SOURCES {
+        save(out, table.module, &syscalls(headers, table)?)?;
     }
     save(out, "errno", &errnos(headers)?)?;
     save(out, "records", &records(headers)?)?;
-    save(out, "uring", &uring_ops(headers)?)?;
+    save(out, "uring", &uring_ops(headers, source)?)?;
     let modules: String = [
         "aarch64", "arm", "errno", "i386", "records", "uring", "x86_64",
     ]
@@ -238,8 +241,9 @@ fn records(headers: &Path) -> Result<String> {
     Ok(out)
 }
 
-/// `enum io_uring_op`: lower-case names, in order.
-fn uring_ops(headers: &Path) -> Result<String> {
+/// `enum io_uring_op`: lower-case names, in order; and which of them io_uring/opdef.c does not mark
+/// `audit_skip`.
+fn uring_ops(headers: &Path, source: &Path) -> Result<String> {
     let text = read(headers, "linux/io_uring.h")?;
     let (_, rest) = text
         .split_once("enum io_uring_op {")
@@ -259,13 +263,44 @@ fn uring_ops(headers: &Path) -> Result<String> {
     if names.len() < 50 {
         bail!("linux/io_uring.h holds only {} operations", names.len());
     }
-    let mut out = header("linux/io_uring.h");
+    let mut out = header("linux/io_uring.h and io_uring/opdef.c");
     let rows = names
         .iter()
         .enumerate()
         .map(|(number, name)| (number as u32, name.as_str()));
     table(&mut out, "io_uring operations.", "BY_NUMBER", rows);
+    let audited = audited_ops(&read(source, "io_uring/opdef.c")?, &names)?;
+    let _ = writeln!(
+        out,
+        "\n/// Those that the kernel's audit sees.\n#[rustfmt::skip]\npub(crate) static AUDITED: &[u32] = &{audited:?};"
+    );
     Ok(out)
+}
+
+/// Numbers of the operations that the table of their functions does not mark `audit_skip`.
+fn audited_ops(definitions: &str, names: &[String]) -> Result<Vec<u32>> {
+    let (_, table) = definitions
+        .split_once("io_issue_defs[] = {")
+        .context("no io_issue_defs")?;
+    let (table, _) = table
+        .split_once("\n};")
+        .context("io_issue_defs has no end")?;
+    let mut audited = Vec::new();
+    let mut found = 0;
+    for row in table.split("\n\t[IORING_OP_").skip(1) {
+        let (name, members) = row.split_once(']').context("a row without a name")?;
+        let number = names.iter().position(|known| *known == name.to_lowercase());
+        let number = number.with_context(|| format!("unknown operation {name}"))?;
+        found += 1;
+        if !members.contains(".audit_skip") {
+            audited.push(number as u32);
+        }
+    }
+    if found != names.len() {
+        bail!("io_uring/opdef.c has {found} of {} operations", names.len());
+    }
+    audited.sort_unstable();
+    Ok(audited)
 }
 
 fn header(from: &str) -> String {

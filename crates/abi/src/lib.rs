@@ -21,7 +21,10 @@ pub use compare::{Compare, COMPARES};
 pub use entry_point::{entry_points, NOT_IMPLEMENTED};
 pub use errno::{errno_name, errno_number};
 pub use field::{Field, FIELDS};
-pub use perm::{class_syscalls, perm_class, OpenFlags, PermClass, SyscallClass, SYSCALL_CLASSES};
+pub use perm::{
+    class_syscalls, perm_class, OpenFlags, PermClass, PermLists, SyscallClass, PERM_LISTS,
+    SYSCALL_CLASSES,
+};
 pub use record_type::{record_type_name, record_type_names, record_type_number};
 pub use syscall::{syscall_name, syscall_number, syscalls};
 pub use uring::{uring_op_calls, uring_op_is_audited, uring_op_name, uring_op_number, uring_ops};

@@ -2,8 +2,8 @@
 //! system calls that `-S 2032` to `-S 2047` select.
 //!
 //! Sources: `audit_match_perm()` in kernel/auditsc.c, `audit_classify_syscall()` per
-//! architecture, include/asm-generic/audit_*.h. The lists are those of Linux 6.18; calls that an
-//! older kernel does not have do not matter there.
+//! architecture, include/asm-generic/audit_*.h. The lists are those of Linux 7.2 and 7.3; calls that
+//! an older kernel does not have do not matter there.
 
 use crate::{syscall_name, syscall_number, Arch};
 
@@ -52,6 +52,20 @@ impl PermClass {
         }
     }
 }
+
+/// Which edition of its lists of calls a kernel has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PermLists {
+    /// Up to Linux 7.2.
+    #[default]
+    Short,
+    /// Since 7.3: who asks for a file's attributes reads, and quotactl_fd and file_setattr are not
+    /// forgotten.
+    Long,
+}
+
+/// Every edition.
+pub const PERM_LISTS: [PermLists; 2] = [PermLists::Short, PermLists::Long];
 
 /// A class of system calls (`AUDIT_CLASS_*` without the `_32` variants, linux/audit.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +119,8 @@ const WRITE: &[&str] = &[
     "bind",
     "fallocate",
 ];
+/// What [`PermLists::Long`] has besides.
+const LONG_WRITE: &[&str] = &["quotactl_fd"];
 const READ: &[&str] = &[
     "readlink",
     "quotactl",
@@ -117,6 +133,20 @@ const READ: &[&str] = &[
     "lgetxattr",
     "fgetxattr",
     "readlinkat",
+];
+const LONG_READ: &[&str] = &[
+    "quotactl_fd",
+    "file_getattr",
+    "stat",
+    "stat64",
+    "lstat",
+    "lstat64",
+    "fstat",
+    "newfstat",
+    "fstat64",
+    "newfstatat",
+    "fstatat64",
+    "statx",
 ];
 const CHANGE_ATTR: &[&str] = &[
     "chmod",
@@ -141,17 +171,27 @@ const CHANGE_ATTR: &[&str] = &[
     "link",
     "linkat",
 ];
+const LONG_CHANGE_ATTR: &[&str] = &["file_setattr"];
 const SIGNAL: &[&str] = &["kill", "tgkill", "tkill"];
 
 impl SyscallClass {
-    fn lists(self) -> [&'static [&'static str]; 2] {
+    /// Its list in every kernel, those that it has in it, and what some kernels add.
+    fn lists(self, lists: PermLists) -> [&'static [&'static str]; 3] {
+        let long = |more: &'static [&'static str]| match lists {
+            PermLists::Short => &[],
+            PermLists::Long => more,
+        };
         match self {
-            SyscallClass::DirWrite => [DIR_WRITE, &[]],
-            SyscallClass::ChangeAttr => [CHANGE_ATTR, &[]],
-            SyscallClass::Read => [READ, &[]],
-            SyscallClass::Write => [DIR_WRITE, WRITE],
-            SyscallClass::Signal => [SIGNAL, &[]],
+            SyscallClass::DirWrite => [DIR_WRITE, &[], &[]],
+            SyscallClass::ChangeAttr => [CHANGE_ATTR, &[], long(LONG_CHANGE_ATTR)],
+            SyscallClass::Read => [READ, &[], long(LONG_READ)],
+            SyscallClass::Write => [WRITE, DIR_WRITE, long(LONG_WRITE)],
+            SyscallClass::Signal => [SIGNAL, &[], &[]],
         }
+    }
+
+    fn has(self, name: &str, lists: PermLists) -> bool {
+        self.lists(lists).iter().any(|list| list.contains(&name))
     }
 
     /// The number that selects the class in `-S` for the calls of `arch`: `2047 - n`, with `n`
@@ -162,16 +202,20 @@ impl SyscallClass {
 }
 
 /// The calls of `arch` that are in `class`.
-pub fn class_syscalls(arch: Arch, class: SyscallClass) -> impl Iterator<Item = u32> {
+pub fn class_syscalls(
+    arch: Arch,
+    class: SyscallClass,
+    lists: PermLists,
+) -> impl Iterator<Item = u32> {
     class
-        .lists()
+        .lists(lists)
         .into_iter()
         .flatten()
         .filter_map(move |name| syscall_number(arch, name))
 }
 
 /// What `perm=` sees in call `number` of `arch`. Calls it knows nothing about never match.
-pub fn perm_class(arch: Arch, number: u32) -> PermClass {
+pub fn perm_class(arch: Arch, number: u32, lists: PermLists) -> PermClass {
     let none = PermClass::default();
     let Some(name) = syscall_name(arch, number) else {
         return none;
@@ -195,9 +239,9 @@ pub fn perm_class(arch: Arch, number: u32) -> PermClass {
             ..none
         },
         _ => PermClass {
-            read: READ.contains(&name),
-            write: DIR_WRITE.contains(&name) || WRITE.contains(&name),
-            attr: CHANGE_ATTR.contains(&name),
+            read: SyscallClass::Read.has(name, lists),
+            write: SyscallClass::Write.has(name, lists),
+            attr: SyscallClass::ChangeAttr.has(name, lists),
             ..none
         },
     }
@@ -209,13 +253,18 @@ mod tests {
     use crate::{PERM_ATTR, PERM_EXEC, PERM_READ, PERM_WRITE};
 
     fn class(arch: Arch, name: &str) -> PermClass {
-        perm_class(arch, syscall_number(arch, name).unwrap())
+        class_in(arch, name, PermLists::Short)
+    }
+
+    fn class_in(arch: Arch, name: &str, lists: PermLists) -> PermClass {
+        perm_class(arch, syscall_number(arch, name).unwrap(), lists)
     }
 
     #[test]
     fn every_listed_call_exists_somewhere() {
-        for name in [DIR_WRITE, WRITE, READ, CHANGE_ATTR, SIGNAL]
+        for name in SYSCALL_CLASSES
             .into_iter()
+            .flat_map(|class| class.lists(PermLists::Long))
             .flatten()
         {
             assert!(
@@ -240,7 +289,43 @@ mod tests {
         assert_eq!(class(Arch::Aarch64, "openat").open, Some(OpenFlags::Arg(2)));
         assert_eq!(class(Arch::X86_64, "openat2").open, Some(OpenFlags::How));
         assert!(class(Arch::I386, "socketcall").socketcall);
-        assert_eq!(perm_class(Arch::X86_64, 4000), PermClass::default());
+        for lists in PERM_LISTS {
+            assert_eq!(perm_class(Arch::X86_64, 4000, lists), PermClass::default());
+        }
+    }
+
+    #[test]
+    fn a_7_3_kernel_counts_stat_as_reading() {
+        for (arch, name) in [
+            (Arch::X86_64, "stat"),
+            (Arch::X86_64, "newfstatat"),
+            (Arch::I386, "fstatat64"),
+            (Arch::I386, "lstat64"),
+            (Arch::Aarch64, "newfstat"),
+            (Arch::Aarch64, "statx"),
+        ] {
+            assert_eq!(class(arch, name).bits(), 0, "{name}");
+            let long = class_in(arch, name, PermLists::Long);
+            assert_eq!(long.bits(), PERM_READ, "{name}");
+        }
+        let long = |name| class_in(Arch::X86_64, name, PermLists::Long).bits();
+        assert_eq!(long("quotactl_fd"), PERM_READ | PERM_WRITE);
+        assert_eq!(long("file_getattr"), PERM_READ);
+        assert_eq!(long("file_setattr"), PERM_ATTR);
+        // Not these.
+        let none = ["access", "statfs", "open_tree_attr", "fchroot"];
+        assert_eq!(none.map(long), [0; 4]);
+    }
+
+    #[test]
+    fn longer_lists_take_nothing_away() {
+        for arch in Arch::EVERY {
+            for class in SYSCALL_CLASSES {
+                let of = |lists| class_syscalls(arch, class, lists).collect::<Vec<_>>();
+                let long = of(PermLists::Long);
+                assert!(of(PermLists::Short).iter().all(|nr| long.contains(nr)));
+            }
+        }
     }
 
     #[test]
@@ -255,7 +340,7 @@ mod tests {
     fn classes_hold_what_a_6_18_kernel_lists_for_them() {
         // `auditctl -a always,exit -S 2047` and so on, listed back by Linux 6.18 on x86-64.
         let names = |arch, class| {
-            let mut numbers: Vec<u32> = class_syscalls(arch, class).collect();
+            let mut numbers: Vec<u32> = class_syscalls(arch, class, PermLists::Short).collect();
             numbers.sort_unstable();
             numbers
                 .iter()

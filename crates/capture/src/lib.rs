@@ -7,6 +7,7 @@ pub mod learn;
 pub mod netlink;
 mod objects;
 mod operations;
+mod perm_lists;
 mod pins;
 mod preemption;
 pub mod probe;

@@ -118,7 +118,7 @@ impl Symbols {
 }
 
 /// So many bytes of the kernel's memory.
-fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
+pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
     if len > PEEK_BYTES {
         return None;
     }

@@ -46,6 +46,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
     Capabilities {
         arch,
         compat_entry: compat_entry(),
+        perm_lists: perm_lists(),
         tp_btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
         syscall_tracepoints: events.is_some(),
         io_uring,
@@ -61,6 +62,11 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
     }
+}
+
+/// The edition of the kernel's lists of calls behind `perm=`. Without root it is told by the calls that the kernel has.
+pub fn perm_lists() -> abi::PermLists {
+    crate::perm_lists::of_this_kernel()
 }
 
 /// What can be seen of io_uring operations, and how many the kernel has. Needs no root.

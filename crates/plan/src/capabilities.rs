@@ -1,7 +1,8 @@
 //! What a host can do, found by trying: see `capture::probe`.
 
+use crate::evaluate::Entries;
 use crate::facts::Entry;
-use abi::Arch;
+use abi::{Arch, PermLists};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -13,6 +14,9 @@ pub struct Capabilities {
     pub arch: Arch,
     /// 32-bit entry works: a process can make calls under the compat architecture.
     pub compat_entry: bool,
+    /// The edition of its lists of calls behind `perm=`.
+    #[serde(skip)]
+    pub perm_lists: PermLists,
     /// `tp_btf` programs load.
     pub tp_btf: bool,
     /// Per-syscall tracepoints can be attached to (tracefs is there, `CONFIG_FTRACE_SYSCALLS`).
@@ -111,6 +115,7 @@ impl Capabilities {
         Capabilities {
             arch,
             compat_entry: arch.compat().is_some(),
+            perm_lists: PermLists::default(),
             tp_btf: true,
             syscall_tracepoints: true,
             io_uring: IoUring::Unseen,
@@ -123,5 +128,10 @@ impl Capabilities {
             unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),
         }
+    }
+
+    /// The entries of the host.
+    pub fn entries(&self) -> Entries {
+        Entries::of(self.arch, self.perm_lists)
     }
 }

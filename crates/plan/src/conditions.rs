@@ -424,7 +424,7 @@ fn perm(op: Op, value: u32, entry: Entry, nr: u32, entries: Entries) -> Known {
     let Some(arch) = entries.arch(entry) else {
         return Known::Fails;
     };
-    let class = abi::perm_class(arch, nr);
+    let class = abi::perm_class(arch, nr, entries.lists());
     if class.open.is_some() || class.socketcall {
         let op = if op == Op::Eq {
             BitOp::Any

@@ -6,7 +6,7 @@
 
 use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId};
 use crate::uring;
-use abi::{Arch, Compare, Field};
+use abi::{Arch, Compare, Field, PermLists};
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
 /// Outcome of matching one event.
@@ -18,22 +18,44 @@ pub enum Decision {
     Record(u32),
 }
 
-/// Architectures behind the two entries of a host.
+/// Architectures behind the two entries of a host, and how its kernel classes their calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entries(pub [Option<Arch>; 2]);
+pub struct Entries {
+    arches: [Option<Arch>; 2],
+    lists: PermLists,
+}
 
 impl Entries {
-    /// Entries of a host of architecture `native`.
-    pub fn of(native: Arch) -> Entries {
-        Entries([Some(native), native.compat()])
+    /// No entries.
+    const NONE: Entries = Entries {
+        arches: [None; 2],
+        lists: PermLists::Short,
+    };
+
+    /// Entries of a host of architecture `native`, whose kernel has these lists.
+    pub fn of(native: Arch, lists: PermLists) -> Entries {
+        Entries {
+            arches: [Some(native), native.compat()],
+            lists,
+        }
     }
 
     /// The architecture of an entry; that of io_uring operations is the host's.
     pub fn arch(self, entry: Entry) -> Option<Arch> {
         match entry {
-            Entry::Native | Entry::Uring => self.0[0],
-            Entry::Compat => self.0[1],
+            Entry::Native | Entry::Uring => self.arches[0],
+            Entry::Compat => self.arches[1],
         }
+    }
+
+    /// The architectures of the native entry and of the other one.
+    pub fn arches(self) -> [Option<Arch>; 2] {
+        self.arches
+    }
+
+    /// The lists of calls behind `perm=` and class selectors.
+    pub fn lists(self) -> PermLists {
+        self.lists
     }
 
     /// The entry of an `AUDIT_ARCH_*` number.
@@ -91,7 +113,7 @@ pub(crate) fn result_holds(rule: &Rule, facts: &Facts<'_>) -> bool {
         task_condition_holds(
             rule,
             condition,
-            Entries([None; 2]),
+            Entries::NONE,
             facts,
             &Identities::default(),
         )
@@ -135,7 +157,7 @@ pub fn decide_names<'r>(
 /// [`is_task_field`] fields go. `facts` are those of the new task; what they say of a call does
 /// not count.
 pub fn audits_task(rules: &[Rule], facts: &Facts<'_>, identities: &Identities) -> bool {
-    let entries = Entries([None; 2]);
+    let entries = Entries::NONE;
     rules
         .iter()
         .filter(|rule| rule.list == List::Task)
@@ -175,7 +197,7 @@ pub fn is_task_field(field: Field) -> bool {
 /// this host does when it takes the rule.
 pub fn calls_of(rule: &Rule, entries: Entries) -> SyscallSet {
     let host = entries.arch(Entry::Native).unwrap_or(Arch::native());
-    rule.syscalls.expand_classes(host)
+    rule.syscalls.expand_classes(host, entries.lists())
 }
 
 /// A rule that the kernel keeps by inode rather than in the exit list.
@@ -328,7 +350,7 @@ fn accesses(facts: &Facts<'_>, entries: Entries) -> u32 {
     let Some(arch) = entries.arch(facts.entry) else {
         return 0;
     };
-    let class = abi::perm_class(arch, facts.nr);
+    let class = abi::perm_class(arch, facts.nr, entries.lists());
     if class.socketcall {
         return if facts.args[0] == 2 {
             abi::PERM_WRITE

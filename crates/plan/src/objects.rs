@@ -140,9 +140,11 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
         "listxattr" | "llistxattr" | "flistxattr" | "listxattrat" => {
             (Lookup, &["security_inode_listxattr"])
         }
+        "file_getattr" => (Lookup, &["security_inode_file_getattr"]),
+        "file_setattr" => (Lookup, &["security_inode_file_setattr"]),
         "readlink" | "readlinkat" => (Lookup, &["security_inode_readlink"]),
         "chdir" | "fchdir" => (Directory, &["set_fs_pwd"]),
-        "chroot" => (Directory, &["set_fs_root"]),
+        "chroot" | "fchroot" => (Directory, &["set_fs_root"]),
         "pivot_root" => (Directory, &["security_sb_pivotroot"]),
         "mount" => (Mount, &["security_sb_mount"]),
         "umount" | "umount2" | "oldumount" => (Mount, &["security_sb_umount"]),

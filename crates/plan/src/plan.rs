@@ -79,7 +79,7 @@ impl Plan {
         generation: u64,
     ) -> Result<Plan, TooLarge> {
         let rules = rules.to_vec();
-        let entries = Entries::of(capabilities.arch);
+        let entries = capabilities.entries();
         let executables = Executables::of(&rules, identities);
         let context = Context {
             entries,
@@ -126,7 +126,7 @@ impl Plan {
     /// The plan of an engine that leaves matching to the kernel's audit: nothing is hooked, and
     /// every rule is exact. Any number of rules will do.
     pub fn for_kernel(rules: &[Rule], capabilities: &Capabilities, generation: u64) -> Plan {
-        let entries = Entries::of(capabilities.arch);
+        let entries = capabilities.entries();
         let mut shadowed = shadowing(rules, entries);
         let notes = shadowed.iter_mut().map(|shadowed_by| RuleNote {
             exactness: Exactness::Exact,
@@ -308,7 +308,7 @@ impl Planner {
         let mut classes: HashMap<CallClass, Vec<Candidate>> = HashMap::new();
         for nr in 0..tables::CALLS as u32 {
             let shape = shape(arch, nr);
-            let perm = abi::perm_class(arch, nr);
+            let perm = abi::perm_class(arch, nr, context.entries.lists());
             let in_call = exit_rules.iter().filter(|(_, calls)| calls.contains(nr));
             let class = CallClass {
                 rules: in_call.map(|&(i, _)| i).collect(),

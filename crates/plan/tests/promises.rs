@@ -294,6 +294,28 @@ fn calls_with_the_same_candidates_share_a_list_and_its_rows() {
 }
 
 #[test]
+fn a_watch_for_reads_asks_about_stat_where_the_kernel_counts_it() {
+    let rules = ruleset(&["-w /etc/shadow -p r"]);
+    let stats = |perm_lists| {
+        let host = Capabilities {
+            perm_lists,
+            ..capabilities()
+        };
+        let plan = Plan::new(&rules, &host, &identities(), 1).expect("the rules fit");
+        let asks = |name: &&str| {
+            let nr = abi::syscall_number(HOST, name).unwrap();
+            plan.calls.contains_key(&(Entry::Native, nr))
+        };
+        ["getxattr", "newfstatat", "statx", "quotactl_fd"]
+            .iter()
+            .filter(|name| asks(name))
+            .count()
+    };
+    assert_eq!(stats(abi::PermLists::Short), 1);
+    assert_eq!(stats(abi::PermLists::Long), 3);
+}
+
+#[test]
 fn class_selectors_stand_for_the_calls_of_their_class() {
     let classes = [
         (2047, Entry::Native, abi::SyscallClass::DirWrite),
@@ -309,7 +331,7 @@ fn class_selectors_stand_for_the_calls_of_their_class() {
         } else {
             HOST.compat().unwrap()
         };
-        let mut expected: Vec<_> = abi::class_syscalls(table, class)
+        let mut expected: Vec<_> = abi::class_syscalls(table, class, abi::PermLists::default())
             .map(|nr| (entry, nr))
             .collect();
         expected.sort();

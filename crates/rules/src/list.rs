@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use abi::{Arch, Compare, Field};
+use abi::{Arch, Compare, Field, PermLists};
 
 use crate::field::{arch_name, is_known_arch};
 use crate::{Action, Condition, Dialect, List, Op, Rule, SyscallSet, Value};
@@ -170,7 +170,9 @@ impl Listing<'_> {
         };
         let expanded = match rule.list {
             List::IoUring => rule.syscalls.clone(),
-            _ => rule.syscalls.expand_classes(self.style.host),
+            _ => rule
+                .syscalls
+                .expand_classes(self.style.host, PermLists::default()),
         };
         let set: &SyscallSet = if self.style.is_reloadable {
             &rule.syscalls

@@ -1,6 +1,6 @@
 //! What a rule is, as the kernel sees it: `struct audit_rule_data` without its byte layout.
 
-use abi::{class_syscalls, Arch, Field, SYSCALL_CLASSES};
+use abi::{class_syscalls, Arch, Field, PermLists, SYSCALL_CLASSES};
 
 /// A filter list, with the kernel's number (`AUDIT_FILTER_*`, linux/audit.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,10 +135,10 @@ impl SyscallSet {
         self.0[..63].iter().all(|&word| word == u32::MAX)
     }
 
-    /// The set that the kernel of a `host` machine makes of it: each of 2032 to 2047 selects a
+    /// The set that the kernel of a `host` machine with these `lists` makes of it: each of 2032 to 2047 selects a
     /// class of calls (`audit_to_entry_common()` in kernel/auditfilter.c). Every call stays every
     /// call.
-    pub fn expand_classes(&self, host: Arch) -> SyscallSet {
+    pub fn expand_classes(&self, host: Arch, lists: PermLists) -> SyscallSet {
         if self.is_all() {
             return SyscallSet::ALL;
         }
@@ -148,7 +148,7 @@ impl SyscallSet {
         for (arch, is_compat) in tables.into_iter().filter_map(|row| Some((row.0?, row.1))) {
             for class in SYSCALL_CLASSES {
                 if self.contains(class.selector(is_compat)) {
-                    class_syscalls(arch, class).for_each(|nr| expanded.insert(nr));
+                    class_syscalls(arch, class, lists).for_each(|nr| expanded.insert(nr));
                 }
             }
         }

@@ -205,12 +205,13 @@ impl RuleSet {
     }
 }
 
-/// The same for the kernel, which has resolved class selectors when it compares.
+/// The same for the kernel, which has resolved class selectors when it compares: by every edition of
+/// its lists, since that is not known here.
 fn is_same(a: &Rule, b: &Rule) -> bool {
-    a.list == b.list
-        && a.action == b.action
-        && a.conditions == b.conditions
-        && a.syscalls.expand_classes(Arch::native()) == b.syscalls.expand_classes(Arch::native())
+    let calls = |rule: &Rule| {
+        abi::PERM_LISTS.map(|lists| rule.syscalls.expand_classes(Arch::native(), lists))
+    };
+    a.list == b.list && a.action == b.action && a.conditions == b.conditions && calls(a) == calls(b)
 }
 
 /// Whether the rule's key, all parts together, contains `text` (key_match() in audit-userspace).

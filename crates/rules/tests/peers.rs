@@ -467,7 +467,9 @@ fn the_kernel_takes_lists_and_deletes_rules_by_our_bytes() {
         let mut again = from_kernel(listed).unwrap();
         // The kernel resolves class selectors.
         let mut rule = rule;
-        rule.syscalls = rule.syscalls.expand_classes(SystemHost.arch());
+        rule.syscalls = rule
+            .syscalls
+            .expand_classes(SystemHost.arch(), abi::PermLists::default());
         assert_eq!(
             text.trim_end_matches('\n'),
             list_rule(&again, &ListStyle::default())

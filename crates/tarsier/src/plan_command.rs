@@ -19,6 +19,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         let (io_uring, uring_operations) = capture::probe::io_uring();
         Capabilities {
             compat_entry: capture::probe::compat_entry(),
+            perm_lists: capture::probe::perm_lists(),
             io_uring,
             uring_operations,
             trampoline: args.engine == Engine::Trampoline,

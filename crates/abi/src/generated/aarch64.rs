@@ -330,6 +330,7 @@ pub(crate) static BY_NUMBER: &[(u32, &str)] = &[
     (469, "file_setattr"),
     (470, "listns"),
     (471, "rseq_slice_yield"),
+    (472, "fchroot"),
 ];
 
 /// By name, aliases included.
@@ -383,6 +384,7 @@ pub(crate) static BY_NAME: &[(&str, u32)] = &[
     ("fchmodat2", 452),
     ("fchown", 55),
     ("fchownat", 54),
+    ("fchroot", 472),
     ("fcntl", 25),
     ("fdatasync", 83),
     ("fgetxattr", 10),

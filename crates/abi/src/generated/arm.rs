@@ -439,6 +439,7 @@ pub(crate) static BY_NUMBER: &[(u32, &str)] = &[
     (469, "file_setattr"),
     (470, "listns"),
     (471, "rseq_slice_yield"),
+    (472, "fchroot"),
 ];
 
 /// By name, aliases included.
@@ -514,6 +515,7 @@ pub(crate) static BY_NAME: &[(&str, u32)] = &[
     ("fchown", 95),
     ("fchown32", 207),
     ("fchownat", 325),
+    ("fchroot", 472),
     ("fcntl", 55),
     ("fcntl64", 221),
     ("fdatasync", 148),

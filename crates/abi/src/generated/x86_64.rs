@@ -388,6 +388,7 @@ pub(crate) static BY_NUMBER: &[(u32, &str)] = &[
     (469, "file_setattr"),
     (470, "listns"),
     (471, "rseq_slice_yield"),
+    (472, "fchroot"),
 ];
 
 /// By name, aliases included.
@@ -456,6 +457,7 @@ pub(crate) static BY_NAME: &[(&str, u32)] = &[
     ("fchmodat2", 452),
     ("fchown", 93),
     ("fchownat", 260),
+    ("fchroot", 472),
     ("fcntl", 72),
     ("fdatasync", 75),
     ("fgetxattr", 193),

@@ -42,7 +42,7 @@ impl Examined<'_> {
             let Some(arch) = self.entries.arch(entry) else {
                 continue;
             };
-            for (kind, members) in &Kinds::of(arch).groups {
+            for (kind, members) in &Kinds::of(arch, self.entries.lists()).groups {
                 if members.0.iter().zip(&calls.0).all(|(a, b)| a & b == 0) {
                     continue;
                 }

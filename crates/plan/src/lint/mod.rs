@@ -88,7 +88,7 @@ pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
     let mut examined = Examined {
         rules,
         capabilities,
-        entries: Entries::of(capabilities.arch),
+        entries: capabilities.entries(),
         findings: Vec::new(),
     };
     examined.arches();
@@ -103,7 +103,7 @@ pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
 
 /// The rule as text that auditctl reads back as the same rule.
 pub(crate) fn reloadable(rule: &Rule, entries: Entries) -> String {
-    let host = entries.0[0].unwrap_or(abi::Arch::native());
+    let host = entries.arches()[0].unwrap_or(abi::Arch::native());
     list_rule(
         rule,
         &ListStyle {

@@ -43,7 +43,7 @@ impl Examined<'_> {
     }
 
     fn operations(&self, rule: &Rule) -> BTreeSet<u32> {
-        let arches = self.entries.0.into_iter().flatten().filter(|arch| {
+        let arches = self.entries.arches().into_iter().flatten().filter(|arch| {
             let number = arch.audit_arch();
             rule.conditions
                 .iter()

@@ -5,7 +5,7 @@ use crate::conditions::Fact;
 use crate::evaluate::{is_label, Entries};
 use crate::facts::Entry;
 use crate::shape::{shape, Kind};
-use abi::{Arch, Field};
+use abi::{Arch, Field, PermLists};
 use rules::{Condition, List, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -75,16 +75,16 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    /// The kinds of the calls of `arch`.
-    pub(crate) fn of(arch: Arch) -> &'static Kinds {
-        static KINDS: [OnceLock<Kinds>; 4] = [const { OnceLock::new() }; 4];
-        KINDS[arch as usize].get_or_init(|| Kinds::new(arch))
+    /// The kinds of the calls of `arch` in a kernel with these lists.
+    pub(crate) fn of(arch: Arch, lists: PermLists) -> &'static Kinds {
+        static KINDS: [[OnceLock<Kinds>; 4]; 2] = [const { [const { OnceLock::new() }; 4] }; 2];
+        KINDS[lists as usize][arch as usize].get_or_init(|| Kinds::new(arch, lists))
     }
 
-    fn new(arch: Arch) -> Kinds {
+    fn new(arch: Arch, lists: PermLists) -> Kinds {
         let of: Vec<CallKind> = (0..2048)
             .map(|nr| {
-                let class = abi::perm_class(arch, nr);
+                let class = abi::perm_class(arch, nr, lists);
                 CallKind {
                     perm: class.bits(),
                     perm_varies: match class.open {

@@ -123,14 +123,14 @@ impl Sampler {
         }
         let facts = &mut sample.facts;
         let arch = self.entries.arch(facts.entry);
-        if arch.is_some_and(|arch| !Kinds::of(arch).returns(nr)) {
+        if arch.is_some_and(|arch| !Kinds::of(arch, self.entries.lists()).returns(nr)) {
             facts.result = None;
         }
         sample
     }
 
     fn anything(&mut self, nr: u32) -> Sample {
-        let compat = self.entries.0[1].is_some() && self.below(3) == 0;
+        let compat = self.entries.arches()[1].is_some() && self.below(3) == 0;
         let entry = if compat { Entry::Compat } else { Entry::Native };
         let result = [0, 1, -1, -13, -4096, 1000][self.below(6)];
         let names = (0..self.below(3)).map(|_| self.name()).collect();

@@ -174,7 +174,7 @@ impl Optimiser {
 
     /// Splits rules that name calls without saying of which architecture, where it matters.
     pub(super) fn split_arches(&mut self) {
-        let [Some(native), Some(compat)] = self.memory.entries.0 else {
+        let [Some(native), Some(compat)] = self.memory.entries.arches() else {
             return;
         };
         let mut at = 0;
@@ -216,7 +216,7 @@ impl Optimiser {
     /// The calls that enter by `entry` and that `work` may match.
     fn possible(&self, work: &Work, entry: Entry, arch: Arch) -> SyscallSet {
         let mut calls = SyscallSet::EMPTY;
-        for (kind, group) in &super::residual::Kinds::of(arch).groups {
+        for (kind, group) in &super::residual::Kinds::of(arch, self.memory.entries.lists()).groups {
             if self.memory.residual(work, entry, *kind).is_some() {
                 add(&mut calls, group);
             }

@@ -121,7 +121,7 @@ impl Memory {
             let Some(arch) = self.entries.arch(entry) else {
                 continue;
             };
-            let kinds = Kinds::of(arch);
+            let kinds = Kinds::of(arch, self.entries.lists());
             let call = |nr| Call {
                 entry,
                 nr,

@@ -11,7 +11,7 @@ use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
 pub(crate) const HOST: Arch = Arch::X86_64;
 
 pub(crate) fn entries() -> Entries {
-    Entries::of(HOST)
+    Entries::of(HOST, abi::PermLists::default())
 }
 
 /// A host without io_uring.

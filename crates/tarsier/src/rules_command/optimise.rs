@@ -3,7 +3,7 @@
 use super::source;
 use crate::cli::RulesOptimiseArgs;
 use anyhow::{Context, Result};
-use plan::{Capabilities, Cost, Effort, Entries, Optimised};
+use plan::{Capabilities, Cost, Effort, Optimised};
 use rules::{list_rule, Dialect, ListStyle, Rule, RuleSet, Settings};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,12 +12,11 @@ use std::path::Path;
 /// Prints the steps and what they save; writes the rules if asked to.
 pub(crate) fn optimise(args: &RulesOptimiseArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
-    let capabilities = Capabilities::assumed(abi::Arch::native());
-    let optimised = plan::optimise(
-        &set.rules,
-        Entries::of(capabilities.arch),
-        Effort::default(),
-    );
+    let capabilities = Capabilities {
+        perm_lists: capture::probe::perm_lists(),
+        ..Capabilities::assumed(abi::Arch::native())
+    };
+    let optimised = plan::optimise(&set.rules, capabilities.entries(), Effort::default());
     let cost = |rules: &[Rule]| Cost::of(rules, &capabilities).context("what the rules cost");
     let (before, after) = (cost(&set.rules)?, cost(&optimised.rules)?);
     if let Some(path) = &args.write {

@@ -1,0 +1,86 @@
+//! Which edition of its lists of calls behind `perm=` this kernel has. It is read from the list itself, in the
+//! kernel's memory; where that cannot be read, it is told by a call that came with the longer lists.
+
+use crate::operations::peek;
+use crate::symbols;
+use abi::{Arch, PermLists};
+use std::sync::OnceLock;
+
+/// The calls that read: numbers and an end (arch/x86/kernel/audit_64.c, lib/audit.c).
+const LIST: &str = "read_class";
+const END: u32 = u32::MAX;
+const LEN_MAX: usize = 64;
+/// A call that kernels with longer lists have, and others have not.
+const NEW_CALL: &str = "sys_fchroot";
+
+/// That of the running kernel.
+pub(crate) fn of_this_kernel() -> PermLists {
+    static FOUND: OnceLock<PermLists> = OnceLock::new();
+    *FOUND.get_or_init(find)
+}
+
+/// Whether the symbol says something of it.
+pub(crate) fn is_of_interest(name: &str) -> bool {
+    name == LIST
+}
+
+fn find() -> PermLists {
+    let (mut lists, mut has_new_call) = (Vec::new(), false);
+    let read = symbols::of_this_kernel().and_then(|lines| {
+        symbols::each(lines, |symbol| {
+            if symbol.name == LIST && symbol.address != 0 {
+                lists.push(symbol.address);
+            }
+            has_new_call |= symbol.name.starts_with("__") && symbol.name.ends_with(NEW_CALL);
+        })
+    });
+    let read = read.ok().map(|()| lists).unwrap_or_default();
+    let listed = read
+        .into_iter()
+        .filter_map(|address| peek(address, LEN_MAX * size_of::<u32>()))
+        .find_map(|memory| edition(&memory, Arch::native()));
+    listed.unwrap_or(match has_new_call {
+        true => PermLists::Long,
+        false => PermLists::Short,
+    })
+}
+
+/// What the memory of such a list says; `None` if it is something else.
+fn edition(memory: &[u8], arch: Arch) -> Option<PermLists> {
+    let words = memory.chunks_exact(size_of::<u32>());
+    let numbers: Vec<u32> = words
+        .filter_map(|word| word.try_into().ok().map(u32::from_ne_bytes))
+        .collect();
+    let end = numbers.iter().position(|&number| number == END)?;
+    let has = |name| abi::syscall_number(arch, name).map(|nr| numbers[..end].contains(&nr));
+    if !has("getxattr")? {
+        return None;
+    }
+    Some(match has("statx")? {
+        true => PermLists::Long,
+        false => PermLists::Short,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(names: &[&str]) -> Vec<u8> {
+        let numbers = names
+            .iter()
+            .map(|name| abi::syscall_number(Arch::X86_64, name).unwrap());
+        let words = numbers.chain([END, 0]);
+        words.flat_map(u32::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn the_kernels_list_tells_the_edition() {
+        let of = |names: &[&str]| edition(&memory(names), Arch::X86_64);
+        assert_eq!(of(&["readlink", "getxattr"]), Some(PermLists::Short));
+        assert_eq!(of(&["getxattr", "stat", "statx"]), Some(PermLists::Long));
+        // Another list of this name, and memory without an end.
+        assert_eq!(of(&["statx"]), None);
+        assert_eq!(edition(&memory(&["getxattr"])[..4], Arch::X86_64), None);
+    }
+}
