@@ -1,5 +1,8 @@
 //! Capture: from hooks in the kernel to a stream of events. The programs are in `bpf/`.
 
+#[doc(hidden)]
+pub mod btf;
+mod elf;
 mod error;
 mod functions;
 mod identify;
@@ -9,6 +12,7 @@ mod objects;
 mod operations;
 mod pins;
 pub mod probe;
+pub mod relocations;
 pub mod resolve;
 mod ring;
 pub mod seccomp_cache;

@@ -35,7 +35,7 @@ use resting::Resting;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
+pub(crate) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
 
 /// `doorbell` of bpf/maps.h.
 const DOORBELL_BYTES: usize = 4096;
