@@ -5,6 +5,7 @@ pub mod btf;
 mod elf;
 mod error;
 mod functions;
+mod gaps;
 mod identify;
 pub mod learn;
 pub mod netlink;
@@ -20,7 +21,8 @@ mod stream;
 mod symbols;
 mod tracefs;
 pub mod tracepoint;
-mod types;
+#[doc(hidden)]
+pub mod types;
 
 pub use error::CaptureError;
 pub use identify::{executable_of, identify, names_paths};

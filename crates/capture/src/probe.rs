@@ -52,6 +52,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
             false => BTreeSet::new(),
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
+        gaps: crate::gaps::of_this_kernel(trampoline).unwrap_or_default(),
     }
 }
 

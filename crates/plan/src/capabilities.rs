@@ -4,6 +4,7 @@ use crate::facts::Entry;
 use abi::Arch;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// Which programs may be loaded and how calls can enter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +34,25 @@ pub struct Capabilities {
     /// Native calls that have no tracepoint of their own here.
     #[serde(skip)]
     pub untraced_calls: BTreeSet<u32>,
+    /// What the kernel lacks of what the programs use.
+    pub gaps: Vec<Gap>,
+}
+
+/// A structure member, function or tracepoint that programs use and the kernel lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// `task_struct.tgid`, `function vfs_link`, `tracepoint sched_process_exit`.
+    pub name: String,
+    /// What is missing or less exact without it.
+    pub feature: &'static str,
+    /// No eBPF engine works without it.
+    pub essential: bool,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.feature)
+    }
 }
 
 /// What is seen of io_uring operations.
@@ -52,6 +72,11 @@ fn arch_name<S: serde::Serializer>(arch: &Arch, serializer: S) -> Result<S::Ok, 
 }
 
 impl Capabilities {
+    /// What the eBPF engines cannot do without, and the kernel lacks.
+    pub fn essential_gap(&self) -> Option<&Gap> {
+        self.gaps.iter().find(|gap| gap.essential)
+    }
+
     /// What a stock kernel of this architecture can do under the tracepoint engine: for plans made
     /// without root.
     pub fn assumed(arch: Arch) -> Capabilities {
@@ -66,6 +91,7 @@ impl Capabilities {
             trampoline: false,
             unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),
+            gaps: Vec::new(),
         }
     }
 }

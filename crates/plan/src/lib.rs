@@ -21,7 +21,7 @@ mod shape;
 pub mod tables;
 pub mod uring;
 
-pub use capabilities::{Capabilities, IoUring};
+pub use capabilities::{Capabilities, Gap, IoUring};
 pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
 pub use evaluate::{
     audits_task, calls_of, decide, decide_names, decide_operation, is_label, is_task_field,

@@ -1,6 +1,6 @@
 //! From rules to hooks and tables.
 
-use crate::capabilities::{Capabilities, IoUring};
+use crate::capabilities::{Capabilities, Gap, IoUring};
 use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
 use crate::evaluate::{calls_of, decide_names, result_holds, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
@@ -41,6 +41,8 @@ pub struct Plan {
     pub trampoline: bool,
     /// Numbers of the kernel's io_uring operations that have no name here.
     pub unnamed_operations: std::ops::Range<u32>,
+    /// What the kernel lacks of what the programs of its engine use.
+    pub gaps: Vec<Gap>,
 }
 
 /// What the plan says of one call.
@@ -118,6 +120,7 @@ impl Plan {
             task_list,
             trampoline: capabilities.trampoline,
             unnamed_operations: uring::unnamed(capabilities.uring_operations),
+            gaps: capabilities.gaps.clone(),
         })
     }
 
@@ -146,6 +149,7 @@ impl Plan {
             task_list: false,
             trampoline: false,
             unnamed_operations: uring::unnamed(0),
+            gaps: Vec::new(),
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     };
     let is_kernel = match args.engine {
         Engine::Kernel => true,
-        Engine::Auto => !capabilities.tp_btf,
+        Engine::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
         Engine::Trampoline | Engine::Tracepoint => false,
     };
     let plan = match is_kernel {
