@@ -25,6 +25,11 @@ pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
     }
 }
 
+/// What the running kernel lacks of what the programs of an engine use, the essential first. Needs no root.
+pub fn gaps(trampoline: bool) -> Vec<plan::Gap> {
+    crate::gaps::of_this_kernel(trampoline).unwrap_or_default()
+}
+
 /// Tries what matters to a plan, for the trampoline engine or the tracepoint engine. Needs root to
 /// tell the truth about programs.
 pub fn capabilities(trampoline: bool) -> Capabilities {
@@ -52,7 +57,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
             false => BTreeSet::new(),
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
-        gaps: crate::gaps::of_this_kernel(trampoline).unwrap_or_default(),
+        gaps: gaps(trampoline),
     }
 }
 

@@ -190,6 +190,17 @@ pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
     Ok(found)
 }
 
+/// Those of the programs of the eBPF engines.
+pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
+    of(crate::tracepoint::OBJECT)
+}
+
+/// Kind and name of each place that the programs of the eBPF engines are for: `tp_btf`, `fentry` or `fexit`, and the
+/// tracepoint or function.
+pub fn places_of_programs() -> Result<BTreeSet<(&'static str, &'static str)>, Malformed> {
+    places(crate::tracepoint::OBJECT)
+}
+
 /// The distinct members and enumerators that relocations pass.
 pub fn members(relocations: &[Relocation]) -> BTreeSet<Member> {
     relocations.iter().flat_map(Relocation::members).collect()

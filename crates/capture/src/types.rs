@@ -1,5 +1,7 @@
 //! The kernel's type information, read once for all that ask for it while an engine is made.
 
+use crate::btf::Malformed;
+use crate::gaps::{self, Found};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
 use libbpf_rs::libbpf_sys::btf__raw_data;
@@ -29,6 +31,7 @@ pub(crate) struct FunctionTypes {
 pub(crate) struct Types {
     btf: Btf<'static>,
     functions: OnceCell<HashMap<String, FunctionTypes>>,
+    gaps: OnceCell<Result<Vec<Found>, Malformed>>,
 }
 
 /// Those of the running kernel, which this thread keeps until [`forget`]; `None` where they cannot be read.
@@ -39,8 +42,11 @@ pub(crate) fn of_this_kernel() -> Option<Rc<Types>> {
                 Some(path) => Btf::from_path(path).ok()?,
                 None => Btf::from_vmlinux().ok()?,
             };
-            let functions = OnceCell::new();
-            *read = Some(Rc::new(Types { btf, functions }));
+            *read = Some(Rc::new(Types {
+                btf,
+                functions: OnceCell::new(),
+                gaps: OnceCell::new(),
+            }));
         }
         read.clone()
     })
@@ -92,6 +98,12 @@ impl Types {
             }
             std::slice::from_raw_parts(first.cast(), len as usize)
         }
+    }
+
+    /// What the kernel lacks.
+    pub(crate) fn gaps(&self) -> Result<&[Found], Malformed> {
+        let gaps = self.gaps.get_or_init(|| gaps::of(self.bytes()));
+        gaps.as_deref().map_err(|malformed| *malformed)
     }
 
     /// All functions by name. Several may have one name; the first counts, which libbpf takes for it as well.

@@ -26,6 +26,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
                 Engine::Trampoline => capture::probe::unhooked_calls(),
                 _ => Default::default(),
             },
+            gaps: capture::probe::gaps(args.engine == Engine::Trampoline),
             ..Capabilities::assumed(abi::Arch::native())
         }
     };

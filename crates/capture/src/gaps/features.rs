@@ -123,6 +123,13 @@ pub(super) const ALTERNATIVES: &[&[(&str, &str)]] =
 pub(super) const TRACEPOINT_ALTERNATIVES: &[&[&str]] =
     &[&["io_uring_submit_req", "io_uring_submit_sqe"]];
 
+/// Enumerators whose values the programs are told.
+pub(super) const ENUMERATORS: [(&str, Feature); 3] = [
+    ("IORING_OP_LAST", ("io_uring operations", Useful)),
+    ("REQ_F_CREDS_BIT", ("io_uring operations", Useful)),
+    ("REQ_F_CQE_SKIP_BIT", ("io_uring operations", Useful)),
+];
+
 /// What depends on a tracepoint.
 pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
     Some(match name {

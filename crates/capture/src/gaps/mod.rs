@@ -4,46 +4,84 @@ mod features;
 
 use crate::btf::{Btf, Kind, Malformed, Type};
 use crate::relocations::{self, plain_name, Form, Member, Relocation, Step};
-use crate::tracepoint::OBJECT;
 use crate::types;
 use features::{Feature, Need};
 use plan::Gap;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Structures in structures without a name that are looked into.
 const DEPTH_MAX: usize = 16;
+
+/// A gap, and how much depends on what is missing.
+pub(crate) struct Found {
+    gap: Gap,
+    need: Need,
+}
 
 /// The gaps of the running kernel that matter to the engine; none where its types cannot be read.
 pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
     let Some(types) = types::of_this_kernel() else {
         return Ok(Vec::new());
     };
-    let kernel = Kernel::of(Btf::parse(types.bytes())?);
-    let relocations = relocations::of(OBJECT)?;
+    let found = types.gaps()?.iter();
+    let matters = |found: &&Found| trampoline || found.need != Need::Trampoline;
+    Ok(found.filter(matters).map(|f| f.gap.clone()).collect())
+}
+
+/// What a kernel with these types lacks for any engine, the essential first.
+pub(crate) fn of(types: &[u8]) -> Result<Vec<Found>, Malformed> {
+    let relocations = relocations::of_programs()?;
+    let places = relocations::places_of_programs()?;
+    let kernel = Kernel::of(Btf::parse(types)?, &wanted(&relocations, &places));
     let members = missing_members(&relocations, &kernel);
-    let members = members
-        .iter()
-        .filter_map(|member| gap(member.to_string(), of_member(member), trampoline));
-    let mut gaps: Vec<Gap> = members.collect();
-    let places = relocations::places(OBJECT)?;
+    let members = members.iter().map(|m| found(m.to_string(), of_member(m)));
+    let mut gaps: Vec<Found> = members.collect();
     for (kind, name) in places {
-        let gap = match kind {
-            "tp_btf" if !has_tracepoint(&kernel, name) => {
-                let feature = features::of_tracepoint(name);
-                gap(format!("tracepoint {name}"), feature, trampoline)
-            }
-            "fentry" | "fexit" if !kernel.has(Kind::Function, name) => {
-                let feature = features::of_function(name);
-                gap(format!("function {name}"), feature, trampoline)
-            }
-            _ => None,
-        };
-        gaps.extend(gap);
+        if kind == "tp_btf" && !has_tracepoint(&kernel, name) {
+            let feature = features::of_tracepoint(name);
+            gaps.push(found(format!("tracepoint {name}"), feature));
+        } else if kind != "tp_btf" && !kernel.has(Kind::Function, name) {
+            gaps.push(found(
+                format!("function {name}"),
+                features::of_function(name),
+            ));
+        }
     }
-    gaps.dedup_by(|one, other| one.name == other.name);
-    // What decides first.
-    gaps.sort_by_key(|gap| !gap.essential);
+    for (name, feature) in features::ENUMERATORS {
+        if !kernel.has_enumerator(name) {
+            gaps.push(found(name.to_owned(), Some(feature)));
+        }
+    }
+    // A function may be hooked at both of its ends.
+    let mut names = BTreeSet::new();
+    gaps.retain(|found| names.insert(found.gap.name.clone()));
+    gaps.sort_by_key(|found| !found.gap.essential);
     Ok(gaps)
+}
+
+fn found(name: String, feature: Option<Feature>) -> Found {
+    // That everything has an entry is tested.
+    let (feature, need) = feature.unwrap_or(("a part of the records", Need::Useful));
+    let essential = need == Need::Essential;
+    let gap = Gap {
+        name,
+        feature,
+        essential,
+    };
+    Found { gap, need }
+}
+
+/// Names of types that are looked for.
+fn wanted(
+    relocations: &[Relocation],
+    places: &BTreeSet<(&'static str, &'static str)>,
+) -> HashSet<String> {
+    let types = relocations.iter().map(|r| plain_name(&r.ty).to_owned());
+    let places = places.iter().map(|(kind, name)| match *kind {
+        "tp_btf" => typedef_of(name),
+        _ => (*name).to_owned(),
+    });
+    types.chain(places).collect()
 }
 
 /// Whether the kernel has a tracepoint that `tp_btf` programs can be attached to.
@@ -68,32 +106,23 @@ fn has_tracepoint(kernel: &Kernel<'_>, name: &str) -> bool {
     forms.any(|name| kernel.has(Kind::Typedef, &typedef_of(name)))
 }
 
-fn gap(name: String, feature: Option<Feature>, trampoline: bool) -> Option<Gap> {
-    // That everything has an entry is tested.
-    let (feature, need) = feature.unwrap_or(("a part of the records", Need::Useful));
-    (trampoline || need != Need::Trampoline).then_some(Gap {
-        name,
-        feature,
-        essential: need == Need::Essential,
-    })
-}
-
 fn of_member(member: &Member) -> Option<Feature> {
     features::of_member(member.kernel_type(), &member.member)
 }
 
-/// The kernel's types by name.
+/// The kernel's types, those that are looked for by name.
 struct Kernel<'a> {
     btf: Btf<'a>,
     names: HashMap<&'a str, Vec<u32>>,
 }
 
 impl<'a> Kernel<'a> {
-    fn of(btf: Btf<'a>) -> Kernel<'a> {
+    fn of(btf: Btf<'a>, wanted: &HashSet<String>) -> Kernel<'a> {
         let mut names: HashMap<&str, Vec<u32>> = HashMap::new();
         for ty in btf.types() {
-            let is_wanted = ty.kind.is_composite() || ty.kind.is_enumeration();
-            if is_wanted || matches!(ty.kind, Kind::Typedef | Kind::Function) {
+            let has_members = ty.kind.is_composite() || ty.kind.is_enumeration();
+            let may_be = has_members || matches!(ty.kind, Kind::Typedef | Kind::Function);
+            if may_be && wanted.contains(ty.name()) {
                 names.entry(ty.name()).or_default().push(ty.id);
             }
         }
@@ -110,6 +139,11 @@ impl<'a> Kernel<'a> {
         types.filter(move |ty| {
             ty.kind == kind || (ty.kind.is_enumeration() && kind.is_enumeration())
         })
+    }
+
+    fn has_enumerator(&self, name: &str) -> bool {
+        let mut enumerations = self.btf.types().filter(|ty| ty.kind.is_enumeration());
+        enumerations.any(|ty| ty.entries().any(|entry| entry.name == name))
     }
 
     /// The type of the member with this name and a form that fits, also inside members without a name.
@@ -157,7 +191,12 @@ fn missing_members(relocations: &[Relocation], kernel: &Kernel<'_>) -> Vec<Membe
     let mut missing = BTreeSet::new();
     let mut present = BTreeSet::new();
     let plain = |member: &Member| Member::new(member.kernel_type(), &member.member);
+    // Most accesses are made in many places.
+    let mut paths = HashSet::new();
     for relocation in relocations {
+        if !paths.insert(relocation.to_string()) {
+            continue;
+        }
         let name = plain_name(&relocation.ty);
         let roots = kernel.named(relocation.kind, name);
         if let Some(enumerator) = &relocation.enumerator {
@@ -195,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_member_that_the_programs_read_has_a_feature() {
-        let relocations = relocations::of(OBJECT).unwrap();
+        let relocations = relocations::of_programs().unwrap();
         let members = relocations::members(&relocations);
         let without: Vec<String> = members
             .iter()
@@ -206,7 +245,7 @@ mod tests {
             without.is_empty(),
             "no entry in gaps/features.rs: {without:?}"
         );
-        for (kind, name) in relocations::places(OBJECT).unwrap() {
+        for (kind, name) in relocations::places_of_programs().unwrap() {
             let feature = match kind {
                 "tp_btf" => features::of_tracepoint(name),
                 _ => features::of_function(name),
@@ -220,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_flavour_is_a_form_of_another_member() {
-        let relocations = relocations::of(OBJECT).unwrap();
+        let relocations = relocations::of_programs().unwrap();
         let members = relocations::members(&relocations);
         for flavoured in members.iter().filter(|m| m.ty != m.kernel_type()) {
             let own = (flavoured.kernel_type(), flavoured.member.as_str());
