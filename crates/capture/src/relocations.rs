@@ -195,9 +195,8 @@ pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
     of(crate::tracepoint::OBJECT)
 }
 
-/// Kind and name of each place that the programs of the eBPF engines are for: `tp_btf`, `fentry` or `fexit`, and the
-/// tracepoint or function.
-pub fn places_of_programs() -> Result<BTreeSet<(&'static str, &'static str)>, Malformed> {
+/// The places that they are for.
+pub fn places_of_programs() -> Result<Vec<Place<'static>>, Malformed> {
     places(crate::tracepoint::OBJECT)
 }
 
@@ -206,12 +205,38 @@ pub fn members(relocations: &[Relocation]) -> BTreeSet<Member> {
     relocations.iter().flat_map(Relocation::members).collect()
 }
 
-/// The tracepoints (`tp_btf`) and functions (`fentry`, `fexit`) that programs of the object name as their place.
-pub(crate) fn places(object: &[u8]) -> Result<BTreeSet<(&str, &str)>, Malformed> {
+/// Where a program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Name of the program.
+    pub program: &'a str,
+    /// `tp_btf`, `fentry` or `fexit`.
+    pub kind: &'a str,
+    /// Name of the tracepoint or of the function.
+    pub name: &'a str,
+}
+
+impl Place<'_> {
+    /// A tracepoint; else a function.
+    pub fn is_tracepoint(&self) -> bool {
+        self.kind == "tp_btf"
+    }
+}
+
+/// The places of those programs of the object whose section names one.
+pub(crate) fn places(object: &[u8]) -> Result<Vec<Place<'_>>, Malformed> {
     let functions = Elf::parse(object)?.functions()?;
-    let places = functions.iter().map(|function| function.section);
-    Ok(places
-        .filter_map(|section| section.split_once('/'))
+    Ok(functions
+        .into_iter()
+        .filter_map(|function| {
+            let (kind, name) = function.section.split_once('/')?;
+            let program = function.name;
+            Some(Place {
+                program,
+                kind,
+                name,
+            })
+        })
         .collect())
 }
 
@@ -373,7 +398,15 @@ mod tests {
     #[test]
     fn programs_name_their_places() {
         let places = places(OBJECT).unwrap();
-        assert!(places.contains(&("tp_btf", "sys_exit")));
-        assert!(places.contains(&("fexit", "do_filp_open")));
+        let has = |program, kind, name| {
+            let place = Place {
+                program,
+                kind,
+                name,
+            };
+            places.contains(&place)
+        };
+        assert!(has("sys_exit", "tp_btf", "sys_exit"));
+        assert!(has("after_do_filp_open", "fexit", "do_filp_open"));
     }
 }

@@ -102,7 +102,7 @@ impl Types {
 
     /// What the kernel lacks.
     pub(crate) fn gaps(&self) -> Result<&[Found], Malformed> {
-        let gaps = self.gaps.get_or_init(|| gaps::of(self.bytes()));
+        let gaps = self.gaps.get_or_init(|| gaps::of(self));
         gaps.as_deref().map_err(|malformed| *malformed)
     }
 

@@ -116,12 +116,35 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
 ];
 
 /// Forms of which a kernel has one: type and member each.
-pub(super) const ALTERNATIVES: &[&[(&str, &str)]] =
-    &[&[("dentry", "d_shortname"), ("dentry", "d_iname")]];
+pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
+    &[("dentry", "d_shortname"), ("dentry", "d_iname")],
+    &[
+        ("mount", "mnt_instance"),
+        ("super_block___mounts", "s_mounts"),
+    ],
+];
 
-/// Tracepoints of which a kernel has one.
-pub(super) const TRACEPOINT_ALTERNATIVES: &[&[&str]] =
-    &[&["io_uring_submit_req", "io_uring_submit_sqe"]];
+/// Tracepoints and functions of which a kernel has one.
+pub(super) const NAMES: &[&[&str]] = &[
+    &["io_uring_submit_req", "io_uring_submit_sqe"],
+    &["do_unlinkat", "filename_unlinkat"],
+    &["do_rmdir", "filename_rmdir"],
+    &["do_mkdirat", "filename_mkdirat"],
+    &["do_mknodat", "filename_mknodat"],
+    &["do_renameat2", "filename_renameat2"],
+    &["do_linkat", "filename_linkat"],
+    &["do_symlinkat", "filename_symlinkat"],
+    &["do_filp_open", "do_file_open"],
+    &["__do_adjtimex", "ntp_adjtimex"],
+];
+
+/// The other names of a tracepoint or function, and this one.
+pub(super) fn names(name: &str) -> impl Iterator<Item = &str> {
+    let names = NAMES.iter().find(|names| names.contains(&name));
+    let names = names.copied().unwrap_or_default();
+    let others = names.iter().copied().filter(move |other| *other != name);
+    others.chain([name])
+}
 
 /// Enumerators whose values the programs are told.
 pub(super) const ENUMERATORS: [(&str, Feature); 3] = [
@@ -158,7 +181,8 @@ pub(super) fn of_function(name: &str) -> Option<Feature> {
         "do_unlinkat" | "do_rmdir" | "do_mkdirat" | "do_mknodat" | "do_renameat2" | "do_linkat"
         | "do_symlinkat" => "names of calls on directory entries",
         "vfs_mkobj" => "objects of mq_open",
-        "do_filp_open" => "objects of open",
+        name if name.starts_with("filename_") => "names of calls on directory entries",
+        "do_filp_open" | "do_file_open" => "objects of open",
         "set_fs_pwd" => "objects of chdir",
         "set_fs_root" | "security_sb_pivotroot" => "objects of chroot and pivot_root",
         "security_sb_mount" | "security_sb_umount" | "security_move_mount" => {
@@ -170,7 +194,7 @@ pub(super) fn of_function(name: &str) -> Option<Feature> {
         | "security_socket_connect" => "socket addresses as the kernel saw them",
         "audit_signal_info" => "OBJ_PID records",
         "ipcperms" | "ipcctl_obtain_check" => "IPC and IPC_SET_PERM records",
-        "do_adjtimex" | "__do_adjtimex" | "do_settimeofday64" => "TIME_* records",
+        "do_adjtimex" | "__do_adjtimex" | "ntp_adjtimex" | "do_settimeofday64" => "TIME_* records",
         name if name.starts_with("security_path_ch") || name.starts_with("security_inode_") => {
             "objects of calls that act on what a path leads to"
         }

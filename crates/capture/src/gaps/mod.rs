@@ -3,9 +3,11 @@
 mod features;
 
 use crate::btf::{Btf, Kind, Malformed, Type};
-use crate::relocations::{self, plain_name, Form, Member, Relocation, Step};
-use crate::types;
+use crate::objects;
+use crate::relocations::{self, plain_name, Form, Member, Place, Relocation, Step};
+use crate::types::{self, Types};
 use features::{Feature, Need};
+use libbpf_rs::btf::types::Typedef;
 use plan::Gap;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -18,48 +20,72 @@ pub(crate) struct Found {
     need: Need,
 }
 
-/// The gaps of the running kernel that matter to the engine; none where its types cannot be read.
+/// The gaps of the running kernel that matter to the engine, the essential first; none where its types cannot be read.
 pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
     let Some(types) = types::of_this_kernel() else {
         return Ok(Vec::new());
     };
     let found = types.gaps()?.iter();
     let matters = |found: &&Found| trampoline || found.need != Need::Trampoline;
-    Ok(found.filter(matters).map(|f| f.gap.clone()).collect())
-}
-
-/// What a kernel with these types lacks for any engine, the essential first.
-pub(crate) fn of(types: &[u8]) -> Result<Vec<Found>, Malformed> {
-    let relocations = relocations::of_programs()?;
-    let places = relocations::places_of_programs()?;
-    let kernel = Kernel::of(Btf::parse(types)?, &wanted(&relocations, &places));
-    let members = missing_members(&relocations, &kernel);
-    let members = members.iter().map(|m| found(m.to_string(), of_member(m)));
-    let mut gaps: Vec<Found> = members.collect();
-    for (kind, name) in places {
-        if kind == "tp_btf" && !has_tracepoint(&kernel, name) {
-            let feature = features::of_tracepoint(name);
-            gaps.push(found(format!("tracepoint {name}"), feature));
-        } else if kind != "tp_btf" && !kernel.has(Kind::Function, name) {
-            gaps.push(found(
-                format!("function {name}"),
-                features::of_function(name),
-            ));
-        }
+    let mut gaps: Vec<Gap> = found.filter(matters).map(|f| f.gap.clone()).collect();
+    if trampoline {
+        let places = relocations::places_of_programs()?;
+        let functions = places.iter().filter(|place| !place.is_tracepoint());
+        let missing = missing_names(functions, |place| objects::is_there(&types, place.program));
+        let missing = missing.into_iter().map(|name| {
+            let feature = features::of_function(name);
+            found_gap(format!("function {name}"), feature).gap
+        });
+        gaps.extend(missing);
     }
-    for (name, feature) in features::ENUMERATORS {
-        if !kernel.has_enumerator(name) {
-            gaps.push(found(name.to_owned(), Some(feature)));
-        }
-    }
-    // A function may be hooked at both of its ends.
-    let mut names = BTreeSet::new();
-    gaps.retain(|found| names.insert(found.gap.name.clone()));
-    gaps.sort_by_key(|found| !found.gap.essential);
+    gaps.sort_by_key(|gap| !gap.essential);
     Ok(gaps)
 }
 
-fn found(name: String, feature: Option<Feature>) -> Found {
+/// The members, tracepoints and enumerators that a kernel with these types lacks, for any engine.
+pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
+    let relocations = relocations::of_programs()?;
+    let kernel = Kernel::of(Btf::parse(types.bytes())?, &relocations);
+    let members = Members::of(&relocations, &kernel).missing();
+    let members = members
+        .iter()
+        .map(|m| found_gap(m.to_string(), of_member(m)));
+    let places = relocations::places_of_programs()?;
+    let tracepoints = places.iter().filter(|place| place.is_tracepoint());
+    let tracepoints = missing_names(tracepoints, |place| has_tracepoint(types, place.name));
+    let tracepoints = tracepoints.into_iter().map(|name| {
+        let feature = features::of_tracepoint(name);
+        found_gap(format!("tracepoint {name}"), feature)
+    });
+    let enumerators = features::ENUMERATORS.iter();
+    let enumerators = enumerators.filter(|(name, _)| !kernel.has_enumerator(name));
+    let enumerators =
+        enumerators.map(|(name, feature)| found_gap((*name).to_owned(), Some(*feature)));
+    Ok(members.chain(tracepoints).chain(enumerators).collect())
+}
+
+/// Names of places of which none is there under any of its names.
+fn missing_names<'a>(
+    places: impl Iterator<Item = &'a Place<'static>> + Clone,
+    is_there: impl Fn(&Place<'_>) -> bool,
+) -> BTreeSet<&'static str> {
+    let there = places.clone().filter(|place| is_there(place));
+    let there: BTreeSet<&str> = there.map(|place| place.name).collect();
+    let is_missing = |name: &&str| !features::names(name).any(|name| there.contains(name));
+    places.map(|place| place.name).filter(is_missing).collect()
+}
+
+/// The members that the running kernel has and programs read there: of several forms, the one that it has.
+pub(crate) fn members_in_use() -> Result<BTreeSet<Member>, Malformed> {
+    let Some(types) = types::of_this_kernel() else {
+        return Ok(BTreeSet::new());
+    };
+    let relocations = relocations::of_programs()?;
+    let kernel = Kernel::of(Btf::parse(types.bytes())?, &relocations);
+    Ok(Members::of(&relocations, &kernel).present)
+}
+
+fn found_gap(name: String, feature: Option<Feature>) -> Found {
     // That everything has an entry is tested.
     let (feature, need) = feature.unwrap_or(("a part of the records", Need::Useful));
     let essential = need == Need::Essential;
@@ -71,39 +97,15 @@ fn found(name: String, feature: Option<Feature>) -> Found {
     Found { gap, need }
 }
 
-/// Names of types that are looked for.
-fn wanted(
-    relocations: &[Relocation],
-    places: &BTreeSet<(&'static str, &'static str)>,
-) -> HashSet<String> {
-    let types = relocations.iter().map(|r| plain_name(&r.ty).to_owned());
-    let places = places.iter().map(|(kind, name)| match *kind {
-        "tp_btf" => typedef_of(name),
-        _ => (*name).to_owned(),
-    });
-    types.chain(places).collect()
-}
-
 /// Whether the kernel has a tracepoint that `tp_btf` programs can be attached to.
 pub(crate) fn is_there(tracepoint: &str) -> bool {
-    use libbpf_rs::btf::types::Typedef;
-    let Some(types) = types::of_this_kernel() else {
-        // libbpf says it better.
-        return true;
-    };
-    let name = typedef_of(tracepoint);
-    types.btf().type_by_name::<Typedef<'_>>(&name).is_some()
+    // Without types libbpf says what is wrong.
+    types::of_this_kernel().is_none_or(|types| has_tracepoint(&types, tracepoint))
 }
 
-fn typedef_of(tracepoint: &str) -> String {
-    format!("btf_trace_{tracepoint}")
-}
-
-fn has_tracepoint(kernel: &Kernel<'_>, name: &str) -> bool {
-    let forms = features::TRACEPOINT_ALTERNATIVES.iter();
-    let forms = forms.copied().find(|forms| forms.contains(&name));
-    let mut forms = forms.unwrap_or_default().iter().copied().chain([name]);
-    forms.any(|name| kernel.has(Kind::Typedef, &typedef_of(name)))
+fn has_tracepoint(types: &Types, name: &str) -> bool {
+    let typedef = format!("btf_trace_{name}");
+    types.btf().type_by_name::<Typedef<'_>>(&typedef).is_some()
 }
 
 fn of_member(member: &Member) -> Option<Feature> {
@@ -117,20 +119,16 @@ struct Kernel<'a> {
 }
 
 impl<'a> Kernel<'a> {
-    fn of(btf: Btf<'a>, wanted: &HashSet<String>) -> Kernel<'a> {
+    fn of(btf: Btf<'a>, relocations: &[Relocation]) -> Kernel<'a> {
+        let wanted: HashSet<&str> = relocations.iter().map(|r| plain_name(&r.ty)).collect();
         let mut names: HashMap<&str, Vec<u32>> = HashMap::new();
         for ty in btf.types() {
             let has_members = ty.kind.is_composite() || ty.kind.is_enumeration();
-            let may_be = has_members || matches!(ty.kind, Kind::Typedef | Kind::Function);
-            if may_be && wanted.contains(ty.name()) {
+            if (has_members || ty.kind == Kind::Typedef) && wanted.contains(ty.name()) {
                 names.entry(ty.name()).or_default().push(ty.id);
             }
         }
         Kernel { btf, names }
-    }
-
-    fn has(&self, kind: Kind, name: &str) -> bool {
-        self.named(kind, name).next().is_some()
     }
 
     fn named(&self, kind: Kind, name: &str) -> impl Iterator<Item = Type<'a, '_>> {
@@ -186,46 +184,70 @@ impl<'a> Kernel<'a> {
     }
 }
 
-/// Members of which no form is there.
-fn missing_members(relocations: &[Relocation], kernel: &Kernel<'_>) -> Vec<Member> {
-    let mut missing = BTreeSet::new();
-    let mut present = BTreeSet::new();
-    let plain = |member: &Member| Member::new(member.kernel_type(), &member.member);
-    // Most accesses are made in many places.
-    let mut paths = HashSet::new();
-    for relocation in relocations {
-        if !paths.insert(relocation.to_string()) {
-            continue;
-        }
-        let name = plain_name(&relocation.ty);
-        let roots = kernel.named(relocation.kind, name);
-        if let Some(enumerator) = &relocation.enumerator {
-            let mut roots = roots;
-            let is_there = roots.any(|ty| ty.entries().any(|entry| entry.name == *enumerator));
-            let set = if is_there { &mut present } else { &mut missing };
-            set.insert(Member::new(name, enumerator));
-            continue;
-        }
-        let done = roots.map(|root| kernel.steps_of(relocation, root)).max();
-        let done = done.unwrap_or(0);
-        for (i, step) in relocation.steps.iter().enumerate().take(done + 1) {
-            if let Step::Member { member, .. } = step {
-                let set = if i < done { &mut present } else { &mut missing };
-                set.insert(plain(member));
+/// What of the members that programs read a kernel has, without flavours; and those with a flavour that it has.
+#[derive(Default)]
+struct Members {
+    missing: BTreeSet<Member>,
+    present: BTreeSet<Member>,
+    flavours: BTreeSet<Member>,
+}
+
+impl Members {
+    fn of(relocations: &[Relocation], kernel: &Kernel<'_>) -> Members {
+        let mut members = Members::default();
+        // Most accesses are made in many places.
+        let mut paths = HashSet::new();
+        for relocation in relocations {
+            if !paths.insert(relocation.to_string()) {
+                continue;
+            }
+            let roots = kernel.named(relocation.kind, plain_name(&relocation.ty));
+            if let Some(enumerator) = &relocation.enumerator {
+                let mut roots = roots;
+                let is_there = roots.any(|ty| ty.entries().any(|entry| entry.name == *enumerator));
+                members.add(&Member::new(&relocation.ty, enumerator), is_there);
+                continue;
+            }
+            let done = roots.map(|root| kernel.steps_of(relocation, root)).max();
+            let done = done.unwrap_or(0);
+            for (i, step) in relocation.steps.iter().enumerate().take(done + 1) {
+                if let Step::Member { member, .. } = step {
+                    members.add(member, i < done);
+                }
             }
         }
+        members
     }
-    let has_other = |member: &Member| {
-        let is_it = |form: &(&str, &str)| *form == (member.ty.as_str(), member.member.as_str());
-        let forms = features::ALTERNATIVES.iter();
-        let mut forms = forms.filter(|forms| forms.iter().any(is_it)).copied();
+
+    fn add(&mut self, member: &Member, is_there: bool) {
+        let plain = Member::new(member.kernel_type(), &member.member);
+        if !is_there {
+            self.missing.insert(plain);
+            return;
+        }
+        self.present.insert(plain);
+        self.flavours.insert(member.clone());
+    }
+
+    /// Those of which no form is there.
+    fn missing(&self) -> Vec<Member> {
+        let missing = self.missing.difference(&self.present);
+        let missing = missing.filter(|member| !self.has_other(member));
+        missing.cloned().collect()
+    }
+
+    fn has_other(&self, member: &Member) -> bool {
+        let own = (member.ty.as_str(), member.member.as_str());
+        let mut forms = features::ALTERNATIVES.iter();
         forms.any(|forms| {
-            let mut forms = forms.iter();
-            forms.any(|form| present.contains(&Member::new(form.0, form.1)))
+            let is_there = |form: &(&str, &str)| {
+                let (ty, name) = (plain_name(form.0), form.1);
+                let is_any = form.0 == ty && self.present.contains(&Member::new(ty, name));
+                is_any || self.flavours.contains(&Member::new(form.0, name))
+            };
+            forms.contains(&own) && forms.iter().any(is_there)
         })
-    };
-    let missing = missing.difference(&present);
-    missing.filter(|m| !has_other(m)).cloned().collect()
+    }
 }
 
 #[cfg(test)]
@@ -245,7 +267,7 @@ mod tests {
             without.is_empty(),
             "no entry in gaps/features.rs: {without:?}"
         );
-        for (kind, name) in relocations::places_of_programs().unwrap() {
+        for Place { kind, name, .. } in relocations::places_of_programs().unwrap() {
             let feature = match kind {
                 "tp_btf" => features::of_tracepoint(name),
                 _ => features::of_function(name),
@@ -264,8 +286,8 @@ mod tests {
         for flavoured in members.iter().filter(|m| m.ty != m.kernel_type()) {
             let own = (flavoured.kernel_type(), flavoured.member.as_str());
             let is_same = members.contains(&Member::new(own.0, own.1));
-            let mut forms = features::ALTERNATIVES.iter();
-            let is_other = forms.any(|forms| forms.contains(&own));
+            let mut forms = features::ALTERNATIVES.iter().copied().flatten();
+            let is_other = forms.any(|form| (plain_name(form.0), form.1) == own);
             assert!(is_same || is_other, "{}.{}", flavoured.ty, flavoured.member);
         }
     }

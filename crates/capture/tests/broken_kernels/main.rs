@@ -59,6 +59,15 @@ impl Break {
         }
     }
 
+    /// Whether programs read it here: of several forms of a member, a kernel has one.
+    fn is_in_use(&self, used: &BTreeSet<Member>) -> bool {
+        let is_it = |m: &Member, ty: &str, name: &str| m.ty == ty && m.member == name;
+        match self {
+            Break::Member(ty, name) => used.iter().any(|member| is_it(member, ty, name)),
+            _ => true,
+        }
+    }
+
     /// Whether hooks may be left out for it.
     fn costs_hooks(&self) -> bool {
         !matches!(self, Break::Member(..) | Break::Type(_))
@@ -117,31 +126,11 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
     }
     breaks.extend(ENUMERATORS.map(Break::Enumerator));
     let places = relocations::places_of_programs().expect("the object can be read");
-    breaks.extend(places.into_iter().map(|(kind, name)| match kind {
-        "tp_btf" => Break::Tracepoint(name),
-        _ => Break::Function(name),
+    breaks.extend(places.into_iter().map(|place| match place.is_tracepoint() {
+        true => Break::Tracepoint(place.name),
+        false => Break::Function(place.name),
     }));
     (breaks, covered)
-}
-
-/// Whether all that need a member need another first, which the whole kernel lacks.
-fn is_behind_a_gap(one: &Break, relocations: &[Relocation], whole: &Answer) -> bool {
-    let Break::Member(ty, name) = one else {
-        return false;
-    };
-    let lines = || whole.gaps.iter().chain(&whole.others);
-    let is_gap = |member: &Member| {
-        let name = format!("{member}: ");
-        lines().any(|line| line.starts_with(&name))
-    };
-    let is_it = |member: &Member| member.kernel_type() == ty && member.member == *name;
-    let mut passing = relocations
-        .iter()
-        .filter(|r| r.members().any(|m| is_it(&m)));
-    passing.all(|relocation| {
-        let mut before = relocation.members().take_while(|member| !is_it(member));
-        before.any(|member| is_gap(&member))
-    })
 }
 
 fn engines() -> Vec<&'static str> {
@@ -166,7 +155,7 @@ struct Outcome {
 
 /// One worker: takes break after break until there is none left.
 fn work(kernel: &Kernel, engine: &str, file: &Path, next: impl Fn() -> Option<Break>) -> Outcome {
-    let relocations = relocations::of_programs().expect("the object can be read");
+    let used = capture::probe::members_in_use();
     std::fs::write(file, kernel.renamed(&BTreeSet::new())).expect("a file");
     let whole = child::ask(file, engine);
     assert!(whole.is_recorded, "on a whole kernel: {}", whole.text);
@@ -174,7 +163,7 @@ fn work(kernel: &Kernel, engine: &str, file: &Path, next: impl Fn() -> Option<Br
     let mut outcome = Outcome::default();
     while let Some(one) = next() {
         let places = one.places(&btf);
-        if places.is_empty() || is_behind_a_gap(&one, &relocations, &whole) {
+        if places.is_empty() || !one.is_in_use(&used) {
             println!("{engine}: this kernel has no use for {one}");
             continue;
         }
