@@ -232,24 +232,35 @@ int sys_exit_one(struct perf_sys_exit *ctx)
 			     false);
 }
 
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
 /*
- * A program on a tracepoint, and copies of it for kernels that preempt programs there: while one is
- * preempted, and so missed by other tasks on the CPU, the next sees them. What the first has dealt with
- * the others leave alone. The daemon attaches all or the first.
+ * A program on a tracepoint, and copies of it for kernels that preempt programs
+ * there. A copy turns preemption off, but may still be preempted before it does
+ * so and when it turns it on again; while it is, and so is missed by other tasks
+ * on the CPU, the next copy sees them. What one has dealt with the others leave
+ * alone. The daemon attaches the program or its copies.
  */
-#define COPIES(section, program, run)            \
-	SEC(section) int program(__u64 *ctx)     \
-	{                                        \
-		return run;                      \
-	}                                        \
-	SEC(section) int program##_2(__u64 *ctx) \
-	{                                        \
-		return run;                      \
-	}                                        \
-	SEC(section) int program##_3(__u64 *ctx) \
-	{                                        \
-		return run;                      \
+#define COPY(section, program, number, run)               \
+	SEC(section) int program##number(__u64 *ctx)      \
+	{                                                 \
+		if (bpf_ksym_exists(bpf_preempt_disable)) \
+			bpf_preempt_disable();            \
+		run;                                      \
+		if (bpf_ksym_exists(bpf_preempt_enable))  \
+			bpf_preempt_enable();             \
+		return 0;                                 \
 	}
+
+#define COPIES(section, program, run)        \
+	SEC(section) int program(__u64 *ctx) \
+	{                                    \
+		return run;                  \
+	}                                    \
+	COPY(section, program, _1, run)      \
+	COPY(section, program, _2, run)      \
+	COPY(section, program, _3, run)
 
 /*
  * execve is about to give the task its new name: the registers still hold

@@ -87,9 +87,37 @@ pub enum CaptureError {
         /// Which.
         dir: std::path::PathBuf,
     },
+    /// The kernel lacks what every record needs.
+    #[error("the eBPF engines cannot run on this kernel: its type information (/sys/kernel/btf/vmlinux) has no {}, which {} come from; use --engine kernel, and report the version of the kernel", .gap.name, .gap.feature)]
+    Lacking {
+        /// What is missing.
+        gap: plan::Gap,
+    },
+    /// The kernel refused the programs, and lacks something that they use.
+    #[error("{source}; this kernel has no {}, which may be why: report this with the version of the kernel, and use --engine kernel", names(.gaps))]
+    RefusedWithout {
+        /// What is missing.
+        gaps: Vec<plan::Gap>,
+        /// The refusal.
+        source: Box<CaptureError>,
+    },
+    /// The BPF object in this program cannot be read.
+    #[error("the BPF object in this program: {0}")]
+    Object(#[from] crate::btf::Malformed),
     /// The rules do not fit.
     #[error("the rules do not fit the match tables: {0}")]
     TooLarge(#[from] plan::tables::TooLarge),
+}
+
+/// The first of the names, and how many there are besides.
+fn names(gaps: &[plan::Gap]) -> String {
+    const NAMED_MAX: usize = 20;
+    let named: Vec<&str> = gaps.iter().map(|gap| gap.name.as_str()).collect();
+    let (first, rest) = named.split_at(named.len().min(NAMED_MAX));
+    match rest.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> CaptureError {

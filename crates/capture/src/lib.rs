@@ -1,7 +1,11 @@
 //! Capture: from hooks in the kernel to a stream of events. The programs are in `bpf/`.
 
+#[doc(hidden)]
+pub mod btf;
+mod elf;
 mod error;
 mod functions;
+mod gaps;
 mod identify;
 pub mod learn;
 pub mod netlink;
@@ -11,6 +15,7 @@ mod perm_lists;
 mod pins;
 mod preemption;
 pub mod probe;
+pub mod relocations;
 pub mod resolve;
 mod ring;
 pub mod seccomp_cache;
@@ -18,7 +23,8 @@ mod stream;
 mod symbols;
 mod tracefs;
 pub mod tracepoint;
-mod types;
+#[doc(hidden)]
+pub mod types;
 
 pub use error::CaptureError;
 pub use identify::{executable_of, identify, names_paths};

@@ -26,6 +26,17 @@ pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
     }
 }
 
+/// What the running kernel lacks of what the programs of an engine use, the essential first. Needs no root.
+pub fn gaps(trampoline: bool) -> Vec<plan::Gap> {
+    crate::gaps::of_this_kernel(trampoline).unwrap_or_default()
+}
+
+/// The members that the running kernel has and programs read. For tests.
+#[doc(hidden)]
+pub fn members_in_use() -> BTreeSet<crate::relocations::Member> {
+    crate::gaps::members_in_use().unwrap_or_default()
+}
+
 /// Tries what matters to a plan, for the trampoline engine or the tracepoint engine. Needs root to
 /// tell the truth about programs.
 pub fn capabilities(trampoline: bool) -> Capabilities {
@@ -61,6 +72,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
             false => BTreeSet::new(),
         },
         untraced_calls: events.as_ref().map(untraced).unwrap_or_default(),
+        gaps: gaps(trampoline),
     }
 }
 

@@ -1,10 +1,19 @@
 //! The kernel's type information, read once for all that ask for it while an engine is made.
 
+use crate::btf::Malformed;
+use crate::gaps::{self, Found};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
+use libbpf_rs::libbpf_sys::btf__raw_data;
+use libbpf_rs::AsRawLibbpf;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::OnceLock;
+
+/// Instead of the kernel's own, for tests of what a kernel could lack.
+static OVERRIDE: OnceLock<PathBuf> = OnceLock::new();
 
 thread_local! {
     static READ: RefCell<Option<Rc<Types>>> = const { RefCell::new(None) };
@@ -22,18 +31,38 @@ pub(crate) struct FunctionTypes {
 pub(crate) struct Types {
     btf: Btf<'static>,
     functions: OnceCell<HashMap<String, FunctionTypes>>,
+    gaps: OnceCell<Result<Vec<Found>, Malformed>>,
 }
 
 /// Those of the running kernel, which this thread keeps until [`forget`]; `None` where they cannot be read.
 pub(crate) fn of_this_kernel() -> Option<Rc<Types>> {
     READ.with_borrow_mut(|read| {
         if read.is_none() {
-            let btf = Btf::from_vmlinux().ok()?;
-            let functions = OnceCell::new();
-            *read = Some(Rc::new(Types { btf, functions }));
+            let btf = match overridden() {
+                Some(path) => Btf::from_path(path).ok()?,
+                None => Btf::from_vmlinux().ok()?,
+            };
+            *read = Some(Rc::new(Types {
+                btf,
+                functions: OnceCell::new(),
+                gaps: OnceCell::new(),
+            }));
         }
         read.clone()
     })
+}
+
+/// Has all that ask for the kernel's types, and libbpf's relocations, use this file for the rest of the process. Only what is
+/// loaded from then on is changed: to be called first.
+#[doc(hidden)]
+pub fn override_with(path: &Path) {
+    let is_first = OVERRIDE.set(path.to_owned()).is_ok();
+    debug_assert!(is_first, "the kernel's types are overridden once");
+}
+
+/// The file that stands in for the kernel's types.
+pub(crate) fn overridden() -> Option<&'static Path> {
+    OVERRIDE.get().map(PathBuf::as_path)
 }
 
 /// Gives their memory back, which is some megabytes.
@@ -56,6 +85,25 @@ impl Types {
             Some(pointer.referenced_type().skip_mods_and_typedefs().name()? == structure)
         };
         name() == Some(true)
+    }
+
+    /// The types as bytes: see [`crate::btf`].
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let mut len = 0;
+        // SAFETY: libbpf gives its own copy, `len` bytes, which stays as it is as long as the types do: nothing changes them.
+        unsafe {
+            let first = btf__raw_data(self.btf.as_libbpf_object().as_ptr(), &mut len);
+            if first.is_null() {
+                return &[];
+            }
+            std::slice::from_raw_parts(first.cast(), len as usize)
+        }
+    }
+
+    /// What the kernel lacks.
+    pub(crate) fn gaps(&self) -> Result<&[Found], Malformed> {
+        let gaps = self.gaps.get_or_init(|| gaps::of(self));
+        gaps.as_deref().map_err(|malformed| *malformed)
     }
 
     /// All functions by name. Several may have one name; the first counts, which libbpf takes for it as well.

@@ -5,6 +5,7 @@ use crate::facts::Entry;
 use abi::{Arch, PermLists};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// Which programs may be loaded and how calls can enter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,6 +45,25 @@ pub struct Capabilities {
     /// Native calls that have no tracepoint of their own here.
     #[serde(skip)]
     pub untraced_calls: BTreeSet<u32>,
+    /// What the kernel lacks of what the programs use.
+    pub gaps: Vec<Gap>,
+}
+
+/// A structure member, function or tracepoint that programs use and the kernel lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// `task_struct.tgid`, `function vfs_link`, `tracepoint sched_process_exit`.
+    pub name: String,
+    /// What is missing or less exact without it.
+    pub feature: &'static str,
+    /// No eBPF engine works without it.
+    pub essential: bool,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.feature)
+    }
 }
 
 /// Where an eBPF engine sees calls end.
@@ -109,6 +129,11 @@ impl Capabilities {
         }
     }
 
+    /// What the eBPF engines cannot do without, and the kernel lacks.
+    pub fn essential_gap(&self) -> Option<&Gap> {
+        self.gaps.iter().find(|gap| gap.essential)
+    }
+
     /// What a stock kernel of this architecture can do under the tracepoint engine: for plans made
     /// without root.
     pub fn assumed(arch: Arch) -> Capabilities {
@@ -127,6 +152,7 @@ impl Capabilities {
             preempted_tracepoints: false,
             unhooked_calls: BTreeSet::new(),
             untraced_calls: BTreeSet::new(),
+            gaps: Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The plan as people and programs read it.
 
+use crate::capabilities::Gap;
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
 use crate::hooks::{Hooks, PER_SYSCALL_NS, TP_BTF_NS};
@@ -25,6 +26,8 @@ pub struct Explanation {
     pub table_rows: usize,
     /// What holds for every rule under this engine.
     pub notes: Vec<String>,
+    /// What the kernel lacks, and what is less exact without it.
+    pub gaps: Vec<Gap>,
     /// One per rule, in the order that decides.
     pub rules: Vec<RuleExplanation>,
 }
@@ -113,6 +116,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         watched_operations: plan.calls.keys().filter(|k| k.0 == Entry::Uring).count(),
         table_rows: plan.rows.len(),
         notes: notes(plan),
+        gaps: plan.gaps.clone(),
         rules,
     }
 }
@@ -195,6 +199,9 @@ impl fmt::Display for Explanation {
                 },
                 note,
             )?;
+        }
+        for gap in &self.gaps {
+            paragraph(f, "without     ", &gap.to_string())?;
         }
         for (i, rule) in self.rules.iter().enumerate() {
             writeln!(f)?;

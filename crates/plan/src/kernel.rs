@@ -67,6 +67,7 @@ pub fn explain_kernel(plan: &Plan) -> Explanation {
         watched_operations: 0,
         table_rows: 0,
         notes: KERNEL_NOTES.map(str::to_owned).to_vec(),
+        gaps: Vec::new(),
         rules: rules.collect(),
     }
 }

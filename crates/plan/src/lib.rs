@@ -21,7 +21,7 @@ mod shape;
 pub mod tables;
 pub mod uring;
 
-pub use capabilities::{Capabilities, Form, IoUring, Preemption};
+pub use capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
 pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
 pub use evaluate::{
     audits_task, calls_of, decide, decide_names, decide_operation, is_label, is_task_field,

@@ -1,6 +1,6 @@
 //! From rules to hooks and tables.
 
-use crate::capabilities::{Capabilities, Form, IoUring, Preemption};
+use crate::capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
 use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
 use crate::evaluate::{calls_of, decide_names, result_holds, Decision, Entries};
 use crate::exactness::{exactness, Exactness};
@@ -42,6 +42,8 @@ pub struct Plan {
     pub preemption: Preemption,
     /// Numbers of the kernel's io_uring operations that have no name here.
     pub unnamed_operations: std::ops::Range<u32>,
+    /// What the kernel lacks of what the programs of its engine use.
+    pub gaps: Vec<Gap>,
 }
 
 /// What the plan says of one call.
@@ -120,6 +122,7 @@ impl Plan {
             form: capabilities.form(),
             preemption: capabilities.preemption,
             unnamed_operations: uring::unnamed(capabilities.uring_operations),
+            gaps: capabilities.gaps.clone(),
         })
     }
 
@@ -149,6 +152,7 @@ impl Plan {
             form: Form::default(),
             preemption: capabilities.preemption,
             unnamed_operations: uring::unnamed(0),
+            gaps: Vec::new(),
         }
     }
 

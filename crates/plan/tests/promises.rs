@@ -4,7 +4,9 @@ mod common;
 
 use common::{capabilities, identities, plain_call, plan, rule, ruleset, HOST};
 use plan::tables::{self, TooLarge};
-use plan::{Capabilities, Decision, Entry, Exactness, Facts, Hooks, Name, ObjectId, Plan, SysExit};
+use plan::{
+    Capabilities, Decision, Entry, Exactness, Facts, Gap, Hooks, Name, ObjectId, Plan, SysExit,
+};
 use rules::{List, Rule};
 
 fn number(name: &str) -> u32 {
@@ -541,4 +543,26 @@ fn a_rule_on_a_directory_holds_wherever_a_mount_shows_it() {
     assert_eq!(decide(&[]), Decision::Drop);
     assert_eq!(decide(&[other]), Decision::Drop);
     assert_eq!(decide(&[other, watched]), Decision::Record(0));
+}
+
+#[test]
+fn a_plan_names_what_the_kernel_lacks() {
+    let gap = Gap {
+        name: "tty_struct.name".to_owned(),
+        feature: "tty of records",
+        essential: false,
+    };
+    let capabilities = Capabilities {
+        gaps: vec![gap],
+        ..capabilities()
+    };
+    assert_eq!(capabilities.essential_gap(), None);
+    let rules = ruleset(&["-a always,exit -F arch=b64 -S openat"]);
+    let plan = Plan::new(&rules, &capabilities, &identities(), 1).unwrap();
+    let explanation = plan::explain(&plan).to_string();
+    assert!(explanation.contains("\nwithout     tty_struct.name: tty of records\n"));
+    let kernel = Plan::for_kernel(&rules, &capabilities, 1);
+    assert!(!plan::explain_kernel(&kernel)
+        .to_string()
+        .contains("without"));
 }

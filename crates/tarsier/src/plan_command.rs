@@ -27,12 +27,13 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
                 Engine::Trampoline => capture::probe::unhooked_calls(),
                 _ => Default::default(),
             },
+            gaps: capture::probe::gaps(args.engine == Engine::Trampoline),
             ..Capabilities::assumed(abi::Arch::native())
         }
     };
     let is_kernel = match args.engine {
         Engine::Kernel => true,
-        Engine::Auto => !capabilities.tp_btf,
+        Engine::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
         Engine::Trampoline | Engine::Tracepoint => false,
     };
     let plan = match is_kernel {

@@ -22,6 +22,9 @@ pub(crate) struct Status {
     #[serde(default)]
     pub(crate) pin_dir: Option<String>,
     pub(crate) hook: String,
+    /// What the kernel lacks of what the engine's programs use, each with what is less exact without it.
+    #[serde(default)]
+    pub(crate) gaps: Vec<String>,
     pub(crate) rules: usize,
     pub(crate) generation: u64,
     pub(crate) kernel_records: bool,
@@ -138,6 +141,9 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
 fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     writeln!(out, "pid                 {}", s.pid)?;
     writeln!(out, "engine              {} ({})", s.engine, s.hook)?;
+    for gap in &s.gaps {
+        writeln!(out, "without             {gap}")?;
+    }
     writeln!(out, "uptime              {} s", s.uptime_s)?;
     writeln!(
         out,

@@ -61,6 +61,11 @@ fn attach(
     probes::attach_object(program, function, at, pins)
 }
 
+/// Whether this kernel has the function that a program hooks, with the arguments that it reads.
+pub(crate) fn is_there(types: &types::Types, program: &str) -> bool {
+    function_of(program).is_none_or(|f| arguments::are_as_read(types, program, f))
+}
+
 /// The hooks in force, by program.
 pub(crate) struct Objects {
     /// Programs that are loaded.

@@ -194,6 +194,7 @@ impl Tracepoint {
         Ok(links)
     }
 
+    /// Nothing where the kernel lacks the tracepoint: [`Tracepoint::gaps`] says so.
     fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Attached>, CaptureError> {
         if !wanted {
             return Ok(None);
@@ -203,6 +204,9 @@ impl Tracepoint {
         }
         let found = self.object.progs_mut().find(|p| p.name() == program);
         let program_mut = found.ok_or_else(|| missing(program))?;
+        if !program_mut.autoload() {
+            return Ok(None);
+        }
         let link = attach_trace(&program_mut, self.pins.as_ref())?;
         Attached::new(link, self.pins.as_ref(), program).map(Some)
     }

@@ -7,33 +7,34 @@ use std::os::fd::AsFd;
 
 /// Programs that have copies.
 const COPIED: [&str; 4] = ["exec_entry", "exec_done", "exit_call", "task_made"];
-/// What the names of copies end in, those of the originals first.
-const SUFFIXES: [&str; 3] = ["", "_2", "_3"];
+/// What the names of copies end in.
+const SUFFIXES: [&str; 3] = ["_1", "_2", "_3"];
 
-/// Leaves copies out that are not wanted.
+/// Leaves out the copies, or what they are copies of.
 pub(super) fn choose(open: &mut OpenObject, wanted: bool) {
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         if is_copy(&name) {
             program.set_autoload(wanted);
+        } else if COPIED.contains(&name.as_str()) {
+            program.set_autoload(!wanted);
         }
     }
 }
 
 fn is_copy(name: &str) -> bool {
-    let suffixes = SUFFIXES.iter().skip(1);
-    suffixes
-        .filter_map(|suffix| name.strip_suffix(suffix))
-        .any(|name| COPIED.contains(&name))
+    let originals = SUFFIXES
+        .iter()
+        .filter_map(|suffix| name.strip_suffix(suffix));
+    originals.into_iter().any(|name| COPIED.contains(&name))
 }
 
-/// Names of a program and of its copies, or of the program alone.
+/// The names of a program's copies, or the program's own.
 pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
-    let count = if wanted { SUFFIXES.len() } else { 1 };
-    let suffixes = SUFFIXES.iter().take(count);
-    suffixes
-        .map(|suffix| format!("{program}{suffix}"))
-        .collect()
+    match wanted {
+        true => SUFFIXES.map(|suffix| format!("{program}{suffix}")).into(),
+        false => vec![program.to_owned()],
+    }
 }
 
 /// What the programs of the object could not look at. Of copies at most what the one counted that missed least: what
@@ -45,11 +46,11 @@ pub(super) fn missed(object: &Object) -> u64 {
             .find(|program| program.name() == name && program.autoload());
         program.map(|program| fexit::misses(program.as_fd()))
     };
-    let copied = COPIED.iter().map(|program| {
+    let copied = COPIED.iter().filter_map(|program| {
         let copies = SUFFIXES
             .iter()
             .filter_map(|suffix| misses(&format!("{program}{suffix}")));
-        copies.min().unwrap_or(0)
+        copies.min().or_else(|| misses(program))
     });
     let is_copied = |name: &str| COPIED.contains(&name) || is_copy(name);
     let others = object
@@ -70,7 +71,7 @@ mod tests {
         assert_eq!(of("exec_done", false), ["exec_done"]);
         assert_eq!(
             of("exec_done", true),
-            ["exec_done", "exec_done_2", "exec_done_3"]
+            ["exec_done_1", "exec_done_2", "exec_done_3"]
         );
         assert!(is_copy("exit_call_3") && !is_copy("exit_call") && !is_copy("on_do_renameat_2"));
     }

@@ -20,6 +20,7 @@ pub(crate) use uring::Uring;
 
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{self, Functions};
+use crate::gaps;
 use crate::objects::Objects;
 use crate::pins::{Handover, Pins};
 use crate::ring::Ring;
@@ -32,13 +33,13 @@ pub(crate) use fexit::attaches as fexit_attaches;
 use fexit::{Fexit, Hook};
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
-use plan::{tables, Form, Plan, SysExit};
+use plan::{tables, Form, Gap, Plan, SysExit};
 use probes::CallProbes;
 use resting::Resting;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
+pub(crate) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
 
 /// `doorbell` of bpf/maps.h.
 const DOORBELL_BYTES: usize = 4096;
@@ -124,6 +125,8 @@ pub struct Tracepoint {
     /// Programs that an earlier daemon loaded and that are still attached.
     inherited: Vec<OwnedFd>,
     is_disarmed: bool,
+    /// What the kernel lacks of what the programs use.
+    gaps: Vec<Gap>,
 }
 
 impl Tracepoint {
@@ -173,7 +176,12 @@ impl Tracepoint {
             None => None,
         };
         let from = pins.filter(|_| left.is_some());
-        let (object, objects) = load(cpus, form, functions, uring.as_ref(), from)?;
+        let gaps = gaps::of_this_kernel(form.trampoline)?;
+        if let Some(gap) = gaps.iter().find(|gap| gap.essential) {
+            return Err(CaptureError::Lacking { gap: gap.clone() });
+        }
+        let (object, objects) = load(cpus, form, functions, uring.as_ref(), from)
+            .map_err(|error| without(&gaps, error))?;
         let fexit = functions.map(|_| Fexit::new(&object, pins)).transpose()?;
         if let Some(uring) = &uring {
             uring.set_bodies(&object)?;
@@ -216,6 +224,7 @@ impl Tracepoint {
             handover: None,
             inherited: Vec::new(),
             is_disarmed: false,
+            gaps,
         };
         if let Some(pins) = pins {
             engine.keep(pins, left, layout)?;
@@ -245,6 +254,11 @@ impl Tracepoint {
             true => "trampoline",
             false => "tracepoint",
         }
+    }
+
+    /// What the kernel lacks of what the programs use: each costs a feature.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
     }
 
     /// Puts another rule set in force: its hooks are armed, the tables are swapped in one step,
@@ -422,6 +436,17 @@ fn missing(what: &str) -> CaptureError {
     }
 }
 
+/// A refusal by a kernel that lacks something names that.
+fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
+    if gaps.is_empty() {
+        return source;
+    }
+    CaptureError::RefusedWithout {
+        gaps: gaps.to_vec(),
+        source: Box::new(source),
+    }
+}
+
 fn object_key(object: &plan::ObjectId) -> [u8; 16] {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&object.ino.to_ne_bytes());
@@ -439,6 +464,10 @@ fn load(
 ) -> Result<(Object, Objects), CaptureError> {
     crate::error::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
+    if let Some(types) = types::overridden() {
+        let given = builder.btf_custom_path(types);
+        given.map_err(refused("types instead of the kernel's"))?;
+    }
     let mut open: OpenObject = builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
@@ -461,8 +490,21 @@ fn load(
         }
     }
     let objects = Objects::choose(&mut open, form);
+    leave_out_missing(&mut open);
     let object = open.load().map_err(refused("BPF programs"))?;
     Ok((object, objects))
+}
+
+/// Leaves out programs for tracepoints that this kernel does not have: libbpf would refuse the others with them.
+fn leave_out_missing(open: &mut OpenObject) {
+    for mut program in open.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        if let Some(tracepoint) = section.strip_prefix("tp_btf/") {
+            if !gaps::is_there(tracepoint) {
+                program.set_autoload(false);
+            }
+        }
+    }
 }
 
 fn make_rings(object: &Object, cpus: usize, options: &Options) -> Result<Vec<Ring>, CaptureError> {

@@ -543,6 +543,7 @@ impl Daemon {
                 names if names.is_empty() => "none".to_owned(),
                 names => names.join(", "),
             },
+            gaps: plan.gaps.iter().map(plan::Gap::to_string).collect(),
             rules: plan.rules.len(),
             generation: plan.generation,
             kernel_records: self.kernel.is_some(),

@@ -294,7 +294,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
 fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
     let is_kernel = match args.engine {
         Choice::Kernel => true,
-        Choice::Auto => !capabilities.tp_btf,
+        Choice::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
         Choice::Trampoline | Choice::Tracepoint => false,
     };
     if is_kernel && args.no_kernel_records {
@@ -304,10 +304,17 @@ fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
         );
     }
     if is_kernel && args.engine == Choice::Auto {
-        say!(
-            "tarsier: engine kernel: this kernel has no BTF (/sys/kernel/btf/vmlinux), which the \
-             eBPF engines need"
-        );
+        match capabilities.essential_gap() {
+            Some(gap) => say!(
+                "tarsier: engine kernel: this kernel has no {}, which the eBPF engines need for {}",
+                gap.name,
+                gap.feature
+            ),
+            None => say!(
+                "tarsier: engine kernel: this kernel has no BTF (/sys/kernel/btf/vmlinux), which \
+                 the eBPF engines need"
+            ),
+        }
     }
     Ok(is_kernel)
 }
@@ -386,6 +393,9 @@ impl Daemon {
         let (rules, log) = (plan.rules.len(), self.log_text());
         let engine = self.engine.name();
         say!("tarsier: {rules} rules armed on {place}, engine {engine}; {log}");
+        for gap in &plan.gaps {
+            say!("tarsier: without {gap}");
+        }
     }
 
     /// Stamp of an event that happens now and here.

@@ -1,0 +1,319 @@
+//! Type information (BTF) as bytes: a reader for that of the BPF object and that of the kernel, which never panics on what it
+//! reads. The format is in Documentation/bpf/btf.rst.
+
+use thiserror::Error;
+
+const MAGIC: u16 = 0xeb9f;
+/// Modifiers and typedefs that are followed before they are taken for a loop.
+const MODIFIERS_MAX: usize = 32;
+
+/// Bytes that are not what they should be.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("{what} at byte {offset} is not as the format wants it")]
+pub struct Malformed {
+    /// What is wrong.
+    pub what: &'static str,
+    /// Where.
+    pub offset: usize,
+}
+
+/// Little-endian numbers and text at offsets, if they are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn array<const N: usize>(self, offset: usize) -> Option<[u8; N]> {
+        let end = offset.checked_add(N)?;
+        self.0.get(offset..end)?.try_into().ok()
+    }
+
+    pub(crate) fn u16(self, offset: usize) -> Option<u16> {
+        self.array(offset).map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(self, offset: usize) -> Option<u32> {
+        self.array(offset).map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(self, offset: usize) -> Option<u64> {
+        self.array(offset).map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn part(self, offset: usize, len: usize) -> Option<Bytes<'a>> {
+        let end = offset.checked_add(len)?;
+        self.0.get(offset..end).map(Bytes)
+    }
+
+    /// The text at `offset`, up to its NUL.
+    pub(crate) fn text(self, offset: usize) -> Option<&'a str> {
+        let rest = self.0.get(offset..)?;
+        let end = rest.iter().position(|byte| *byte == 0)?;
+        std::str::from_utf8(&rest[..end]).ok()
+    }
+}
+
+/// Kinds of types: BTF_KIND_* of linux/btf.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Void,
+    Int,
+    Pointer,
+    Array,
+    Struct,
+    Union,
+    Enum,
+    Forward,
+    Typedef,
+    Volatile,
+    Const,
+    Restrict,
+    Function,
+    Prototype,
+    Variable,
+    Section,
+    Float,
+    DeclTag,
+    TypeTag,
+    Enum64,
+}
+
+const KINDS: [Kind; 20] = [
+    Kind::Void,
+    Kind::Int,
+    Kind::Pointer,
+    Kind::Array,
+    Kind::Struct,
+    Kind::Union,
+    Kind::Enum,
+    Kind::Forward,
+    Kind::Typedef,
+    Kind::Volatile,
+    Kind::Const,
+    Kind::Restrict,
+    Kind::Function,
+    Kind::Prototype,
+    Kind::Variable,
+    Kind::Section,
+    Kind::Float,
+    Kind::DeclTag,
+    Kind::TypeTag,
+    Kind::Enum64,
+];
+
+impl Kind {
+    /// Bytes behind the three words that every type has.
+    fn extra(self, entries: usize) -> usize {
+        match self {
+            Kind::Int | Kind::Variable | Kind::DeclTag => 4,
+            Kind::Array => 12,
+            Kind::Struct | Kind::Union | Kind::Section | Kind::Enum64 => 12 * entries,
+            Kind::Enum | Kind::Prototype => 8 * entries,
+            _ => 0,
+        }
+    }
+
+    /// A structure or a union.
+    pub fn is_composite(self) -> bool {
+        matches!(self, Kind::Struct | Kind::Union)
+    }
+
+    /// An enumeration.
+    pub fn is_enumeration(self) -> bool {
+        matches!(self, Kind::Enum | Kind::Enum64)
+    }
+
+    fn is_modifier(self) -> bool {
+        use Kind::*;
+        matches!(self, Typedef | Volatile | Const | Restrict | TypeTag)
+    }
+}
+
+/// Types by number, from 1; 0 is void.
+#[derive(Debug)]
+pub struct Btf<'a> {
+    all: Bytes<'a>,
+    strings: Bytes<'a>,
+    /// Where each type begins.
+    places: Vec<usize>,
+}
+
+/// One type.
+#[derive(Clone, Copy, Debug)]
+pub struct Type<'a, 'b> {
+    btf: &'b Btf<'a>,
+    /// Its number.
+    pub id: u32,
+    place: usize,
+    /// Its kind.
+    pub kind: Kind,
+    entries: usize,
+}
+
+/// A named entry of a type: a member or an enumerator.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Empty if it has none.
+    pub name: &'a str,
+    /// Number of a member's type.
+    pub ty: u32,
+    /// Where, in the whole, the offset of its name stands.
+    pub name_place: usize,
+}
+
+impl<'a> Btf<'a> {
+    /// Reads the header and finds all types.
+    pub fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, Malformed> {
+        let all = Bytes(bytes);
+        let malformed = |what, offset| Malformed { what, offset };
+        if all.u16(0) != Some(MAGIC) {
+            return Err(malformed("the magic number of BTF", 0));
+        }
+        let word = |offset| {
+            let word = all.u32(offset).map(|word| word as usize);
+            word.ok_or(malformed("the header of BTF", offset))
+        };
+        let header = word(4)?;
+        let (first, len) = (header.saturating_add(word(8)?), word(12)?);
+        let strings = all.part(header.saturating_add(word(16)?), word(20)?);
+        let strings = strings.ok_or(malformed("the section of strings", 16))?;
+        let end = first.saturating_add(len);
+        let mut btf = Btf {
+            all: all
+                .part(0, end)
+                .ok_or(malformed("the section of types", 8))?,
+            strings,
+            places: Vec::new(),
+        };
+        let mut place = first;
+        while place < end {
+            let malformed = malformed("a type", place);
+            let (kind, entries) = btf.info(place).ok_or(malformed)?;
+            btf.places.push(place);
+            place += 12 + kind.extra(entries);
+            if place > end {
+                return Err(malformed);
+            }
+        }
+        Ok(btf)
+    }
+
+    fn info(&self, place: usize) -> Option<(Kind, usize)> {
+        let info = self.all.u32(place + 4)?;
+        let kind = KINDS.get(info as usize >> 24 & 0x1f)?;
+        self.all.u32(place + 8)?;
+        Some((*kind, (info & 0xffff) as usize))
+    }
+
+    /// The text at this offset of the section of strings; empty if there is none.
+    pub fn text(&self, offset: u32) -> &'a str {
+        self.strings.text(offset as usize).unwrap_or_default()
+    }
+
+    /// The type with this number; `None` for void.
+    pub fn get(&self, id: u32) -> Option<Type<'a, '_>> {
+        let place = *self.places.get((id as usize).checked_sub(1)?)?;
+        let (kind, entries) = self.info(place)?;
+        Some(Type {
+            btf: self,
+            id,
+            place,
+            kind,
+            entries,
+        })
+    }
+
+    /// All types.
+    pub fn types(&self) -> impl Iterator<Item = Type<'a, '_>> {
+        (1..=self.places.len() as u32).filter_map(|id| self.get(id))
+    }
+
+    /// The type behind modifiers and typedefs.
+    pub fn plain(&self, id: u32) -> Option<Type<'a, '_>> {
+        let mut ty = self.get(id)?;
+        for _ in 0..MODIFIERS_MAX {
+            if !ty.kind.is_modifier() {
+                return Some(ty);
+            }
+            ty = self.get(ty.target())?;
+        }
+        None
+    }
+}
+
+impl<'a, 'b> Type<'a, 'b> {
+    /// Its name; empty if it has none.
+    pub fn name(&self) -> &'a str {
+        self.btf.text(self.word(0))
+    }
+
+    /// Where, in the whole, the offset of its name stands.
+    pub fn name_place(&self) -> usize {
+        self.place
+    }
+
+    fn word(&self, offset: usize) -> u32 {
+        self.btf.all.u32(self.place + offset).unwrap_or_default()
+    }
+
+    /// Number of the type that it refers to.
+    pub fn target(&self) -> u32 {
+        self.word(8)
+    }
+
+    /// Number of the type of an array's elements.
+    pub fn element(&self) -> Option<u32> {
+        (self.kind == Kind::Array).then(|| self.word(12))
+    }
+
+    /// Members of a structure or union; enumerators of an enumeration; arguments of a prototype.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + 'b {
+        let size = self.kind.extra(1);
+        let has_entries =
+            self.kind.is_composite() || self.kind.is_enumeration() || self.kind == Kind::Prototype;
+        let count = if has_entries { self.entries } else { 0 };
+        let (btf, first) = (self.btf, self.place + 12);
+        (0..count).filter_map(move |i| {
+            let name_place = first + i * size;
+            Some(Entry {
+                name: btf.text(btf.all.u32(name_place)?),
+                ty: btf.all.u32(name_place + 4)?,
+                name_place,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_or_changed_bytes_do_no_harm() {
+        let Ok(whole) = std::fs::read("/sys/kernel/btf/vmlinux") else {
+            println!("skipped: the kernel has no BTF");
+            return;
+        };
+        let btf = Btf::parse(&whole).unwrap();
+        let task = btf
+            .types()
+            .find(|ty| ty.kind == Kind::Struct && ty.name() == "task_struct");
+        assert!(task.unwrap().entries().any(|member| member.name == "tgid"));
+        for len in [0, 1, 7, 23, 24, 100, whole.len() / 2, whole.len() - 1] {
+            let _ = Btf::parse(&whole[..len]);
+        }
+        let mut small = whole[..4096].to_vec();
+        small[12..16].copy_from_slice(&2000u32.to_le_bytes());
+        small[16..20].copy_from_slice(&2000u32.to_le_bytes());
+        small[20..24].copy_from_slice(&2000u32.to_le_bytes());
+        for place in 24..1024 {
+            let mut changed = small.clone();
+            changed[place] ^= 0xff;
+            if let Ok(btf) = Btf::parse(&changed) {
+                for ty in btf.types() {
+                    let _ = (ty.name(), ty.entries().count(), btf.plain(ty.id));
+                }
+            }
+        }
+    }
+}

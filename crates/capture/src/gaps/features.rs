@@ -1,0 +1,209 @@
+//! What is less exact without each member, function and tracepoint that the programs use.
+
+use Need::{Essential, Trampoline, Useful};
+
+/// How much depends on something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// No event is worth recording without it.
+    Essential,
+    /// A part of the records.
+    Useful,
+    /// The same, and the tracepoint engine does without.
+    Trampoline,
+}
+
+pub(super) type Feature = (&'static str, Need);
+
+/// What depends on a member of a type; `None`: the member has no entry here yet.
+pub(super) fn of_member(ty: &str, member: &str) -> Option<Feature> {
+    let is_it = |row: &&(&str, &[&str], &str, Need)| {
+        row.0 == ty && (row.1.is_empty() || row.1.contains(&member))
+    };
+    let row = MEMBERS.iter().find(is_it)?;
+    Some((row.2, row.3))
+}
+
+/// Type, members (none named: all others), feature.
+#[rustfmt::skip]
+const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
+    ("pt_regs", &[], "numbers and arguments of system calls", Essential),
+    ("user_pt_regs", &[], "numbers and arguments of system calls", Essential),
+    ("thread_info", &[], "arch of records", Essential),
+    ("kuid_t", &[], "uids and auid of records", Essential),
+    ("kgid_t", &[], "gids of records", Essential),
+    ("task_struct", &["thread_info"], "arch of records", Essential),
+    ("task_struct", &["pid", "tgid"], "pid of records", Essential),
+    ("task_struct", &["real_parent"], "ppid of records", Essential),
+    ("task_struct", &["loginuid"], "auid of records", Essential),
+    ("task_struct", &["sessionid"], "ses of records", Essential),
+    ("task_struct", &["personality"], "pers of records", Essential),
+    ("task_struct", &["cred", "real_cred"], "uids and gids of records", Essential),
+    ("task_struct", &["flags"], "objects of system calls", Trampoline),
+    ("task_struct", &["group_leader", "start_boottime"], "telling the daemon's own calls from those of a later process with its pid", Useful),
+    ("task_struct", &["comm"], "comm of records", Useful),
+    ("task_struct", &["fs"], "CWD records and paths", Useful),
+    ("task_struct", &["files"], "files that descriptors stand for", Useful),
+    ("task_struct", &["signal"], "tty of records", Useful),
+    ("task_struct", &["nsproxy"], "the mount namespace of an event", Useful),
+    ("task_struct", &["cgroups"], "the cgroup of an event", Useful),
+    ("task_struct", &["mm"], "exe of records, EXECVE and PROCTITLE records", Useful),
+    ("cred", &["uid", "gid", "suid", "sgid", "euid", "egid", "fsuid", "fsgid"], "uids and gids of records", Essential),
+    ("cred", &["group_info"], "supplementary groups in rules on gid and egid", Useful),
+    ("cred", &[], "BPRM_FCAPS and CAPSET records", Useful),
+    ("kernel_cap_t", &[], "BPRM_FCAPS and CAPSET records", Useful),
+    ("group_info", &[], "supplementary groups in rules on gid and egid", Useful),
+    ("mm_struct", &["exe_file"], "exe of records", Useful),
+    ("mm_struct", &[], "EXECVE and PROCTITLE records", Useful),
+    ("tty_struct", &[], "tty of records", Useful),
+    ("signal_struct", &[], "tty of records", Useful),
+    ("ns_common", &[], "the mount namespace of an event", Useful),
+    ("mnt_namespace", &[], "the mount namespace of an event", Useful),
+    ("nsproxy", &[], "the mount namespace of an event", Useful),
+    ("kernfs_node", &[], "the cgroup of an event", Useful),
+    ("cgroup", &[], "the cgroup of an event", Useful),
+    ("css_set", &[], "the cgroup of an event", Useful),
+    ("fs_struct", &["root"], "paths below a changed root directory", Useful),
+    ("fs_struct", &[], "CWD records", Useful),
+    ("path", &[], "paths", Useful),
+    ("dentry", &["d_hash"], "marks of deleted files in paths", Useful),
+    ("dentry", &["d_sb"], "dir= rules on what mounts show in part", Useful),
+    ("dentry", &["d_shortname", "d_iname"], "short names in paths", Useful),
+    ("dentry", &[], "paths", Useful),
+    ("shortname_store", &[], "short names in paths", Useful),
+    ("hlist_bl_node", &[], "marks of deleted files in paths", Useful),
+    ("qstr", &[], "paths", Useful),
+    ("vfsmount", &[], "paths across mounts", Useful),
+    ("mount", &["mnt_instance"], "paths of objects of calls on extended attributes and links", Trampoline),
+    ("mount", &[], "paths across mounts", Useful),
+    ("super_block", &["s_mounts"], "paths of objects of calls on extended attributes and links", Trampoline),
+    ("super_block", &[], "dev of PATH records", Useful),
+    ("list_head", &[], "paths of objects of calls on extended attributes and links", Trampoline),
+    ("inode", &[], "PATH records", Useful),
+    ("file", &["f_mode"], "nametype=CREATE of files that were opened", Useful),
+    ("file", &["f_inode"], "exe= rules, inodes of opened files", Useful),
+    ("file", &[], "paths of opened files and exe of records", Useful),
+    ("fdtable", &[], "files that descriptors stand for", Useful),
+    ("files_struct", &[], "files that descriptors stand for", Useful),
+    ("filename", &[], "names of io_uring operations, and of calls under the trampoline engine", Useful),
+    ("open_flags", &[], "nametype=CREATE of files that were opened", Trampoline),
+    ("renamedata", &[], "objects of rename", Trampoline),
+    ("kern_ipc_perm", &[], "IPC records", Trampoline),
+    ("ipc64_perm", &[], "IPC_SET_PERM records", Trampoline),
+    ("linux_binprm", &[], "PATH records of execve", Useful),
+    ("io_cqe", &["res"], "results of io_uring operations", Trampoline),
+    ("io_cqe", &[], "io_uring operations: their descriptors and results", Useful),
+    ("io_uring_cqe", &[], "results of io_uring operations", Useful),
+    ("io_kiocb", &["creds"], "uids of io_uring operations with credentials of their own", Useful),
+    ("io_kiocb", &[], "io_uring operations", Useful),
+    ("open_how", &[], "OPENAT2 records of io_uring operations", Useful),
+    ("delayed_filename", &[], "names of io_uring operations", Useful),
+    ("io_open", &[], "names of io_uring's openat and openat2", Useful),
+    ("io_close", &[], "a0 of io_uring's close", Useful),
+    ("io_unlink", &[], "names of io_uring's unlinkat", Useful),
+    ("io_mkdir", &[], "names of io_uring's mkdirat", Useful),
+    ("io_rename", &[], "names of io_uring's renameat", Useful),
+    ("io_link", &[], "names of io_uring's linkat and symlinkat", Useful),
+    ("io_xattr", &[], "names of io_uring's setxattr and getxattr", Useful),
+    ("io_statx", &[], "names of io_uring's statx", Useful),
+    ("kiocb", &[], "arguments of io_uring's read and write", Useful),
+    ("io_rw", &[], "arguments of io_uring's read and write", Useful),
+    ("io_splice", &[], "a0 of io_uring's splice and tee", Useful),
+    ("io_connect", &[], "SOCKADDR records of io_uring's connect", Useful),
+    ("io_sr_msg", &[], "arguments of io_uring's send and recv", Useful),
+    ("io_socket", &[], "arguments of io_uring's socket", Useful),
+    ("bpf_func_id", &[], "TIME_INJOFFSET records of settimeofday", Trampoline),
+];
+
+/// Forms of which a kernel has one: type and member each.
+pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
+    &[("dentry", "d_shortname"), ("dentry", "d_iname")],
+    &[
+        ("mount", "mnt_instance"),
+        ("super_block___mounts", "s_mounts"),
+    ],
+];
+
+/// Tracepoints and functions of which a kernel has one.
+pub(super) const NAMES: &[&[&str]] = &[
+    &["io_uring_submit_req", "io_uring_submit_sqe"],
+    &["do_unlinkat", "filename_unlinkat"],
+    &["do_rmdir", "filename_rmdir"],
+    &["do_mkdirat", "filename_mkdirat"],
+    &["do_mknodat", "filename_mknodat"],
+    &["do_renameat2", "filename_renameat2"],
+    &["do_linkat", "filename_linkat"],
+    &["do_symlinkat", "filename_symlinkat"],
+    &["do_filp_open", "do_file_open"],
+    &["__do_adjtimex", "ntp_adjtimex"],
+];
+
+/// The other names of a tracepoint or function, and this one.
+pub(super) fn names(name: &str) -> impl Iterator<Item = &str> {
+    let names = NAMES.iter().find(|names| names.contains(&name));
+    let names = names.copied().unwrap_or_default();
+    let others = names.iter().copied().filter(move |other| *other != name);
+    others.chain([name])
+}
+
+/// Enumerators whose values the programs are told.
+pub(super) const ENUMERATORS: [(&str, Feature); 3] = [
+    ("IORING_OP_LAST", ("io_uring operations", Useful)),
+    ("REQ_F_CREDS_BIT", ("io_uring operations", Useful)),
+    ("REQ_F_CQE_SKIP_BIT", ("io_uring operations", Useful)),
+];
+
+/// What depends on a tracepoint.
+pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
+    Some(match name {
+        "sys_exit" => ("32-bit calls, and rules on all calls", Useful),
+        "task_rename" | "sched_process_exec" => ("execve", Useful),
+        "sched_process_exit" => ("exit and exit_group", Useful),
+        "sched_process_fork" => ("the task list", Useful),
+        "io_uring_cqe_overflow" => (
+            "results of io_uring operations whose completions overflow the ring",
+            Useful,
+        ),
+        "io_uring_fail_link" => (
+            "io_uring operations by the functions that carry them out",
+            Trampoline,
+        ),
+        name if name.starts_with("io_uring_") => ("io_uring operations", Useful),
+        _ => return None,
+    })
+}
+
+/// What depends on a hooked function: the class of the calls that it is hooked for.
+pub(super) fn of_function(name: &str) -> Option<Feature> {
+    let feature = match name {
+        plan::PARENT_LOOKUP => "parents of what calls on directory entries touch",
+        "io_req_defer_failed" | "io_req_complete_failed" => "io_uring operations that fail",
+        "do_unlinkat" | "do_rmdir" | "do_mkdirat" | "do_mknodat" | "do_renameat2" | "do_linkat"
+        | "do_symlinkat" => "names of calls on directory entries",
+        "vfs_mkobj" => "objects of mq_open",
+        name if name.starts_with("filename_") => "names of calls on directory entries",
+        "do_filp_open" | "do_file_open" => "objects of open",
+        "set_fs_pwd" => "objects of chdir",
+        "set_fs_root" | "security_sb_pivotroot" => "objects of chroot and pivot_root",
+        "security_sb_mount" | "security_sb_umount" | "security_move_mount" => {
+            "objects of mount and umount"
+        }
+        "move_addr_to_kernel"
+        | "move_addr_to_user"
+        | "security_socket_bind"
+        | "security_socket_connect" => "socket addresses as the kernel saw them",
+        "audit_signal_info" => "OBJ_PID records",
+        "ipcperms" | "ipcctl_obtain_check" => "IPC and IPC_SET_PERM records",
+        "do_adjtimex" | "__do_adjtimex" | "ntp_adjtimex" | "do_settimeofday64" => "TIME_* records",
+        name if name.starts_with("security_path_ch") || name.starts_with("security_inode_") => {
+            "objects of calls that act on what a path leads to"
+        }
+        "vfs_truncate" | "vfs_utimes" => "objects of calls that act on what a path leads to",
+        name if name.starts_with("security_path_") => {
+            "parents of what calls on directory entries touch"
+        }
+        name if name.starts_with("vfs_") => "objects of calls on directory entries",
+        _ => return None,
+    };
+    Some((feature, Trampoline))
+}

@@ -1,0 +1,306 @@
+//! What the running kernel lacks of what the programs use, and what is less exact without it.
+
+mod features;
+
+use crate::btf::{Btf, Kind, Malformed, Type};
+use crate::objects;
+use crate::relocations::{self, plain_name, Form, Member, Place, Relocation, Step};
+use crate::types::{self, Types};
+use features::{Feature, Need};
+use libbpf_rs::btf::types::Typedef;
+use plan::Gap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Structures in structures without a name that are looked into.
+const DEPTH_MAX: usize = 16;
+
+/// A gap, and how much depends on what is missing.
+pub(crate) struct Found {
+    gap: Gap,
+    need: Need,
+}
+
+/// The gaps of the running kernel that matter to the engine, the essential first; none where its types cannot be read.
+pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
+    let Some(types) = types::of_this_kernel() else {
+        return Ok(Vec::new());
+    };
+    let found = types.gaps()?.iter();
+    let matters = |found: &&Found| trampoline || found.need != Need::Trampoline;
+    let mut gaps: Vec<Gap> = found.filter(matters).map(|f| f.gap.clone()).collect();
+    if trampoline {
+        let places = relocations::places_of_programs()?;
+        let functions = places.iter().filter(|place| !place.is_tracepoint());
+        let missing = missing_names(functions, |place| objects::is_there(&types, place.program));
+        let missing = missing.into_iter().map(|name| {
+            let feature = features::of_function(name);
+            found_gap(format!("function {name}"), feature).gap
+        });
+        gaps.extend(missing);
+    }
+    gaps.sort_by_key(|gap| !gap.essential);
+    Ok(gaps)
+}
+
+/// The members, tracepoints and enumerators that a kernel with these types lacks, for any engine.
+pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
+    let relocations = relocations::of_programs()?;
+    let kernel = Kernel::of(Btf::parse(types.bytes())?, &relocations);
+    let members = Members::of(&relocations, &kernel).missing();
+    let members = members
+        .iter()
+        .map(|m| found_gap(m.to_string(), of_member(m)));
+    let places = relocations::places_of_programs()?;
+    let tracepoints = places.iter().filter(|place| place.is_tracepoint());
+    let tracepoints = missing_names(tracepoints, |place| has_tracepoint(types, place.name));
+    let tracepoints = tracepoints.into_iter().map(|name| {
+        let feature = features::of_tracepoint(name);
+        found_gap(format!("tracepoint {name}"), feature)
+    });
+    let enumerators = features::ENUMERATORS.iter();
+    let enumerators = enumerators.filter(|(name, _)| !kernel.has_enumerator(name));
+    let enumerators =
+        enumerators.map(|(name, feature)| found_gap((*name).to_owned(), Some(*feature)));
+    Ok(members.chain(tracepoints).chain(enumerators).collect())
+}
+
+/// Names of places of which none is there under any of its names.
+fn missing_names<'a>(
+    places: impl Iterator<Item = &'a Place<'static>> + Clone,
+    is_there: impl Fn(&Place<'_>) -> bool,
+) -> BTreeSet<&'static str> {
+    let there = places.clone().filter(|place| is_there(place));
+    let there: BTreeSet<&str> = there.map(|place| place.name).collect();
+    let is_missing = |name: &&str| !features::names(name).any(|name| there.contains(name));
+    places.map(|place| place.name).filter(is_missing).collect()
+}
+
+/// The members that the running kernel has and programs read there: of several forms, the one that it has.
+pub(crate) fn members_in_use() -> Result<BTreeSet<Member>, Malformed> {
+    let Some(types) = types::of_this_kernel() else {
+        return Ok(BTreeSet::new());
+    };
+    let relocations = relocations::of_programs()?;
+    let kernel = Kernel::of(Btf::parse(types.bytes())?, &relocations);
+    Ok(Members::of(&relocations, &kernel).present)
+}
+
+fn found_gap(name: String, feature: Option<Feature>) -> Found {
+    // That everything has an entry is tested.
+    let (feature, need) = feature.unwrap_or(("a part of the records", Need::Useful));
+    let essential = need == Need::Essential;
+    let gap = Gap {
+        name,
+        feature,
+        essential,
+    };
+    Found { gap, need }
+}
+
+/// Whether the kernel has a tracepoint that `tp_btf` programs can be attached to.
+pub(crate) fn is_there(tracepoint: &str) -> bool {
+    // Without types libbpf says what is wrong.
+    types::of_this_kernel().is_none_or(|types| has_tracepoint(&types, tracepoint))
+}
+
+fn has_tracepoint(types: &Types, name: &str) -> bool {
+    let typedef = format!("btf_trace_{name}");
+    types.btf().type_by_name::<Typedef<'_>>(&typedef).is_some()
+}
+
+fn of_member(member: &Member) -> Option<Feature> {
+    features::of_member(member.kernel_type(), &member.member)
+}
+
+/// The kernel's types, those that are looked for by name.
+struct Kernel<'a> {
+    btf: Btf<'a>,
+    names: HashMap<&'a str, Vec<u32>>,
+}
+
+impl<'a> Kernel<'a> {
+    fn of(btf: Btf<'a>, relocations: &[Relocation]) -> Kernel<'a> {
+        let wanted: HashSet<&str> = relocations.iter().map(|r| plain_name(&r.ty)).collect();
+        let mut names: HashMap<&str, Vec<u32>> = HashMap::new();
+        for ty in btf.types() {
+            let has_members = ty.kind.is_composite() || ty.kind.is_enumeration();
+            if (has_members || ty.kind == Kind::Typedef) && wanted.contains(ty.name()) {
+                names.entry(ty.name()).or_default().push(ty.id);
+            }
+        }
+        Kernel { btf, names }
+    }
+
+    fn named(&self, kind: Kind, name: &str) -> impl Iterator<Item = Type<'a, '_>> {
+        let ids = self.names.get(name).map_or(&[][..], Vec::as_slice);
+        let types = ids.iter().filter_map(|id| self.btf.get(*id));
+        types.filter(move |ty| {
+            ty.kind == kind || (ty.kind.is_enumeration() && kind.is_enumeration())
+        })
+    }
+
+    fn has_enumerator(&self, name: &str) -> bool {
+        let mut enumerations = self.btf.types().filter(|ty| ty.kind.is_enumeration());
+        enumerations.any(|ty| ty.entries().any(|entry| entry.name == name))
+    }
+
+    /// The type of the member with this name and a form that fits, also inside members without a name.
+    fn member(&self, ty: Type<'a, '_>, name: &str, form: &Form, depth: usize) -> Option<u32> {
+        if depth == 0 {
+            return None;
+        }
+        for entry in ty.entries() {
+            if entry.name == name {
+                let fits = Form::of(&self.btf, entry.ty).is_some_and(|found| form.fits(&found));
+                return fits.then_some(entry.ty);
+            }
+            if entry.name.is_empty() {
+                let inner = self.btf.plain(entry.ty);
+                let inner = inner.filter(|inner| inner.kind.is_composite());
+                if let Some(found) = inner.and_then(|i| self.member(i, name, form, depth - 1)) {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+
+    /// How many steps of a relocation the kernel can go.
+    fn steps_of(&self, relocation: &Relocation, root: Type<'a, '_>) -> usize {
+        let mut ty = root.id;
+        for (done, step) in relocation.steps.iter().enumerate() {
+            let next = self.btf.plain(ty).and_then(|plain| match step {
+                Step::Element => plain.element(),
+                Step::Member { member, form } => {
+                    self.member(plain, &member.member, form, DEPTH_MAX)
+                }
+            });
+            match next {
+                Some(next) => ty = next,
+                None => return done,
+            }
+        }
+        relocation.steps.len()
+    }
+}
+
+/// What of the members that programs read a kernel has, without flavours; and those with a flavour that it has.
+#[derive(Default)]
+struct Members {
+    missing: BTreeSet<Member>,
+    present: BTreeSet<Member>,
+    flavours: BTreeSet<Member>,
+}
+
+impl Members {
+    fn of(relocations: &[Relocation], kernel: &Kernel<'_>) -> Members {
+        let mut members = Members::default();
+        // Most accesses are made in many places.
+        let mut paths = HashSet::new();
+        for relocation in relocations {
+            if !paths.insert(relocation.to_string()) {
+                continue;
+            }
+            let roots = kernel.named(relocation.kind, plain_name(&relocation.ty));
+            if let Some(enumerator) = &relocation.enumerator {
+                let mut roots = roots;
+                let is_there = roots.any(|ty| ty.entries().any(|entry| entry.name == *enumerator));
+                members.add(&Member::new(&relocation.ty, enumerator), is_there);
+                continue;
+            }
+            let done = roots.map(|root| kernel.steps_of(relocation, root)).max();
+            let done = done.unwrap_or(0);
+            for (i, step) in relocation.steps.iter().enumerate().take(done + 1) {
+                if let Step::Member { member, .. } = step {
+                    members.add(member, i < done);
+                }
+            }
+        }
+        members
+    }
+
+    fn add(&mut self, member: &Member, is_there: bool) {
+        let plain = Member::new(member.kernel_type(), &member.member);
+        if !is_there {
+            self.missing.insert(plain);
+            return;
+        }
+        self.present.insert(plain);
+        self.flavours.insert(member.clone());
+    }
+
+    /// Those of which no form is there.
+    fn missing(&self) -> Vec<Member> {
+        let missing = self.missing.difference(&self.present);
+        let missing = missing.filter(|member| !self.has_other(member));
+        missing.cloned().collect()
+    }
+
+    fn has_other(&self, member: &Member) -> bool {
+        let own = (member.ty.as_str(), member.member.as_str());
+        let mut forms = features::ALTERNATIVES.iter();
+        forms.any(|forms| {
+            let is_there = |form: &(&str, &str)| {
+                let (ty, name) = (plain_name(form.0), form.1);
+                let is_any = form.0 == ty && self.present.contains(&Member::new(ty, name));
+                is_any || self.flavours.contains(&Member::new(form.0, name))
+            };
+            forms.contains(&own) && forms.iter().any(is_there)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_that_the_programs_read_has_a_feature() {
+        let relocations = relocations::of_programs().unwrap();
+        let members = relocations::members(&relocations);
+        let without: Vec<String> = members
+            .iter()
+            .filter(|member| of_member(member).is_none())
+            .map(Member::to_string)
+            .collect();
+        assert!(
+            without.is_empty(),
+            "no entry in gaps/features.rs: {without:?}"
+        );
+        for Place { kind, name, .. } in relocations::places_of_programs().unwrap() {
+            let feature = match kind {
+                "tp_btf" => features::of_tracepoint(name),
+                _ => features::of_function(name),
+            };
+            assert!(
+                feature.is_some(),
+                "no entry in gaps/features.rs: {kind}/{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_flavour_is_a_form_of_another_member() {
+        let relocations = relocations::of_programs().unwrap();
+        let members = relocations::members(&relocations);
+        for flavoured in members.iter().filter(|m| m.ty != m.kernel_type()) {
+            let own = (flavoured.kernel_type(), flavoured.member.as_str());
+            let is_same = members.contains(&Member::new(own.0, own.1));
+            let mut forms = features::ALTERNATIVES.iter().copied().flatten();
+            let is_other = forms.any(|form| (plain_name(form.0), form.1) == own);
+            assert!(is_same || is_other, "{}.{}", flavoured.ty, flavoured.member);
+        }
+    }
+
+    #[test]
+    fn this_kernel_has_what_every_record_needs() {
+        if types::of_this_kernel().is_none() {
+            println!("skipped: the kernel has no BTF");
+            return;
+        }
+        let start = std::time::Instant::now();
+        let gaps = of_this_kernel(true).unwrap();
+        println!("looked for gaps in {:?}: {gaps:#?}", start.elapsed());
+        assert!(gaps.iter().all(|gap| !gap.essential), "{gaps:?}");
+    }
+}

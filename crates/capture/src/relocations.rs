@@ -1,0 +1,412 @@
+//! What the programs ask of the kernel's types: the CO-RE relocations of the BPF object (`.BTF.ext`), each with its access
+//! in names. How accesses are written is in libbpf's relo_core.c, `bpf_core_parse_spec()`.
+
+use crate::btf::{Btf, Bytes, Kind, Malformed, Type};
+use crate::elf::{Elf, Function};
+use std::collections::BTreeSet;
+use std::fmt;
+
+const MAGIC: u16 = 0xeb9f;
+const INSTRUCTION_BYTES: u32 = 8;
+
+/// What a relocation asks about: `enum bpf_core_relo_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Where a member is, how large it is, whether it has a sign, where its bits are.
+    Field,
+    /// Whether a member exists: its answer may be no.
+    FieldExists,
+    /// The number of a type, or its size.
+    Type,
+    /// Whether a type exists: the answer may be no.
+    TypeExists,
+    /// The value of an enumerator.
+    Enumerator,
+    /// Whether an enumerator exists: the answer may be no.
+    EnumeratorExists,
+    /// The number of a type in the object itself, which every kernel answers.
+    Local,
+}
+
+impl Question {
+    fn of(kind: u32) -> Option<Question> {
+        Some(match kind {
+            0 | 1 | 3 | 4 | 5 => Question::Field,
+            2 => Question::FieldExists,
+            6 => Question::Local,
+            7 | 9 => Question::Type,
+            8 | 12 => Question::TypeExists,
+            10 => Question::EnumeratorExists,
+            11 => Question::Enumerator,
+            _ => return None,
+        })
+    }
+}
+
+/// What is behind a member's typedefs, as far as a kernel's member has to be the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Composite,
+    /// An enumeration or a type that is only declared, of this name.
+    Named(Kind, String),
+    Array(Box<Form>),
+    Other(Kind),
+}
+
+impl Form {
+    pub(crate) fn of(btf: &Btf<'_>, id: u32) -> Option<Form> {
+        const DIMENSIONS_MAX: usize = 8;
+        let mut ty = btf.plain(id)?;
+        let mut dimensions = 0;
+        while let Some(element) = ty.element() {
+            ty = btf.plain(element)?;
+            dimensions += 1;
+            if dimensions > DIMENSIONS_MAX {
+                return None;
+            }
+        }
+        let form = match ty.kind {
+            kind if kind.is_composite() => Form::Composite,
+            kind if kind.is_enumeration() => Form::Named(Kind::Enum, ty.name().to_owned()),
+            Kind::Forward => Form::Named(Kind::Forward, ty.name().to_owned()),
+            kind => Form::Other(kind),
+        };
+        Some((0..dimensions).fold(form, |form, _| Form::Array(Box::new(form))))
+    }
+
+    /// Whether libbpf takes one for the other: `bpf_core_fields_are_compat()`.
+    pub(crate) fn fits(&self, other: &Form) -> bool {
+        match (self, other) {
+            (Form::Named(kind, name), Form::Named(other_kind, other)) => {
+                let is_one = plain_name(name) == plain_name(other);
+                kind == other_kind && (is_one || name.is_empty() || other.is_empty())
+            }
+            (Form::Array(element), Form::Array(other)) => element.fits(other),
+            (one, other) => one == other,
+        }
+    }
+}
+
+/// A step on the way from a type to what is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Member { member: Member, form: Form },
+    Element,
+}
+
+/// A member that programs read: `task_struct.loginuid`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// Name of the type, with its flavour (`___…`) if it has one.
+    pub ty: String,
+    /// Name of the member.
+    pub member: String,
+}
+
+impl Member {
+    pub(crate) fn new(ty: &str, member: &str) -> Member {
+        Member {
+            ty: ty.to_owned(),
+            member: member.to_owned(),
+        }
+    }
+
+    /// The kernel's name of the type: without flavour.
+    pub fn kernel_type(&self) -> &str {
+        plain_name(&self.ty)
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.kernel_type(), self.member)
+    }
+}
+
+/// A type's name without flavour.
+pub(crate) fn plain_name(name: &str) -> &str {
+    match name.find("___") {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+/// One relocation.
+#[derive(Clone, Debug)]
+pub struct Relocation {
+    /// The program, or the function that programs call.
+    pub function: String,
+    /// Which of its instructions.
+    pub instruction: u32,
+    /// What it asks.
+    pub question: Question,
+    /// Name of the type that it starts from, with its flavour.
+    pub ty: String,
+    pub(crate) kind: Kind,
+    pub(crate) steps: Vec<Step>,
+    /// Of a relocation on an enumerator.
+    pub enumerator: Option<String>,
+}
+
+impl Relocation {
+    /// The members that it passes, and the enumerator, if it is about one.
+    pub fn members(&self) -> impl Iterator<Item = Member> + '_ {
+        let steps = self.steps.iter().filter_map(|step| match step {
+            Step::Member { member, .. } => Some(member.clone()),
+            Step::Element => None,
+        });
+        let enumerator = self.enumerator.iter();
+        steps.chain(enumerator.map(|name| Member::new(&self.ty, name)))
+    }
+}
+
+/// The whole access: `task_struct.loginuid.val`.
+impl fmt::Display for Relocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.ty)?;
+        for step in &self.steps {
+            match step {
+                Step::Member { member, .. } => write!(f, ".{}", member.member)?,
+                Step::Element => f.write_str("[]")?,
+            }
+        }
+        self.enumerator
+            .iter()
+            .try_for_each(|name| write!(f, ".{name}"))
+    }
+}
+
+/// All relocations of an object.
+pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
+    let elf = Elf::parse(object)?;
+    let btf = Btf::parse(elf.section(".BTF")?.bytes.0)?;
+    let functions = elf.functions()?;
+    let ext = elf.section(".BTF.ext")?.bytes;
+    let mut found = Vec::new();
+    each_record(ext, |section, record| {
+        found.push(relocation(&btf, &functions, btf.text(section), record)?);
+        Some(())
+    })?;
+    Ok(found)
+}
+
+/// Those of the programs of the eBPF engines.
+pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
+    of(crate::tracepoint::OBJECT)
+}
+
+/// The places that they are for.
+pub fn places_of_programs() -> Result<Vec<Place<'static>>, Malformed> {
+    places(crate::tracepoint::OBJECT)
+}
+
+/// The distinct members and enumerators that relocations pass.
+pub fn members(relocations: &[Relocation]) -> BTreeSet<Member> {
+    relocations.iter().flat_map(Relocation::members).collect()
+}
+
+/// Where a program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Name of the program.
+    pub program: &'a str,
+    /// `tp_btf`, `fentry` or `fexit`.
+    pub kind: &'a str,
+    /// Name of the tracepoint or of the function.
+    pub name: &'a str,
+}
+
+impl Place<'_> {
+    /// A tracepoint; else a function.
+    pub fn is_tracepoint(&self) -> bool {
+        self.kind == "tp_btf"
+    }
+}
+
+/// The places of those programs of the object whose section names one.
+pub(crate) fn places(object: &[u8]) -> Result<Vec<Place<'_>>, Malformed> {
+    let functions = Elf::parse(object)?.functions()?;
+    Ok(functions
+        .into_iter()
+        .filter_map(|function| {
+            let (kind, name) = function.section.split_once('/')?;
+            let program = function.name;
+            Some(Place {
+                program,
+                kind,
+                name,
+            })
+        })
+        .collect())
+}
+
+/// Gives each record of `.BTF.ext` with the name of its section (an offset).
+fn each_record(
+    ext: Bytes<'_>,
+    mut take: impl FnMut(u32, Bytes<'_>) -> Option<()>,
+) -> Result<(), Malformed> {
+    let malformed = |offset| Malformed {
+        what: ".BTF.ext",
+        offset,
+    };
+    let word = |offset: usize| ext.u32(offset).ok_or(malformed(offset));
+    if ext.u16(0) != Some(MAGIC) {
+        return Err(malformed(0));
+    }
+    let header = word(4)?;
+    if header < 32 {
+        return Ok(());
+    }
+    let mut place = header.saturating_add(word(24)?) as usize;
+    let end = place.saturating_add(word(28)? as usize);
+    if place == end {
+        return Ok(());
+    }
+    let size = word(place)? as usize;
+    place += 4;
+    if size < 16 {
+        return Err(malformed(place));
+    }
+    while place < end {
+        let (section, count) = (word(place)?, word(place + 4)?);
+        place += 8;
+        for _ in 0..count {
+            let record = ext.part(place, size).ok_or(malformed(place))?;
+            take(section, record).ok_or(malformed(place))?;
+            place += size;
+        }
+    }
+    Ok(())
+}
+
+fn relocation(
+    btf: &Btf<'_>,
+    functions: &[Function<'_>],
+    section: &str,
+    record: Bytes<'_>,
+) -> Option<Relocation> {
+    let offset = record.u32(0)?;
+    let is_in = |f: &&Function<'_>| {
+        let end = f.start.saturating_add(f.size);
+        f.section == section && (f.start..end).contains(&u64::from(offset))
+    };
+    let function = functions.iter().find(is_in)?;
+    let ty = btf.get(record.u32(4)?)?;
+    let question = Question::of(record.u32(12)?)?;
+    let access = btf.text(record.u32(8)?).split(':');
+    let access: Vec<usize> = access.map(|n| n.parse().ok()).collect::<Option<_>>()?;
+    let mut steps = Vec::new();
+    let mut enumerator = None;
+    match question {
+        Question::Field | Question::FieldExists => steps = self::steps(btf, ty, access.get(1..)?)?,
+        Question::Enumerator | Question::EnumeratorExists => {
+            let plain = btf.plain(ty.id)?;
+            enumerator = Some(plain.entries().nth(*access.first()?)?.name.to_owned());
+        }
+        Question::Type | Question::TypeExists | Question::Local => {}
+    }
+    Some(Relocation {
+        function: function.name.to_owned(),
+        instruction: (offset - u32::try_from(function.start).ok()?) / INSTRUCTION_BYTES,
+        question,
+        ty: ty.name().to_owned(),
+        kind: ty.kind,
+        steps,
+        enumerator,
+    })
+}
+
+/// The members on the way that `access` describes. Those without a name are passed.
+fn steps(btf: &Btf<'_>, root: Type<'_, '_>, access: &[usize]) -> Option<Vec<Step>> {
+    let mut owner = root.name().to_owned();
+    let mut ty = btf.plain(root.id)?;
+    let mut steps = Vec::new();
+    for &index in access {
+        let next = if ty.kind.is_composite() {
+            let entry = ty.entries().nth(index)?;
+            if !entry.name.is_empty() {
+                steps.push(Step::Member {
+                    member: Member::new(&owner, entry.name),
+                    form: Form::of(btf, entry.ty)?,
+                });
+            }
+            entry.ty
+        } else {
+            steps.push(Step::Element);
+            ty.element()?
+        };
+        if let Some(name) = type_name(btf, next) {
+            owner = name;
+        }
+        ty = btf.plain(next)?;
+    }
+    Some(steps)
+}
+
+/// The name of a type, or of the typedef by which it is known.
+fn type_name(btf: &Btf<'_>, id: u32) -> Option<String> {
+    const TYPEDEFS_MAX: usize = 32;
+    let plain = btf.plain(id)?;
+    if !plain.name().is_empty() {
+        return Some(plain.name().to_owned());
+    }
+    let mut ty = btf.get(id)?;
+    for _ in 0..TYPEDEFS_MAX {
+        if ty.kind == Kind::Typedef {
+            return Some(ty.name().to_owned());
+        }
+        ty = btf.get(ty.target()).filter(|_| ty.id != plain.id)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tracepoint::OBJECT;
+
+    #[test]
+    fn accesses_of_the_object_have_their_names() {
+        let found = of(OBJECT).unwrap();
+        let paths: BTreeSet<String> = found.iter().map(Relocation::to_string).collect();
+        for path in [
+            "task_struct.loginuid.val",
+            "io_kiocb.cqe.fd",
+            "cred.uid.val",
+        ] {
+            assert!(paths.contains(path), "{path} is not in {paths:?}");
+        }
+        let members = members(&found);
+        assert!(members.contains(&Member::new("kuid_t", "val")));
+        assert!(members.contains(&Member::new("dentry___iname", "d_iname")));
+        let functions: BTreeSet<&str> = found.iter().map(|r| r.function.as_str()).collect();
+        assert!(functions.contains("sys_exit") && functions.contains("walk_step"));
+    }
+
+    #[test]
+    fn a_cut_or_changed_object_does_no_harm() {
+        for len in (0..OBJECT.len()).step_by(4999) {
+            assert!(of(&OBJECT[..len]).is_err());
+        }
+        for place in (0..OBJECT.len()).step_by(9973).chain(0..64) {
+            let mut changed = OBJECT.to_vec();
+            changed[place] ^= 0xff;
+            let _ = (of(&changed), places(&changed));
+        }
+    }
+
+    #[test]
+    fn programs_name_their_places() {
+        let places = places(OBJECT).unwrap();
+        let has = |program, kind, name| {
+            let place = Place {
+                program,
+                kind,
+                name,
+            };
+            places.contains(&place)
+        };
+        assert!(has("sys_exit", "tp_btf", "sys_exit"));
+        assert!(has("after_do_filp_open", "fexit", "do_filp_open"));
+    }
+}
