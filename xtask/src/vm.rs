@@ -2,7 +2,7 @@
 //!
 //! A machine is a kernel from the distribution's package, an initramfs made here (see [`image`]) and
 //! QEMU without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. What the
-//! guest runs is in `tests/vm`; what its results must be is in [`tests`].
+//! guest runs is in `tests/vm`; what its results must be is in [`tests`]; which tests run on which kernels is in [`plan`].
 
 mod apt;
 mod disk;
@@ -28,7 +28,7 @@ use std::sync::Mutex;
 
 use anyhow::{bail, Context, Result};
 use guest::Guest;
-use kernels::{Kernel, Store};
+use kernels::{Kernel, Store, Wanted};
 use plan::Job;
 use request::Request;
 use results::Entry;
@@ -53,12 +53,18 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         return Ok(skip(&format!("vm: {reason}")));
     }
     let dir = vm_dir(guest)?;
-    let (kernels, code) = fetch(&request, &Store::open(guest, &dir)?)?;
+    let store = Store::open(guest, &dir)?;
+    let (kernels, code) = fetch(&request, &store)?;
     if kernels.is_empty() {
         return Ok(code);
     }
     let initramfs = image::build(guest, &guest.packages()?, &source_root(), &dir)?;
-    let jobs = plan::jobs(guest, &kernels, &request.extent());
+    let newest = match request.is_matrix {
+        true => store.series_from(plan::LOWEST)?.pop_last(),
+        false => kernels.iter().map(Kernel::series).max(),
+    };
+    let extent = request.extent();
+    let jobs = plan::jobs(guest, &kernels, newest.unwrap_or_default(), &extent);
     let entries = run_jobs(jobs, request.jobs, &initramfs, &dir)?;
     report_times(&entries);
     let has_failed = entries.iter().any(|entry| !entry.passed);
@@ -75,7 +81,10 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
 fn fetch(request: &Request, store: &Store) -> Result<(Vec<Kernel>, ExitCode)> {
     let wanted = match (request.kernels.is_empty(), request.is_matrix) {
         (false, _) => request.kernels.clone(),
-        (true, true) => store.series_from(plan::LOWEST)?,
+        (true, true) => {
+            let series = store.series_from(plan::LOWEST)?.into_iter();
+            series.map(|each| Wanted::Series(each.to_vec())).collect()
+        }
         (true, false) => request.guest.usual_kernels()?,
     };
     let mut kernels: Vec<Kernel> = Vec::new();

@@ -22,6 +22,11 @@ const SECURITY_SUITES: [&str; 2] = ["bullseye-security", "bookworm-security"];
 /// Lists that are older than this may lack the newest kernel.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// All suites that kernels come from.
+pub(super) fn suites() -> Vec<&'static str> {
+    [&SUITES[..], &SECURITY_SUITES].concat()
+}
+
 /// An apt for the kernels of one architecture.
 pub(super) struct Apt {
     config: PathBuf,

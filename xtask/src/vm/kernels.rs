@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{bail, ensure, Context, Result};
 
-use super::apt::Apt;
+use super::apt::{self, Apt};
 use super::guest::Guest;
 use super::output_of;
 
@@ -138,7 +138,7 @@ impl Store {
     }
 
     /// The series, from `lowest` on, that the suites have, or where they cannot be asked that the cache has.
-    pub(super) fn series_from(&self, lowest: [u64; 2]) -> Result<Vec<Wanted>> {
+    pub(super) fn series_from(&self, lowest: [u64; 2]) -> Result<BTreeSet<[u64; 2]>> {
         let packages = match self.listed(&Wanted::Newest) {
             Ok(packages) if !packages.is_empty() => packages,
             _ => self.cached()?,
@@ -147,25 +147,21 @@ impl Store {
             let release = release_of(package.split('_').next()?)?;
             version(release).and(series(release))
         });
-        let series: BTreeSet<[u64; 2]> = releases.filter(|series| *series >= lowest).collect();
-        Ok(series
-            .into_iter()
-            .map(|series| Wanted::Series(series.to_vec()))
-            .collect())
+        Ok(releases.filter(|series| *series >= lowest).collect())
     }
 
     fn try_fetch(&self, wanted: &Wanted) -> Result<Kernel> {
-        let apt = self.apt()?;
+        let own = self.apt()?;
         let packages = self.listed(wanted)?;
         let Some(release) = wanted.newest(releases(&packages)) else {
-            bail!("not in the suites that xtask/src/vm/apt.rs names");
+            bail!("none in the suites {}", apt::suites().join(", "));
         };
         let package = package_of(release, &packages);
-        let file = apt.file_of(&package)?;
+        let file = own.file_of(&package)?;
         let image = self.cache.join(image_name(&file, &package)?);
         if !image.exists() {
             println!("fetching {package}");
-            extract(apt, &package, release, &image, &self.cache.join("unpacked"))
+            extract(own, &package, release, &image, &self.cache.join("unpacked"))
                 .with_context(|| file)?;
         }
         Ok(Kernel {

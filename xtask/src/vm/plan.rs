@@ -27,13 +27,8 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// The role of a kernel among those that are tested.
-    pub(super) fn of(kernel: &Kernel, among: &[Kernel]) -> Self {
-        let newest = among.iter().map(Kernel::series).max();
-        Role::of_series(kernel.series(), newest.unwrap_or_default())
-    }
-
-    fn of_series(series: [u64; 2], newest: [u64; 2]) -> Self {
+    /// The role of a series where `newest` is the newest one.
+    fn of(series: [u64; 2], newest: [u64; 2]) -> Self {
         match series {
             _ if series < SUPPORTED => Role::Refused,
             _ if series < REFERENCE => Role::Old,
@@ -169,11 +164,17 @@ impl Job<'_> {
     }
 }
 
-/// All machines that are asked for, the longest first. A variant that a kernel does not have is left out.
-pub(super) fn jobs<'a>(guest: Guest, kernels: &'a [Kernel], extent: &Extent) -> Vec<Job<'a>> {
+/// All machines that are asked for, the longest first. A variant that a kernel does not have is left out. `newest` is the newest
+/// series that there is, whether asked for or not.
+pub(super) fn jobs<'a>(
+    guest: Guest,
+    kernels: &'a [Kernel],
+    newest: [u64; 2],
+    extent: &Extent,
+) -> Vec<Job<'a>> {
     let mut jobs = Vec::new();
     for kernel in kernels {
-        let role = Role::of(kernel, kernels);
+        let role = Role::of(kernel.series(), newest);
         for variant in VARIANTS.into_iter().filter(|v| v.is_of(kernel.series())) {
             let chosen = |test: &&Test| extent.has(guest, role, variant, test);
             for kind in [Kind::Usual, Kind::Disk, Kind::Instructions] {
@@ -247,6 +248,7 @@ mod tests {
     /// `RELEASE VARIANT: TEST …` for each machine.
     fn lines(releases: &[&str], extent: &Extent) -> Vec<String> {
         let kernels = kernels(releases);
+        let newest = kernels.iter().map(Kernel::series).max();
         let line = |job: &Job| {
             let names: Vec<&str> = job.tests.iter().map(|test| test.name).collect();
             let release = job
@@ -262,7 +264,7 @@ mod tests {
                 names.join(" ")
             )
         };
-        jobs(Guest::Amd64, &kernels, extent)
+        jobs(Guest::Amd64, &kernels, newest.unwrap_or_default(), extent)
             .iter()
             .map(line)
             .collect()
