@@ -71,7 +71,6 @@ const USUAL: [Line; 7] = [
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
         tests: &[
-            "engines",
             "workload",
             "rules",
             "lifecycle",

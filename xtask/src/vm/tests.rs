@@ -39,7 +39,7 @@ pub(super) const TESTS: [Test; 15] = [
     Test {
         name: "engines",
         kind: Kind::Usual,
-        seconds: 30,
+        seconds: 40,
         check: engines::judge,
     },
     Test {
@@ -87,7 +87,7 @@ pub(super) const TESTS: [Test; 15] = [
     Test {
         name: "pressure",
         kind: Kind::Usual,
-        seconds: 120,
+        seconds: 90,
         check: pressure::judge,
     },
     Test {

@@ -81,7 +81,9 @@ pub(super) const VARIANTS: [&Variant; 9] = [
     },
     &Variant {
         name: "possible-128",
-        processors: "2,maxcpus=128",
+        // There, and not started: processors to be plugged in later count as possible on few kernels.
+        processors: "128",
+        kernel_arguments: "maxcpus=2",
         evidence: &["online=0-1", "possible=0-127"],
         memory_mib: 2 * MEMORY_MIB,
         ..*STOCK
