@@ -143,10 +143,9 @@ fn found<'e>(engine: &str, entries: &[&'e Entry]) -> Option<&'e Engine> {
 
 fn cell(engine: &str, entries: &[&Entry]) -> String {
     if let Some(refusal) = entries.iter().find(|entry| entry.test == "refusal") {
-        let text = if refusal.passed {
-            "refused"
-        } else {
-            "not refused"
+        let text = match refusal.passed {
+            true => "refused",
+            false => "test fails",
         };
         return text.to_owned();
     }

@@ -17,7 +17,7 @@ use super::variant::Variant;
 /// A machine that runs longer than this hangs: the slowest takes about a tenth.
 const MACHINE_LIMIT: Duration = Duration::from_secs(2400);
 /// The same for a test, by the guest's clock.
-const TEST_LIMIT_S: u32 = 1800;
+const TEST_LIMIT_S: u64 = 1800;
 /// A virtual CPU that a busy host does not run is no stalled one, nor is its timer broken; grace periods end soon.
 const KERNEL_ARGUMENTS: &str = "quiet panic=-1 no_timer_check \
      rcupdate.rcu_cpu_stall_timeout=300 rcupdate.rcu_expedited=1";
@@ -130,10 +130,12 @@ impl Machine<'_> {
         let (console, archive) = (dir.join("console.log"), dir.join("results.tar.gz"));
         let mut command = self.command(tests, initramfs, dir, [&console, &archive])?;
         let mut stopwatch = Stopwatch::new(&console);
+        let limit = MACHINE_LIMIT + Duration::from_secs(pressure::limit_s(tests)?);
         let mut starts = 0;
         let ended = loop {
             starts += 1;
-            let ended = wait_for_machine(&mut command, &dir.join("qemu.log"), &mut stopwatch)?;
+            let log = dir.join("qemu.log");
+            let ended = wait_for_machine(&mut command, limit, &log, &mut stopwatch)?;
             let is_done = fs::metadata(&archive).is_ok_and(|archive| archive.len() > 0);
             if is_done || ended.is_err() || starts == self.kind.starts_max() {
                 break ended;
@@ -187,10 +189,11 @@ impl Machine<'_> {
             .arg(initramfs)
             .arg("-append")
             .arg(format!(
-                "{KERNEL_ARGUMENTS} {} {} guest_tests={} guest_limit_s={TEST_LIMIT_S} guest_pressure_calls={}",
+                "{KERNEL_ARGUMENTS} {} {} guest_tests={} guest_limit_s={} guest_pressure_calls={}",
                 guest.kernel_arguments(),
                 variant.kernel_arguments,
                 tests.join(","),
+                TEST_LIMIT_S + pressure::limit_s(tests)?,
                 pressure::calls()?
             ));
         if self.kind == Kind::Disk {
@@ -239,6 +242,7 @@ pub(super) fn file_argument(path: &Path) -> String {
 /// Runs QEMU to its end or its limit. The inner error says what was wrong with it.
 fn wait_for_machine(
     command: &mut Command,
+    limit: Duration,
     log: &Path,
     stopwatch: &mut Stopwatch,
 ) -> Result<Result<(), String>> {
@@ -249,7 +253,7 @@ fn wait_for_machine(
         .stderr(said)
         .spawn()
         .context("starting QEMU")?;
-    let deadline = Instant::now() + MACHINE_LIMIT;
+    let deadline = Instant::now() + limit;
     loop {
         let ended = child.try_wait().context("waiting for QEMU")?;
         stopwatch.look();
@@ -265,7 +269,7 @@ fn wait_for_machine(
                     .kill()
                     .and_then(|()| child.wait())
                     .context("ending QEMU")?;
-                return Ok(Err(format!("not done after {} s", MACHINE_LIMIT.as_secs())));
+                return Ok(Err(format!("not done after {} s", limit.as_secs())));
             }
         }
     }

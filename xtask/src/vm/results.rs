@@ -13,7 +13,7 @@ use super::tests::Test;
 
 /// How much of what a test said is kept.
 const LINES: usize = 4;
-const LINE_BYTES: usize = 300;
+const LINE_CHARS: usize = 300;
 
 /// A test in a machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -58,7 +58,7 @@ impl Entry {
             variant: machine.variant.name.to_owned(),
             test: test.name.to_owned(),
             passed: judged.is_ok(),
-            said: text.lines().take(LINES).map(shortened).collect(),
+            said: heart(text),
             seconds: seconds.round() as u32,
             engines: found,
         }
@@ -71,8 +71,11 @@ impl Entry {
     }
 }
 
-fn shortened(line: &str) -> String {
-    line.chars().take(LINE_BYTES).collect()
+/// The first lines of a text, without those that head a file of this system's.
+fn heart(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.starts_with("--- "));
+    let shortened = |line: &str| line.chars().take(LINE_CHARS).collect();
+    lines.take(LINES).map(shortened).collect()
 }
 
 /// `6.12`: `[6, 12]`.
