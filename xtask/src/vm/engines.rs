@@ -61,14 +61,12 @@ fn read_engine(dir: &Path, name: &str) -> Result<Engine> {
     })
 }
 
-/// The notes of a plan, and those of its rules that are not honoured exactly.
+/// The notes of a plan.
 fn notes_of(plan: &serde_json::Value) -> Vec<String> {
-    let strings = |value: &serde_json::Value| -> Vec<String> {
-        let each = value.as_array().into_iter().flatten();
-        each.filter_map(|note| Some(note.as_str()?.to_owned()))
-            .collect()
-    };
-    strings(&plan["notes"])
+    let notes = plan["notes"].as_array().into_iter().flatten();
+    notes
+        .filter_map(|note| Some(note.as_str()?.to_owned()))
+        .collect()
 }
 
 /// Both work; the text is what their plans say.
@@ -86,5 +84,36 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     match is_right {
         true => Ok(said.join("\n")),
         false => bail!("{}", said.join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_works_that_is_armed_and_records() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let leave = |engine: &str, status: &str, err: &str, calls: usize| {
+            let log = "type=SYSCALL msg=audit(1.0:1): key=\"engines\"\n".repeat(calls);
+            for (name, text) in [
+                ("status", status),
+                ("err", err),
+                ("log", &log),
+                ("plan", "{\"notes\": [\"no clocks\"]}"),
+            ] {
+                fs::write(dir.path().join(format!("{engine}.{name}")), text).expect("a file");
+            }
+        };
+        leave("tracepoint", "0\n", "tarsier: armed\n", CALLS);
+        leave("trampoline", "1\n", "tarsier: no such field\n", 0);
+        let found = read(dir.path()).expect("both");
+        assert!(found["tracepoint"].works && found["tracepoint"].notes == ["no clocks"]);
+        assert_eq!(found["trampoline"].why, "tarsier: no such field");
+        assert!(judge(dir.path()).is_err());
+        leave("trampoline", "0\n", "tarsier: armed\n", CALLS - 1);
+        assert!(!read(dir.path()).expect("both")["trampoline"].works);
+        leave("trampoline", "0\n", "tarsier: armed\n", CALLS);
+        assert!(judge(dir.path()).is_ok());
     }
 }
