@@ -5,7 +5,7 @@
 //! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` from the event header. See [`bindings`].
 //! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from what
 //!   `systemd-analyze syscall-filter` prints. See [`systemd_sets`].
-//! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels. See [`vm`].
+//! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels, `vm --matrix` on all of them. See [`vm`].
 
 mod bindings;
 mod systemd_sets;

@@ -2,76 +2,118 @@
 //!
 //! A machine is a kernel from the distribution's package, an initramfs made here (see [`image`]) and
 //! QEMU without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. What the
-//! guest runs is in `tests/vm`; what its results must be is in [`tests`].
+//! guest runs is in `tests/vm`; what its results must be is in [`tests`]; which tests run on which kernels is in [`plan`].
 
+mod apt;
 mod disk;
+mod documents;
+mod engines;
 mod guest;
 mod image;
 mod kernels;
 mod machine;
+mod plan;
+mod pressure;
+mod request;
+mod results;
 mod rings;
 mod tests;
+mod variant;
 mod workloads;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 
 use anyhow::{bail, Context, Result};
 use guest::Guest;
-use kernels::{Kernel, Wanted};
-use tests::{Test, TESTS};
+use kernels::{Kernel, Store, Wanted};
+use plan::Job;
+use request::Request;
+use results::Entry;
 
-/// How the task is called.
-pub(crate) const USAGE: &str =
-    "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|6.12|newest|PACKAGE]… [-- TEST…]   (default: amd64, 6.1 and 6.12, all tests but workloads-icount; arm64: 6.12, lifecycle and exact)";
+pub(crate) use request::USAGE;
 
-/// What the command line asks for.
-struct Request {
-    guest: Guest,
-    kernels: Vec<Wanted>,
-    tests: Vec<&'static Test>,
-}
+/// What the judges say of a test: the text of success, or why it failed.
+type Judged = Result<String, String>;
 
-/// How a test on a kernel ended.
-enum Outcome {
-    /// With what there is to say.
-    Passed(String),
-    Failed(String),
-}
-
-/// Runs the tests named in `words` on the kernels named there, and prints one line for each pair.
+/// Runs the tests that `words` ask for, and prints one line for each test and machine.
 ///
 /// Success if none failed. A kernel that cannot be fetched is a line `skipped: …`, and a failure where the
 /// environment says `CI=true`.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     let request = Request::parse(words)?;
-    if let Some(reason) = machine::refusal(request.guest) {
-        return Ok(skip(&format!("vm: {reason}")));
+    if request.only_tables {
+        documents::write_tables(&source_root())?;
+        return Ok(ExitCode::SUCCESS);
     }
     let guest = request.guest;
+    if let Some(reason) = machine::refusal(guest) {
+        return Ok(skip(&format!("vm: {reason}")));
+    }
     let dir = vm_dir(guest)?;
-    // Its apt is made with it.
-    let packages = guest.packages()?;
+    let store = Store::open(guest, &dir)?;
+    let (kernels, code) = fetch(&request, &store)?;
+    if kernels.is_empty() {
+        return Ok(code);
+    }
+    let initramfs = image::build(guest, &guest.packages()?, &source_root(), &dir)?;
+    let newest = match request.is_matrix {
+        true => store.series_from(plan::LOWEST)?.pop_last(),
+        false => kernels.iter().map(Kernel::series).max(),
+    };
+    let extent = request.extent();
+    let jobs = plan::jobs(guest, &kernels, newest.unwrap_or_default(), &extent);
+    let entries = run_jobs(jobs, request.jobs, &initramfs, &dir)?;
+    report_times(&entries);
+    let has_failed = entries.iter().any(|entry| !entry.passed);
+    if request.is_matrix {
+        keep(&request, entries, &dir.join("matrix.json"))?;
+    }
+    match has_failed {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(code),
+    }
+}
+
+/// The kernels that are asked for, and the exit status that follows from those that cannot be had.
+fn fetch(request: &Request, store: &Store) -> Result<(Vec<Kernel>, ExitCode)> {
+    let wanted = match (request.kernels.is_empty(), request.is_matrix) {
+        (false, _) => request.kernels.clone(),
+        (true, true) => {
+            let series = store.series_from(plan::LOWEST)?.into_iter();
+            series.map(|each| Wanted::Series(each.to_vec())).collect()
+        }
+        (true, false) => request.guest.usual_kernels()?,
+    };
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut code = ExitCode::SUCCESS;
-    for wanted in &request.kernels {
-        match kernels::fetch(guest, wanted, &dir.join("kernels"))? {
+    for wanted in &wanted {
+        match store.fetch(wanted)? {
             Ok(kernel) if kernels.contains(&kernel) => {}
             Ok(kernel) => kernels.push(kernel),
             Err(reason) => code = skip(&format!("kernel {wanted}: {reason}")),
         }
     }
-    if kernels.is_empty() {
-        return Ok(code);
+    if wanted.is_empty() {
+        code = skip("kernels: neither the suites nor target/vm/kernels have any");
     }
-    let initramfs = image::build(guest, &packages, &source_root(), &dir)?;
-    let failed = run_machines(guest, &kernels, &request.tests, &initramfs, &dir)?;
-    match failed {
-        true => Ok(ExitCode::FAILURE),
-        false => Ok(code),
+    Ok((kernels, code))
+}
+
+/// Writes the results of a matrix to a file, beside those of kernels that were not asked for, and to the documents if asked.
+fn keep(request: &Request, new: Vec<Entry>, path: &Path) -> Result<()> {
+    let old = match request.kernels.is_empty() {
+        true => Vec::new(),
+        false => results::read(path)?,
+    };
+    let all = results::merge(old, new);
+    results::write(path, &all)?;
+    println!("results: {}", path.display());
+    match request.writes {
+        true => documents::publish(&source_root(), &all),
+        false => Ok(()),
     }
 }
 
@@ -84,20 +126,9 @@ fn skip(what: &str) -> ExitCode {
     }
 }
 
-/// Runs `tests` on all kernels, one machine for each kernel and kind, as many at a time as there are processors and
-/// the longest first. Whether a test failed.
-fn run_machines(
-    guest: Guest,
-    kernels: &[Kernel],
-    tests: &[&'static Test],
-    initramfs: &Path,
-    dir: &Path,
-) -> Result<bool> {
-    let mut machines = VecDeque::new();
-    for kind in machine::Kind::ALL {
-        machines.extend(kernels.iter().map(|kernel| (kernel, kind)));
-    }
-    let (waiting, has_failed) = (Mutex::new(machines), AtomicBool::new(false));
+/// Runs all machines, so many at a time, in their order.
+fn run_jobs(jobs: Vec<Job>, at_a_time: usize, initramfs: &Path, dir: &Path) -> Result<Vec<Entry>> {
+    let (waiting, done) = (Mutex::new(VecDeque::from(jobs)), Mutex::new(Vec::new()));
     let next = || {
         waiting
             .lock()
@@ -105,18 +136,14 @@ fn run_machines(
             .and_then(|mut waiting| waiting.pop_front())
     };
     let work = || -> Result<()> {
-        while let Some((kernel, kind)) = next() {
-            let chosen: Vec<_> = tests.iter().copied().filter(|t| t.kind == kind).collect();
-            for (test, outcome) in run_machine(guest, kernel, kind, &chosen, initramfs, dir)? {
-                if let Outcome::Failed(_) = outcome {
-                    has_failed.store(true, Ordering::Relaxed);
-                }
-                report(kernel, test, &outcome);
+        while let Some(job) = next() {
+            let entries = run_job(&job, initramfs, dir)?;
+            if let Ok(mut done) = done.lock() {
+                done.extend(entries);
             }
         }
         Ok(())
     };
-    let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(work)).collect();
         for worker in workers {
@@ -126,87 +153,55 @@ fn run_machines(
         }
         anyhow::Ok(())
     })?;
-    Ok(has_failed.into_inner())
+    done.into_inner()
+        .map_err(|_| anyhow::anyhow!("a thread panicked"))
 }
 
-fn report(kernel: &Kernel, test: &Test, outcome: &Outcome) {
-    match outcome {
-        Outcome::Passed(said) if said.is_empty() => {
-            println!("ok: kernel {}: {}", kernel.release, test.name);
-        }
-        Outcome::Passed(said) => println!(
-            "{}, kernel {}:\n{said}\nok: kernel {}: {}",
-            test.name, kernel.release, kernel.release, test.name
-        ),
-        Outcome::Failed(why) => {
-            println!("{why}\nFAILED: kernel {}: {}", kernel.release, test.name);
-        }
-    }
-}
-
-/// Boots one machine, if there are tests for it, and judges what it left.
-fn run_machine(
-    guest: Guest,
-    kernel: &Kernel,
-    kind: machine::Kind,
-    tests: &[&'static Test],
-    initramfs: &Path,
-    dir: &Path,
-) -> Result<Vec<(&'static Test, Outcome)>> {
-    if tests.is_empty() {
-        return Ok(Vec::new());
-    }
-    let names: Vec<&str> = tests.iter().map(|test| test.name).collect();
-    let run_dir = dir.join("runs").join(&kernel.release).join(kind.name());
-    let run = machine::run(guest, kernel, kind, &names, initramfs, &run_dir)?;
-    tests
-        .iter()
-        .map(|test| {
-            let judged = match &run.failure {
-                Some(failure) => Err(failure.clone()),
-                None => test.judge(&run.results.join(test.name)),
-            };
-            let outcome = judged.map_or_else(Outcome::Failed, Outcome::Passed);
-            Ok((*test, outcome))
-        })
-        .collect()
-}
-
-impl Request {
-    fn parse(words: &[&str]) -> Result<Self> {
-        let mut request = Request {
-            guest: Guest::Amd64,
-            kernels: Vec::new(),
-            tests: Vec::new(),
+/// Boots a machine, judges what it left, and says so.
+fn run_job(job: &Job, initramfs: &Path, dir: &Path) -> Result<Vec<Entry>> {
+    let names: Vec<&str> = job.tests.iter().map(|test| test.name).collect();
+    let run_dir = dir.join("runs").join(job.machine.place());
+    let run = job.machine.run(&names, initramfs, &run_dir)?;
+    let mut entries = Vec::new();
+    for test in &job.tests {
+        let left = run.results.join(test.name);
+        let judged = match &run.failure {
+            Some(failure) => Err(failure.clone()),
+            None => test.judge(&left),
         };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match *word {
-                "--arch" => match words.next() {
-                    Some(name) => request.guest = Guest::named(name)?,
-                    None => bail!("--arch takes amd64 or arm64"),
-                },
-                "--kernel" => match words.next() {
-                    Some(kernel) => request.kernels.push(Wanted::parse(kernel)?),
-                    None => bail!("--kernel takes a series (6.12), newest, or a package's name"),
-                },
-                "--" => {
-                    for name in words.by_ref() {
-                        request.tests.push(tests::named(name)?);
-                    }
-                }
-                other => bail!("unknown argument '{other}'\nusage: {USAGE}"),
-            }
-        }
-        if request.kernels.is_empty() {
-            request.kernels = request.guest.usual_kernels()?;
-        }
-        if request.tests.is_empty() {
-            let all = TESTS.iter();
-            request.tests = all.filter(|test| request.guest.runs(test)).collect();
-        }
-        Ok(request)
+        report(job, test.name, &judged);
+        let seconds = run.seconds.get(test.name).copied().unwrap_or_default();
+        entries.push(Entry::new(&job.machine, test, &judged, seconds, &left));
     }
+    Ok(entries)
+}
+
+fn report(job: &Job, test: &str, judged: &Judged) {
+    let release = &job.machine.kernel.release;
+    let machine = match job.machine.variant.name {
+        "stock" => release.clone(),
+        variant => format!("{release} {variant}"),
+    };
+    match judged {
+        Ok(said) if said.is_empty() => println!("ok: kernel {machine}: {test}"),
+        Ok(said) => println!("{test}, kernel {machine}:\n{said}\nok: kernel {machine}: {test}"),
+        Err(why) => println!("{why}\nFAILED: kernel {machine}: {test}"),
+    }
+}
+
+/// How long each test took, so that the time of `make test` can be looked after.
+fn report_times(entries: &[Entry]) {
+    let mut all: Vec<&Entry> = entries.iter().collect();
+    all.sort_by_key(|entry| std::cmp::Reverse(entry.seconds));
+    println!("seconds, by the clock of this system:");
+    for entry in &all {
+        println!(
+            "{:>6}  {} {} {}",
+            entry.seconds, entry.series, entry.variant, entry.test
+        );
+    }
+    let sum: u32 = all.iter().map(|entry| entry.seconds).sum();
+    println!("{sum:>6}  in all machines");
 }
 
 /// The root of the source tree.

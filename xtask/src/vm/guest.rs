@@ -9,7 +9,6 @@ use anyhow::{bail, ensure, Context, Result};
 
 use super::kernels::Wanted;
 use super::machine::file_argument;
-use super::tests::Test;
 use super::{output_of, source_root, target_dir};
 
 /// What a guest is.
@@ -36,6 +35,14 @@ impl Guest {
         }
     }
 
+    /// Debian's name.
+    pub(super) const fn debian_name(self) -> &'static str {
+        match self {
+            Guest::Amd64 => "amd64",
+            Guest::Arm64 => "arm64",
+        }
+    }
+
     /// What the names of its kernel packages end in.
     pub(super) const fn kernel_suffix(self) -> &'static str {
         match self {
@@ -47,17 +54,17 @@ impl Guest {
     /// The kernels that are tested when none is named. On arm64 functions can be hooked since Linux 6.4.
     pub(super) fn usual_kernels(self) -> Result<Vec<Wanted>> {
         let series: &[&str] = match self {
-            Guest::Amd64 => &["6.1", "6.12"],
+            Guest::Amd64 => &["6.1", "6.12", "newest"],
             Guest::Arm64 => &["6.12"],
         };
         series.iter().map(|series| Wanted::parse(series)).collect()
     }
 
     /// Whether a test holds there, so that it is run when none is named.
-    pub(super) fn runs(self, test: &Test) -> bool {
+    pub(super) fn runs(self, test: &str) -> bool {
         match self {
             Guest::Amd64 => true,
-            Guest::Arm64 => ARM64_TESTS.contains(&test.name),
+            Guest::Arm64 => ARM64_TESTS.contains(&test),
         }
     }
 
@@ -106,15 +113,6 @@ impl Guest {
             Guest::Amd64 => "console=ttyS0 guest_results=/dev/ttyS1",
             Guest::Arm64 => "console=ttyAMA0 guest_results=/dev/ttyS0",
         }
-    }
-
-    /// A program of apt's that is about its packages.
-    pub(super) fn apt(self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        if self == Guest::Arm64 {
-            command.env("APT_CONFIG", source_root().join("target/arm64/apt.conf"));
-        }
-        command
     }
 
     /// The C compiler for it.

@@ -1,5 +1,6 @@
 //! Kernels: from a series to a file, through the distribution's packages.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,20 +8,23 @@ use std::process::Command;
 
 use anyhow::{bail, ensure, Context, Result};
 
+use super::apt::{self, Apt};
 use super::guest::Guest;
 use super::output_of;
 
-/// What comes before the version in the names of Debian's packages; behind it comes [`Guest::kernel_suffix`].
-const PREFIX: &str = "linux-image-";
+/// What comes before the release in the names of Debian's packages. Where both are there, the second one has the image, and the
+/// first one depends on it; so it is since 6.19.
+const PREFIXES: [&str; 2] = ["linux-image-", "linux-binary-"];
 
 /// Which kernel is asked for.
+#[derive(Clone)]
 pub(super) enum Wanted {
     /// The newest of a series: its numbers, `[6, 12]`.
     Series(Vec<u64>),
-    /// The newest that the sources have.
+    /// The newest that the suites have.
     Newest,
-    /// A package.
-    Package(String),
+    /// A release: `6.1.0-56-cloud-amd64`.
+    Release(String),
 }
 
 impl Wanted {
@@ -29,14 +33,15 @@ impl Wanted {
         if word == "newest" {
             return Ok(Wanted::Newest);
         }
-        if word.starts_with(PREFIX) {
+        if let Some(release) = release_of(word) {
             ensure!(
-                version(word).is_some(),
-                "'{word}' names no kernel; expected {PREFIX}VERSION{} or {PREFIX}VERSION{}",
+                version(release).is_some(),
+                "'{word}' names no kernel; expected {}VERSION{} or {0}VERSION{}",
+                PREFIXES[0],
                 Guest::Amd64.kernel_suffix(),
                 Guest::Arm64.kernel_suffix()
             );
-            return Ok(Wanted::Package(word.to_string()));
+            return Ok(Wanted::Release(release.to_string()));
         }
         match word.split('.').map(str::parse).collect() {
             Ok(numbers) => Ok(Wanted::Series(numbers)),
@@ -46,13 +51,19 @@ impl Wanted {
         }
     }
 
-    /// Whether the package is one that was asked for.
-    fn takes(&self, package: &str) -> bool {
+    /// Whether the release is one that was asked for.
+    fn takes(&self, release: &str) -> bool {
         match self {
-            Wanted::Series(series) => version(package).is_some_and(|v| v.starts_with(series)),
-            Wanted::Newest => version(package).is_some(),
-            Wanted::Package(name) => name == package,
+            Wanted::Series(series) => version(release).is_some_and(|v| v.starts_with(series)),
+            Wanted::Newest => version(release).is_some(),
+            Wanted::Release(name) => name == release,
         }
+    }
+
+    /// The newest of the releases that was asked for.
+    fn newest<'a>(&self, releases: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+        let taken = releases.filter(|release| self.takes(release));
+        taken.max_by_key(|release| version(release))
     }
 }
 
@@ -64,148 +75,227 @@ impl fmt::Display for Wanted {
                 f.write_str(&words.join("."))
             }
             Wanted::Newest => f.write_str("newest"),
-            Wanted::Package(name) => f.write_str(name),
+            Wanted::Release(name) => f.write_str(name),
         }
     }
 }
 
 /// A kernel that can be booted.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
     /// As `uname -r` says it: `6.1.0-56-cloud-amd64`.
     pub(super) release: String,
-    /// The compressed image.
+    /// The compressed image, named `linux-image-RELEASE_DEBVERSION_ARCH` whichever package it is from.
     pub(super) image: PathBuf,
 }
 
-/// Finds and, unless it is in `cache`, downloads the kernel. The inner error says why it cannot be had.
-/// A cache holds kernels of one architecture.
-pub(super) fn fetch(guest: Guest, wanted: &Wanted, cache: &Path) -> Result<Result<Kernel, String>> {
-    fs::create_dir_all(cache).with_context(|| format!("creating {}", cache.display()))?;
-    let first = try_fetch(guest, wanted, cache);
-    // The lists may be older than the archive, or not there at all.
-    let second = match first {
-        Err(_) if refresh_lists(guest) => try_fetch(guest, wanted, cache),
-        other => other,
-    };
-    let reason = match second {
-        Ok(kernel) => return Ok(Ok(kernel)),
-        Err(error) => format!("{error:#}"),
-    };
-    Ok(match newest_cached(wanted, cache)? {
-        Some(kernel) => {
-            println!(
-                "note: kernel {wanted}: taken from {}: {reason}",
-                kernel.image.display()
-            );
-            Ok(kernel)
-        }
-        None => Err(reason),
-    })
+impl Kernel {
+    /// The first two numbers of its version.
+    pub(super) fn series(&self) -> [u64; 2] {
+        series(&self.release).unwrap_or_default()
+    }
+
+    /// The version of the package that it is from: `7.3.4-1~bpo13+1`.
+    pub(super) fn package_version(&self) -> String {
+        let name = self.image.file_name().unwrap_or_default().to_string_lossy();
+        name.split('_').nth(1).unwrap_or_default().to_owned()
+    }
 }
 
-fn try_fetch(guest: Guest, wanted: &Wanted, cache: &Path) -> Result<Kernel> {
-    let suffix = guest.kernel_suffix();
-    let listed = output_of(guest.apt("apt-cache").args([
-        "search",
-        "--names-only",
-        &format!("^{PREFIX}[0-9].*{suffix}$"),
-    ]))?;
-    let packages = listed.lines().filter_map(|line| line.split(' ').next());
-    let Some(package) = newest(packages, wanted) else {
-        bail!(
-            "not in the apt sources (of Debian 12: bookworm for 6.1, bookworm-security for 6.12)"
-        );
-    };
-    // 'URI' FILE SIZE HASH
-    let uris = output_of(
-        guest
-            .apt("apt-get")
-            .args(["download", "--print-uris", package]),
-    )?;
-    let deb = uris.split_whitespace().nth(1).unwrap_or_default();
-    let Some(stem) = deb.strip_suffix(".deb") else {
-        bail!("apt-get download --print-uris {package} names no file: {uris}");
-    };
-    let image = cache.join(stem);
-    if !image.exists() {
-        println!("fetching {package}");
-        extract(guest, package, deb, &image, &cache.join("unpacked"))?;
+/// Where kernels of one architecture come from: apt, and the images that it has brought before.
+pub(super) struct Store {
+    guest: Guest,
+    /// The error is why there is none.
+    apt: Result<Apt, String>,
+    cache: PathBuf,
+}
+
+impl Store {
+    /// With lists in `dir/apt` and images in `dir/kernels`.
+    pub(super) fn open(guest: Guest, dir: &Path) -> Result<Self> {
+        let cache = dir.join("kernels");
+        fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
+        let apt = Apt::prepare(guest, &dir.join("apt")).map_err(|error| format!("{error:#}"));
+        Ok(Store { guest, apt, cache })
     }
-    Ok(Kernel {
-        release: release(package),
-        image,
-    })
+
+    /// Finds and, unless it is in the cache, downloads the kernel. The inner error says why it cannot be had.
+    pub(super) fn fetch(&self, wanted: &Wanted) -> Result<Result<Kernel, String>> {
+        let reason = match self.try_fetch(wanted) {
+            Ok(kernel) => return Ok(Ok(kernel)),
+            Err(reason) => format!("{reason:#}"),
+        };
+        Ok(match self.newest_cached(wanted)? {
+            Some(kernel) => {
+                println!(
+                    "note: kernel {wanted}: taken from {}: {reason}",
+                    kernel.image.display()
+                );
+                Ok(kernel)
+            }
+            None => Err(reason),
+        })
+    }
+
+    /// The series, from `lowest` on, that the suites have, or where they cannot be asked that the cache has.
+    pub(super) fn series_from(&self, lowest: [u64; 2]) -> Result<BTreeSet<[u64; 2]>> {
+        let packages = match self.listed(&Wanted::Newest) {
+            Ok(packages) if !packages.is_empty() => packages,
+            _ => self.cached()?,
+        };
+        let releases = packages.iter().filter_map(|package| {
+            let release = release_of(package.split('_').next()?)?;
+            version(release).and(series(release))
+        });
+        Ok(releases.filter(|series| *series >= lowest).collect())
+    }
+
+    fn try_fetch(&self, wanted: &Wanted) -> Result<Kernel> {
+        let own = self.apt()?;
+        let packages = self.listed(wanted)?;
+        let Some(release) = wanted.newest(releases(&packages)) else {
+            bail!("none in the suites {}", apt::suites().join(", "));
+        };
+        let package = package_of(release, &packages);
+        let file = own.file_of(&package)?;
+        let image = self.cache.join(image_name(&file, &package)?);
+        if !image.exists() {
+            println!("fetching {package}");
+            extract(own, &package, release, &image, &self.cache.join("unpacked"))
+                .with_context(|| file)?;
+        }
+        Ok(Kernel {
+            release: release.to_string(),
+            image,
+        })
+    }
+
+    fn apt(&self) -> Result<&Apt> {
+        match &self.apt {
+            Ok(apt) => Ok(apt),
+            Err(reason) => bail!("{reason}"),
+        }
+    }
+
+    /// The kernel packages of the suites. The lists are downloaded anew where they do not have what is wanted, and for the newest
+    /// when they are a day old.
+    fn listed(&self, wanted: &Wanted) -> Result<Vec<String>> {
+        let apt = self.apt()?;
+        let pattern = format!(
+            "^linux-(image|binary)-[0-9].*{}$",
+            self.guest.kernel_suffix()
+        );
+        let is_old = matches!(wanted, Wanted::Newest) && !apt.is_fresh();
+        let packages = apt.names(&pattern)?;
+        if !is_old && wanted.newest(releases(&packages)).is_some() {
+            return Ok(packages);
+        }
+        println!("refreshing the lists of kernels");
+        if let Err(error) = apt.refresh() {
+            let text = format!("{error:#}");
+            println!(
+                "note: lists of kernels not refreshed: {}",
+                first_complaint(&text)
+            );
+        }
+        apt.names(&pattern)
+    }
+
+    /// The names of the images in the cache.
+    fn cached(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let listed = fs::read_dir(&self.cache);
+        for entry in listed.with_context(|| format!("reading {}", self.cache.display()))? {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        Ok(names)
+    }
+
+    /// The newest image in the cache that was asked for.
+    fn newest_cached(&self, wanted: &Wanted) -> Result<Option<Kernel>> {
+        let names = self.cached()?;
+        let release_of = |name: &'_ str| release_of(name)?.split('_').next().map(str::to_owned);
+        let releases: Vec<String> = names.iter().filter_map(|name| release_of(name)).collect();
+        let Some(release) = wanted.newest(releases.iter().map(String::as_str)) else {
+            return Ok(None);
+        };
+        let of_release = |name: &&String| release_of(name).as_deref() == Some(release);
+        Ok(names.iter().filter(of_release).max().map(|file| Kernel {
+            release: release.to_string(),
+            image: self.cache.join(file),
+        }))
+    }
+}
+
+/// apt's first error, else the first line.
+fn first_complaint(text: &str) -> &str {
+    let mut lines = text.lines();
+    let error = lines.clone().find(|line| line.starts_with("E:"));
+    error.or(lines.next()).unwrap_or_default()
 }
 
 /// Downloads a package into `scratch` and moves its kernel image to `image`.
-fn extract(guest: Guest, package: &str, deb: &str, image: &Path, scratch: &Path) -> Result<()> {
+fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path) -> Result<()> {
     if scratch.exists() {
         fs::remove_dir_all(scratch)?;
     }
     fs::create_dir_all(scratch)?;
-    output_of(
-        guest
-            .apt("apt-get")
-            .args(["download", "-qq", package])
-            .current_dir(scratch),
-    )?;
-    output_of(
-        Command::new("dpkg")
-            .args(["-x", deb, "."])
-            .current_dir(scratch),
-    )?;
-    let unpacked = scratch.join(format!("boot/vmlinuz-{}", release(package)));
-    fs::rename(&unpacked, image)
-        .with_context(|| format!("taking {} out of {deb}", unpacked.display()))?;
+    apt.download(package, scratch)?;
+    let downloaded = fs::read_dir(scratch)?.next();
+    let deb = downloaded.context("apt-get download left no file")??.path();
+    output_of(Command::new("dpkg").arg("-x").arg(deb).arg(scratch))?;
+    // The second place is that of kernels since 7.2.
+    let places = [
+        format!("boot/vmlinuz-{release}"),
+        format!("usr/lib/modules/{release}/vmlinuz"),
+    ];
+    let Some(unpacked) = places
+        .iter()
+        .map(|place| scratch.join(place))
+        .find(|p| p.exists())
+    else {
+        bail!("{package} has neither {} nor {}", places[0], places[1]);
+    };
+    fs::rename(&unpacked, image).with_context(|| format!("taking {}", unpacked.display()))?;
     fs::remove_dir_all(scratch).with_context(|| format!("removing {}", scratch.display()))
 }
 
-/// Downloads the lists of packages anew, those of this system only as root. Whether that was done.
-fn refresh_lists(guest: Guest) -> bool {
-    output_of(guest.apt("apt-get").args(["update", "-qq"])).is_ok()
+/// What the image of a package's file is called in the cache: `linux-image-RELEASE_DEBVERSION_ARCH`.
+fn image_name(file: &str, package: &str) -> Result<String> {
+    let release = release_of(package).context("a package of a kernel")?;
+    let rest = file.strip_prefix(package);
+    let rest = rest.and_then(|rest| rest.strip_suffix(".deb"));
+    let rest = rest.with_context(|| format!("{package} is in a file of another name: {file}"))?;
+    Ok(format!("{}{release}{rest}", PREFIXES[0]))
 }
 
-/// The newest image in the cache that was asked for.
-fn newest_cached(wanted: &Wanted, cache: &Path) -> Result<Option<Kernel>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(cache).with_context(|| format!("reading {}", cache.display()))? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
+/// The package that has the image of a release.
+fn package_of(release: &str, packages: &[String]) -> String {
+    let names = PREFIXES.map(|prefix| format!("{prefix}{release}"));
+    let [image, binary] = names;
+    match packages.contains(&binary) {
+        true => binary,
+        false => image,
     }
-    let packages = names.iter().filter_map(|name| name.split('_').next());
-    let Some(package) = newest(packages, wanted) else {
-        return Ok(None);
-    };
-    let file = names
-        .iter()
-        .filter(|name| name.split('_').next() == Some(package))
-        .max();
-    Ok(file.map(|file| Kernel {
-        release: release(package),
-        image: cache.join(file),
-    }))
 }
 
-/// The newest of the packages that was asked for.
-fn newest<'a>(packages: impl Iterator<Item = &'a str>, wanted: &Wanted) -> Option<&'a str> {
-    packages
-        .filter(|package| wanted.takes(package))
-        .max_by_key(|package| version(package))
+fn releases(packages: &[String]) -> impl Iterator<Item = &str> {
+    packages.iter().filter_map(|package| release_of(package))
 }
 
 /// `linux-image-6.1.0-56-cloud-amd64`: `6.1.0-56-cloud-amd64`.
-fn release(package: &str) -> String {
-    package.trim_start_matches(PREFIX).to_string()
+fn release_of(package: &str) -> Option<&str> {
+    PREFIXES
+        .iter()
+        .find_map(|prefix| package.strip_prefix(prefix))
 }
 
-/// The numbers of a kernel package's name, `[6, 12, 117, 12]` of
-/// `linux-image-6.12.117+deb12-cloud-amd64`. None for packages that only depend on one (three numbers
-/// at least make a kernel) and for other names.
-fn version(package: &str) -> Option<Vec<u64>> {
-    let text = package.strip_prefix(PREFIX)?;
+/// The numbers of a kernel's release, `[6, 12, 117, 12]` of `6.12.117+deb12-cloud-amd64`. None for packages that only
+/// depend on a kernel, and for the candidates of a release: three numbers at least make a kernel.
+fn version(release: &str) -> Option<Vec<u64>> {
     let text = Guest::EVERY
         .iter()
-        .find_map(|guest| text.strip_suffix(guest.kernel_suffix()))?;
+        .find_map(|guest| release.strip_suffix(guest.kernel_suffix()))?;
     let numbers: Vec<u64> = text
         .split(|c: char| !c.is_ascii_digit())
         .filter_map(|digits| digits.parse().ok())
@@ -213,34 +303,59 @@ fn version(package: &str) -> Option<Vec<u64>> {
     (numbers.len() >= 3).then_some(numbers)
 }
 
+/// The first two numbers of a release.
+fn series(release: &str) -> Option<[u64; 2]> {
+    let mut numbers = release.split(['.', '-', '+']);
+    let mut next = || numbers.next()?.parse().ok();
+    Some([next()?, next()?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LISTED: [&str; 6] = [
+    const LISTED: [&str; 9] = [
         "linux-image-6.12-cloud-amd64",
         "linux-image-6.12.9+bpo-cloud-amd64",
         "linux-image-6.12.117+deb12-cloud-amd64",
         "linux-image-6.1.0-9-cloud-amd64",
         "linux-image-6.1.0-56-cloud-amd64",
         "linux-image-cloud-amd64",
+        "linux-image-7.3.4+deb13-cloud-amd64",
+        "linux-binary-7.3.4+deb13-cloud-amd64",
+        "linux-binary-7.4-cloud-amd64",
     ];
 
-    fn chosen(word: &str) -> Option<&'static str> {
+    fn chosen(word: &str) -> Option<String> {
         let wanted = Wanted::parse(word).expect("a kernel's name");
-        newest(LISTED.into_iter(), &wanted)
+        let listed = LISTED.map(str::to_owned);
+        let release = wanted.newest(releases(&listed))?;
+        Some(package_of(release, &listed))
     }
 
     #[test]
     fn the_newest_of_a_series_is_found_by_number_not_by_letter() {
-        assert_eq!(chosen("6.1"), Some("linux-image-6.1.0-56-cloud-amd64"));
-        assert_eq!(
-            chosen("6.12"),
-            Some("linux-image-6.12.117+deb12-cloud-amd64")
-        );
-        assert_eq!(chosen("newest"), chosen("6.12"));
-        assert_eq!(chosen(LISTED[3]), Some(LISTED[3]));
+        assert_eq!(chosen("6.1").as_deref(), Some(LISTED[4]));
+        assert_eq!(chosen("6.12").as_deref(), Some(LISTED[2]));
+        assert_eq!(chosen("newest").as_deref(), Some(LISTED[7]));
+        assert_eq!(chosen(LISTED[3]).as_deref(), Some(LISTED[3]));
         assert_eq!(chosen("6.2"), None);
+    }
+
+    #[test]
+    fn an_image_has_one_name_whichever_package_it_is_from() {
+        let named = |file| image_name(file, file.split('_').next().unwrap_or_default());
+        for file in [
+            "linux-binary-7.3.4+deb13-cloud-amd64_7.3.4-1~bpo13+1_amd64.deb",
+            "linux-image-7.3.4+deb13-cloud-amd64_7.3.4-1~bpo13+1_amd64.deb",
+        ] {
+            let name = named(file).expect("a name");
+            assert_eq!(
+                name,
+                "linux-image-7.3.4+deb13-cloud-amd64_7.3.4-1~bpo13+1_amd64"
+            );
+        }
+        assert!(named("linux-image-6.1_1_amd64.tar").is_err());
     }
 
     #[test]

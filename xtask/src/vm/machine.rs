@@ -1,5 +1,6 @@
 //! A machine: QEMU with a kernel and an initramfs, its console and its results as files.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,11 +11,13 @@ use anyhow::{Context, Result};
 use super::guest::Guest;
 use super::kernels::Kernel;
 use super::output_of;
+use super::pressure;
+use super::variant::Variant;
 
 /// A machine that runs longer than this hangs: the slowest takes about a tenth.
 const MACHINE_LIMIT: Duration = Duration::from_secs(2400);
 /// The same for a test, by the guest's clock.
-const TEST_LIMIT_S: u32 = 1800;
+const TEST_LIMIT_S: u64 = 1800;
 /// A virtual CPU that a busy host does not run is no stalled one, nor is its timer broken; grace periods end soon.
 const KERNEL_ARGUMENTS: &str = "quiet panic=-1 no_timer_check \
      rcupdate.rcu_cpu_stall_timeout=300 rcupdate.rcu_expedited=1";
@@ -22,7 +25,7 @@ const KERNEL_ARGUMENTS: &str = "quiet panic=-1 no_timer_check \
 const CONSOLE_LINES: usize = 60;
 
 /// What machine a test needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Its time is the host's.
     Usual,
@@ -33,9 +36,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The longest first.
-    pub(super) const ALL: [Kind; 3] = [Kind::Usual, Kind::Instructions, Kind::Disk];
-
     /// For paths.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -45,11 +45,12 @@ impl Kind {
         }
     }
 
-    fn arguments(self) -> &'static [&'static str] {
+    /// QEMU's arguments. A clock that counts instructions is that of one processor, whatever the variant says.
+    fn arguments(self, variant: &Variant) -> Vec<&'static str> {
         match self {
-            Kind::Usual | Kind::Disk => &["-smp", "2"],
+            Kind::Usual | Kind::Disk => vec!["-smp", variant.processors],
             // sleep=off: an idle guest's time goes on at once.
-            Kind::Instructions => &["-smp", "1", "-icount", "shift=0,sleep=off"],
+            Kind::Instructions => vec!["-smp", "1", "-icount", "shift=0,sleep=off"],
         }
     }
 
@@ -65,12 +66,23 @@ impl Kind {
 /// Room on the disk of [`Kind::Disk`], an ext4 file system.
 const DISK_MIB: u32 = 96;
 
+/// A machine to boot.
+#[derive(Clone, Copy)]
+pub(super) struct Machine<'a> {
+    pub(super) guest: Guest,
+    pub(super) kernel: &'a Kernel,
+    pub(super) kind: Kind,
+    pub(super) variant: &'static Variant,
+}
+
 /// What is left of a machine.
 pub(super) struct Run {
     /// A directory per test; see `tests/vm/init`.
     pub(super) results: PathBuf,
     /// Why there are no results, with the end of the console.
     pub(super) failure: Option<String>,
+    /// How long each test took, by this system's clock.
+    pub(super) seconds: BTreeMap<String, f64>,
 }
 
 /// One thread for all processors of the guest: with one each, a processor may go on with code that another has just
@@ -98,79 +110,118 @@ pub(super) fn refusal(guest: Guest) -> Option<String> {
     })
 }
 
-/// Boots the kernel, runs the tests, and unpacks their results below `dir`, which is emptied before.
-pub(super) fn run(
-    guest: Guest,
-    kernel: &Kernel,
-    kind: Kind,
-    tests: &[&str],
-    initramfs: &Path,
-    dir: &Path,
-) -> Result<Run> {
-    if dir.exists() {
-        fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+impl Machine<'_> {
+    /// Where it is run, below the directory of runs.
+    pub(super) fn place(&self) -> PathBuf {
+        let kind = self.kind.name();
+        Path::new(&self.kernel.release).join(match self.variant.name {
+            "stock" => kind.to_owned(),
+            name => format!("{kind}.{name}"),
+        })
     }
-    let results = dir.join("results");
-    fs::create_dir_all(&results).with_context(|| format!("creating {}", results.display()))?;
-    let (console, archive) = (dir.join("console.log"), dir.join("results.tar.gz"));
-    let mut command = Command::new(guest.qemu());
-    command
-        .args(["-accel", ACCELERATOR, "-m", "1024"])
-        .args(guest.machine())
-        .args(["-nodefaults", "-display", "none", "-no-reboot"])
-        .args(kind.arguments())
-        .arg("-chardev")
-        .arg(format!(
-            "file,id=console,path={},append=on",
-            console.display()
-        ))
-        .args(["-serial", "chardev:console"])
-        .args(guest.results_port(&archive))
-        .arg("-kernel")
-        .arg(&kernel.image)
-        .arg("-initrd")
-        .arg(initramfs)
-        .arg("-append")
-        .arg(format!(
-            "{KERNEL_ARGUMENTS} {} guest_tests={} guest_limit_s={TEST_LIMIT_S}",
-            guest.kernel_arguments(),
-            tests.join(",")
-        ));
-    if kind == Kind::Disk {
-        let disk = make_disk(&dir.join("disk"))?;
-        command
-            .arg("-drive")
-            .arg(format!(
-                "file={},format=raw,if=none,id=disk",
-                disk.display()
-            ))
-            .args(["-device", "nvme,drive=disk,serial=tarsier"]);
-    }
-    let mut starts = 0;
-    let ended = loop {
-        starts += 1;
-        let ended = wait_for_machine(&mut command, &dir.join("qemu.log"))?;
-        let is_done = fs::metadata(&archive).is_ok_and(|archive| archive.len() > 0);
-        if is_done || ended.is_err() || starts == kind.starts_max() {
-            break ended;
+
+    /// Boots the kernel, runs the tests, and unpacks their results below `dir`, which is emptied before.
+    pub(super) fn run(&self, tests: &[&str], initramfs: &Path, dir: &Path) -> Result<Run> {
+        if dir.exists() {
+            fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
         }
-    };
-    let unpacked = output_of(
-        Command::new("tar")
-            .arg("-xzf")
-            .arg(&archive)
-            .arg("-C")
-            .arg(&results),
-    );
-    let failure = match (ended, unpacked) {
-        (Ok(()), Ok(_)) => None,
-        (Ok(()), Err(_)) => Some("the machine ended without results".to_string()),
-        (Err(why), _) => Some(why),
-    };
-    Ok(Run {
-        results,
-        failure: failure.map(|why| format!("{why}\n{}", last_lines(&console, CONSOLE_LINES))),
-    })
+        let results = dir.join("results");
+        fs::create_dir_all(&results).with_context(|| format!("creating {}", results.display()))?;
+        let (console, archive) = (dir.join("console.log"), dir.join("results.tar.gz"));
+        let mut command = self.command(tests, initramfs, dir, [&console, &archive])?;
+        let mut stopwatch = Stopwatch::new(&console);
+        let limit = MACHINE_LIMIT + Duration::from_secs(pressure::limit_s(tests)?);
+        let mut starts = 0;
+        let ended = loop {
+            starts += 1;
+            let log = dir.join("qemu.log");
+            let ended = wait_for_machine(&mut command, limit, &log, &mut stopwatch)?;
+            let is_done = fs::metadata(&archive).is_ok_and(|archive| archive.len() > 0);
+            if is_done || ended.is_err() || starts == self.kind.starts_max() {
+                break ended;
+            }
+        };
+        let unpacked = output_of(
+            Command::new("tar")
+                .arg("-xzf")
+                .arg(&archive)
+                .arg("-C")
+                .arg(&results),
+        );
+        let failure = match (ended, unpacked) {
+            (Ok(()), Ok(_)) => self.disobedience(&results),
+            (Ok(()), Err(_)) => Some("the machine ended without results".to_string()),
+            (Err(why), _) => Some(why),
+        };
+        Ok(Run {
+            results,
+            failure: failure.map(|why| format!("{why}\n{}", last_lines(&console, CONSOLE_LINES))),
+            seconds: stopwatch.seconds,
+        })
+    }
+
+    /// What starts QEMU.
+    fn command(
+        &self,
+        tests: &[&str],
+        initramfs: &Path,
+        dir: &Path,
+        [console, archive]: [&Path; 2],
+    ) -> Result<Command> {
+        let (guest, variant) = (self.guest, self.variant);
+        let mut command = Command::new(guest.qemu());
+        command
+            .args(["-accel", ACCELERATOR, "-m"])
+            .arg((variant.memory_mib + pressure::memory_mib(tests)?).to_string())
+            .args(guest.machine())
+            .args(["-nodefaults", "-display", "none", "-no-reboot"])
+            .args(self.kind.arguments(variant))
+            .arg("-chardev")
+            .arg(format!(
+                "file,id=console,path={},append=on",
+                console.display()
+            ))
+            .args(["-serial", "chardev:console"])
+            .args(guest.results_port(archive))
+            .arg("-kernel")
+            .arg(&self.kernel.image)
+            .arg("-initrd")
+            .arg(initramfs)
+            .arg("-append")
+            .arg(format!(
+                "{KERNEL_ARGUMENTS} {} {} guest_tests={} guest_limit_s={} guest_pressure_calls={}",
+                guest.kernel_arguments(),
+                variant.kernel_arguments,
+                tests.join(","),
+                TEST_LIMIT_S + pressure::limit_s(tests)?,
+                pressure::calls()?
+            ));
+        if self.kind == Kind::Disk {
+            let disk = make_disk(&dir.join("disk"))?;
+            command
+                .arg("-drive")
+                .arg(format!(
+                    "file={},format=raw,if=none,id=disk",
+                    disk.display()
+                ))
+                .args(["-device", "nvme,drive=disk,serial=tarsier"]);
+        }
+        Ok(command)
+    }
+
+    /// How the machine is not the variant that it was to be.
+    fn disobedience(&self, results: &Path) -> Option<String> {
+        let facts = fs::read_to_string(results.join("facts")).unwrap_or_default();
+        let lacks = match self.kind {
+            Kind::Instructions => Vec::new(),
+            Kind::Usual | Kind::Disk => self.variant.lacks(&facts),
+        };
+        let name = self.variant.name;
+        let lacks = (!lacks.is_empty()).then(|| lacks.join(", "))?;
+        Some(format!(
+            "this machine is not {name}: {lacks} expected of:\n{facts}"
+        ))
+    }
 }
 
 fn make_disk(path: &Path) -> Result<PathBuf> {
@@ -189,7 +240,12 @@ pub(super) fn file_argument(path: &Path) -> String {
 }
 
 /// Runs QEMU to its end or its limit. The inner error says what was wrong with it.
-fn wait_for_machine(command: &mut Command, log: &Path) -> Result<Result<(), String>> {
+fn wait_for_machine(
+    command: &mut Command,
+    limit: Duration,
+    log: &Path,
+    stopwatch: &mut Stopwatch,
+) -> Result<Result<(), String>> {
     let said = File::create(log).with_context(|| format!("creating {}", log.display()))?;
     let mut child = command
         .stdin(Stdio::null())
@@ -197,9 +253,11 @@ fn wait_for_machine(command: &mut Command, log: &Path) -> Result<Result<(), Stri
         .stderr(said)
         .spawn()
         .context("starting QEMU")?;
-    let deadline = Instant::now() + MACHINE_LIMIT;
+    let deadline = Instant::now() + limit;
     loop {
-        match child.try_wait().context("waiting for QEMU")? {
+        let ended = child.try_wait().context("waiting for QEMU")?;
+        stopwatch.look();
+        match ended {
             Some(status) if status.success() => return Ok(Ok(())),
             Some(status) => {
                 let why = format!("QEMU: {status}\n{}", last_lines(log, CONSOLE_LINES));
@@ -211,9 +269,54 @@ fn wait_for_machine(command: &mut Command, log: &Path) -> Result<Result<(), Stri
                     .kill()
                     .and_then(|()| child.wait())
                     .context("ending QEMU")?;
-                return Ok(Err(format!("not done after {} s", MACHINE_LIMIT.as_secs())));
+                return Ok(Err(format!("not done after {} s", limit.as_secs())));
             }
         }
+    }
+}
+
+/// Sees in the console when a test begins and ends. The guest's own clock may be one that counts instructions.
+struct Stopwatch<'a> {
+    console: &'a Path,
+    /// How many lines were seen.
+    seen: usize,
+    started: Option<Instant>,
+    /// By test, all its starts together.
+    seconds: BTreeMap<String, f64>,
+}
+
+impl<'a> Stopwatch<'a> {
+    fn new(console: &'a Path) -> Self {
+        Stopwatch {
+            console,
+            seen: 0,
+            started: None,
+            seconds: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the time of those lines that were not there before: `vm: TEST on …`, `vm: TEST ended …`.
+    fn look(&mut self) {
+        let bytes = fs::read(self.console).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        // What has no end yet is seen again.
+        let lines: Vec<&str> = text
+            .split_inclusive('\n')
+            .filter(|l| l.ends_with('\n'))
+            .collect();
+        for line in &lines[self.seen.min(lines.len())..] {
+            let Some((test, rest)) = line.strip_prefix("vm: ").and_then(|l| l.split_once(' '))
+            else {
+                continue;
+            };
+            if rest.starts_with("on ") {
+                self.started = Some(Instant::now());
+            } else if let Some(started) = self.started.take() {
+                let seconds = self.seconds.entry(test.to_owned()).or_default();
+                *seconds += started.elapsed().as_secs_f64();
+            }
+        }
+        self.seen = lines.len();
     }
 }
 

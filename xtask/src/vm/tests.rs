@@ -8,12 +8,14 @@ use std::process::Command;
 use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, Kind};
-use super::{disk, rings, source_root, workloads};
+use super::{disk, engines, pressure, rings, source_root, workloads};
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
 pub(super) struct Test {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
+    /// About how long it takes on one processor; the longest machine is begun with.
+    pub(super) seconds: u32,
     /// Judges the results in a directory; the text of success is printed if there is one.
     check: fn(&Path) -> Result<String>,
 }
@@ -22,70 +24,101 @@ pub(super) struct Test {
 const MEASUREMENT: Test = Test {
     name: "workloads-icount",
     kind: Kind::Instructions,
+    seconds: 600,
     check: workloads::judge,
 };
 
-/// All tests, in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 12] = [
+/// All tests but [`MEASUREMENT`], in the order in which a machine runs them.
+pub(super) const TESTS: [Test; 15] = [
+    Test {
+        name: "refusal",
+        kind: Kind::Usual,
+        seconds: 2,
+        check: |dir| Ok(fs::read_to_string(dir.join("err"))?.trim_end().to_owned()),
+    },
+    Test {
+        name: "engines",
+        kind: Kind::Usual,
+        seconds: 40,
+        check: engines::judge,
+    },
     Test {
         name: "workload",
         kind: Kind::Usual,
+        seconds: 34,
         check: workload,
     },
     Test {
         name: "rules",
         kind: Kind::Usual,
+        seconds: 108,
         check: rules,
     },
     Test {
         name: "lifecycle",
         kind: Kind::Usual,
+        seconds: 49,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "survival",
         kind: Kind::Usual,
+        seconds: 204,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "names",
         kind: Kind::Usual,
+        seconds: 25,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "seccomp",
         kind: Kind::Usual,
+        seconds: 6,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "rings",
         kind: Kind::Usual,
+        seconds: 118,
         check: rings::judge,
+    },
+    Test {
+        name: "pressure",
+        kind: Kind::Usual,
+        seconds: 90,
+        check: pressure::judge,
     },
     Test {
         name: "exact",
         kind: Kind::Usual,
+        seconds: 338,
         check: exact,
     },
     // Last of its machine: it leaves audit locked.
     Test {
         name: "kernel-engine",
         kind: Kind::Usual,
+        seconds: 26,
         check: kernel_engine,
     },
     Test {
         name: "disk",
         kind: Kind::Disk,
+        seconds: 150,
         check: disk::judge,
     },
     Test {
         name: "latency-icount",
         kind: Kind::Instructions,
+        seconds: 106,
         check: latency,
     },
     Test {
         name: "rings-icount",
         kind: Kind::Instructions,
+        seconds: 38,
         check: operations,
     },
 ];

@@ -1,0 +1,119 @@
+//! What `tests/vm/engines` leaves: which eBPF engines a kernel has, and what they do less exactly there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{bail, Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// As users name them.
+pub(super) const ENGINES: [&str; 2] = ["tracepoint", "trampoline"];
+/// What the guest does under each engine: so many selected calls.
+const CALLS: usize = 3;
+
+/// An engine on a kernel.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct Engine {
+    pub(super) works: bool,
+    /// What the program says where it does not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) why: String,
+    /// What the plan says of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
+}
+
+/// Both engines by their names.
+pub(super) fn read(dir: &Path) -> Result<BTreeMap<String, Engine>> {
+    let engine = |name: &&str| Ok((name.to_string(), read_engine(dir, name)?));
+    ENGINES.iter().map(engine).collect()
+}
+
+fn read_engine(dir: &Path, name: &str) -> Result<Engine> {
+    let text = |extension: &str| {
+        let path = dir.join(format!("{name}.{extension}"));
+        fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+    };
+    let said = text("err")?;
+    if text("status")?.trim() != "0" {
+        return Ok(Engine {
+            works: false,
+            why: said.lines().last().unwrap_or_default().to_owned(),
+            notes: Vec::new(),
+        });
+    }
+    let log = text("log")?;
+    let calls = log.lines().filter(|line| line.starts_with("type=SYSCALL "));
+    let calls = calls
+        .filter(|line| line.contains(" key=\"engines\""))
+        .count();
+    let works = calls == CALLS;
+    let plan: serde_json::Value =
+        serde_json::from_str(&text("plan")?).context(format!("{name}.plan"))?;
+    Ok(Engine {
+        works,
+        why: match works {
+            true => String::new(),
+            false => format!("{calls} of {CALLS} calls recorded"),
+        },
+        notes: notes_of(&plan),
+    })
+}
+
+/// The notes of a plan.
+fn notes_of(plan: &serde_json::Value) -> Vec<String> {
+    let notes = plan["notes"].as_array().into_iter().flatten();
+    notes
+        .filter_map(|note| Some(note.as_str()?.to_owned()))
+        .collect()
+}
+
+/// Both work; the text is what their plans say.
+pub(super) fn judge(dir: &Path) -> Result<String> {
+    let mut said = Vec::new();
+    let mut is_right = true;
+    for (name, engine) in read(dir)? {
+        is_right &= engine.works;
+        let verdict = match engine.works {
+            true => format!("works, {} notes", engine.notes.len()),
+            false => engine.why,
+        };
+        said.push(format!("{name}: {verdict}"));
+    }
+    match is_right {
+        true => Ok(said.join("\n")),
+        false => bail!("{}", said.join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_works_that_is_armed_and_records() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let leave = |engine: &str, status: &str, err: &str, calls: usize| {
+            let log = "type=SYSCALL msg=audit(1.0:1): key=\"engines\"\n".repeat(calls);
+            for (name, text) in [
+                ("status", status),
+                ("err", err),
+                ("log", &log),
+                ("plan", "{\"notes\": [\"no clocks\"]}"),
+            ] {
+                fs::write(dir.path().join(format!("{engine}.{name}")), text).expect("a file");
+            }
+        };
+        leave("tracepoint", "0\n", "tarsier: armed\n", CALLS);
+        leave("trampoline", "1\n", "tarsier: no such field\n", 0);
+        let found = read(dir.path()).expect("both");
+        assert!(found["tracepoint"].works && found["tracepoint"].notes == ["no clocks"]);
+        assert_eq!(found["trampoline"].why, "tarsier: no such field");
+        assert!(judge(dir.path()).is_err());
+        leave("trampoline", "0\n", "tarsier: armed\n", CALLS - 1);
+        assert!(!read(dir.path()).expect("both")["trampoline"].works);
+        leave("trampoline", "0\n", "tarsier: armed\n", CALLS);
+        assert!(judge(dir.path()).is_ok());
+    }
+}

@@ -1,0 +1,348 @@
+//! Which tests run on which kernels and variants.
+
+use super::guest::Guest;
+use super::kernels::Kernel;
+use super::machine::{Kind, Machine};
+use super::tests::{Test, TESTS};
+use super::variant::{Variant, STOCK, VARIANTS};
+
+/// The kernel that the tests' expectations were written on.
+const REFERENCE: [u64; 2] = [6, 12];
+/// The oldest kernel that Tarsier works on.
+const SUPPORTED: [u64; 2] = [5, 11];
+/// The first series of the matrix: the last one that is refused.
+pub(super) const LOWEST: [u64; 2] = [5, 10];
+
+/// What a kernel is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Older than what Tarsier works on.
+    Refused,
+    /// Older than the reference.
+    Old,
+    Reference,
+    /// Newer than the reference, and not the newest.
+    Later,
+    Newest,
+}
+
+impl Role {
+    /// The role of a series where `newest` is the newest one.
+    fn of(series: [u64; 2], newest: [u64; 2]) -> Self {
+        match series {
+            _ if series < SUPPORTED => Role::Refused,
+            _ if series < REFERENCE => Role::Old,
+            REFERENCE => Role::Reference,
+            _ if series < newest => Role::Later,
+            _ => Role::Newest,
+        }
+    }
+}
+
+/// Tests that run on kernels of these roles, in machines of these variants.
+struct Line {
+    roles: &'static [Role],
+    variants: &'static [&'static str],
+    tests: &'static [&'static str],
+}
+
+/// What `make test` has time for: about 18 minutes on two processors, for one old kernel, the reference and the newest. What is
+/// exact to the record or the instruction is compared on the last two. What a killed daemon leaves is the kernel's to keep, hence the
+/// newest; full disks and power cuts do not depend on the kernel.
+const USUAL: [Line; 7] = [
+    Line {
+        roles: &[Role::Refused],
+        variants: &["stock"],
+        tests: &["refusal"],
+    },
+    Line {
+        roles: &[Role::Old, Role::Later],
+        variants: &["stock"],
+        tests: &[
+            "workload",
+            "rules",
+            "lifecycle",
+            "names",
+            "rings",
+            "kernel-engine",
+        ],
+    },
+    Line {
+        roles: &[Role::Reference, Role::Newest],
+        variants: &["stock"],
+        tests: &[
+            "workload",
+            "rules",
+            "lifecycle",
+            "names",
+            "seccomp",
+            "rings",
+            "exact",
+            "kernel-engine",
+        ],
+    },
+    Line {
+        roles: &[Role::Newest],
+        variants: &["stock"],
+        tests: &["survival"],
+    },
+    Line {
+        roles: &[Role::Reference, Role::Newest],
+        variants: &["stock"],
+        tests: &["latency-icount", "rings-icount"],
+    },
+    Line {
+        roles: &[Role::Reference],
+        variants: &["stock"],
+        tests: &["disk"],
+    },
+    Line {
+        roles: &[Role::Reference],
+        variants: &["preempt-full"],
+        tests: &["pressure"],
+    },
+];
+
+/// Every series that the suites have.
+const MATRIX: [Line; 4] = [
+    Line {
+        roles: &[Role::Refused],
+        variants: &["stock"],
+        tests: &["refusal"],
+    },
+    Line {
+        roles: &[Role::Old, Role::Reference, Role::Later, Role::Newest],
+        variants: &["stock"],
+        tests: &[
+            "engines",
+            "workload",
+            "rules",
+            "lifecycle",
+            "survival",
+            "names",
+            "rings",
+        ],
+    },
+    Line {
+        roles: &[Role::Reference, Role::Newest],
+        variants: &["stock"],
+        tests: &["exact", "latency-icount", "rings-icount", "pressure"],
+    },
+    OF_VARIANTS,
+];
+
+/// What differs between machines with one kernel.
+const OF_VARIANTS: Line = Line {
+    roles: &[Role::Reference, Role::Newest],
+    variants: &[
+        "preempt-full",
+        "preempt-lazy",
+        "preempt-voluntary",
+        "lockdown",
+        "no-bpf-lsm",
+        "cpus-1",
+        "cpus-4",
+        "possible-128",
+    ],
+    tests: &["lifecycle", "workload", "rings", "pressure"],
+};
+
+/// What is asked for.
+pub(super) enum Extent<'a> {
+    Usual,
+    Matrix,
+    /// These tests, or if there are none those of variants, in machines of these variants.
+    Named(&'a [&'static Test], &'a [&'static Variant]),
+}
+
+/// A machine and its tests, in their order.
+pub(super) struct Job<'a> {
+    pub(super) machine: Machine<'a>,
+    pub(super) tests: Vec<&'static Test>,
+}
+
+impl Job<'_> {
+    /// About how long it takes.
+    fn seconds(&self) -> u32 {
+        self.tests.iter().map(|test| test.seconds).sum()
+    }
+}
+
+/// All machines that are asked for, the longest first. A variant that a kernel does not have is left out. `newest` is the newest
+/// series that there is, whether asked for or not.
+pub(super) fn jobs<'a>(
+    guest: Guest,
+    kernels: &'a [Kernel],
+    newest: [u64; 2],
+    extent: &Extent,
+) -> Vec<Job<'a>> {
+    let mut jobs = Vec::new();
+    for kernel in kernels {
+        let role = Role::of(kernel.series(), newest);
+        for variant in VARIANTS.into_iter().filter(|v| v.is_of(kernel.series())) {
+            let chosen = |test: &&Test| extent.has(guest, role, variant, test);
+            for kind in [Kind::Usual, Kind::Disk, Kind::Instructions] {
+                let tests = extent.tests().into_iter();
+                let tests = tests.filter(|test| test.kind == kind).filter(chosen);
+                let machine = Machine {
+                    guest,
+                    kernel,
+                    kind,
+                    variant,
+                };
+                jobs.push(Job {
+                    machine,
+                    tests: tests.collect(),
+                });
+            }
+        }
+    }
+    jobs.retain(|job| !job.tests.is_empty());
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.seconds()));
+    jobs
+}
+
+impl Extent<'_> {
+    /// The tests that there are.
+    fn tests(&self) -> Vec<&'static Test> {
+        match self {
+            Extent::Named(tests, _) if !tests.is_empty() => tests.to_vec(),
+            _ => TESTS.iter().collect(),
+        }
+    }
+
+    /// Whether a test is run on a kernel of that role in a machine of that variant.
+    fn has(&self, guest: Guest, role: Role, variant: &Variant, test: &Test) -> bool {
+        let lines = match self {
+            Extent::Usual => &USUAL[..],
+            Extent::Matrix => &MATRIX[..],
+            Extent::Named(tests, variants) => {
+                let is_asked_for = match variants.is_empty() {
+                    true => variant.name == STOCK.name,
+                    false => variants.iter().any(|each| each.name == variant.name),
+                };
+                let is_of_variants =
+                    || guest.runs(test.name) && OF_VARIANTS.tests.contains(&test.name);
+                return is_asked_for && (!tests.is_empty() || is_of_variants());
+            }
+        };
+        let has = |line: &Line| {
+            line.roles.contains(&role)
+                && line.variants.contains(&variant.name)
+                && line.tests.contains(&test.name)
+        };
+        guest.runs(test.name) && lines.iter().any(has)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn kernels(releases: &[&str]) -> Vec<Kernel> {
+        let kernel = |release: &&str| Kernel {
+            release: format!("{release}-cloud-amd64"),
+            image: PathBuf::new(),
+        };
+        releases.iter().map(kernel).collect()
+    }
+
+    /// `RELEASE VARIANT: TEST …` for each machine.
+    fn lines(releases: &[&str], extent: &Extent) -> Vec<String> {
+        let kernels = kernels(releases);
+        let newest = kernels.iter().map(Kernel::series).max();
+        let line = |job: &Job| {
+            let names: Vec<&str> = job.tests.iter().map(|test| test.name).collect();
+            let release = job
+                .machine
+                .kernel
+                .release
+                .split('-')
+                .next()
+                .unwrap_or_default();
+            format!(
+                "{release} {}: {}",
+                job.machine.variant.name,
+                names.join(" ")
+            )
+        };
+        jobs(Guest::Amd64, &kernels, newest.unwrap_or_default(), extent)
+            .iter()
+            .map(line)
+            .collect()
+    }
+
+    #[test]
+    fn every_line_names_tests_and_variants_that_there_are() {
+        for line in USUAL.iter().chain(&MATRIX) {
+            for name in line.tests {
+                assert!(TESTS.iter().any(|test| test.name == *name), "{name}");
+            }
+            for name in line.variants {
+                assert!(
+                    VARIANTS.iter().any(|variant| variant.name == *name),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_exact_is_compared_on_the_reference_and_the_newest() {
+        let planned = lines(&["6.1.0", "6.12.9", "6.17.3", "7.3.4"], &Extent::Matrix);
+        let with = |name: &str| -> Vec<&str> {
+            let lines = planned
+                .iter()
+                .filter(|line| line.split(' ').any(|word| word == name));
+            let mut releases: Vec<&str> = lines.filter_map(|line| line.split(' ').next()).collect();
+            releases.sort_unstable();
+            releases
+        };
+        assert_eq!(with("exact"), ["6.12.9", "7.3.4"]);
+        assert_eq!(with("latency-icount"), ["6.12.9", "7.3.4"]);
+        assert_eq!(with("survival"), ["6.1.0", "6.12.9", "6.17.3", "7.3.4"]);
+        assert_eq!(with("preempt-lazy:"), ["7.3.4"]);
+        assert_eq!(with("preempt-voluntary:"), ["6.12.9"]);
+        assert_eq!(with("possible-128:"), ["6.12.9", "7.3.4"]);
+    }
+
+    #[test]
+    fn a_kernel_that_is_too_old_is_only_refused() {
+        for extent in [Extent::Usual, Extent::Matrix] {
+            assert_eq!(lines(&["5.10.0"], &extent), ["5.10.0 stock: refusal"]);
+        }
+    }
+
+    #[test]
+    fn tests_and_variants_that_are_named_are_those_that_run() {
+        let test = TESTS
+            .iter()
+            .find(|test| test.name == "rings")
+            .expect("a test");
+        let full = VARIANTS[1];
+        assert_eq!(
+            lines(&["6.1.0"], &Extent::Named(&[test], &[])),
+            ["6.1.0 stock: rings"]
+        );
+        assert_eq!(
+            lines(&["6.1.0"], &Extent::Named(&[test], &[full])),
+            ["6.1.0 preempt-full: rings"]
+        );
+        assert_eq!(
+            lines(&["6.1.0"], &Extent::Named(&[], &[full])),
+            ["6.1.0 preempt-full: workload lifecycle rings pressure"]
+        );
+    }
+
+    #[test]
+    fn a_test_that_locks_audit_is_the_last_of_its_machine() {
+        for line in lines(&["6.12.9"], &Extent::Usual) {
+            assert!(
+                !line.contains("kernel-engine") || line.ends_with("kernel-engine"),
+                "{line}"
+            );
+        }
+    }
+}

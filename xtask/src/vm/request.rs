@@ -1,0 +1,121 @@
+//! What the command line of `cargo xtask vm` asks for.
+
+use anyhow::{bail, ensure, Context, Result};
+
+use super::guest::Guest;
+use super::kernels::Wanted;
+use super::plan::Extent;
+use super::tests::{self, Test};
+use super::variant::{self, Variant};
+
+/// How the task is called.
+pub(crate) const USAGE: &str =
+    "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|newest|PACKAGE]… [--variant NAME]… [--jobs N] [-- TEST…]
+           (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; arm64: 6.12)
+       cargo xtask vm --matrix [--kernel K]… [--write]   every kernel (or these) and variant; --write: and the documents
+       cargo xtask vm --tables   the documents' tables from docs/kernels.json";
+
+/// The command line, read.
+pub(super) struct Request {
+    pub(super) guest: Guest,
+    /// None: those of the extent.
+    pub(super) kernels: Vec<Wanted>,
+    pub(super) is_matrix: bool,
+    /// Whether results go into the documents.
+    pub(super) writes: bool,
+    /// Nothing is run: the documents' tables are made.
+    pub(super) only_tables: bool,
+    /// How many machines run at a time.
+    pub(super) jobs: usize,
+    tests: Vec<&'static Test>,
+    variants: Vec<&'static Variant>,
+}
+
+impl Request {
+    pub(super) fn parse(words: &[&str]) -> Result<Self> {
+        let mut request = Request {
+            guest: Guest::Amd64,
+            kernels: Vec::new(),
+            is_matrix: false,
+            writes: false,
+            only_tables: false,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            tests: Vec::new(),
+            variants: Vec::new(),
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = |what| words.next().with_context(|| format!("{word} takes {what}"));
+            match *word {
+                "--arch" => request.guest = Guest::named(value("amd64 or arm64")?)?,
+                "--kernel" => {
+                    let kernel = value("a series (6.12), newest, or a package's name")?;
+                    request.kernels.push(Wanted::parse(kernel)?);
+                }
+                "--variant" => {
+                    let name = value("a variant's name")?;
+                    request.variants.push(variant::named(name)?);
+                }
+                "--jobs" => {
+                    let text = value("a number of machines")?;
+                    let count = text.parse().ok().filter(|count| *count > 0);
+                    request.jobs = count.with_context(|| {
+                        format!("--jobs takes a number of machines, not '{text}'")
+                    })?;
+                }
+                "--matrix" => request.is_matrix = true,
+                "--write" => request.writes = true,
+                "--tables" => request.only_tables = true,
+                "--" => {
+                    for name in words.by_ref() {
+                        request.tests.push(tests::named(name)?);
+                    }
+                }
+                other => bail!("unknown argument '{other}'\nusage: {USAGE}"),
+            }
+        }
+        let is_named = !request.tests.is_empty() || !request.variants.is_empty();
+        ensure!(
+            !(request.is_matrix && is_named),
+            "--matrix knows its tests and variants; only kernels can be named beside it"
+        );
+        ensure!(
+            request.is_matrix && request.guest == Guest::Amd64 || !request.writes,
+            "--write is for --matrix, on amd64"
+        );
+        Ok(request)
+    }
+
+    pub(super) fn extent(&self) -> Extent<'_> {
+        if self.is_matrix {
+            return Extent::Matrix;
+        }
+        match self.tests.is_empty() && self.variants.is_empty() {
+            true => Extent::Usual,
+            false => Extent::Named(&self.tests, &self.variants),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests_of_words {
+    use super::*;
+
+    #[test]
+    fn a_matrix_takes_kernels_and_nothing_else() {
+        let parse = |line: &str| Request::parse(&line.split(' ').collect::<Vec<_>>());
+        let request = parse("--matrix --kernel 6.12 --write --jobs 1").expect("a request");
+        assert!(request.is_matrix && request.writes && request.jobs == 1);
+        for line in [
+            "--matrix -- rings",
+            "--matrix --variant lockdown",
+            "--write",
+            "--arch arm64 --matrix --write",
+            "--jobs 0",
+            "--variant none",
+            "--kernel",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

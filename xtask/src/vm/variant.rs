@@ -1,0 +1,141 @@
+//! What a machine may have that the usual one has not: other processors, words on the kernel's command line.
+
+use anyhow::{bail, Result};
+
+/// A series that no kernel reaches.
+const EVER: [u64; 2] = [u64::MAX, 0];
+/// For guests whose kernel does not need more.
+const MEMORY_MIB: u32 = 1024;
+
+/// A machine's variant.
+#[derive(Debug)]
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    /// QEMU's argument of `-smp`.
+    pub(super) processors: &'static str,
+    /// For the kernel's command line.
+    pub(super) kernel_arguments: &'static str,
+    pub(super) memory_mib: u32,
+    /// Lines of the guest's `facts` (see `tests/vm/init`) that show that the kernel did as it was told.
+    evidence: &'static [&'static str],
+    /// The first series that has it, and the first that no longer has.
+    series: [[u64; 2]; 2],
+}
+
+/// Two processors, and what the distribution's kernel does by itself.
+pub(super) const STOCK: &Variant = &Variant {
+    name: "stock",
+    processors: "2",
+    kernel_arguments: "",
+    memory_mib: MEMORY_MIB,
+    evidence: &[],
+    series: [[0, 0], EVER],
+};
+
+/// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86.
+pub(super) const VARIANTS: [&Variant; 9] = [
+    STOCK,
+    &Variant {
+        name: "preempt-full",
+        kernel_arguments: "preempt=full",
+        evidence: &["preempt=full"],
+        ..*STOCK
+    },
+    &Variant {
+        name: "preempt-lazy",
+        kernel_arguments: "preempt=lazy",
+        evidence: &["preempt=lazy"],
+        series: [[6, 13], EVER],
+        ..*STOCK
+    },
+    &Variant {
+        name: "preempt-voluntary",
+        kernel_arguments: "preempt=voluntary",
+        evidence: &["preempt=voluntary"],
+        series: [[0, 0], [7, 0]],
+        ..*STOCK
+    },
+    &Variant {
+        name: "lockdown",
+        kernel_arguments: "lockdown=integrity",
+        evidence: &["lockdown=integrity"],
+        ..*STOCK
+    },
+    &Variant {
+        name: "no-bpf-lsm",
+        kernel_arguments: "lsm=lockdown,capability,landlock,yama,apparmor",
+        evidence: &["bpf_lsm=no"],
+        ..*STOCK
+    },
+    &Variant {
+        name: "cpus-1",
+        processors: "1",
+        evidence: &["online=0"],
+        ..*STOCK
+    },
+    &Variant {
+        name: "cpus-4",
+        processors: "4",
+        evidence: &["online=0-3"],
+        ..*STOCK
+    },
+    &Variant {
+        name: "possible-128",
+        // There, and not started: processors to be plugged in later count as possible on few kernels.
+        processors: "128",
+        kernel_arguments: "maxcpus=2",
+        evidence: &["online=0-1", "possible=0-127"],
+        memory_mib: 2 * MEMORY_MIB,
+        ..*STOCK
+    },
+];
+
+/// The variant of that name.
+pub(super) fn named(name: &str) -> Result<&'static Variant> {
+    match VARIANTS.iter().find(|variant| variant.name == name) {
+        Some(variant) => Ok(variant),
+        None => {
+            let names: Vec<&str> = VARIANTS.iter().map(|variant| variant.name).collect();
+            bail!("no variant '{name}'; there are: {}", names.join(", "))
+        }
+    }
+}
+
+impl Variant {
+    /// Whether kernels of a series have it.
+    pub(super) fn is_of(&self, series: [u64; 2]) -> bool {
+        let [first, end] = self.series;
+        series >= first && series < end
+    }
+
+    /// What the guest's facts should have and do not.
+    pub(super) fn lacks(&self, facts: &str) -> Vec<&'static str> {
+        let mut evidence = self.evidence.iter().copied();
+        let has = |wanted: &str| facts.lines().any(|line| line == wanted);
+        evidence.by_ref().filter(|wanted| !has(wanted)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_is_not_what_it_was_to_be_is_found_out() {
+        let full = named("preempt-full").expect("a variant");
+        assert_eq!(
+            full.lacks("online=0-1\npreempt=voluntary\n"),
+            ["preempt=full"]
+        );
+        assert!(full.lacks("preempt=full\n").is_empty());
+        assert!(named("preempt").is_err());
+    }
+
+    #[test]
+    fn preemption_models_belong_to_the_kernels_that_have_them() {
+        let of = |name, series| named(name).expect("a variant").is_of(series);
+        assert!(!of("preempt-lazy", [6, 12]) && of("preempt-lazy", [7, 3]));
+        assert!(of("preempt-voluntary", [6, 12]) && !of("preempt-voluntary", [7, 3]));
+        assert!(of("stock", [5, 10]) && of("stock", [7, 3]));
+    }
+}
