@@ -87,12 +87,18 @@ struct {
 	__type(value, __u32);
 } objects SEC(".maps");
 
+/* How far the last execve of a task has been seen. */
+enum exec_state {
+	EXEC_BEGUN = 1,
+	EXEC_SEEN = 2,
+};
+
 /* What a task needs remembered between two hooks. */
 struct task_note {
 	__u64 exec_args[6];
 	__u64 old_caps[4]; /* inheritable, permitted, effective, ambient */
 	__s32 exec_nr;
-	__u32 exec_valid;
+	__u32 exec_valid; /* enum exec_state */
 	__u32 exec_compat;
 	__u32 never; /* a task-list rule said never */
 	__u32 old_uid;

@@ -437,6 +437,8 @@ ENTRY_HOOK(security_inode_removexattr, 1)
 ENTRY_HOOK(security_inode_getxattr, 0)
 ENTRY_HOOK(security_inode_listxattr, 0)
 ENTRY_HOOK(security_inode_readlink, 0)
+ENTRY_HOOK(security_inode_file_getattr, 0)
+ENTRY_HOOK(security_inode_file_setattr, 0)
 
 AT_ENTRY(security_sb_umount, )
 {

@@ -92,12 +92,95 @@ static __always_inline __u32 matched(struct call *call, struct work *w, struct t
 	return evaluate(call->table, w, call->what.pages, call->what.npages, call->what.list);
 }
 
+/* Where call_returned() is called from. */
+enum hook {
+	HOOK_BTF, /* may call kernel functions */
+	HOOK_PERF,
+	HOOK_PROBE,
+};
+
+/* Sends argv as chunks; how many, or -1 when the event has to be given up. */
+static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
+{
+	unsigned long start = BPF_CORE_READ(task, mm, arg_start);
+	unsigned long end = BPF_CORE_READ(task, mm, arg_end);
+	__u32 cpu_nr = bpf_get_smp_processor_id();
+	struct chunks chunks = {
+		.start = start,
+		.len = end - start,
+		.id = id,
+		.ring = bpf_map_lookup_elem(&rings, &cpu_nr),
+		.w = w,
+	};
+
+	if (!chunks.ring)
+		return -1;
+	bpf_loop(TARSIER_CHUNKS_MAX, chunk_step, &chunks, 0);
+	return chunks.failed == 1 ? -1 : (int)chunks.sent;
+}
+
+/* `bprm`, `note`: NULL when the hooks that have them were missed. */
+static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, struct task_note *note,
+				 __u64 generation, struct cpu_state *cpu)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 undecided = w->nundecided ? TARSIER_UNDECIDED : 0;
+	int chunks;
+
+	w->id = next_id(cpu);
+	chunks = send_argv(w, task, w->id);
+	if (chunks < 0) {
+		count_lost(cpu, TARSIER_LOSS_RING_FULL);
+		count_rule(w->rule, true);
+		return 0;
+	}
+	event_begin(w, generation, TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
+	event_of(w)->chunks = chunks;
+	part_cwd(w, task);
+	if (bprm) {
+		part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
+		part_exec_file(w, bprm);
+	}
+	if (note)
+		part_fcaps(w, task, note);
+	if (undecided)
+		event_candidates(w);
+	event_end(w);
+	return 0;
+}
+
 /*
- * A watched call is over: match it, and record it if a rule says so. Kernel
- * functions may be called by programs on BTF hooks only.
+ * A probe sees that execve has succeeded: where the hooks meant for that were
+ * missed, as they can be where tracepoints are preempted, the event is made
+ * here, with what is left.
  */
+static __always_inline void exec_unseen(struct call *call, struct work *w, struct task_struct *task,
+					struct cpu_state *cpu, __u32 compat, __u32 nr)
+{
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	bool is_known = note && note->exec_valid == EXEC_BEGUN;
+	__u32 i;
+
+	if (!control.copies)
+		return;
+	if (note && note->exec_valid == EXEC_SEEN) {
+		note->exec_valid = 0;
+		return;
+	}
+	w->arch = compat;
+	w->nr = nr;
+	w->ret = 0;
+	for (i = 0; i < 6; i++)
+		w->args[i] = is_known ? note->exec_args[i] : 0;
+	if (matched(call, w, task, cpu, true) != VERDICT_DROP)
+		exec_event(0, w, is_known ? note : 0, call->generation, cpu);
+	if (note)
+		note->exec_valid = 0;
+}
+
+/* A watched call is over: match it, and record it if a rule says so. */
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
-					 __u32 nr, __u32 compat, bool kfuncs)
+					 __u32 nr, __u32 compat, enum hook hook)
 {
 	__u32 zero = 0, verdict, flags;
 	struct cpu_state *cpu;
@@ -117,6 +200,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (!w)
 		return 0;
 	find_spec(&call, w);
+	if (hook == HOOK_PROBE && ret == 0 && w->spec.kind == KIND_EXEC)
+		exec_unseen(&call, w, task, cpu, compat, nr);
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
 		goto out;
 	w->noted = noted;
@@ -136,7 +221,7 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (w->spec.memory < 6 || w->spec.kind == KIND_SOCKETCALL)
 		event_memory(w);
 	/* A note has every process that the signal was for. */
-	if (kfuncs && w->spec.target < 6 && !noted)
+	if (hook == HOOK_BTF && w->spec.target < 6 && !noted)
 		part_target(w, w->args[w->spec.target]);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
@@ -162,7 +247,7 @@ int sys_exit(__u64 *ctx)
 	if (!watched(nr) || !control.every)
 		return 0;
 	task = bpf_get_current_task_btf();
-	return call_returned(task, regs, ctx[1], nr, entered_compat(task), true);
+	return call_returned(task, regs, ctx[1], nr, entered_compat(task), HOOK_BTF);
 }
 
 /*
@@ -179,7 +264,7 @@ static __always_inline int function_returned(__u64 *ctx)
 	if (control.every)
 		return 0;
 	task = bpf_get_current_task_btf();
-	return call_returned(task, regs, ctx[1], call_number(regs), entered_compat(task), true);
+	return call_returned(task, regs, ctx[1], call_number(regs), entered_compat(task), HOOK_BTF);
 }
 
 SEC("fexit")
@@ -216,7 +301,7 @@ int call_probe(void *ctx)
 	if (control.every || !watched(nr) ||
 	    !(control.probe_links >> (bpf_get_attach_cookie(ctx) & 63) & 1))
 		return 0;
-	return call_returned(task, regs, probe_result(ctx), nr, entered_compat(task), false);
+	return call_returned(task, regs, probe_result(ctx), nr, entered_compat(task), HOOK_PROBE);
 }
 
 /* One watched call, 64-bit entry: the kernel runs it for no other. */
@@ -229,7 +314,7 @@ int sys_exit_one(struct perf_sys_exit *ctx)
 		return 0;
 	task = bpf_get_current_task_btf();
 	return call_returned(task, (struct pt_regs *)bpf_task_pt_regs(task), ctx->ret, ctx->nr, 0,
-			     false);
+			     HOOK_PERF);
 }
 
 extern void bpf_preempt_disable(void) __ksym __weak;
@@ -295,7 +380,7 @@ static __always_inline int exec_begins(void)
 	call_args(note->exec_args, regs, compat);
 	note->exec_nr = nr;
 	note->exec_compat = compat;
-	note->exec_valid = 1;
+	note->exec_valid = EXEC_BEGUN;
 	cred = untrusted(task)->cred;
 	note->old_caps[0] = capabilities(&cred->cap_inheritable);
 	note->old_caps[1] = capabilities(&cred->cap_permitted);
@@ -306,52 +391,6 @@ static __always_inline int exec_begins(void)
 }
 
 COPIES("tp_btf/task_rename", exec_entry, exec_begins())
-
-/* Sends argv as chunks; how many, or -1 when the event has to be given up. */
-static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
-{
-	unsigned long start = BPF_CORE_READ(task, mm, arg_start);
-	unsigned long end = BPF_CORE_READ(task, mm, arg_end);
-	__u32 cpu_nr = bpf_get_smp_processor_id();
-	struct chunks chunks = {
-		.start = start,
-		.len = end - start,
-		.id = id,
-		.ring = bpf_map_lookup_elem(&rings, &cpu_nr),
-		.w = w,
-	};
-
-	if (!chunks.ring)
-		return -1;
-	bpf_loop(TARSIER_CHUNKS_MAX, chunk_step, &chunks, 0);
-	return chunks.failed == 1 ? -1 : (int)chunks.sent;
-}
-
-static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, struct task_note *note,
-				 __u64 generation, struct cpu_state *cpu)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 undecided = w->nundecided ? TARSIER_UNDECIDED : 0;
-	int chunks;
-
-	w->id = next_id(cpu);
-	chunks = send_argv(w, task, w->id);
-	if (chunks < 0) {
-		count_lost(cpu, TARSIER_LOSS_RING_FULL);
-		count_rule(w->rule, true);
-		return 0;
-	}
-	event_begin(w, generation, TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
-	event_of(w)->chunks = chunks;
-	part_cwd(w, task);
-	part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
-	part_exec_file(w, bprm);
-	part_fcaps(w, task, note);
-	if (undecided)
-		event_candidates(w);
-	event_end(w);
-	return 0;
-}
 
 /* execve succeeded: the task is the new image, and its argv is in place. */
 static __always_inline int exec_ended(__u64 *ctx)
@@ -364,9 +403,9 @@ static __always_inline int exec_ended(__u64 *ctx)
 	__u32 zero = 0;
 	struct work *w;
 
-	if (!note || !note->exec_valid)
+	if (!note || note->exec_valid != EXEC_BEGUN)
 		return 0;
-	note->exec_valid = 0;
+	note->exec_valid = EXEC_SEEN;
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
 	if (!cpu || !audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr))
 		return 0;

@@ -2,10 +2,22 @@
 
 use crate::preemption;
 use crate::tracefs::SyscallEvents;
-use crate::tracepoint::{probes, Uring};
+use crate::tracepoint::{enumerator, probes, Uring};
 use abi::Arch;
 use plan::{Capabilities, Entry, IoUring, Preemption};
 use std::collections::BTreeSet;
+
+/// The first kernel that has what the programs cannot do without.
+pub const OLDEST_KERNEL: &str = "5.17";
+/// The helper that came last of those that they all need.
+const NEWEST_HELPER: &str = "BPF_FUNC_loop";
+
+/// Whether this kernel, which may have been given features of later ones, is older than [`OLDEST_KERNEL`]. Where
+/// its types cannot be read this is not known, and it is not.
+pub fn is_too_old() -> bool {
+    let types = crate::types::of_this_kernel();
+    types.is_some_and(|types| enumerator(types.btf(), NEWEST_HELPER).is_none())
+}
 
 /// Why the trampoline engine does not work here, if so. Needs root to tell the truth.
 pub fn trampoline_refusal() -> Option<String> {

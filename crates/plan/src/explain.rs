@@ -1,6 +1,6 @@
 //! The plan as people and programs read it.
 
-use crate::capabilities::Gap;
+use crate::capabilities::{Gap, Preemption};
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
 use crate::hooks::{Hooks, PER_SYSCALL_NS, TP_BTF_NS};
@@ -128,6 +128,7 @@ fn notes(plan: &Plan) -> Vec<String> {
         false => &TRACEPOINT_NOTES[..],
     };
     let mut notes: Vec<String> = of_engine.iter().map(|&note| note.to_owned()).collect();
+    notes.extend(preemption(plan));
     let unnamed = &plan.unnamed_operations;
     if !unnamed.is_empty() {
         notes.push(format!(
@@ -138,6 +139,24 @@ fn notes(plan: &Plan) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// What comes of the kernel's model of preemption, where tasks in the kernel are preempted.
+fn preemption(plan: &Plan) -> Option<String> {
+    let (form, model) = (plan.form(), plan.preemption.name());
+    match (form.probes, form.trampoline, form.copies) {
+        _ if plan.preemption == Preemption::Voluntary => None,
+        (true, ..) => Some(format!(
+            "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; a watched call \
+             costs more than with programs in trampolines, other calls pay nothing, io_uring operations are seen by \
+             tracepoints"
+        )),
+        (false, true, _) | (false, _, true) => Some(format!(
+            "preempt={model}, and the kernel has no probes (kprobe.multi): a call that ends while another task is \
+             preempted in the same program on its processor is missed, and counted as missed"
+        )),
+        (false, false, false) => None,
+    }
 }
 
 fn hooks_of(hooks: &Hooks, list: List, note: &RuleNote) -> Vec<&'static str> {

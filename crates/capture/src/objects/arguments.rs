@@ -55,7 +55,9 @@ fn of_function(function: &str) -> Arguments {
         "vfs_mkobj"
         | "security_inode_getxattr"
         | "security_inode_listxattr"
-        | "security_inode_readlink" => &[(0, "dentry")],
+        | "security_inode_readlink"
+        | "security_inode_file_getattr"
+        | "security_inode_file_setattr" => &[(0, "dentry")],
         "security_inode_setxattr" | "security_inode_removexattr" => &[(1, "dentry")],
         "do_filp_open" | "do_file_open" => &[(1, "filename"), (2, "open_flags")],
         "security_sb_umount" => &[(0, "vfsmount")],

@@ -57,6 +57,10 @@ pub(super) fn collects_names(event: &Event<'_>, release: (u32, u32)) -> bool {
         (Some("statx"), _) if release >= (6, 11) => {
             event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path()
         }
+        // fs/file_attr.c: the descriptor alone.
+        (Some("file_getattr" | "file_setattr"), _) => {
+            event.header().args[4] & AT_EMPTY_PATH == 0 || !empty_path()
+        }
         _ => true,
     }
 }
@@ -91,7 +95,7 @@ pub(super) fn moves_directory(event: &Event<'_>) -> bool {
     event.exit() == Some(0)
         && matches!(
             call_name(event),
-            Some("chdir" | "fchdir" | "chroot" | "pivot_root")
+            Some("chdir" | "fchdir" | "chroot" | "fchroot" | "pivot_root")
         )
 }
 
@@ -103,8 +107,11 @@ pub(super) fn follows(event: &Event<'_>, arg: PathArg) -> bool {
         Some("newfstatat" | "fstatat64" | "faccessat2" | "utimensat" | "fchmodat2") => {
             header.args[3]
         }
-        Some("fchownat" | "linkat") => header.args[4],
-        Some("statx" | "open_tree") => header.args[2],
+        Some("fchownat" | "linkat" | "file_getattr" | "file_setattr") => header.args[4],
+        Some(
+            "statx" | "open_tree" | "open_tree_attr" | "setxattrat" | "getxattrat" | "listxattrat"
+            | "removexattrat",
+        ) => header.args[2],
         _ => 0,
     };
     if flags & AT_SYMLINK_NOFOLLOW != 0 {

@@ -3,6 +3,7 @@
 
 use super::fexit;
 use libbpf_rs::{Object, OpenObject};
+use plan::Form;
 use std::os::fd::AsFd;
 
 /// Programs that have copies.
@@ -39,19 +40,24 @@ pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
 
 /// What the programs of the object could not look at. Of copies at most what the one counted that missed least: what
 /// all have missed, each has.
-pub(super) fn missed(object: &Object) -> u64 {
+/// An execve that all have missed is made good by the probe at the end of its function.
+pub(super) fn missed(object: &Object, form: Form) -> u64 {
     let misses = |name: &str| {
         let program = object
             .progs()
             .find(|program| program.name() == name && program.autoload());
         program.map(|program| fexit::misses(program.as_fd()))
     };
-    let copied = COPIED.iter().filter_map(|program| {
-        let copies = SUFFIXES
-            .iter()
-            .filter_map(|suffix| misses(&format!("{program}{suffix}")));
-        copies.min().or_else(|| misses(program))
-    });
+    let is_made_good = |program: &&str| form.probes && program.starts_with("exec_");
+    let copied = COPIED
+        .iter()
+        .filter(|p| !is_made_good(p))
+        .filter_map(|program| {
+            let copies = SUFFIXES
+                .iter()
+                .filter_map(|suffix| misses(&format!("{program}{suffix}")));
+            copies.min().or_else(|| misses(program))
+        });
     let is_copied = |name: &str| COPIED.contains(&name) || is_copy(name);
     let others = object
         .progs()

@@ -16,7 +16,7 @@ mod uring;
 pub(crate) use arm::attach_trace;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
 pub use remains::Remains;
-pub(crate) use uring::Uring;
+pub(crate) use uring::{enumerator, Uring};
 
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{self, Functions};
@@ -386,7 +386,7 @@ impl Tracepoint {
     /// Counters of all CPUs.
     pub fn counters(&self) -> Result<Counters, CaptureError> {
         let mut counters = counters::read(&self.map("cpu_states")?)?;
-        counters.missed = copies::missed(&self.object);
+        counters.missed = copies::missed(&self.object, self.form);
         let inherited = self.inherited.iter().map(|program| program.as_fd());
         counters.missed += inherited.map(fexit::misses).sum::<u64>();
         if let Some(fexit) = &self.fexit {

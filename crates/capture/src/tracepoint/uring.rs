@@ -385,7 +385,7 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
 }
 
 /// The value of an enumerator, of whichever enumeration.
-fn enumerator(btf: &Btf<'_>, name: &str) -> Option<u32> {
+pub(crate) fn enumerator(btf: &Btf<'_>, name: &str) -> Option<u32> {
     btf.type_by_kind::<Enum<'_>>().find_map(|kind| {
         kind.iter()
             .find(|member| member.name.is_some_and(|found| found == name))

@@ -6,6 +6,14 @@ use anyhow::{bail, Result};
 
 /// Whether the trampoline engine is the one; says which is taken when the choice is ours.
 pub(crate) fn is_trampoline(engine: Engine) -> Result<bool> {
+    if engine != Engine::Kernel && capture::probe::is_too_old() {
+        bail!(
+            "Linux {} is too old for the eBPF engines, which work from {} on: boot a newer kernel, or let the kernel's \
+             own audit match the rules with --engine kernel",
+            rustix::system::uname().release().to_string_lossy(),
+            capture::probe::OLDEST_KERNEL
+        );
+    }
     let refusal = match engine {
         Engine::Tracepoint | Engine::Kernel => return Ok(false),
         Engine::Trampoline | Engine::Auto => capture::probe::trampoline_refusal(),
