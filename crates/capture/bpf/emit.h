@@ -11,12 +11,12 @@
 /* Files named by a descriptor of the current task. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
-	struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct fdtable *fdt = READ(task, files, fdt);
 	struct file **fds, *file = 0;
 
-	if (!fdt || fd >= BPF_CORE_READ(fdt, max_fds))
+	if (!fdt || fd >= READ(fdt, max_fds))
 		return 0;
-	fds = BPF_CORE_READ(fdt, fd);
+	fds = READ(fdt, fd);
 	if (bpf_probe_read_kernel(&file, sizeof(file), fds + fd))
 		return 0;
 	return file;
@@ -70,11 +70,11 @@ static __always_inline void part_file(struct work *w, struct task_struct *task, 
 
 	if (!file)
 		return;
-	inode = BPF_CORE_READ(file, f_inode);
-	if (BPF_CORE_READ(file, f_mode) & FMODE_CREATED)
+	inode = READ(file, f_inode);
+	if (READ(file, f_mode) & FMODE_CREATED)
 		flags = TARSIER_PART_CREATED;
-	walk_path(w, tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode,
-		  true);
+	walk_path(w, tag | (__u32)index << 16 | flags << 24,
+		  HAS(file, f_path) ? (__u64)&file->f_path : 0, (__u64)inode, true);
 }
 
 /* Bytes of the part that is being written must lie inside the frame. */
@@ -103,6 +103,10 @@ static __always_inline void copy_title(__u64 *to, const __u64 *from)
 		to[i] = from[i];
 }
 
+/* Where the arguments of a process lie. */
+#define ARGUMENTS_ARE_KNOWN \
+	(TYPE_HAS(task_struct, mm, arg_start) && TYPE_HAS(task_struct, mm, arg_end))
+
 /*
  * The command line. A task's records have the one that its first event had
  * (audit_log_proctitle(), kernel/auditsc.c), so that the next event of the task
@@ -111,14 +115,19 @@ static __always_inline void copy_title(__u64 *to, const __u64 *from)
 static __always_inline void part_proctitle(struct work *w, struct task_struct *task)
 {
 	struct tarsier_part *part = part_begin(w, TARSIER_PART_PROCTITLE, 0);
-	const struct mm_struct *mm = untrusted(task)->mm;
-	unsigned long start = mm->arg_start;
-	unsigned long end = mm->arg_end;
 	struct tarsier_event *e = event_of(w);
+	unsigned long start = 0, end = 0;
 	struct title *kept = &w->title;
-	__u64 len = end - start;
+	const struct mm_struct *mm;
+	__u64 len;
 	__u8 first;
 
+	if (ARGUMENTS_ARE_KNOWN) {
+		mm = untrusted(task)->mm;
+		start = mm->arg_start;
+		end = mm->arg_end;
+	}
+	len = end - start;
 	if (!part)
 		return;
 	/* Those of rings may be made by another task than the one that they are for. */
@@ -136,6 +145,9 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 	}
 	part_end(w, part, len);
 	first = *(__u8 *)(part + 1);
+	/* One of an earlier task with the same number is none of this one. */
+	if (!HAS(task, group_leader, start_boottime))
+		return;
 	/* The kernel keeps no title of unprintable bytes alone, nor that of a call that no rule selects. */
 	if (!len || first <= ' ' || first > '~' || e->flags & (TARSIER_UNDECIDED | TARSIER_URING))
 		return;
@@ -149,10 +161,10 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 {
 	struct tarsier_event *e = event_of(w);
 	const struct task_struct *from = untrusted(task);
-	struct tty_struct *tty = from->signal->tty;
+	struct tty_struct *tty = LOAD(0, from, signal, tty);
 
-	e->start_time_ns = from->group_leader->start_boottime;
-	e->cgroup_id = from->cgroups->dfl_cgrp->kn->id;
+	e->start_time_ns = LOAD(0, from, group_leader, start_boottime);
+	e->cgroup_id = LOAD(0, from, cgroups, dfl_cgrp, kn, id);
 	e->tid = task->pid;
 	e->pid = w->fact[FACT_PID];
 	e->ppid = w->fact[FACT_PPID];
@@ -167,11 +179,17 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	e->sgid = w->fact[FACT_SGID];
 	e->fsgid = w->fact[FACT_FSGID];
 	e->personality = w->fact[FACT_PERS];
-	__builtin_memcpy(e->comm, task->comm, sizeof(e->comm));
+	if (HAS(task, comm))
+		__builtin_memcpy(e->comm, task->comm, sizeof(e->comm));
+	else
+		__builtin_memset(e->comm, 0, sizeof(e->comm));
 	e->tty[0] = 0;
-	if (tty)
+	if (HAS(tty, name) && tty)
 		bpf_probe_read_kernel_str(e->tty, sizeof(e->tty), tty->name);
-	known_inode_facts(&e->exe, from->mm->exe_file->f_inode);
+	if (HAS(from, mm, exe_file, f_inode))
+		known_inode_facts(&e->exe, from->mm->exe_file->f_inode);
+	else
+		no_inode_facts(&e->exe);
 }
 
 /* The id of the next event: others on this CPU may be under way. */
@@ -202,13 +220,13 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->nr = w->nr;
 	e->exit = w->ret;
 	e->chunks = 0;
-	e->mnt_ns = untrusted(task)->nsproxy->mnt_ns->ns.inum;
+	e->mnt_ns = LOAD(0, untrusted(task), nsproxy, mnt_ns, ns.inum);
 	for (i = 0; i < 6; i++)
 		e->args[i] = w->args[i];
 	event_identity(w, task);
 	w->len = sizeof(*e);
 	w->parts = 0;
-	if (untrusted(task)->mm->exe_file)
+	if (LOAD(0, untrusted(task), mm, exe_file))
 		walk_own(w, untrusted(task), TARSIER_PART_EXE);
 	part_proctitle(w, task);
 	return 0;

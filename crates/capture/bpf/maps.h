@@ -168,7 +168,7 @@ static __always_inline bool is_daemon(struct task_struct *task)
 {
 	if ((__u32)task->tgid != control.daemon_tgid)
 		return false;
-	return !control.daemon_start ||
+	return !control.daemon_start || !HAS(task, group_leader, start_boottime) ||
 	       untrusted(task)->group_leader->start_boottime / TICK_NS == control.daemon_start;
 }
 

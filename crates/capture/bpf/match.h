@@ -59,12 +59,16 @@ static __always_inline __u32 compare_ids(struct work *w)
 
 static __always_inline __u32 exe_id(struct task_struct *task)
 {
-	struct mm_struct *mm = untrusted(task)->mm;
 	struct object_key key = {};
+	struct mm_struct *mm;
 	struct inode *inode;
 	struct file *exe;
 	__u32 *id;
 
+	if (!HAS(task, mm, exe_file, f_inode) || !TYPE_HAS(inode, i_ino) ||
+	    !TYPE_HAS(inode, i_sb, s_dev))
+		return 0;
+	mm = untrusted(task)->mm;
 	if (!mm)
 		return 0;
 	exe = mm->exe_file;
@@ -239,12 +243,17 @@ static long bits_step(__u32 i, struct lookup *l)
 	return 0;
 }
 
+#define GROUPS_ARE_KNOWN (TYPE_HAS(cred, group_info, ngroups) && TYPE_HAS(cred, group_info, gid))
+
 static long group_step(__u32 i, struct lookup *l)
 {
-	struct group_info *groups = untrusted(bpf_get_current_task_btf())->cred->group_info;
+	struct group_info *groups;
 	struct table_row *row;
 	kgid_t gid;
 
+	if (!GROUPS_ARE_KNOWN)
+		return 1;
+	groups = untrusted(bpf_get_current_task_btf())->cred->group_info;
 	if (i >= (__u32)groups->ngroups || bpf_core_read(&gid, sizeof(gid), &groups->gid[i]))
 		return 1;
 	row = row_of(l->table, l->entries_row, l->entries, gid.val);
@@ -255,7 +264,8 @@ static long group_step(__u32 i, struct lookup *l)
 
 static __always_inline bool has_groups(void)
 {
-	return untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0;
+	return GROUPS_ARE_KNOWN &&
+	       untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0;
 }
 
 static long lookup_step(__u32 i, struct lookup *l)

@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "../../event/include/tarsier_event.h"
+#include "read.h"
 #include "tables.h"
 #include "maps.h"
 #include "walk.h"

@@ -122,8 +122,7 @@ AT_ENTRY(lookup_one_qstr_excl, )
 	/* What comes behind the last name of the call is looked up by a file system for itself. */
 	if (index >= note->names)
 		return 0;
-	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index),
-			(__u64)BPF_CORE_READ(dir, d_inode), 0))
+	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index), (__u64)READ(dir, d_inode), 0))
 		note->parents++;
 	return 0;
 }
@@ -169,7 +168,7 @@ AT_ENTRY(security_path_link, )
 	dir = (const struct path *)argument(ctx, 1, probed);
 	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), (__u64)dir);
 	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 0, probed),
-		   (__u64)BPF_CORE_READ(dir, mnt));
+		   (__u64)READ(dir, mnt));
 	return 0;
 }
 
@@ -183,7 +182,7 @@ AT_ENTRY(security_path_link, )
 			return 0;                                                 \
 		dentry = (struct dentry *)argument(ctx, 2, probed);               \
 		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry, \
-			   (__u64)BPF_CORE_READ(dentry, d_inode));                \
+			   (__u64)READ(dentry, d_inode));                         \
 		return 0;                                                         \
 	}
 
@@ -200,11 +199,12 @@ AT_ENTRY(vfs_rename, )
 	if (!note)
 		return 0;
 	rd = (struct renamedata *)argument(ctx, 0, probed);
-	dentry = BPF_CORE_READ(rd, old_dentry);
-	note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry,
-		   (__u64)BPF_CORE_READ(dentry, d_inode));
-	dentry = BPF_CORE_READ(rd, new_dentry);
-	inode = BPF_CORE_READ(dentry, d_inode);
+	dentry = READ(rd, old_dentry);
+	if (dentry)
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry,
+			   (__u64)READ(dentry, d_inode));
+	dentry = READ(rd, new_dentry);
+	inode = READ(dentry, d_inode);
 	if (inode)
 		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 1), (__u64)dentry, (__u64)inode);
 	return 0;
@@ -219,7 +219,7 @@ AT_ENTRY(vfs_link, )
 		return 0;
 	old = (struct dentry *)argument(ctx, 0, probed);
 	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 1), argument(ctx, 3, probed),
-		   (__u64)BPF_CORE_READ(old, d_inode));
+		   (__u64)READ(old, d_inode));
 	return 0;
 }
 
@@ -236,7 +236,7 @@ static __always_inline int entry_begins(__u64 dentry)
 static __always_inline void note_made(struct object_note *note, __u64 dentry)
 {
 	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,
-		   (__u64)BPF_CORE_READ((struct dentry *)dentry, d_inode));
+		   (__u64)READ((struct dentry *)dentry, d_inode));
 }
 
 /* A layer of file systems below the one that was asked makes an entry of its own. */
@@ -295,7 +295,7 @@ AT_END(vfs_mkobj, )
 		return 0;
 	dentry = (struct dentry *)(probed ? note->kept[0] : hooked(ctx, 0));
 	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), (__u64)dentry,
-		   (__u64)BPF_CORE_READ(dentry, d_inode));
+		   (__u64)READ(dentry, d_inode));
 	return 0;
 }
 
@@ -317,18 +317,18 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 	note_name(note, 0, pathname);
 	if (!file || IS_ERR(file))
 		return;
-	if (BPF_CORE_READ(f, f_mode) & FMODE_CREATED)
+	if (READ(f, f_mode) & FMODE_CREATED)
 		flags = OBJECT_FLAGS(TARSIER_PART_CREATED);
-	dentry = BPF_CORE_READ(f, f_path.dentry);
+	dentry = READ(f, f_path.dentry);
 	if (open_flag & O_CREAT) {
-		parent = BPF_CORE_READ(dentry, d_parent);
-		note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0),
-			    (__u64)BPF_CORE_READ(parent, d_inode), 0);
+		parent = READ(dentry, d_parent);
+		note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0), (__u64)READ(parent, d_inode),
+			    0);
 	}
-	if (note_object(note, OBJECT(TARSIER_OBJECT_OPENED, 0) | flags,
-			(__u64)BPF_CORE_READ(f, f_inode), 0) &&
+	if (note_object(note, OBJECT(TARSIER_OBJECT_OPENED, 0) | flags, (__u64)READ(f, f_inode),
+			0) &&
 	    note->operation)
-		note_path(note, (__u64)dentry, (__u64)BPF_CORE_READ(f, f_path.mnt));
+		note_path(note, (__u64)dentry, (__u64)READ(f, f_path.mnt));
 }
 
 static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_flag)
@@ -344,7 +344,7 @@ static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_f
 static __always_inline int open_ended(void *ctx)
 {
 	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
-	__u32 open_flag = BPF_CORE_READ(how, open_flag);
+	__u32 open_flag = READ_OR(O_ACCMODE, how, open_flag);
 	__u64 file = result(ctx, false), pathname = hooked(ctx, 1);
 	struct object_note *note;
 
@@ -365,7 +365,7 @@ static __always_inline int open_begins(void *ctx)
 	if (!note)
 		return 0;
 	note->kept[0] = probe_argument(ctx, 1);
-	note->kept[1] = BPF_CORE_READ(how, open_flag);
+	note->kept[1] = READ_OR(O_ACCMODE, how, open_flag);
 	return 0;
 }
 
@@ -448,8 +448,7 @@ AT_ENTRY(security_sb_umount, )
 	if (!note)
 		return 0;
 	mnt = (struct vfsmount *)argument(ctx, 0, probed);
-	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), (__u64)BPF_CORE_READ(mnt, mnt_root),
-		   (__u64)mnt);
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), (__u64)READ(mnt, mnt_root), (__u64)mnt);
 	return 0;
 }
 
@@ -468,9 +467,10 @@ AT_ENTRY(security_move_mount, )
 static __always_inline void note_cwd(struct object_note *note)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+	struct fs_struct *fs = READ(task, fs);
 
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
+	if (HAS(task, fs, pwd))
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
 }
 
 #define DIRECTORY_HOOK(function)                                         \
@@ -570,11 +570,14 @@ AT_ENTRY(audit_signal_info, )
 	part->index = 0;
 	part->flags = 0;
 	part->len = sizeof(*target);
-	target->pid = BPF_CORE_READ(task, tgid);
-	target->auid = BPF_CORE_READ(task, loginuid.val);
-	target->ses = BPF_CORE_READ(task, sessionid);
-	target->uid = BPF_CORE_READ(task, cred, uid.val);
-	bpf_probe_read_kernel(target->comm, sizeof(target->comm), task->comm);
+	target->pid = READ(task, tgid);
+	target->auid = READ(task, loginuid.val);
+	target->ses = READ(task, sessionid);
+	target->uid = READ(task, cred, uid.val);
+	if (HAS(task, comm))
+		bpf_probe_read_kernel(target->comm, sizeof(target->comm), task->comm);
+	else
+		target->comm[0] = 0;
 	note->len += sizeof(*part) + sizeof(*target);
 	note->count++;
 	return 0;
@@ -584,9 +587,11 @@ static __always_inline void note_ipc(struct object_note *note, __u64 object)
 {
 	struct kern_ipc_perm *perm = (struct kern_ipc_perm *)object;
 
-	note->ipc.uid = BPF_CORE_READ(perm, uid.val);
-	note->ipc.gid = BPF_CORE_READ(perm, gid.val);
-	note->ipc.mode = BPF_CORE_READ(perm, mode);
+	if (!HAS(perm, uid.val) || !HAS(perm, gid.val) || !HAS(perm, mode))
+		return;
+	note->ipc.uid = READ(perm, uid.val);
+	note->ipc.gid = READ(perm, gid.val);
+	note->ipc.mode = READ(perm, mode);
 	note->has_ipc = 1;
 }
 
@@ -613,10 +618,12 @@ AT_END(ipcctl_obtain_check, )
 	if ((__s32)(probed ? note->kept[0] : hooked(ctx, 3)) != 1 /* IPC_SET */)
 		return 0;
 	wanted = (struct ipc64_perm *)(probed ? note->kept[1] : hooked(ctx, 4));
+	if (!HAS(wanted, uid) || !HAS(wanted, gid) || !HAS(wanted, mode))
+		return 0;
 	note->ipc_set.qbytes = (__u32)(probed ? note->kept[2] : hooked(ctx, 5));
-	note->ipc_set.uid = BPF_CORE_READ(wanted, uid);
-	note->ipc_set.gid = BPF_CORE_READ(wanted, gid);
-	note->ipc_set.mode = BPF_CORE_READ(wanted, mode);
+	note->ipc_set.uid = READ(wanted, uid);
+	note->ipc_set.gid = READ(wanted, gid);
+	note->ipc_set.mode = READ(wanted, mode);
 	note->has_ipc_set = 1;
 	return 0;
 }

@@ -156,7 +156,7 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	note = note_of_operation(task, class);
 	if (note)
 		return note;
-	if (!calls || task->flags & (PF_KTHREAD | PF_IO_WORKER))
+	if (!calls || LOAD(PF_KTHREAD, task, flags) & (PF_KTHREAD | PF_IO_WORKER))
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	found = object_class(calls, call_number(regs), entered_compat(task));
@@ -346,11 +346,10 @@ static __always_inline struct mount *some_mount(struct dentry *dentry)
 	struct list_head *first;
 
 	if (!bpf_core_field_exists(struct mount, mnt_instance)) {
-		mounted = (void *)BPF_CORE_READ(dentry, d_sb);
-		return bpf_core_field_exists(mounted->s_mounts) ? BPF_CORE_READ(mounted, s_mounts)
-								: 0;
+		mounted = (void *)READ(dentry, d_sb);
+		return bpf_core_field_exists(mounted->s_mounts) ? READ(mounted, s_mounts) : 0;
 	}
-	first = BPF_CORE_READ(dentry, d_sb, s_mounts.next);
+	first = READ(dentry, d_sb, s_mounts.next);
 	return first ? (void *)first - bpf_core_field_offset(struct mount, mnt_instance) : 0;
 }
 
@@ -364,7 +363,7 @@ static long note_above_step(__u32 i, struct note_walk *walk)
 		return 1;
 	}
 	walk->crossed = i + 1;
-	walk->dentry = BPF_CORE_READ(dentry, d_parent);
+	walk->dentry = READ(dentry, d_parent);
 	return !write_directory(note_at(walk->note, off), dentry);
 }
 
@@ -396,14 +395,14 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 {
 	struct dentry *dentry = (struct dentry *)dentry_at;
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+	struct fs_struct *fs = READ(task, fs);
 	struct note_walk walk = {};
 	struct tarsier_object *object;
 	struct tarsier_part *part;
 	struct vfsmount *root;
 	__u32 len;
 
-	if (!note || !dentry)
+	if (!PATHS_ARE_KNOWN || !note || !dentry)
 		return 0;
 	walk.note = note;
 	walk.dentry = dentry;
@@ -411,14 +410,14 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 	if (!walk.mnt)
 		return 0;
 	if (fs) {
-		walk.root_dentry = BPF_CORE_READ(fs, root.dentry);
-		root = BPF_CORE_READ(fs, root.mnt);
+		walk.root_dentry = READ(fs, root.dentry);
+		root = READ(fs, root.mnt);
 		walk.root_mnt = real_mount(root);
 	}
 	part = note_at(note, note->last);
 	len = part->len;
 	walk.off = note->last + sizeof(*part) + len;
-	if (!BPF_CORE_READ(dentry, d_hash.pprev) && BPF_CORE_READ(dentry, d_parent) != dentry)
+	if (IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
 	bpf_loop(WALK_STEPS_MAX, note_walk_step, &walk, 0);
 	part = note_at(note, note->last);
@@ -443,15 +442,16 @@ static __always_inline __u64 hooked(void *ctx, __u32 i)
 
 static __always_inline void note_name(struct object_note *note, __u32 index, __u64 filename)
 {
-	note_object(note, OBJECT(TARSIER_OBJECT_NAME, index), 0,
-		    (__u64)BPF_CORE_READ((struct filename *)filename, name));
+	if (TYPE_HAS(filename, name))
+		note_object(note, OBJECT(TARSIER_OBJECT_NAME, index), 0,
+			    (__u64)READ((struct filename *)filename, name));
 }
 
 /* An object and where it is. */
 static __always_inline void note_where(struct object_note *note, __u32 what, __u64 dentry,
 				       __u64 mnt)
 {
-	struct inode *inode = BPF_CORE_READ((struct dentry *)dentry, d_inode);
+	struct inode *inode = READ((struct dentry *)dentry, d_inode);
 
 	if (note_object(note, what, (__u64)inode, 0))
 		note_path(note, dentry, mnt);
@@ -461,13 +461,15 @@ static __always_inline void note_struct_path(struct object_note *note, __u32 wha
 {
 	const struct path *p = (const struct path *)path;
 
-	note_where(note, what, (__u64)BPF_CORE_READ(p, dentry), (__u64)BPF_CORE_READ(p, mnt));
+	note_where(note, what, (__u64)READ(p, dentry), (__u64)READ(p, mnt));
 }
 
 static __always_inline void note_entry(struct object_note *note, __u32 what, __u64 dentry,
 				       __u64 inode)
 {
-	note_object(note, what, inode, (__u64)BPF_CORE_READ((struct dentry *)dentry, d_name.name));
+	/* Nothing is to be read at address 1: the name is marked as unreadable. */
+	note_object(note, what, inode,
+		    (__u64)READ_OR((const unsigned char *)1, (struct dentry *)dentry, d_name.name));
 }
 
 #endif /* TARSIER_OBJECTS_H */

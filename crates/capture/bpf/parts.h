@@ -21,16 +21,21 @@ static __always_inline void part_path(struct work *w, struct task_struct *task, 
 
 static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 {
-	struct fs_struct *fs = untrusted(task)->fs;
+	struct fs_struct *fs = LOAD(0, untrusted(task), fs);
 	struct tarsier_inode inode = {};
 	struct vfsmount *mnt;
 	struct mount *here;
 
-	if (!fs)
+	if (!HAS(task, fs) || !fs)
 		return;
-	walk_cwd(w);
-	known_inode_facts(&inode, fs->pwd.dentry->d_inode);
-	part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
+	if (HAS(fs, pwd)) {
+		walk_cwd(w);
+		if (HAS(fs, pwd.dentry, d_inode))
+			known_inode_facts(&inode, fs->pwd.dentry->d_inode);
+		part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
+	}
+	if (!HAS(fs, root) || !PATHS_ARE_KNOWN)
+		return;
 	mnt = BPF_CORE_READ(task, fs, root.mnt);
 	here = real_mount(mnt);
 	/* A mount that lies on the root of another one hides it; one below it is a chroot's. */
@@ -58,11 +63,16 @@ static __always_inline void part_target(struct work *w, __s32 pid)
 	target.pid = task->tgid;
 	target.auid = task->loginuid.val;
 	target.ses = task->sessionid;
-	target.uid = BPF_CORE_READ(task, cred, uid.val);
-	bpf_probe_read_kernel(target.comm, sizeof(target.comm), task->comm);
+	target.uid = READ(task, cred, uid.val);
+	if (HAS(task, comm))
+		bpf_probe_read_kernel(target.comm, sizeof(target.comm), task->comm);
 	bpf_task_release(task);
 	part_bytes(w, TARSIER_PART_OBJ_PID, &target, sizeof(target));
 }
+
+#define CAPABILITIES_ARE_KNOWN                                               \
+	(TYPE_HAS(cred, cap_inheritable) && TYPE_HAS(cred, cap_permitted) && \
+	 TYPE_HAS(cred, cap_effective) && TYPE_HAS(cred, cap_ambient))
 
 /* A set of capabilities: one word since 6.3, two halves of one before. */
 static __always_inline __u64 capabilities(const kernel_cap_t *set)
@@ -76,14 +86,14 @@ static __always_inline __u64 capabilities(const kernel_cap_t *set)
 static __always_inline void part_capset(struct work *w, struct task_struct *task)
 {
 	const struct cred *cred = untrusted(task)->cred;
-	struct tarsier_caps caps = {
-		.pid = task->tgid,
-		.inheritable = capabilities(&cred->cap_inheritable),
-		.permitted = capabilities(&cred->cap_permitted),
-		.effective = capabilities(&cred->cap_effective),
-		.ambient = capabilities(&cred->cap_ambient),
-	};
+	struct tarsier_caps caps = { .pid = task->tgid };
 
+	if (!CAPABILITIES_ARE_KNOWN)
+		return;
+	caps.inheritable = capabilities(&cred->cap_inheritable);
+	caps.permitted = capabilities(&cred->cap_permitted);
+	caps.effective = capabilities(&cred->cap_effective);
+	caps.ambient = capabilities(&cred->cap_ambient);
 	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
 }
 
@@ -246,7 +256,7 @@ static __always_inline void part_kernel_string(struct work *w, __u16 tag, const 
 static __always_inline void part_exec_file(struct work *w, struct linux_binprm *bprm)
 {
 	struct tarsier_part *part = part_begin(w, TARSIER_PART_EXEC_FILE, 0);
-	struct file *file = bprm->file;
+	struct file *file = LOAD(0, bprm, file);
 	__u32 len = sizeof(struct tarsier_inode);
 	long n;
 
@@ -256,8 +266,8 @@ static __always_inline void part_exec_file(struct work *w, struct linux_binprm *
 		event_of(w)->flags |= TARSIER_TRUNCATED;
 		return;
 	}
-	inode_facts((struct tarsier_inode *)(part + 1), BPF_CORE_READ(file, f_inode));
-	if (bprm->interp != bprm->filename) {
+	inode_facts((struct tarsier_inode *)(part + 1), READ(file, f_inode));
+	if (HAS(bprm, interp) && HAS(bprm, filename) && bprm->interp != bprm->filename) {
 		n = bpf_probe_read_kernel_str(frame_at(w, w->len + sizeof(*part) + len),
 					      TARSIER_PATH_MAX, bprm->interp);
 		if (n > 0)
@@ -273,6 +283,8 @@ static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 	const struct cred *cred = untrusted(task)->cred;
 	struct tarsier_fcaps caps = {};
 
+	if (!CAPABILITIES_ARE_KNOWN)
+		return;
 	caps.old.inheritable = note->old_caps[0];
 	caps.old.permitted = note->old_caps[1];
 	caps.old.effective = note->old_caps[2];

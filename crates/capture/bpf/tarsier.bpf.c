@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "../../event/include/tarsier_event.h"
+#include "read.h"
 #include "tables.h"
 #include "maps.h"
 #include "walk.h"
@@ -102,8 +103,8 @@ enum hook {
 /* Sends argv as chunks; how many, or -1 when the event has to be given up. */
 static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
 {
-	unsigned long start = BPF_CORE_READ(task, mm, arg_start);
-	unsigned long end = BPF_CORE_READ(task, mm, arg_end);
+	unsigned long start = READ(task, mm, arg_start);
+	unsigned long end = READ(task, mm, arg_end);
 	__u32 cpu_nr = bpf_get_smp_processor_id();
 	struct chunks chunks = {
 		.start = start,
@@ -115,6 +116,8 @@ static __always_inline int send_argv(struct work *w, struct task_struct *task, _
 
 	if (!chunks.ring)
 		return -1;
+	if (!ARGUMENTS_ARE_KNOWN)
+		return 0;
 	bpf_loop(TARSIER_CHUNKS_MAX, chunk_step, &chunks, 0);
 	return chunks.failed == 1 ? -1 : (int)chunks.sent;
 }
@@ -138,7 +141,8 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 	event_of(w)->chunks = chunks;
 	part_cwd(w, task);
 	if (bprm) {
-		part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
+		if (HAS(bprm, filename))
+			part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
 		part_exec_file(w, bprm);
 	}
 	if (note)
@@ -381,12 +385,14 @@ static __always_inline int exec_begins(void)
 	note->exec_nr = nr;
 	note->exec_compat = compat;
 	note->exec_valid = EXEC_BEGUN;
+	if (!CAPABILITIES_ARE_KNOWN)
+		return 0;
 	cred = untrusted(task)->cred;
 	note->old_caps[0] = capabilities(&cred->cap_inheritable);
 	note->old_caps[1] = capabilities(&cred->cap_permitted);
 	note->old_caps[2] = capabilities(&cred->cap_effective);
 	note->old_caps[3] = capabilities(&cred->cap_ambient);
-	note->old_uid = BPF_CORE_READ(cred, uid.val);
+	note->old_uid = READ(cred, uid.val);
 	return 0;
 }
 
@@ -440,9 +446,11 @@ struct {
 
 static __always_inline bool exit_is_new(struct task_struct *task)
 {
-	struct exit_key key = { .start_time_ns = task->start_boottime, .tid = task->pid };
+	struct exit_key key = { .tid = task->pid };
 	__u32 one = 1;
 
+	/* What copies see of one exit they see within a moment. */
+	key.start_time_ns = LOAD(bpf_ktime_get_ns() >> 32, task, start_boottime);
 	return !control.copies || !bpf_map_update_elem(&exits, &key, &one, BPF_NOEXIST);
 }
 

@@ -101,6 +101,10 @@ struct uring_names {
 	__s32 dir[2];
 };
 
+/* Without these, operations are not looked at. */
+#define REQUESTS_ARE_KNOWN \
+	(TYPE_HAS(io_kiocb, opcode) && TYPE_HAS(io_kiocb, flags) && TYPE_HAS(io_kiocb, ctx))
+
 static __always_inline bool uring_has(const __u64 *operations, __u32 op)
 {
 	return operations[op >> 6 & 3] & (1ULL << (op & 63));
@@ -114,36 +118,39 @@ static __always_inline __u64 uring_flags(struct io_kiocb *req)
 	return flags;
 }
 
+/* A descriptor: where the kernel does not say which, one that no file has. */
+#define READ_FD(src, ...) READ_OR(-1, src, __VA_ARGS__)
+
 /* A name of an operation. Each form of the member is one that some kernels have. */
-#define URING_NAME(type, req, member)                                                   \
-	({                                                                              \
-		struct type *plain_ = (struct type *)(req);                             \
-		struct type##___delayed *delayed_ = (void *)(req);                      \
-		struct filename *name_ = 0;                                             \
-                                                                                        \
-		if (bpf_core_field_exists(plain_->member))                              \
-			name_ = BPF_CORE_READ(plain_, member);                          \
-		else if (bpf_core_field_exists(delayed_->member.__incomplete_filename)) \
-			name_ = BPF_CORE_READ(delayed_, member.__incomplete_filename);  \
-		name_;                                                                  \
+#define URING_NAME(type, req, member)                                         \
+	({                                                                    \
+		struct type *plain_ = (struct type *)(req);                   \
+		struct type##___delayed *delayed_ = (void *)(req);            \
+		struct filename *name_ = 0;                                   \
+                                                                              \
+		if (HAS(plain_, member))                                      \
+			name_ = READ(plain_, member);                         \
+		else                                                          \
+			name_ = READ(delayed_, member.__incomplete_filename); \
+		name_;                                                        \
 	})
 
 static __always_inline void uring_open_args(struct work *w, struct uring_names *names,
 					    struct io_open *open)
 {
 	names->name[0] = URING_NAME(io_open, open, filename);
-	names->dir[0] = BPF_CORE_READ(open, dfd);
+	names->dir[0] = READ_FD(open, dfd);
 	w->args[0] = names->dir[0];
-	w->args[2] = BPF_CORE_READ(open, how.flags);
-	w->args[3] = BPF_CORE_READ(open, how.mode);
+	w->args[2] = READ(open, how.flags);
+	w->args[3] = READ(open, how.mode);
 }
 
 static __always_inline void uring_two_names(struct uring_names *names, struct io_rename *rename)
 {
 	names->name[0] = URING_NAME(io_rename, rename, oldpath);
 	names->name[1] = URING_NAME(io_rename, rename, newpath);
-	names->dir[0] = BPF_CORE_READ(rename, old_dfd);
-	names->dir[1] = BPF_CORE_READ(rename, new_dfd);
+	names->dir[0] = READ_FD(rename, old_dfd);
+	names->dir[1] = READ_FD(rename, new_dfd);
 }
 
 static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req, __u32 op)
@@ -154,26 +161,26 @@ static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req,
 
 	switch (op) {
 	case OP_CONNECT:
-		w->args[1] = (__u64)BPF_CORE_READ(connect, addr);
-		w->args[2] = BPF_CORE_READ(connect, addr_len);
+		w->args[1] = (__u64)READ(connect, addr);
+		w->args[2] = READ(connect, addr_len);
 		break;
 	case OP_SENDMSG:
 	case OP_SENDMSG_ZC:
 	case OP_RECVMSG:
-		w->args[1] = (__u64)BPF_CORE_READ(message, umsg);
-		w->args[2] = BPF_CORE_READ(message, msg_flags);
+		w->args[1] = (__u64)READ(message, umsg);
+		w->args[2] = READ(message, msg_flags);
 		break;
 	case OP_SEND:
 	case OP_SEND_ZC:
 	case OP_RECV:
-		w->args[1] = (__u64)BPF_CORE_READ(message, umsg);
-		w->args[2] = BPF_CORE_READ(message, len);
-		w->args[3] = BPF_CORE_READ(message, msg_flags);
+		w->args[1] = (__u64)READ(message, umsg);
+		w->args[2] = READ(message, len);
+		w->args[3] = READ(message, msg_flags);
 		break;
 	case OP_SOCKET:
-		w->args[0] = BPF_CORE_READ(made, domain);
-		w->args[1] = BPF_CORE_READ(made, type);
-		w->args[2] = BPF_CORE_READ(made, protocol);
+		w->args[0] = READ(made, domain);
+		w->args[1] = READ(made, type);
+		w->args[2] = READ(made, protocol);
 		break;
 	}
 }
@@ -191,27 +198,27 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 	switch (op) {
 	case OP_UNLINKAT:
 		names->name[0] = URING_NAME(io_unlink, unlink, filename);
-		names->dir[0] = BPF_CORE_READ(unlink, dfd);
-		w->args[2] = BPF_CORE_READ(unlink, flags);
+		names->dir[0] = READ_FD(unlink, dfd);
+		w->args[2] = READ(unlink, flags);
 		break;
 	case OP_MKDIRAT:
 		names->name[0] = URING_NAME(io_mkdir, mkdir, filename);
-		names->dir[0] = BPF_CORE_READ(mkdir, dfd);
-		w->args[2] = BPF_CORE_READ(mkdir, mode);
+		names->dir[0] = READ_FD(mkdir, dfd);
+		w->args[2] = READ(mkdir, mode);
 		break;
 	case OP_RENAMEAT:
 		uring_two_names(names, rename);
-		w->args[4] = BPF_CORE_READ(rename, flags);
+		w->args[4] = READ(rename, flags);
 		break;
 	case OP_LINKAT:
 	case OP_SYMLINKAT:
 		names->name[0] = URING_NAME(io_link, link, oldpath);
 		names->name[1] = URING_NAME(io_link, link, newpath);
-		names->dir[0] = BPF_CORE_READ(link, old_dfd);
-		names->dir[1] = BPF_CORE_READ(link, new_dfd);
+		names->dir[0] = READ_FD(link, old_dfd);
+		names->dir[1] = READ_FD(link, new_dfd);
 		if (op == OP_SYMLINKAT)
 			names->dir[0] = AT_FDCWD;
-		w->args[4] = BPF_CORE_READ(link, flags);
+		w->args[4] = READ(link, flags);
 		break;
 	case OP_SETXATTR:
 	case OP_GETXATTR:
@@ -219,8 +226,8 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 		break;
 	case OP_STATX:
 		names->name[0] = URING_NAME(io_statx, statx, filename);
-		names->dir[0] = BPF_CORE_READ(statx, dfd);
-		w->args[2] = BPF_CORE_READ(statx, flags);
+		names->dir[0] = READ_FD(statx, dfd);
+		w->args[2] = READ(statx, flags);
 		break;
 	}
 	w->args[0] = names->dir[0];
@@ -237,14 +244,14 @@ static __always_inline void uring_args(struct work *w, struct uring_names *names
 	names->name[0] = names->name[1] = 0;
 	names->dir[0] = names->dir[1] = AT_FDCWD;
 	__builtin_memset(w->args, 0, sizeof(w->args));
-	w->args[0] = BPF_CORE_READ(req, cqe.fd);
+	w->args[0] = READ_FD(req, cqe.fd);
 	switch (op) {
 	case OP_OPENAT:
 	case OP_OPENAT2:
 		uring_open_args(w, names, (struct io_open *)req);
 		return;
 	case OP_CLOSE:
-		w->args[0] = BPF_CORE_READ(close, fd);
+		w->args[0] = READ_FD(close, fd);
 		return;
 	case OP_READ:
 	case OP_WRITE:
@@ -252,14 +259,14 @@ static __always_inline void uring_args(struct work *w, struct uring_names *names
 	case OP_WRITEV:
 	case OP_READ_FIXED:
 	case OP_WRITE_FIXED:
-		w->args[1] = BPF_CORE_READ(rw, addr);
-		w->args[2] = BPF_CORE_READ(rw, len);
-		w->args[3] = BPF_CORE_READ(rw, kiocb.ki_pos);
+		w->args[1] = READ(rw, addr);
+		w->args[2] = READ(rw, len);
+		w->args[3] = READ(rw, kiocb.ki_pos);
 		return;
 	case OP_SPLICE:
 	case OP_TEE:
 		w->args[2] = w->args[0];
-		w->args[0] = BPF_CORE_READ(splice, splice_fd_in);
+		w->args[0] = READ_FD(splice, splice_fd_in);
 		return;
 	case OP_UNLINKAT:
 	case OP_MKDIRAT:
@@ -282,22 +289,24 @@ static __always_inline void uring_ids(struct work *w, struct io_kiocb *req, __u6
 
 	if (!(flags >> (uring_control.creds_bit & 63) & 1))
 		return;
+	if (!HAS(req, creds))
+		return;
 	cred = BPF_CORE_READ(req, creds);
-	set_fact(w, FACT_UID, BPF_CORE_READ(cred, uid.val));
-	set_fact(w, FACT_EUID, BPF_CORE_READ(cred, euid.val));
-	set_fact(w, FACT_SUID, BPF_CORE_READ(cred, suid.val));
-	set_fact(w, FACT_FSUID, BPF_CORE_READ(cred, fsuid.val));
-	set_fact(w, FACT_GID, BPF_CORE_READ(cred, gid.val));
-	set_fact(w, FACT_EGID, BPF_CORE_READ(cred, egid.val));
-	set_fact(w, FACT_SGID, BPF_CORE_READ(cred, sgid.val));
-	set_fact(w, FACT_FSGID, BPF_CORE_READ(cred, fsgid.val));
+	set_fact(w, FACT_UID, READ(cred, uid.val));
+	set_fact(w, FACT_EUID, READ(cred, euid.val));
+	set_fact(w, FACT_SUID, READ(cred, suid.val));
+	set_fact(w, FACT_FSUID, READ(cred, fsuid.val));
+	set_fact(w, FACT_GID, READ(cred, gid.val));
+	set_fact(w, FACT_EGID, READ(cred, egid.val));
+	set_fact(w, FACT_SGID, READ(cred, sgid.val));
+	set_fact(w, FACT_FSGID, READ(cred, fsgid.val));
 }
 
 static __always_inline void part_name(struct work *w, struct task_struct *task,
 				      struct uring_names *names, __u32 i)
 {
 	struct filename *filename = names->name[i];
-	const char *text = BPF_CORE_READ(filename, name);
+	const char *text = READ(filename, name);
 	struct tarsier_part *part;
 	char *data;
 	long n;
@@ -338,9 +347,10 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 	len = sockaddr_place(w, &addr);
 	if (len)
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
-	if (w->nr == OP_OPENAT2) {
-		__u64 how[3] = { BPF_CORE_READ(open, how.flags), BPF_CORE_READ(open, how.mode),
-				 BPF_CORE_READ(open, how.resolve) };
+	if (w->nr == OP_OPENAT2 && HAS(open, how.flags) && HAS(open, how.mode) &&
+	    HAS(open, how.resolve)) {
+		__u64 how[3] = { READ(open, how.flags), READ(open, how.mode),
+				 READ(open, how.resolve) };
 
 		part_bytes(w, TARSIER_PART_OPEN_HOW, how, sizeof(how));
 	}
@@ -374,7 +384,7 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	w->len = sizeof(*result);
 	w->parts = 0;
 	w->ret = exit;
-	if (request->opens && exit >= 0 &&
+	if (request->opens && exit >= 0 && !(flags & TARSIER_RESULT_UNKNOWN) &&
 	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
 		part_file(w, bpf_get_current_task_btf(), exit, 0, TARSIER_PART_FILE);
 	/* By way of memory, where the verifier forgets that it may be a pointer, which globals do not take. */
@@ -434,8 +444,8 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 {
 	struct uring_request request = {
 		.id = w->id,
-		.ctx = (__u64)BPF_CORE_READ(req, ctx),
-		.user_data = BPF_CORE_READ(req, cqe.user_data),
+		.ctx = (__u64)READ(req, ctx),
+		.user_data = READ(req, cqe.user_data),
 		.rule = w->rule,
 		.tgid = w->fact[FACT_PID],
 		.opens = w->spec.kind == KIND_OPEN,
@@ -448,7 +458,8 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 		return false;
 	__sync_fetch_and_add(&uring_under_way, 1);
 	/* Without this, a completion that overflows its ring is not seen. */
-	bpf_map_update_elem(&uring_by_data, &key, &address, BPF_ANY);
+	if (HAS(req, cqe.user_data))
+		bpf_map_update_elem(&uring_by_data, &key, &address, BPF_ANY);
 	return true;
 }
 
@@ -456,13 +467,16 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 static __always_inline int uring_submitted(struct io_kiocb *req)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 zero = 0, verdict, op = req->opcode;
+	__u32 zero = 0, verdict, op;
 	struct uring_names names;
 	struct call call = {};
 	struct cpu_state *cpu;
 	struct work *w;
 	__u64 flags;
 
+	if (!REQUESTS_ARE_KNOWN)
+		return 0;
+	op = req->opcode;
 	if (!uring_has(uring_control.watched, op) || !find_call(&call, ENTRY_URING, op))
 		return 0;
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
@@ -507,7 +521,7 @@ out:
 
 /* A completion is posted: `req` is 0 for one of several of a request, or when there is no room. */
 static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data, __s32 res,
-					   __u32 cqe_flags)
+					   __u32 cqe_flags, __u32 result_flags)
 {
 	struct uring_completion key = { ctx, user_data };
 	struct uring_request *request;
@@ -532,7 +546,8 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 		return 0;
 	w = work_for(cpu);
 	if (w) {
-		uring_result(w, cpu, request, req, res, more ? TARSIER_RESULT_MORE : 0);
+		uring_result(w, cpu, request, req, res,
+			     result_flags | (more ? TARSIER_RESULT_MORE : 0));
 		work_leave(w);
 	}
 	if (!more)
@@ -558,22 +573,24 @@ int uring_complete(__u64 *ctx)
 {
 	struct io_uring_cqe *cqe = (struct io_uring_cqe *)ctx[2];
 
-	return uring_completed(ctx[0], ctx[1], BPF_CORE_READ(cqe, user_data),
-			       BPF_CORE_READ(cqe, res), BPF_CORE_READ(cqe, flags));
+	if (!HAS(cqe, user_data) && !ctx[1])
+		return 0;
+	return uring_completed(ctx[0], ctx[1], READ(cqe, user_data), READ(cqe, res),
+			       READ(cqe, flags), HAS(cqe, res) ? 0 : TARSIER_RESULT_UNKNOWN);
 }
 
 /* Where the members of the completion are arguments of their own. */
 SEC("tp_btf/io_uring_complete")
 int uring_complete_args(__u64 *ctx)
 {
-	return uring_completed(ctx[0], ctx[1], ctx[2], ctx[3], ctx[4]);
+	return uring_completed(ctx[0], ctx[1], ctx[2], ctx[3], ctx[4], 0);
 }
 
 /* The completion queue is full: the completion waits in the kernel. */
 SEC("tp_btf/io_uring_cqe_overflow")
 int uring_overflow(__u64 *ctx)
 {
-	return uring_completed(ctx[0], 0, ctx[1], ctx[2], ctx[3]);
+	return uring_completed(ctx[0], 0, ctx[1], ctx[2], ctx[3], 0);
 }
 
 /*
@@ -599,7 +616,7 @@ int uring_prep_gate(__u64 *ctx)
 {
 	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
 
-	if (!(__s32)ctx[2] && uring_has(uring_control.watched, req->opcode))
+	if (HAS(req, opcode) && !(__s32)ctx[2] && uring_has(uring_control.watched, req->opcode))
 		bpf_tail_call(ctx, &uring_prep_bodies, 0);
 	return 0;
 }
@@ -619,7 +636,7 @@ int uring_issue_begins(__u64 *ctx)
 	struct object_note *note;
 	__u32 class;
 
-	if (!calls || !uring_under_way)
+	if (!HAS(req, opcode) || !calls || !uring_under_way)
 		return 0;
 	class = calls->operations[req->opcode];
 	if (class == OBJECTS_NONE || !bpf_map_lookup_elem(&uring_requests, &address))
@@ -640,7 +657,8 @@ int uring_issue_body(__u64 *ctx)
 {
 	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
 
-	return uring_completed(0, (__u64)req, 0, req->cqe.res, 0);
+	return uring_completed(0, (__u64)req, 0, LOAD(0, req, cqe.res), 0,
+			       HAS(req, cqe.res) ? 0 : TARSIER_RESULT_UNKNOWN);
 }
 
 /* 0 (IOU_OK): the operation has ended. Anything else is tried again or fails, which other hooks see. */
@@ -649,7 +667,7 @@ int uring_issue_gate(__u64 *ctx)
 {
 	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
 
-	if (!(__s32)ctx[2] && uring_has(uring_control.known, req->opcode))
+	if (HAS(req, opcode) && !(__s32)ctx[2] && uring_has(uring_control.known, req->opcode))
 		bpf_tail_call(ctx, &uring_issue_bodies, 0);
 	return 0;
 }
@@ -658,14 +676,14 @@ int uring_issue_gate(__u64 *ctx)
 SEC("fentry")
 int uring_failed(__u64 *ctx)
 {
-	return uring_completed(0, ctx[0], 0, (__s32)ctx[1], 0);
+	return uring_completed(0, ctx[0], 0, (__s32)ctx[1], 0, 0);
 }
 
 /* An operation is cancelled because one that it was linked to has failed. */
 SEC("tp_btf/io_uring_fail_link")
 int uring_link_failed(__u64 *ctx)
 {
-	return uring_completed(0, ctx[1], 0, -ECANCELED, 0);
+	return uring_completed(0, ctx[1], 0, -ECANCELED, 0, 0);
 }
 
 #endif /* TARSIER_URING_H */

@@ -119,8 +119,28 @@ static __always_inline void part_end(struct work *w, struct tarsier_part *part, 
 	w->parts++;
 }
 
+/* What inodes are recorded with; where a part of it is unknown, all is. */
+#define INODES_ARE_KNOWN                                                                      \
+	(TYPE_HAS(inode, i_ino) && TYPE_HAS(inode, i_sb, s_dev) && TYPE_HAS(inode, i_rdev) && \
+	 TYPE_HAS(inode, i_mode) && TYPE_HAS(inode, i_uid.val) && TYPE_HAS(inode, i_gid.val))
+
+/* Whether there is a way from an entry to the root, across mounts. */
+#define PATHS_ARE_KNOWN                                                                           \
+	(TYPE_HAS(dentry, d_parent) && TYPE_HAS(dentry, d_name.name) && TYPE_HAS(path, dentry) && \
+	 TYPE_HAS(path, mnt) && TYPE_HAS(vfsmount, mnt_root) && TYPE_HAS(mount, mnt.mnt_root) &&  \
+	 TYPE_HAS(mount, mnt_parent) && TYPE_HAS(mount, mnt_mountpoint))
+
+static __always_inline void no_inode_facts(struct tarsier_inode *out)
+{
+	__builtin_memset(out, 0, sizeof(*out));
+}
+
 static __always_inline void inode_facts(struct tarsier_inode *out, const struct inode *inode)
 {
+	if (!INODES_ARE_KNOWN) {
+		no_inode_facts(out);
+		return;
+	}
 	out->valid = inode != 0;
 	out->ino = BPF_CORE_READ(inode, i_ino);
 	out->dev = BPF_CORE_READ(inode, i_sb, s_dev);
@@ -130,9 +150,13 @@ static __always_inline void inode_facts(struct tarsier_inode *out, const struct 
 	out->gid = BPF_CORE_READ(inode, i_gid.val);
 }
 
-/* The same where the verifier knows the type, so that each load is one instruction. */
+/* The same where the verifier knows the type, and that it is no number, so that each load is one instruction. */
 static __always_inline void known_inode_facts(struct tarsier_inode *out, const struct inode *inode)
 {
+	if (!INODES_ARE_KNOWN) {
+		no_inode_facts(out);
+		return;
+	}
 	out->valid = inode != 0;
 	out->ino = inode->i_ino;
 	out->dev = inode->i_sb->s_dev;
@@ -158,9 +182,10 @@ struct walk {
 /* The root of the first mount that a walk leaves, if it is not that of the file system. */
 static __always_inline struct dentry *shown_part(struct dentry *root)
 {
-	return BPF_CORE_READ(root, d_parent) != root ? root : 0;
+	return READ(root, d_parent) != root ? root : 0;
 }
 
+/* For PATHS_ARE_KNOWN. */
 static long walk_step(__u32 i, struct walk *walk)
 {
 	struct dentry *dentry = walk->dentry, *parent;
@@ -206,7 +231,7 @@ static long walk_step(__u32 i, struct walk *walk)
 
 static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 {
-	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+	return TYPE_HAS(mount, mnt) ? (void *)mnt - bpf_core_field_offset(struct mount, mnt) : 0;
 }
 
 /* How many directories above a mount are told. */
@@ -214,9 +239,9 @@ static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 
 static __always_inline bool write_directory(__u64 *to, struct dentry *dentry)
 {
-	to[0] = BPF_CORE_READ(dentry, d_inode, i_ino);
-	to[1] = BPF_CORE_READ(dentry, d_sb, s_dev);
-	return BPF_CORE_READ(dentry, d_parent) != dentry;
+	to[0] = READ(dentry, d_inode, i_ino);
+	to[1] = READ(dentry, d_sb, s_dev);
+	return READ(dentry, d_parent) != dentry;
 }
 
 static long above_step(__u32 i, struct walk *walk)
@@ -224,7 +249,7 @@ static long above_step(__u32 i, struct walk *walk)
 	struct dentry *dentry = walk->dentry;
 
 	walk->crossed = i + 1;
-	walk->dentry = BPF_CORE_READ(dentry, d_parent);
+	walk->dentry = READ(dentry, d_parent);
 	return !write_directory(frame_at(walk->w, walk->off + i * 2 * sizeof(__u64)), dentry);
 }
 
@@ -245,6 +270,9 @@ static __always_inline void part_above(struct work *w, struct walk *walk)
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
 }
 
+/* Whether the entry is in no directory any more: a file without a name in one has it, too. */
+#define IS_UNHASHED(dentry) (HAS(dentry, d_hash.pprev) && !READ(dentry, d_hash.pprev))
+
 /*
  * Adds a walked path, as d_path() would print it for the current task. With
  * `prefix`, an inode comes first: that of `inode`. `tag_index` is the part's
@@ -257,7 +285,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	const struct path *path = (const struct path *)path_at;
 	const struct inode *inode = (const struct inode *)inode_at;
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+	struct fs_struct *fs = READ(task, fs);
 	struct walk walk = { .w = w };
 	struct tarsier_part *part;
 	struct vfsmount *mnt;
@@ -276,19 +304,21 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	}
 	walk.off = start;
 	/* Not by way of a variable: callers have 384 bytes of stack for themselves. */
-	BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
+	if (PATHS_ARE_KNOWN)
+		BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
 	dentry = walk.dentry;
-	mnt = BPF_CORE_READ(path, mnt);
+	mnt = READ(path, mnt);
 	walk.mnt = real_mount(mnt);
-	if (fs && (tag_index & 0xffff) != TARSIER_PART_ROOT) {
+	if (fs && (tag_index & 0xffff) != TARSIER_PART_ROOT && HAS(fs, root.dentry)) {
 		BPF_CORE_READ_INTO(&walk.root_dentry, fs, root.dentry);
-		mnt = BPF_CORE_READ(fs, root.mnt);
+		mnt = READ(fs, root.mnt);
 		walk.root_mnt = real_mount(mnt);
 	}
-	if (dentry && !BPF_CORE_READ(dentry, d_hash.pprev) &&
-	    BPF_CORE_READ(dentry, d_parent) != dentry)
+	if (dentry && IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
-	if (dentry)
+	if (!dentry)
+		walk.flags |= TARSIER_PART_UNREADABLE;
+	else if (PATHS_ARE_KNOWN)
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
 	part->flags = walk.flags | tag_index >> 24;
 	part_end(w, part, walk.off - w->len - sizeof(*part));
@@ -306,13 +336,16 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
  */
 static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
 {
-	__u32 len = dentry->d_name.len;
+	const struct dentry___iname *older = (const struct dentry___iname *)dentry;
+	__u32 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
 	const unsigned char *text;
 
-	if (bpf_core_field_exists(dentry->d_shortname))
+	if (HAS(dentry, d_shortname.string))
 		text = dentry->d_shortname.string;
+	else if (HAS(older, d_iname))
+		text = older->d_iname;
 	else
-		text = ((const struct dentry___iname *)dentry)->d_iname;
+		return 0;
 	if (dentry->d_name.name != text || len >= SHORT_NAME_MAX)
 		return 0;
 	*(__u64 *)frame_at(w, off) = *(const __u64 *)text;
@@ -337,9 +370,8 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
  */
 static __always_inline int walk_own(struct work *w, struct task_struct *task, __u32 tag)
 {
-	struct fs_struct *fs = task->fs;
-	struct dentry *dentry, *parent, *root_dentry = fs->root.dentry;
-	struct vfsmount *mnt, *root_mnt = fs->root.mnt;
+	struct dentry *dentry, *parent, *root_dentry = LOAD(0, task, fs, root.dentry);
+	struct vfsmount *mnt, *root_mnt = LOAD(0, task, fs, root.mnt);
 	struct tarsier_part *part;
 	struct walk walk = {};
 	__u32 i, off;
@@ -348,17 +380,25 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 	part = part_begin(w, tag, 0);
 	if (!part)
 		return 0;
+	if (!PATHS_ARE_KNOWN)
+		goto unknown;
 	if (tag == TARSIER_PART_EXE) {
-		struct file *exe = task->mm->exe_file;
+		struct file *exe;
 
+		if (!HAS(task, mm, exe_file, f_path))
+			goto unknown;
+		exe = task->mm->exe_file;
 		dentry = exe->f_path.dentry;
 		mnt = exe->f_path.mnt;
 	} else {
-		dentry = fs->pwd.dentry;
-		mnt = fs->pwd.mnt;
+		if (!HAS(task, fs, pwd))
+			goto unknown;
+		dentry = task->fs->pwd.dentry;
+		mnt = task->fs->pwd.mnt;
 	}
 	off = w->len + sizeof(*part);
-	if (dentry && !dentry->d_hash.pprev && dentry->d_parent != dentry)
+	if (dentry && HAS(dentry, d_hash.pprev) && !dentry->d_hash.pprev &&
+	    dentry->d_parent != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
 	for (i = 0; i < OWN_STEPS_MAX && dentry; i++) {
 		if (dentry == root_dentry && mnt == root_mnt)
@@ -394,6 +434,10 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 out:
 	part->flags = walk.flags;
 	part_end(w, part, off - w->len - sizeof(*part));
+	return 0;
+unknown:
+	part->flags = TARSIER_PART_UNREADABLE;
+	part_end(w, part, 0);
 	return 0;
 }
 
