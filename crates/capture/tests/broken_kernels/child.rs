@@ -16,16 +16,20 @@ const MARK: u64 = 0x7a52;
 const INIT: u32 = 1;
 
 /// Nobody has this login uid: the hooks are armed, and select nothing.
-const RULES: [&str; 9] = [
+const RULES: [&str; 7] = [
     "-a always,exit -F arch=b64 -S getppid -F a0=0x7a52 -k mark",
-    "-a always,exit -F arch=b64 -S openat,unlinkat,renameat2,mkdirat,setxattr -F auid=77777 -k files",
     "-a always,exit -F arch=b64 -S openat -F dir=/etc -F auid=77777 -k dir",
-    "-a always,exit -F arch=b64 -S connect,sendto,accept4,kill,msgget,semget -F auid=77777 -k ipc",
+    "-a always,exit -F arch=b64 -S openat -F egid=77777 -F exe=/bin/true -k exe",
     "-a always,exit -F arch=b64 -S execve -F auid=77777 -k exec",
     "-a always,exit -F arch=b64 -S exit_group -F auid=77777 -k exit",
-    "-a always,exit -F arch=b64 -S clock_settime -F egid=77777 -F exe=/bin/true -k time",
     "-a always,io_uring -S openat,connect -F auid=77777 -k uring",
     "-a never,task -F auid=77777",
+];
+/// On calls whose objects have hooks, for the engine that has them: to let go of the tracepoint of a call takes 70 ms.
+const OBJECT_RULES: [&str; 3] = [
+    "-a always,exit -F arch=b64 -S unlinkat,renameat2,mkdirat,setxattr -F auid=77777 -k files",
+    "-a always,exit -F arch=b64 -S connect,sendto,accept4,kill,msgget,semget -F auid=77777 -k ipc",
+    "-a always,exit -F arch=b64 -S clock_settime -F auid=77777 -k time",
 ];
 
 /// What a child says.
@@ -127,8 +131,10 @@ fn watch(mut engine: Tracepoint) {
 
 fn plan(trampoline: bool) -> Plan {
     let host = StaticHost::new(abi::Arch::native());
+    let more = if trampoline { &OBJECT_RULES[..] } else { &[] };
     let rules: Vec<Rule> = RULES
         .iter()
+        .chain(more)
         .map(
             |line| match rules::parse_line(line, &Source::default(), &host) {
                 Ok(Some(Command::Append(rule))) => rule,

@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Enumerators whose values are looked up for the programs.
 const ENUMERATORS: [&str; 3] = ["IORING_OP_LAST", "REQ_F_CREDS_BIT", "REQ_F_CQE_SKIP_BIT"];
 /// Kernels at a time.
-const WORKERS: usize = 2;
+const WORKERS: usize = 3;
 
 /// What is taken away.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
