@@ -106,6 +106,14 @@ impl Types {
         gaps.as_deref().map_err(|malformed| *malformed)
     }
 
+    /// Whether a function serves the call with this name.
+    pub(crate) fn has_call(&self, name: &str) -> bool {
+        let functions = self.functions();
+        ["__x64_sys_", "__arm64_sys_", "__do_sys_"]
+            .iter()
+            .any(|prefix| functions.contains_key(&format!("{prefix}{name}")))
+    }
+
     /// All functions by name. Several may have one name; the first counts, which libbpf takes for it as well.
     pub(crate) fn functions(&self) -> &HashMap<String, FunctionTypes> {
         self.functions.get_or_init(|| {

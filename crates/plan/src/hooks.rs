@@ -153,7 +153,8 @@ impl Hooks {
 /// The ends of the functions of these calls; a call whose functions cannot be hooked is seen by
 /// what the tracepoint engine would take for it.
 fn functions(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit, &'static str) {
-    if calls.len() > FUNCTIONS_MAX {
+    // One link has any number of probes.
+    if calls.len() > FUNCTIONS_MAX && !capabilities.probes {
         let reason = "more calls are watched than functions are worth hooking";
         return (SysExit::Every, reason);
     }

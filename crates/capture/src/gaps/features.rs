@@ -173,6 +173,15 @@ pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
     })
 }
 
+/// The call that a function came with: a kernel without the call lacks nothing.
+pub(super) fn call_of_function(name: &str) -> Option<&'static str> {
+    match name {
+        "security_inode_file_getattr" => Some("file_getattr"),
+        "security_inode_file_setattr" => Some("file_setattr"),
+        _ => None,
+    }
+}
+
 /// What depends on a hooked function: the class of the calls that it is hooked for.
 pub(super) fn of_function(name: &str) -> Option<Feature> {
     let feature = match name {

@@ -32,7 +32,11 @@ pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
         let places = relocations::places_of_programs()?;
         let functions = places.iter().filter(|place| !place.is_tracepoint());
         let missing = missing_names(functions, |place| objects::is_there(&types, place.program));
-        let missing = missing.into_iter().map(|name| {
+        let has_call = |name: &&str| {
+            let call = features::call_of_function(name);
+            call.is_none_or(|call| types.has_call(call))
+        };
+        let missing = missing.into_iter().filter(has_call).map(|name| {
             let feature = features::of_function(name);
             found_gap(format!("function {name}"), feature).gap
         });
