@@ -22,10 +22,10 @@ pub(crate) fn of_this_kernel() -> Preemption {
         return named(model);
     }
     let booted = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    let asked = booted
+    let mut asked = booted
         .split_ascii_whitespace()
         .filter_map(|word| word.strip_prefix("preempt="));
-    match asked.last() {
+    match asked.next_back() {
         Some(model) => named(model),
         None => of_version(&rustix::system::uname().version().to_string_lossy()),
     }
