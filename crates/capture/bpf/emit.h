@@ -68,13 +68,13 @@ static __always_inline void part_file(struct work *w, struct task_struct *task, 
 	struct inode *inode;
 	__u32 flags = 0;
 
-	if (!file)
+	if (!HAS(file, f_path) || !file)
 		return;
 	inode = READ(file, f_inode);
 	if (READ(file, f_mode) & FMODE_CREATED)
 		flags = TARSIER_PART_CREATED;
-	walk_path(w, tag | (__u32)index << 16 | flags << 24,
-		  HAS(file, f_path) ? (__u64)&file->f_path : 0, (__u64)inode, true);
+	walk_path(w, tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode,
+		  true);
 }
 
 /* Bytes of the part that is being written must lie inside the frame. */

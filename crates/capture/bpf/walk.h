@@ -150,7 +150,7 @@ static __always_inline void inode_facts(struct tarsier_inode *out, const struct 
 	out->gid = BPF_CORE_READ(inode, i_gid.val);
 }
 
-/* The same where the verifier knows the type, and that it is no number, so that each load is one instruction. */
+/* The same where the verifier knows the type, so that each load is one instruction. */
 static __always_inline void known_inode_facts(struct tarsier_inode *out, const struct inode *inode)
 {
 	if (!INODES_ARE_KNOWN) {
@@ -270,7 +270,7 @@ static __always_inline void part_above(struct work *w, struct walk *walk)
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
 }
 
-/* Whether the entry is in no directory any more: a file without a name in one has it, too. */
+/* Whether the entry is in no list of names any more. */
 #define IS_UNHASHED(dentry) (HAS(dentry, d_hash.pprev) && !READ(dentry, d_hash.pprev))
 
 /*
@@ -292,7 +292,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	struct dentry *dentry;
 	__u32 start;
 
-	if (!w)
+	if (!PATHS_ARE_KNOWN || !w)
 		return 0;
 	part = part_begin(w, tag_index & 0xffff, tag_index >> 16);
 	if (!part)
@@ -304,8 +304,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	}
 	walk.off = start;
 	/* Not by way of a variable: callers have 384 bytes of stack for themselves. */
-	if (PATHS_ARE_KNOWN)
-		BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
+	BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
 	dentry = walk.dentry;
 	mnt = READ(path, mnt);
 	walk.mnt = real_mount(mnt);
@@ -316,9 +315,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	}
 	if (dentry && IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
 		walk.flags |= TARSIER_PART_DELETED;
-	if (!dentry)
-		walk.flags |= TARSIER_PART_UNREADABLE;
-	else if (PATHS_ARE_KNOWN)
+	if (dentry)
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
 	part->flags = walk.flags | tag_index >> 24;
 	part_end(w, part, walk.off - w->len - sizeof(*part));
@@ -381,18 +378,18 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 	if (!part)
 		return 0;
 	if (!PATHS_ARE_KNOWN)
-		goto unknown;
+		return 0;
 	if (tag == TARSIER_PART_EXE) {
 		struct file *exe;
 
 		if (!HAS(task, mm, exe_file, f_path))
-			goto unknown;
+			return 0;
 		exe = task->mm->exe_file;
 		dentry = exe->f_path.dentry;
 		mnt = exe->f_path.mnt;
 	} else {
 		if (!HAS(task, fs, pwd))
-			goto unknown;
+			return 0;
 		dentry = task->fs->pwd.dentry;
 		mnt = task->fs->pwd.mnt;
 	}
@@ -434,10 +431,6 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 out:
 	part->flags = walk.flags;
 	part_end(w, part, off - w->len - sizeof(*part));
-	return 0;
-unknown:
-	part->flags = TARSIER_PART_UNREADABLE;
-	part_end(w, part, 0);
 	return 0;
 }
 
