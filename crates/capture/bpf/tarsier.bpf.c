@@ -21,6 +21,7 @@
 #include "overload.h"
 #include "emit.h"
 #include "object_hooks.h"
+#include "clock_hooks.h"
 #include "parts.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
