@@ -3,7 +3,7 @@
 use crate::capabilities::{Gap, Preemption};
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
-use crate::hooks::{Hooks, PER_SYSCALL_NS, TP_BTF_NS};
+use crate::hooks::{Hooks, FUNCTIONS_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 use crate::plan::{Plan, RuleNote};
 use rules::List;
 use serde::Serialize;
@@ -144,8 +144,13 @@ fn notes(plan: &Plan) -> Vec<String> {
 /// What comes of the kernel's model of preemption, where tasks in the kernel are preempted.
 fn preemption(plan: &Plan) -> Option<String> {
     let (form, model) = (plan.form(), plan.preemption.name());
+    let watches_most = plan.hooks.sys_exit.functions().len() > FUNCTIONS_MAX;
     match (form.probes, form.trampoline, form.copies) {
         _ if plan.preemption == Preemption::Voluntary => None,
+        (true, ..) if watches_most => Some(format!(
+            "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; calls that the \
+             kernel does not have (ENOSYS) are not seen"
+        )),
         (true, ..) => Some(format!(
             "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; a watched call \
              costs more than with programs in trampolines, other calls pay nothing, io_uring operations are seen by \
