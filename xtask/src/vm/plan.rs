@@ -49,7 +49,7 @@ struct Line {
 /// What `make test` has time for: about 18 minutes on two processors, for one old kernel, the reference and the newest. What is
 /// exact to the record or the instruction is compared on the last two. What a killed daemon leaves is the kernel's to keep, hence the
 /// newest; full disks and power cuts do not depend on the kernel.
-const USUAL: [Line; 7] = [
+const USUAL: [Line; 6] = [
     Line {
         roles: &[Role::Refused],
         variants: &["stock"],
@@ -95,11 +95,6 @@ const USUAL: [Line; 7] = [
         roles: &[Role::Reference],
         variants: &["stock"],
         tests: &["disk"],
-    },
-    Line {
-        roles: &[Role::Reference],
-        variants: &["preempt-full"],
-        tests: &["pressure"],
     },
 ];
 
