@@ -272,7 +272,7 @@ fn uring_ops(headers: &Path, source: &Path) -> Result<String> {
     let audited = audited_ops(&read(source, "io_uring/opdef.c")?, &names)?;
     let _ = writeln!(
         out,
-        "\n/// Those that the kernel's audit sees.\n#[rustfmt::skip]\npub(crate) static AUDITED: &[u32] = &{audited:?};"
+        "\n/// Operations that the kernel's audit sees.\n#[rustfmt::skip]\npub(crate) static AUDITED: &[u32] = &{audited:?};"
     );
     Ok(out)
 }

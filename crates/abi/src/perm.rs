@@ -175,7 +175,7 @@ const LONG_CHANGE_ATTR: &[&str] = &["file_setattr"];
 const SIGNAL: &[&str] = &["kill", "tgkill", "tkill"];
 
 impl SyscallClass {
-    /// Its list in every kernel, those that it has in it, and what some kernels add.
+    /// The list of a class in every kernel, the lists inside it, and what some kernels add.
     fn lists(self, lists: PermLists) -> [&'static [&'static str]; 3] {
         let long = |more: &'static [&'static str]| match lists {
             PermLists::Short => &[],

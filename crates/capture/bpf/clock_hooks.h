@@ -86,7 +86,7 @@ static __always_inline int clock_adjusted(void)
 	}
 
 CLOCK_HOOKS(__do_adjtimex, 0, 3)
-/* The same since 6.17, with the number of the clock first. */
+/* Linux 6.17 and later call this function, whose first argument is the number of the clock. */
 CLOCK_HOOKS(ntp_adjtimex, 1, 4)
 
 /* By how much the wall clock, which setting it leaves out, is ahead of the one that is not set. */

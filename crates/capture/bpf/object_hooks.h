@@ -99,7 +99,7 @@ NAMES_HOOK(do_renameat2, 1, 3, 0)
 NAMES_HOOK(do_linkat, 1, 3, 1)
 NAMES_HOOK(do_symlinkat, 0, 2, 1)
 
-/* The same since 7.0. */
+/* Linux 7.0 and later call these functions in place of the above. */
 NAMES_HOOK(filename_unlinkat, 1, 0, 0)
 NAMES_HOOK(filename_rmdir, 1, 0, 0)
 NAMES_HOOK(filename_mkdirat, 1, 0, 0)
@@ -399,7 +399,7 @@ static __always_inline int probed_open_ended(void *ctx)
 	}
 
 OPEN_HOOKS(do_filp_open)
-/* The same since 7.0. */
+/* Linux 7.0 and later call this function in place of do_filp_open(). */
 OPEN_HOOKS(do_file_open)
 
 /* Calls on what a path led to. */

@@ -19,7 +19,7 @@
 /* Whether the kernel has these members, each of what the one before points to. A constant. */
 #define HAS(src, ...) ___apply(___has, ___narg(src, __VA_ARGS__))((src), __VA_ARGS__)
 
-/* The same of a type. */
+/* HAS() for a structure by its name, where no pointer to one is at hand. */
 #define TYPE_HAS(type, ...) HAS((struct type *)0, __VA_ARGS__)
 
 /* BPF_CORE_READ(), or `otherwise` where the kernel lacks a member. */

@@ -11,7 +11,7 @@ use std::io::Read;
 
 /// The file of debugfs that says which model is in force: `none voluntary (full) lazy`.
 const MODEL: &str = "sched/preempt";
-/// The type of that guard.
+/// Type of the SRCU guard of tracepoints, in kernels whose tracepoints have it.
 const SRCU_GUARD: &str = "class_srcu_fast_notrace_t";
 const DEBUGFS: &str = "/sys/kernel/debug";
 

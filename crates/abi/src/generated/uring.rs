@@ -70,6 +70,6 @@ pub(crate) static BY_NUMBER: &[(u32, &str)] = &[
     (64, "uring_cmd128"),
 ];
 
-/// Those that the kernel's audit sees.
+/// Operations that the kernel's audit sees.
 #[rustfmt::skip]
 pub(crate) static AUDITED: &[u32] = &[9, 10, 13, 16, 17, 18, 19, 28, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 50, 51, 52, 53, 54, 55, 56, 57, 62, 64];
