@@ -102,6 +102,7 @@ struct task_note {
 	__u32 exec_compat;
 	__u32 never; /* a task-list rule said never */
 	__u32 old_uid;
+	__u64 operation; /* address of the io_uring request that a probed function is about */
 };
 
 struct {
@@ -145,6 +146,12 @@ struct control {
 };
 
 struct control control;
+
+/* Whether the probes of a link look at anything: its number is in the low bits of their cookies. */
+static __always_inline bool link_is_in_force(__u64 cookie)
+{
+	return control.probe_links >> (cookie & 63) & 1;
+}
 
 /* Nanoseconds of a clock tick as /proc/PID/stat has it: USER_HZ is 100. */
 #define TICK_NS 10000000ULL

@@ -3,12 +3,14 @@
 #ifndef TARSIER_OVERLOAD_H
 #define TARSIER_OVERLOAD_H
 
-/* Longest wait at the end of one call. */
+/* Longest wait at the end of one call, until a ring is nearly full: three quarters of the room above the mark. */
 #define WAIT_MAX_NS 1000000ULL
+/* And when it is full. */
+#define WAIT_FULL_NS 20000000ULL
 /* A reader that has read nothing for this long is not waited for. */
 #define STALL_MAX_NS 1000000000ULL
-/* Bounds the loop for the verifier: far more looks at the clock than fit into WAIT_MAX_NS. */
-#define WAIT_STEPS_MAX (1 << 17)
+/* Bounds the loop for the verifier: far more looks at the clock than fit into WAIT_FULL_NS. */
+#define WAIT_STEPS_MAX (1 << 22)
 /* Looks at the clock between two looks at the ring, whose positions the reader writes. */
 #define STEPS_PER_LOOK 8
 /* A ring is read in this many steps, for each of which a uid has a share. */
@@ -52,6 +54,18 @@ static __always_inline bool is_being_read(struct cpu_state *cpu, void *ring)
 	return now_ns - cpu->read_ns < STALL_MAX_NS;
 }
 
+/* How long a call may wait when `over` bytes of the `room` above the mark are unread. */
+static __always_inline __u64 wait_limit(__u64 over, __u64 room)
+{
+	__u64 near = room / 4 * 3;
+
+	if (over < near)
+		return over * WAIT_MAX_NS / near;
+	if (over > room)
+		over = room;
+	return WAIT_MAX_NS + (over - near) * (WAIT_FULL_NS - WAIT_MAX_NS) / (room - near);
+}
+
 /*
  * After an event went into the ring: above the high mark the call waits, the
  * longer the fuller the ring is, so that producers settle at the pace of the
@@ -59,7 +73,7 @@ static __always_inline bool is_being_read(struct cpu_state *cpu, void *ring)
  */
 static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 fill, __u64 now_ns)
 {
-	__u64 room = control.ring_bytes - control.high_bytes, over;
+	__u64 room = control.ring_bytes - control.high_bytes;
 
 	if (fill <= control.high_bytes || !room) {
 		cpu->read_ns = now_ns;
@@ -67,10 +81,7 @@ static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 f
 	}
 	if (!control.throttle || !is_being_read(cpu, ring))
 		return;
-	over = fill - control.high_bytes;
-	if (over > room)
-		over = room;
-	wait_for(cpu, ring, control.high_bytes, over * WAIT_MAX_NS / room);
+	wait_for(cpu, ring, control.high_bytes, wait_limit(fill - control.high_bytes, room));
 }
 
 /* What a uid has put into the ring of a CPU above the high mark. */

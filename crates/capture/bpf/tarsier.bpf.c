@@ -303,8 +303,7 @@ int call_probe(void *ctx)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u64 nr = call_number(regs);
 
-	if (control.every || !watched(nr) ||
-	    !(control.probe_links >> (bpf_get_attach_cookie(ctx) & 63) & 1))
+	if (control.every || !watched(nr) || !link_is_in_force(bpf_get_attach_cookie(ctx)))
 		return 0;
 	return call_returned(task, regs, probe_result(ctx), nr, entered_compat(task), HOOK_PROBE);
 }
@@ -511,7 +510,9 @@ int exit_entry(void *ctx)
 	return exit_event(false);
 }
 
+#include "uring_args.h"
 #include "uring.h"
+#include "uring_hooks.h"
 
 /* A task was made: does the task list keep it from being audited? */
 static __always_inline int task_begins(__u64 *ctx)

@@ -5,9 +5,7 @@
  * ring's SQPOLL thread, which has its ids). Its event waits in the daemon for
  * a RESULT frame, made when the operation has ended.
  *
- * Submissions and ends are seen at the ends of the functions that prepare and
- * issue exactly the watched operations, or else by tracepoints that every
- * operation passes.
+ * uring_hooks.h says where submissions and ends are seen.
  */
 #ifndef TARSIER_URING_H
 #define TARSIER_URING_H
@@ -17,38 +15,6 @@
 #define ECANCELED 125
 #define CQE_F_MORE 2
 #define CQE_F_NOTIF 8
-
-/* enum io_uring_op */
-enum uring_op {
-	OP_READV = 1,
-	OP_WRITEV = 2,
-	OP_READ_FIXED = 4,
-	OP_WRITE_FIXED = 5,
-	OP_SENDMSG = 9,
-	OP_RECVMSG = 10,
-	OP_ACCEPT = 13,
-	OP_CONNECT = 16,
-	OP_OPENAT = 18,
-	OP_CLOSE = 19,
-	OP_STATX = 21,
-	OP_READ = 22,
-	OP_WRITE = 23,
-	OP_SEND = 26,
-	OP_RECV = 27,
-	OP_OPENAT2 = 28,
-	OP_SPLICE = 30,
-	OP_TEE = 33,
-	OP_RENAMEAT = 35,
-	OP_UNLINKAT = 36,
-	OP_MKDIRAT = 37,
-	OP_SYMLINKAT = 38,
-	OP_LINKAT = 39,
-	OP_SETXATTR = 42,
-	OP_GETXATTR = 44,
-	OP_SOCKET = 45,
-	OP_SEND_ZC = 47,
-	OP_SENDMSG_ZC = 48,
-};
 
 /* What an operation under way is known by. */
 struct uring_request {
@@ -95,12 +61,6 @@ struct uring_control {
 
 struct uring_control uring_control SEC(".bss.uring");
 
-/* The names of an operation: kernel copies, and what they are relative to. */
-struct uring_names {
-	struct filename *name[2];
-	__s32 dir[2];
-};
-
 /* Without these, operations are not looked at. */
 #define REQUESTS_ARE_KNOWN \
 	(TYPE_HAS(io_kiocb, opcode) && TYPE_HAS(io_kiocb, flags) && TYPE_HAS(io_kiocb, ctx))
@@ -116,170 +76,6 @@ static __always_inline __u64 uring_flags(struct io_kiocb *req)
 
 	bpf_core_read(&flags, bpf_core_field_size(req->flags), &req->flags);
 	return flags;
-}
-
-/* A descriptor: where the kernel does not say which, one that no file has. */
-#define READ_FD(src, ...) READ_OR(-1, src, __VA_ARGS__)
-
-/* A name of an operation. Each form of the member is one that some kernels have. */
-#define URING_NAME(type, req, member)                                         \
-	({                                                                    \
-		struct type *plain_ = (struct type *)(req);                   \
-		struct type##___delayed *delayed_ = (void *)(req);            \
-		struct filename *name_ = 0;                                   \
-                                                                              \
-		if (HAS(plain_, member))                                      \
-			name_ = READ(plain_, member);                         \
-		else                                                          \
-			name_ = READ(delayed_, member.__incomplete_filename); \
-		name_;                                                        \
-	})
-
-static __always_inline void uring_open_args(struct work *w, struct uring_names *names,
-					    struct io_open *open)
-{
-	names->name[0] = URING_NAME(io_open, open, filename);
-	names->dir[0] = READ_FD(open, dfd);
-	w->args[0] = names->dir[0];
-	w->args[2] = READ(open, how.flags);
-	w->args[3] = READ(open, how.mode);
-}
-
-static __always_inline void uring_two_names(struct uring_names *names, struct io_rename *rename)
-{
-	names->name[0] = URING_NAME(io_rename, rename, oldpath);
-	names->name[1] = URING_NAME(io_rename, rename, newpath);
-	names->dir[0] = READ_FD(rename, old_dfd);
-	names->dir[1] = READ_FD(rename, new_dfd);
-}
-
-static __always_inline void uring_net_args(struct work *w, struct io_kiocb *req, __u32 op)
-{
-	struct io_connect *connect = (struct io_connect *)req;
-	struct io_sr_msg *message = (struct io_sr_msg *)req;
-	struct io_socket *made = (struct io_socket *)req;
-
-	switch (op) {
-	case OP_CONNECT:
-		w->args[1] = (__u64)READ(connect, addr);
-		w->args[2] = READ(connect, addr_len);
-		break;
-	case OP_SENDMSG:
-	case OP_SENDMSG_ZC:
-	case OP_RECVMSG:
-		w->args[1] = (__u64)READ(message, umsg);
-		w->args[2] = READ(message, msg_flags);
-		break;
-	case OP_SEND:
-	case OP_SEND_ZC:
-	case OP_RECV:
-		w->args[1] = (__u64)READ(message, umsg);
-		w->args[2] = READ(message, len);
-		w->args[3] = READ(message, msg_flags);
-		break;
-	case OP_SOCKET:
-		w->args[0] = READ(made, domain);
-		w->args[1] = READ(made, type);
-		w->args[2] = READ(made, protocol);
-		break;
-	}
-}
-
-static __always_inline void uring_file_args(struct work *w, struct uring_names *names,
-					    struct io_kiocb *req, __u32 op)
-{
-	struct io_unlink *unlink = (struct io_unlink *)req;
-	struct io_mkdir *mkdir = (struct io_mkdir *)req;
-	struct io_xattr *xattr = (struct io_xattr *)req;
-	struct io_rename *rename = (struct io_rename *)req;
-	struct io_link *link = (struct io_link *)req;
-	struct io_statx *statx = (struct io_statx *)req;
-
-	switch (op) {
-	case OP_UNLINKAT:
-		names->name[0] = URING_NAME(io_unlink, unlink, filename);
-		names->dir[0] = READ_FD(unlink, dfd);
-		w->args[2] = READ(unlink, flags);
-		break;
-	case OP_MKDIRAT:
-		names->name[0] = URING_NAME(io_mkdir, mkdir, filename);
-		names->dir[0] = READ_FD(mkdir, dfd);
-		w->args[2] = READ(mkdir, mode);
-		break;
-	case OP_RENAMEAT:
-		uring_two_names(names, rename);
-		w->args[4] = READ(rename, flags);
-		break;
-	case OP_LINKAT:
-	case OP_SYMLINKAT:
-		names->name[0] = URING_NAME(io_link, link, oldpath);
-		names->name[1] = URING_NAME(io_link, link, newpath);
-		names->dir[0] = READ_FD(link, old_dfd);
-		names->dir[1] = READ_FD(link, new_dfd);
-		if (op == OP_SYMLINKAT)
-			names->dir[0] = AT_FDCWD;
-		w->args[4] = READ(link, flags);
-		break;
-	case OP_SETXATTR:
-	case OP_GETXATTR:
-		names->name[0] = URING_NAME(io_xattr, xattr, filename);
-		break;
-	case OP_STATX:
-		names->name[0] = URING_NAME(io_statx, statx, filename);
-		names->dir[0] = READ_FD(statx, dfd);
-		w->args[2] = READ(statx, flags);
-		break;
-	}
-	w->args[0] = names->dir[0];
-}
-
-/* Arguments as the call has them that does the same, and names. */
-static __always_inline void uring_args(struct work *w, struct uring_names *names,
-				       struct io_kiocb *req, __u32 op)
-{
-	struct io_close *close = (struct io_close *)req;
-	struct io_splice *splice = (struct io_splice *)req;
-	struct io_rw *rw = (struct io_rw *)req;
-
-	names->name[0] = names->name[1] = 0;
-	names->dir[0] = names->dir[1] = AT_FDCWD;
-	__builtin_memset(w->args, 0, sizeof(w->args));
-	w->args[0] = READ_FD(req, cqe.fd);
-	switch (op) {
-	case OP_OPENAT:
-	case OP_OPENAT2:
-		uring_open_args(w, names, (struct io_open *)req);
-		return;
-	case OP_CLOSE:
-		w->args[0] = READ_FD(close, fd);
-		return;
-	case OP_READ:
-	case OP_WRITE:
-	case OP_READV:
-	case OP_WRITEV:
-	case OP_READ_FIXED:
-	case OP_WRITE_FIXED:
-		w->args[1] = READ(rw, addr);
-		w->args[2] = READ(rw, len);
-		w->args[3] = READ(rw, kiocb.ki_pos);
-		return;
-	case OP_SPLICE:
-	case OP_TEE:
-		w->args[2] = w->args[0];
-		w->args[0] = READ_FD(splice, splice_fd_in);
-		return;
-	case OP_UNLINKAT:
-	case OP_MKDIRAT:
-	case OP_RENAMEAT:
-	case OP_LINKAT:
-	case OP_SYMLINKAT:
-	case OP_SETXATTR:
-	case OP_GETXATTR:
-	case OP_STATX:
-		uring_file_args(w, names, req, op);
-		return;
-	}
-	uring_net_args(w, req, op);
 }
 
 /* The ids that the operation runs with: the request's own, or the task's. */
@@ -464,10 +260,10 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 }
 
 /* An operation is submitted; its arguments have been read and checked. */
-static __always_inline int uring_submitted(struct io_kiocb *req)
+static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 zero = 0, verdict, op;
+	__u32 zero = 0, verdict;
 	struct uring_names names;
 	struct call call = {};
 	struct cpu_state *cpu;
@@ -476,7 +272,6 @@ static __always_inline int uring_submitted(struct io_kiocb *req)
 
 	if (!REQUESTS_ARE_KNOWN)
 		return 0;
-	op = req->opcode;
 	if (!uring_has(uring_control.watched, op) || !find_call(&call, ENTRY_URING, op))
 		return 0;
 	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
@@ -553,137 +348,6 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 	if (!more)
 		uring_forget(req, request);
 	return 0;
-}
-
-SEC("tp_btf/io_uring_submit_req")
-int uring_submit(__u64 *ctx)
-{
-	return uring_submitted((struct io_kiocb *)ctx[0]);
-}
-
-/* Before Linux 6.3 the tracepoint had another name. */
-SEC("tp_btf/io_uring_submit_sqe")
-int uring_submit_sqe(__u64 *ctx)
-{
-	return uring_submitted((struct io_kiocb *)ctx[0]);
-}
-
-SEC("tp_btf/io_uring_complete")
-int uring_complete(__u64 *ctx)
-{
-	struct io_uring_cqe *cqe = (struct io_uring_cqe *)ctx[2];
-
-	if (!HAS(cqe, user_data) && !ctx[1])
-		return 0;
-	return uring_completed(ctx[0], ctx[1], READ(cqe, user_data), READ(cqe, res),
-			       READ(cqe, flags), HAS(cqe, res) ? 0 : TARSIER_RESULT_UNKNOWN);
-}
-
-/* Where the members of the completion are arguments of their own. */
-SEC("tp_btf/io_uring_complete")
-int uring_complete_args(__u64 *ctx)
-{
-	return uring_completed(ctx[0], ctx[1], ctx[2], ctx[3], ctx[4], 0);
-}
-
-/* The completion queue is full: the completion waits in the kernel. */
-SEC("tp_btf/io_uring_cqe_overflow")
-int uring_overflow(__u64 *ctx)
-{
-	return uring_completed(ctx[0], 0, ctx[1], ctx[2], ctx[3], 0);
-}
-
-/*
- * The functions of operations: `int prep(req, sqe)` when one is submitted,
- * `int issue(req, flags)` when it is carried out. Of each watched operation's
- * functions a copy of the gate, which jumps to the body that all share.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} uring_prep_bodies SEC(".maps"), uring_issue_bodies SEC(".maps");
-
-SEC("fexit")
-int uring_prep_body(__u64 *ctx)
-{
-	return uring_submitted((struct io_kiocb *)ctx[0]);
-}
-
-SEC("fexit")
-int uring_prep_gate(__u64 *ctx)
-{
-	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
-
-	if (HAS(req, opcode) && !(__s32)ctx[2] && uring_has(uring_control.watched, req->opcode))
-		bpf_tail_call(ctx, &uring_prep_bodies, 0);
-	return 0;
-}
-
-/*
- * An operation that some rule selects, or may select, is about to be carried out by this task:
- * hooks on objects that it touches find a note. It may be given up and be tried again by another
- * task; then the note that counts is that one's.
- */
-SEC("fentry")
-int uring_issue_begins(__u64 *ctx)
-{
-	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct object_calls *calls = these_object_calls();
-	__u64 address = (__u64)req;
-	struct object_note *note;
-	__u32 class;
-
-	if (!HAS(req, opcode) || !calls || !uring_under_way)
-		return 0;
-	class = calls->operations[req->opcode];
-	if (class == OBJECTS_NONE || !bpf_map_lookup_elem(&uring_requests, &address))
-		return 0;
-	note = bpf_task_storage_get(&object_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!note)
-		return 0;
-	note_clear(note);
-	note->place = call_place((struct pt_regs *)bpf_task_pt_regs(task));
-	note->class = class;
-	note->open = 0;
-	note->operation = address;
-	return 0;
-}
-
-SEC("fexit")
-int uring_issue_body(__u64 *ctx)
-{
-	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
-
-	return uring_completed(0, (__u64)req, 0, LOAD(0, req, cqe.res), 0,
-			       HAS(req, cqe.res) ? 0 : TARSIER_RESULT_UNKNOWN);
-}
-
-/* 0 (IOU_OK): the operation has ended. Anything else is tried again or fails, which other hooks see. */
-SEC("fexit")
-int uring_issue_gate(__u64 *ctx)
-{
-	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
-
-	if (HAS(req, opcode) && !(__s32)ctx[2] && uring_has(uring_control.known, req->opcode))
-		bpf_tail_call(ctx, &uring_issue_bodies, 0);
-	return 0;
-}
-
-/* `void f(req, res)`: the operation fails, or is cancelled. */
-SEC("fentry")
-int uring_failed(__u64 *ctx)
-{
-	return uring_completed(0, ctx[0], 0, (__s32)ctx[1], 0, 0);
-}
-
-/* An operation is cancelled because one that it was linked to has failed. */
-SEC("tp_btf/io_uring_fail_link")
-int uring_link_failed(__u64 *ctx)
-{
-	return uring_completed(0, ctx[1], 0, -ECANCELED, 0, 0);
 }
 
 #endif /* TARSIER_URING_H */

@@ -31,10 +31,21 @@ pub(crate) struct Operation {
     pub(crate) issue: Function,
 }
 
-/// The functions of the first `count` operations, by number; nothing for those that the kernel was built without.
-/// `None` where some function cannot be told or hooked, or not all of a kind have one prototype, which functions that
-/// share a body must have.
-pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Vec<Option<Operation>>> {
+/// Functions by which operations fail; a kernel has one.
+pub(crate) const FAIL_FUNCTIONS: [&str; 2] = ["io_req_defer_failed", "io_req_complete_failed"];
+
+/// The kernel's functions for operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Operations {
+    /// By number; nothing for those that the kernel was built without.
+    pub(crate) all: Vec<Option<Operation>>,
+    /// The one by which they fail.
+    pub(crate) failing: Function,
+}
+
+/// The functions of the first `count` operations. `None` where some function cannot be told or hooked, or not all of
+/// a kind have one prototype, which functions that share a body must have.
+pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
     let symbols = Symbols::parse(symbols::of_this_kernel().ok()?).ok()?;
     let (table, row) = TABLES
         .iter()
@@ -52,26 +63,37 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Vec<Option<Ope
     let (prep, issue) = (place("prep")?, place("issue")?);
     let memory = peek(table, count as usize * row.size())?;
     let names = |row: &[u8], place: usize| {
-        let address = row.get(place..place + 8)?.try_into().ok()?;
-        symbols.functions.get(&u64::from_ne_bytes(address))
+        let address = u64::from_ne_bytes(row.get(place..place + 8)?.try_into().ok()?);
+        Some((address, symbols.functions.get(&address)?))
     };
     let typed = types.functions();
-    let function = |row: &[u8], place: usize, prototypes: &mut BTreeSet<u32>| {
-        let mut known = names(row, place)?.iter();
-        let (name, types) = known.find_map(|name| typed.get_key_value(name))?;
-        prototypes.insert(types.prototype);
+    let named = |name: &str, address| {
+        let (name, types) = typed.get_key_value(name)?;
         Some(Function {
             name: name.clone(),
             btf_id: types.btf_id,
             prototype: 0,
-            address: 0,
+            address,
         })
     };
+    let function = |row: &[u8], place: usize, prototypes: &mut BTreeSet<u32>| {
+        let (address, known) = names(row, place)?;
+        let function = known.iter().find_map(|name| named(name, address))?;
+        prototypes.insert(typed[&function.name].prototype);
+        Some(function)
+    };
+    let failing = FAIL_FUNCTIONS.iter().find_map(|name| {
+        let address = symbols
+            .functions
+            .iter()
+            .find(|(_, names)| names.iter().any(|n| n == name));
+        named(name, *address?.0)
+    })?;
     let (mut preps, mut issues) = (BTreeSet::new(), BTreeSet::new());
     let operations: Option<Vec<Option<Operation>>> = memory
         .chunks(row.size())
         .map(|row| {
-            if names(row, prep)?.iter().any(|name| name == NOT_BUILT) {
+            if names(row, prep)?.1.iter().any(|name| name == NOT_BUILT) {
                 return Some(None);
             }
             Some(Some(Operation {
@@ -80,7 +102,8 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Vec<Option<Ope
             }))
         })
         .collect();
-    operations.filter(|_| preps.len() == 1 && issues.len() == 1)
+    let all = operations.filter(|_| preps.len() == 1 && issues.len() == 1)?;
+    Some(Operations { all, failing })
 }
 
 /// Whether the name may be that of an operation's function.
@@ -179,7 +202,7 @@ ffffffff81000030 t sys_read
             println!("skipped: the kernel's table of operations: not readable here");
             return;
         };
-        let operation = operations[openat as usize].as_ref().unwrap();
+        let operation = operations.all[openat as usize].as_ref().unwrap();
         assert_eq!(operation.prep.name, "io_openat_prep");
         assert_eq!(operation.issue.name, "io_openat");
     }

@@ -74,7 +74,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         syscall_tracepoints: events.is_some(),
         io_uring,
         uring_operations,
-        uring_functions: trampoline && !probes && Uring::with_functions().is_some(),
+        uring_functions: (trampoline || probes) && Uring::with_functions(probes).is_some(),
         trampoline,
         preemption,
         probes,

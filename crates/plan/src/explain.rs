@@ -153,8 +153,7 @@ fn preemption(plan: &Plan) -> Option<String> {
         )),
         (true, ..) => Some(format!(
             "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; a watched call \
-             costs more than with programs in trampolines, other calls pay nothing, io_uring operations are seen by \
-             tracepoints"
+             costs more than with programs in trampolines, other calls pay nothing"
         )),
         (false, true, _) | (false, _, true) => Some(format!(
             "preempt={model}, and the kernel has no probes (kprobe.multi): a call that ends while another task is \

@@ -100,6 +100,7 @@ impl SysExit {
 const PER_SYSCALL_HOOK: &str = "tracepoint/syscalls/sys_exit_*";
 const URING_TRACEPOINTS: &str = "tp_btf/io_uring_submit_req and io_uring_complete";
 const URING_FUNCTIONS: &str = "fexit/io_* of these operations";
+const URING_PROBES: &str = "kprobe.multi/io_* of these operations";
 const FUNCTIONS_HOOK: &str = "fexit/*_sys_*";
 const PROBES_HOOK: &str = "kretprobe.multi/*_sys_*";
 
@@ -111,9 +112,10 @@ impl Hooks {
         capabilities: &Capabilities,
     ) -> Hooks {
         let is_uring = calls.keys().any(|(entry, _)| *entry == Entry::Uring);
-        let uring = match capabilities.uring_functions {
-            true => URING_FUNCTIONS,
-            false => URING_TRACEPOINTS,
+        let uring = match (capabilities.uring_functions, capabilities.probes) {
+            (true, false) => URING_FUNCTIONS,
+            (true, true) => URING_PROBES,
+            (false, _) => URING_TRACEPOINTS,
         };
         let is = |kind: Kind| calls.values().any(|call| call.shape.kind == kind);
         let returning: Vec<(Entry, u32)> = calls

@@ -80,11 +80,10 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
 }
 
 /// Of operations whose calls rules watch too, the objects are the kernel's own: what was removed by the time that the daemon
-/// looked has its inode nevertheless, unless tracepoints see operations there (decision 0019).
+/// looked has its inode nevertheless.
 fn objects(dir: &Path, case: &str) -> Result<String> {
     let made = made(dir, case, &OF_OBJECTS)?;
     compare(&made, &logged(dir, case, true)?).with_context(|| case.to_owned())?;
-    let are_looked_up = read(dir, "objects.plan")?.contains("io_uring_submit");
     let text = read(dir, &format!("{case}.log"))?;
     let serial = |line: &str| {
         let (_, rest) = line.split_once("audit(")?;
@@ -103,7 +102,7 @@ fn objects(dir: &Path, case: &str) -> Result<String> {
         let all: Vec<&&str> = items.iter().filter(of_type).collect();
         ensure!(!all.is_empty(), "{case}: no PATH record of type {nametype}");
         let nameless = all.iter().find(|line| field(line, "inode").is_empty());
-        if let Some(line) = nameless.filter(|_| !are_looked_up) {
+        if let Some(line) = nameless {
             bail!("{case}: an object without inode: {line}");
         }
     }

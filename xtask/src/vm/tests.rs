@@ -380,8 +380,8 @@ fn latency(dir: &Path) -> Result<String> {
     }
 }
 
-/// Operations of rings: one that no rule watches costs what it costs natively where functions are hooked, as they are
-/// unless the kernel preempts (decision 0019). The rest is shown.
+/// Operations of rings: one that no rule watches costs what it costs natively where functions are hooked or probed. The
+/// rest is shown.
 fn operations(dir: &Path) -> Result<String> {
     let native = Costs::read(dir, "native")?;
     let mut table = native.head("instructions per operation");
@@ -398,7 +398,12 @@ fn operations(dir: &Path) -> Result<String> {
     ] {
         let costs = Costs::read(dir, case)?;
         let _ = writeln!(table, "{}", costs.row(case));
-        if case == "other.trampoline" && !hooks(dir)?.contains("io_uring_submit") {
+        let is_free = match case.strip_prefix("other.") {
+            Some("trampoline") => true,
+            Some("tracepoint") => !hooks(dir, "tracepoint")?.contains("io_uring_submit"),
+            _ => false,
+        };
+        if is_free {
             wrong.extend(over(&native, &costs, ROUNDING, case));
         }
     }
@@ -427,9 +432,9 @@ const VERIFIED_PROBED_LIMITS: [u64; 2] = [24_000, 260_000];
 /// A count is a mean over a round, in which the clock may tick: this much is no instruction.
 const ROUNDING: f64 = 0.5;
 
-/// What `tarsier plan` says of the hooks of the trampoline engine in the guest.
-fn hooks(dir: &Path) -> Result<String> {
-    let path = dir.join("trampoline.hooks");
+/// What `tarsier plan` says of the hooks of an engine in the guest.
+fn hooks(dir: &Path, engine: &str) -> Result<String> {
+    let path = dir.join(format!("{engine}.hooks"));
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     ensure!(!text.trim().is_empty(), "{}: empty", path.display());
     Ok(text)
@@ -449,7 +454,7 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
         let _ = writeln!(table, "{}", Costs::read(dir, case)?.row(case));
     }
     let floor = Costs::read(dir, "floor.fexit")?;
-    let gate_limit = match hooks(dir)?.contains("kretprobe") {
+    let gate_limit = match hooks(dir, "trampoline")?.contains("kretprobe") {
         true => f64::INFINITY,
         false => GATE_LIMIT,
     };
@@ -499,7 +504,7 @@ fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     let (native, costs) = (unwatched(native), unwatched(&costs));
     let mut wrong = over(&native, &costs, ROUNDING, "stig.function");
     let armed_s = seconds("stig.armed_at")? - seconds("stig.started_at")?;
-    let (armed_limit_s, verified_limits) = match hooks(dir)?.contains("kretprobe") {
+    let (armed_limit_s, verified_limits) = match hooks(dir, "trampoline")?.contains("kretprobe") {
         true => (STIG_PROBED_LIMIT_S, VERIFIED_PROBED_LIMITS),
         false => (STIG_ARMED_LIMIT_S, VERIFIED_LIMITS),
     };

@@ -2,8 +2,8 @@
 
 use super::copies;
 use super::fexit::{self, Hook};
-use super::probes::{self, CallProbes};
-use super::uring::{self, Uring};
+use super::probes::{self, CallProbes, OperationProbes};
+use super::uring::{self, Wanted};
 use super::{missing, perf, Tracepoint};
 use crate::error::{refused, system, CaptureError};
 use crate::functions;
@@ -24,6 +24,7 @@ pub(super) struct Armed {
     /// By place in the kernel's functions.
     pub(super) functions: BTreeMap<usize, Hook>,
     pub(super) probes: Vec<CallProbes>,
+    pub(super) operation_probes: Vec<OperationProbes>,
     pub(super) exec: Vec<Attached>,
     pub(super) exit: Vec<Attached>,
     pub(super) fork: Vec<Attached>,
@@ -63,7 +64,9 @@ impl Tracepoint {
                 .values()
                 .map(|hook| hook.at_function().link()),
         );
-        let links = links.chain(armed.probes.iter().map(CallProbes::link));
+        let links = links.chain(armed.probes.iter().flat_map(CallProbes::links));
+        let operations = armed.operation_probes.iter();
+        let links = links.chain(operations.flat_map(OperationProbes::links));
         let links = links.chain(self.resting.links());
         let names = links.filter_map(Attached::pin_name).map(str::to_owned);
         names.chain(self.objects.armed().cloned()).collect()
@@ -92,7 +95,7 @@ impl Tracepoint {
             true => self.attach_copies("task_made")?,
             false => Vec::new(),
         };
-        let new_uring = self.attach_uring(plan)?;
+        let (new_uring, new_operation_probes) = self.attach_uring(plan, new_probes.as_ref())?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_done", "exec_entry"] {
@@ -109,6 +112,7 @@ impl Tracepoint {
         armed.per_syscall.extend(added);
         armed.functions.extend(functions);
         armed.probes.extend(new_probes);
+        armed.operation_probes.extend(new_operation_probes);
         if !sys_exit {
             old.sys_exit = armed.sys_exit.take();
         }
@@ -119,7 +123,10 @@ impl Tracepoint {
             old.fork = std::mem::take(&mut armed.fork);
         }
         if let Some(uring) = &self.uring {
-            old.uring = armed.uring.take_unwanted(&uring.wanted(plan));
+            let wanted = uring.wanted(plan);
+            old.uring = armed.uring.take_unwanted(&wanted);
+            let probed = wanted.probed().keys().copied().collect();
+            old.operation_probes = probes::take_unneeded(&mut armed.operation_probes, &probed);
         }
         if !hooks.exec {
             old.exec = std::mem::take(&mut armed.exec);
@@ -136,7 +143,7 @@ impl Tracepoint {
                 .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
         let kept = function_places(hooks.sys_exit.functions());
-        old.probes = probes::take_unwanted(&mut armed.probes, &kept);
+        old.probes = probes::take_unneeded(&mut armed.probes, &kept);
         let (kept, gone) = std::mem::take(&mut armed.functions)
             .into_iter()
             .partition(|(place, _)| kept.contains(place));
@@ -223,31 +230,33 @@ impl Tracepoint {
         Ok(found)
     }
 
-    /// Hooks what the operations that `plan` watches need and is not hooked yet.
-    fn attach_uring(&mut self, plan: &Plan) -> Result<uring::Hooks, CaptureError> {
-        let mut added = uring::Hooks::default();
+    /// Hooks what the operations that `plan` watches need and is not hooked yet. `calls`: the probes that the plan
+    /// has just got for its calls.
+    fn attach_uring(
+        &mut self,
+        plan: &Plan,
+        calls: Option<&CallProbes>,
+    ) -> Result<(uring::Hooks, Option<OperationProbes>), CaptureError> {
         if plan.hooks.uring.is_none() {
-            return Ok(added);
+            return Ok(Default::default());
         }
         let uring = self.uring.take().ok_or_else(|| missing("io_uring"))?;
-        let attached = self.attach_wanted(&uring, plan, &mut added);
+        let wanted = uring.wanted(plan);
+        let hooks = self.attach_wanted(&wanted);
+        let attached = hooks.and_then(|hooks| Ok((hooks, self.probe_operations(&wanted, calls)?)));
+        drop(wanted);
         self.uring = Some(uring);
-        attached.map(|()| added)
+        attached
     }
 
     /// Ends first: of an operation whose submission is seen, its end is seen too.
-    fn attach_wanted(
-        &mut self,
-        uring: &Uring,
-        plan: &Plan,
-        added: &mut uring::Hooks,
-    ) -> Result<(), CaptureError> {
-        let wanted = uring.wanted(plan);
+    fn attach_wanted(&mut self, wanted: &Wanted<'_>) -> Result<uring::Hooks, CaptureError> {
+        let mut added = uring::Hooks::default();
         let programs: Vec<&'static str> = wanted.programs().collect();
         for program in programs {
             if !self.armed.uring.programs.contains_key(program) {
-                let link = self.attach_if(true, program)?;
-                added.programs.extend(link.map(|link| (program, link)));
+                let links = self.attach_copies(program)?;
+                added.programs.insert(program, links);
             }
         }
         for (function, part) in wanted.functions() {
@@ -261,7 +270,7 @@ impl Tracepoint {
             };
             added.functions.insert(key, hook);
         }
-        Ok(())
+        Ok(added)
     }
 
     /// Operations that rules of the set in force watch, and those of another set.

@@ -7,32 +7,51 @@ use plan::Form;
 use std::os::fd::AsFd;
 
 /// Programs that have copies.
-const COPIED: [&str; 4] = ["exec_entry", "exec_done", "exit_call", "task_made"];
+const COPIED: [&str; 5] = [
+    "exec_entry",
+    "exec_done",
+    "exit_call",
+    "task_made",
+    "uring_link_failed",
+];
 /// What the names of copies end in.
 const SUFFIXES: [&str; 3] = ["_1", "_2", "_3"];
 
-/// Leaves out the copies, or what they are copies of.
+/// Leaves out the copies, or what they are copies of; and the copies of what is left out already.
 pub(super) fn choose(open: &mut OpenObject, wanted: bool) {
+    let left_out: Vec<String> = open
+        .progs()
+        .filter(|program| !program.autoload())
+        .map(|program| program.name().to_string_lossy().into_owned())
+        .collect();
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        if is_copy(&name) {
-            program.set_autoload(wanted);
-        } else if COPIED.contains(&name.as_str()) {
-            program.set_autoload(!wanted);
-        }
+        match original(&name) {
+            Some(original) => {
+                program.set_autoload(wanted && !left_out.iter().any(|name| name == original));
+            }
+            None if wanted && COPIED.contains(&name.as_str()) => program.set_autoload(false),
+            None => {}
+        };
     }
 }
 
-fn is_copy(name: &str) -> bool {
-    let originals = SUFFIXES
+/// What a program is a copy of.
+fn original(name: &str) -> Option<&str> {
+    let mut originals = SUFFIXES
         .iter()
         .filter_map(|suffix| name.strip_suffix(suffix));
-    originals.into_iter().any(|name| COPIED.contains(&name))
+    originals.find(|name| COPIED.contains(name))
 }
 
-/// The names of a program's copies, or the program's own.
+/// Whether the program is a copy of another.
+pub(super) fn is_copy(name: &str) -> bool {
+    original(name).is_some()
+}
+
+/// The names of a program's copies, if it has any and they are wanted; or the program's own.
 pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
-    match wanted {
+    match wanted && COPIED.contains(&program) {
         true => SUFFIXES.map(|suffix| format!("{program}{suffix}")).into(),
         false => vec![program.to_owned()],
     }
@@ -71,6 +90,11 @@ pub(super) fn missed(object: &Object, form: Form) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_without_copies_stands_for_itself() {
+        assert_eq!(of("uring_complete", true), ["uring_complete"]);
+    }
 
     #[test]
     fn copies_are_told_from_programs_whose_names_end_alike() {

@@ -34,7 +34,7 @@ use fexit::{Fexit, Hook};
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use plan::{tables, Form, Gap, Plan, SysExit};
-use probes::CallProbes;
+use probes::{CallProbes, OperationProbes};
 use resting::Resting;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -125,6 +125,8 @@ pub struct Tracepoint {
     /// Programs that an earlier daemon loaded and that are still attached.
     inherited: Vec<OwnedFd>,
     is_disarmed: bool,
+    /// Calls that probes which are gone could not look at.
+    missed_by_probes: u64,
     /// What the kernel lacks of what the programs use.
     gaps: Vec<Gap>,
 }
@@ -166,9 +168,9 @@ impl Tracepoint {
             true => functions::of_this_kernel(),
             false => None,
         };
-        let uring = match functions {
-            Some(_) => Uring::with_functions().or_else(Uring::of_this_kernel),
-            None => Uring::of_this_kernel(),
+        let uring = match functions.is_some() || form.probes {
+            true => Uring::with_functions(form.probes).or_else(Uring::of_this_kernel),
+            false => Uring::of_this_kernel(),
         };
         let layout = remains::layout(cpus, form);
         let left = match pins {
@@ -224,6 +226,7 @@ impl Tracepoint {
             handover: None,
             inherited: Vec::new(),
             is_disarmed: false,
+            missed_by_probes: 0,
             gaps,
         };
         if let Some(pins) = pins {
@@ -286,8 +289,14 @@ impl Tracepoint {
         self.watch_operations(plan, false)?;
         self.operations = plan.watched_operations();
         self.switch_probes();
+        self.missed_by_probes += old.probes.iter().map(CallProbes::missed).sum::<u64>();
+        let operations = old.operation_probes.iter();
+        self.missed_by_probes += operations.map(OperationProbes::missed).sum::<u64>();
+        let calls = old.probes.into_iter().map(CallProbes::at_rest);
+        let operations = old.operation_probes.into_iter();
+        let probes = calls.chain(operations.map(OperationProbes::at_rest));
         self.resting
-            .add(old.functions, old_objects, old.uring.functions, old.probes);
+            .add(old.functions, old_objects, old.uring.functions, probes);
         self.remove_objects(plan)?;
         Ok(())
     }
@@ -394,8 +403,10 @@ impl Tracepoint {
             let armed = armed.chain(self.armed.uring.functions.values());
             counters.missed += fexit.missed(armed.chain(self.resting.at_functions()));
         }
-        let probes = self.armed.probes.iter();
-        counters.missed += probes.map(CallProbes::missed).sum::<u64>();
+        let probes = self.armed.probes.iter().map(CallProbes::missed);
+        let operations = self.armed.operation_probes.iter();
+        let probes = probes.chain(operations.map(OperationProbes::missed));
+        counters.missed += self.missed_by_probes + probes.sum::<u64>();
         Ok(counters)
     }
 

@@ -5,6 +5,7 @@
 //! while the bit of that number is set in `control.probe_links`: so one link takes over from another in one step.
 
 use super::fexit;
+use super::uring::{OperationHook, Wanted};
 use super::Tracepoint;
 use crate::error::{system, CaptureError};
 use crate::functions::{self, Function};
@@ -26,8 +27,13 @@ use std::sync::{Arc, OnceLock};
 pub(super) const CALL_PROBE: &str = "call_probe";
 /// Prefix of the names of programs of bpf/object_hooks.h that are probes.
 pub(crate) const PROBE: &str = "probe_";
+/// Those at the beginnings and at the ends of functions of io_uring operations.
+pub(super) const OPERATION_BEGINS: &str = "uring_probe_on";
+pub(super) const OPERATION_ENDS: &str = "uring_probe_after";
 /// Bits of `control.probe_links`.
 const NUMBERS: u32 = 64;
+/// With more links than this for one kind of place, a new one takes the place of all.
+const LINKS_MAX: usize = 8;
 /// The function that the kernel has for trials.
 const TRIAL: &str = "bpf_fentry_test1";
 /// Before Linux 6.14 a link keeps the return addresses of calls under way in a store of its own, two for each function
@@ -41,93 +47,176 @@ pub(crate) enum At {
     End,
 }
 
-/// Functions at whose ends one link has the probe of calls.
-pub(super) struct CallProbes {
-    link: Attached,
+/// Probes that came into force together, under one number.
+pub(super) struct Probes<P> {
+    links: Vec<Attached>,
     number: u32,
-    /// Places in the kernel's functions.
-    places: BTreeSet<usize>,
+    /// What they see.
+    places: BTreeSet<P>,
 }
 
-impl CallProbes {
-    pub(super) fn link(&self) -> &Attached {
-        &self.link
+/// At the ends of functions of calls, by place in the kernel's functions.
+pub(super) type CallProbes = Probes<usize>;
+/// At the functions of io_uring operations.
+pub(super) type OperationProbes = Probes<OperationHook>;
+
+impl<P> Probes<P> {
+    pub(super) fn links(&self) -> &[Attached] {
+        &self.links
     }
 
     /// Calls for which there was no room to keep the return address.
     pub(super) fn missed(&self) -> u64 {
-        let info = self.link.fd().and_then(info_of);
-        // SAFETY: the kernel has filled this member for a link of this type; all of it are integers.
-        info.map_or(0, |info| unsafe {
-            info.__bindgen_anon_1.kprobe_multi.missed
-        })
+        let infos = self
+            .links
+            .iter()
+            .filter_map(Attached::fd)
+            .filter_map(info_of);
+        // SAFETY: the kernel has filled this member for links of this type; all of it are integers.
+        let missed = infos.map(|info| unsafe { info.__bindgen_anon_1.kprobe_multi.missed });
+        missed.sum()
+    }
+
+    /// At rest they have no places.
+    pub(super) fn at_rest(self) -> (u32, Vec<Attached>) {
+        (self.number, self.links)
     }
 }
 
 impl Tracepoint {
-    /// Probes those functions that serve calls of the plan and are not probed yet; none if all are.
-    pub(super) fn probe_functions(&self, plan: &Plan) -> Result<Option<CallProbes>, CaptureError> {
+    /// Probes the functions that serve calls of the plan, as far as that is missing.
+    pub(super) fn probe_functions(
+        &mut self,
+        plan: &Plan,
+    ) -> Result<Option<CallProbes>, CaptureError> {
         let Some(all) = functions::of_this_kernel().filter(|_| plan.form().probes) else {
             return Ok(None);
         };
         let wanted = super::arm::function_places(plan.hooks.sys_exit.functions());
-        let is_probed = |place: &usize| self.armed.probes.iter().any(|p| p.places.contains(place));
-        let places: BTreeSet<usize> = wanted.into_iter().filter(|p| !is_probed(p)).collect();
+        let places = to_probe(&self.armed.probes, &wanted);
         if places.is_empty() {
             return Ok(None);
         }
-        let number = self.free_number();
-        let functions: Vec<&Function> = places.iter().map(|&place| &all.all[place]).collect();
-        let program = self.object.progs().find(|p| p.name() == CALL_PROBE);
-        let program = program.ok_or_else(|| super::missing(CALL_PROBE))?;
-        let link = attach(program.as_fd(), &functions, At::End, number)
-            .map_err(system("probes at the ends of functions of system calls"))?;
-        let link = Attached::new(link, self.pins.as_ref(), &format!("probe-{number}"))?;
-        Ok(Some(CallProbes {
-            link,
+        let number = self.free_number(None)?;
+        let functions: Vec<Probed<'_>> = places
+            .iter()
+            .map(|&place| (&all.all[place], u64::from(number)))
+            .collect();
+        let what = "probes at the ends of functions of system calls";
+        let link = self.probe(CALL_PROBE, &functions, At::End, number, what)?;
+        Ok(Some(Probes {
+            links: vec![link],
             number,
             places,
         }))
     }
 
-    /// A number that no link in force, of this daemon or an earlier one, has.
-    fn free_number(&self) -> u32 {
-        let taken = self.control.probe_links();
-        let own = |number: &u32| self.armed.probes.iter().any(|p| p.number == *number);
-        (0..NUMBERS)
-            .find(|number| taken >> number & 1 == 0 && !own(number))
-            .unwrap_or(NUMBERS - 1)
+    /// Probes the functions of the operations that the plan watches, as far as that is missing.
+    /// `calls`: what of the same plan has been probed for calls.
+    pub(super) fn probe_operations(
+        &mut self,
+        wanted: &Wanted<'_>,
+        calls: Option<&CallProbes>,
+    ) -> Result<Option<OperationProbes>, CaptureError> {
+        let hooks: BTreeSet<OperationHook> = wanted.probed().keys().copied().collect();
+        let places = to_probe(&self.armed.operation_probes, &hooks);
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let number = self.free_number(calls.map(|calls| calls.number))?;
+        let of = |at| wanted.to_probe(&places, at, number);
+        let what = "probes at functions of io_uring operations";
+        let links = vec![
+            self.probe(OPERATION_BEGINS, &of(At::Entry), At::Entry, number, what)?,
+            self.probe(OPERATION_ENDS, &of(At::End), At::End, number, what)?,
+        ];
+        Ok(Some(Probes {
+            links,
+            number,
+            places,
+        }))
     }
 
-    /// Has exactly the links of this daemon look at calls.
+    fn probe(
+        &self,
+        program: &str,
+        functions: &[Probed<'_>],
+        at: At,
+        number: u32,
+        what: &str,
+    ) -> Result<Attached, CaptureError> {
+        let found = self.object.progs().find(|p| p.name() == program);
+        let found = found.ok_or_else(|| super::missing(program))?;
+        let link = attach(found.as_fd(), functions, at).map_err(system(what))?;
+        Attached::new(link, self.pins.as_ref(), &format!("{program}-{number}"))
+    }
+
+    /// A number that no link has, of this daemon or an earlier one, nor `other`.
+    fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
+        let own = self.own_numbers();
+        let taken = other.map_or(own, |other| own | 1 << other) | self.control.probe_links();
+        let is_free = |taken: u64| (0..NUMBERS).find(|number| taken >> number & 1 == 0);
+        if let Some(number) = is_free(taken | self.resting.probe_numbers()) {
+            return Ok(number);
+        }
+        self.resting.end_probes();
+        is_free(taken).ok_or_else(|| super::missing("room for one more link of probes"))
+    }
+
+    fn own_numbers(&self) -> u64 {
+        let armed = &self.armed;
+        let calls = armed.probes.iter().map(|probes| probes.number);
+        let operations = armed.operation_probes.iter().map(|probes| probes.number);
+        calls
+            .chain(operations)
+            .fold(0, |bits, number| bits | 1 << number)
+    }
+
+    /// Has exactly the links of this daemon look at anything.
     pub(super) fn switch_probes(&self) {
-        let numbers = self.armed.probes.iter().map(|probes| probes.number);
-        self.control
-            .set_probe_links(numbers.fold(0, |bits, number| bits | 1 << number));
+        self.control.set_probe_links(self.own_numbers());
     }
 }
 
-/// Parts with the links none of whose functions is wanted.
-pub(super) fn take_unwanted(
-    probes: &mut Vec<CallProbes>,
-    wanted: &BTreeSet<usize>,
-) -> Vec<CallProbes> {
-    let all = std::mem::take(probes);
-    let (kept, gone) = all
-        .into_iter()
-        .partition(|probes| !probes.places.is_disjoint(wanted));
+/// What has to be probed anew so that all that is wanted is, and nothing else: what is missing; or, where something
+/// is no longer wanted or the links would be many, all, in place of the links that there are.
+fn to_probe<P: Ord + Copy>(armed: &[Probes<P>], wanted: &BTreeSet<P>) -> BTreeSet<P> {
+    let probed: BTreeSet<P> = armed.iter().flat_map(|p| &p.places).copied().collect();
+    let missing: BTreeSet<P> = wanted.difference(&probed).copied().collect();
+    let is_room = missing.is_empty() || armed.len() < LINKS_MAX;
+    match probed.is_subset(wanted) && is_room {
+        true => missing,
+        false => wanted.clone(),
+    }
+}
+
+/// Parts with those whose places are not wanted, or are seen by later ones too.
+pub(super) fn take_unneeded<P: Ord + Copy>(
+    probes: &mut Vec<Probes<P>>,
+    wanted: &BTreeSet<P>,
+) -> Vec<Probes<P>> {
+    let mut unseen = wanted.clone();
+    let latest_first = std::mem::take(probes).into_iter().rev();
+    let (mut kept, gone): (Vec<_>, _) = latest_first.partition(|probes| {
+        let is_needed = !probes.places.is_disjoint(&unseen);
+        unseen.retain(|place| !probes.places.contains(place));
+        is_needed
+    });
+    kept.reverse();
     *probes = kept;
     gone
 }
 
-/// Attaches a program to functions; its runs have `number` for their cookie.
+/// A function, and the cookie of runs of a program there.
+pub(crate) type Probed<'a> = (&'a Function, u64);
+
+/// Attaches a program to functions.
 pub(crate) fn attach(
     program: BorrowedFd<'_>,
-    functions: &[&Function],
+    functions: &[Probed<'_>],
     at: At,
-    number: u32,
 ) -> Result<OwnedFd, Errno> {
-    let has_addresses = functions.iter().all(|function| function.address != 0);
+    let has_addresses = functions.iter().all(|(function, _)| function.address != 0);
     let times = match at {
         At::End if has_addresses && keeps_returns_by_link() => {
             let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1).max(1);
@@ -138,16 +227,12 @@ pub(crate) fn attach(
         _ => 1,
     };
     let count = functions.len() * times;
-    let cookies = vec![u64::from(number); count];
-    let addresses: Vec<libc::c_ulong> = functions
-        .iter()
-        .cycle()
-        .take(count)
-        .map(|function| function.address)
-        .collect();
+    let often = functions.iter().cycle().take(count);
+    let cookies: Vec<u64> = often.clone().map(|(_, cookie)| *cookie).collect();
+    let addresses: Vec<libc::c_ulong> = often.map(|(function, _)| function.address).collect();
     let names: Vec<CString> = functions
         .iter()
-        .map(|function| CString::new(function.name.as_str()).unwrap_or_default())
+        .map(|(function, _)| CString::new(function.name.as_str()).unwrap_or_default())
         .collect();
     let mut names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
     let mut options = bpf_link_create_opts {
@@ -221,7 +306,7 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
         )
     };
     let program = fexit::new_fd(fd)?;
-    attach(program.as_fd(), &[&function], At::End, 0).map(drop)
+    attach(program.as_fd(), &[(&function, 0)], At::End).map(drop)
 }
 
 /// Attaches a probe of `bpf/object_hooks.h` to its function.
@@ -241,5 +326,56 @@ pub(crate) fn attach_object(
         prototype: 0,
         address: 0,
     };
-    attach(program.as_fd(), &[&function], at, 0).map_err(system(format!("hook {name}")))
+    attach(program.as_fd(), &[(&function, 0)], at).map_err(system(format!("hook {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probes(number: u32, places: &[usize]) -> CallProbes {
+        Probes {
+            links: Vec::new(),
+            number,
+            places: places.iter().copied().collect(),
+        }
+    }
+
+    /// Puts a set in force; the numbers of what is then there, and what was probed for it.
+    fn step(armed: &mut Vec<CallProbes>, wanted: &[usize], number: u32) -> (Vec<u32>, Vec<usize>) {
+        let wanted = wanted.iter().copied().collect();
+        let places = to_probe(armed, &wanted);
+        let anew: Vec<usize> = places.iter().copied().collect();
+        if !anew.is_empty() {
+            armed.push(probes(number, &anew));
+        }
+        take_unneeded(armed, &wanted);
+        let seen: Vec<usize> = armed.iter().flat_map(|p| &p.places).copied().collect();
+        assert_eq!(seen.len(), wanted.len(), "each place once");
+        assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), wanted);
+        (armed.iter().map(|p| p.number).collect(), anew)
+    }
+
+    #[test]
+    fn every_place_is_probed_once_and_no_other() {
+        let mut armed = Vec::new();
+        assert_eq!(step(&mut armed, &[1, 2], 0), (vec![0], vec![1, 2]));
+        assert_eq!(step(&mut armed, &[1, 2, 3], 1), (vec![0, 1], vec![3]));
+        assert_eq!(step(&mut armed, &[1, 2, 3], 2), (vec![0, 1], vec![]));
+        // A place that is not wanted any more would still cost its calls.
+        assert_eq!(step(&mut armed, &[2, 3], 2), (vec![2], vec![2, 3]));
+        assert_eq!(step(&mut armed, &[], 3), (vec![], vec![]));
+    }
+
+    #[test]
+    fn many_links_become_one() {
+        let mut armed = Vec::new();
+        for count in 1..=LINKS_MAX {
+            let wanted: Vec<usize> = (0..count).collect();
+            step(&mut armed, &wanted, count as u32);
+        }
+        assert_eq!(armed.len(), LINKS_MAX);
+        let wanted: Vec<usize> = (0..=LINKS_MAX).collect();
+        assert_eq!(step(&mut armed, &wanted, 63).0, [63]);
+    }
 }

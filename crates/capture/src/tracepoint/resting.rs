@@ -5,7 +5,6 @@
 //! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
 
 use super::fexit::{AtFunction, Fexit, Hook};
-use super::probes::CallProbes;
 use super::uring::OperationHook;
 use crate::pins::Attached;
 use std::collections::BTreeMap;
@@ -26,9 +25,11 @@ pub(super) struct Resting {
     objects: BTreeMap<String, Idle<Attached>>,
     /// On functions of io_uring operations.
     operations: BTreeMap<OperationHook, Idle<AtFunction>>,
-    /// Links at the ends of functions of calls, which do not come back.
-    probes: Vec<CallProbes>,
+    /// Links of probes by number, which do not come back.
+    probes: Vec<(u32, Vec<Attached>)>,
     leaving: Option<JoinHandle<()>>,
+    /// Numbers of the probes that `leaving` takes down.
+    leaving_numbers: u64,
 }
 
 impl Resting {
@@ -38,7 +39,7 @@ impl Resting {
         functions: BTreeMap<usize, Hook>,
         objects: BTreeMap<String, Attached>,
         operations: BTreeMap<OperationHook, AtFunction>,
-        probes: Vec<CallProbes>,
+        probes: impl IntoIterator<Item = (u32, Vec<Attached>)>,
     ) {
         let now = Instant::now();
         self.probes.extend(probes);
@@ -97,6 +98,7 @@ impl Resting {
             functions.values().for_each(|hook| fexit.retire(hook));
             operations.values().for_each(|hook| fexit.count(hook));
         }
+        self.leaving_numbers = bits(&probes);
         let leave = move || drop((functions, objects, operations, probes));
         // Where no thread can be made, the hooks go with the error.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
@@ -109,10 +111,21 @@ impl Resting {
         functions.chain(self.operations.values().map(|(hook, _)| hook))
     }
 
+    /// Numbers, as bits, of the probes that may still be attached.
+    pub(super) fn probe_numbers(&self) -> u64 {
+        bits(&self.probes) | self.leaving_numbers
+    }
+
+    /// Takes the probes down at once.
+    pub(super) fn end_probes(&mut self) {
+        self.wait();
+        self.probes.clear();
+    }
+
     /// Links of all hooks at rest.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let objects = self.objects.values().map(|(link, _)| link);
-        let probes = self.probes.iter().map(CallProbes::link);
+        let probes = self.probes.iter().flat_map(|(_, links)| links);
         let functions = self.at_functions().map(AtFunction::link);
         functions.chain(objects).chain(probes)
     }
@@ -122,7 +135,15 @@ impl Resting {
             // It only drops; there is nothing to tell.
             let _ = thread.join();
         }
+        self.leaving_numbers = 0;
     }
+}
+
+/// The numbers of probes.
+fn bits(probes: &[(u32, Vec<Attached>)]) -> u64 {
+    probes
+        .iter()
+        .fold(0, |bits, (number, _)| bits | 1 << number)
 }
 
 fn idle<K, T>(hooks: BTreeMap<K, T>, since: Instant) -> impl Iterator<Item = (K, Idle<T>)> {

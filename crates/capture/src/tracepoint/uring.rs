@@ -1,17 +1,19 @@
 //! Which of the programs of bpf/uring.h this kernel can run, what they have to be told, and hooks on
 //! the functions of operations.
 
+use super::copies;
 use super::fexit::{AtFunction, Edge};
+use super::probes::{At, Probed, OPERATION_BEGINS, OPERATION_ENDS};
 use crate::error::{refused, CaptureError};
 use crate::functions::Function;
-use crate::operations::{self, Operation};
+use crate::operations::{self, Operation, Operations};
 use crate::pins::{Attached, Pins};
 use crate::types;
 use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
 use plan::Plan;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, OnceLock};
 
@@ -27,9 +29,8 @@ const TRACEPOINTS: [&str; 6] = [
     LINK_FAILED,
 ];
 const LINK_FAILED: &str = "uring_link_failed";
-/// The program on the function through which operations fail, which has had two names.
+/// The program on the function through which operations fail.
 const FAILED: &str = "uring_failed";
-const FAIL_FUNCTIONS: [&str; 2] = ["io_req_defer_failed", "io_req_complete_failed"];
 /// Operations that have ended when the kernel's function for them returns 0. Others may end later, or
 /// several times.
 #[rustfmt::skip]
@@ -40,6 +41,12 @@ const END_WHEN_ISSUED: [&str; 35] = [
     "fixed_fd_install", "ftruncate", "bind", "listen", "pipe",
     "epoll_wait", "nop128",
 ];
+
+/// `enum uring_part` of bpf/uring_hooks.h, and where it is in a cookie.
+const COOKIE_PREP: u64 = 0;
+const COOKIE_ISSUE: u64 = 1;
+const COOKIE_FAILURE: u64 = 2;
+const COOKIE_PART_SHIFT: u32 = 8;
 
 /// A bit for each operation.
 pub(super) type OperationBits = [u64; plan::uring::OPERATIONS / 64];
@@ -107,9 +114,10 @@ pub(crate) struct Uring {
     submit: &'static str,
     /// Programs that see completions.
     completions: Vec<&'static str>,
-    /// Where functions are hooked: those of each operation, by number, and the function through which
-    /// operations fail.
-    functions: Option<(Vec<Option<Operation>>, &'static str)>,
+    /// Where functions are hooked.
+    functions: Option<Operations>,
+    /// By probes.
+    probes: bool,
     creds_bit: u32,
     skip_bit: u32,
     /// How many operations it has.
@@ -146,17 +154,19 @@ impl Uring {
             submit,
             completions,
             functions: None,
+            probes: false,
             creds_bit: enumerator(btf, "REQ_F_CREDS_BIT")?,
             skip_bit: enumerator(btf, "REQ_F_CQE_SKIP_BIT")?,
             operations: enumerator(btf, "IORING_OP_LAST")?,
         })
     }
 
-    /// The same with functions instead of tracepoints, where those of every operation can be hooked. Looked up
-    /// once: the kernel's symbols are many.
-    pub(crate) fn with_functions() -> Option<Uring> {
+    /// The same with functions instead of tracepoints, where those of every operation can be hooked, or probed.
+    /// Looked up once: the kernel's symbols are many.
+    pub(crate) fn with_functions(probes: bool) -> Option<Uring> {
         static FOUND: OnceLock<Option<Uring>> = OnceLock::new();
-        FOUND.get_or_init(Uring::find_functions).clone()
+        let found = FOUND.get_or_init(Uring::find_functions).clone()?;
+        Some(Uring { probes, ..found })
     }
 
     fn find_functions() -> Option<Uring> {
@@ -164,11 +174,7 @@ impl Uring {
         let types = types::of_this_kernel()?;
         // Cancelled links do not pass the function through which others fail.
         arguments(types.btf(), "io_uring_fail_link").filter(|count| *count == 3)?;
-        let failing = FAIL_FUNCTIONS
-            .into_iter()
-            .find(|name| types.functions().contains_key(*name))?;
-        let operations = operations::of_this_kernel(&types, uring.operations)?;
-        uring.functions = Some((operations, failing));
+        uring.functions = Some(operations::of_this_kernel(&types, uring.operations)?);
         Some(uring)
     }
 
@@ -178,12 +184,16 @@ impl Uring {
         if plan.hooks.uring.is_none() {
             return wanted;
         }
-        let Some((operations, _)) = &self.functions else {
+        let Some(Operations { all, failing }) = &self.functions else {
             wanted.programs.extend(&self.completions);
             wanted.programs.push(self.submit);
             return wanted;
         };
-        wanted.programs.extend([LINK_FAILED, FAILED]);
+        wanted.programs.push(LINK_FAILED);
+        match self.probes {
+            true => wanted.failing = Some(failing),
+            false => wanted.programs.push(FAILED),
+        }
         let watched = plan.watched_operations();
         let is_watched = |op: usize| {
             watched
@@ -191,7 +201,7 @@ impl Uring {
                 .is_some_and(|w| w >> (op % 64) & 1 == 1)
         };
         let classes = plan.operation_classes();
-        for (op, operation) in operations.iter().enumerate() {
+        for (op, operation) in all.iter().enumerate() {
             if let Some(operation) = operation.as_ref().filter(|_| classes[op] != 0) {
                 wanted.add(operation, Part::Begin);
             }
@@ -211,7 +221,7 @@ impl Uring {
 
     /// Puts the bodies where the copies of the gates find them.
     pub(super) fn set_bodies(&self, object: &Object) -> Result<(), CaptureError> {
-        if self.functions.is_none() {
+        if self.functions.is_none() || self.probes {
             return Ok(());
         }
         for (body, array) in Part::ALL.into_iter().filter_map(Part::body) {
@@ -247,14 +257,14 @@ impl Uring {
 
     /// Says for which function a program is verified; whether it is loaded at all.
     fn target(&self, program: &str) -> Option<&str> {
-        let (operations, failing) = self.functions.as_ref()?;
+        let functions = self.functions.as_ref().filter(|_| !self.probes)?;
         if program == FAILED {
-            return Some(failing);
+            return Some(&functions.failing.name);
         }
         let part = Part::ALL.into_iter().find(|part| {
             program == part.program() || part.body().is_some_and(|(body, _)| program == body)
         })?;
-        let operation = operations.iter().flatten().next()?;
+        let operation = functions.all.iter().flatten().next()?;
         Some(&part.of(operation).name)
     }
 
@@ -273,7 +283,9 @@ pub(super) fn choose(open: &mut OpenObject, uring: Option<&Uring>) -> Result<(),
         let name = program.name().to_string_lossy().into_owned();
         if TRACEPOINTS.contains(&name.as_str()) {
             program.set_autoload(uring.is_some_and(|uring| uring.uses_tracepoint(&name)));
-        } else if name.starts_with("uring_") {
+        } else if [OPERATION_BEGINS, OPERATION_ENDS].contains(&name.as_str()) {
+            program.set_autoload(uring.is_some_and(|uring| uring.probes));
+        } else if name.starts_with("uring_") && !copies::is_copy(&name) {
             match uring.and_then(|uring| uring.target(&name)) {
                 Some(function) => program
                     .set_attach_target(0, Some(function.to_owned()))
@@ -291,6 +303,8 @@ pub(super) struct Wanted<'a> {
     /// In the order in which they are attached.
     programs: Vec<&'static str>,
     functions: BTreeMap<OperationHook, &'a Function>,
+    /// Where functions are probed, not hooked: the one by which operations fail.
+    failing: Option<&'a Function>,
 }
 
 impl<'a> Wanted<'a> {
@@ -303,10 +317,46 @@ impl<'a> Wanted<'a> {
         self.programs.iter().copied()
     }
 
-    /// Those where operations end first.
+    /// Functions to hook: those where operations end first.
     pub(super) fn functions(&self) -> impl Iterator<Item = (&'a Function, Part)> + '_ {
-        let hooks = self.functions.iter();
+        let hooks = self.functions.iter().filter(|_| self.failing.is_none());
         hooks.map(|(&(part, _), &function)| (function, part))
+    }
+
+    /// Functions to probe.
+    pub(super) fn probed(&self) -> &BTreeMap<OperationHook, &'a Function> {
+        static NONE: BTreeMap<OperationHook, &Function> = BTreeMap::new();
+        match self.failing {
+            Some(_) => &self.functions,
+            None => &NONE,
+        }
+    }
+
+    /// The functions among `places` that need a probe there, and the cookies for its link's `number`.
+    pub(super) fn to_probe(
+        &self,
+        places: &BTreeSet<OperationHook>,
+        at: At,
+        number: u32,
+    ) -> Vec<Probed<'a>> {
+        let cookie = |part: u64| u64::from(number) | part << COOKIE_PART_SHIFT;
+        let wanted = self
+            .functions
+            .iter()
+            .filter(|(hook, _)| places.contains(hook));
+        let by_address = wanted.filter_map(|(&(part, btf_id), &function)| {
+            let is_there = part != Part::Begin || at == At::Entry;
+            let part = match part {
+                Part::Prep => COOKIE_PREP,
+                Part::Issue | Part::Begin => COOKIE_ISSUE,
+            };
+            is_there.then_some((btf_id, (function, cookie(part))))
+        });
+        // An operation's beginning and its end have one function.
+        let functions: BTreeMap<u32, Probed<'a>> = by_address.collect();
+        let failing = self.failing.filter(|_| at == At::Entry);
+        let failing = failing.map(|function| (function, cookie(COOKIE_FAILURE)));
+        functions.into_values().chain(failing).collect()
     }
 }
 
@@ -331,7 +381,7 @@ pub(super) fn hook(
 #[derive(Default)]
 pub(super) struct Hooks {
     /// By program.
-    pub(super) programs: BTreeMap<&'static str, Attached>,
+    pub(super) programs: BTreeMap<&'static str, Vec<Attached>>,
     pub(super) functions: BTreeMap<OperationHook, AtFunction>,
 }
 
@@ -344,7 +394,7 @@ impl Hooks {
     /// Their links.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let functions = self.functions.values().map(AtFunction::link);
-        self.programs.values().chain(functions)
+        self.programs.values().flatten().chain(functions)
     }
 
     /// Parts with what is not wanted.
