@@ -147,7 +147,7 @@ def plot(results: list[CellResult], line: str) -> str:
     native = require_native(results)
 
     def along(name: str, side: str, **wanted: str | bool) -> Series:
-        return Series(name, minima_along(results, side, counts, "count", **wanted))
+        return Series(name, minima_along(results, side, counts, "count", "null", **wanted))
 
     series = [
         Series("native", [native["null"]["min"]] * len(counts)),

@@ -18,7 +18,7 @@ from ... import options
 from ...environment import machine
 from ...results import Benchmark, Measured, today
 from .measuring import measure_encoder, measure_rows
-from .report import report
+from .reporting import report
 
 NAME = "flush"
 

@@ -19,7 +19,7 @@ import argparse
 from ... import options
 from ...results import Benchmark, Measured
 from . import native, vm
-from .report import report
+from .reporting import report
 
 NAME = "workloads"
 

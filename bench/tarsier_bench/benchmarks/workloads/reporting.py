@@ -10,8 +10,9 @@ from .tally import LOADS, Column, SideResult
 
 Time = Literal["elapsed_ns", "processor_ns"]
 
-NOTES = """* time, CPU: elapsed time and the workload's processor time, added to native; within noise
-  where that is no more than native's two sides differ, or the runs of one side among themselves.
+NOTES = """* time, CPU: elapsed time and the workload's processor time, added to native; within
+  noise where that is no more than native's two sides differ, or the runs of one side among
+  themselves.
 * logger: processor time of auditd and kauditd, or of Tarsier's daemon, in percent of the
   workload's native processor time; an idle one wakes now and then, which shows beside short
   workloads.
