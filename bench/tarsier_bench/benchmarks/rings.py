@@ -13,6 +13,7 @@ Rules select no process.
 
 import argparse
 import json
+import shutil
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +144,8 @@ def plot(results: list[CellResult], line: str) -> str:
 
 def measure(chosen: argparse.Namespace) -> Measured:
     """All cells."""
+    if not shutil.which("fio"):
+        raise BenchError("fio is not installed; run scripts/setup bench")
     workload = workloads(chosen.calls)
     try:
         results = cells.measure(NAME, chosen.sides, chosen.rounds, make_cells(), workload)
