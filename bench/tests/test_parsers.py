@@ -1,4 +1,7 @@
-"""What programs print, as recorded in tests/samples, and as it must not be."""
+"""What programs print, as in tests/samples, and as it must not be.
+
+The samples are recorded, but for `tracepoint` and `cut`, which are written by hand.
+"""
 
 import unittest
 from pathlib import Path
