@@ -1,10 +1,10 @@
 # Each target installs what it needs and is quick when there is nothing left to do.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build peers workload run test bench format clean
+.PHONY: help setup build peers workload run test bench check-bench format clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: ## install the packages that building needs (Debian 12, as root)
 	@scripts/setup
@@ -33,9 +33,14 @@ bench: ## measure calls, loggers and workloads: native, kernel audit, Tarsier
 	@scripts/peers >/dev/null
 	@scripts/bench
 
-format: ## format Rust and C sources
+check-bench: ## lint, type-check and test the Python package of the benchmarks
+	@scripts/setup test
+	@scripts/check-bench
+
+format: ## format Rust, C and the benchmarks' Python sources
 	@cargo fmt --all
 	@git ls-files -z 'crates/*.c' 'crates/*.h' 'tests/*.c' | xargs -0 -r clang-format -i
+	@scripts/bench-tools ruff format --quiet
 
 clean: ## remove what was built and what runs have written
 	rm -rf "$(target)" target run

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole workloads, each a fixed amount of work: those of UnixBench's kinds, many small files, a walk of a
- * tree of files, an HTTP server. bench/workloads and tests/vm/workloads-icount run them.
+ * tree of files, an HTTP server. `bench/run workloads` and tests/vm/workloads-icount run them.
  *
  * usage: loads prepare DIR FILES
  *            makes what the others need in DIR, among it a tree of FILES files

@@ -1,4 +1,4 @@
-//! How long the encoder takes for an ordinary event of one call, by itself: `bench/flush` runs it.
+//! How long the encoder takes for an ordinary event of one call, by itself: `bench/run flush` runs it.
 //! Prints `FORMAT NANOSECONDS BYTES` for each format, the least of several rounds.
 
 use event::record::{Proctitle, Syscall};

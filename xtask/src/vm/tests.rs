@@ -20,7 +20,7 @@ pub(super) struct Test {
     check: fn(&Path) -> Result<String>,
 }
 
-/// What runs only when it is named: a benchmark, `bench/workloads-vm`.
+/// What runs only when it is named: a benchmark, `bench/run workloads --vm`.
 const MEASUREMENT: Test = Test {
     name: "workloads-icount",
     kind: Kind::Instructions,

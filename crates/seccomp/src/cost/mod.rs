@@ -20,7 +20,7 @@ pub struct CostModel {
 }
 
 impl Default for CostModel {
-    /// Fitted to `bench/seccomp` on a two-core x86-64 virtual machine with Linux 6.18. Other
+    /// Fitted to `bench/run seccomp` on a two-core x86-64 virtual machine with Linux 6.18. Other
     /// machines differ, for which there is [`CostModel::measure`].
     fn default() -> CostModel {
         CostModel {

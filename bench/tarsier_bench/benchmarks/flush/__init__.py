@@ -1,0 +1,66 @@
+"""Loggers under load: auditd and Tarsier in each flush mode, the same producer, one run.
+
+A process makes one audited call as fast as it can; beside it an unrelated process sleeps 1 ms at a
+time and tells how late it woke. Then Tarsier with more producers, for longer, sealed, and at a
+fixed rate; programs that are started at a fixed rate, under each logger; and the encoder by itself.
+
+The audited calls are getppid by group 61234 with a mark as first argument, or its execve. auditd
+runs in the foreground with its own configuration and log below a temporary directory; kernel audit
+is put back.
+
+TARSIER_LAUREL names the program laurel; without it, and without one in PATH, its rows are left out.
+"""
+
+import argparse
+import os
+
+from ... import options
+from ...environment import machine
+from ...results import Benchmark, Measured, today
+from .measuring import measure_encoder, measure_rows
+from .reporting import report
+
+NAME = "flush"
+
+
+def measure(chosen: argparse.Namespace) -> Measured:
+    """All rows once, then the encoder."""
+    results = measure_rows(NAME, chosen.producers, chosen.seconds, chosen.long_seconds)
+    facts = {
+        "machine": machine(),
+        "date": today(),
+        "seconds": chosen.seconds,
+        "long_seconds": chosen.long_seconds,
+        "load": os.getloadavg()[0],
+        "encoder": measure_encoder(),
+    }
+    return Measured(NAME, {**facts, "rows": results})
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Times and numbers of producers."""
+    parser.add_argument(
+        "--seconds",
+        type=options.positive_seconds,
+        default=4,
+        metavar="N",
+        help="for each row (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--long-seconds",
+        type=options.positive_seconds,
+        default=60,
+        metavar="N",
+        help="for the rows called long (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--producers",
+        type=options.positive_ints,
+        default="1,2,8,64",
+        metavar="N,…",
+        help="rows of Tarsier (default: %(default)s)",
+    )
+    options.add_out(parser)
+
+
+BENCHMARK = Benchmark(NAME, __doc__ or "", add_options, measure, report)

@@ -1,0 +1,141 @@
+"""The tables and the plot."""
+
+from typing import cast
+
+from ...charts import Series, bar_chart
+from ...results import Record, Report, where
+from ...tables import markdown
+from .measuring import RowResult
+
+HEADER = [
+    "",
+    "calls/s",
+    "logged/s",
+    "lost",
+    "MB",
+    "CPU s",
+    "CPU µs per event",
+    "durable p50, p99, max ms",
+    "timer late p99.9, max ms",
+]
+NOTES = (
+    "* logged/s: of auditd with what it wrote in the second after the producer ended; of its "
+    "lossless setting and of Tarsier, where the producer is slowed instead, per second of the "
+    "producer.\n"
+    "* durable: from the call to a finished sync that covers its record, each event counted as old "
+    "as the oldest written with it. auditd does not tell this. Without a logger, of one write and "
+    "fdatasync.\n"
+    "* lost: below zero where the kernel still held records of the row before.\n"
+    "* CPU: of the logger and its plugins. Programs are /bin/true, flush INCREMENTAL_ASYNC, "
+    "freq 50.\n"
+    "* timer: how late an unrelated process wakes that sleeps 1 ms at a time.\n"
+)
+
+
+def milliseconds(us: float) -> str:
+    """Microseconds as milliseconds, with one digit after the point."""
+    return f"{us / 1000:.1f}"
+
+
+def per_event_us(result: RowResult) -> float:
+    """Processor time of the logger; of one that has logged nothing, all of it."""
+    return result["logger_cpu_s"] * 1e6 / max(result["logged"], 1)
+
+
+def logged_columns(result: RowResult) -> list[str]:
+    """What a logger has done, in the columns of HEADER; empty without a logger."""
+    if "logged" not in result:
+        return [""] * 5
+    percent = 100 * result["lost"] / max(result["made"], 1)
+    return [
+        f"{result['logged_per_s']:,}",
+        f"{percent:.1f} %" if result["lost"] else "0",
+        f"{result['bytes'] / 1e6:.1f}",
+        f"{result['logger_cpu_s']:.2f}",
+        f"{per_event_us(result):.1f}",
+    ]
+
+
+def table(results: list[RowResult]) -> str:
+    """A row per result."""
+    rows = []
+    for result in results:
+        calls = f"{result['calls_per_s']:,}" if "calls_per_s" in result else ""
+        durable = result.get("durable_after_us") or []
+        late = result.get("late_us")
+        rows.append(
+            [
+                result["label"],
+                calls,
+                *logged_columns(result),
+                ", ".join(map(milliseconds, durable)),
+                f"{milliseconds(late['p99.9'])}, {milliseconds(late['max'])}" if late else "",
+            ]
+        )
+    return markdown(HEADER, rows)
+
+
+def ratio(ours: float, theirs: float) -> str:
+    """Three digits; `-` where there is nothing to divide by."""
+    return f"{ours / theirs:.3g}" if theirs else "-"
+
+
+def ratios(results: list[RowResult]) -> str:
+    """Pairs of rows. Each was measured once, so that nothing is known of noise."""
+    by_label = {result["label"]: result for result in results}
+    sync, none = by_label["Tarsier SYNC"], by_label["Tarsier NONE"]
+    sealed, lossless = by_label["Tarsier SYNC, sealed"], by_label["auditd NONE, lossless"]
+    auditd_sync, auditd_none = by_label["auditd SYNC"], by_label["auditd NONE"]
+    lines = [
+        (
+            "Tarsier SYNC : auditd SYNC, events logged/s",
+            ratio(sync["logged_per_s"], auditd_sync["logged_per_s"]),
+        ),
+        (
+            "Tarsier SYNC : auditd NONE, events logged/s",
+            ratio(sync["logged_per_s"], auditd_none["logged_per_s"]),
+        ),
+        (
+            "Tarsier SYNC : Tarsier NONE, events logged/s",
+            ratio(sync["logged_per_s"], none["logged_per_s"]),
+        ),
+        (
+            "the caller under Tarsier SYNC : under auditd lossless, calls/s",
+            ratio(sync["calls_per_s"], lossless["calls_per_s"]),
+        ),
+        (
+            "CPU per event sealed : not sealed, SYNC",
+            ratio(per_event_us(sealed), per_event_us(sync)),
+        ),
+    ]
+    return markdown(["ratio", ""], lines)
+
+
+def plot(results: list[RowResult], line: str) -> str:
+    """One producer that makes as many calls as it can."""
+    series = [
+        Series(result["label"], [result["calls_per_s"], result["logged_per_s"]])
+        for result in results
+        if result["side"] not in ("native", "disk")
+        and result["producers"] == 1
+        and not result["rate"]
+        and not result["long"]
+    ]
+    title = "One producer: what it makes and what is logged"
+    return bar_chart(title, line, ["calls/s", "events logged/s"], series, ("", "per second"))
+
+
+def report(record: Record, _stem: str) -> Report:
+    """The rows, their ratios, the encoder."""
+    results = cast(list[RowResult], record["rows"])
+    line = (
+        f"{where(record)}, {record['seconds']:g} s per row, long ones {record['long_seconds']:g} s;"
+        f" load average at the end {record['load']:.0f}."
+    )
+    encoder = markdown(["encoder alone", "ns per event", "bytes"], record["encoder"])
+    text = (
+        "# Loggers under load\n\n"
+        f"A process makes one audited call as fast as it can. {line} Made by `bench/run flush`.\n\n"
+        f"{NOTES}\n{table(results)}\n{ratios(results)}\n{encoder}"
+    )
+    return Report(text, plot(results, line))

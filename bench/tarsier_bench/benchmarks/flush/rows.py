@@ -1,0 +1,130 @@
+"""The rows of the table: a logger, its settings, and who makes audited calls."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+GID = 61234
+# MARK of hammer.c.
+RULE = f"-a always,exit -F arch=b64 -S getppid -F gid={GID} -F a0=0x7a53 -k "
+EXEC_RULE = f"-a always,exit -F arch=b64 -S execve -F gid={GID} -k "
+EXEC_RATES = (333, 1000)
+MODES = (
+    ("NONE", None),
+    ("INCREMENTAL", 20),
+    ("INCREMENTAL", 200),
+    ("INCREMENTAL", 1000),
+    ("INCREMENTAL", 8000),
+    ("DATA", None),
+    ("SYNC", None),
+)
+# With more, a long row would only wait.
+LONG_PRODUCERS_MAX = 8
+
+
+@dataclass(frozen=True)
+class Row:
+    """A logger with its settings.
+
+    `side`: native, auditd, tarsier, or disk, which has no logger. `flush`, `freq` and `extra` (more
+    lines) are of auditd.conf. `rate`: calls per second of each producer, 0 for as many as it can.
+    `key`: of the rule. `execs`: the call is execve. `laurel`: a path, of a plugin.
+    """
+
+    side: str
+    label: str
+    flush: str | None = None
+    freq: int | None = None
+    extra: tuple[str, ...] = ()
+    producers: int = 1
+    rate: int = 0
+    key: str = "bench"
+    lossless: bool = False
+    is_long: bool = False
+    sealed: bool = False
+    execs: bool = False
+    laurel: str | None = None
+
+    @property
+    def rule(self) -> str:
+        """The only rule that is loaded."""
+        return (EXEC_RULE if self.execs else RULE) + self.key
+
+    @property
+    def settings(self) -> list[str]:
+        """Lines of auditd.conf."""
+        lines = [f"flush = {self.flush}"] if self.flush else []
+        lines += [f"freq = {self.freq}"] if self.freq else []
+        return [*lines, *self.extra]
+
+
+def mode_rows(side: str, name: str) -> list[Row]:
+    """A logger in each flush mode."""
+    return [
+        Row(side, f"{name} {flush}{f' {freq}' if freq else ''}", flush, freq)
+        for flush, freq in MODES
+    ]
+
+
+def producer_rows(producers: Sequence[int]) -> list[Row]:
+    """More than one producer, natively too; and for longer."""
+    several = [n for n in producers if n > 1]
+    rotating = ("max_log_file = 512", "max_log_file_action = ROTATE", "num_logs = 2")
+    sync = partial(Row, "tarsier", flush="SYNC")
+    return [
+        *(sync(label=f"Tarsier SYNC, {n} producers", producers=n) for n in several),
+        *(Row("native", f"no auditing, {n} producers", producers=n) for n in several),
+        *(
+            sync(
+                label=f"Tarsier SYNC, {n} producers, long",
+                producers=n,
+                is_long=True,
+                extra=rotating,
+            )
+            for n in producers
+            if n <= LONG_PRODUCERS_MAX
+        ),
+    ]
+
+
+def exec_rows() -> list[Row]:
+    """Programs at fixed rates, under each logger, with laurel if it is there."""
+    laurel = os.environ.get("TARSIER_LAUREL") or shutil.which("laurel")
+    rows = []
+    for rate in EXEC_RATES:
+        row = partial(Row, flush="INCREMENTAL_ASYNC", freq=50, rate=rate, execs=True)
+        for side, name in (("auditd", "auditd"), ("tarsier", "Tarsier")):
+            rows.append(row(side, f"{name} RAW, {rate} programs/s"))
+            if laurel:
+                rows.append(row(side, f"{name} RAW and laurel, {rate} programs/s", laurel=laurel))
+        json = ("log_format = JSON",)
+        rows.append(row("tarsier", f"Tarsier JSON, {rate} programs/s", extra=json))
+    return rows
+
+
+def make_rows(producers: Sequence[int]) -> list[Row]:
+    """All rows, in the order of the table."""
+    urgent = ("urgent_keys = now",)
+    sync = partial(Row, "tarsier", flush="SYNC")
+    return [
+        Row("native", "no auditing"),
+        *mode_rows("auditd", "auditd"),
+        Row("auditd", "auditd NONE, lossless", "NONE", lossless=True),
+        *mode_rows("tarsier", "Tarsier"),
+        sync(label="Tarsier SYNC, overload = DROP", extra=("overload = DROP",)),
+        *producer_rows(producers),
+        sync(label="Tarsier SYNC, sealed", sealed=True, extra=("seal = yes",)),
+        sync(label="Tarsier SYNC, 10,000 calls/s", rate=10000),
+        Row("disk", "500 bytes and fdatasync, 100/s", rate=100),
+        Row(
+            "tarsier",
+            "Tarsier NONE, urgent key, 100 calls/s",
+            "NONE",
+            rate=100,
+            key="now",
+            extra=urgent,
+        ),
+        *exec_rows(),
+    ]

@@ -1,0 +1,187 @@
+"""What auditing adds to a system call that it does not record, by the number of rules.
+
+Rules select nobody: each asks for a uid that no process has. In the rows `unwatched` the rules are
+on system calls that are not measured: what a call costs that no rule is about. In the rows
+`watched` they are on the calls that are measured. `make run`'s rule set is the last of the rows.
+
+Under Tarsier, rules for 64-bit calls alone are served by per-syscall tracepoints, and rules for
+32-bit calls as well by tp_btf/sys_exit, which sees every entry; both are measured.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from .. import cells, options, tables
+from ..cells import Cell
+from ..charts import Series, line_chart
+from ..environment import TARSIER, BenchError, output_of, require_root, scratch_directory
+from ..results import (
+    Benchmark,
+    CellResult,
+    Measured,
+    Record,
+    Report,
+    about,
+    has_all_sides,
+    machine_line,
+    minima_along,
+    require_native,
+)
+from ..rules import (
+    counted,
+    sample_rules,
+    select_nobody,
+    select_nobody_on,
+    tolerant,
+    write_rules,
+)
+
+NAME = "latency"
+KERNEL_COUNTS = [0, 1, 10, 50, 100, 160]
+TARSIER_COUNTS = [0, 1, 10, 100, 160, 1000, 2000]
+KERNEL_WATCHED_COUNTS = [1, 10, 160]
+WATCHED_COUNTS = [1, 160, 1000, 2000]
+PROBE_CALLS = ["getppid,read,write,stat,fstat,newfstatat,open,openat,close"]
+# Not among the probes, and rare.
+OTHER_CALLS = ["mkdir", "rmdir", "mknod", "symlink", "link", "chroot", "swapon", "acct"]
+# Hook: what a twin rule for b32 makes Tarsier choose.
+HOOKS = {"per-syscall": ("b64",), "tp_btf": ("b64", "b32")}
+SAMPLES = ["30-stig", "41-containers", "43-module-load", "71-networking"]
+COMMANDS = [
+    f"-a exit,always -F arch={arch} -F auid!=4294967295 -S execve -k cmds"
+    for arch in ("b64", "b32")
+]
+
+
+def kernel_cells() -> list[Cell]:
+    """Under the kernel's audit, by the number of rules."""
+    unwatched = [
+        Cell(
+            "kernel",
+            f"kernel audit, {counted(n)}",
+            select_nobody_on(OTHER_CALLS, n),
+            {"count": n, "watched": False},
+        )
+        for n in KERNEL_COUNTS
+    ]
+    watched = [
+        Cell(
+            "kernel",
+            f"kernel audit, watched, {counted(n)}",
+            select_nobody_on(PROBE_CALLS, n),
+            {"count": n, "watched": True},
+        )
+        for n in KERNEL_WATCHED_COUNTS
+    ]
+    return unwatched + watched
+
+
+def tarsier_cells(watched: bool) -> list[Cell]:
+    """Under Tarsier with each hook, by the number of rules."""
+    calls, counts = (PROBE_CALLS, WATCHED_COUNTS) if watched else (OTHER_CALLS, TARSIER_COUNTS)
+    return [
+        Cell(
+            "tarsier",
+            f"Tarsier {hook}, {'watched, ' if watched else ''}{counted(n)}",
+            select_nobody_on(calls, n, arches),
+            {"count": n, "watched": watched, "hook": hook},
+        )
+        for hook, arches in HOOKS.items()
+        for n in counts
+        # Without rules there is nothing to choose a hook for.
+        if n or hook == "per-syscall"
+    ]
+
+
+def make_cells() -> list[Cell]:
+    """All rows, in the order of the table."""
+    real = sample_rules(SAMPLES) + COMMANDS
+    nobody = select_nobody(real)
+    return [
+        Cell("native", "native"),
+        *kernel_cells(),
+        *tarsier_cells(watched=False),
+        *tarsier_cells(watched=True),
+        Cell("kernel", "kernel audit, real-world rules, selecting nobody", nobody),
+        Cell("tarsier", "Tarsier, real-world rules, selecting nobody", nobody),
+        Cell("tarsier", "Tarsier, real-world rules", real),
+    ]
+
+
+def planned_hooks(lines: list[str]) -> object:
+    """What `tarsier plan` says the measured engine hooks for these rules."""
+    with scratch_directory() as scratch:
+        rules = write_rules(scratch / "rules", tolerant(lines))
+        command: list[str | Path] = [
+            TARSIER,
+            "plan",
+            "--engine",
+            "tracepoint",
+            "--rules",
+            rules,
+            "--json",
+        ]
+        answer = json.loads(output_of(command))
+    if "hooks" not in answer:
+        raise BenchError("tarsier plan --json: the answer has no hooks")
+    return answer["hooks"]
+
+
+def measure(chosen: argparse.Namespace) -> Measured:
+    """All cells, with the hooks of those under Tarsier."""
+    require_root()
+    rows = make_cells()
+    workload = cells.latency_workload(chosen.calls)
+    results = cells.measure(NAME, chosen.sides, chosen.rounds, rows, workload)
+    rules = {cell.label: cell.rules for cell in rows if cell.side == "tarsier"}
+    for result in results:
+        if result["label"] in rules:
+            result["hooks"] = planned_hooks(rules[result["label"]])
+    return Measured(NAME, {**about(chosen.rounds, chosen.calls), "cells": results})
+
+
+def plot(results: list[CellResult], line: str) -> str:
+    """Costs of getppid by the number of rules."""
+    counts = sorted(set(KERNEL_COUNTS + TARSIER_COUNTS))
+    native = require_native(results)
+
+    def along(name: str, side: str, **wanted: str | bool) -> Series:
+        return Series(name, minima_along(results, side, counts, "count", "null", **wanted))
+
+    series = [
+        Series("native", [native["null"]["min"]] * len(counts)),
+        along("kernel audit, call watched by every rule", "kernel", watched=True),
+        along("kernel audit, call not watched", "kernel", watched=False),
+    ]
+    for hook in ("tp_btf", "per-syscall"):
+        for watched, word in ((True, "watched"), (False, "not watched")):
+            name = f"Tarsier {hook}, {word}"
+            series.append(along(name, "tarsier", watched=watched, hook=hook))
+    return line_chart(
+        "What getppid costs by the number of rules, none of which selects it",
+        line,
+        [str(n) for n in counts],
+        series,
+        ("rules (not to scale)", "ns per call"),
+    )
+
+
+def report(record: Record, _stem: str) -> Report:
+    """A row per cell."""
+    results, line = record["cells"], machine_line(record)
+    text = (
+        "# A system call that is not recorded\n\n"
+        "Minimum in ns per call; in brackets what was added to native. "
+        f"No rule selects anything.\n{line} Made by `bench/run {NAME}`.\n\n"
+        f"{tables.latency_table(results)}"
+    )
+    return Report(text, plot(results, line) if has_all_sides(results) else None)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of cells."""
+    options.add_cells(parser, rounds=4, calls=8000)
+
+
+BENCHMARK = Benchmark(NAME, __doc__ or "", add_options, measure, report)

@@ -1,0 +1,150 @@
+"""Debian's sample rule sets (package auditd): what each costs a call that it does not record.
+
+Each set is measured as it is and as `tarsier rules optimise` rewrites it, under the kernel's audit,
+and as it is under Tarsier. So that nothing is recorded, each rule has one more condition that no
+process meets; a watch (-w) becomes its long form, the only one that can hold a condition.
+"""
+
+import argparse
+import json
+from typing import Any
+
+from .. import cells, options, tables
+from ..cells import Cell
+from ..charts import Series, bar_chart
+from ..environment import TARSIER, output_of, require_root, scratch_directory
+from ..results import (
+    Benchmark,
+    CellResult,
+    Measured,
+    Record,
+    Report,
+    about,
+    cells_along,
+    has_all_sides,
+    machine_line,
+    require_native,
+)
+from ..rules import sample_rules, select_nobody, tolerant, write_rules
+from ..stats import within_noise
+
+NAME = "samples"
+SETS = {
+    "STIG": ["30-stig"],
+    "PCI-DSS": ["30-pci-dss-v31"],
+    "OSPP": ["30-ospp-v42*"],
+    "NISPOM": ["30-nispom"],
+}
+FORMS = ("as it is", "optimised")
+# Of a set, what the optimiser says: {"before": {number: value}, "after": the same}.
+Counts = dict[str, dict[str, int]]
+
+
+def optimised(lines: list[str]) -> tuple[list[str], Counts]:
+    """The rules that `tarsier rules optimise` gives, and what it says about before and after."""
+    with scratch_directory() as scratch:
+        rules = write_rules(scratch / "rules", tolerant(lines))
+        answer: dict[str, Any] = json.loads(
+            output_of([TARSIER, "rules", "optimise", "--json", rules])
+        )
+    return answer["rules"], {"before": answer["before"], "after": answer["after"]}
+
+
+def make_cells() -> tuple[list[Cell], dict[str, Counts]]:
+    """The cells, and for each set what the optimiser says."""
+    rows, optimiser = [Cell("native", "native")], {}
+    for name, files in SETS.items():
+        lines = sample_rules(files)
+        better, optimiser[name] = optimised(lines)
+        nobody, better = select_nobody(lines), select_nobody(better)
+        as_it_is, rewritten = ({"set": name, "form": form} for form in FORMS)
+        rows += [
+            Cell("kernel", f"{name}, kernel audit", nobody, {**as_it_is}),
+            Cell("kernel", f"{name} optimised, kernel audit", better, {**rewritten}),
+            Cell("tarsier", f"{name}, Tarsier", nobody, {**as_it_is}),
+        ]
+    return rows, optimiser
+
+
+def rule_table(results: list[CellResult], optimiser: dict[str, Counts]) -> str:
+    """A row per set: how many rules it has, and how many the kernel has to look at."""
+    rows = []
+    for name, counts in optimiser.items():
+        loaded = {
+            result["form"]: result["loaded"]
+            for result in results
+            if result["side"] == "kernel" and result["set"] == name
+        }
+        numbers = [
+            str(counts[when][what])
+            for what in ("rules", "kernel_passed", "kernel_evaluated")
+            for when in ("before", "after")
+        ]
+        rows.append([name, *numbers, " / ".join(str(loaded.get(form, "")) for form in FORMS)])
+    header = [
+        "set",
+        "rules",
+        "optimised",
+        "rules that an unwatched call passes in the kernel",
+        "optimised",
+        "of these evaluated",
+        "optimised",
+        "loaded in the kernel",
+    ]
+    return tables.markdown(header, rows)
+
+
+def added(results: list[CellResult], name: str, side: str, form: str) -> Series:
+    """What the sets add to getppid, in ns."""
+    native = require_native(results)
+    along = cells_along(results, side, list(SETS), "set", form=form)
+    found = [cell["ns"]["null"] if cell else None for cell in along]
+    values = [one and round(one["min"] - native["null"]["min"], 1) for one in found]
+    noisy = (i for i, one in enumerate(found) if one and within_noise(one, native["null"]))
+    return Series(name, values, frozenset(noisy))
+
+
+def plot(results: list[CellResult], line: str) -> str:
+    """What each set adds to getppid."""
+    series = [
+        added(results, "kernel audit", "kernel", "as it is"),
+        added(results, "kernel audit, rules optimised", "kernel", "optimised"),
+        added(results, "Tarsier", "tarsier", "as it is"),
+    ]
+    return bar_chart(
+        "What Debian's sample rule sets add to getppid, which none of them selects",
+        line,
+        list(SETS),
+        series,
+        ("rule set", "ns added per call"),
+    )
+
+
+def measure(chosen: argparse.Namespace) -> Measured:
+    """All cells, with what the optimiser says."""
+    require_root()
+    rows, optimiser = make_cells()
+    workload = cells.latency_workload(chosen.calls)
+    results = cells.measure(NAME, chosen.sides, chosen.rounds, rows, workload)
+    facts = about(chosen.rounds, chosen.calls)
+    return Measured(NAME, {**facts, "optimiser": optimiser, "cells": results})
+
+
+def report(record: Record, _stem: str) -> Report:
+    """A row per set, then a row per cell."""
+    results, line = record["cells"], machine_line(record)
+    text = (
+        "# Real rule sets\n\n"
+        "Minimum in ns per call; in brackets what was added to native. Every rule has one more "
+        f"condition, so that none selects anything.\n{line} Made by `bench/run {NAME}`.\n\n"
+        f"{rule_table(results, record['optimiser'])}\n{tables.latency_table(results)}"
+    )
+    return Report(text, plot(results, line) if has_all_sides(results) else None)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of cells."""
+    options.add_cells(parser, rounds=4, calls=8000)
+
+
+BENCHMARK = Benchmark(NAME, __doc__ or "", add_options, measure, report)

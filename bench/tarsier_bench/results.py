@@ -1,0 +1,173 @@
+"""Results: what a benchmark has measured, as JSON, and what is made of it, as Markdown and SVG."""
+
+import argparse
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+from .environment import BenchError, machine
+from .stats import Timing
+
+# The JSON object of one benchmark: facts of the run, then what was measured.
+Record = dict[str, Any]
+
+
+class CellResult(TypedDict):
+    """One row: a side of a benchmark under some rules. `loaded`: rules that the kernel then had.
+
+    From `count` on: facts by which a benchmark finds the row again, and what it has added.
+    """
+
+    side: str
+    label: str
+    rules: int
+    loaded: int | None
+    ns: dict[str, Timing]
+    count: NotRequired[int]
+    watched: NotRequired[bool]
+    hook: NotRequired[str]
+    set: NotRequired[str]
+    form: NotRequired[str]
+    case: NotRequired[str]
+    hooks: NotRequired[object]
+    percent_of_cpu: NotRequired[dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What people read: a Markdown text, and a plot as SVG unless sides for it are missing."""
+
+    text: str
+    plot: str | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run: `stem` names its files."""
+
+    stem: str
+    record: Record
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark as `bench/run` starts it.
+
+    `measure` gives None where this machine refuses, and has said why. `report` takes the record
+    and the stem of its files; it measures nothing, so that a record can be drawn again.
+    """
+
+    name: str
+    description: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    measure: Callable[[argparse.Namespace], Measured | None]
+    report: Callable[[Record, str], Report]
+
+
+def about(rounds: int, calls: int) -> Record:
+    """Facts of a run of rounds."""
+    return {
+        "machine": machine(),
+        "date": today(),
+        "rounds": rounds,
+        "calls": calls,
+        "unit": "ns per call",
+    }
+
+
+def today() -> str:
+    """The date, as in 2026-11-21."""
+    return datetime.date.today().isoformat()
+
+
+def where(record: Record) -> str:
+    """The machine, its kernel and the date."""
+    found = record["machine"]
+    return f"{found['cpu']}, {found['cpus']} CPUs, Linux {found['kernel']}, {record['date']}"
+
+
+def machine_line(record: Record) -> str:
+    """A sentence: where, when, and how many rounds."""
+    return f"{where(record)}, {record['rounds']} interleaved rounds."
+
+
+def native_of(results: Sequence[CellResult]) -> dict[str, Timing] | None:
+    """The timings of the native row: {probe: timing}."""
+    return next((result["ns"] for result in results if result["side"] == "native"), None)
+
+
+def require_native(results: Sequence[CellResult]) -> dict[str, Timing]:
+    """The same; BenchError if there is no native row."""
+    native = native_of(results)
+    if native is None:
+        raise BenchError("the results have no native row")
+    return native
+
+
+def has_all_sides(results: Sequence[CellResult]) -> bool:
+    """Whether a plot can be drawn."""
+    return {result["side"] for result in results} >= {"native", "kernel", "tarsier"}
+
+
+def cells_along(
+    results: Sequence[CellResult],
+    side: str,
+    categories: Sequence[object],
+    key: str,
+    **facts: str | bool,
+) -> list[CellResult | None]:
+    """For each category the cell of that side whose fact `key` is that, and whose others match."""
+
+    def matches(result: CellResult, category: object) -> bool:
+        wanted = {"side": side, key: category, **facts}
+        return all(result.get(name) == value for name, value in wanted.items())
+
+    return [
+        next((result for result in results if matches(result, category)), None)
+        for category in categories
+    ]
+
+
+def minima_along(
+    results: Sequence[CellResult],
+    side: str,
+    categories: Sequence[object],
+    key: str,
+    probe: str = "null",
+    **facts: str | bool,
+) -> list[float | None]:
+    """The minima in ns of `cells_along`; None where there is no such cell."""
+    cells = cells_along(results, side, categories, key, **facts)
+    return [cell["ns"][probe]["min"] if cell else None for cell in cells]
+
+
+def as_json(record: Record) -> str:
+    """The text of a results file."""
+    return json.dumps(record, indent=1) + "\n"
+
+
+def read(path: Path) -> Record:
+    """A results file; BenchError if it is none."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise BenchError(f"{path}: {error}") from error
+    if not isinstance(found, dict):
+        raise BenchError(f"{path}: expected a JSON object")
+    return found
+
+
+def write_record(out: Path, measured: Measured) -> None:
+    """OUT/STEM.json."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{measured.stem}.json").write_text(as_json(measured.record))
+
+
+def write_report(out: Path, stem: str, report: Report) -> None:
+    """OUT/STEM.md, and OUT/STEM.svg if there is a plot."""
+    (out / f"{stem}.md").write_text(report.text)
+    if report.plot is not None:
+        (out / f"{stem}.svg").write_text(report.plot)

@@ -1,0 +1,1 @@
+"""Tests of the benchmarks' package: python3 -m unittest discover -t bench -s bench/tests."""

@@ -1,0 +1,182 @@
+"""What programs print, as in tests/samples, and as it must not be.
+
+The samples are recorded, but for `tracepoint` and `cut`, which are written by hand.
+"""
+
+import unittest
+from pathlib import Path
+
+from tarsier_bench import audit, cells, environment, rules
+from tarsier_bench.benchmarks import rings, seccomp, share
+from tarsier_bench.benchmarks.flush import measuring as flush
+from tarsier_bench.benchmarks.workloads import vm
+from tarsier_bench.environment import BenchError
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def sample(name: str) -> str:
+    """A recorded output."""
+    return (SAMPLES / f"{name}.txt").read_text()
+
+
+class Latency(unittest.TestCase):
+    def test_a_minimum_and_a_median_for_each_probe(self) -> None:
+        found = cells.parse_latency(sample("latency"))
+        self.assertEqual(found["null"], (122.5, 130.8))
+        self.assertEqual(found["open+close"], (1073.8, 1129.4))
+        self.assertEqual(len(found), 6)
+
+    def test_a_missing_probe_is_an_error(self) -> None:
+        text = "".join(sample("latency").splitlines(keepends=True)[:-1])
+        with self.assertRaisesRegex(BenchError, "measured only"):
+            cells.parse_latency(text)
+
+
+class Rings(unittest.TestCase):
+    def test_best_and_median_of_five_loops(self) -> None:
+        # 78.9 86.3 87.1 88.1 90.1
+        self.assertEqual(rings.parser_of("nop")(sample("rings")), {"nop": (78.9, 87.1)})
+
+    def test_a_missing_loop_is_an_error(self) -> None:
+        with self.assertRaisesRegex(BenchError, "nop: expected 5 times"):
+            rings.parser_of("nop")("88.1\n78.9\n")
+
+    def test_fio_tells_operations_per_second(self) -> None:
+        text = '{"jobs": [{"read": {"iops": 250000.0}}]}'
+        self.assertEqual(rings.parser_of_fio("fio")(text), {"fio": (4000.0, 4000.0)})
+
+    def test_fio_that_has_read_nothing_is_an_error(self) -> None:
+        with self.assertRaisesRegex(BenchError, "read nothing"):
+            rings.parser_of_fio("fio")('{"jobs": [{"read": {"iops": 0.0}}]}')
+
+
+class Share(unittest.TestCase):
+    def test_loops_take_turns(self) -> None:
+        # Each loop 30 times: 100, 200, 300 ns per call, a turn later 1 ns more.
+        lines = [
+            f"calls 10 in_ns {10 * (100 * (loop + 1) + turn)} pid 7\n"
+            for turn in range(share.TURNS)
+            for loop in range(3)
+        ]
+        # The medians are between turns 14 and 15.
+        self.assertEqual(
+            share.parse("".join(lines)),
+            {"getppid": (100.0, 114.5), "kill": (200.0, 214.5), "openat": (300.0, 314.5)},
+        )
+
+    def test_a_missing_turn_is_an_error(self) -> None:
+        with self.assertRaisesRegex(BenchError, "printed 1 times, expected 90"):
+            share.parse("calls 1000 in_ns 124077 pid 30210\n")
+
+
+class Seccomp(unittest.TestCase):
+    def test_calls_and_attaching(self) -> None:
+        found = seccomp.parse(sample("seccomp"))
+        self.assertEqual(found["getpid"], (157.0, 171.3))
+        self.assertEqual(found["attach"], (2215.0, 2215.0))
+
+    def test_a_missing_call_is_an_error(self) -> None:
+        with self.assertRaisesRegex(BenchError, "measured only"):
+            seccomp.parse("getpid 157.0 171.3\n")
+
+
+class Hammer(unittest.TestCase):
+    def test_percentiles(self) -> None:
+        self.assertEqual(flush.percentiles(sample("timer")), [67.6, 37921.3, 61571.6, 61571.6])
+        self.assertEqual(flush.percentiles(sample("appends")), [859.2, 112357.3] + [112357.3] * 2)
+
+    def test_missing_percentiles_are_an_error(self) -> None:
+        with self.assertRaisesRegex(BenchError, "expected 4 percentiles"):
+            flush.percentiles("timer 181 67.6\n")
+
+    def test_calls_of_all_producers(self) -> None:
+        self.assertEqual(flush.calls_made(sample("calls")), 40)
+
+
+class VirtualMachine(unittest.TestCase):
+    def test_the_kernel_is_named_only_when_all_is_well(self) -> None:
+        said = "ok: kernel 6.12.117+deb12-cloud-amd64: workloads-icount\n"
+        self.assertEqual(vm.kernel_of("building\n" + said), "6.12.117+deb12-cloud-amd64")
+        self.assertIsNone(vm.kernel_of("FAILED: kernel 6.12.117: workloads-icount\n"))
+
+    def test_a_side_is_a_line_per_workload(self) -> None:
+        found = vm.read_side(SAMPLES / "tracepoint", "Tarsier tracepoint")
+        self.assertEqual(found["side"], "tracepoint")
+        self.assertEqual(found["loads"]["tar"]["elapsed_ns"]["min"], 95000000)
+        self.assertEqual(found["loads"]["syscall"]["dropped"]["max"], 2)
+
+    def test_a_line_that_is_cut_is_an_error(self) -> None:
+        with self.assertRaisesRegex(BenchError, "expected a name and 6 numbers: 'tar"):
+            vm.read_side(SAMPLES / "cut", "cut")
+
+
+class Audit(unittest.TestCase):
+    def test_an_idle_state(self) -> None:
+        state = audit.parse_status(sample("auditctl-status"))
+        self.assertEqual(state["backlog_limit"], "64")
+        self.assertEqual(state["loginuid_immutable"], "0 unlocked")
+        self.assertEqual(audit.what_is_not_idle(state, []), [])
+
+    def test_all_that_is_in_use_is_named(self) -> None:
+        state = {"enabled": "1", "pid": "412"}
+        self.assertEqual(
+            audit.what_is_not_idle(state, ["-a always,exit -S mkdir"]),
+            ["enabled is 1", "process 412 is the audit daemon", "rules are loaded"],
+        )
+
+
+class Machine(unittest.TestCase):
+    def test_the_first_processor_is_named(self) -> None:
+        text = "processor\t: 0\nmodel name\t: AMD EPYC 7:1\n\nmodel name\t: other\n"
+        self.assertEqual(environment.cpu_model(text), "AMD EPYC 7:1")
+        self.assertEqual(environment.cpu_model("processor : 0\n"), "unknown")
+
+
+class Programs(unittest.TestCase):
+    def test_one_that_fails_is_told_with_its_message(self) -> None:
+        with self.assertRaisesRegex(BenchError, "sh ended with 3:\nwhy"):
+            environment.output_of(["sh", "-c", "echo why >&2; exit 3"])
+
+    def test_one_that_is_not_there_is_named(self) -> None:
+        with self.assertRaisesRegex(BenchError, "/no/such cannot be run: No such file"):
+            environment.output_of(["/no/such"])
+
+
+class Rules(unittest.TestCase):
+    def test_settings_and_comments_are_left_out(self) -> None:
+        text = "## head\n-D\n-b 8192\n  -w /etc/passwd -p wa\n\n-a always,exit -S mkdir\n-e 2\n"
+        self.assertEqual(rules.rules_in(text), ["-w /etc/passwd -p wa", "-a always,exit -S mkdir"])
+
+    def test_a_watch_becomes_its_long_form(self) -> None:
+        lines = ["-w /no/such/file -p wa -k id", "-w /etc/", "-a always,exit -S mkdir"]
+        self.assertEqual(
+            rules.with_condition(lines, "gid=7"),
+            [
+                "-a always,exit -F path=/no/such/file -F perm=wa -k id -F gid=7",
+                "-a always,exit -F dir=/etc -F perm=rwxa -F gid=7",
+                "-a always,exit -S mkdir -F gid=7",
+            ],
+        )
+
+    def test_the_root_directory_keeps_its_name(self) -> None:
+        self.assertIn("-F dir=/ ", rules.with_condition(["-w /"], "gid=7")[0])
+
+    def test_rules_go_round_the_calls_and_have_a_twin(self) -> None:
+        self.assertEqual(
+            rules.select_nobody_on(["a", "b"], 3, ("b64", "b32")),
+            [
+                "-a always,exit -F arch=b64 -S a -F uid=4000000 -k n0",
+                "-a always,exit -F arch=b64 -S b -F uid=4000001 -k n1",
+                "-a always,exit -F arch=b64 -S a -F uid=4000002 -k n2",
+                "-a always,exit -F arch=b32 -S mkdir -F uid=4000000 -k twin",
+            ],
+        )
+        self.assertEqual(rules.select_nobody_on(["a"], 0, ("b64", "b32")), [])
+
+    def test_numbers_of_rules(self) -> None:
+        self.assertEqual([rules.counted(n) for n in (0, 1, 2)], ["0 rules", "1 rule", "2 rules"])
+
+
+if __name__ == "__main__":
+    unittest.main()
