@@ -7,6 +7,7 @@ mod error;
 mod functions;
 mod gaps;
 mod identify;
+mod kernel_fs;
 pub mod learn;
 pub mod netlink;
 mod objects;

@@ -1,11 +1,11 @@
 //! Whether tasks are preempted inside the kernel: a program at the end of a function, and on newer kernels one on a
 //! tracepoint, is then preempted too, and what other tasks do on that processor meanwhile goes unseen.
 
+use crate::kernel_fs;
 use crate::types;
 use libbpf_rs::btf::types::Typedef;
 use plan::Preemption;
-use rustix::fs::{openat, Mode, OFlags, CWD};
-use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;
 
@@ -13,7 +13,6 @@ use std::io::Read;
 const MODEL: &str = "sched/preempt";
 /// Type of the SRCU guard of tracepoints, in kernels whose tracepoints have it.
 const SRCU_GUARD: &str = "class_srcu_fast_notrace_t";
-const DEBUGFS: &str = "/sys/kernel/debug";
 
 /// The model in force. Where the kernel does not tell it (no CONFIG_PREEMPT_DYNAMIC, debugfs locked down), what it was
 /// booted or built with.
@@ -70,14 +69,7 @@ fn in_brackets(models: &str) -> Option<&str> {
 }
 
 fn read_model() -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let path = format!("{DEBUGFS}/{MODEL}");
-    let file = openat(CWD, path, flags, Mode::empty()).or_else(|_| {
-        let fs = fsopen("debugfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        fsconfig_create(&fs)?;
-        let root = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
-        openat(root, MODEL, flags, Mode::empty())
-    });
+    let file = kernel_fs::open("debugfs", &["/sys/kernel/debug"], MODEL, OFlags::RDONLY);
     let mut text = String::new();
     File::from(file.ok()?).read_to_string(&mut text).ok()?;
     Some(text)

@@ -6,8 +6,9 @@ use std::collections::BinaryHeap;
 
 /// Offset and size of `tarsier_frame.time_ns`.
 const TIME: std::ops::Range<usize> = 16..24;
-/// The kernel is told of what was read after this many bytes.
-const RELEASE_BYTES: u64 = 256 * 1024;
+/// The kernel is told of what was read after this many bytes: a reader that takes a second for them counts as gone
+/// (bpf/overload.h).
+const RELEASE_BYTES: u64 = 16 * 1024;
 
 /// Reads the rings in order of time.
 pub struct Stream {

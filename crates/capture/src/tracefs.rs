@@ -1,10 +1,12 @@
-//! Numbers of the per-syscall tracepoints, read from tracefs. Where tracefs is not mounted, it is
-//! mounted for this process's eyes only, attached to no directory.
+//! Numbers of the per-syscall tracepoints, read from tracefs.
 
+use crate::kernel_fs;
 use rustix::fd::OwnedFd;
-use rustix::fs::{openat, Mode, OFlags, CWD};
-use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
+use rustix::fs::{openat, Mode, OFlags};
 use std::io::Read;
+
+/// Where tracefs may be mounted.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The directory `events/syscalls` of tracefs.
 pub(crate) struct SyscallEvents(OwnedFd);
@@ -12,17 +14,8 @@ pub(crate) struct SyscallEvents(OwnedFd);
 impl SyscallEvents {
     /// Opens it where it is mounted, or by a mount of our own.
     pub(crate) fn open() -> rustix::io::Result<SyscallEvents> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        for place in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
-            let path = format!("{place}/events/syscalls");
-            if let Ok(dir) = openat(CWD, path, flags, Mode::empty()) {
-                return Ok(SyscallEvents(dir));
-            }
-        }
-        let fs = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        fsconfig_create(&fs)?;
-        let root = fsmount(&fs, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
-        openat(root, "events/syscalls", flags, Mode::empty()).map(SyscallEvents)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        kernel_fs::open("tracefs", &PLACES, "events/syscalls", flags).map(SyscallEvents)
     }
 
     /// Number of the exit tracepoint of the call with this name; `None` when there is none.

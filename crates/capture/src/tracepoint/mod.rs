@@ -60,7 +60,8 @@ pub struct Options {
 /// What happens to calls whose events come faster than they are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overload {
-    /// Each waits at its end, at most 1 ms, and not for a reader that has read nothing for 1 s.
+    /// Each waits at its end, at most 1 ms until a ring is nearly full and then at most 20 ms, and not for a reader
+    /// that has read nothing for 1 s.
     #[default]
     Throttle,
     /// Their events are dropped and counted: first those of uids that make many.

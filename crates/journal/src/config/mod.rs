@@ -117,7 +117,7 @@ pub enum OverflowAction {
 /// What happens to calls whose events come faster than they can be recorded (`overload`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overload {
-    /// Each waits at its end, at most 1 ms.
+    /// Each waits at its end, at most 1 ms until a ring is nearly full, then at most 20 ms.
     #[default]
     Throttle,
     /// Their events are dropped and counted.
