@@ -39,6 +39,10 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The same with `flush = DATA` or `SYNC`, where somebody wants it on the disk soon.
 const DURABLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// How long a pass reads, so that clients are answered and the daemon's priority follows its need also where it is slow;
+/// and after how many frames it looks at the clock. Nanoseconds.
+const PASS_NS: u64 = 50_000_000;
+const FRAMES_PER_LOOK: u32 = 32;
 /// Passes without an event after which the daemon sleeps until it is woken.
 const IDLE_PASSES: u32 = 3;
 /// Fill of a ring, parts per thousand, from which on the daemon reads on without a pause: what came while
@@ -183,8 +187,8 @@ impl Daemon {
         }
     }
 
-    /// Reads every ring once, what was made until `now_ns`, or as much as is to be written at a time. How many frames
-    /// there were.
+    /// Reads every ring once: what was made until `now_ns`, or as much as is to be written at a time, or as is read in
+    /// [`PASS_NS`]. How many frames there were.
     fn pass(&mut self, now_ns: u64) -> usize {
         let handover = self.engine.handover();
         let ring_bytes = self.engine.stream().map_or(0, |stream| stream.ring_bytes());
@@ -221,6 +225,8 @@ impl Daemon {
         }
         let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
+        let until_ns = batch_ns + PASS_NS;
+        let (mut read, mut is_cut) = (0_u32, false);
         let frames = engine.drain(now_ns, |cpu, end, frame| {
             oldest_ns.get_or_insert_with(|| capture::frame_time(frame));
             let outcome = recorder.frame(cpu, frame, lines, live.as_mut());
@@ -252,7 +258,9 @@ impl Daemon {
                 }
                 batch_ns = monotonic_ns();
             }
-            !handing.is_full()
+            read += 1;
+            is_cut = handing.is_full() || read % FRAMES_PER_LOOK == 0 && monotonic_ns() >= until_ns;
+            !is_cut
         });
         if frames > 0 {
             recorder.costs.share(monotonic_ns() - batch_ns);
@@ -267,7 +275,7 @@ impl Daemon {
         if is_urgent {
             let _ = journal.hurry();
         }
-        self.has_more = handing.is_full();
+        self.has_more = is_cut;
         self.give_back(handing);
         frames + records
     }
