@@ -1,4 +1,4 @@
-//! The tables of kernels in `docs/kernels.md` and `README.md`, from `docs/kernels.json`.
+//! The tables of kernels in `docs/reference/kernels.md` and `README.md`, from `docs/reference/kernels.json`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use super::engines::{Engine, ENGINES};
 use super::results::{self, numbers, Entry};
 
 /// Below the root of the source tree: results, and what is made of them.
-const RESULTS: &str = "docs/kernels.json";
-const LONG: &str = "docs/kernels.md";
+const RESULTS: &str = "docs/reference/kernels.json";
+const LONG: &str = "docs/reference/kernels.md";
 const SHORT: &str = "README.md";
 /// What stands around a table.
 const MARKS: [&str; 2] = ["<!-- matrix -->\n", "<!-- /matrix -->"];
