@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tables --headers DIR --source DIR\n       cargo xtask bindings [--check]\n       \
-     cargo xtask systemd-sets --from FILE\n       cargo xtask docs\n       cargo xtask book DIR\n       \
+     cargo xtask systemd-sets --from FILE\n       cargo xtask docs [--check]\n       cargo xtask book DIR\n       \
      cargo xtask man [DIR]";
 
 fn main() -> ExitCode {
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         ["systemd-sets", "--from", file] => systemd_sets::write(Path::new(file), &sets_file()),
         ["bindings"] => bindings::write(false),
         ["bindings", "--check"] => bindings::write(true),
+        ["docs", "--check"] => docs::check(&source_root()),
         ["docs"] => docs::write(&source_root()),
         ["book", directory] => docs::stage(&source_root(), Path::new(directory)),
         ["man"] => man::write(&source_root().join("target")),

@@ -1,7 +1,7 @@
 //! Help of commands, as the program prints it: the part `help COMMAND` of a page.
 
 use anyhow::{Context, Result};
-use clap::{Command, CommandFactory};
+use clap::CommandFactory;
 
 /// Columns of the help: those of a terminal.
 const COLUMNS: usize = 80;
@@ -27,8 +27,9 @@ pub(super) fn help(command: &str) -> Result<String> {
 }
 
 /// The words after `tarsier` of every command, those that only have commands below them included.
+#[cfg(test)]
 pub(crate) fn all() -> Vec<String> {
-    fn add(command: &Command, before: &str, names: &mut Vec<String>) {
+    fn add(command: &clap::Command, before: &str, names: &mut Vec<String>) {
         for each in command
             .get_subcommands()
             .filter(|each| each.get_name() != "help")

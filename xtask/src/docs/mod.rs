@@ -3,7 +3,8 @@
 //! * `docs` writes the generated parts of the pages: [`figures`] from `bench/results`, [`commands`] from the command
 //!   lines. Tests compare them with what is committed.
 //! * `book DIR` copies all pages to DIR as mdBook wants them: see [`book`].
-//! * Tests hold the pages against [`links`] (nothing that is named is missing) and [`layout`] (columns, lengths).
+//! * `docs --check`, which tests do too, holds the pages against these sources, [`links`] (nothing that is named is
+//!   missing) and [`layout`] (columns, lengths).
 
 mod book;
 mod commands;
@@ -19,6 +20,10 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 
+pub(crate) use book::stage;
+#[cfg(test)]
+pub(crate) use commands::all as command_names;
+
 /// Writes the generated parts of all pages.
 pub(crate) fn write(root: &Path) -> Result<()> {
     for Generated { page, wanted, text } in generated(root)? {
@@ -29,9 +34,42 @@ pub(crate) fn write(root: &Path) -> Result<()> {
     Ok(())
 }
 
-pub(crate) use book::stage;
-#[cfg(test)]
-pub(crate) use commands::all as command_names;
+/// An error that names everything that is wrong with the pages.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let mut errors = links::errors(root)?;
+    let missing = links::named_by_sources(root)?;
+    errors.extend(
+        missing
+            .iter()
+            .map(|each| format!("{each}, which is no page")),
+    );
+    for Generated { page, text, wanted } in generated(root)? {
+        errors.extend(layout::errors(&page, &text));
+        if let Some((number, wanted)) = first_difference(&text, &wanted) {
+            errors.push(format!(
+                "{page}:{number}: not what its sources make, `cargo xtask docs` writes it: {wanted}"
+            ));
+        }
+    }
+    match errors.len() {
+        0 => Ok(()),
+        count => bail!("{count} errors:\n{}", errors.join("\n")),
+    }
+}
+
+/// Number of the first line that differs, and what it should be.
+fn first_difference<'t>(text: &str, wanted: &'t str) -> Option<(usize, &'t str)> {
+    if text == wanted {
+        return None;
+    }
+    let pairs = text.lines().zip(wanted.lines()).zip(1..);
+    let mut differing = pairs.filter(|((line, wanted), _)| line != wanted);
+    let end = text.lines().count().min(wanted.lines().count()) + 1;
+    let first = differing
+        .next()
+        .map(|((_, wanted), number)| (number, wanted));
+    Some(first.unwrap_or((end, "the end")))
+}
 
 /// A page with generated parts.
 struct Generated {
@@ -104,17 +142,17 @@ mod tests {
     use crate::source_root;
 
     #[test]
-    fn pages_have_the_figures_and_options_that_their_sources_have() {
-        for Generated { page, text, wanted } in generated(&source_root()).expect("all parts") {
-            let differs = text
-                .lines()
-                .zip(wanted.lines())
-                .find(|(one, other)| one != other);
-            assert!(
-                text == wanted,
-                "{page}: not what its sources make; `cargo xtask docs` writes it. First difference: {differs:#?}"
-            );
+    fn pages_are_what_their_sources_make_and_name_nothing_that_is_missing() {
+        if let Err(error) = check(&source_root()) {
+            panic!("{error:#}");
         }
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        assert_eq!(first_difference("a\nb\n", "a\nc\n"), Some((2, "c")));
+        assert_eq!(first_difference("a\n", "a\nb\n"), Some((2, "the end")));
     }
 
     #[test]
