@@ -1,7 +1,7 @@
 # Each target installs what it needs and is quick when there is nothing left to do.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build peers workload run test bench check-bench format clean
+.PHONY: help setup build peers workload run test bench check-bench docs format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,6 +36,10 @@ bench: ## measure calls, loggers and workloads: native, kernel audit, Tarsier
 check-bench: ## lint, type-check and test the Python package of the benchmarks
 	@scripts/setup test
 	@scripts/check-bench
+
+docs: setup ## make the manual: target/book/index.html
+	@cargo xtask book target/book-source
+	@"$$(scripts/mdbook)" build target/book-source --dest-dir "$(CURDIR)/target/book"
 
 format: ## format Rust, C and the benchmarks' Python sources
 	@cargo fmt --all

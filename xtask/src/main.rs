@@ -5,9 +5,13 @@
 //! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` from the event header. See [`bindings`].
 //! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from what
 //!   `systemd-analyze syscall-filter` prints. See [`systemd_sets`].
+//! * `docs` writes the generated parts of the manual's pages; `book DIR` lays them out for mdBook. See [`docs`].
+//! * `man [DIR]` writes manual pages to DIR/man and shell completions to DIR/completions (DIR: `target`). See [`man`].
 //! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels, `vm --matrix` on all of them. See [`vm`].
 
 mod bindings;
+mod docs;
+mod man;
 mod systemd_sets;
 mod tables;
 mod vm;
@@ -17,7 +21,8 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tables --headers DIR --source DIR\n       cargo xtask bindings [--check]\n       \
-     cargo xtask systemd-sets --from FILE";
+     cargo xtask systemd-sets --from FILE\n       cargo xtask docs [--check]\n       cargo xtask book DIR\n       \
+     cargo xtask man [DIR]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -29,6 +34,11 @@ fn main() -> ExitCode {
         ["systemd-sets", "--from", file] => systemd_sets::write(Path::new(file), &sets_file()),
         ["bindings"] => bindings::write(false),
         ["bindings", "--check"] => bindings::write(true),
+        ["docs", "--check"] => docs::check(&source_root()),
+        ["docs"] => docs::write(&source_root()),
+        ["book", directory] => docs::stage(&source_root(), Path::new(directory)),
+        ["man"] => man::write(&source_root().join("target")),
+        ["man", directory] => man::write(Path::new(directory)),
         ["vm", rest @ ..] => match vm::run(rest) {
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -45,6 +55,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The root of the source tree.
+fn source_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// Where the generated tables live, next to this crate in the source tree.

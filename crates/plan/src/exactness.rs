@@ -26,7 +26,7 @@ pub const TRACEPOINT_NOTES: [&str; 4] = [
     "names are resolved after the call: what another process renames or removes in between may \
      be recorded without its inode",
     "arguments, results and the ids of the task are those that kernel auditing compares",
-    "no IPC, MQ_* and TIME_* records accompany a call",
+    "no IPC, IPC_SET_PERM and TIME_* records accompany a call",
 ];
 
 /// What holds for every rule under the trampoline engine.

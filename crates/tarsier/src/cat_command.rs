@@ -1,7 +1,7 @@
 //! `tarsier cat`: the text of log files of any form.
 
-use crate::cli::{CatArgs, CatFormat};
 use anyhow::{Context, Result};
+use cli::{CatArgs, CatFormat};
 use journal::compact::{self, TimeRange};
 use journal::read::raw_line;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};

@@ -1,7 +1,6 @@
 //! Tarsier: system-call auditing. Arguments in, status out; the work is in the modules.
 
 mod cat_command;
-mod cli;
 mod ctl;
 mod plan_command;
 mod rule_files;

@@ -1,9 +1,9 @@
 //! `tarsier plan`
 
-use crate::cli::{Engine, PlanArgs};
 use crate::rules_command::source;
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
+use cli::{Engine, PlanArgs};
 use plan::{CallExplanation, Capabilities, Plan};
 use rules::{ErrorKind, Rule, SystemHost};
 use std::io::Write;

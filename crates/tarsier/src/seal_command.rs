@@ -1,8 +1,8 @@
 //! `tarsier seal init` and `tarsier verify`.
 
-use crate::cli::{SealCommand, SealInitArgs, VerifyArgs};
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
+use cli::{SealCommand, SealInitArgs, VerifyArgs};
 use journal::config::{self, LoadOptions};
 use journal::seal::verify::{Finding, Options, Report};
 use journal::seal::{self, time_text, VerificationKey};

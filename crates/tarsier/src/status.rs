@@ -1,8 +1,8 @@
 //! `tarsier status`, and what the daemon answers.
 
-use crate::cli::StatusArgs;
 use crate::ctl::{self, protocol::Request};
 use anyhow::{Context, Result};
+use cli::StatusArgs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,11 +1,11 @@
 //! `tarsier stop`.
 
-use crate::cli::StopArgs;
 use crate::ctl::{self, protocol::Answer, protocol::Request};
 use crate::run::{remove_left, Instance, Removed};
 use crate::status::socket_path;
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
+use cli::StopArgs;
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
     if !rustix::process::geteuid().is_root() {

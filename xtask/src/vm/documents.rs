@@ -1,4 +1,4 @@
-//! The tables of kernels in `docs/kernels.md` and `README.md`, from `docs/kernels.json`.
+//! The tables of kernels in `docs/reference/kernels.md` and `README.md`, from `docs/reference/kernels.json`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,12 +7,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::docs::text::wrap;
+
 use super::engines::{Engine, ENGINES};
 use super::results::{self, numbers, Entry};
 
 /// Below the root of the source tree: results, and what is made of them.
-const RESULTS: &str = "docs/kernels.json";
-const LONG: &str = "docs/kernels.md";
+const RESULTS: &str = "docs/reference/kernels.json";
+const LONG: &str = "docs/reference/kernels.md";
 const SHORT: &str = "README.md";
 /// What stands around a table.
 const MARKS: [&str; 2] = ["<!-- matrix -->\n", "<!-- /matrix -->"];
@@ -199,22 +201,34 @@ fn joined<'t>(texts: impl IntoIterator<Item = &'t String>, by: &str) -> String {
 
 fn long_table(rows: &[Row]) -> String {
     let mut table = format!(
-        "| Linux | released with | {} | {} | also as | what differs from {REFERENCE} |\n|---|---|---|---|---|---|\n",
+        "| Linux | released with | {} | {} | also as |\n|---|---|---|---|---|\n",
         ENGINES[0], ENGINES[1]
     );
     for row in rows {
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             row.series,
             joined(&row.released_with, ", "),
             row.engines[0],
             row.engines[1],
-            joined(&row.variants, ", "),
-            joined(&row.differs, "; ")
+            joined(&row.variants, ", ")
         );
     }
-    table
+    table + &differing(rows)
+}
+
+/// What differs on each kernel, below the table: too long for a cell.
+fn differing(rows: &[Row]) -> String {
+    let mut list = String::new();
+    for row in rows.iter().filter(|row| !row.differs.is_empty()) {
+        if list.is_empty() {
+            let _ = write!(list, "\nWhat differs from {REFERENCE}:\n\n");
+        }
+        let text = format!("**{}**: {}", row.series, row.differs.join("; "));
+        list.push_str(&wrap(&text, "* "));
+    }
+    list
 }
 
 /// One row for series that follow each other and do the same.
@@ -299,13 +313,16 @@ mod tests {
         let line = |start: &str| table.lines().find(|line| line.starts_with(start));
         assert_eq!(
             line("| 6.16 "),
-            Some("| 6.16 | Debian 13 backports | in part | in part | cpus-1 | trampoline: no clocks; fails: names |")
+            Some("| 6.16 | Debian 13 backports | in part | in part | cpus-1 |")
         );
-        let reference = "| 6.12 | Debian 13, RHEL 10, SLES 16 | works | works |  |  |";
+        let differs =
+            "\nWhat differs from 6.12:\n\n* **6.16**: trampoline: no clocks; fails: names\n";
+        assert!(table.ends_with(differs), "{table}");
+        let reference = "| 6.12 | Debian 13, RHEL 10, SLES 16 | works | works |  |";
         assert_eq!(line("| 6.12 "), Some(reference));
         assert_eq!(
             line("| 6.8 "),
-            Some("| 6.8 | Ubuntu 24.04 | not tried | not tried |  |  |")
+            Some("| 6.8 | Ubuntu 24.04 | not tried | not tried |  |")
         );
     }
 
@@ -325,7 +342,8 @@ mod tests {
         let entries = [entry("5.10", "stock", "refusal", true)];
         let table = long_table(&rows(&entries));
         assert!(
-            table.contains("| 5.10 | Debian 11 | refused | refused |  | as it was |"),
+            table.contains("| 5.10 | Debian 11 | refused | refused |  |")
+                && table.contains("\n* **5.10**: as it was\n"),
             "{table}"
         );
     }

@@ -13,7 +13,7 @@ pub(crate) const USAGE: &str =
     "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|newest|PACKAGE]… [--variant NAME]… [--jobs N] [-- TEST…]
            (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; arm64: 6.12)
        cargo xtask vm --matrix [--kernel K]… [--write]   every kernel (or these) and variant; --write: and the documents
-       cargo xtask vm --tables   the documents' tables from docs/kernels.json";
+       cargo xtask vm --tables   the documents' tables from docs/reference/kernels.json";
 
 /// The command line, read.
 pub(super) struct Request {

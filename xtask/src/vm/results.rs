@@ -1,4 +1,4 @@
-//! What came of the tests, as a file: `target/vm/matrix.json`, and its committed copy `docs/kernels.json`.
+//! What came of the tests, as a file: `target/vm/matrix.json`, and its committed copy `docs/reference/kernels.json`.
 
 use std::collections::BTreeMap;
 use std::fs;

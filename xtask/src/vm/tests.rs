@@ -279,7 +279,7 @@ fn exact(dir: &Path) -> Result<String> {
     let output = Command::new(source_root().join("tests/exact/compare"))
         .arg(dir)
         .arg("--table")
-        .arg(source_root().join("README.md"))
+        .arg(source_root().join("docs/reference/exactness.md"))
         .output()
         .context("starting tests/exact/compare")?;
     let said = String::from_utf8_lossy(&output.stdout);

@@ -19,6 +19,7 @@ mod error;
 mod group;
 mod keys;
 mod load;
+mod manual;
 mod node;
 mod parse;
 mod values;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 pub use error::{BadValue, ConfigError, Notice, Place};
 pub use group::Group;
 pub use load::{load, LoadOptions, Loaded};
+pub use manual::{described_keys, KeyDescription};
 pub use parse::{parse, LINE_BYTES_MAX};
 
 /// Where auditd keeps its configuration.

@@ -4,7 +4,7 @@
 //! hashes, authenticated with a key that is used once, replaced by its own hash and erased. Who
 //! takes over the host later has no key with which an earlier entry could have been made. Once a
 //! second a *checkpoint* is signed with an Ed25519 key that is erased with the signature; it names
-//! the public key of the next. `docs/sealing.md` has the algorithm, the formats and the limits.
+//! the public key of the next. `docs/internals/sealing.md` has the algorithm, the formats and the limits.
 //!
 //! * [`Sealer`] is the side of the journal; [`init`] makes the keys.
 //! * [`verify()`] is the other side: it needs the [`VerificationKey`] and the files.

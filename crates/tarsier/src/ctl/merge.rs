@@ -1,7 +1,7 @@
 //! `tarsier rules merge`: what augenrules(8) does.
 
-use crate::cli::RulesMergeArgs;
 use anyhow::{bail, Context, Result};
+use cli::RulesMergeArgs;
 use rules::Source;
 use std::fs;
 use std::io::{self, Write};

@@ -2,8 +2,8 @@
 
 use super::flood::{self, Flood};
 use super::source;
-use crate::cli::RulesCheckArgs;
 use anyhow::Result;
+use cli::RulesCheckArgs;
 use plan::{Capabilities, Finding, Lint};
 use rules::{ErrorKind, Rule, RuleSet, SystemHost};
 use std::io::Write;

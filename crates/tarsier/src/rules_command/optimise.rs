@@ -1,8 +1,8 @@
 //! `tarsier rules optimise`: equivalent, cheaper rules.
 
 use super::source;
-use crate::cli::RulesOptimiseArgs;
 use anyhow::{Context, Result};
+use cli::RulesOptimiseArgs;
 use plan::{Capabilities, Cost, Effort, Optimised};
 use rules::{list_rule, Dialect, ListStyle, Rule, RuleSet, Settings};
 use std::io::Write;

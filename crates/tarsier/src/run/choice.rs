@@ -1,8 +1,8 @@
 //! Which engine runs.
 
-use crate::cli::Engine;
 use crate::stderr::say;
 use anyhow::{bail, Result};
+use cli::Engine;
 
 /// Whether the trampoline engine is the one; says which is taken when the choice is ours.
 pub(crate) fn is_trampoline(engine: Engine) -> Result<bool> {

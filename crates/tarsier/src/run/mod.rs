@@ -43,8 +43,8 @@ pub(crate) use instance::Instance;
 pub(crate) use rule_place::too_large;
 pub(crate) use survival::{remove_left, Removed};
 
-use crate::cli::RunArgs;
 use anyhow::{bail, Result};
+use cli::RunArgs;
 
 /// Runs until stopped, until the time is over, or until the command ends; the exit status.
 pub(crate) fn run(args: RunArgs) -> Result<u8> {

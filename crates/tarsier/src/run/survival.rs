@@ -435,7 +435,7 @@ pub(crate) fn remove_left(run_dir: &Path) -> Result<Removed> {
     capture::netlink::restore_leftover(&run_dir.join("audit-state"))
         .context("the kernel's audit cannot be put back")?;
     // The note may be gone with /run.
-    let is_standard = run_dir == Path::new(crate::cli::RUN_DIR);
+    let is_standard = run_dir == Path::new(cli::RUN_DIR);
     let standard = is_standard.then(|| PathBuf::from(capture::STANDARD_PIN_DIR));
     let Some(dir) = noted(run_dir).or(standard) else {
         return Ok(Removed::Nothing);

@@ -1,8 +1,8 @@
 //! `tarsier seccomp compile`: one filter of a profile.
 
-use super::args::{CompileArgs, Format};
 use super::{log_reader, source};
 use anyhow::{Context, Result};
+use cli::seccomp::{CompileArgs, Format};
 use seccomp::compile::Frequencies;
 use seccomp::text;
 use seccomp::Filter;

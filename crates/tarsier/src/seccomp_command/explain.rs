@@ -1,9 +1,9 @@
 //! `tarsier seccomp explain` and `diff`: verdicts and why.
 
 use super::filters;
-use super::inspect_args::{DiffArgs, ExplainArgs};
 use abi::Arch;
 use anyhow::{bail, Context, Result};
+use cli::seccomp::{DiffArgs, ExplainArgs};
 use seccomp::policy::Abi;
 use seccomp::{differences, text, CacheTable, Chain, Difference, SeccompData, Verdict};
 use std::io::Write;

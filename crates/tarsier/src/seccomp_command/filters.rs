@@ -1,9 +1,9 @@
 //! Filters from files, profiles and processes; filters to files.
 
-use super::args::Format;
-use super::inspect_args::FilterArgs;
 use super::source;
 use anyhow::{bail, Context, Result};
+use cli::seccomp::FilterArgs;
+use cli::seccomp::Format;
 use seccomp::compile::Frequencies;
 use seccomp::{live, text, Chain, Filter};
 use std::io::{Read, Write};

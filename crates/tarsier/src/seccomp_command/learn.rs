@@ -1,11 +1,11 @@
 //! `tarsier seccomp learn`: a profile of what a program does.
 
-use super::args::LearnArgs;
 use super::launch::{Launch, Program};
 use super::{log_reader, source};
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use capture::learn::{CallCounter, CallCounts};
+use cli::seccomp::LearnArgs;
 use seccomp::policy::Abi;
 use seccomp::profile::learned::{Observed, VALUES_MAX};
 use seccomp::profile::Context;

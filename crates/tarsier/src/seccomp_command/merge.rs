@@ -1,10 +1,10 @@
 //! `tarsier seccomp merge`, `optimise`, `disasm` and `asm`.
 
-use super::args::Format;
 use super::filters;
-use super::inspect_args::{ConvertArgs, MergeArgs, OptimiseArgs};
 use crate::stderr::say;
 use anyhow::{bail, Result};
+use cli::seccomp::Format;
+use cli::seccomp::{ConvertArgs, MergeArgs, OptimiseArgs};
 use seccomp::{merge, optimise, Chain, Filter, Weights};
 
 /// Merges a chain and prints the result.

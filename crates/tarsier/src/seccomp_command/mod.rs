@@ -1,11 +1,9 @@
 //! `tarsier seccomp`: filters of system calls.
 
-mod args;
 mod check;
 mod compile;
 mod explain;
 mod filters;
-mod inspect_args;
 mod launch;
 mod learn;
 mod log_reader;
@@ -16,11 +14,9 @@ mod run;
 mod source;
 mod supervisor;
 
-pub(crate) use args::SeccompCommand;
-
 use crate::stderr::say;
 use anyhow::Result;
-use args::Format;
+use cli::seccomp::{Format, SeccompCommand};
 
 /// Runs one of the subcommands. Status 2: it could not be done.
 pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {

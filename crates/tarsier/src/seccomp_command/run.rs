@@ -1,10 +1,10 @@
 //! `tarsier seccomp run`: a program under a profile.
 
-use super::args::RunArgs;
 use super::launch::{self, Install, Launch, Program};
 use super::{report, source, supervisor};
 use crate::stderr::say;
 use anyhow::{bail, Context as _, Result};
+use cli::seccomp::RunArgs;
 use seccomp::compile::{compile, compile_as, Frequencies};
 
 /// Status 127: the program cannot be run.

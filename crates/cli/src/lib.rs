@@ -1,24 +1,32 @@
-//! The command line.
+//! The command lines of `tarsier`: commands, options and their help, and no code that acts on them.
+//!
+//! A crate of its own, so that `cargo xtask man` makes manual pages and completions of the same definitions that
+//! the program parses.
 
-use crate::seccomp_command::SeccompCommand;
+// A doc comment here is help that users read: a type that is only the options of a command has none.
+#![allow(missing_docs)]
+
+pub mod ctl;
+pub mod seccomp;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where a daemon keeps its socket, its lock and what it has to put back, unless told otherwise.
-pub(crate) const RUN_DIR: &str = "/run/tarsier";
+pub const RUN_DIR: &str = "/run/tarsier";
 
 /// System-call auditing with the rules and the log of the Linux audit system, through eBPF.
 #[derive(Parser, Debug)]
 #[command(name = "tarsier", version, max_term_width = 100)]
-pub(crate) struct Cli {
+pub struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub command: Command,
 }
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum Command {
+pub enum Command {
     /// Arm rules and record what they select, until stopped or until COMMAND ends
     Run(RunArgs),
     /// Show which hooks the rules need, what they cost and how exactly they are honoured
@@ -39,7 +47,7 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Make, learn and apply filters of system calls
     #[command(subcommand)]
-    Seccomp(SeccompCommand),
+    Seccomp(seccomp::SeccompCommand),
     /// Change rules and settings with auditctl's options; see `tarsier ctl -h`
     #[command(disable_help_flag = true)]
     Ctl {
@@ -50,7 +58,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum RulesCommand {
+pub enum RulesCommand {
     /// Say what is odd about rules, and what to do (status 0: nothing, 1: something, 2: error)
     Check(RulesCheckArgs),
     /// Find equivalent rules that cost less, and show what changes and what that saves
@@ -61,7 +69,7 @@ pub(crate) enum RulesCommand {
 
 /// Form in which a log is printed.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CatFormat {
+pub enum CatFormat {
     /// Without names for numbers
     Raw,
     /// As the file has it; COMPACT has the names
@@ -69,7 +77,7 @@ pub(crate) enum CatFormat {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct CatArgs {
+pub struct CatArgs {
     /// Form of the text
     #[arg(
         long,
@@ -77,105 +85,105 @@ pub(crate) struct CatArgs {
         default_value = "enriched",
         ignore_case = true
     )]
-    pub(crate) format: CatFormat,
+    pub format: CatFormat,
     /// Also the rotated files of each FILE, oldest first
     #[arg(long)]
-    pub(crate) rotated: bool,
+    pub rotated: bool,
     /// Leave out what COMPACT files hold of earlier times, in seconds since 1970 (whole writes)
     #[arg(long, value_name = "SECONDS")]
-    pub(crate) since: Option<u32>,
+    pub since: Option<u32>,
     /// Leave out what they hold of later times
     #[arg(long, value_name = "SECONDS")]
-    pub(crate) until: Option<u32>,
+    pub until: Option<u32>,
     /// Log files
     #[arg(value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
 }
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum SealCommand {
+pub enum SealCommand {
     /// Make the host's keys beside the log, and the verification key, which has to leave the host
     Init(SealInitArgs),
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct SealInitArgs {
+pub struct SealInitArgs {
     /// auditd.conf(5) that names the log [default: /etc/audit/auditd.conf]
     #[arg(long, value_name = "FILE", conflicts_with = "log_file")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// The log to be sealed
     #[arg(long, value_name = "FILE")]
-    pub(crate) log_file: Option<PathBuf>,
+    pub log_file: Option<PathBuf>,
     /// New file for the verification key, instead of standard output
     #[arg(long, value_name = "FILE")]
-    pub(crate) key: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct VerifyArgs {
+pub struct VerifyArgs {
     /// What `tarsier seal init` gave as the verification key
     #[arg(long, value_name = "FILE")]
-    pub(crate) key: PathBuf,
+    pub key: PathBuf,
     /// Refuse a seal that ends longer ago than this and was not closed in order: 2m, 1h
     #[arg(long, value_name = "T", value_parser = parse_duration)]
-    pub(crate) max_age: Option<Duration>,
+    pub max_age: Option<Duration>,
     /// For programs
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// The log, with which its rotated files are verified; or several files, oldest first
     #[arg(value_name = "LOG", required = true)]
-    pub(crate) logs: Vec<PathBuf>,
+    pub logs: Vec<PathBuf>,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct RulesMergeArgs {
+pub struct RulesMergeArgs {
     /// Directory of *.rules
     #[arg(value_name = "DIR", default_value = "/etc/audit/rules.d")]
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// Only say whether FILE is what would be printed (status 0) or not (status 1)
     #[arg(long, value_name = "FILE", num_args = 0..=1,
           default_missing_value = "/etc/audit/audit.rules")]
-    pub(crate) check: Option<PathBuf>,
+    pub check: Option<PathBuf>,
     /// Load the rules into the running Tarsier
     #[arg(long, conflicts_with = "check")]
-    pub(crate) load: bool,
+    pub load: bool,
     /// Load them into the kernel's own audit instead
     #[arg(long, requires = "load")]
-    pub(crate) kernel: bool,
+    pub kernel: bool,
     /// Directory that the daemon was started with
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
-    pub(crate) run_dir: PathBuf,
+    pub run_dir: PathBuf,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct RulesOptimiseArgs {
+pub struct RulesOptimiseArgs {
     /// Rules file, or directory of *.rules merged as augenrules does
     #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
-    pub(crate) rules: Vec<PathBuf>,
+    pub rules: Vec<PathBuf>,
     /// For programs
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Write the rules to this file, settings included; it is replaced if it is there
     #[arg(long, value_name = "FILE")]
-    pub(crate) write: Option<PathBuf>,
+    pub write: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct RulesCheckArgs {
+pub struct RulesCheckArgs {
     /// Rules file, or directory of *.rules merged as augenrules does
     #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
-    pub(crate) rules: Vec<PathBuf>,
+    pub rules: Vec<PathBuf>,
     /// Recorded log (RAW or ENRICHED): also say which keys it is full of
     #[arg(long, value_name = "FILE")]
-    pub(crate) log: Option<PathBuf>,
+    pub log: Option<PathBuf>,
     /// For programs
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// How events are captured.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
+pub enum Engine {
     /// The best that loads here
     Auto,
     /// eBPF programs at the ends of the kernel's functions: other calls pay nothing
@@ -188,7 +196,7 @@ pub(crate) enum Engine {
 
 /// Form of the log.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// The kernel's text
     Raw,
     /// RAW with names for numbers
@@ -200,86 +208,86 @@ pub(crate) enum LogFormat {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
     /// Rules file, or directory of *.rules merged as augenrules does; may be given again
     #[arg(long, value_name = "PATH", default_value = "/etc/audit/rules.d")]
-    pub(crate) rules: Vec<PathBuf>,
+    pub rules: Vec<PathBuf>,
     /// auditd.conf(5) [default: /etc/audit/auditd.conf if it is there]
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Log file, instead of the configuration's log_file
     #[arg(long, value_name = "FILE")]
-    pub(crate) log_file: Option<PathBuf>,
+    pub log_file: Option<PathBuf>,
     /// Form of the log, instead of the configuration's log_format
     #[arg(long, value_name = "FORMAT", ignore_case = true)]
-    pub(crate) log_format: Option<LogFormat>,
+    pub log_format: Option<LogFormat>,
     /// How events are captured
     #[arg(long, default_value = "auto")]
-    pub(crate) engine: Engine,
+    pub engine: Engine,
     /// Stop after this time: 10s, 5m, 1h, or seconds
     #[arg(long, value_name = "T", value_parser = parse_duration)]
-    pub(crate) duration: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Show one line per event, and a status line on a terminal
     #[arg(long)]
-    pub(crate) live: bool,
+    pub live: bool,
     /// Ring buffer of each CPU, in KiB [default: 4096, less where there are more than 64 CPUs]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
-    pub(crate) ring_size: Option<u32>,
+    pub ring_size: Option<u32>,
     /// Directory for the status socket, the lock and the state to restore
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
-    pub(crate) run_dir: PathBuf,
+    pub run_dir: PathBuf,
     /// Where on a BPF file system capture is kept, so that it goes on when the daemon is killed; instead of
     /// the configuration's pin_dir
     #[arg(long, value_name = "DIR")]
-    pub(crate) pin_dir: Option<PathBuf>,
+    pub pin_dir: Option<PathBuf>,
     /// Leave the kernel's audit socket alone; not with the kernel engine, whose records it has
     #[arg(long)]
-    pub(crate) no_kernel_records: bool,
+    pub no_kernel_records: bool,
     /// Program to run while recording; Tarsier ends with it and with its status
     #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct PlanArgs {
+pub struct PlanArgs {
     /// Rules file, or directory of *.rules merged as augenrules does; may be given again
     #[arg(long, value_name = "PATH", default_value = "/etc/audit/rules.d")]
-    pub(crate) rules: Vec<PathBuf>,
+    pub rules: Vec<PathBuf>,
     /// Engine to plan for
     #[arg(long, default_value = "auto")]
-    pub(crate) engine: Engine,
+    pub engine: Engine,
     /// Show this system call instead: its candidates, fields and tables; may be given again
     #[arg(long = "syscall", value_name = "NAME")]
-    pub(crate) syscalls: Vec<String>,
+    pub syscalls: Vec<String>,
     /// For programs
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct StopArgs {
+pub struct StopArgs {
     /// Leave what is pinned armed, for the next daemon: calls go on being recorded
     #[arg(long, conflicts_with = "disarm")]
-    pub(crate) keep: bool,
+    pub keep: bool,
     /// Also remove what a daemon left that was killed, or stopped with --keep
     #[arg(long)]
-    pub(crate) disarm: bool,
+    pub disarm: bool,
     /// Directory that the daemon was started with
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
-    pub(crate) run_dir: PathBuf,
+    pub run_dir: PathBuf,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct StatusArgs {
+pub struct StatusArgs {
     /// What each rule in force costs, the most bytes first
     #[arg(long)]
-    pub(crate) rules: bool,
+    pub rules: bool,
     /// For programs
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Directory that the daemon was started with
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
-    pub(crate) run_dir: PathBuf,
+    pub run_dir: PathBuf,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

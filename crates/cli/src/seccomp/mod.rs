@@ -1,14 +1,18 @@
 //! The command line of `tarsier seccomp`.
 
-use super::inspect_args::{
-    CheckArgs, ConvertArgs, DiffArgs, ExplainArgs, MergeArgs, OptimiseArgs, FILTERS_HELP,
+mod inspect;
+
+pub use inspect::{
+    CheckArgs, ConvertArgs, DiffArgs, ExplainArgs, FilterArgs, MergeArgs, OptimiseArgs,
 };
+
 use clap::{Args, Subcommand, ValueEnum};
+use inspect::FILTERS_HELP;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
-pub(crate) enum SeccompCommand {
+pub enum SeccompCommand {
     /// Make one filter of a profile
     #[command(after_help = COMPILE_HELP)]
     Compile(CompileArgs),
@@ -86,7 +90,7 @@ The status is that of COMMAND; 127 if it cannot be run.";
 
 /// How a filter is printed.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// Instructions with what they mean
     Listing,
     /// struct sock_filter, as the kernel takes it
@@ -101,80 +105,80 @@ pub(crate) enum Format {
 
 /// What a profile depends on.
 #[derive(Args, Debug)]
-pub(crate) struct ProfileArgs {
+pub struct ProfileArgs {
     /// Capabilities that the program will have in its bounding set, for includes.caps and
     /// excludes.caps: names with commas between them, `all` or `none` [default: Docker's 14]
     #[arg(long, value_name = "CAPS")]
-    pub(crate) caps: Option<String>,
+    pub caps: Option<String>,
     /// Architecture of the program: x86-64, x32, x86, arm64 or arm [default: this one]
     #[arg(long, value_name = "ARCH")]
-    pub(crate) arch: Option<String>,
+    pub arch: Option<String>,
     /// Kernel version for includes.minKernel [default: the running kernel's]
     #[arg(long, value_name = "X.Y")]
-    pub(crate) kernel: Option<String>,
+    pub kernel: Option<String>,
     /// Treat calls newer than the profile as any other that is not listed
     #[arg(long)]
-    pub(crate) no_enosys: bool,
+    pub no_enosys: bool,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct CompileArgs {
+pub struct CompileArgs {
     /// File, - for standard input, or docker
     #[arg(value_name = "PROFILE")]
-    pub(crate) source: PathBuf,
+    pub source: PathBuf,
     /// Form of the output
     #[arg(long, value_name = "FORMAT", default_value = "listing")]
-    pub(crate) format: Format,
+    pub format: Format,
     /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Audit log (RAW or ENRICHED): the calls in it that are made most get the shortest way
     /// [default: an ordinary mixture of programs]
     #[arg(long = "profile", value_name = "FROM-AUDIT-LOG")]
-    pub(crate) weights: Option<PathBuf>,
+    pub weights: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) with: ProfileArgs,
+    pub with: ProfileArgs,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct LearnArgs {
+pub struct LearnArgs {
     /// Learn from the SYSCALL records of this audit log instead
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
-    pub(crate) log: Option<PathBuf>,
+    pub log: Option<PathBuf>,
     /// Only records of this executable
     #[arg(long, value_name = "PATH", requires = "log")]
-    pub(crate) exe: Option<PathBuf>,
+    pub exe: Option<PathBuf>,
     /// Allow what this learnt profile allows too
     #[arg(long, value_name = "OLD.json")]
-    pub(crate) merge: Option<PathBuf>,
+    pub merge: Option<PathBuf>,
     /// Write the profile to FILE; it is replaced if it is there
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Print how often each call was made instead of a profile
     #[arg(long, conflicts_with_all = ["merge", "output"])]
-    pub(crate) counts: bool,
+    pub counts: bool,
     /// Say what this profile allows and was never used, on standard error
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true,
           default_missing_value = "docker")]
-    pub(crate) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) with: ProfileArgs,
+    pub with: ProfileArgs,
     /// Program to run and to learn from
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "log")]
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
     /// File, - for standard input, or docker
     #[arg(long, value_name = "PROFILE")]
-    pub(crate) profile: PathBuf,
+    pub profile: PathBuf,
     /// Say on standard error which calls were denied, by which rule, and what to do
     #[arg(long)]
-    pub(crate) log: bool,
+    pub log: bool,
     #[command(flatten)]
-    pub(crate) with: ProfileArgs,
+    pub with: ProfileArgs,
     /// Program to run
     #[arg(last = true, value_name = "COMMAND", required = true)]
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }

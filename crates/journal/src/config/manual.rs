@@ -1,0 +1,213 @@
+//! What the manual says of the keys: `cargo xtask` makes tarsier.conf(5) and the reference of it.
+
+use super::keys::KEYS;
+
+/// A key of the configuration file, for people.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyDescription {
+    /// The key as the file has it.
+    pub name: &'static str,
+    /// Whether auditd does not have it.
+    pub is_own: bool,
+    /// What may stand after `=`.
+    pub values: &'static str,
+    /// What holds where a file does not set the key; empty: nothing.
+    pub unset: &'static str,
+    /// What holds where there is no file, which is what auditd ships; empty: as `unset`.
+    pub shipped: &'static str,
+    /// What it is for. Empty for a key that has no effect.
+    pub meaning: &'static str,
+    /// For a key that has no effect: what happens instead.
+    pub no_effect: Option<&'static str>,
+}
+
+/// Every key that a file may have, in auditd.conf(5)'s order, then Tarsier's own.
+pub fn described_keys() -> Vec<KeyDescription> {
+    let described = KEYS.iter().filter_map(|key| {
+        let text = TEXTS.iter().find(|text| text.0 == key.name);
+        let (_, values, unset, shipped, meaning) = *text?;
+        Some(KeyDescription {
+            name: key.name,
+            is_own: OWN.contains(&key.name),
+            values,
+            unset: match key.not_honoured {
+                Some(_) => key.auditd_default,
+                None => unset,
+            },
+            shipped,
+            meaning,
+            no_effect: key.not_honoured,
+        })
+    });
+    let mut keys: Vec<KeyDescription> = described.collect();
+    keys.sort_by_key(|key| key.is_own);
+    keys
+}
+
+const OWN: [&str; 7] = [
+    "seal",
+    "compress_rotated",
+    "io_uring_twins",
+    "overload",
+    "urgent_keys",
+    "pin_dir",
+    "metrics",
+];
+
+const SPACE_ACTIONS: &str = "IGNORE, SYSLOG, ROTATE, EMAIL, EXEC /PROGRAM, SUSPEND, SINGLE or HALT";
+
+/// Key, values, what holds unset, what auditd ships, meaning.
+type Text = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+#[rustfmt::skip]
+const TEXTS: &[Text] = &[
+    ("local_events", "yes or no", "", "", ""),
+    ("write_logs", "yes or no", "yes", "",
+     "With no, no log is opened, made, rotated or sealed, and what is about its file or its disk has no effect. Plugins \
+      get every event at once. Switched off while recording, the log ends with a durable record \
+      `op=reconfigure write_logs=no`, its seal in order."),
+    ("log_file", "absolute path", "/var/log/audit/audit.log", "", "The log."),
+    ("log_format", "RAW, ENRICHED, JSON or COMPACT", "ENRICHED", "",
+     "Form of the log. JSON and COMPACT are Tarsier's own: one object per event, and ENRICHED compressed as it is \
+      written, a tenth of RAW's bytes or less, which `tarsier cat` prints as text. NOLOG is an old name of \
+      `write_logs = no`."),
+    ("log_group", "name or number of a group", "root", "", "Group that may read the log."),
+    ("flush", "NONE, INCREMENTAL, INCREMENTAL_ASYNC, DATA or SYNC", "NONE", "INCREMENTAL_ASYNC",
+     "When records are durable. NONE: when the kernel writes them back. INCREMENTAL, INCREMENTAL_ASYNC: `freq` records \
+      later, waiting for the disk or not. DATA and SYNC: 5 ms and two syncs of the disk after the call."),
+    ("freq", "number", "0", "50", "Records between two syncs of the incremental modes."),
+    ("num_logs", "0 to 999", "0", "5",
+     "Files that ROTATE keeps, the current one included; less than 2: no rotation."),
+    ("name_format", "NONE, HOSTNAME, FQD, NUMERIC or USER", "NONE", "",
+     "Node name before each record: none, that of gethostname(2), the fully qualified one, the host's address, or \
+      `name`. FQD and NUMERIC ask the resolver, and the daemon does not start if that does not know the host."),
+    ("name", "word", "", "", "Node name for `name_format = USER`."),
+    ("max_log_file", "MiB", "0", "8", "Size at which `max_log_file_action` is taken; 0: never."),
+    ("max_log_file_action", "IGNORE, SYSLOG, SUSPEND, ROTATE, KEEP_LOGS or EXEC /PROGRAM", "IGNORE", "ROTATE",
+     "What is done when the log reaches `max_log_file`."),
+    ("space_left", "MiB, or a percentage", "0", "75",
+     "Free space of the log's disk below which `space_left_action` is taken."),
+    ("space_left_action", SPACE_ACTIONS, "IGNORE", "SYSLOG",
+     "Messages go to syslog and to standard error; EMAIL runs `/usr/lib/sendmail -t`; SINGLE and HALT suspend the log \
+      and run `/sbin/init 1` and `/sbin/init 0`."),
+    ("verify_email", "yes or no", "yes", "",
+     "Whether the form of `action_mail_acct` is checked. Its domain is not looked up."),
+    ("action_mail_acct", "account or mail address", "root", "", "Who gets the mail of EMAIL."),
+    ("admin_space_left", "MiB, or a percentage", "0", "50",
+     "Free space below which `admin_space_left_action` is taken; less than `space_left`."),
+    ("admin_space_left_action", SPACE_ACTIONS, "IGNORE", "SUSPEND", "As `space_left_action`."),
+    ("disk_full_action", "IGNORE, SYSLOG, ROTATE, EXEC /PROGRAM, SUSPEND, SINGLE or HALT", "IGNORE", "SUSPEND",
+     "What is done when the disk is full."),
+    ("disk_error_action", "IGNORE, SYSLOG, EXEC /PROGRAM, SUSPEND, SINGLE or HALT", "SYSLOG", "SUSPEND",
+     "What is done when writing fails for another reason."),
+    ("priority_boost", "number", "4", "",
+     "Subtracted from the nice value that the daemon was started with."),
+    ("tcp_listen_port", "1 to 65535", "", "", ""),
+    ("tcp_listen_queue", "1 to 65535", "", "", ""),
+    ("tcp_max_per_addr", "1 to 1024", "", "", ""),
+    ("use_libwrap", "yes or no", "", "", ""),
+    ("tcp_client_ports", "a port, or two with a dash between them", "", "", ""),
+    ("tcp_client_max_idle", "seconds", "", "", ""),
+    ("transport", "TCP, TLS or KRB5", "", "", ""),
+    ("enable_krb5", "yes or no", "", "", ""),
+    ("krb5_principal", "name", "", "", ""),
+    ("krb5_key_file", "path", "", "", ""),
+    ("tls_auth", "PSK", "", "", ""),
+    ("tls_crypto_profile", "compatible, system or pqc", "", "", ""),
+    ("tls_psk_file", "absolute path", "", "", ""),
+    ("tls_psk_identity", "text", "", "", ""),
+    ("tls_allowed_clients", "absolute path", "", "", ""),
+    ("tls_cipher_suites", "text", "", "", ""),
+    ("tls_key_exchange", "text", "", "", ""),
+    ("tls_require_pqc", "yes or no", "", "", ""),
+    ("distribute_network", "yes or no", "", "", ""),
+    ("q_depth", "0 to 99999", "2000", "", "Records that may wait for each plugin."),
+    ("overflow_action", "IGNORE, SYSLOG, SUSPEND, SINGLE or HALT", "SYSLOG", "",
+     "What is done when a plugin's queue is full. SUSPEND stops that plugin; auditd stops all of them."),
+    ("max_restarts", "number", "10", "", "How often a plugin that ends is started again."),
+    ("plugin_dir", "path", "/etc/audit/plugins.d", "", "Directory of the plugins' files."),
+    ("end_of_event_timeout", "seconds", "2", "",
+     "Age at which the readers of the log take an event to be complete. Nothing for the daemon to do."),
+    ("report_interval", "seconds, or a number with s, m, h, d or M", "", "", ""),
+    ("dispatcher", "anything", "", "", "Deprecated and ignored, as in auditd."),
+    ("disp_qos", "anything", "", "", "Deprecated and ignored, as in auditd."),
+    ("seal", "yes or no", "no", "",
+     "A seal beside the log, so that `tarsier verify` finds any change."),
+    ("compress_rotated", "yes or no", "no", "",
+     "Rotated files become `audit.log.N.zst`; `tarsier cat` and `tarsier verify` read them, ausearch does not."),
+    ("io_uring_twins", "yes or no", "yes", "",
+     "A rule on system calls also selects the io_uring operations that do the same: `-S openat` and `-w` see a file \
+      that is opened through a ring."),
+    ("overload", "THROTTLE or DROP", "THROTTLE", "",
+     "What happens when the ring of a processor is more than half full. THROTTLE: a recorded call waits at its end, the \
+      longer the fuller the ring is, at most 1 ms, and 20 ms when it is nearly full; a daemon that has read nothing for 1 s is not waited for. DROP: \
+      events are dropped and counted, first those of uids that make many: each has a quarter of the room that is left."),
+    ("urgent_keys", "KEY[,KEY…]", "", "",
+     "Events of rules with one of these keys wake the daemon and are synced at once, whatever `flush` says."),
+    ("pin_dir", "/sys/fs/bpf/DIRECTORY, or OFF", "OFF", "", "Capture goes on when the daemon is killed."),
+    ("metrics", "unix:/PATH, 127.0.0.1:PORT, or OFF", "OFF", "",
+     "Where `GET /metrics` gives the daemon's counts in Prometheus' text format. The socket is root's alone; the port is \
+      open to every user of the host."),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::{parse, Config};
+    use super::*;
+
+    #[test]
+    fn every_key_is_described_once() {
+        let described: Vec<&str> = TEXTS.iter().map(|text| text.0).collect();
+        for key in KEYS {
+            let count = described.iter().filter(|name| **name == key.name).count();
+            assert_eq!(count, 1, "{}", key.name);
+        }
+        assert_eq!(described.len(), KEYS.len());
+        assert!(OWN.iter().all(|name| described.contains(name)));
+        for key in described_keys() {
+            assert_ne!(
+                key.meaning.is_empty(),
+                key.no_effect.is_none(),
+                "{}",
+                key.name
+            );
+        }
+    }
+
+    /// The configuration of a file with what `value` gives for each key.
+    fn file(value: fn(&KeyDescription) -> &'static str) -> Config {
+        let keys = described_keys();
+        let set = keys.iter().filter(|key| !value(key).is_empty());
+        let text: String = set
+            .map(|key| format!("{} = {}\n", key.name, value(key)))
+            .collect();
+        let loaded = parse(text.as_bytes(), Path::new("auditd.conf"));
+        loaded.unwrap_or_else(|error| panic!("{error}")).config
+    }
+
+    #[test]
+    fn values_said_to_hold_unset_are_those() {
+        let text = |key: &KeyDescription| match key.no_effect {
+            None => key.unset,
+            Some(_) => "",
+        };
+        assert_eq!(file(text), Config::unset());
+    }
+
+    #[test]
+    fn values_said_to_be_shipped_are_those_without_a_file() {
+        let shipped = |key: &KeyDescription| match key.no_effect {
+            None => key.shipped,
+            Some(_) => "",
+        };
+        assert_eq!(file(shipped), Config::default());
+    }
+}
