@@ -26,6 +26,8 @@ use std::sync::{Arc, OnceLock};
 pub(super) const CALL_PROBE: &str = "call_probe";
 /// Prefix of the names of programs of bpf/object_hooks.h that are probes.
 pub(crate) const PROBE: &str = "probe_";
+/// Prefix of the names of pins of links at the ends of functions of calls.
+const PIN: &str = "probe-";
 /// Bits of `control.probe_links`.
 const NUMBERS: u32 = 64;
 /// The function that the kernel has for trials.
@@ -66,7 +68,10 @@ impl CallProbes {
 
 impl Tracepoint {
     /// Probes those functions that serve calls of the plan and are not probed yet; none if all are.
-    pub(super) fn probe_functions(&self, plan: &Plan) -> Result<Option<CallProbes>, CaptureError> {
+    pub(super) fn probe_functions(
+        &mut self,
+        plan: &Plan,
+    ) -> Result<Option<CallProbes>, CaptureError> {
         let Some(all) = functions::of_this_kernel().filter(|_| plan.form().probes) else {
             return Ok(None);
         };
@@ -76,13 +81,16 @@ impl Tracepoint {
         if places.is_empty() {
             return Ok(None);
         }
-        let number = self.free_number();
+        let number = self.free_number()?;
         let functions: Vec<&Function> = places.iter().map(|&place| &all.all[place]).collect();
         let program = self.object.progs().find(|p| p.name() == CALL_PROBE);
         let program = program.ok_or_else(|| super::missing(CALL_PROBE))?;
+        if let Some(pins) = &self.pins {
+            pins.wait_for_end_of(&pin_of(number));
+        }
         let link = attach(program.as_fd(), &functions, At::End, number)
             .map_err(system("probes at the ends of functions of system calls"))?;
-        let link = Attached::new(link, self.pins.as_ref(), &format!("probe-{number}"))?;
+        let link = Attached::new(link, self.pins.as_ref(), &pin_of(number))?;
         Ok(Some(CallProbes {
             link,
             number,
@@ -90,21 +98,47 @@ impl Tracepoint {
         }))
     }
 
-    /// A number that no link in force, of this daemon or an earlier one, has.
-    fn free_number(&self) -> u32 {
-        let taken = self.control.probe_links();
-        let own = |number: &u32| self.armed.probes.iter().any(|p| p.number == *number);
-        (0..NUMBERS)
-            .find(|number| taken >> number & 1 == 0 && !own(number))
-            .unwrap_or(NUMBERS - 1)
+    /// A number that no link has, of this daemon or an earlier one, in force or being taken down: of two with one number
+    /// both would look at calls, and each call be recorded twice.
+    fn free_number(&mut self) -> Result<u32, CaptureError> {
+        let own = bits(self.armed.probes.iter());
+        let pins = self.pins.as_ref().map(|pins| pins.links());
+        let pinned = pins.iter().flatten().filter_map(|pin| number_of(pin));
+        let others = pinned.fold(self.control.probe_links() | own, |bits, n| bits | 1 << n);
+        let resting = &mut self.resting;
+        free(others | resting.probe_numbers())
+            .or_else(|| {
+                resting.finish_probes();
+                free(others | resting.probe_numbers())
+            })
+            .ok_or_else(|| super::missing("a free number for one more probe"))
     }
 
     /// Has exactly the links of this daemon look at calls.
     pub(super) fn switch_probes(&self) {
-        let numbers = self.armed.probes.iter().map(|probes| probes.number);
-        self.control
-            .set_probe_links(numbers.fold(0, |bits, number| bits | 1 << number));
+        self.control.set_probe_links(bits(self.armed.probes.iter()));
     }
+}
+
+/// Numbers of links, one bit each.
+pub(super) fn bits<'a>(probes: impl Iterator<Item = &'a CallProbes>) -> u64 {
+    probes.fold(0, |bits, probes| bits | 1 << probes.number)
+}
+
+/// The lowest number whose bit is not set.
+fn free(taken: u64) -> Option<u32> {
+    Some(taken.trailing_ones()).filter(|number| *number < NUMBERS)
+}
+
+/// Name of the pin of a link.
+fn pin_of(number: u32) -> String {
+    format!("{PIN}{number}")
+}
+
+/// The number of the link with this pin.
+fn number_of(pin: &str) -> Option<u32> {
+    let number = pin.strip_prefix(PIN)?.parse().ok();
+    number.filter(|number| *number < NUMBERS)
 }
 
 /// Parts with the links none of whose functions is wanted.
@@ -242,4 +276,32 @@ pub(crate) fn attach_object(
         address: 0,
     };
     attach(program.as_fd(), &[&function], at, 0).map_err(system(format!("hook {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_link_has_the_lowest_number_that_no_other_has() {
+        assert_eq!(free(0), Some(0));
+        assert_eq!(free(0b1011), Some(2));
+        assert_eq!(free(u64::MAX >> 1), Some(63));
+        assert_eq!(free(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_pin_tells_the_number_of_its_link() {
+        assert_eq!(number_of(&pin_of(0)), Some(0));
+        assert_eq!(number_of(&pin_of(63)), Some(63));
+        for other in [
+            "probe-64",
+            "probe-",
+            "probe-x",
+            "probe_on_vfs_link",
+            "end-f-3",
+        ] {
+            assert_eq!(number_of(other), None);
+        }
+    }
 }

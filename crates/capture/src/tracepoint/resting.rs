@@ -5,7 +5,7 @@
 //! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
 
 use super::fexit::{AtFunction, Fexit, Hook};
-use super::probes::CallProbes;
+use super::probes::{self, CallProbes};
 use super::uring::OperationHook;
 use crate::pins::Attached;
 use std::collections::BTreeMap;
@@ -29,6 +29,8 @@ pub(super) struct Resting {
     /// Links at the ends of functions of calls, which do not come back.
     probes: Vec<CallProbes>,
     leaving: Option<JoinHandle<()>>,
+    /// Numbers of the links that `leaving` takes down.
+    leaving_numbers: u64,
 }
 
 impl Resting {
@@ -89,6 +91,7 @@ impl Resting {
         let objects = expired(&mut self.objects);
         let operations = expired(&mut self.operations);
         let probes = std::mem::take(&mut self.probes);
+        self.leaving_numbers = probes::bits(probes.iter());
         if functions.is_empty() && objects.is_empty() && operations.is_empty() && probes.is_empty()
         {
             return;
@@ -117,11 +120,26 @@ impl Resting {
         functions.chain(objects).chain(probes)
     }
 
+    /// Numbers of links at the ends of functions of calls that rest or are being taken down, one bit each.
+    pub(super) fn probe_numbers(&mut self) -> u64 {
+        if self.leaving.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.wait();
+        }
+        self.leaving_numbers | probes::bits(self.probes.iter())
+    }
+
+    /// Takes those links down and waits until they are gone.
+    pub(super) fn finish_probes(&mut self) {
+        self.probes.clear();
+        self.wait();
+    }
+
     fn wait(&mut self) {
         if let Some(thread) = self.leaving.take() {
             // It only drops; there is nothing to tell.
             let _ = thread.join();
         }
+        self.leaving_numbers = 0;
     }
 }
 
