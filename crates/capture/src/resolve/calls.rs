@@ -1,5 +1,6 @@
 //! What a call's number, arguments and result tell of its names.
 
+use super::kernel::Kernel;
 use event::wire::{self, Event};
 use plan::PathArg;
 
@@ -45,10 +46,13 @@ pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
     abi::Arch::from_audit_arch(header.arch).and_then(|arch| abi::syscall_name(arch, nr))
 }
 
-/// Whether the kernel of this release came to the call's paths: not if openat2 refused its structure, nor if a
+/// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
 /// descriptor alone was asked about with an empty path: `vfs_fstatat()` since 6.6, `statx()` since 6.11.
-pub(super) fn collects_names(event: &Event<'_>, release: (u32, u32)) -> bool {
-    let empty_path = || event.path(0).is_some_and(|path| path.data.is_empty());
+pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
+    let release = kernel.release;
+    let is_empty = |index| event.path(index).is_some_and(|path| path.data.is_empty());
+    let empty_path = || is_empty(0);
+    let is_nameless = |index| is_empty(index) && names_descriptor_alone(event, index, kernel);
     match (call_name(event), event.exit()) {
         (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
         (Some("newfstatat" | "fstatat64"), _) if release >= (6, 6) => {
@@ -57,6 +61,8 @@ pub(super) fn collects_names(event: &Event<'_>, release: (u32, u32)) -> bool {
         (Some("statx"), _) if release >= (6, 11) => {
             event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path()
         }
+        (Some("move_mount"), _) => !(is_nameless(0) && is_nameless(1)),
+        (Some("sysfs"), _) => kernel.sysfs_takes_path,
         // fs/file_attr.c: the descriptor alone.
         (Some("file_getattr" | "file_setattr"), _) => {
             event.header().args[4] & AT_EMPTY_PATH == 0 || !empty_path()
@@ -87,6 +93,29 @@ pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
 /// An empty path that stands for a descriptor which may not be there.
 pub(super) fn takes_empty_path(event: &Event<'_>) -> bool {
     call_name(event) == Some("execveat") && event.header().args[4] & AT_EMPTY_PATH != 0
+}
+
+/// Whether path argument `index`, which is empty, stands for its descriptor alone, so that no name is collected:
+/// `getname_maybe_null()`, fs/namei.c.
+pub(super) fn names_descriptor_alone(event: &Event<'_>, index: u8, kernel: Kernel) -> bool {
+    const MOVE_MOUNT_F_EMPTY_PATH: u64 = 4;
+    const MOVE_MOUNT_T_EMPTY_PATH: u64 = 0x40;
+    let flag = match index {
+        0 => MOVE_MOUNT_F_EMPTY_PATH,
+        _ => MOVE_MOUNT_T_EMPTY_PATH,
+    };
+    let is_move = kernel.target_first && call_name(event) == Some("move_mount");
+    is_move && event.header().args[4] & flag != 0
+}
+
+/// Whether an empty path is that of a descriptor which audit looks at without a name: `audit_file()`, fs/xattr.c.
+pub(super) fn looks_at_descriptor(event: &Event<'_>) -> bool {
+    match call_name(event) {
+        Some("setxattrat" | "getxattrat" | "listxattrat" | "removexattrat") => {
+            event.header().args[2] & AT_EMPTY_PATH != 0
+        }
+        _ => false,
+    }
 }
 
 /// A call that changed the current or the root directory: what the task has now is not what the

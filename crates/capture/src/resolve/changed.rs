@@ -5,11 +5,6 @@ use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
 
-/// Whether the last name is taken from user memory first: which argument of a function is evaluated first is the
-/// compiler's choice, and what builds Debian's x86 kernels begins with the last, its arm64 kernels with the first
-/// (`do_renameat2()`, `do_linkat()`, `do_symlinkat()` as called in fs/namei.c).
-const LAST_NAME_FIRST: bool = cfg!(any(target_arch = "x86_64", target_arch = "x86"));
-
 impl Resolver {
     pub(super) fn renamed(
         &mut self,
@@ -20,7 +15,7 @@ impl Resolver {
         let (Some(old), Some(new)) = (old, new) else {
             return;
         };
-        let (first, second) = match LAST_NAME_FIRST {
+        let (first, second) = match self.kernel.last_name_first {
             true => (&new, &old),
             false => (&old, &new),
         };
@@ -93,13 +88,14 @@ impl Resolver {
         old: Option<Arg<'_>>,
         new: Option<Arg<'_>>,
     ) {
-        if let (true, Some(new)) = (LAST_NAME_FIRST, &new) {
+        let last_first = self.kernel.last_name_first;
+        if let (true, Some(new)) = (last_first, &new) {
             self.parent(new);
         }
         if let Some(old) = old {
             self.link_source(event, old_arg, old);
         }
-        if let (false, Some(new)) = (LAST_NAME_FIRST, &new) {
+        if let (false, Some(new)) = (last_first, &new) {
             self.parent(new);
         }
         let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);

@@ -11,7 +11,9 @@ mod changed;
 mod executed;
 mod filesystems;
 mod interp;
+mod kernel;
 mod objects;
+mod opened;
 mod queues;
 mod sockets;
 mod text;
@@ -20,25 +22,19 @@ mod view;
 pub(crate) use view::kernel_dev;
 
 use calls::{
-    call_name, collects_names, follows, looks_up, moves_directory, takes_empty_path, Told,
+    call_name, collects_names, follows, looks_at_descriptor, looks_up, moves_directory,
+    names_descriptor_alone, takes_empty_path, Told,
 };
 use event::record::{FileCaps, Inode, NameType};
 use event::wire::{self, Event, ObjectPart};
 use filesystems::Filesystems;
 use interp::Interpreters;
+use kernel::Kernel;
 use plan::{Kind, Name, NameUse, ObjectId, PathArg, Shape};
 use view::View;
 
-const O_CREAT: u64 = 0o100;
-const O_EXCL: u64 = 0o200;
-// These differ between architectures.
-const O_NOFOLLOW: u64 = libc::O_NOFOLLOW as u64;
 const RENAME_EXCHANGE: u64 = 2;
-const O_TMPFILE: u64 = libc::O_TMPFILE as u64;
 const EBADF: i64 = -9;
-const EEXIST: i64 = -17;
-const ENOTDIR: i64 = -20;
-const ELOOP: i64 = -40;
 
 /// One name of an event.
 #[derive(Clone, Debug, Default)]
@@ -77,8 +73,7 @@ pub struct Resolver {
     root: Vec<u8>,
     /// A directory that hooks have not noted was not looked up in.
     sees_parents: bool,
-    /// Of the kernel.
-    release: (u32, u32),
+    kernel: Kernel,
 }
 
 impl Default for Resolver {
@@ -128,14 +123,8 @@ impl Resolver {
             cwd_inode: None,
             root: Vec::new(),
             sees_parents: crate::objects::sees_parents(),
-            release: view::release(),
+            kernel: Kernel::running(),
         }
-    }
-
-    /// open(2) with O_CREAT notes the directory for what it makes only: since Linux 6.12, which looks
-    /// for the file first.
-    fn opens_first(&self) -> bool {
-        self.release >= (6, 12)
     }
 
     /// Current directory of the last resolved event; empty when it had no names.
@@ -159,7 +148,7 @@ impl Resolver {
         self.hidden = 0;
         self.cwd.clear();
         self.destination.clear();
-        let Some(cwd) = event.cwd().filter(|_| collects_names(event, self.release)) else {
+        let Some(cwd) = event.cwd().filter(|_| collects_names(event, self.kernel)) else {
             return;
         };
         cwd.walked(&mut self.cwd);
@@ -193,7 +182,11 @@ impl Resolver {
                 self.linked(event, old, first, second)
             }
             (one, two) => {
-                for (arg, found) in [(one, first), (two, second)] {
+                let mut both = [(one, first), (two, second)];
+                if self.kernel.target_first && call_name(event) == Some("move_mount") {
+                    both.reverse();
+                }
+                for (arg, found) in both {
                     // Of two paths the second is looked up only where the first led.
                     let leads = self.items.last().is_none_or(|item| item.existed);
                     if let (Some(arg), Some(found)) = (arg, found.filter(|_| leads)) {
@@ -208,7 +201,7 @@ impl Resolver {
         if shape.sockaddr != plan::NONE {
             self.socket(event);
         }
-        if call_name(event) == Some("chroot") && event.exit() == Some(0) {
+        if event.exit() == Some(0) {
             self.seen_from_new_root(event);
         }
         if moved {
@@ -232,15 +225,19 @@ impl Resolver {
 
     /// The kernel prints the current directory when the call is over, as it is seen from the new root.
     fn seen_from_new_root(&mut self, event: &Event<'_>) {
-        let Some(root) = event.object(wire::TARSIER_OBJECT_TARGET, 0) else {
-            return;
+        let place = |index| {
+            let target = event.object(wire::TARSIER_OBJECT_TARGET, index)?;
+            Some(objects::place(&target).1).filter(|path| !path.is_empty())
         };
-        let (_, root) = objects::place(&root);
-        let below = self.cwd.strip_prefix(root.as_slice());
-        match below.filter(|rest| root.len() > 1 && matches!(rest.first(), None | Some(b'/'))) {
-            Some(b"") => self.cwd = b"/".to_vec(),
-            Some(rest) => self.cwd = rest.to_vec(),
-            None => {}
+        let seen = match (call_name(event), place(0), place(1)) {
+            (Some("chroot"), Some(root), _) => text::below(&self.cwd, &root),
+            (Some("pivot_root"), Some(root), Some(old)) => {
+                text::after_pivot(&self.cwd, &root, &old)
+            }
+            _ => None,
+        };
+        if let Some(seen) = seen {
+            self.cwd = seen;
         }
     }
 
@@ -322,7 +319,8 @@ impl Resolver {
                 self.cwd_inode
             }
         };
-        if text.is_empty() && !is_dirfd_relative && !takes_empty_path(event) {
+        let is_nameless = text.is_empty() && names_descriptor_alone(event, index, self.kernel);
+        if text.is_empty() && !is_dirfd_relative && !takes_empty_path(event) || is_nameless {
             return None;
         }
         let mut path = Vec::with_capacity(base.len() + text.len() + 2);
@@ -465,6 +463,7 @@ impl Resolver {
     /// A call on what a path leads to.
     fn acted_on(&mut self, event: &Event<'_>, arg: PathArg, mut found: Arg<'_>) {
         let follow = follows(event, arg);
+        let is_nameless = found.text.is_empty() && looks_at_descriptor(event);
         match call_name(event) {
             // The name of a file system, read as a path and never looked up.
             Some("sysfs") => return self.named(&found),
@@ -484,6 +483,11 @@ impl Resolver {
                     told => told,
                 };
                 self.looked_up(&found, follow, told);
+            }
+        }
+        if is_nameless {
+            if let Some(item) = self.items.last_mut() {
+                item.name = None;
             }
         }
         let is_unmount = matches!(call_name(event), Some("umount" | "umount2" | "oldumount"));
@@ -529,100 +533,6 @@ impl Resolver {
             };
         }
         inode
-    }
-
-    fn opened(&mut self, event: &Event<'_>, shape: &Shape, arg: &mut Arg<'_>, succeeded: bool) {
-        let args = &event.header().args;
-        let flags = match (shape.open_flags, event.open_how()) {
-            (_, Some(how)) => how[0],
-            (plan::NONE, None) if shape.how == plan::NONE => O_CREAT,
-            (plan::NONE, None) => 0,
-            (position, None) => args.get(position as usize).copied().unwrap_or(0),
-        };
-        let creates = flags & O_CREAT != 0;
-        let opened = event
-            .object(wire::TARSIER_OBJECT_OPENED, 0)
-            .filter(|_| succeeded)
-            .map(|opened| objects::with_path(opened, event.file(0)));
-        if let Some(opened) = opened {
-            if creates && (opened.is_created() || !self.opens_first()) {
-                arg.parent_inode = objects::parent(event, 0).0;
-                self.parent(arg);
-            }
-            if opened.is_created() && self.opens_first() && self.is_link(arg) {
-                self.through_link(arg);
-            }
-            let inode = self.agree(arg, &opened, true);
-            let nametype = match opened.is_created() {
-                true => NameType::Create,
-                false => NameType::Normal,
-            };
-            return self.item(arg, nametype, inode);
-        }
-        let file = event.file(0).filter(|_| succeeded);
-        let is_made = file
-            .as_ref()
-            .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
-        if creates && (is_made || !self.opens_first()) {
-            self.parent(arg);
-        }
-        match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
-            Some(inode) => {
-                let nametype = if is_made {
-                    NameType::Create
-                } else {
-                    NameType::Normal
-                };
-                self.item(arg, nametype, Some(inode));
-            }
-            None if creates && !self.opens_first() => {
-                // O_EXCL is refused before the object is looked at.
-                let is_passed =
-                    matches!(Told::by(event), Told::Missing) || event.exit() == Some(EEXIST);
-                let inode = self.view.inode(&arg.path, true).filter(|_| !is_passed);
-                if let Some(inode) = inode {
-                    self.item(arg, NameType::Normal, Some(inode));
-                }
-            }
-            None => {
-                let stops_at_link = flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP)
-                    || creates && flags & O_EXCL != 0;
-                let told = match (event.exit(), flags & O_TMPFILE) {
-                    // Its directory was looked for, and what is there is none.
-                    (Some(ENOTDIR), O_TMPFILE) => Told::Missing,
-                    _ => Told::by(event),
-                };
-                let mut is_there = || self.view.inode(&arg.path, !stops_at_link).is_some();
-                if creates && !matches!(told, Told::Missing) && !is_there() {
-                    // It could not be made.
-                    return self.parent(arg);
-                }
-                self.looked_up(arg, !stops_at_link, told);
-            }
-        }
-    }
-
-    fn is_link(&mut self, arg: &Arg<'_>) -> bool {
-        const S_IFMT: u16 = 0o170000;
-        const S_IFLNK: u16 = 0o120000;
-        let link = self.view.inode(&arg.path, false);
-        link.is_some_and(|inode| inode.mode & S_IFMT == S_IFLNK)
-    }
-
-    /// A file made through a symbolic link that led nowhere: the kernel notes directory and entry of the link as well
-    /// as those of the file, and does not know their names. The file is named here.
-    fn through_link(&mut self, arg: &Arg<'_>) {
-        let place = Item {
-            inode: arg.parent_inode,
-            nametype: NameType::Parent,
-            existed: true,
-            ..Item::default()
-        };
-        let entry = Item {
-            nametype: NameType::Create,
-            ..Item::default()
-        };
-        self.items.extend([place.clone(), entry, place]);
     }
 
     fn descriptor(&mut self, event: &Event<'_>) {

@@ -60,6 +60,30 @@ pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// What an absolute path is for tasks whose root directory is `root`; `None` where it is not below that.
+pub(super) fn below(path: &[u8], root: &[u8]) -> Option<Vec<u8>> {
+    if root == b"/" {
+        return Some(path.to_vec());
+    }
+    match path.strip_prefix(root)? {
+        b"" => Some(b"/".to_vec()),
+        rest @ [b'/', ..] => Some(rest.to_vec()),
+        _ => None,
+    }
+}
+
+/// What a path from before pivot_root(2) is afterwards: `root` has become the root directory, and what was it lies at `old`.
+/// All three are absolute, from before; `None` where `old` is not below `root`.
+pub(super) fn after_pivot(path: &[u8], root: &[u8], old: &[u8]) -> Option<Vec<u8>> {
+    if let Some(seen) = below(path, root) {
+        return Some(seen);
+    }
+    let old = below(old, root)?;
+    let mut seen = Vec::with_capacity(old.len() + path.len());
+    join(&mut seen, &old, path.strip_prefix(b"/").unwrap_or(path));
+    Some(seen)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +117,34 @@ mod tests {
         assert_eq!(last_component(b"//"), b"");
         assert_eq!(split(b"/a"), (&b"/"[..], &b"a"[..]));
         assert_eq!(split(b"/a/b"), (&b"/a"[..], &b"b"[..]));
+    }
+
+    #[test]
+    fn a_path_is_seen_from_another_root() {
+        let seen = |path: &str, root: &str| {
+            below(path.as_bytes(), root.as_bytes())
+                .map(|seen| String::from_utf8_lossy(&seen).into_owned())
+        };
+        assert_eq!(seen("/srv/a/b", "/srv/a").as_deref(), Some("/b"));
+        assert_eq!(seen("/srv/a", "/srv/a").as_deref(), Some("/"));
+        assert_eq!(seen("/srv/ab", "/srv/a"), None);
+        assert_eq!(seen("/srv", "/").as_deref(), Some("/srv"));
+    }
+
+    #[test]
+    fn a_path_from_before_a_pivot_lies_below_the_old_root() {
+        let seen = |path: &str, root: &str, old: &str| {
+            let seen = after_pivot(path.as_bytes(), root.as_bytes(), old.as_bytes());
+            seen.map(|seen| String::from_utf8_lossy(&seen).into_owned())
+        };
+        assert_eq!(seen("/", "/mnt", "/mnt/old").as_deref(), Some("/old"));
+        assert_eq!(
+            seen("/srv/a", "/mnt", "/mnt/old").as_deref(),
+            Some("/old/srv/a")
+        );
+        assert_eq!(seen("/mnt/b", "/mnt", "/mnt/old").as_deref(), Some("/b"));
+        assert_eq!(seen("/mnt", "/mnt", "/mnt/old").as_deref(), Some("/"));
+        assert_eq!(seen("/srv", "/mnt", "/mnt").as_deref(), Some("/srv"));
+        assert_eq!(seen("/srv", "/mnt", "/elsewhere"), None);
     }
 }

@@ -147,14 +147,22 @@ impl Tracepoint {
     ) -> Result<Attached, CaptureError> {
         let found = self.object.progs().find(|p| p.name() == program);
         let found = found.ok_or_else(|| super::missing(program))?;
+        let pin = pin_of(program, number);
+        if let Some(pins) = &self.pins {
+            pins.wait_for_end_of(&pin);
+        }
         let link = attach(found.as_fd(), functions, at).map_err(system(what))?;
-        Attached::new(link, self.pins.as_ref(), &format!("{program}-{number}"))
+        Attached::new(link, self.pins.as_ref(), &pin)
     }
 
-    /// A number that no link has, of this daemon or an earlier one, nor `other`.
+    /// A number that no link has, of this daemon or an earlier one, in force or being taken down, nor `other`: of two
+    /// with one number both would look at calls, and each call be recorded twice.
     fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
         let own = self.own_numbers();
-        let taken = other.map_or(own, |other| own | 1 << other) | self.control.probe_links();
+        let pins = self.pins.as_ref().map(|pins| pins.links());
+        let pinned = pins.iter().flatten().filter_map(|pin| number_of(pin));
+        let numbers = pinned.chain(other).fold(own, |bits, n| bits | 1 << n);
+        let taken = numbers | self.control.probe_links();
         let is_free = |taken: u64| (0..NUMBERS).find(|number| taken >> number & 1 == 0);
         if let Some(number) = is_free(taken | self.resting.probe_numbers()) {
             return Ok(number);
@@ -176,6 +184,19 @@ impl Tracepoint {
     pub(super) fn switch_probes(&self) {
         self.control.set_probe_links(self.own_numbers());
     }
+}
+
+/// Name of the pin of a link.
+fn pin_of(program: &str, number: u32) -> String {
+    format!("{program}-{number}")
+}
+
+/// The number of the link with this pin.
+fn number_of(pin: &str) -> Option<u32> {
+    let (program, number) = pin.rsplit_once('-')?;
+    let is_probe = [CALL_PROBE, OPERATION_BEGINS, OPERATION_ENDS].contains(&program);
+    let number = number.parse().ok().filter(|_| is_probe);
+    number.filter(|number| *number < NUMBERS)
 }
 
 /// What has to be probed anew so that all that is wanted is, and nothing else: what is missing; or, where something
@@ -365,6 +386,15 @@ mod tests {
         // A place that is not wanted any more would still cost its calls.
         assert_eq!(step(&mut armed, &[2, 3], 2), (vec![2], vec![2, 3]));
         assert_eq!(step(&mut armed, &[], 3), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_pin_tells_the_number_of_its_link() {
+        for program in [CALL_PROBE, OPERATION_BEGINS, OPERATION_ENDS] {
+            assert_eq!(number_of(&pin_of(program, 63)), Some(63));
+        }
+        assert_eq!(number_of("call_probe-64"), None);
+        assert_eq!(number_of("end-__x64_sys_read-3"), None);
     }
 
     #[test]
