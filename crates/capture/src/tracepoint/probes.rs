@@ -158,17 +158,20 @@ impl Tracepoint {
     /// A number that no link has, of this daemon or an earlier one, in force or being taken down, nor `other`: of two
     /// with one number both would look at calls, and each call be recorded twice.
     fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
-        let own = self.own_numbers();
-        let pins = self.pins.as_ref().map(|pins| pins.links());
-        let pinned = pins.iter().flatten().filter_map(|pin| number_of(pin));
-        let numbers = pinned.chain(other).fold(own, |bits, n| bits | 1 << n);
-        let taken = numbers | self.control.probe_links();
-        let is_free = |taken: u64| (0..NUMBERS).find(|number| taken >> number & 1 == 0);
-        if let Some(number) = is_free(taken | self.resting.probe_numbers()) {
+        let resting = self.resting.probe_numbers();
+        if let Some(number) = lowest_free(self.taken_numbers(other) | resting) {
             return Ok(number);
         }
         self.resting.end_probes();
-        is_free(taken).ok_or_else(|| super::missing("room for one more link of probes"))
+        let number = lowest_free(self.taken_numbers(other));
+        number.ok_or_else(|| super::missing("room for one more link of probes"))
+    }
+
+    fn taken_numbers(&self, other: Option<u32>) -> u64 {
+        let own = self.own_numbers() | self.control.probe_links();
+        let pins = self.pins.as_ref().map(|pins| pins.links());
+        let pinned = pins.iter().flatten().filter_map(|pin| number_of(pin));
+        pinned.chain(other).fold(own, |bits, n| bits | 1 << n)
     }
 
     fn own_numbers(&self) -> u64 {
@@ -184,6 +187,10 @@ impl Tracepoint {
     pub(super) fn switch_probes(&self) {
         self.control.set_probe_links(self.own_numbers());
     }
+}
+
+fn lowest_free(taken: u64) -> Option<u32> {
+    Some(taken.trailing_ones()).filter(|number| *number < NUMBERS)
 }
 
 /// Name of the pin of a link.
