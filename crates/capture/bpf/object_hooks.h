@@ -583,49 +583,4 @@ AT_ENTRY(audit_signal_info, )
 	return 0;
 }
 
-static __always_inline void note_ipc(struct object_note *note, __u64 object)
-{
-	struct kern_ipc_perm *perm = (struct kern_ipc_perm *)object;
-
-	if (!HAS(perm, uid.val) || !HAS(perm, gid.val) || !HAS(perm, mode))
-		return;
-	note->ipc.uid = READ(perm, uid.val);
-	note->ipc.gid = READ(perm, gid.val);
-	note->ipc.mode = READ(perm, mode);
-	note->has_ipc = 1;
-}
-
-AT_ENTRY(ipcperms, )
-{
-	struct object_note *note = note_of(OBJECTS_IPC);
-
-	if (note)
-		note_ipc(note, argument(ctx, 1, probed));
-	return 0;
-}
-
-/* IPC_SET, IPC_RMID and the like: `cmd` of IPC_SET says what is to be. */
-KEEPS(ipcctl_obtain_check, note_of(OBJECTS_IPC), 3, 4, 5)
-AT_END(ipcctl_obtain_check, )
-{
-	struct object_note *note = note_of(OBJECTS_IPC);
-	__u64 object = result(ctx, probed);
-	struct ipc64_perm *wanted;
-
-	if (!note || !object || IS_ERR(object))
-		return 0;
-	note_ipc(note, object);
-	if ((__s32)(probed ? note->kept[0] : hooked(ctx, 3)) != 1 /* IPC_SET */)
-		return 0;
-	wanted = (struct ipc64_perm *)(probed ? note->kept[1] : hooked(ctx, 4));
-	if (!HAS(wanted, uid) || !HAS(wanted, gid) || !HAS(wanted, mode))
-		return 0;
-	note->ipc_set.qbytes = (__u32)(probed ? note->kept[2] : hooked(ctx, 5));
-	note->ipc_set.uid = READ(wanted, uid);
-	note->ipc_set.gid = READ(wanted, gid);
-	note->ipc_set.mode = READ(wanted, mode);
-	note->has_ipc_set = 1;
-	return 0;
-}
-
 #endif /* TARSIER_OBJECT_HOOKS_H */

@@ -64,7 +64,7 @@ struct object_note {
 	__u32 ready; /* it is, and the parts have not been taken yet */
 	__u64 seen; /* bit role * 2 + index: found already */
 	__u64 created; /* address of the entry that is being made */
-	__u64 kept[3]; /* arguments that a probe at the end of a function needs */
+	__u64 kept[4]; /* arguments that a probe at the end of a function needs */
 	__u32 first_parent; /* index of the first parent that is found */
 	__u32 names; /* that the kernel has read for the call */
 	__u32 parents; /* how many were found */

@@ -22,6 +22,7 @@
 #include "emit.h"
 #include "object_hooks.h"
 #include "clock_hooks.h"
+#include "ipc_hooks.h"
 #include "parts.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

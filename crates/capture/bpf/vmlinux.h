@@ -239,6 +239,20 @@ struct kern_ipc_perm {
 	kuid_t uid;
 	kgid_t gid;
 	unsigned short mode;
+	int id;
+};
+struct xa_node {
+	unsigned char shift;
+	void *slots[64];
+};
+struct xarray {
+	void *xa_head;
+};
+struct idr {
+	struct xarray idr_rt;
+};
+struct ipc_ids {
+	struct idr ipcs_idr;
 };
 struct ipc64_perm {
 	__u32 uid;

@@ -1,5 +1,5 @@
 //! Which functions of the kernel are hooked to learn what a call really touched, and for which
-//! calls. The programs are in crates/capture/bpf/object_hooks.h.
+//! calls. The programs are in crates/capture/bpf/object_hooks.h and beside it.
 //!
 //! The functions are those that act on objects (fs/namei.c, fs/open.c, security/security.c,
 //! net/socket.c, ipc/util.c): none is passed by stat, read or write, so that such calls cost

@@ -66,7 +66,7 @@ fn of_function(function: &str) -> Arguments {
         "move_addr_to_user" => &[(0, "__kernel_sockaddr_storage")],
         "audit_signal_info" => &[(1, "task_struct")],
         "ipcperms" => &[(1, "kern_ipc_perm")],
-        "ipcctl_obtain_check" => &[(4, "ipc64_perm")],
+        "ipcctl_obtain_check" => &[(1, "ipc_ids"), (4, "ipc64_perm")],
         "__do_adjtimex" => &[(0, "__kernel_timex"), (3, "audit_ntp_data")],
         "ntp_adjtimex" => &[(1, "__kernel_timex"), (4, "audit_ntp_data")],
         _ => &[],
