@@ -9,7 +9,7 @@ HARNESS = {'"auditctl"', '"tarsier"', '"exact"', '"run"', '"auditd"'}
 ABOUT_DAEMON = re.compile(r"DAEMON_|CONFIG_CHANGE$|SERVICE_|BPF$")
 # Records that the kernel makes inside a call whatever the rules are; a SYSCALL then comes along.
 OWN = {"LOGIN", "CONFIG_CHANGE", "BPF", "SECCOMP", "ANOM_ABEND", "ANOM_PROMISCUOUS", "NETFILTER_CFG", "AVC", "FANOTIFY", "TTY", "INTEGRITY_RULE"}
-EXECS = {("c000003e", "59"), ("c000003e", "322"), ("40000003", "11"), ("40000003", "358"), ("c00000b7", "221"), ("c00000b7", "281")}
+EXECS = {("c000003e", "59"), ("c000003e", "322"), ("40000003", "11"), ("40000003", "358"), ("c00000b7", "221"), ("c00000b7", "281"), ("40000028", "11"), ("40000028", "387")}
 
 
 class Event:

@@ -21,7 +21,7 @@ mod tests;
 mod variant;
 mod workloads;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
@@ -48,28 +48,27 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         documents::write_tables(&source_root())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let guest = request.guest;
-    if let Some(reason) = machine::refusal(guest) {
-        return Ok(skip(&format!("vm: {reason}")));
+    let mut code = ExitCode::SUCCESS;
+    let mut grounds = Vec::new();
+    for guest in request.guests() {
+        match Ground::prepare(&request, guest)? {
+            Ok(ground) => grounds.push(ground),
+            Err(reason) => code = skip(&format!("vm, {}: {reason}", guest.debian_name())),
+        }
     }
-    let dir = vm_dir(guest)?;
-    let store = Store::open(guest, &dir)?;
-    let (kernels, code) = fetch(&request, &store)?;
-    if kernels.is_empty() {
-        return Ok(code);
+    if grounds.iter().any(|ground| ground.lacks_kernels) {
+        code = skipped();
     }
-    let initramfs = image::build(guest, &guest.packages()?, &source_root(), &dir)?;
-    let newest = match request.is_matrix {
-        true => store.series_from(plan::LOWEST)?.pop_last(),
-        false => kernels.iter().map(Kernel::series).max(),
-    };
     let extent = request.extent();
-    let jobs = plan::jobs(guest, &kernels, newest.unwrap_or_default(), &extent);
-    let entries = run_jobs(jobs, request.jobs, &initramfs, &dir)?;
+    let entries = run_jobs(plan::jobs(&grounds, &extent), request.jobs)?;
     report_times(&entries);
     let has_failed = entries.iter().any(|entry| !entry.passed);
-    if request.is_matrix {
-        keep(&request, entries, &dir.join("matrix.json"))?;
+    if request.is_matrix && !grounds.is_empty() {
+        keep(
+            &request,
+            entries,
+            &vm_dir(Guest::Amd64)?.join("matrix.json"),
+        )?;
     }
     match has_failed {
         true => Ok(ExitCode::FAILURE),
@@ -77,36 +76,92 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     }
 }
 
-/// The kernels that are asked for, and the exit status that follows from those that cannot be had.
-fn fetch(request: &Request, store: &Store) -> Result<(Vec<Kernel>, ExitCode)> {
-    let wanted = match (request.kernels.is_empty(), request.is_matrix) {
-        (false, _) => request.kernels.clone(),
-        (true, true) => {
-            let series = store.series_from(plan::LOWEST)?.into_iter();
-            series.map(|each| Wanted::Series(each.to_vec())).collect()
+/// What the machines of one architecture are booted with.
+struct Ground {
+    guest: Guest,
+    /// For what is made here, and for results.
+    dir: PathBuf,
+    initramfs: PathBuf,
+    kernels: Vec<Kernel>,
+    /// The newest series that there is, whether asked for or not.
+    newest: [u64; 2],
+    /// Whether some kernel that is asked for cannot be had, which has been said.
+    lacks_kernels: bool,
+}
+
+impl Ground {
+    /// The inner error says why there are no such machines.
+    fn prepare(request: &Request, guest: Guest) -> Result<Result<Self, String>> {
+        if let Some(reason) = machine::refusal(guest) {
+            return Ok(Err(reason));
         }
-        (true, false) => request.guest.usual_kernels()?,
-    };
+        // Its program is built by a command of its own: without it the rest of the matrix runs.
+        if let (true, Guest::Arm64, Err(absent)) = (request.is_matrix, guest, guest.tarsier()) {
+            return Ok(Err(absent.to_string()));
+        }
+        let dir = vm_dir(guest)?;
+        let store = Store::open(guest, &dir)?;
+        let all = match request.is_matrix {
+            true => store.series_from(plan::LOWEST)?,
+            false => BTreeSet::new(),
+        };
+        let wanted = wanted(request, guest, &all)?;
+        let (kernels, lacks_kernels) = fetch(&wanted, &store)?;
+        let newest = match request.is_matrix {
+            true => all.last().copied(),
+            false => kernels.iter().map(Kernel::series).max(),
+        };
+        if kernels.is_empty() {
+            return Ok(Err("no kernel can be had".to_owned()));
+        }
+        Ok(Ok(Ground {
+            guest,
+            initramfs: image::build(guest, &guest.packages()?, &source_root(), &dir)?,
+            dir,
+            kernels,
+            newest: newest.unwrap_or_default(),
+            lacks_kernels,
+        }))
+    }
+}
+
+/// The kernels that are asked for. `all`: for a matrix, the series that the guest's suites have.
+fn wanted(request: &Request, guest: Guest, all: &BTreeSet<[u64; 2]>) -> Result<Vec<Wanted>> {
+    if !request.kernels.is_empty() {
+        let named = request.kernels.iter().cloned();
+        return Ok(named.filter(|each| each.may_be_of(guest)).collect());
+    }
+    if !request.is_matrix {
+        return guest.usual_kernels();
+    }
+    let newest = all.last().copied().unwrap_or_default();
+    let tested = all.iter();
+    let tested = tested.filter(|series| plan::is_in_matrix(guest, **series, newest));
+    Ok(tested.map(|each| Wanted::Series(each.to_vec())).collect())
+}
+
+/// The kernels, and whether some of them cannot be had, which is said.
+fn fetch(wanted: &[Wanted], store: &Store) -> Result<(Vec<Kernel>, bool)> {
     let mut kernels: Vec<Kernel> = Vec::new();
-    let mut code = ExitCode::SUCCESS;
-    for wanted in &wanted {
+    let mut is_lacking = wanted.is_empty();
+    for wanted in wanted {
         match store.fetch(wanted)? {
             Ok(kernel) if kernels.contains(&kernel) => {}
             Ok(kernel) => kernels.push(kernel),
-            Err(reason) => code = skip(&format!("kernel {wanted}: {reason}")),
+            Err(reason) => {
+                is_lacking = true;
+                println!("skipped: kernel {wanted}: {reason}");
+            }
         }
     }
-    if wanted.is_empty() {
-        code = skip("kernels: neither the suites nor target/vm/kernels have any");
-    }
-    Ok((kernels, code))
+    Ok((kernels, is_lacking))
 }
 
 /// Writes the results of a matrix to a file, beside those of kernels that were not asked for, and to the documents if asked.
 fn keep(request: &Request, new: Vec<Entry>, path: &Path) -> Result<()> {
-    let old = match request.kernels.is_empty() {
-        true => Vec::new(),
-        false => results::read(path)?,
+    let old = match request.is_part() {
+        true => results::read(path)?,
+        false => Vec::new(),
     };
     let all = results::merge(old, new);
     results::write(path, &all)?;
@@ -120,6 +175,10 @@ fn keep(request: &Request, new: Vec<Entry>, path: &Path) -> Result<()> {
 /// Says that something is not tested; a failure in CI, where everything must be.
 fn skip(what: &str) -> ExitCode {
     println!("skipped: {what}");
+    skipped()
+}
+
+fn skipped() -> ExitCode {
     match std::env::var("CI").as_deref() {
         Ok("true" | "1") => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
@@ -127,7 +186,7 @@ fn skip(what: &str) -> ExitCode {
 }
 
 /// Runs all machines, so many at a time, in their order.
-fn run_jobs(jobs: Vec<Job>, at_a_time: usize, initramfs: &Path, dir: &Path) -> Result<Vec<Entry>> {
+fn run_jobs(jobs: Vec<Job>, at_a_time: usize) -> Result<Vec<Entry>> {
     let (waiting, done) = (Mutex::new(VecDeque::from(jobs)), Mutex::new(Vec::new()));
     let next = || {
         waiting
@@ -137,7 +196,7 @@ fn run_jobs(jobs: Vec<Job>, at_a_time: usize, initramfs: &Path, dir: &Path) -> R
     };
     let work = || -> Result<()> {
         while let Some(job) = next() {
-            let entries = run_job(&job, initramfs, dir)?;
+            let entries = run_job(&job)?;
             if let Ok(mut done) = done.lock() {
                 done.extend(entries);
             }
@@ -158,10 +217,10 @@ fn run_jobs(jobs: Vec<Job>, at_a_time: usize, initramfs: &Path, dir: &Path) -> R
 }
 
 /// Boots a machine, judges what it left, and says so.
-fn run_job(job: &Job, initramfs: &Path, dir: &Path) -> Result<Vec<Entry>> {
+fn run_job(job: &Job) -> Result<Vec<Entry>> {
     let names: Vec<&str> = job.tests.iter().map(|test| test.name).collect();
-    let run_dir = dir.join("runs").join(job.machine.place());
-    let run = job.machine.run(&names, initramfs, &run_dir)?;
+    let run_dir = job.ground.dir.join("runs").join(job.machine.place());
+    let run = job.machine.run(&names, &job.ground.initramfs, &run_dir)?;
     let mut entries = Vec::new();
     for test in &job.tests {
         let left = run.results.join(test.name);
@@ -178,9 +237,10 @@ fn run_job(job: &Job, initramfs: &Path, dir: &Path) -> Result<Vec<Entry>> {
 
 fn report(job: &Job, test: &str, judged: &Judged) {
     let release = &job.machine.kernel.release;
-    let machine = match job.machine.variant.name {
-        "stock" => release.clone(),
-        variant => format!("{release} {variant}"),
+    let variant = job.machine.variant;
+    let machine = match variant.is_plain() {
+        true => release.clone(),
+        false => format!("{release} {}", variant.name),
     };
     match judged {
         Ok(said) if said.is_empty() => println!("ok: kernel {machine}: {test}"),

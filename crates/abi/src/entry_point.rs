@@ -3,18 +3,17 @@
 use crate::Arch;
 
 /// Names that the kernel's function for a call may have behind `sys_` or `compat_sys_`: mostly the
-/// call's own. For 32-bit calls of x86-64 it is what the 64-bit kernel runs for them. More than
-/// one where kernels differ.
+/// call's own. For 32-bit calls it is what the 64-bit kernel runs for them. More than one where
+/// kernels differ.
 ///
-/// From arch/x86/entry/syscalls/syscall_{32,64}.tbl and
-/// include/uapi/asm-generic/unistd.h of Linux. `name` is that of [`crate::syscall_name`].
+/// From arch/x86/entry/syscalls/syscall_{32,64}.tbl, include/uapi/asm-generic/unistd.h and
+/// arch/arm64/tools/syscall_32.tbl of Linux. `name` is that of [`crate::syscall_name`].
 pub fn entry_points(arch: Arch, name: &str) -> Vec<&str> {
     let exceptions = match arch {
         Arch::X86_64 => X86_64,
         Arch::I386 => I386,
         Arch::Aarch64 => AARCH64,
-        // Not known: on arm64 another hook sees these calls.
-        Arch::Arm => &[],
+        Arch::Arm => ARM,
     };
     let named = exceptions.iter().filter(|(call, _)| *call == name);
     let functions: Vec<&str> = named.map(|(_, function)| *function).collect();
@@ -179,6 +178,118 @@ const AARCH64: &[(&str, &str)] = &[
     ("personality", "arm64_personality"),
 ];
 
+/// Of 32-bit programs on arm64.
+const ARM: &[(&str, &str)] = &[
+    ("lchown", "lchown16"),
+    ("setuid", "setuid16"),
+    ("getuid", "getuid16"),
+    ("setgid", "setgid16"),
+    ("getgid", "getgid16"),
+    ("geteuid", "geteuid16"),
+    ("getegid", "getegid16"),
+    ("umount2", "umount"),
+    ("setreuid", "setreuid16"),
+    ("setregid", "setregid16"),
+    ("getgroups", "getgroups16"),
+    ("setgroups", "setgroups16"),
+    ("fchown", "fchown16"),
+    ("stat", "newstat"),
+    ("lstat", "newlstat"),
+    ("fstat", "newfstat"),
+    ("uname", "newuname"),
+    ("adjtimex", "adjtimex_time32"),
+    ("setfsuid", "setfsuid16"),
+    ("setfsgid", "setfsgid16"),
+    ("newselect", "select"),
+    ("sched_rr_get_interval", "sched_rr_get_interval_time32"),
+    ("nanosleep", "nanosleep_time32"),
+    ("setresuid", "setresuid16"),
+    ("getresuid", "getresuid16"),
+    ("setresgid", "setresgid16"),
+    ("getresgid", "getresgid16"),
+    ("rt_sigtimedwait", "rt_sigtimedwait_time32"),
+    ("pread64", "aarch32_pread64"),
+    ("pwrite64", "aarch32_pwrite64"),
+    ("chown", "chown16"),
+    ("ugetrlimit", "getrlimit"),
+    ("mmap2", "aarch32_mmap2"),
+    ("truncate64", "aarch32_truncate64"),
+    ("ftruncate64", "aarch32_ftruncate64"),
+    ("lchown32", "lchown"),
+    ("getuid32", "getuid"),
+    ("getgid32", "getgid"),
+    ("geteuid32", "geteuid"),
+    ("getegid32", "getegid"),
+    ("setreuid32", "setreuid"),
+    ("setregid32", "setregid"),
+    ("getgroups32", "getgroups"),
+    ("setgroups32", "setgroups"),
+    ("fchown32", "fchown"),
+    ("setresuid32", "setresuid"),
+    ("getresuid32", "getresuid"),
+    ("setresgid32", "setresgid"),
+    ("getresgid32", "getresgid"),
+    ("chown32", "chown"),
+    ("setuid32", "setuid"),
+    ("setgid32", "setgid"),
+    ("setfsuid32", "setfsuid"),
+    ("setfsgid32", "setfsgid"),
+    ("readahead", "aarch32_readahead"),
+    ("futex", "futex_time32"),
+    ("io_getevents", "io_getevents_time32"),
+    ("timer_settime", "timer_settime32"),
+    ("timer_gettime", "timer_gettime32"),
+    ("clock_settime", "clock_settime32"),
+    ("clock_gettime", "clock_gettime32"),
+    ("clock_getres", "clock_getres_time32"),
+    ("clock_nanosleep", "clock_nanosleep_time32"),
+    ("statfs64", "aarch32_statfs64"),
+    ("fstatfs64", "aarch32_fstatfs64"),
+    ("utimes", "utimes_time32"),
+    ("fadvise64_64", "aarch32_fadvise64_64"),
+    ("mq_timedsend", "mq_timedsend_time32"),
+    ("mq_timedreceive", "mq_timedreceive_time32"),
+    ("semctl", "old_semctl"),
+    ("msgctl", "old_msgctl"),
+    ("shmctl", "old_shmctl"),
+    ("semtimedop", "semtimedop_time32"),
+    ("futimesat", "futimesat_time32"),
+    ("pselect6", "pselect6_time32"),
+    ("ppoll", "ppoll_time32"),
+    ("sync_file_range", "aarch32_sync_file_range2"),
+    ("utimensat", "utimensat_time32"),
+    ("fallocate", "aarch32_fallocate"),
+    ("timerfd_settime", "timerfd_settime32"),
+    ("timerfd_gettime", "timerfd_gettime32"),
+    ("recvmmsg", "recvmmsg_time32"),
+    ("clock_adjtime", "clock_adjtime32"),
+    ("clock_gettime64", "clock_gettime"),
+    ("clock_settime64", "clock_settime"),
+    ("clock_adjtime64", "clock_adjtime"),
+    ("clock_getres_time64", "clock_getres"),
+    ("clock_nanosleep_time64", "clock_nanosleep"),
+    ("timer_gettime64", "timer_gettime"),
+    ("timer_settime64", "timer_settime"),
+    ("timerfd_gettime64", "timerfd_gettime"),
+    ("timerfd_settime64", "timerfd_settime"),
+    ("utimensat_time64", "utimensat"),
+    ("mq_timedsend_time64", "mq_timedsend"),
+    ("mq_timedreceive_time64", "mq_timedreceive"),
+    ("semtimedop_time64", "semtimedop"),
+    ("futex_time64", "futex"),
+    ("sched_rr_get_interval64", "sched_rr_get_interval"),
+    // Functions of these names serve other calls.
+    ("time", NOT_IMPLEMENTED),
+    ("umount", NOT_IMPLEMENTED),
+    ("stime", NOT_IMPLEMENTED),
+    ("alarm", NOT_IMPLEMENTED),
+    ("getrlimit", NOT_IMPLEMENTED),
+    ("select", NOT_IMPLEMENTED),
+    ("mmap", NOT_IMPLEMENTED),
+    ("socketcall", NOT_IMPLEMENTED),
+    ("ipc", NOT_IMPLEMENTED),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +300,7 @@ mod tests {
             (Arch::X86_64, X86_64),
             (Arch::I386, I386),
             (Arch::Aarch64, AARCH64),
+            (Arch::Arm, ARM),
         ] {
             for (name, _) in table {
                 assert!(
@@ -199,5 +311,6 @@ mod tests {
         }
         assert_eq!(entry_points(Arch::X86_64, "stat"), ["newstat"]);
         assert_eq!(entry_points(Arch::I386, "mkdir"), ["mkdir"]);
+        assert_eq!(entry_points(Arch::Arm, "mmap2"), ["aarch32_mmap2"]);
     }
 }

@@ -100,6 +100,12 @@ static __always_inline __u64 probe_result(const struct pt_regs *regs)
 {
 	return regs->ax;
 }
+
+/* What the function of a call gave back, as audit takes it. */
+static __always_inline long call_result(long result, __u32 compat)
+{
+	return result;
+}
 #elif defined(__TARGET_ARCH_arm64)
 #define TIF_32BIT_MASK (1UL << 22)
 
@@ -161,6 +167,12 @@ static __always_inline __u64 probe_argument(const struct user_pt_regs *regs, __u
 static __always_inline __u64 probe_result(const struct user_pt_regs *regs)
 {
 	return regs->regs[0];
+}
+
+/* What the function of a call gave back, as audit takes it: of a 32-bit program a number of 32 bits. */
+static __always_inline long call_result(long result, __u32 compat)
+{
+	return compat ? (__s32)result : result;
 }
 #endif
 

@@ -196,6 +196,7 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 
 	if (!find_call(&call, compat, nr))
 		return 0;
+	ret = call_result(ret, compat);
 	noted = has_objects(nr, compat) && note_end(task, regs);
 	if (!call_admitted(&call, task, regs, ret))
 		return 0;

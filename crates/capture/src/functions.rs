@@ -3,7 +3,8 @@
 //! Which function serves a call is taken from the kernel's symbols (`/proc/kallsyms`); that it can be
 //! hooked, from its type information. Zero-argument calls have several names for one function, of
 //! which type information knows one. 32-bit calls may have two functions, of which the kernel uses
-//! one: both are hooked, since the other is then never called.
+//! one: both are hooked. The other is then never called on x86, and on arm64 serves the 64-bit
+//! call of that name.
 
 use crate::symbols::{self, Symbol};
 use crate::types::{self, Types};
@@ -162,11 +163,12 @@ fn takes_registers(btf: &Btf<'_>, prototype: u32) -> bool {
     is_registers().is_some()
 }
 
-const PREFIXES: [&str; 6] = [
+const PREFIXES: [&str; 7] = [
     "__x64_sys_",
     "__ia32_sys_",
     "__ia32_compat_sys_",
     "__arm64_sys_",
+    "__arm64_compat_sys_",
     "__do_sys_",
     "__do_compat_sys_",
 ];
@@ -181,8 +183,7 @@ fn prefixes(arch: Arch) -> &'static [&'static str] {
         Arch::X86_64 => &["__x64_sys_"],
         Arch::I386 => &["__ia32_compat_sys_", "__ia32_sys_"],
         Arch::Aarch64 => &["__arm64_sys_"],
-        // Their names are not known: another hook sees these calls.
-        Arch::Arm => &[],
+        Arch::Arm => &["__arm64_compat_sys_", "__arm64_sys_"],
     }
 }
 
@@ -317,6 +318,38 @@ ffffffff81000080 T __x64_sys_rmdir
         assert!(of(Arch::X86_64, "create_module").unwrap().is_empty());
         // It is there, and cannot be hooked.
         assert_eq!(of(Arch::X86_64, "rmdir"), None);
+    }
+
+    const ARM64_KERNEL: &str = "\
+ffff800080000010 T __arm64_sys_openat
+ffff800080000020 T __arm64_compat_sys_openat
+ffff800080000030 T __arm64_sys_mkdirat
+ffff800080000040 T __arm64_compat_sys_aarch32_mmap2
+ffff800080000050 T __arm64_sys_clock_settime
+ffff800080000060 T __arm64_sys_clock_settime32
+ffff800080000070 T __arm64_sys_umount
+ffff800080000080 T __arm64_sys_ni_syscall
+";
+
+    #[test]
+    fn calls_of_32_bit_programs_on_arm64_have_functions_of_their_own_or_share_them() {
+        let symbols = Symbols::parse(ARM64_KERNEL.as_bytes()).unwrap();
+        let names = ARM64_KERNEL
+            .lines()
+            .filter_map(|line| line.split(' ').nth(2));
+        let typed = typed(&names.collect::<Vec<_>>());
+        let of = |arch, call| symbols.functions(arch, call, &typed).unwrap();
+        assert_eq!(of(Arch::Aarch64, "openat"), ["__arm64_sys_openat"]);
+        let both = ["__arm64_compat_sys_openat", "__arm64_sys_openat"];
+        assert_eq!(of(Arch::Arm, "openat"), both);
+        assert_eq!(of(Arch::Arm, "mkdirat"), ["__arm64_sys_mkdirat"]);
+        let mmap2 = ["__arm64_compat_sys_aarch32_mmap2"];
+        assert_eq!(of(Arch::Arm, "mmap2"), mmap2);
+        let settime = |call| of(Arch::Arm, call)[0];
+        assert_eq!(settime("clock_settime"), "__arm64_sys_clock_settime32");
+        assert_eq!(settime("clock_settime64"), "__arm64_sys_clock_settime");
+        assert_eq!(of(Arch::Arm, "umount2"), ["__arm64_sys_umount"]);
+        assert!(of(Arch::Arm, "umount").is_empty());
     }
 
     #[test]

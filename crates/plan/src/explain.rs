@@ -3,7 +3,7 @@
 use crate::capabilities::{Gap, Preemption};
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
-use crate::hooks::{Hooks, FUNCTIONS_MAX, PER_SYSCALL_NS, TP_BTF_NS};
+use crate::hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 use crate::plan::{Plan, RuleNote};
 use rules::List;
 use serde::Serialize;
@@ -145,8 +145,13 @@ fn notes(plan: &Plan) -> Vec<String> {
 fn preemption(plan: &Plan) -> Option<String> {
     let (form, model) = (plan.form(), plan.preemption.name());
     let watches_most = plan.hooks.sys_exit.functions().len() > FUNCTIONS_MAX;
+    let is_preempted = form.copies && plan.hooks.sys_exit == SysExit::Every;
     match (form.probes, form.trampoline, form.copies) {
         _ if plan.preemption == Preemption::Voluntary => None,
+        (true, ..) if is_preempted => Some(format!(
+            "preempt={model}, and functions of watched calls cannot be hooked: a call that ends while another task is \
+             preempted in the program of tp_btf/sys_exit on its processor is missed, and counted as missed"
+        )),
         (true, ..) if watches_most => Some(format!(
             "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; calls that the \
              kernel does not have (ENOSYS) are not seen"

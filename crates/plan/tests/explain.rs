@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{plan, ruleset};
+use common::{capabilities, identities, plan, ruleset};
+use plan::{Capabilities, Entry, Plan, Preemption};
 
 const LINES: [&str; 7] = [
     "-a always,exit -F arch=b64 -S chmod,fchmod,fchmodat,chown,fchown,fchownat,lchown,setxattr,\
@@ -115,4 +116,27 @@ fn a_call_shows_its_candidates_in_order_and_its_tables() {
     let none = plan::explain_call(&plan, "getpid");
     assert!(none[0].to_string().ends_with("no rule can select it\n"));
     assert!(plan::explain_call(&plan, "nosuchcall").is_empty());
+}
+
+#[test]
+fn calls_that_a_preempted_tracepoint_may_miss_are_told() {
+    let rules = ruleset(&["-a always,exit -F arch=b32 -S openat -F key=k"]);
+    let openat = abi::syscall_number(abi::Arch::I386, "openat").expect("a call");
+    let misses = |unhooked: &[u32]| {
+        let capabilities = Capabilities {
+            trampoline: true,
+            probes: true,
+            preempted_tracepoints: true,
+            preemption: Preemption::Full,
+            unhooked_calls: unhooked.iter().map(|nr| (Entry::Compat, *nr)).collect(),
+            ..capabilities()
+        };
+        let plan = Plan::new(&rules, &capabilities, &identities(), 7).expect("the rules fit");
+        let notes = plan::explain(&plan).notes;
+        let is_told = |text: &str| notes.iter().any(|note| note.contains(text));
+        assert_ne!(is_told("counted as missed"), is_told("miss none"));
+        is_told("counted as missed")
+    };
+    assert!(misses(&[openat]));
+    assert!(!misses(&[]));
 }

@@ -20,9 +20,6 @@ pub(super) enum Guest {
     Arm64,
 }
 
-/// Tests that hold for arm64: the others name calls, functions or counts of x86-64.
-const ARM64_TESTS: [&str; 2] = ["lifecycle", "exact"];
-
 impl Guest {
     pub(super) const EVERY: [Guest; 2] = [Guest::Amd64, Guest::Arm64];
 
@@ -51,21 +48,13 @@ impl Guest {
         }
     }
 
-    /// The kernels that are tested when none is named. On arm64 functions can be hooked since Linux 6.4.
+    /// The kernels that are tested when none is named.
     pub(super) fn usual_kernels(self) -> Result<Vec<Wanted>> {
         let series: &[&str] = match self {
             Guest::Amd64 => &["6.1", "6.12", "newest"],
-            Guest::Arm64 => &["6.12"],
+            Guest::Arm64 => &["6.12", "newest"],
         };
         series.iter().map(|series| Wanted::parse(series)).collect()
-    }
-
-    /// Whether a test holds there, so that it is run when none is named.
-    pub(super) fn runs(self, test: &str) -> bool {
-        match self {
-            Guest::Amd64 => true,
-            Guest::Arm64 => ARM64_TESTS.contains(&test),
-        }
     }
 
     /// The group of packages that `scripts/setup` installs for it.

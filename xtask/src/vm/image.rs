@@ -122,7 +122,7 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
             .join(file.file_name().unwrap_or_default());
         install(&file, &to)?;
         if guest == Guest::Arm64 {
-            let script = dir.join("arm64.sed");
+            let script = dir.join("arm64/rules.sed");
             output_of(
                 Command::new("sed")
                     .args(["-E", "-i", "-f"])
@@ -130,6 +130,13 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
                     .arg(&to),
             )?;
         }
+    }
+    if guest == Guest::Arm64 {
+        install(
+            &dir.join("arm64/scenarios"),
+            &root.join("exact/scenarios/zz-arm64"),
+        )?;
+        install_acts32(&dir.join("arm64/acts32.c"), root)?;
     }
     let sources = files_of(&dir.join("acts"))?
         .into_iter()
@@ -142,6 +149,34 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
             .args(sources),
     )
     .map(drop)
+}
+
+/// Compiles the program of 32-bit Arm. It needs no library, so that clang and the linker of arm64 make it.
+fn install_acts32(source: &Path, root: &Path) -> Result<()> {
+    let to = root.join("bin/acts32");
+    let object = to.with_extension("o");
+    output_of(
+        Command::new("clang")
+            .args(["--target=arm-linux-gnueabihf", "-mcpu=cortex-a72", "-O2"])
+            .args([
+                "-ffreestanding",
+                "-fno-builtin",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+            ])
+            .arg("-c")
+            .arg(source)
+            .arg("-o")
+            .arg(&object),
+    )?;
+    output_of(
+        Command::new("aarch64-linux-gnu-ld")
+            .args(["-m", "armelf_linux_eabi", "-static", "-o"])
+            .arg(&to)
+            .arg(&object),
+    )?;
+    fs::remove_file(&object).with_context(|| format!("removing {}", object.display()))
 }
 
 /// The entries of a directory.

@@ -51,6 +51,14 @@ impl Wanted {
         }
     }
 
+    /// Whether it can be a kernel of that architecture.
+    pub(super) fn may_be_of(&self, guest: Guest) -> bool {
+        match self {
+            Wanted::Release(name) => name.ends_with(guest.kernel_suffix()),
+            Wanted::Series(_) | Wanted::Newest => true,
+        }
+    }
+
     /// Whether the release is one that was asked for.
     fn takes(&self, release: &str) -> bool {
         match self {

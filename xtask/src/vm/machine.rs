@@ -69,7 +69,6 @@ const DISK_MIB: u32 = 96;
 /// A machine to boot.
 #[derive(Clone, Copy)]
 pub(super) struct Machine<'a> {
-    pub(super) guest: Guest,
     pub(super) kernel: &'a Kernel,
     pub(super) kind: Kind,
     pub(super) variant: &'static Variant,
@@ -114,9 +113,9 @@ impl Machine<'_> {
     /// Where it is run, below the directory of runs.
     pub(super) fn place(&self) -> PathBuf {
         let kind = self.kind.name();
-        Path::new(&self.kernel.release).join(match self.variant.name {
-            "stock" => kind.to_owned(),
-            name => format!("{kind}.{name}"),
+        Path::new(&self.kernel.release).join(match self.variant.is_plain() {
+            true => kind.to_owned(),
+            false => format!("{kind}.{}", self.variant.name),
         })
     }
 
@@ -168,7 +167,8 @@ impl Machine<'_> {
         dir: &Path,
         [console, archive]: [&Path; 2],
     ) -> Result<Command> {
-        let (guest, variant) = (self.guest, self.variant);
+        let variant = self.variant;
+        let guest = variant.guest;
         let mut command = Command::new(guest.qemu());
         command
             .args(["-accel", ACCELERATOR, "-m"])

@@ -1,10 +1,10 @@
 //! Which tests run on which kernels and variants.
 
 use super::guest::Guest;
-use super::kernels::Kernel;
 use super::machine::{Kind, Machine};
 use super::tests::{Test, TESTS};
-use super::variant::{Variant, STOCK, VARIANTS};
+use super::variant::{Variant, VARIANTS};
+use super::Ground;
 
 /// The kernel that the tests' expectations were written on.
 const REFERENCE: [u64; 2] = [6, 12];
@@ -49,7 +49,7 @@ struct Line {
 /// What `make test` has time for: about 18 minutes on two processors, for one old kernel, the reference and the newest. What is
 /// exact to the record or the instruction is compared on the last two. What a killed daemon leaves is the kernel's to keep, hence the
 /// newest; full disks and power cuts do not depend on the kernel.
-const USUAL: [Line; 6] = [
+const USUAL: [Line; 8] = [
     Line {
         roles: &[Role::Refused],
         variants: &["stock"],
@@ -96,10 +96,16 @@ const USUAL: [Line; 6] = [
         variants: &["stock"],
         tests: &["disk"],
     },
+    Line {
+        roles: &[Role::Old, Role::Later],
+        variants: &["arm64"],
+        tests: &["lifecycle"],
+    },
+    OF_ARM64,
 ];
 
 /// Every series that the suites have.
-const MATRIX: [Line; 4] = [
+const MATRIX: [Line; 5] = [
     Line {
         roles: &[Role::Refused],
         variants: &["stock"],
@@ -124,6 +130,7 @@ const MATRIX: [Line; 4] = [
         tests: &["exact", "latency-icount", "rings-icount", "pressure"],
     },
     OF_VARIANTS,
+    OF_ARM64,
 ];
 
 /// What differs between machines with one kernel.
@@ -142,6 +149,13 @@ const OF_VARIANTS: Line = Line {
     tests: &["lifecycle", "workload", "rings", "pressure"],
 };
 
+/// Tests that hold for arm64: the others name calls, functions or counts of x86-64.
+const OF_ARM64: Line = Line {
+    roles: &[Role::Reference, Role::Newest],
+    variants: &["arm64"],
+    tests: &["lifecycle", "exact"],
+};
+
 /// What is asked for.
 pub(super) enum Extent<'a> {
     Usual,
@@ -152,6 +166,7 @@ pub(super) enum Extent<'a> {
 
 /// A machine and its tests, in their order.
 pub(super) struct Job<'a> {
+    pub(super) ground: &'a Ground,
     pub(super) machine: Machine<'a>,
     pub(super) tests: Vec<&'static Test>,
 }
@@ -163,29 +178,33 @@ impl Job<'_> {
     }
 }
 
-/// All machines that are asked for, the longest first. A variant that a kernel does not have is left out. `newest` is the newest
-/// series that there is, whether asked for or not.
-pub(super) fn jobs<'a>(
-    guest: Guest,
-    kernels: &'a [Kernel],
-    newest: [u64; 2],
-    extent: &Extent,
-) -> Vec<Job<'a>> {
+/// All machines that are asked for, the longest first. A variant that a kernel does not have is left out.
+pub(super) fn jobs<'a>(grounds: &'a [Ground], extent: &Extent) -> Vec<Job<'a>> {
+    let mut jobs: Vec<Job> = grounds
+        .iter()
+        .flat_map(|each| jobs_on(each, extent))
+        .collect();
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.seconds()));
+    jobs
+}
+
+fn jobs_on<'a>(ground: &'a Ground, extent: &Extent) -> Vec<Job<'a>> {
     let mut jobs = Vec::new();
-    for kernel in kernels {
-        let role = Role::of(kernel.series(), newest);
-        for variant in VARIANTS.into_iter().filter(|v| v.is_of(kernel.series())) {
-            let chosen = |test: &&Test| extent.has(guest, role, variant, test);
+    for kernel in &ground.kernels {
+        let role = Role::of(kernel.series(), ground.newest);
+        let variants = VARIANTS.into_iter().filter(|v| v.guest == ground.guest);
+        for variant in variants.filter(|v| v.is_of(kernel.series())) {
+            let chosen = |test: &&Test| extent.has(role, variant, test);
             for kind in [Kind::Usual, Kind::Disk, Kind::Instructions] {
                 let tests = extent.tests().into_iter();
                 let tests = tests.filter(|test| test.kind == kind).filter(chosen);
                 let machine = Machine {
-                    guest,
                     kernel,
                     kind,
                     variant,
                 };
                 jobs.push(Job {
+                    ground,
                     machine,
                     tests: tests.collect(),
                 });
@@ -193,8 +212,18 @@ pub(super) fn jobs<'a>(
         }
     }
     jobs.retain(|job| !job.tests.is_empty());
-    jobs.sort_by_key(|job| std::cmp::Reverse(job.seconds()));
     jobs
+}
+
+/// Whether the matrix has a test for kernels of that series.
+pub(super) fn is_in_matrix(guest: Guest, series: [u64; 2], newest: [u64; 2]) -> bool {
+    let role = Role::of(series, newest);
+    let is_of_guest = |variant: &&Variant| variant.guest == guest && variant.is_of(series);
+    let mut variants = VARIANTS.into_iter().filter(is_of_guest);
+    variants.any(|variant| {
+        let mut tests = TESTS.iter();
+        tests.any(|test| Extent::Matrix.has(role, variant, test))
+    })
 }
 
 impl Extent<'_> {
@@ -207,17 +236,20 @@ impl Extent<'_> {
     }
 
     /// Whether a test is run on a kernel of that role in a machine of that variant.
-    fn has(&self, guest: Guest, role: Role, variant: &Variant, test: &Test) -> bool {
+    fn has(&self, role: Role, variant: &Variant, test: &Test) -> bool {
         let lines = match self {
             Extent::Usual => &USUAL[..],
             Extent::Matrix => &MATRIX[..],
             Extent::Named(tests, variants) => {
                 let is_asked_for = match variants.is_empty() {
-                    true => variant.name == STOCK.name,
+                    true => variant.is_plain(),
                     false => variants.iter().any(|each| each.name == variant.name),
                 };
-                let is_of_variants =
-                    || guest.runs(test.name) && OF_VARIANTS.tests.contains(&test.name);
+                let of_variants = match variant.guest {
+                    Guest::Amd64 => OF_VARIANTS.tests,
+                    Guest::Arm64 => OF_ARM64.tests,
+                };
+                let is_of_variants = || of_variants.contains(&test.name);
                 return is_asked_for && (!tests.is_empty() || is_of_variants());
             }
         };
@@ -226,7 +258,7 @@ impl Extent<'_> {
                 && line.variants.contains(&variant.name)
                 && line.tests.contains(&test.name)
         };
-        guest.runs(test.name) && lines.iter().any(has)
+        lines.iter().any(has)
     }
 }
 
@@ -234,6 +266,8 @@ impl Extent<'_> {
 mod tests {
     use std::path::PathBuf;
 
+    use super::super::kernels::Kernel;
+    use super::super::variant;
     use super::*;
 
     fn kernels(releases: &[&str]) -> Vec<Kernel> {
@@ -246,8 +280,19 @@ mod tests {
 
     /// `RELEASE VARIANT: TEST …` for each machine.
     fn lines(releases: &[&str], extent: &Extent) -> Vec<String> {
+        lines_of(Guest::Amd64, releases, extent)
+    }
+
+    fn lines_of(guest: Guest, releases: &[&str], extent: &Extent) -> Vec<String> {
         let kernels = kernels(releases);
-        let newest = kernels.iter().map(Kernel::series).max();
+        let ground = Ground {
+            guest,
+            dir: PathBuf::new(),
+            initramfs: PathBuf::new(),
+            newest: kernels.iter().map(Kernel::series).max().unwrap_or_default(),
+            kernels,
+            lacks_kernels: false,
+        };
         let line = |job: &Job| {
             let names: Vec<&str> = job.tests.iter().map(|test| test.name).collect();
             let release = job
@@ -263,10 +308,7 @@ mod tests {
                 names.join(" ")
             )
         };
-        jobs(Guest::Amd64, &kernels, newest.unwrap_or_default(), extent)
-            .iter()
-            .map(line)
-            .collect()
+        jobs(&[ground], extent).iter().map(line).collect()
     }
 
     #[test]
@@ -316,7 +358,7 @@ mod tests {
             .iter()
             .find(|test| test.name == "rings")
             .expect("a test");
-        let full = VARIANTS[1];
+        let full = variant::named("preempt-full").expect("a variant");
         assert_eq!(
             lines(&["6.1.0"], &Extent::Named(&[test], &[])),
             ["6.1.0 stock: rings"]
@@ -329,6 +371,21 @@ mod tests {
             lines(&["6.1.0"], &Extent::Named(&[], &[full])),
             ["6.1.0 preempt-full: workload lifecycle rings pressure"]
         );
+    }
+
+    #[test]
+    fn on_arm64_the_reference_and_the_newest_are_compared() {
+        let all = ["6.1.0", "6.12.9", "6.17.3", "7.3.4"];
+        let compared = [
+            "6.12.9 arm64: lifecycle exact",
+            "7.3.4 arm64: lifecycle exact",
+        ];
+        assert_eq!(lines_of(Guest::Arm64, &all, &Extent::Matrix), compared);
+        let others = lines_of(Guest::Arm64, &all, &Extent::Usual);
+        assert!(others.contains(&"6.1.0 arm64: lifecycle".to_owned()));
+        let is_in = |series| is_in_matrix(Guest::Arm64, series, [7, 3]);
+        assert!(is_in([6, 12]) && is_in([7, 3]) && !is_in([6, 1]) && !is_in([6, 17]));
+        assert!(is_in_matrix(Guest::Amd64, [6, 17], [7, 3]));
     }
 
     #[test]

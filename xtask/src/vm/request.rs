@@ -11,13 +11,15 @@ use super::variant::{self, Variant};
 /// How the task is called.
 pub(crate) const USAGE: &str =
     "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|newest|PACKAGE]… [--variant NAME]… [--jobs N] [-- TEST…]
-           (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; arm64: 6.12)
-       cargo xtask vm --matrix [--kernel K]… [--write]   every kernel (or these) and variant; --write: and the documents
+           (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; arm64: 6.12 and the newest)
+       cargo xtask vm --matrix [--arch A] [--kernel K]… [--write]
+           (every kernel and variant of both architectures, or of these; --write: and the documents)
        cargo xtask vm --tables   the documents' tables from docs/reference/kernels.json";
 
 /// The command line, read.
 pub(super) struct Request {
-    pub(super) guest: Guest,
+    /// None: both for a matrix, else this system's.
+    arch: Option<Guest>,
     /// None: those of the extent.
     pub(super) kernels: Vec<Wanted>,
     pub(super) is_matrix: bool,
@@ -34,7 +36,7 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn parse(words: &[&str]) -> Result<Self> {
         let mut request = Request {
-            guest: Guest::Amd64,
+            arch: None,
             kernels: Vec::new(),
             is_matrix: false,
             writes: false,
@@ -47,7 +49,7 @@ impl Request {
         while let Some(word) = words.next() {
             let mut value = |what| words.next().with_context(|| format!("{word} takes {what}"));
             match *word {
-                "--arch" => request.guest = Guest::named(value("amd64 or arm64")?)?,
+                "--arch" => request.arch = Some(Guest::named(value("amd64 or arm64")?)?),
                 "--kernel" => {
                     let kernel = value("a series (6.12), newest, or a package's name")?;
                     request.kernels.push(Wanted::parse(kernel)?);
@@ -77,13 +79,41 @@ impl Request {
         let is_named = !request.tests.is_empty() || !request.variants.is_empty();
         ensure!(
             !(request.is_matrix && is_named),
-            "--matrix knows its tests and variants; only kernels can be named beside it"
+            "--matrix knows its tests and variants; only kernels and an architecture can be named beside it"
         );
         ensure!(
-            request.is_matrix && request.guest == Guest::Amd64 || !request.writes,
-            "--write is for --matrix, on amd64"
+            request.is_matrix || !request.writes,
+            "--write is for --matrix"
         );
+        for variant in &request.variants {
+            ensure!(
+                request.guests().contains(&variant.guest),
+                "{}: that is a variant of --arch {}",
+                variant.name,
+                variant.guest.debian_name()
+            );
+        }
         Ok(request)
+    }
+
+    /// The architectures whose machines are asked for.
+    pub(super) fn guests(&self) -> Vec<Guest> {
+        match (self.arch, self.is_matrix) {
+            (Some(guest), _) => vec![guest],
+            (None, true) => {
+                let is_asked_for = |guest: &Guest| {
+                    let mut kernels = self.kernels.iter();
+                    self.kernels.is_empty() || kernels.any(|kernel| kernel.may_be_of(*guest))
+                };
+                Guest::EVERY.into_iter().filter(is_asked_for).collect()
+            }
+            (None, false) => vec![Guest::Amd64],
+        }
+    }
+
+    /// Whether other results of the matrix stay as they are.
+    pub(super) fn is_part(&self) -> bool {
+        self.arch.is_some() || !self.kernels.is_empty()
     }
 
     pub(super) fn extent(&self) -> Extent<'_> {
@@ -106,11 +136,16 @@ mod tests_of_words {
         let parse = |line: &str| Request::parse(&line.split(' ').collect::<Vec<_>>());
         let request = parse("--matrix --kernel 6.12 --write --jobs 1").expect("a request");
         assert!(request.is_matrix && request.writes && request.jobs == 1);
+        assert!(request.guests() == Guest::EVERY && request.is_part());
+        assert!(!parse("--matrix").expect("a request").is_part());
+        let line = "--matrix --kernel linux-image-6.12.9-cloud-arm64";
+        assert_eq!(parse(line).expect("a request").guests(), [Guest::Arm64]);
         for line in [
             "--matrix -- rings",
             "--matrix --variant lockdown",
             "--write",
-            "--arch arm64 --matrix --write",
+            "--variant arm64",
+            "--arch arm64 --variant cpus-1",
             "--jobs 0",
             "--variant none",
             "--kernel",

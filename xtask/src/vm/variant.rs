@@ -2,6 +2,8 @@
 
 use anyhow::{bail, Result};
 
+use super::guest::Guest;
+
 /// A series that no kernel reaches.
 const EVER: [u64; 2] = [u64::MAX, 0];
 /// For guests whose kernel does not need more.
@@ -11,6 +13,7 @@ const MEMORY_MIB: u32 = 1024;
 #[derive(Debug)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
+    pub(super) guest: Guest,
     /// QEMU's argument of `-smp`.
     pub(super) processors: &'static str,
     /// For the kernel's command line.
@@ -25,6 +28,7 @@ pub(super) struct Variant {
 /// Two processors, and what the distribution's kernel does by itself.
 pub(super) const STOCK: &Variant = &Variant {
     name: "stock",
+    guest: Guest::Amd64,
     processors: "2",
     kernel_arguments: "",
     memory_mib: MEMORY_MIB,
@@ -32,9 +36,17 @@ pub(super) const STOCK: &Variant = &Variant {
     series: [[0, 0], EVER],
 };
 
+/// The same on arm64.
+const ARM64: &Variant = &Variant {
+    name: "arm64",
+    guest: Guest::Arm64,
+    ..*STOCK
+};
+
 /// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86.
-pub(super) const VARIANTS: [&Variant; 9] = [
+pub(super) const VARIANTS: [&Variant; 10] = [
     STOCK,
+    ARM64,
     &Variant {
         name: "preempt-full",
         kernel_arguments: "preempt=full",
@@ -102,6 +114,18 @@ pub(super) fn named(name: &str) -> Result<&'static Variant> {
 }
 
 impl Variant {
+    /// The variant of an architecture that is not told otherwise than the distribution's kernel does by itself.
+    pub(super) const fn plain(guest: Guest) -> &'static Variant {
+        match guest {
+            Guest::Amd64 => STOCK,
+            Guest::Arm64 => ARM64,
+        }
+    }
+
+    pub(super) fn is_plain(&self) -> bool {
+        self.name == Variant::plain(self.guest).name
+    }
+
     /// Whether kernels of a series have it.
     pub(super) fn is_of(&self, series: [u64; 2]) -> bool {
         let [first, end] = self.series;

@@ -33,7 +33,7 @@ s/ , creat \/f 0600//
 s/'\^35 '/'^101 '/
 # getppid, in a filter.
 s/150000016e000000/15000001ad000000/
-# The 32-bit entry is an instruction of x86; on arm64 it takes a program of its own.
+# The 32-bit entry is an instruction of x86; on arm64 it takes a program of its own: see `scenarios` here.
 /^\[compat32\]/,/^\[numbers\]/ {
     /^\[numbers\]/! d
 }
