@@ -431,6 +431,9 @@ const VERIFIED_LIMITS: [u64; 2] = [20_000, 240_000];
 const VERIFIED_PROBED_LIMITS: [u64; 2] = [24_000, 260_000];
 /// A count is a mean over a round, in which the clock may tick: this much is no instruction.
 const ROUNDING: f64 = 0.5;
+/// The kernel finds the probe of a function in a hash table whose seed differs from one arming to the next (lib/rhashtable.c):
+/// a longer chain was seen to take 5 instructions more. What a rule costs would be there 160 times.
+const PROBE_CHAINS: f64 = 20.0;
 
 /// What `tarsier plan` says of the hooks of an engine in the guest.
 fn hooks(dir: &Path, engine: &str) -> Result<String> {
@@ -454,14 +457,14 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
         let _ = writeln!(table, "{}", Costs::read(dir, case)?.row(case));
     }
     let floor = Costs::read(dir, "floor.fexit")?;
-    let gate_limit = match hooks(dir, "trampoline")?.contains("kretprobe") {
-        true => f64::INFINITY,
-        false => GATE_LIMIT,
+    let (gate_limit, set_limit) = match hooks(dir, "trampoline")?.contains("kretprobe") {
+        true => (f64::INFINITY, PROBE_CHAINS),
+        false => (GATE_LIMIT, ROUNDING),
     };
     let _ = writeln!(table, "{}", floor.row("floor.fexit"));
-    for (set, base, limit) in [
-        ("unwatched", native, ROUNDING),
-        ("watched", &floor, gate_limit),
+    for (set, base, limit, set_limit) in [
+        ("unwatched", native, ROUNDING, ROUNDING),
+        ("watched", &floor, gate_limit, set_limit),
     ] {
         let mut first: Option<Costs> = None;
         for count in RULE_COUNTS {
@@ -471,7 +474,7 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
             wrong.extend(over(base, &costs, limit, &case));
             match &first {
                 None => first = Some(costs),
-                Some(one) => wrong.extend(over(one, &costs, ROUNDING, &case)),
+                Some(one) => wrong.extend(over(one, &costs, set_limit, &case)),
             }
         }
     }
