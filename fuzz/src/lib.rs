@@ -101,7 +101,7 @@ fn log_lines(data: &[u8]) {
 
 /// Datagrams of the audit socket.
 fn netlink(data: &[u8]) {
-    use capture::netlink::message;
+    use netlink::message;
     let _ = message::decode(data);
     let _ = message::is_never_task_rule(data);
     let _ = message::SignalInfo::decode(data);
@@ -120,8 +120,8 @@ fn netlink(data: &[u8]) {
 
 /// auditd.conf, and a plugin's file.
 fn configuration(data: &[u8]) {
-    let _ = dispatch::parse(data, Path::new("fuzz.conf"));
-    if let Ok(loaded) = journal::config::parse(data, Path::new("fuzz")) {
+    let _ = conf::plugins::parse(data, Path::new("fuzz.conf"));
+    if let Ok(loaded) = conf::parse(data, Path::new("fuzz")) {
         let _ = loaded.config.node_name();
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
-use journal::config::{described_keys, KeyDescription};
+use conf::{described_keys, KeyDescription};
 
 use crate::docs::text::wrap;
 

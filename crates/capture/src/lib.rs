@@ -9,7 +9,6 @@ mod gaps;
 mod identify;
 mod kernel_fs;
 pub mod learn;
-pub mod netlink;
 mod objects;
 mod operations;
 mod perm_lists;

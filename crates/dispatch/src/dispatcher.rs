@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use journal::config::Plugins;
+use conf::Plugins;
 use journal::{Action, Severity};
 use rustix::event::{poll, PollFd, Timespec};
 
-use crate::config::Plugin;
 use crate::frame::Events;
 use crate::process::Ending;
 use crate::runner::Runner;
+use conf::plugins::Plugin;
 
 /// Bytes of events that wait until they are durable. What is more counts as overflow.
 pub const WAITING_BYTES_MAX: usize = 16 << 20;

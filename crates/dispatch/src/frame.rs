@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use event::RecordType;
 
-use crate::config::Format;
+use conf::plugins::Format;
 
 /// `MAX_AUDIT_MESSAGE_LENGTH` of libaudit.h: the text of a binary frame is padded to it.
 const MESSAGE_BYTES_MAX: usize = 8970;

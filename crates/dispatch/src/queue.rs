@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use crate::config::Format;
 use crate::frame::{self, Events};
+use conf::plugins::Format;
 
 /// Bytes that are made ready to be sent at a time.
 const STAGE_BYTES: usize = 64 * 1024;

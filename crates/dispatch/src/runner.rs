@@ -3,17 +3,17 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use journal::config::{OverflowAction, Plugins};
+use conf::{OverflowAction, Plugins};
 use journal::{Action, Runlevel, Severity};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::SendFlags;
 use rustix::process::Signal;
 
-use crate::config::{Kind, Plugin};
 use crate::frame::Events;
 use crate::process::{Ending, Process};
 use crate::queue::Queue;
 use crate::socket::Socket;
+use conf::plugins::{Kind, Plugin};
 
 /// Warnings about a full queue, until it is configured anew: `QUEUE_FULL_LIMIT` of `audisp/queue.c`.
 const WARNINGS_MAX: u8 = 5;

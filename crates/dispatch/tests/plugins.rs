@@ -1,7 +1,8 @@
 //! Real programs and sockets as plugins.
 
-use dispatch::{Dispatcher, Format, Kind, Plugin, PluginState};
-use journal::config::{Config, OverflowAction, Plugins};
+use conf::plugins::{Format, Kind, Plugin};
+use conf::{Config, OverflowAction, Plugins};
+use dispatch::{Dispatcher, PluginState};
 use journal::{Action, Runlevel};
 use rustix::event::{poll, PollFd, Timespec};
 use std::io::{ErrorKind, Read};

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::action::Severity;
-use crate::config::Config;
 use crate::durable::{start_syncer, wants_syncer};
 use crate::error::OpenError;
 use crate::files;
@@ -13,6 +12,7 @@ use crate::open::Opened;
 use crate::pending::Pending;
 use crate::recover::{self, TornLine};
 use crate::space::{Limits, Space};
+use conf::Config;
 
 impl Journal {
     /// Takes a new configuration (SIGHUP) and, if `log_file` is another one, moves there. On an

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use crate::action::Severity;
-use crate::config::Group;
 use crate::files::{self, modes};
 use crate::log::Journal;
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
+use conf::Group;
 
 /// zstd's level: about 300 MB/s, a tenth of the size or less.
 const LEVEL: i32 = 3;

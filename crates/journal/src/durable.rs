@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use rustix::process::Pid;
 
-use crate::config::{Config, Flush};
 use crate::counters::Position;
 use crate::error::{OpenError, WriteError};
 use crate::files;
 use crate::log::{Committed, Journal};
 use crate::sync::{SyncCall, Synced, Syncer, SYNCED_MAX};
+use conf::{Config, Flush};
 
 impl Journal {
     pub(crate) fn sync_as_configured(&mut self) {

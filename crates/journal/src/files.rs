@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::config::Group;
 use crate::error::OpenError;
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
+use conf::Group;
 
 /// Permissions of the log: auditd's, by whether `log_group` may read.
 pub(crate) struct Modes {

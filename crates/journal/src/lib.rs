@@ -1,4 +1,4 @@
-//! The log: configuration, flush modes, rotation and disk-space actions.
+//! The log: flush modes, rotation and disk-space actions, as [`conf::Config`] says.
 //!
 //! Bytes in, durable files out. This crate does not know where events come from: it takes whole
 //! lines, writes each batch with one write(2), makes it durable as `flush` says, and rotates, warns
@@ -6,7 +6,7 @@
 //! [`Action`]s; what could not be written is counted by cause in [`Counters`].
 //!
 //! ```no_run
-//! let loaded = journal::config::load("/etc/audit/auditd.conf".as_ref(), Default::default())?;
+//! let loaded = conf::load("/etc/audit/auditd.conf".as_ref(), Default::default())?;
 //! let (mut log, report) = journal::Journal::open(&loaded.config.log_file, &loaded.config)?;
 //! log.append(b"type=USER msg=audit(1.000:1): text\n", 1);
 //! log.commit()?;
@@ -16,8 +16,6 @@
 //! # let _ = report;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-
-pub mod config;
 
 mod action;
 mod change;
@@ -38,11 +36,7 @@ pub mod seal;
 mod space;
 mod sync;
 
-/// The program that sends mail for EMAIL actions: auditd's.
-pub const SENDMAIL: &str = "/usr/lib/sendmail";
-
 pub use action::{Action, Runlevel, Severity};
-pub use config::{Config, Notice};
 pub use counters::{Counters, Lost, Position};
 pub use error::{OpenError, RotateError, WriteError};
 pub use files::log_files;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use crate::action::{Action, Severity};
 use crate::compact;
 use crate::compress::Compression;
-use crate::config::{Config, Flush, LogFormat, SizeAction};
 use crate::counters::{Counters, Lost, Position};
 use crate::durable::start_syncer;
 use crate::error::{OpenError, RotateError, WriteError};
@@ -22,6 +21,7 @@ use crate::rotate::{self, Rotated};
 use crate::seal::{seal_path, with_suffix, Sealer};
 use crate::space::Limits;
 use crate::sync::{Progress, Syncer};
+use conf::{Config, Flush, LogFormat, SizeAction};
 
 /// Bytes that wait in memory while they cannot be written. What does not fit is counted as lost.
 pub const PENDING_BYTES_MAX: usize = 4 << 20;

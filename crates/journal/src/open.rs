@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::action::Severity;
 use crate::compress;
-use crate::config::Config;
 use crate::error::OpenError;
 use crate::files;
 use crate::log::{open_sealer, Journal, OpenReport};
@@ -14,6 +13,7 @@ use crate::recover;
 use crate::rotate;
 use crate::seal::Sealer;
 use crate::space::{Limits, Space};
+use conf::Config;
 
 /// A log that was opened and mended.
 pub(crate) struct Opened {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::action::{Action, Runlevel, Severity};
-use crate::config::{FailureAction, SizeAction};
 use crate::error::{is_full, WriteError};
 use crate::log::{Journal, Trouble, MIB};
 use crate::rotate;
 use crate::space::Space;
+use conf::{FailureAction, SizeAction};
 
 /// Messages about a failing disk in a row (auditd's limit).
 const ERROR_MESSAGES_MAX: u8 = 5;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{access, Access};
 
-use crate::config::Group;
 use crate::error::RotateError;
 use crate::files::{self, modes, numbered, open_log, set_permissions};
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::{seal_path, with_suffix};
+use conf::Group;
 
 /// A finished rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,9 +198,9 @@ pub(crate) fn remove_excess(log_file: &Path, num_logs: u32) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Flush};
     use crate::seal::{init, verify};
     use crate::{log_files, Journal};
+    use conf::{Config, Flush};
 
     #[test]
     fn a_rotation_that_a_crash_ended_half_way_leaves_a_log_that_verifies() {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use crate::config::{Config, SpaceLimit};
+use conf::{Config, SpaceLimit};
 
 const MIB: u64 = 1 << 20;
 

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use common::{event, open, quiet, says};
+use conf::{Config, FailureAction, LogFormat, SizeAction};
 use journal::compact::{self, TimeRange};
-use journal::config::{Config, FailureAction, LogFormat, SizeAction};
 use journal::read::raw_line;
 use journal::{log_files, Journal, Repair};
 use proptest::prelude::*;

@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use conf::{Config, FailureAction, Flush, LogFormat, SizeAction, SpaceLimit};
 use journal::compact::{self, TimeRange};
-use journal::config::{Config, FailureAction, Flush, LogFormat, SizeAction, SpaceLimit};
 use journal::seal::{init, verify};
 use journal::{log_files, Journal, OpenReport};
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{alerts, event, open, quiet, says, whole_log, Tmpfs};
-use journal::config::{Config, FailureAction, Flush, SpaceLimit};
+use conf::{Config, FailureAction, Flush, SpaceLimit};
 use journal::{Action, Journal, Runlevel};
 
 const KIB: usize = 1 << 10;

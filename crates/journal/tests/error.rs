@@ -4,7 +4,7 @@
 mod common;
 
 use common::{alerts, event, open, quiet, whole_log};
-use journal::config::{Config, FailureAction};
+use conf::{Config, FailureAction};
 use journal::Action;
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 

@@ -7,7 +7,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 
 use common::{event, open, quiet, says};
-use journal::config::{Config, SizeAction};
+use conf::{Config, SizeAction};
 
 #[test]
 fn exec_suspends_and_runs_the_program() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::Path;
 
 use common::{event, mode, names, open, quiet, says, whole_log};
-use journal::config::{Config, Flush, Group, SizeAction};
+use conf::{Config, Flush, Group, SizeAction};
 use journal::{Action, Journal, OpenError, Position, Repair};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 

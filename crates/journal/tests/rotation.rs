@@ -3,7 +3,7 @@
 mod common;
 
 use common::{event, mode, names, open, quiet, says, whole_log};
-use journal::config::{Config, SizeAction};
+use conf::{Config, SizeAction};
 use journal::{Action, Journal};
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::{event, open, quiet, says};
-use journal::config::Config;
+use conf::Config;
 use journal::seal::verify::{Options, Report, VerifyError};
 use journal::seal::{init, seal_path, state_path, verify, VerificationKey};
 use journal::{log_files, Journal};

@@ -5,7 +5,7 @@ mod common;
 use std::path::PathBuf;
 
 use common::{event, open, quiet, Tmpfs};
-use journal::config::{Config, FailureAction};
+use conf::{Config, FailureAction};
 use journal::seal::verify::{Finding, Options};
 use journal::seal::{init, verify, VerificationKey};
 use journal::{log_files, Journal};

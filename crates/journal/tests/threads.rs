@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{event, open, quiet};
-use journal::config::{Config, Flush};
+use conf::{Config, Flush};
 
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()

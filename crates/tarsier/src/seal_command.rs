@@ -3,7 +3,7 @@
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use cli::{SealCommand, SealInitArgs, VerifyArgs};
-use journal::config::{self, LoadOptions};
+use conf::LoadOptions;
 use journal::seal::verify::{Finding, Options, Report};
 use journal::seal::{self, time_text, VerificationKey};
 use rustix::fs::{Mode, OFlags};
@@ -65,9 +65,9 @@ fn create_key_file(path: &Path) -> Result<File> {
 }
 
 fn configured_log(file: Option<&Path>) -> Result<PathBuf> {
-    let standard = Path::new(config::AUDITD_CONF);
+    let standard = Path::new(conf::AUDITD_CONF);
     let file = file.unwrap_or(standard);
-    Ok(config::load(file, LoadOptions::default())?.config.log_file)
+    Ok(conf::load(file, LoadOptions::default())?.config.log_file)
 }
 
 /// `tarsier verify`: status 0 if the log is what was sealed, 1 if not, 2 if that cannot be said.

@@ -185,7 +185,7 @@ fn shell_words(text: &str) -> Vec<String> {
 
 /// The rules in the kernel, byte by byte.
 fn rule_bytes() -> Vec<Vec<u8>> {
-    let mut socket = capture::netlink::AuditSocket::open().unwrap();
+    let mut socket = netlink::AuditSocket::open().unwrap();
     socket.list_rules().unwrap()
 }
 

@@ -7,10 +7,10 @@ use std::os::unix::fs::FileExt;
 use super::frame::{Head, HEAD_BYTES};
 use super::Writer;
 use super::MAGIC;
-use crate::config::LogFormat;
 use crate::error::{RotateError, WriteError};
 use crate::log::Journal;
 use crate::{recover, rotate};
+use conf::LogFormat;
 
 /// About the most text in a frame.
 const FRAME_TEXT_BYTES: u64 = 128 << 10;

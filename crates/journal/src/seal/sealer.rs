@@ -13,9 +13,9 @@ use super::state::{State, StateError, StateFile};
 use super::sync::Durability;
 use super::{hash_blocks, now_ms, seal_path, state_path, with_suffix, BLOCK_BYTES};
 use crate::action::Severity;
-use crate::config::Group;
 use crate::error::OpenError;
 use crate::files;
+use conf::Group;
 
 /// Time between two checkpoints while something is written.
 pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);

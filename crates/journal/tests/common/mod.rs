@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-use journal::config::{Config, FailureAction, Flush, SizeAction, SpaceLimit};
+use conf::{Config, FailureAction, Flush, SizeAction, SpaceLimit};
 use journal::{log_files, Action, Journal, Severity};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};

@@ -2,7 +2,7 @@
 
 use super::audit::{Applied, Audit, Trouble};
 use super::protocol::AuditState;
-use capture::netlink::{AuditSocket, NetlinkError};
+use netlink::{AuditSocket, NetlinkError};
 use rules::{Command, FILTER_PREPEND};
 
 /// The kernel; its socket is opened when it is first needed.

@@ -23,7 +23,7 @@ pub(super) struct Administrator {
 impl Administrator {
     /// The system's: /dev/log, and the programs that auditd runs.
     pub(super) fn of_system() -> Self {
-        Administrator::new("/dev/log", journal::SENDMAIL, "/sbin/init")
+        Administrator::new("/dev/log", conf::SENDMAIL, "/sbin/init")
     }
 
     fn new(syslog: impl AsRef<Path>, sendmail: impl AsRef<Path>, init: impl AsRef<Path>) -> Self {

@@ -12,7 +12,7 @@ use super::setup;
 use crate::ctl::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
-use capture::netlink::{AuditSocket, NetlinkError, Status};
+use netlink::{AuditSocket, NetlinkError, Status};
 use rules::Rule;
 
 /// What auditctl can see and set.

@@ -3,7 +3,7 @@
 
 use crate::status::Status;
 use anyhow::{Context, Result};
-use journal::config::MetricsAddress;
+use conf::MetricsAddress;
 use rustix::event::{PollFd, PollFlags};
 use std::fmt::Write as _;
 use std::io::{Read, Write};

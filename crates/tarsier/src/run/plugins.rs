@@ -5,9 +5,10 @@ use super::daemon::Daemon;
 use crate::status::PluginStatus;
 use crate::stderr::say;
 use anyhow::Result;
-use dispatch::{Dispatcher, Plugin};
-use journal::config::Flush;
-use journal::{Config, Journal};
+use conf::plugins::{self, Plugin};
+use conf::{Config, Flush};
+use dispatch::Dispatcher;
+use journal::Journal;
 
 /// Nice value of the daemon and of its plugins: `priority_boost` better than the one that it was
 /// started with, as nice(2) has it, which auditd uses.
@@ -21,7 +22,7 @@ pub(super) fn nice(config: &Config, started_with: i32) -> i32 {
 /// # Errors
 /// Any of them is wrong.
 pub(super) fn load_all(config: &Config) -> Result<Vec<Plugin>> {
-    let (plugins, errors) = dispatch::load(&config.plugins.plugin_dir)?;
+    let (plugins, errors) = plugins::load(&config.plugins.plugin_dir)?;
     match errors.into_iter().next() {
         Some(error) => Err(error.into()),
         None => Ok(plugins),
@@ -30,7 +31,7 @@ pub(super) fn load_all(config: &Config) -> Result<Vec<Plugin>> {
 
 /// Starts the active plugins. As in auditd one that is wrong is told and left out.
 pub(super) fn start(config: &Config, started_with: i32) -> Dispatcher {
-    let loaded = dispatch::load(&config.plugins.plugin_dir);
+    let loaded = plugins::load(&config.plugins.plugin_dir);
     let (plugins, errors) = loaded.unwrap_or_else(|error| (Vec::new(), vec![error]));
     for error in errors {
         say!("tarsier: plugin left out: {error}");

@@ -21,9 +21,10 @@ use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use capture::{CaptureError, Options, Overload, Pins, Tracepoint};
 use cli::{Engine as Choice, LogFormat, RunArgs};
+use conf::Config;
+use conf::LoadOptions;
 use event::{Encoder, Format, Stamp};
-use journal::config::{self, LoadOptions};
-use journal::{Config, Journal, OpenReport};
+use journal::{Journal, OpenReport};
 use plan::{Capabilities, IoUring, Plan, RecordFilter};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,14 +51,14 @@ impl Sources {
 
     /// The configuration: that of the file, changed by the command line.
     pub(super) fn config(&self) -> Result<Config> {
-        let standard = Path::new(config::AUDITD_CONF);
+        let standard = Path::new(conf::AUDITD_CONF);
         let file = match &self.config {
             Some(file) => Some(file.as_path()),
             None => standard.exists().then_some(standard),
         };
         let mut config = match file {
             Some(file) => {
-                let loaded = config::load(file, LoadOptions::default())?;
+                let loaded = conf::load(file, LoadOptions::default())?;
                 for notice in &loaded.notices {
                     say!("tarsier: {notice}");
                 }
@@ -70,10 +71,10 @@ impl Sources {
         }
         if let Some(format) = self.log_format {
             config.log_format = match format {
-                LogFormat::Raw => config::LogFormat::Raw,
-                LogFormat::Enriched => config::LogFormat::Enriched,
-                LogFormat::Json => config::LogFormat::Json,
-                LogFormat::Compact => config::LogFormat::Compact,
+                LogFormat::Raw => conf::LogFormat::Raw,
+                LogFormat::Enriched => conf::LogFormat::Enriched,
+                LogFormat::Json => conf::LogFormat::Json,
+                LogFormat::Compact => conf::LogFormat::Compact,
             };
         }
         Ok(config)
@@ -137,8 +138,8 @@ fn urgent(rules: &[rules::Rule], keys: &[String]) -> BTreeSet<u32> {
 /// The encoder's form for a configuration.
 pub(super) fn format(config: &Config) -> Format {
     match config.log_format {
-        config::LogFormat::Raw => Format::Raw,
-        config::LogFormat::Json => Format::Json,
+        conf::LogFormat::Raw => Format::Raw,
+        conf::LogFormat::Json => Format::Json,
         _ => Format::Enriched,
     }
 }
@@ -146,8 +147,8 @@ pub(super) fn format(config: &Config) -> Format {
 /// What the programs do with what comes too fast.
 pub(super) fn overload(config: &Config) -> Overload {
     match config.overload {
-        config::Overload::Throttle => Overload::Throttle,
-        config::Overload::Drop => Overload::Drop,
+        conf::Overload::Throttle => Overload::Throttle,
+        conf::Overload::Drop => Overload::Drop,
     }
 }
 

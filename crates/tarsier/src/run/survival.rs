@@ -12,8 +12,9 @@ use crate::stderr::say;
 use anyhow::{Context, Result};
 use capture::tracepoint::{Counters, LOSS_CAUSES};
 use capture::{Handed, Handover, Pins, Remains, UnfinishedWrite};
+use conf::Config;
 use event::RecordType;
-use journal::{Config, Witness, Write};
+use journal::{Witness, Write};
 use plan::{Capabilities, Form, Plan};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -432,7 +433,7 @@ pub(crate) fn remove_left(run_dir: &Path) -> Result<Removed> {
         return Ok(Removed::Nothing);
     }
     let _instance = super::instance::Instance::lock(run_dir)?;
-    capture::netlink::restore_leftover(&run_dir.join("audit-state"))
+    netlink::restore_leftover(&run_dir.join("audit-state"))
         .context("the kernel's audit cannot be put back")?;
     // The note may be gone with /run.
     let is_standard = run_dir == Path::new(cli::RUN_DIR);

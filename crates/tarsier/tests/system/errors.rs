@@ -3,7 +3,6 @@
 use crate::calls::{call, Caller};
 use crate::daemon::{Ended, Setup};
 use crate::{log, machine, programs};
-use capture::netlink;
 use rustix::mount::{mount, unmount, MountFlags, UnmountFlags};
 use std::ffi::CString;
 use std::os::unix::fs::PermissionsExt;

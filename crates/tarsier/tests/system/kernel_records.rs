@@ -2,7 +2,7 @@
 
 use crate::calls::{call, Caller};
 use crate::{log, machine, programs};
-use capture::netlink::AuditSocket;
+use netlink::AuditSocket;
 use std::process::{Command, Stdio};
 
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61239 -k mine\n";

@@ -3,7 +3,7 @@
 use crate::calls::{call, Caller};
 use crate::daemon::{Ended, Setup};
 use crate::{log, machine};
-use capture::netlink::AuditSocket;
+use netlink::AuditSocket;
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn audit_is_owned_while_it_runs_with_kernel_auditing_of_calls_off() {
         let mut socket = AuditSocket::open().expect("an audit socket");
         let status = socket.status().expect("the audit status");
         let rules = socket.list_rules().expect("the kernel's rules");
-        let is_never_task = capture::netlink::message::is_never_task_rule;
+        let is_never_task = netlink::message::is_never_task_rule;
         assert_eq!((status.enabled, status.pid), (1, daemon.pid()));
         assert!(rules.len() == 1 && is_never_task(&rules[0]), "{rules:?}");
         daemon.stop();

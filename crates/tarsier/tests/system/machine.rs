@@ -1,7 +1,7 @@
 //! The whole machine, for one test at a time, and the proof that it was left as it was found.
 
 use crate::daemon::Setup;
-use capture::netlink::{AuditSocket, Status};
+use netlink::{AuditSocket, Status};
 use rustix::fs::FlockOperation;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -84,7 +84,7 @@ struct State {
 }
 
 impl State {
-    fn now() -> Result<State, capture::netlink::NetlinkError> {
+    fn now() -> Result<State, netlink::NetlinkError> {
         let mut socket = AuditSocket::open()?;
         // What the kernel counts by itself.
         let audit = Status {

@@ -1,6 +1,6 @@
 //! Files of plugins: those that auditd takes are taken, others are refused with their place.
 
-use dispatch::{load, parse, Format, Kind, Plugin};
+use conf::plugins::{load, parse, Format, Kind, Plugin};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{access, Access};
 
-use super::error::{nearest, ConfigError};
-use super::group::{self, Group};
-use super::parse::Context;
-use super::{FailureAction, SpaceLimit};
+use crate::error::{nearest, ConfigError};
+use crate::group::{self, Group};
+use crate::parse::Context;
+use crate::{FailureAction, SpaceLimit};
 
 /// One of the words of `table`, case ignored.
 pub(super) fn word<T: Copy>(

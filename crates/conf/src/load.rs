@@ -7,9 +7,9 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::error::{ConfigError, Notice};
-use super::parse::parse_with;
-use super::Config;
+use crate::error::{ConfigError, Notice};
+use crate::parse::parse_with;
+use crate::Config;
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -1,6 +1,8 @@
 //! `plugins.d/*.conf`: auditd-plugins(5), with the checks of auditd 3.0.9 and 4.x
 //! (`audisp/audispd-pconfig.c`, `load_plugin_conf()` in `audisp/audispd.c`).
 
+mod error;
+
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::error::PluginError;
+pub use error::PluginError;
 
 /// Longest line that is read, without its newline: auditd 4.x has a buffer of 512 bytes.
 pub const LINE_BYTES_MAX: usize = 510;

@@ -3,11 +3,11 @@
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use journal::config::{
+use conf::Notice;
+use conf::{
     load, parse, Config, ConfigError, FailureAction, Flush, LoadOptions, LogFormat, MetricsAddress,
     NameFormat, Overload, SizeAction, SpaceLimit, Transport,
 };
-use journal::Notice;
 
 fn parsed(text: &str) -> (Config, Vec<Notice>) {
     let loaded = parse(text.as_bytes(), Path::new("auditd.conf")).unwrap_or_else(|e| panic!("{e}"));

@@ -6,8 +6,8 @@
 //! the checks that audit-userspace's `src/auditd-config.c` makes.
 //!
 //! Tarsier's own additions to the file are exactly these:
-//! * `log_format = JSON` (one object per event) and `COMPACT` (see [`crate::compact`]),
-//! * `seal = yes` (see [`crate::seal`]),
+//! * `log_format = JSON` (one object per event) and `COMPACT`,
+//! * `seal = yes` (decision 0011),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `io_uring_twins = yes`,
 //! * `overload = THROTTLE` or `DROP`,
@@ -22,6 +22,7 @@ mod load;
 mod manual;
 mod node;
 mod parse;
+pub mod plugins;
 mod values;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,9 @@ pub use group::Group;
 pub use load::{load, LoadOptions, Loaded};
 pub use manual::{described_keys, KeyDescription};
 pub use parse::{parse, LINE_BYTES_MAX};
+
+/// The program that sends mail for EMAIL actions: auditd's.
+pub const SENDMAIL: &str = "/usr/lib/sendmail";
 
 /// Where auditd keeps its configuration.
 pub const AUDITD_CONF: &str = "/etc/audit/auditd.conf";

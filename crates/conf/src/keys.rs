@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::error::ConfigError;
-use super::parse::Context;
-use super::values::{
+use crate::error::ConfigError;
+use crate::parse::Context;
+use crate::values::{
     absolute_path, duration_s, error_action, full_action, group, number, port_range, program,
     space_action, space_limit, word, yes_no,
 };
-use super::{
+use crate::{
     Config, Flush, LogFormat, MetricsAddress, NameFormat, OverflowAction, Overload, SizeAction,
     Transport,
 };

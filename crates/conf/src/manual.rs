@@ -1,6 +1,6 @@
 //! What the manual says of the keys: `cargo xtask` makes tarsier.conf(5) and the reference of it.
 
-use super::keys::KEYS;
+use crate::keys::KEYS;
 
 /// A key of the configuration file, for people.
 #[derive(Clone, Copy, Debug)]
@@ -160,8 +160,8 @@ const TEXTS: &[Text] = &[
 mod tests {
     use std::path::Path;
 
-    use super::super::{parse, Config};
     use super::*;
+    use crate::{parse, Config};
 
     #[test]
     fn every_key_is_described_once() {

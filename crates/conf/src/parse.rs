@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::error::{nearest, BadValue, ConfigError, Notice, Place};
-use super::keys::{Key, KEYS};
-use super::{Config, Flush, LoadOptions, Loaded, NameFormat, SizeAction, SpaceLimit};
+use crate::error::{nearest, BadValue, ConfigError, Notice, Place};
+use crate::keys::{Key, KEYS};
+use crate::{Config, Flush, LoadOptions, Loaded, NameFormat, SizeAction, SpaceLimit};
 
 /// Longest line that auditd reads (its buffer of 160 also holds the newline and a NUL); it skips
 /// longer ones.
