@@ -178,7 +178,7 @@ const AARCH64: &[(&str, &str)] = &[
     ("personality", "arm64_personality"),
 ];
 
-/// Of 32-bit programs on arm64.
+/// Functions of calls of 32-bit programs on arm64, by name of the call.
 const ARM: &[(&str, &str)] = &[
     ("lchown", "lchown16"),
     ("setuid", "setuid16"),

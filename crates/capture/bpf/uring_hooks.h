@@ -147,7 +147,7 @@ COPIES("tp_btf/io_uring_fail_link", uring_link_failed,
        uring_completed(0, ctx[1], 0, -ECANCELED, 0, 0))
 
 /*
- * The same functions seen by probes, which run with preemption off. The end of
+ * Probes at those functions, which run with preemption off. The end of
  * a probed function does not have its arguments: the entry keeps the request in
  * the task's note. A task is in one of these functions at a time.
  */

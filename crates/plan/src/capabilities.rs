@@ -26,8 +26,7 @@ pub struct Capabilities {
     pub io_uring: IoUring,
     /// How many io_uring operations the kernel has, numbered from 0; 0 if that is not known.
     pub uring_operations: u32,
-    /// Programs can be attached to the functions of each operation, and the plan is for the engine
-    /// that does so.
+    /// The functions of each operation can be hooked or probed, and the plan is for an engine that does so.
     pub uring_functions: bool,
     /// Programs can be attached to the ends of the kernel's functions (fexit), and the plan is for
     /// the engine that does so.

@@ -8,7 +8,7 @@ const CELL: usize = 80;
 const README_LINES: usize = 200;
 const DECISION_LINES: usize = 40;
 
-/// What is too long on a page, a sentence each.
+/// A sentence for each thing on a page that is too long.
 pub(super) fn errors(page: &str, text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let limit = match page {

@@ -9,7 +9,7 @@ use libbpf_rs::btf::TypeId;
 pub(super) struct Kernel {
     /// Major and minor number.
     pub(super) release: (u32, u32),
-    /// Of two names of rename, link and symlink the last is taken from user memory first.
+    /// rename, link and symlink take the second of their names from user memory first.
     pub(super) last_name_first: bool,
     /// sysfs(2) takes the name of a file system for a path.
     pub(super) sysfs_takes_path: bool,

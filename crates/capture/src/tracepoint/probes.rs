@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 pub(super) const CALL_PROBE: &str = "call_probe";
 /// Prefix of the names of programs of bpf/object_hooks.h that are probes.
 pub(crate) const PROBE: &str = "probe_";
-/// Those at the beginnings and at the ends of functions of io_uring operations.
+/// The programs at the beginnings and at the ends of functions of io_uring operations.
 pub(super) const OPERATION_BEGINS: &str = "uring_probe_on";
 pub(super) const OPERATION_ENDS: &str = "uring_probe_after";
 /// Bits of `control.probe_links`.

@@ -114,9 +114,9 @@ pub(crate) struct Uring {
     submit: &'static str,
     /// Programs that see completions.
     completions: Vec<&'static str>,
-    /// Where functions are hooked.
+    /// Functions of operations, where these are hooked or probed.
     functions: Option<Operations>,
-    /// By probes.
+    /// The functions are probed, not hooked.
     probes: bool,
     creds_bit: u32,
     skip_bit: u32,
@@ -161,8 +161,8 @@ impl Uring {
         })
     }
 
-    /// The same with functions instead of tracepoints, where those of every operation can be hooked, or probed.
-    /// Looked up once: the kernel's symbols are many.
+    /// A kernel's io_uring seen at its functions, not by tracepoints, where those of every operation can be hooked, or
+    /// probed. Looked up once: the kernel's symbols are many.
     pub(crate) fn with_functions(probes: bool) -> Option<Uring> {
         static FOUND: OnceLock<Option<Uring>> = OnceLock::new();
         let found = FOUND.get_or_init(Uring::find_functions).clone()?;
