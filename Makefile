@@ -1,7 +1,7 @@
 # Each target installs what it needs and is quick when there is nothing left to do.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build peers workload run test bench check-bench docs format clean
+.PHONY: help setup build peers workload run check test bench check-bench docs format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -20,6 +20,10 @@ workload: setup ## build the system-call workload that tests and benchmarks run
 
 run: build peers ## watch this system through Debian's sample rules; Ctrl-C ends it
 	@exec scripts/run-demo
+
+check: ## check formatting and lints, run the tests that take seconds
+	@scripts/setup test
+	@scripts/check
 
 test: ## check formatting and lints, run every test
 	@scripts/setup test

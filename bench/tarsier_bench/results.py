@@ -112,6 +112,22 @@ def has_all_sides(results: Sequence[CellResult]) -> bool:
     return {result["side"] for result in results} >= {"native", "kernel", "tarsier"}
 
 
+def cells_report(
+    name: str,
+    record: Record,
+    heading: str,
+    body: str,
+    plot: Callable[[list[CellResult], str], str],
+) -> Report:
+    """Text and plot of a benchmark of cells; `plot` gets them and the machine's line.
+
+    `heading`: the title, and what is measured.
+    """
+    results, line = record["cells"], machine_line(record)
+    text = f"{heading}\n{line} Made by `bench/run {name}`.\n\n{body}"
+    return Report(text, plot(results, line) if has_all_sides(results) else None)
+
+
 def cells_along(
     results: Sequence[CellResult],
     side: str,

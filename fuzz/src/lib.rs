@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+mod composing;
 mod seccomp_input;
 mod tables;
 
@@ -14,11 +15,12 @@ mod tables;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
     ("frames", frames),
+    ("frame_to_records", composing::frame_to_records),
     ("log_lines", log_lines),
     ("netlink", netlink),
     ("configuration", configuration),

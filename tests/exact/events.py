@@ -97,6 +97,12 @@ def read_events(path, is_kernel_made):
     return [event for *_, event in sorted(events, key=lambda entry: entry[:3])]
 
 
+def is_twice(sequence, k):
+    """Whether an event says the same as the one before or behind it: one call that was recorded twice."""
+    near = sequence[max(k - 1, 0) : k] + sequence[k + 1 : k + 2]
+    return any(other.call and other.records == sequence[k].records for other in near)
+
+
 def align(ours, theirs, score):
     """Pairs two sequences in order, with the greatest sum of `score`; 0 never pairs.
 

@@ -6,6 +6,7 @@
 //! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from what
 //!   `systemd-analyze syscall-filter` prints. See [`systemd_sets`].
 //! * `docs` writes the generated parts of the manual's pages; `book DIR` lays them out for mdBook. See [`docs`].
+//! * `tidy`, which tests do too, holds the code against the rules of [`tidy`].
 //! * `man [DIR]` writes manual pages to DIR/man and shell completions to DIR/completions (DIR: `target`). See [`man`].
 //! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels, `vm --matrix` on all of them. See [`vm`].
 
@@ -14,6 +15,7 @@ mod docs;
 mod man;
 mod systemd_sets;
 mod tables;
+mod tidy;
 mod vm;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tables --headers DIR --source DIR\n       cargo xtask bindings [--check]\n       \
      cargo xtask systemd-sets --from FILE\n       cargo xtask docs [--check]\n       cargo xtask book DIR\n       \
-     cargo xtask man [DIR]";
+     cargo xtask tidy\n       cargo xtask man [DIR]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::check(&source_root()),
         ["docs"] => docs::write(&source_root()),
         ["book", directory] => docs::stage(&source_root(), Path::new(directory)),
+        ["tidy"] => tidy::check(&source_root()),
         ["man"] => man::write(&source_root().join("target")),
         ["man", directory] => man::write(Path::new(directory)),
         ["vm", rest @ ..] => match vm::run(rest) {

@@ -32,6 +32,7 @@ use kernels::{Kernel, Store, Wanted};
 use plan::Job;
 use request::Request;
 use results::Entry;
+use tests::Test;
 
 pub(crate) use request::USAGE;
 
@@ -63,15 +64,25 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         code = skipped();
     }
     let extent = request.extent();
-    let entries = run_jobs(plan::jobs(&grounds, &extent), request.jobs)?;
+    let mut jobs = plan::jobs(&grounds, &extent);
+    let known = match request.is_part() {
+        true => results::read(&matrix_file()?)?,
+        false => Vec::new(),
+    };
+    if request.continues {
+        jobs.retain(|job| !job.tests.iter().all(|test| has_passed(&known, job, test)));
+    }
+    let entries = run_jobs(jobs, request.jobs, |done| match request.is_matrix {
+        true => results::write(&matrix_file()?, &results::merge(&known, done)),
+        false => Ok(()),
+    })?;
     report_times(&entries);
     let has_failed = entries.iter().any(|entry| !entry.passed);
     if request.is_matrix {
-        keep(
-            &request,
-            entries,
-            &vm_dir(Guest::Amd64)?.join("matrix.json"),
-        )?;
+        println!("results: {}", matrix_file()?.display());
+    }
+    if request.writes {
+        documents::publish(&source_root(), &results::merge(&known, &entries))?;
     }
     match has_failed {
         true => Ok(ExitCode::FAILURE),
@@ -135,7 +146,7 @@ fn wanted(request: &Request, guest: Guest, all: &BTreeSet<[u64; 2]>) -> Result<V
         return Ok(named.filter(|each| each.may_be_of(guest)).collect());
     }
     if !request.is_matrix {
-        return guest.usual_kernels();
+        return Wanted::usual(guest);
     }
     let newest = all.last().copied().unwrap_or_default();
     let tested = all.iter();
@@ -160,19 +171,17 @@ fn fetch(wanted: &[Wanted], store: &Store) -> Result<(Vec<Kernel>, bool)> {
     Ok((kernels, is_lacking))
 }
 
-/// Writes the results of a matrix to a file, beside those of kernels that were not asked for, and to the documents if asked.
-fn keep(request: &Request, new: Vec<Entry>, path: &Path) -> Result<()> {
-    let old = match request.is_part() {
-        true => results::read(path)?,
-        false => Vec::new(),
-    };
-    let all = results::merge(old, new);
-    results::write(path, &all)?;
-    println!("results: {}", path.display());
-    match request.writes {
-        true => documents::publish(&source_root(), &all),
-        false => Ok(()),
-    }
+/// Where the results of a matrix are kept, from each machine's end on.
+fn matrix_file() -> Result<PathBuf> {
+    Ok(vm_dir(Guest::Amd64)?.join("matrix.json"))
+}
+
+fn has_passed(known: &[Entry], job: &Job, test: &Test) -> bool {
+    let (kernel, variant) = (job.machine.kernel, job.machine.variant);
+    known.iter().any(|entry| {
+        let is_of_machine = entry.release == kernel.release && entry.variant == variant.name;
+        is_of_machine && entry.test == test.name && entry.passed
+    })
 }
 
 /// Says that something is not tested; a failure in CI, where everything must be.
@@ -188,8 +197,12 @@ fn skipped() -> ExitCode {
     }
 }
 
-/// Runs all machines, so many at a time, in their order.
-fn run_jobs(jobs: Vec<Job>, at_a_time: usize) -> Result<Vec<Entry>> {
+/// Runs all machines, so many at a time, in their order. After each, `keep` gets the results of all that have ended.
+fn run_jobs(
+    jobs: Vec<Job>,
+    at_a_time: usize,
+    keep: impl Fn(&[Entry]) -> Result<()> + Sync,
+) -> Result<Vec<Entry>> {
     let (waiting, done) = (Mutex::new(VecDeque::from(jobs)), Mutex::new(Vec::new()));
     let next = || {
         waiting
@@ -202,6 +215,7 @@ fn run_jobs(jobs: Vec<Job>, at_a_time: usize) -> Result<Vec<Entry>> {
             let entries = run_job(&job)?;
             if let Ok(mut done) = done.lock() {
                 done.extend(entries);
+                keep(&done)?;
             }
         }
         Ok(())
@@ -287,6 +301,11 @@ fn vm_dir(guest: Guest) -> Result<PathBuf> {
 /// Where cargo puts what it builds.
 fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source_root().join("target"), PathBuf::from)
+}
+
+/// What QEMU takes for a port whose output goes to a file.
+fn file_argument(path: &Path) -> String {
+    format!("file:{}", path.display())
 }
 
 /// Runs a command to its end. Its standard output; an error with its standard error if it fails.

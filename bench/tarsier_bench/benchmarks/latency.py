@@ -23,8 +23,7 @@ from ..results import (
     Record,
     Report,
     about,
-    has_all_sides,
-    machine_line,
+    cells_report,
     minima_along,
     require_native,
 )
@@ -169,14 +168,13 @@ def plot(results: list[CellResult], line: str) -> str:
 
 def report(record: Record, _stem: str) -> Report:
     """A row per cell."""
-    results, line = record["cells"], machine_line(record)
-    text = (
+    results = record["cells"]
+    heading = (
         "# A system call that is not recorded\n\n"
-        "Minimum in ns per call; in brackets what was added to native. "
-        f"No rule selects anything.\n{line} Made by `bench/run {NAME}`.\n\n"
-        f"{tables.latency_table(results)}"
+        "Minimum in ns per call; in brackets what was added to native. No rule selects anything."
     )
-    return Report(text, plot(results, line) if has_all_sides(results) else None)
+    body = tables.latency_table(results)
+    return cells_report(NAME, record, heading, body, plot)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -29,8 +29,7 @@ from ..results import (
     Record,
     Report,
     about,
-    has_all_sides,
-    machine_line,
+    cells_report,
     minima_along,
     require_native,
 )
@@ -156,16 +155,16 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 def report(record: Record, _stem: str) -> Report:
     """A row per cell."""
-    results, line = record["cells"], machine_line(record)
-    text = (
+    results = record["cells"]
+    heading = (
         "# io_uring\n\n"
-        "Operations through a ring of depth 128; `read` is of /dev/zero, which no device limits; "
-        "`fio` reads 4 KiB at random from a file in memory; `open+close` is openat through the "
-        "ring and close by system call. The rules select no process. Minimum in ns per operation; "
-        f"in brackets what was added to native.\n{line} Made by `bench/run {NAME}`.\n\n"
-        f"{tables.latency_table(results, [*LOOPS, *FIO], 'ns per operation')}"
+        "Operations through a ring of depth 128; `read` is of /dev/zero, which no device "
+        "limits; `fio` reads 4 KiB at random from a file in memory; `open+close` is openat "
+        "through the ring and close by system call. The rules select no process. Minimum in "
+        "ns per operation; in brackets what was added to native."
     )
-    return Report(text, plot(results, line) if has_all_sides(results) else None)
+    body = tables.latency_table(results, [*LOOPS, *FIO], "ns per operation")
+    return cells_report(NAME, record, heading, body, plot)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -21,8 +21,7 @@ from ..results import (
     Report,
     about,
     cells_along,
-    has_all_sides,
-    machine_line,
+    cells_report,
     require_native,
 )
 from ..rules import sample_rules, select_nobody, tolerant, write_rules
@@ -132,14 +131,14 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 def report(record: Record, _stem: str) -> Report:
     """A row per set, then a row per cell."""
-    results, line = record["cells"], machine_line(record)
-    text = (
+    results = record["cells"]
+    heading = (
         "# Real rule sets\n\n"
-        "Minimum in ns per call; in brackets what was added to native. Every rule has one more "
-        f"condition, so that none selects anything.\n{line} Made by `bench/run {NAME}`.\n\n"
-        f"{rule_table(results, record['optimiser'])}\n{tables.latency_table(results)}"
+        "Minimum in ns per call; in brackets what was added to native. Every rule has one "
+        "more condition, so that none selects anything."
     )
-    return Report(text, plot(results, line) if has_all_sides(results) else None)
+    body = f"{rule_table(results, record['optimiser'])}\n{tables.latency_table(results)}"
+    return cells_report(NAME, record, heading, body, plot)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -22,8 +22,7 @@ from ..results import (
     Record,
     Report,
     about,
-    has_all_sides,
-    machine_line,
+    cells_report,
     native_of,
     require_native,
 )
@@ -157,13 +156,13 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 def report(record: Record, _stem: str) -> Report:
     """A row per cell."""
-    results, line = record["cells"], machine_line(record)
-    text = (
+    results = record["cells"]
+    heading = (
         "# Share of CPU time spent in auditing\n\n"
-        "A loop of one system call, fastest of its rounds; no rule "
-        f"selects anything.\n{line} Made by `bench/run {NAME}`.\n\n{table(results)}"
+        "A loop of one system call, fastest of its rounds; no rule selects anything."
     )
-    return Report(text, plot(results, line) if has_all_sides(results) else None)
+    body = table(results)
+    return cells_report(NAME, record, heading, body, plot)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

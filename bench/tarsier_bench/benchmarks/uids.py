@@ -16,8 +16,7 @@ from ..results import (
     Record,
     Report,
     about,
-    has_all_sides,
-    machine_line,
+    cells_report,
     minima_along,
     require_native,
 )
@@ -86,14 +85,14 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 def report(record: Record, _stem: str) -> Report:
     """A row per cell, then the ratios."""
-    results, line = record["cells"], machine_line(record)
-    text = (
+    results = record["cells"]
+    heading = (
         "# Rules on every system call\n\n"
-        "Rules of the form `-a always,exit -F uid=N`. Minimum in ns per call; "
-        f"in brackets what was added to native.\n{line} Made by `bench/run {NAME}`.\n\n"
-        f"{tables.latency_table(results)}\n{ratios(results)}"
+        "Rules of the form `-a always,exit -F uid=N`. Minimum in ns per call; in brackets "
+        "what was added to native."
     )
-    return Report(text, plot(results, line) if has_all_sides(results) else None)
+    body = f"{tables.latency_table(results)}\n{ratios(results)}"
+    return cells_report(NAME, record, heading, body, plot)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

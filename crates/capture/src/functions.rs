@@ -6,6 +6,7 @@
 //! one: both are hooked. The other is then never called on x86, and on arm64 serves the 64-bit
 //! call of that name.
 
+use crate::symbol_names::is_call_function;
 use crate::symbols::{self, Symbol};
 use crate::types::{self, Types};
 use abi::Arch;
@@ -163,18 +164,11 @@ fn takes_registers(btf: &Btf<'_>, prototype: u32) -> bool {
     is_registers().is_some()
 }
 
-const PREFIXES: [&str; 7] = [
-    "__x64_sys_",
-    "__ia32_sys_",
-    "__ia32_compat_sys_",
-    "__arm64_sys_",
-    "__arm64_compat_sys_",
-    "__do_sys_",
-    "__do_compat_sys_",
-];
-
-pub(crate) fn is_call_function(name: &str) -> bool {
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+/// Places, in the kernel's functions, of those that serve the calls.
+pub(crate) fn places_of(calls: &[(Entry, u32)]) -> BTreeSet<usize> {
+    let functions = of_this_kernel();
+    let of = |call: &(Entry, u32)| functions.map_or(&[][..], |functions| functions.of(*call));
+    calls.iter().flat_map(of).copied().collect()
 }
 
 /// Prefixes of the symbols of an architecture's calls.

@@ -5,8 +5,6 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/learn.bpf.o"));
-
 /// Counts calls of one program and all that it starts. Dropping it takes the hooks away.
 pub struct CallCounter {
     object: Object,
@@ -39,7 +37,7 @@ impl CallCounter {
         }
         crate::error::keep_libbpf_quiet();
         let open = ObjectBuilder::default()
-            .open_memory(OBJECT)
+            .open_memory(bpf::LEARN)
             .map_err(refused("object of BPF programs"))?;
         let object = open.load().map_err(refused("BPF programs"))?;
         let mut links = Vec::new();

@@ -3,6 +3,7 @@
 //! io_uring/opdef.c; `io_op_defs` before Linux 6.3).
 
 use crate::functions::Function;
+use crate::symbol_names::is_operation;
 use crate::symbols::{self, Symbol};
 use crate::types::Types;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
@@ -11,7 +12,6 @@ use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 
-static PEEK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/peek.bpf.o"));
 /// `PEEK_BYTES` of bpf/peek.bpf.c.
 const PEEK_BYTES: usize = 8192;
 /// Tables by name, and the type of their rows.
@@ -106,11 +106,6 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
     Some(Operations { all, failing })
 }
 
-/// Whether the name may be that of an operation's function.
-pub(crate) fn is_of_interest(name: &str) -> bool {
-    name.starts_with("io_")
-}
-
 /// Symbols of the kernel that have to do with io_uring.
 struct Symbols {
     tables: HashMap<String, u64>,
@@ -129,7 +124,7 @@ impl Symbols {
 
     fn add(&mut self, symbol: &Symbol<'_>) {
         let name = symbol.name.to_owned();
-        if symbol.address == 0 || !is_of_interest(&name) {
+        if symbol.address == 0 || !is_operation(&name) {
             return;
         }
         if symbol.kind.eq_ignore_ascii_case("t") {
@@ -146,7 +141,7 @@ pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
         return None;
     }
     let object = ObjectBuilder::default()
-        .open_memory(PEEK)
+        .open_memory(bpf::PEEK)
         .ok()?
         .load()
         .ok()?;

@@ -2,12 +2,12 @@
 //! kernel's memory; where that cannot be read, it is told by a call that came with the longer lists.
 
 use crate::operations::peek;
+use crate::symbol_names::READ_CALLS;
 use crate::symbols;
 use abi::{Arch, PermLists};
 use std::sync::OnceLock;
 
-/// The calls that read: numbers and an end (arch/x86/kernel/audit_64.c, lib/audit.c).
-const LIST: &str = "read_class";
+/// The end of the list.
 const END: u32 = u32::MAX;
 const LEN_MAX: usize = 64;
 /// A call that kernels with longer lists have, and others have not.
@@ -19,16 +19,11 @@ pub(crate) fn of_this_kernel() -> PermLists {
     *FOUND.get_or_init(find)
 }
 
-/// Whether the symbol says something of it.
-pub(crate) fn is_of_interest(name: &str) -> bool {
-    name == LIST
-}
-
 fn find() -> PermLists {
     let (mut lists, mut has_new_call) = (Vec::new(), false);
     let read = symbols::of_this_kernel().and_then(|lines| {
         symbols::each(lines, |symbol| {
-            if symbol.name == LIST && symbol.address != 0 {
+            if symbol.name == READ_CALLS && symbol.address != 0 {
                 lists.push(symbol.address);
             }
             has_new_call |= symbol.name.starts_with("__") && symbol.name.ends_with(NEW_CALL);

@@ -43,6 +43,24 @@ pub fn gaps(trampoline: bool) -> Vec<plan::Gap> {
     crate::gaps::of_this_kernel(trampoline).unwrap_or_default()
 }
 
+/// Whether the kernel's types have a function of this name; `false` also where they cannot be read.
+pub fn has_function(name: &str) -> bool {
+    let types = crate::types::of_this_kernel();
+    types.is_some_and(|types| types.functions().contains_key(name))
+}
+
+/// Whether an enumeration of the kernel's types has an enumerator; `false` also where they cannot be read.
+pub fn has_enumerator(of: &str, name: &str) -> bool {
+    let types = crate::types::of_this_kernel();
+    types.is_some_and(|types| types.has_enumerator(of, name))
+}
+
+/// Whether a function of the kernel's types has a parameter of this name; `false` also where they cannot be read.
+pub fn has_parameter(function: &str, name: &str) -> bool {
+    let types = crate::types::of_this_kernel();
+    types.is_some_and(|types| types.has_parameter(function, name))
+}
+
 /// The members that the running kernel has and programs read. For tests.
 #[doc(hidden)]
 pub fn members_in_use() -> BTreeSet<crate::relocations::Member> {

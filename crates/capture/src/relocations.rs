@@ -192,12 +192,12 @@ pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
 
 /// Those of the programs of the eBPF engines.
 pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
-    of(crate::tracepoint::OBJECT)
+    of(bpf::TARSIER)
 }
 
 /// The places that they are for.
 pub fn places_of_programs() -> Result<Vec<Place<'static>>, Malformed> {
-    places(crate::tracepoint::OBJECT)
+    places(bpf::TARSIER)
 }
 
 /// The distinct members and enumerators that relocations pass.
@@ -363,11 +363,11 @@ fn type_name(btf: &Btf<'_>, id: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tracepoint::OBJECT;
+    use bpf::TARSIER;
 
     #[test]
     fn accesses_of_the_object_have_their_names() {
-        let found = of(OBJECT).unwrap();
+        let found = of(TARSIER).unwrap();
         let paths: BTreeSet<String> = found.iter().map(Relocation::to_string).collect();
         for path in [
             "task_struct.loginuid.val",
@@ -385,11 +385,11 @@ mod tests {
 
     #[test]
     fn a_cut_or_changed_object_does_no_harm() {
-        for len in (0..OBJECT.len()).step_by(4999) {
-            assert!(of(&OBJECT[..len]).is_err());
+        for len in (0..TARSIER.len()).step_by(4999) {
+            assert!(of(&TARSIER[..len]).is_err());
         }
-        for place in (0..OBJECT.len()).step_by(9973).chain(0..64) {
-            let mut changed = OBJECT.to_vec();
+        for place in (0..TARSIER.len()).step_by(9973).chain(0..64) {
+            let mut changed = TARSIER.to_vec();
             changed[place] ^= 0xff;
             let _ = (of(&changed), places(&changed));
         }
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn programs_name_their_places() {
-        let places = places(OBJECT).unwrap();
+        let places = places(TARSIER).unwrap();
         let has = |program, kind, name| {
             let place = Place {
                 program,

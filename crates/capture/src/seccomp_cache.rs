@@ -9,8 +9,6 @@ use rustix::process::{Pid, Signal};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/seccomp_iter.bpf.o"));
-
 /// Bytes of one bitmap in a record (`WORDS_MAX` of bpf/seccomp_iter.bpf.c).
 const BITMAP_BYTES: usize = 128;
 /// Bytes of `struct record`.
@@ -58,7 +56,7 @@ impl SeccompCaches {
         }
         keep_libbpf_quiet();
         let object = ObjectBuilder::default()
-            .open_memory(OBJECT)
+            .open_memory(bpf::SECCOMP_ITER)
             .map_err(refused("BPF object of the task iterator"))?
             .load()
             .map_err(refused(

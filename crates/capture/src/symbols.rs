@@ -1,8 +1,6 @@
 //! The kernel's symbols, as `/proc/kallsyms` lists them.
 
-use crate::functions::is_call_function;
-use crate::operations::is_of_interest as is_operation;
-use crate::perm_lists::is_of_interest as is_list;
+use crate::symbol_names::is_of_interest;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::sync::OnceLock;
@@ -36,8 +34,6 @@ fn of_interest(mut text: impl BufRead) -> io::Result<Vec<u8>> {
         let name = line.get(BEFORE_NAME..).unwrap_or_default();
         // Most begin otherwise.
         let may_be = matches!(name.first(), Some(b'_' | b'i' | b'r'));
-        let is_of_interest =
-            |name: &str| is_call_function(name) || is_operation(name) || is_list(name);
         if may_be && std::str::from_utf8(name).is_ok_and(is_of_interest) {
             lines.extend_from_slice(&line);
         }

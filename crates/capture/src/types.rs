@@ -1,8 +1,6 @@
 //! The kernel's type information, read once for all that ask for it while an engine is made.
 
-use crate::btf::Malformed;
-use crate::gaps::{self, Found};
-use libbpf_rs::btf::types::{Func, FuncProto, Ptr};
+use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
 use libbpf_rs::libbpf_sys::btf__raw_data;
 use libbpf_rs::AsRawLibbpf;
@@ -31,7 +29,6 @@ pub(crate) struct FunctionTypes {
 pub(crate) struct Types {
     btf: Btf<'static>,
     functions: OnceCell<HashMap<String, FunctionTypes>>,
-    gaps: OnceCell<Result<Vec<Found>, Malformed>>,
 }
 
 /// Those of the running kernel, which this thread keeps until [`forget`]; `None` where they cannot be read.
@@ -45,7 +42,6 @@ pub(crate) fn of_this_kernel() -> Option<Rc<Types>> {
             *read = Some(Rc::new(Types {
                 btf,
                 functions: OnceCell::new(),
-                gaps: OnceCell::new(),
             }));
         }
         read.clone()
@@ -100,18 +96,35 @@ impl Types {
         }
     }
 
-    /// What the kernel lacks.
-    pub(crate) fn gaps(&self) -> Result<&[Found], Malformed> {
-        let gaps = self.gaps.get_or_init(|| gaps::of(self));
-        gaps.as_deref().map_err(|malformed| *malformed)
-    }
-
     /// Whether a function serves the call with this name.
     pub(crate) fn has_call(&self, name: &str) -> bool {
         let functions = self.functions();
         ["__x64_sys_", "__arm64_sys_", "__do_sys_"]
             .iter()
             .any(|prefix| functions.contains_key(&format!("{prefix}{name}")))
+    }
+
+    /// Whether an enumeration has an enumerator.
+    pub(crate) fn has_enumerator(&self, of: &str, name: &str) -> bool {
+        let found = self.btf.type_by_name::<Enum<'_>>(of);
+        found.is_some_and(|found| {
+            found
+                .iter()
+                .any(|member| member.name.is_some_and(|known| known == name))
+        })
+    }
+
+    /// Whether a function has a parameter of this name.
+    pub(crate) fn has_parameter(&self, function: &str, name: &str) -> bool {
+        let prototype = self.functions().get(function).and_then(|known| {
+            let id = TypeId::from(known.prototype);
+            self.btf.type_by_id::<FuncProto<'_>>(id)
+        });
+        prototype.is_some_and(|prototype| {
+            prototype
+                .iter()
+                .any(|parameter| parameter.name.is_some_and(|known| known == name))
+        })
     }
 
     /// All functions by name. Several may have one name; the first counts, which libbpf takes for it as well.

@@ -17,10 +17,18 @@ use proptest::test_runner::TestRunner;
 use rules::Rule;
 use std::os::fd::{AsFd, AsRawFd};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/match_test.bpf.o"));
 const NO_RULE: u32 = u32::MAX;
-/// As in bpf/walk.h.
+/// `WORKS_PER_CPU` of bpf/shared.h.
 const WORKS_PER_CPU: usize = 4;
+
+/// This program's file, by the kernel's numbers.
+fn our_executable() -> ObjectId {
+    let stat = rustix::fs::stat("/proc/self/exe").expect("our executable");
+    ObjectId {
+        dev: rustix::fs::major(stat.st_dev) << 20 | rustix::fs::minor(stat.st_dev),
+        ino: stat.st_ino,
+    }
+}
 
 /// The test program with the tables of one plan.
 struct Harness {
@@ -33,7 +41,9 @@ struct Harness {
 impl Harness {
     fn load() -> Harness {
         let mut builder = ObjectBuilder::default();
-        let mut open = builder.open_memory(OBJECT).expect("the object opens");
+        let mut open = builder
+            .open_memory(bpf::MATCH_TEST)
+            .expect("the object opens");
         let cpus = libbpf_rs::num_possible_cpus().expect("the number of CPUs");
         open.maps_mut()
             .find(|map| map.name() == "works")
@@ -42,7 +52,7 @@ impl Harness {
             .expect("a size");
         Harness {
             object: open.load().expect("the kernel takes the test program"),
-            executable: capture::executable_of(std::process::id()).expect("our executable"),
+            executable: our_executable(),
             user: support::LowMemory::new(),
             groups: vec![NO_RULE],
         }

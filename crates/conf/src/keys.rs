@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::context::Context;
 use crate::error::ConfigError;
-use crate::parse::Context;
 use crate::values::{
     absolute_path, duration_s, error_action, full_action, group, number, port_range, program,
     space_action, space_limit, word, yes_no,
@@ -349,7 +349,7 @@ fn mail_account(config: &mut Config, context: &mut Context<'_>) -> Result<(), Co
 }
 
 fn tls(config: &mut Config, context: &Context<'_>) {
-    let name = context.key.name;
+    let name = context.key;
     config.network.tls.retain(|(key, _)| *key != name);
     config.network.tls.push((name, context.value.to_owned()));
 }
@@ -360,10 +360,7 @@ fn tls_text(config: &mut Config, context: &mut Context<'_>) -> Result<(), Config
 }
 
 fn deprecated(_: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
-    let text = format!(
-        "{} is deprecated and ignored, as in auditd",
-        context.key.name
-    );
+    let text = format!("{} is deprecated and ignored, as in auditd", context.key);
     context.notice(text);
     Ok(())
 }

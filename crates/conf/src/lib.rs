@@ -15,6 +15,7 @@
 //! * `pin_dir = /sys/fs/bpf/DIRECTORY` or `off`,
 //! * `metrics = unix:/PATH` or `127.0.0.1:PORT`.
 
+mod context;
 mod error;
 mod group;
 mod keys;
@@ -29,9 +30,9 @@ use std::path::{Path, PathBuf};
 
 pub use error::{BadValue, ConfigError, Notice, Place};
 pub use group::Group;
-pub use load::{load, LoadOptions, Loaded};
+pub use load::load;
 pub use manual::{described_keys, KeyDescription};
-pub use parse::{parse, LINE_BYTES_MAX};
+pub use parse::{parse, LoadOptions, Loaded, LINE_BYTES_MAX};
 
 /// The program that sends mail for EMAIL actions: auditd's.
 pub const SENDMAIL: &str = "/usr/lib/sendmail";

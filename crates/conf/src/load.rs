@@ -7,31 +7,12 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::error::{ConfigError, Notice};
-use crate::parse::parse_with;
+use crate::error::ConfigError;
+use crate::parse::{parse_with, LoadOptions, Loaded};
 use crate::Config;
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-
-/// How strict [`load`] is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LoadOptions {
-    /// Follow a symbolic link (auditd's `-l`).
-    pub allow_links: bool,
-    /// Accept a file that belongs to this user id besides root. For a program that an ordinary
-    /// user runs on a file of their own.
-    pub also_owned_by: Option<u32>,
-}
-
-/// A configuration and what has to be said about it.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The configuration.
-    pub config: Config,
-    /// What is accepted but not done as written. The program prints these.
-    pub notices: Vec<Notice>,
-}
 
 /// Reads and checks `path`: a regular file (no symbolic link unless allowed), owned by root, not
 /// writable for others. If there is no such file, the result is [`Config::default`], as auditd

@@ -2,54 +2,32 @@
 
 use std::path::Path;
 
-use crate::error::{nearest, BadValue, ConfigError, Notice, Place};
-use crate::keys::{Key, KEYS};
-use crate::{Config, Flush, LoadOptions, Loaded, NameFormat, SizeAction, SpaceLimit};
+use crate::context::{printable, Context};
+use crate::error::{nearest, ConfigError, Notice, Place};
+use crate::keys::KEYS;
+use crate::{Config, Flush, NameFormat, SizeAction, SpaceLimit};
 
 /// Longest line that auditd reads (its buffer of 160 also holds the newline and a NUL); it skips
 /// longer ones.
 pub const LINE_BYTES_MAX: usize = 158;
 
-/// What a key's function gets to work with.
-pub(super) struct Context<'a> {
-    pub(super) place: Place,
-    pub(super) key: &'static Key,
-    /// The value.
-    pub(super) value: &'a str,
-    /// The word after the value (a program for EXEC).
-    pub(super) option: Option<&'a str>,
-    /// Whether files named in values are looked at.
-    pub(super) check_files: bool,
-    pub(super) notices: &'a mut Vec<Notice>,
+/// How strict [`crate::load`] is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadOptions {
+    /// Follow a symbolic link (auditd's `-l`).
+    pub allow_links: bool,
+    /// Accept a file that belongs to this user id besides root. For a program that an ordinary
+    /// user runs on a file of their own.
+    pub also_owned_by: Option<u32>,
 }
 
-impl Context<'_> {
-    pub(super) fn notice(&mut self, text: String) {
-        self.notices.push(Notice {
-            place: self.place.clone(),
-            key: self.key.name,
-            text,
-        });
-    }
-
-    pub(super) fn refuse(
-        &self,
-        found: impl Into<String>,
-        expected: impl Into<String>,
-    ) -> ConfigError {
-        ConfigError::Value(Box::new(BadValue {
-            place: self.place.clone(),
-            key: self.key.name,
-            value: printable(self.value),
-            found: found.into(),
-            expected: expected.into(),
-            nearest: None,
-        }))
-    }
-}
-
-fn printable(text: &str) -> String {
-    text.escape_debug().to_string()
+/// A configuration and what has to be said about it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What is accepted but not done as written. The program prints these.
+    pub notices: Vec<Notice>,
 }
 
 /// Parses the text of a configuration file. `file` is only used to name places. Touches no file;
@@ -145,7 +123,7 @@ fn parse_line(
     }
     let mut context = Context {
         place,
-        key,
+        key: key.name,
         value,
         option,
         check_files,

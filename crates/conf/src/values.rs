@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{access, Access};
 
+use crate::context::Context;
 use crate::error::{nearest, ConfigError};
 use crate::group::{self, Group};
-use crate::parse::Context;
 use crate::{FailureAction, SpaceLimit};
 
 /// One of the words of `table`, case ignored.
@@ -205,7 +205,7 @@ fn failure_action(
         );
         context.notice(text);
     }
-    let key = context.key.name;
+    let key = context.key;
     Ok(match chosen {
         ActionWord::Ignore => FailureAction::Ignore,
         ActionWord::Syslog => FailureAction::Syslog,

@@ -1,10 +1,9 @@
 //! Records to log lines.
 
-use core::ops::Range;
-
+use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
-use crate::{enrich, json, put, text, Names, RecordType};
+use crate::{enrich, json, put, text, Names, RecordType, Stamp};
 
 /// How a line of the log looks: `log_format` of auditd.conf(5), and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,48 +14,6 @@ pub enum Format {
     Enriched,
     /// One object for each event: see `docs/json.md` of this crate.
     Json,
-}
-
-/// What identifies an event: `audit(SEC.MSEC:SERIAL)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Stamp {
-    /// Seconds of the epoch.
-    pub sec: u64,
-    /// 0 to 999.
-    pub msec: u16,
-    /// Unique together with the time.
-    pub serial: u32,
-}
-
-impl Stamp {
-    /// The stamp of a moment given in nanoseconds of the epoch (CLOCK_REALTIME).
-    pub fn from_unix_ns(unix_ns: u64, serial: u32) -> Stamp {
-        let (sec, below_ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
-        Stamp {
-            sec,
-            msec: (below_ns / 1_000_000) as u16,
-            serial,
-        }
-    }
-
-    /// Appends `audit(SEC.MSEC:SERIAL): `.
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
-        self.write_time(out);
-        self.write_serial(out);
-    }
-
-    fn write_time(self, out: &mut Vec<u8>) {
-        put::text(out, "audit(");
-        put::decimal(out, self.sec);
-        out.push(b'.');
-        put::padded(out, self.msec.into(), 3);
-        out.push(b':');
-    }
-
-    fn write_serial(self, out: &mut Vec<u8>) {
-        put::decimal(out, self.serial.into());
-        put::text(out, "): ");
-    }
 }
 
 /// Makes log lines of one format. Keep one and reuse it: its buffers grow to the largest event and stay.
@@ -70,15 +27,6 @@ pub struct Encoder {
     stamp_time: Option<(u64, u16, usize)>,
     tasks: TaskTexts,
     pending: Pending,
-}
-
-/// Bodies of an event that becomes one JSON object at its end.
-#[derive(Debug, Default)]
-pub(crate) struct Pending {
-    pub(crate) text: Vec<u8>,
-    pub(crate) bodies: Vec<(RecordType, Range<usize>)>,
-    pub(crate) scratch: Vec<u8>,
-    pub(crate) argv: text::ArgvBuilder,
 }
 
 impl Encoder {
@@ -207,7 +155,7 @@ fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
         _ => text,
     };
     out.extend(text.iter().map(|&byte| {
-        if matches!(byte, b'\n' | 0 | enrich::SEPARATOR) {
+        if matches!(byte, b'\n' | 0 | text::SEPARATOR) {
             b' '
         } else {
             byte
@@ -231,7 +179,7 @@ impl EventWriter<'_> {
     /// Adds SYSCALL. The same as [`put`](Self::put), and faster: what it says of a task is kept.
     pub fn syscall(&mut self, record: &Syscall<'_>) {
         let mut tasks = std::mem::take(&mut self.encoder.tasks);
-        self.line(record.kind(), |out| record.write_with(out, &mut tasks));
+        self.line(record.kind(), |out| tasks.write_record(record, out));
         self.encoder.tasks = tasks;
     }
 

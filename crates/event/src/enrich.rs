@@ -9,9 +9,6 @@ use abi::Arch;
 
 use crate::{put, sockaddr, text, Names, RecordType};
 
-/// Byte between a record and its interpretations: AUDIT_INTERP_SEPARATOR.
-pub(crate) const SEPARATOR: u8 = 0x1d;
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldType {
     User,
@@ -87,7 +84,11 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &
         let Some(value) = trimmed(out, value) else {
             continue;
         };
-        out.push(if out.len() == end { SEPARATOR } else { b' ' });
+        out.push(if out.len() == end {
+            text::SEPARATOR
+        } else {
+            b' '
+        });
         let name_at = out.len();
         out.extend_from_within(name);
         out[name_at..].make_ascii_uppercase();

@@ -4,7 +4,7 @@
 
 use abi::Arch;
 
-use crate::encode::Pending;
+use crate::pending::Pending;
 use crate::text::{self, fields, Field};
 use crate::{put, sockaddr, RecordType, SockaddrView, Stamp};
 

@@ -14,14 +14,17 @@ pub mod human;
 mod json;
 mod kind;
 mod names;
+mod pending;
 pub mod put;
 pub mod record;
 mod sockaddr;
+mod stamp;
 mod tasks;
 pub mod text;
 pub mod wire;
 
-pub use encode::{Encoder, EventWriter, Format, Stamp};
+pub use encode::{Encoder, EventWriter, Format};
 pub use kind::RecordType;
 pub use names::{NameCache, NameTable, Names, NoNames};
 pub use sockaddr::Sockaddr as SockaddrView;
+pub use stamp::Stamp;

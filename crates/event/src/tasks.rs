@@ -44,8 +44,15 @@ impl Name {
 }
 
 impl TaskTexts {
+    /// The same as [`crate::record::Body::write`], with the text of tasks that were written before.
+    pub(crate) fn write_record(&mut self, call: &Syscall<'_>, out: &mut Vec<u8>) {
+        call.write_call(out);
+        self.write(call, out);
+        call.write_key(out);
+    }
+
     /// Appends what [`Syscall::write_task`] writes of this call's task.
-    pub(crate) fn write(&mut self, call: &Syscall<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, call: &Syscall<'_>, out: &mut Vec<u8>) {
         let names = [Some(call.tty), Some(call.comm), call.exe, call.subj];
         if names.iter().flatten().any(|name| name.len() > NAME_MAX) {
             return call.write_task(out);
@@ -151,7 +158,7 @@ mod tests {
                 let subj = subj.as_ref().map(|subj| subj.as_bytes());
                 let call = call(ids, tty.as_bytes(), comm.as_bytes(), exe, subj);
                 let (mut kept, mut anew) = (Vec::new(), Vec::new());
-                call.write_with(&mut kept, &mut texts);
+                texts.write_record(&call, &mut kept);
                 call.write(&mut anew);
                 prop_assert_eq!(kept, anew);
             }

@@ -317,8 +317,8 @@ proptest! {
     }
 }
 
-#[test]
-fn an_event_in_json_is_one_object_with_decoded_values() {
+/// An event with records of every kind of value, in JSON.
+fn event_in_json() -> String {
     let inode = Inode {
         ino: 5,
         dev: 0x19,
@@ -327,7 +327,7 @@ fn an_event_in_json_is_one_object_with_decoded_values() {
         ogid: 0,
         rdev: 0,
     };
-    let text = written(Format::Json, |encoder, out| {
+    written(Format::Json, |encoder, out| {
         encoder.set_node(Some(b"web1"));
         let mut event = encoder.begin(out, STAMP);
         event.raw(
@@ -358,7 +358,12 @@ fn an_event_in_json_is_one_object_with_decoded_values() {
             title: Some(b"cat\0a b"),
         });
         event.end();
-    });
+    })
+}
+
+#[test]
+fn an_event_in_json_is_one_object_with_decoded_values() {
+    let text = event_in_json();
     assert_eq!(text.lines().count(), 1);
     let value: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(text.split(',').next(), Some("{\"time\":1795229646.007"));

@@ -35,16 +35,15 @@ fn syscall<'a>(nr: i32, exit: Option<i64>, key: Option<&'a [u8]>) -> Syscall<'a>
 }
 
 /// Events of every shape that Tarsier itself makes.
+fn stamp(serial: u32) -> Stamp {
+    Stamp {
+        sec: 1_795_229_646,
+        msec: 7,
+        serial,
+    }
+}
+
 fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
-    let mut serial = 0;
-    let mut stamp = || {
-        serial += 1;
-        Stamp {
-            sec: 1_795_229_646,
-            msec: 7,
-            serial,
-        }
-    };
     let start = DaemonStart {
         ver: "0.1.0",
         format: "raw",
@@ -57,8 +56,36 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
         extra: &[("engine", "tracepoint")],
         res: "success",
     };
-    encoder.begin(out, stamp()).put(&start);
+    encoder.begin(out, stamp(1)).put(&start);
+    write_execve(encoder, out);
+    write_calls(encoder, out);
+    write_operation(encoder, out);
+    encoder.raw(
+        out,
+        1123,
+        format!(
+            "audit(1795229647.000:{}): pid=1 uid=0 msg='res=success'",
+            99
+        )
+        .as_bytes(),
+    );
+    let action = DaemonAction {
+        kind: RecordType::DAEMON_END,
+        op: "terminate",
+        state: None,
+        auid: 0,
+        uid: Some(0),
+        ses: Some(u32::MAX),
+        pid: 1,
+        subj: None,
+        extra: &[],
+        res: "success",
+    };
+    encoder.begin(out, stamp(6)).put(&action);
+}
 
+/// A long command line, and files of odd names.
+fn write_execve(encoder: &mut Encoder, out: &mut Vec<u8>) {
     let inode = Inode {
         ino: 5,
         dev: 0x19,
@@ -73,7 +100,7 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
     }
     args.extend([b'x'; 20_000]);
     args.push(0);
-    let mut event = encoder.begin(out, stamp());
+    let mut event = encoder.begin(out, stamp(2));
     event.put(&syscall(59, Some(0), Some(b"k1\x01k2")));
     event.put(&BprmFcaps {
         fver: 2,
@@ -105,8 +132,11 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
         title: Some(b"cat\0a b"),
     });
     event.end();
+}
 
-    let mut event = encoder.begin(out, stamp());
+/// A call that fails, and one that does not return.
+fn write_calls(encoder: &mut Encoder, out: &mut Vec<u8>) {
+    let mut event = encoder.begin(out, stamp(3));
     event.put(&syscall(42, Some(-512), None));
     event.put(&Sockaddr {
         saddr: b"\x01\0/run/a socket\0",
@@ -114,7 +144,7 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
     event.put(&Proctitle { title: None });
     event.end();
 
-    let mut event = encoder.begin(out, stamp());
+    let mut event = encoder.begin(out, stamp(4));
     event.put(&syscall(231, None, Some(b"gone")));
     event.put(&ObjPid {
         opid: 9,
@@ -126,8 +156,10 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
     });
     event.put(&Proctitle { title: Some(b"x") });
     event.end();
+}
 
-    let mut event = encoder.begin(out, stamp());
+fn write_operation(encoder: &mut Encoder, out: &mut Vec<u8>) {
+    let mut event = encoder.begin(out, stamp(5));
     event.put(&UringOp {
         op: 18,
         result: Some((false, -13)),
@@ -153,28 +185,6 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
     });
     event.put(&Proctitle { title: Some(b"x") });
     event.end();
-    encoder.raw(
-        out,
-        1123,
-        format!(
-            "audit(1795229647.000:{}): pid=1 uid=0 msg='res=success'",
-            99
-        )
-        .as_bytes(),
-    );
-    let action = DaemonAction {
-        kind: RecordType::DAEMON_END,
-        op: "terminate",
-        state: None,
-        auid: 0,
-        uid: Some(0),
-        ses: Some(u32::MAX),
-        pid: 1,
-        subj: None,
-        extra: &[],
-        res: "success",
-    };
-    encoder.begin(out, stamp()).put(&action);
 }
 
 fn ausearch(peers: &Path, log: &Path, options: &[&str]) -> (String, String) {

@@ -18,19 +18,14 @@
 //! ```
 
 mod action;
-mod change;
 pub mod compact;
-mod compress;
 mod counters;
-mod durable;
 mod error;
 mod files;
 mod log;
-mod open;
 mod pending;
 pub mod read;
 mod recover;
-mod respond;
 mod rotate;
 pub mod seal;
 mod space;

@@ -1,5 +1,12 @@
 //! The journal itself: append, commit, sync, rotate, resume.
 
+mod change;
+mod compress;
+mod durable;
+mod open;
+mod respond;
+mod witness;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,20 +15,22 @@ use std::sync::Arc;
 
 use crate::action::{Action, Severity};
 use crate::compact;
-use crate::compress::Compression;
 use crate::counters::{Counters, Lost, Position};
-use crate::durable::start_syncer;
 use crate::error::{OpenError, RotateError, WriteError};
 use crate::files;
-use crate::open::Opened;
 use crate::pending::Pending;
 use crate::read::COMPRESSED_SUFFIX;
-use crate::recover::TornLine;
 use crate::rotate::{self, Rotated};
 use crate::seal::{seal_path, with_suffix, Sealer};
 use crate::space::Limits;
 use crate::sync::{Progress, Syncer};
-use conf::{Config, Flush, LogFormat, SizeAction};
+use compress::Compression;
+use conf::{Config, Flush, SizeAction};
+use durable::start_syncer;
+use open::Opened;
+
+pub use open::OpenReport;
+pub use witness::{Witness, Write};
 
 /// Bytes that wait in memory while they cannot be written. What does not fit is counted as lost.
 pub const PENDING_BYTES_MAX: usize = 4 << 20;
@@ -31,21 +40,6 @@ pub(crate) const MIB: u64 = 1 << 20;
 /// What [`Journal::write_piece`] waits for: the processor still has it all in its cache.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// What was found and done when the log was opened.
-#[derive(Clone, Debug, Default)]
-pub struct OpenReport {
-    /// Size of the log after repair.
-    pub size_bytes: u64,
-    /// An end that a crash left torn.
-    pub torn: Option<TornLine>,
-    /// The same of the file that was current before, `log.1`.
-    pub torn_rotated: Option<TornLine>,
-    /// Whether the log says that the daemon before ended in order; none if it cannot tell.
-    pub ended_in_order: Option<bool>,
-    /// Rotated files beyond `num_logs` that were removed.
-    pub removed: Vec<PathBuf>,
-}
-
 /// What was written since the commit before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
@@ -53,31 +47,6 @@ pub struct Committed {
     pub bytes: u64,
     /// Whole events.
     pub events: u64,
-}
-
-/// A write(2) that is about to be made.
-#[derive(Debug)]
-pub struct Write<'a> {
-    /// The file.
-    pub file: &'a File,
-    /// Its size before.
-    pub offset: u64,
-    /// Place of the first byte in the stream of everything that was appended, as in [`Journal::taken`].
-    pub start: u64,
-    /// How much of the stream is written.
-    pub len: u64,
-    /// How many bytes the file gets.
-    pub stored: u64,
-    /// These are not the stream's own bytes: a part of them is taken out again.
-    pub is_whole: bool,
-}
-
-/// Somebody who has to know what is in the file even if this process is killed while it writes.
-pub trait Witness: Send {
-    /// The write begins.
-    fn begin(&mut self, write: &Write<'_>);
-    /// It has ended, or failed: the files have the stream up to `written`, and no part of the next event.
-    fn end(&mut self, written: u64);
 }
 
 /// Why nothing is written for now.
@@ -187,21 +156,6 @@ impl Journal {
             None => OpenReport::default(),
         };
         Ok((journal, report))
-    }
-
-    /// Writes to a file that was just opened.
-    fn begin_with(&mut self, opened: Opened) -> Result<OpenReport, OpenError> {
-        let mut report = self.take_over(opened);
-        let log_file = self.path.clone();
-        self.start_form().map_err(|error| {
-            OpenError::io(&log_file, "rotation for another log_format", error.source)
-        })?;
-        self.seal_tick();
-        report.removed = self.remove_excess();
-        self.fix_rotated_permissions();
-        self.check_size();
-        self.check_space();
-        Ok(report)
     }
 
     /// Takes `events` whole events as lines, each ended by a newline. They are in memory until
@@ -347,37 +301,6 @@ impl Journal {
         self.end_write();
         self.write_succeeded();
         Ok(())
-    }
-
-    /// Has `witness` told of each write from now on.
-    pub fn set_witness(&mut self, witness: Option<Box<dyn Witness>>) {
-        self.witness = witness;
-    }
-
-    /// Bytes taken into the stream since the opening: written or still in memory.
-    pub fn taken(&self) -> u64 {
-        self.written.bytes + self.pending.bytes().len() as u64
-    }
-
-    /// `stored` bytes for the first `upto` of the buffer are about to be written.
-    pub(crate) fn begin_write(&mut self, file: &File, upto: usize, stored: u64) {
-        let is_whole = self.config.log_format == LogFormat::Compact;
-        if let Some(witness) = &mut self.witness {
-            witness.begin(&Write {
-                file,
-                offset: self.size_bytes,
-                start: self.written.bytes,
-                len: upto as u64,
-                stored,
-                is_whole,
-            });
-        }
-    }
-
-    pub(crate) fn end_write(&mut self) {
-        if let Some(witness) = &mut self.witness {
-            witness.end(self.written.bytes);
-        }
     }
 
     /// After a write that stopped at `done`: takes a torn event back out of the file, so that a
@@ -588,19 +511,6 @@ impl Journal {
                 }
             }
         }
-    }
-}
-
-/// The seal of a log that was just opened, if the configuration wants one.
-pub(crate) fn open_sealer(
-    log_file: &Path,
-    file: &File,
-    size_bytes: u64,
-    config: &Config,
-) -> Result<Option<Sealer>, OpenError> {
-    match config.seal {
-        true => Sealer::open(log_file, file, size_bytes, &config.log_group).map(Some),
-        false => Ok(None),
     }
 }
 

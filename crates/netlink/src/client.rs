@@ -241,6 +241,14 @@ impl AuditSocket {
             .map(drop)
     }
 
+    /// Deletes a rule; that somebody has deleted it meanwhile is fine.
+    pub(crate) fn delete_rule_if_there(&mut self, rule: &[u8]) -> Result<(), NetlinkError> {
+        match self.delete_rule(rule) {
+            Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
+            other => other,
+        }
+    }
+
     /// All rules, each as `struct audit_rule_data` with its strings, in the kernel's order.
     pub fn list_rules(&mut self) -> Result<Vec<Vec<u8>>, NetlinkError> {
         let what = "listing the audit rules";

@@ -72,7 +72,7 @@ pub fn take_over_with_rules(
 ) -> Result<Ownership, TakeOverError> {
     let mut begun = begin(state_file)?;
     if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
-        delete_if_there(&mut begun.socket, &never_task_rule(false))?;
+        begun.socket.delete_rule_if_there(&never_task_rule(false))?;
     }
     let count = begun.socket.list_rules()?.len();
     if count > 0 {
@@ -309,7 +309,11 @@ fn restore(
     }
     // After audit is off again, so that no task gets a context in between.
     if found.never_task == 0 {
-        step(delete_if_there(socket, &never_task_rule(false)).map_err(Into::into));
+        step(
+            socket
+                .delete_rule_if_there(&never_task_rule(false))
+                .map_err(Into::into),
+        );
     }
     step(rules::unload(socket, loaded));
     collect(socket, late);
@@ -318,14 +322,6 @@ fn restore(
     }
     collect_queued(socket, late);
     first_error.map_or(Ok(()), Err)
-}
-
-/// Deletes a rule; that somebody has deleted it meanwhile is fine.
-pub(super) fn delete_if_there(socket: &mut AuditSocket, rule: &[u8]) -> Result<(), NetlinkError> {
-    match socket.delete_rule(rule) {
-        Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
-        other => other,
-    }
 }
 
 /// Records on their way: the kernel sends them from a thread of its own.

@@ -18,7 +18,6 @@ use rustix::io::Errno;
 use super::client::AuditSocket;
 use super::error::{NetlinkError, TakeOverError};
 use super::message::RULE_BYTES_MIN;
-use super::ownership::delete_if_there;
 
 /// A rule added to or deleted from the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +75,7 @@ impl Replacement {
         for (done, change) in self.changes.iter().enumerate() {
             let result = match change.is_added {
                 true => socket.add_rule(&change.rule),
-                false => delete_if_there(socket, &change.rule),
+                false => socket.delete_rule_if_there(&change.rule),
             };
             if let Err(error) = result {
                 undo(socket, &self.changes[..done])?;
@@ -95,7 +94,7 @@ impl Replacement {
 fn undo(socket: &mut AuditSocket, done: &[Change]) -> Result<(), NetlinkError> {
     for change in done.iter().rev() {
         match change.is_added {
-            true => delete_if_there(socket, &change.rule)?,
+            true => socket.delete_rule_if_there(&change.rule)?,
             false => match socket.add_rule(&change.rule) {
                 Err(error) if error.errno() == Some(Errno::EXIST) => {}
                 other => other?,
@@ -165,7 +164,7 @@ pub(super) fn unload(socket: &mut AuditSocket, loaded: &[Vec<u8>]) -> Result<(),
         return Ok(());
     }
     for rule in loaded.iter().rev() {
-        delete_if_there(socket, rule)?;
+        socket.delete_rule_if_there(rule)?;
     }
     let left = socket.list_rules()?;
     let count = left.iter().filter(|rule| loaded.contains(rule)).count();

@@ -1,6 +1,6 @@
 //! What a host can do, found by trying: see `capture::probe`.
 
-use crate::evaluate::Entries;
+use crate::entries::Entries;
 use crate::facts::Entry;
 use abi::{Arch, PermLists};
 use serde::Serialize;

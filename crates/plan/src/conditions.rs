@@ -1,14 +1,15 @@
 //! What is left of a rule's conditions for one call, once everything that is known when rules are
 //! loaded has been decided.
 
-use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names, Entries};
+use crate::entries::Entries;
+use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names};
 use crate::facts::{Entry, Identities, ObjectId};
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
 
 /// A value of the task or call that tables look up. The numbers are `enum table_field` of
-/// crates/capture/bpf/tables.h.
+/// crates/bpf/programs/tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 #[allow(missing_docs)] // named after audit's fields
@@ -434,4 +435,34 @@ fn perm(op: Op, value: u32, entry: Entry, nr: u32, entries: Entries) -> Known {
         return Known::Depends(bits(Fact::Access, op, value));
     }
     Known::from((class.bits() & value != 0) == (op == Op::Eq))
+}
+
+/// The field of rules that asks about a fact, by number.
+pub(crate) fn field_name(fact: u32) -> &'static str {
+    match Fact::EVERY.get(fact as usize) {
+        Some(Fact::Pid) => "pid",
+        Some(Fact::Ppid) => "ppid",
+        Some(Fact::Uid) => "uid",
+        Some(Fact::Euid) => "euid",
+        Some(Fact::Suid) => "suid",
+        Some(Fact::Fsuid) => "fsuid",
+        Some(Fact::Gid) => "gid",
+        Some(Fact::Egid) => "egid",
+        Some(Fact::Sgid) => "sgid",
+        Some(Fact::Fsgid) => "fsgid",
+        Some(Fact::Auid) => "auid",
+        Some(Fact::Ses) => "sessionid",
+        Some(Fact::Pers) => "pers",
+        Some(Fact::Exit) => "exit",
+        Some(Fact::Success) => "success",
+        Some(Fact::A0) => "a0",
+        Some(Fact::A1) => "a1",
+        Some(Fact::A2) => "a2",
+        Some(Fact::A3) => "a3",
+        Some(Fact::Exe) => "exe",
+        Some(Fact::Access) => "perm",
+        Some(Fact::Compare) => "-C",
+        Some(Fact::SaddrFam) => "saddr_fam",
+        None => "?",
+    }
 }

@@ -4,10 +4,11 @@
 //! Source of each comparison: `audit_filter_rules()` and `audit_field_compare()` in
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
 
-use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId};
+use crate::entries::{calls_of, Entries};
+use crate::facts::{lies_below, Facts, Identities, Inode, Name, ObjectId};
 use crate::uring;
-use abi::{Arch, Compare, Field, PermLists};
-use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
+use abi::{Compare, Field};
+use rules::{Action, Condition, List, Op, Rule, Value};
 
 /// Outcome of matching one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,55 +17,6 @@ pub enum Decision {
     Drop,
     /// The rule at this position of the rule set selected it.
     Record(u32),
-}
-
-/// Architectures behind the two entries of a host, and how its kernel classes their calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entries {
-    arches: [Option<Arch>; 2],
-    lists: PermLists,
-}
-
-impl Entries {
-    /// No entries.
-    const NONE: Entries = Entries {
-        arches: [None; 2],
-        lists: PermLists::Short,
-    };
-
-    /// Entries of a host of architecture `native`, whose kernel has these lists.
-    pub fn of(native: Arch, lists: PermLists) -> Entries {
-        Entries {
-            arches: [Some(native), native.compat()],
-            lists,
-        }
-    }
-
-    /// The architecture of an entry; that of io_uring operations is the host's.
-    pub fn arch(self, entry: Entry) -> Option<Arch> {
-        match entry {
-            Entry::Native | Entry::Uring => self.arches[0],
-            Entry::Compat => self.arches[1],
-        }
-    }
-
-    /// The architectures of the native entry and of the other one.
-    pub fn arches(self) -> [Option<Arch>; 2] {
-        self.arches
-    }
-
-    /// The lists of calls behind `perm=` and class selectors.
-    pub fn lists(self) -> PermLists {
-        self.lists
-    }
-
-    /// The entry of an `AUDIT_ARCH_*` number.
-    pub fn entry(self, audit_arch: u32) -> Option<Entry> {
-        [Entry::Native, Entry::Compat].into_iter().find(|&entry| {
-            self.arch(entry)
-                .is_some_and(|a| a.audit_arch() == audit_arch)
-        })
-    }
 }
 
 /// The first match among the exit list of `rules`.
@@ -191,13 +143,6 @@ pub fn is_task_field(field: Field) -> bool {
             | Field::Pers
             | Field::FilterKey
     )
-}
-
-/// The calls of a rule, with class selectors (`-S 2032` to `-S 2047`) expanded as the kernel of
-/// this host does when it takes the rule.
-pub fn calls_of(rule: &Rule, entries: Entries) -> SyscallSet {
-    let host = entries.arch(Entry::Native).unwrap_or(Arch::native());
-    rule.syscalls.expand_classes(host, entries.lists())
 }
 
 /// A rule that the kernel keeps by inode rather than in the exit list.
@@ -515,15 +460,6 @@ pub fn leaves_out(rules: &[Rule], kind: u32) -> bool {
     };
     let mut rules = rules.iter().filter(is_about);
     rules.any(|rule| rule.conditions.iter().any(holds))
-}
-
-/// `path` is `dir` or lies below it.
-pub fn lies_below(path: &[u8], dir: &[u8]) -> bool {
-    let dir = dir.strip_suffix(b"/").unwrap_or(dir);
-    match path.strip_prefix(dir) {
-        Some(rest) => !path.is_empty() && (rest.is_empty() || rest[0] == b'/'),
-        None => false,
-    }
 }
 
 /// `-C` against the owner of an object.

@@ -1,6 +1,6 @@
 //! The plan of one system call, as people and programs read it.
 
-use crate::conditions::Fact;
+use crate::conditions::field_name;
 use crate::explain::paragraph;
 use crate::facts::Entry;
 use crate::gate::GateExplanation;
@@ -134,35 +134,6 @@ fn lookup(head: Row, place: Row) -> LookupExplanation {
         } else {
             halves
         },
-    }
-}
-
-pub(crate) fn field_name(fact: u32) -> &'static str {
-    match Fact::EVERY.get(fact as usize) {
-        Some(Fact::Pid) => "pid",
-        Some(Fact::Ppid) => "ppid",
-        Some(Fact::Uid) => "uid",
-        Some(Fact::Euid) => "euid",
-        Some(Fact::Suid) => "suid",
-        Some(Fact::Fsuid) => "fsuid",
-        Some(Fact::Gid) => "gid",
-        Some(Fact::Egid) => "egid",
-        Some(Fact::Sgid) => "sgid",
-        Some(Fact::Fsgid) => "fsgid",
-        Some(Fact::Auid) => "auid",
-        Some(Fact::Ses) => "sessionid",
-        Some(Fact::Pers) => "pers",
-        Some(Fact::Exit) => "exit",
-        Some(Fact::Success) => "success",
-        Some(Fact::A0) => "a0",
-        Some(Fact::A1) => "a1",
-        Some(Fact::A2) => "a2",
-        Some(Fact::A3) => "a3",
-        Some(Fact::Exe) => "exe",
-        Some(Fact::Access) => "perm",
-        Some(Fact::Compare) => "-C",
-        Some(Fact::SaddrFam) => "saddr_fam",
-        None => "?",
     }
 }
 

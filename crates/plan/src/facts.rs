@@ -181,7 +181,7 @@ impl Identities {
         for identity in self.paths.values_mut() {
             let places = std::iter::once(&identity.canonical).chain(&identity.moved_to);
             let moved = |place: &Vec<u8>| {
-                let below = crate::lies_below(place, from);
+                let below = lies_below(place, from);
                 below.then(|| [to, &place[from.len()..]].concat())
             };
             let moved: Vec<Vec<u8>> = places.filter_map(moved).collect();
@@ -230,6 +230,15 @@ fn components(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     path.split(|&byte| byte == b'/')
         .filter(|part| !part.is_empty())
         .map(<[u8]>::to_vec)
+}
+
+/// `path` is `dir` or lies below it.
+pub fn lies_below(path: &[u8], dir: &[u8]) -> bool {
+    let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+    match path.strip_prefix(dir) {
+        Some(rest) => !path.is_empty() && (rest.is_empty() || rest[0] == b'/'),
+        None => false,
+    }
 }
 
 #[cfg(test)]

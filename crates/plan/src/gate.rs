@@ -2,7 +2,7 @@
 //! ask it before anything else is done for a call, so that what a rule set mostly does not want
 //! costs next to nothing.
 
-use crate::conditions::{BitOp, Candidate, Fact, Test, FACTS};
+use crate::conditions::{field_name, BitOp, Candidate, Fact, Test, FACTS};
 use crate::shape::{Kind, Shape};
 use serde::Serialize;
 use std::fmt;
@@ -38,7 +38,7 @@ const ERRORS_FIRST: u32 = -4095i32 as u32;
 /// A set of ids this small is a choice of some, not of all but some.
 const FEW: u64 = 1 << 16;
 
-/// What a gate can ask about: `gate_value()` of crates/capture/bpf/gate.h. Of equally good ones
+/// What a gate can ask about: `gate_value()` of crates/bpf/programs/gate.h. Of equally good ones
 /// the first is taken.
 const ASKED: [Fact; 11] = [
     Fact::Auid,
@@ -145,7 +145,7 @@ impl Gate {
     pub fn explain(&self) -> GateExplanation {
         let [a, b] = self.ranges;
         GateExplanation {
-            field: crate::explain_call::field_name(self.fact as u32),
+            field: field_name(self.fact as u32),
             mask: self.mask,
             ranges: if a == b { vec![a] } else { vec![a, b] },
         }

@@ -1,8 +1,8 @@
 //! Attach points, and what they cost those who are not watched.
 
+use crate::call_plan::CallPlan;
 use crate::capabilities::Capabilities;
 use crate::facts::Entry;
-use crate::plan::CallPlan;
 use crate::shape::Kind;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! What rules cost, and how they are honoured, where the kernel's own audit matches them.
 
-use crate::evaluate::calls_of;
+use crate::entries::calls_of;
 use crate::exactness::Exactness;
 use crate::explain::{Explanation, RuleExplanation};
 use crate::plan::Plan;

@@ -1,8 +1,10 @@
 //! The plan: rules and what a host can do, turned into hooks, match tables, cost and exactness.
 //! Pure data, made without I/O; see docs/internals/architecture.md.
 
+mod call_plan;
 mod capabilities;
 mod conditions;
+mod entries;
 mod evaluate;
 mod exactness;
 mod explain;
@@ -21,22 +23,26 @@ mod shape;
 pub mod tables;
 pub mod uring;
 
+pub use call_plan::CallPlan;
 pub use capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
 pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
+pub use entries::{calls_of, Entries};
 pub use evaluate::{
-    audits_task, calls_of, decide, decide_names, decide_operation, is_label, is_task_field,
-    leaves_out, lies_below, needs_names, Decision, Entries,
+    audits_task, decide, decide_names, decide_operation, is_label, is_task_field, leaves_out,
+    needs_names, Decision,
 };
 pub use exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 pub use explain::{explain, Explanation, RuleExplanation, Totals};
 pub use explain_call::{explain_call, CallExplanation, CandidateExplanation, LookupExplanation};
-pub use facts::{audit_result, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
+pub use facts::{
+    audit_result, lies_below, Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity,
+};
 pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
 pub use lint::{lint, Finding, Lint};
 pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
-pub use plan::{records_something, CallPlan, Plan, RuleNote};
+pub use plan::{records_something, Plan, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, Kind, NameUse, PathArg, Shape, NONE};

@@ -1,5 +1,5 @@
 //! Which functions of the kernel are hooked to learn what a call really touched, and for which
-//! calls. The programs are in crates/capture/bpf/object_hooks.h and beside it.
+//! calls. The programs are in crates/bpf/programs/object_hooks.bpf.inc.c and beside it.
 //!
 //! The functions are those that act on objects (fs/namei.c, fs/open.c, security/security.c,
 //! net/socket.c, ipc/util.c): none is passed by stat, read or write, so that such calls cost
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// The function that looks for the last name of a path in its directory, for calls on directory entries.
 pub const PARENT_LOOKUP: &str = "lookup_one_qstr_excl";
 
-/// Families of calls; the numbers are `enum object_class` of crates/capture/bpf/objects.h.
+/// Families of calls; the numbers are `enum object_class` of crates/bpf/programs/objects.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ObjectClass {

@@ -1,8 +1,10 @@
 //! From rules to hooks and tables.
 
+use crate::call_plan::CallPlan;
 use crate::capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
 use crate::conditions::{candidate, task_candidate, Candidate, Context, Executables};
-use crate::evaluate::{calls_of, decide_names, result_holds, Decision, Entries};
+use crate::entries::{calls_of, Entries};
+use crate::evaluate::{decide_names, result_holds, Decision};
 use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
 use crate::gate::{self, Gate};
@@ -44,17 +46,6 @@ pub struct Plan {
     pub unnamed_operations: std::ops::Range<u32>,
     /// What the kernel lacks of what the programs of its engine use.
     pub gaps: Vec<Gap>,
-}
-
-/// What the plan says of one call.
-#[derive(Clone, Debug)]
-pub struct CallPlan {
-    /// Its candidates: index into [`Plan::lists`].
-    pub list: usize,
-    /// What it touches.
-    pub shape: Shape,
-    /// If it opens files: one that is opened for reading alone, with success, may be selected.
-    pub plain_reads: bool,
 }
 
 /// What the plan says of one rule.

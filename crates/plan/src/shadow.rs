@@ -1,6 +1,7 @@
 //! Rules that never decide anything because an earlier one always matches first.
 
-use crate::evaluate::{calls_of, is_label, Entries};
+use crate::entries::{calls_of, Entries};
+use crate::evaluate::is_label;
 use abi::Field;
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 

@@ -8,7 +8,7 @@ use abi::Arch;
 pub const NONE: u8 = 0xff;
 
 /// What sets a call apart for capture and records. The numbers are `enum table_kind` of
-/// crates/capture/bpf/tables.h.
+/// crates/bpf/programs/tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {

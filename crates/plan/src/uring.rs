@@ -5,7 +5,7 @@
 //! an operation does the same as one of them, the rule's *twin* selects that operation, by the same
 //! conditions (`io_uring_twins = yes`).
 
-use crate::evaluate::{calls_of, Entries};
+use crate::entries::{calls_of, Entries};
 use crate::facts::{Entry, Facts};
 use crate::shape::{shape_of_name, Kind, Shape, NONE};
 use abi::{syscall_number, uring_op_calls};

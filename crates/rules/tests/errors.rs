@@ -17,72 +17,73 @@ fn error(line: &str) -> RuleError {
     parse_line(line, &source, &host()).expect_err(line)
 }
 
+/// Line, offending word, message, suggestion.
+const MISTAKES: [(&str, &str, &str, &str); 10] = [
+    (
+        "-a always,exit -F uod=0",
+        "uod",
+        "-F unknown field: uod",
+        "uid",
+    ),
+    (
+        "-a always,exit -F arch=b64 -S open,opneat",
+        "opneat",
+        "Syscall name unknown: opneat",
+        "openat",
+    ),
+    (
+        "-a alwasy,exit -S open",
+        "alwasy,exit",
+        "Append rule - bad keyword alwasy,exit",
+        "always",
+    ),
+    (
+        "-A always,exti -S open",
+        "always,exti",
+        "Add rule - bad keyword always,exti",
+        "exit",
+    ),
+    (
+        "-a always,exit -S all -F exit=-EACESS",
+        "-EACESS",
+        "-F unknown errno - exit",
+        "EACCES",
+    ),
+    (
+        "-a always,exclude -F msgtype=SYSCAL",
+        "SYSCAL",
+        "-F unknown message type - msgtype",
+        "SYSCALL",
+    ),
+    (
+        "-a always,exit -F arch=x86-64",
+        "x86-64",
+        "arch elf mapping not found",
+        "x86_64",
+    ),
+    (
+        "-a never,filesystem -F fstype=tracfs",
+        "tracfs",
+        "file system type is unknown for field: fstype",
+        "tracefs",
+    ),
+    (
+        "-a always,exit -C uid!=euidd",
+        "euidd",
+        "-C unknown right hand value for comparison with: uid",
+        "euid",
+    ),
+    (
+        "-a always,io_uring -S opennat",
+        "opennat",
+        "io_uring op unknown: opennat",
+        "openat",
+    ),
+];
+
 #[test]
 fn errors_point_at_the_word_and_name_what_was_probably_meant() {
-    // Line, offending word, message, suggestion.
-    let cases = [
-        (
-            "-a always,exit -F uod=0",
-            "uod",
-            "-F unknown field: uod",
-            "uid",
-        ),
-        (
-            "-a always,exit -F arch=b64 -S open,opneat",
-            "opneat",
-            "Syscall name unknown: opneat",
-            "openat",
-        ),
-        (
-            "-a alwasy,exit -S open",
-            "alwasy,exit",
-            "Append rule - bad keyword alwasy,exit",
-            "always",
-        ),
-        (
-            "-A always,exti -S open",
-            "always,exti",
-            "Add rule - bad keyword always,exti",
-            "exit",
-        ),
-        (
-            "-a always,exit -S all -F exit=-EACESS",
-            "-EACESS",
-            "-F unknown errno - exit",
-            "EACCES",
-        ),
-        (
-            "-a always,exclude -F msgtype=SYSCAL",
-            "SYSCAL",
-            "-F unknown message type - msgtype",
-            "SYSCALL",
-        ),
-        (
-            "-a always,exit -F arch=x86-64",
-            "x86-64",
-            "arch elf mapping not found",
-            "x86_64",
-        ),
-        (
-            "-a never,filesystem -F fstype=tracfs",
-            "tracfs",
-            "file system type is unknown for field: fstype",
-            "tracefs",
-        ),
-        (
-            "-a always,exit -C uid!=euidd",
-            "euidd",
-            "-C unknown right hand value for comparison with: uid",
-            "euid",
-        ),
-        (
-            "-a always,io_uring -S opennat",
-            "opennat",
-            "io_uring op unknown: opennat",
-            "openat",
-        ),
-    ];
-    for (line, word, message, meant) in cases {
+    for (line, word, message, meant) in MISTAKES {
         let error = error(line);
         assert_eq!(error.message, message, "{line}");
         let start = error.column as usize - 1;

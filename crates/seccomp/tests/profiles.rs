@@ -323,7 +323,7 @@ fn a_units_filter_allows_what_is_listed_and_always_what_every_program_needs() {
 }
 
 #[test]
-fn other_directives_of_a_unit_do_what_systemd_documents() {
+fn restrictions_of_address_families_and_namespaces_do_what_systemd_documents() {
     check(
         "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6",
         &[
@@ -367,6 +367,10 @@ fn other_directives_of_a_unit_do_what_systemd_documents() {
             ("setns", &[3, 0], EPERM),
         ],
     );
+}
+
+#[test]
+fn restrictions_of_what_a_process_does_are_what_systemd_documents() {
     check(
         "MemoryDenyWriteExecute=yes",
         &[
@@ -398,6 +402,10 @@ fn other_directives_of_a_unit_do_what_systemd_documents() {
             ("openat2", &[], ENOSYS),
         ],
     );
+}
+
+#[test]
+fn protections_and_architectures_of_a_unit_do_what_systemd_documents() {
     check(
         "LockPersonality=yes",
         &[("personality", &[0], ALLOW), ("personality", &[8], EPERM)],

@@ -2,6 +2,7 @@
 
 mod cat_command;
 mod ctl;
+mod host;
 mod plan_command;
 mod rule_files;
 mod rules_command;

@@ -1,5 +1,6 @@
 //! `tarsier plan`
 
+use crate::host::HOST;
 use crate::rules_command::source;
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
@@ -39,7 +40,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let plan = match is_kernel {
         true => Plan::for_kernel(&set.rules, &capabilities, 1),
         false => {
-            let identities = capture::identify(&set.rules);
+            let identities = compose::identify(&set.rules, &HOST);
             let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
             plan.map_err(|error| crate::run::too_large(&error, &set.rules))
                 .context("the rules cannot be planned")?

@@ -18,12 +18,13 @@ pub(crate) fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
         let set = match rules::load(path, host) {
             Ok(set) => set,
             Err(LoadError::Rules(errors)) => {
-                errors.iter().for_each(report);
+                report(&errors, "errors");
                 bail!("{} error(s) in the rules: nothing was loaded", errors.len());
             }
             Err(error) => bail!("{error}"),
         };
-        set.skipped.iter().chain(&set.warnings).for_each(report);
+        report(&set.skipped, "skipped rules");
+        report(&set.warnings, "warnings");
         merge(&mut all, set);
     }
     Ok(all)
@@ -66,6 +67,13 @@ fn merge(all: &mut RuleSet, set: RuleSet) {
     all.settings = set.settings;
 }
 
-fn report(error: &RuleError) {
-    say!("{:?}", miette::Report::new(error.clone()));
+/// Prints the first of `errors` with their lines, and how many more there are of `what`.
+fn report(errors: &[RuleError], what: &str) {
+    const SHOWN_MAX: usize = 20;
+    for error in errors.iter().take(SHOWN_MAX) {
+        say!("{:?}", miette::Report::new(error.clone()));
+    }
+    if let Some(more) = errors.len().checked_sub(SHOWN_MAX + 1) {
+        say!("tarsier: {} more {what} are not shown", more + 1);
+    }
 }

@@ -173,6 +173,26 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     for (rule, count) in &s.lost_by_rule {
         writeln!(out, "  rule {rule:<13}{count}")?;
     }
+    print_log(out, s)?;
+    for plugin in &s.plugins {
+        let state = if plugin.running { "" } else { ", not running" };
+        writeln!(out, "plugin              {}{state}", plugin.name)?;
+        writeln!(
+            out,
+            "  records           {} passed on, {} queued, {} left out; {} restarts",
+            plugin.passed, plugin.queued, plugin.lost, plugin.restarts
+        )?;
+    }
+    writeln!(
+        out,
+        "calls slowed        {}, together {}",
+        s.calls_slowed,
+        time(s.waited_ns)
+    )
+}
+
+/// Where records come from and go to.
+fn print_log(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     let from = if s.kernel_records {
         "received"
     } else {
@@ -203,21 +223,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             "  durable after     p50 {p50}, p99 {p99}, longest {longest}"
         )?;
     }
-    for plugin in &s.plugins {
-        let state = if plugin.running { "" } else { ", not running" };
-        writeln!(out, "plugin              {}{state}", plugin.name)?;
-        writeln!(
-            out,
-            "  records           {} passed on, {} queued, {} left out; {} restarts",
-            plugin.passed, plugin.queued, plugin.lost, plugin.restarts
-        )?;
-    }
-    writeln!(
-        out,
-        "calls slowed        {}, together {}",
-        s.calls_slowed,
-        time(s.waited_ns)
-    )
+    Ok(())
 }
 
 /// A table of 80 columns. Keys that are longer than theirs are cut.

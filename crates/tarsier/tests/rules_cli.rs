@@ -36,6 +36,23 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
+fn of_many_errors_the_first_are_shown_and_the_rest_counted() {
+    let directory = TempDir::new().unwrap();
+    let bad = file(
+        &directory,
+        "bad.rules",
+        &"-a always,exit -k x\n".repeat(1000),
+    );
+    let output = tarsier(&["rules", "check", text(&bad)]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.matches("key option needs").count(), 20, "{said}");
+    assert!(said.contains("add -S all before -k"), "{said}");
+    assert!(said.contains("980 more errors are not shown"), "{said}");
+    assert!(said.contains("1000 error(s)"), "{said}");
+}
+
+#[test]
 fn check_says_by_its_status_whether_there_is_something() {
     let directory = TempDir::new().unwrap();
     let clean = file(&directory, "clean.rules", RULES);

@@ -7,9 +7,7 @@ use std::process::Command;
 
 use anyhow::{bail, ensure, Context, Result};
 
-use super::kernels::Wanted;
-use super::machine::file_argument;
-use super::{output_of, source_root, target_dir};
+use super::{file_argument, output_of, source_root, target_dir};
 
 /// What a guest is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +44,6 @@ impl Guest {
             Guest::Amd64 => "-cloud-amd64",
             Guest::Arm64 => "-cloud-arm64",
         }
-    }
-
-    /// The kernels that are tested when none is named.
-    pub(super) fn usual_kernels(self) -> Result<Vec<Wanted>> {
-        let series: &[&str] = match self {
-            Guest::Amd64 => &["6.1", "6.12", "newest"],
-            Guest::Arm64 => &["6.12", "newest"],
-        };
-        series.iter().map(|series| Wanted::parse(series)).collect()
     }
 
     /// The group of packages that `scripts/setup` installs for it.

@@ -51,6 +51,15 @@ impl Wanted {
         }
     }
 
+    /// The kernels that are tested when none is named.
+    pub(super) fn usual(guest: Guest) -> Result<Vec<Self>> {
+        let series: &[&str] = match guest {
+            Guest::Amd64 => &["6.1", "6.12", "newest"],
+            Guest::Arm64 => &["6.12", "newest"],
+        };
+        series.iter().map(|series| Wanted::parse(series)).collect()
+    }
+
     /// Whether it can be a kernel of that architecture.
     pub(super) fn may_be_of(&self, guest: Guest) -> bool {
         match self {

@@ -234,11 +234,6 @@ fn make_disk(path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// What QEMU takes for a port whose output goes to a file.
-pub(super) fn file_argument(path: &Path) -> String {
-    format!("file:{}", path.display())
-}
-
 /// Runs QEMU to its end or its limit. The inner error says what was wrong with it.
 fn wait_for_machine(
     command: &mut Command,

@@ -12,8 +12,9 @@ use super::variant::{self, Variant};
 pub(crate) const USAGE: &str =
     "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|newest|PACKAGE]… [--variant NAME]… [--jobs N] [-- TEST…]
            (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; arm64: 6.12 and the newest)
-       cargo xtask vm --matrix [--arch A] [--kernel K]… [--write]
-           (every kernel and variant of both architectures, or of these; --write: and the documents)
+       cargo xtask vm --matrix [--arch A] [--kernel K]… [--continue] [--write]
+           (every kernel and variant of both architectures, or of these; --continue: but what has passed already;
+           --write: and the documents)
        cargo xtask vm --tables   the documents' tables from docs/reference/kernels.json";
 
 /// The command line, read.
@@ -23,6 +24,8 @@ pub(super) struct Request {
     /// None: those of the extent.
     pub(super) kernels: Vec<Wanted>,
     pub(super) is_matrix: bool,
+    /// Whether machines whose tests have passed stay as they are.
+    pub(super) continues: bool,
     /// Whether results go into the documents.
     pub(super) writes: bool,
     /// Nothing is run: the documents' tables are made.
@@ -39,6 +42,7 @@ impl Request {
             arch: None,
             kernels: Vec::new(),
             is_matrix: false,
+            continues: false,
             writes: false,
             only_tables: false,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
@@ -66,6 +70,7 @@ impl Request {
                     })?;
                 }
                 "--matrix" => request.is_matrix = true,
+                "--continue" => request.continues = true,
                 "--write" => request.writes = true,
                 "--tables" => request.only_tables = true,
                 "--" => {
@@ -82,8 +87,8 @@ impl Request {
             "--matrix knows its tests and variants; only kernels and an architecture can be named beside it"
         );
         ensure!(
-            request.is_matrix || !request.writes,
-            "--write is for --matrix"
+            request.is_matrix || !(request.writes || request.continues),
+            "--write and --continue are for --matrix"
         );
         for variant in &request.variants {
             ensure!(
@@ -113,7 +118,7 @@ impl Request {
 
     /// Whether other results of the matrix stay as they are.
     pub(super) fn is_part(&self) -> bool {
-        self.arch.is_some() || !self.kernels.is_empty()
+        self.continues || self.arch.is_some() || !self.kernels.is_empty()
     }
 
     pub(super) fn extent(&self) -> Extent<'_> {
@@ -138,12 +143,15 @@ mod tests_of_words {
         assert!(request.is_matrix && request.writes && request.jobs == 1);
         assert!(request.guests() == Guest::EVERY && request.is_part());
         assert!(!parse("--matrix").expect("a request").is_part());
+        let request = parse("--matrix --continue").expect("a request");
+        assert!(request.is_part() && request.continues);
         let line = "--matrix --kernel linux-image-6.12.9-cloud-arm64";
         assert_eq!(parse(line).expect("a request").guests(), [Guest::Arm64]);
         for line in [
             "--matrix -- rings",
             "--matrix --variant lockdown",
             "--write",
+            "--continue",
             "--variant arm64",
             "--arch arm64 --variant cpus-1",
             "--jobs 0",

@@ -10,6 +10,7 @@ use features::{Feature, Need};
 use libbpf_rs::btf::types::Typedef;
 use plan::Gap;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::OnceLock;
 
 /// Structures in structures without a name that are looked into.
 const DEPTH_MAX: usize = 16;
@@ -20,12 +21,16 @@ pub(crate) struct Found {
     need: Need,
 }
 
+/// Gaps of the running kernel, for any engine.
+static FOUND: OnceLock<Result<Vec<Found>, Malformed>> = OnceLock::new();
+
 /// The gaps of the running kernel that matter to the engine, the essential first; none where its types cannot be read.
 pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
     let Some(types) = types::of_this_kernel() else {
         return Ok(Vec::new());
     };
-    let found = types.gaps()?.iter();
+    let found = FOUND.get_or_init(|| of(&types)).as_ref();
+    let found = found.map_err(|malformed| *malformed)?.iter();
     let matters = |found: &&Found| trampoline || found.need != Need::Trampoline;
     let mut gaps: Vec<Gap> = found.filter(matters).map(|f| f.gap.clone()).collect();
     if trampoline {

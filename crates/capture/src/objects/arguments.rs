@@ -1,4 +1,4 @@
-//! Which arguments of hooked functions the programs of `bpf/object_hooks.h` read, and of what type: a kernel whose
+//! Which arguments of hooked functions the programs of `bpf/object_hooks.bpf.inc.c` read, and of what type: a kernel whose
 //! function has others is not hooked there, rather than misunderstood.
 
 use crate::tracepoint::probes::PROBE;

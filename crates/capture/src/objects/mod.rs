@@ -1,5 +1,5 @@
 //! Hooks on functions of the kernel that tell what a call really touched: which of them this
-//! kernel has, and arming those that a plan asks for. The programs are in `bpf/object_hooks.h`.
+//! kernel has, and arming those that a plan asks for. The programs are in `bpf/object_hooks.bpf.inc.c`.
 
 mod arguments;
 
@@ -18,13 +18,6 @@ use std::sync::Arc;
 pub fn functions_can_be_hooked() -> bool {
     crate::error::keep_libbpf_quiet();
     fexit_attaches().is_ok()
-}
-
-/// Whether, where functions are hooked, the directory that the last name of a path is looked up in is
-/// noted for calls on directory entries.
-pub(crate) fn sees_parents() -> bool {
-    let types = types::of_this_kernel();
-    types.is_some_and(|types| types.functions().contains_key(plan::PARENT_LOOKUP))
 }
 
 /// What comes between the name of a function and the place of the argument that its program reads.

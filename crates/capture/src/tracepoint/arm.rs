@@ -2,7 +2,8 @@
 
 use super::copies;
 use super::fexit::{self, Hook};
-use super::probes::{self, CallProbes, OperationProbes};
+use super::operation_probes::OperationProbes;
+use super::probes::{self, CallProbes};
 use super::uring::{self, Wanted};
 use super::{missing, perf, Tracepoint};
 use crate::error::{refused, system, CaptureError};
@@ -11,8 +12,8 @@ use crate::pins::{Attached, Pins};
 use crate::types;
 use libbpf_rs::btf::ReferencesType;
 use libbpf_rs::libbpf_sys::BPF_PERF_EVENT;
-use plan::{Entry, Plan, SysExit};
-use std::collections::{BTreeMap, BTreeSet};
+use plan::{Plan, SysExit};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -74,7 +75,6 @@ impl Tracepoint {
 
     /// Attaches what `plan` needs and returns what it no longer does, still attached.
     pub(super) fn arm(&mut self, plan: &Plan) -> Result<Armed, CaptureError> {
-        let mut old = Armed::default();
         let mut added = BTreeMap::new();
         let hooks = &plan.hooks;
         for &nr in hooks.sys_exit.per_syscall() {
@@ -113,7 +113,14 @@ impl Tracepoint {
         armed.functions.extend(functions);
         armed.probes.extend(new_probes);
         armed.operation_probes.extend(new_operation_probes);
-        if !sys_exit {
+        Ok(self.take_unneeded(plan))
+    }
+
+    /// What `plan` no longer needs of what is armed, still attached.
+    fn take_unneeded(&mut self, plan: &Plan) -> Armed {
+        let mut old = Armed::default();
+        let (hooks, armed) = (&plan.hooks, &mut self.armed);
+        if hooks.sys_exit != SysExit::Every {
             old.sys_exit = armed.sys_exit.take();
         }
         if !hooks.exit {
@@ -142,14 +149,14 @@ impl Tracepoint {
             old.per_syscall
                 .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
-        let kept = function_places(hooks.sys_exit.functions());
+        let kept = functions::places_of(hooks.sys_exit.functions());
         old.probes = probes::take_unneeded(&mut armed.probes, &kept);
         let (kept, gone) = std::mem::take(&mut armed.functions)
             .into_iter()
             .partition(|(place, _)| kept.contains(place));
         armed.functions = kept;
         old.functions = gone;
-        Ok(old)
+        old
     }
 
     /// Hooks those functions that serve calls of the plan and are not hooked yet.
@@ -386,11 +393,4 @@ fn exit_is_seen_early() -> bool {
         Some(function.iter().count())
     };
     count().is_some_and(|arguments| arguments >= 3)
-}
-
-/// Places, in the kernel's functions, of those that serve the calls.
-pub(super) fn function_places(calls: &[(Entry, u32)]) -> BTreeSet<usize> {
-    let functions = functions::of_this_kernel();
-    let of = |call: &(Entry, u32)| functions.map_or(&[][..], |functions| functions.of(*call));
-    calls.iter().flat_map(of).copied().collect()
 }

@@ -1,4 +1,4 @@
-//! `struct control` of bpf/maps.h, mapped: switches that the programs read on every call.
+//! `struct control` of bpf/shared.h, mapped: switches that the programs read on every call.
 
 use crate::error::{system, CaptureError};
 use libbpf_rs::{MapCore, MapHandle, Object};
@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
-/// `RULES_MAX` of bpf/maps.h, in words of bits.
+/// `RULES_MAX` of bpf/shared.h, in words of bits.
 pub(super) const RULE_WORDS: usize = 8192 / 64;
 
 /// `struct control`.

@@ -1,5 +1,5 @@
 //! Copies of programs on tracepoints: where the kernel preempts programs there, the next copy sees what one that is
-//! preempted misses. `COPIES` of bpf/tarsier.bpf.c.
+//! preempted misses. `COPIES` of bpf/copies.h.
 
 use super::fexit;
 use libbpf_rs::{Object, OpenObject};

@@ -1,4 +1,4 @@
-//! Counters that the programs keep: `struct cpu_state` and `struct rule_count` of bpf/maps.h.
+//! Counters that the programs keep: `struct cpu_state` and `struct rule_count` of bpf/shared.h.
 
 use crate::error::{refused, CaptureError};
 use libbpf_rs::{Map, MapCore, MapFlags};

@@ -1,6 +1,7 @@
 //! Programs at the ends of kernel functions: of each function a copy of `call_gate`
 //! (bpf/tarsier.bpf.c), which knows the place of its gate and jumps to the body that all share.
 
+use super::gate_cells::{Gates, GATE_BYTES, PLACES};
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{Function, Functions, PROTOTYPES};
 use crate::pins::{Attached, Pins};
@@ -14,16 +15,11 @@ use libbpf_rs::libbpf_sys::{
 use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
 use plan::{Fact, Gate};
 use rustix::io::Errno;
-use rustix::mm::{mmap, munmap, MapFlags as MmapFlags, ProtFlags};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// `FUNCTIONS_MAX` of bpf/maps.h.
-const PLACES: usize = 1024;
 /// The programs and the arrays through which they are jumped to, by prototype.
 const BODIES: [(&str, &str); PROTOTYPES] =
     [("call_body", "bodies"), ("other_call_body", "other_bodies")];
@@ -44,14 +40,6 @@ const JUMP_IF_AT_LEAST: u8 = 0x35;
 const MOVE_CONSTANT: [u8; 2] = [0xb7, 0xb4];
 /// BPF_JMP | BPF_EXIT.
 const EXIT: u8 = 0x95;
-
-/// `struct gate` of bpf/tables.h.
-#[repr(C)]
-struct Cell {
-    fact: AtomicU32,
-    mask: AtomicU32,
-    ranges: [[AtomicU32; 2]; 2],
-}
 
 /// What is needed to hook functions.
 pub(super) struct Fexit {
@@ -299,7 +287,7 @@ impl Fexit {
     /// The program's copy: addresses of the first gate become those of its own.
     fn instructions_for(&self, function: &Function, at_gate: AtGate) -> Vec<bpf_insn> {
         let mut copy = self.instructions.clone();
-        let offset = at_gate.place * std::mem::size_of::<Cell>();
+        let offset = at_gate.place * GATE_BYTES;
         if !at_gate.asks_ids {
             leave_out_ids(&mut copy);
         }
@@ -496,72 +484,6 @@ fn try_to_attach() -> Result<(), String> {
     link(program.as_fd(), 0, BPF_TRACE_FEXIT)
         .map(drop)
         .map_err(|errno| format!("the kernel does not attach fexit programs: {errno}"))
-}
-
-/// `gates` of bpf/maps.h, mapped.
-struct Gates {
-    cells: NonNull<[Cell; PLACES]>,
-    len: usize,
-}
-
-// SAFETY: the pointer is to memory that this value alone maps and unmaps, and it holds atomics.
-unsafe impl Send for Gates {}
-
-impl Gates {
-    fn map(map: &Map<'_>) -> Result<Gates, CaptureError> {
-        let size = std::mem::size_of::<[Cell; PLACES]>();
-        if map.value_size() as usize != size {
-            return Err(super::missing("gates of the expected size"));
-        }
-        let len = size.next_multiple_of(rustix::param::page_size());
-        // SAFETY: a new mapping; nothing existing is replaced.
-        let cells = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MmapFlags::SHARED,
-                map.as_fd(),
-                0,
-            )
-        }
-        .map_err(system("mmap of the gates"))?;
-        let cells = NonNull::new(cells.cast()).ok_or_else(|| super::missing("gates"))?;
-        Ok(Gates { cells, len })
-    }
-
-    fn cell(&self, place: usize) -> &Cell {
-        // SAFETY: mapped as long as `self` lives, and every member is atomic.
-        let cells = unsafe { self.cells.as_ref() };
-        &cells[place]
-    }
-
-    fn words(&self, place: usize) -> [u32; 6] {
-        let cell = self.cell(place);
-        let [a, b] = &cell.ranges;
-        [&cell.fact, &cell.mask, &a[0], &a[1], &b[0], &b[1]].map(|w| w.load(Ordering::Relaxed))
-    }
-
-    fn open(&self, place: usize) {
-        self.cell(place).fact.store(0, Ordering::SeqCst);
-    }
-
-    fn set(&self, place: usize, words: [u32; 6]) {
-        let cell = self.cell(place);
-        let [a, b] = &cell.ranges;
-        let rest = [&cell.mask, &a[0], &a[1], &b[0], &b[1]];
-        for (place, word) in rest.into_iter().zip(&words[1..]) {
-            place.store(*word, Ordering::Relaxed);
-        }
-        cell.fact.store(words[0], Ordering::SeqCst);
-    }
-}
-
-impl Drop for Gates {
-    fn drop(&mut self) {
-        // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
-        let _ = unsafe { munmap(self.cells.as_ptr().cast(), self.len) };
-    }
 }
 
 #[cfg(test)]

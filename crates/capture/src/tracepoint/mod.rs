@@ -6,7 +6,9 @@ mod control;
 mod copies;
 mod counters;
 mod fexit;
+mod gate_cells;
 mod gates;
+mod operation_probes;
 mod perf;
 pub(crate) mod probes;
 mod remains;
@@ -21,6 +23,7 @@ pub(crate) use uring::{enumerator, Uring};
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{self, Functions};
 use crate::gaps;
+use crate::map_options::map_options;
 use crate::objects::Objects;
 use crate::pins::{Handover, Pins};
 use crate::ring::Ring;
@@ -31,19 +34,18 @@ use arm::Armed;
 use control::Control;
 pub(crate) use fexit::attaches as fexit_attaches;
 use fexit::{Fexit, Hook};
-use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
+use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use operation_probes::OperationProbes;
 use plan::{tables, Form, Gap, Plan, SysExit};
-use probes::{CallProbes, OperationProbes};
+use probes::CallProbes;
 use resting::Resting;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-pub(crate) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o"));
-
 /// `doorbell` of bpf/maps.h.
 const DOORBELL_BYTES: usize = 4096;
-/// `WORKS_PER_CPU` of bpf/walk.h.
+/// `WORKS_PER_CPU` of bpf/shared.h.
 const WORKS_PER_CPU: usize = 4;
 
 /// What may be chosen when an engine is loaded.
@@ -165,14 +167,7 @@ impl Tracepoint {
         }
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
         let form = plan.form();
-        let functions = match form.trampoline && !form.probes {
-            true => functions::of_this_kernel(),
-            false => None,
-        };
-        let uring = match functions.is_some() || form.probes {
-            true => Uring::with_functions(form.probes).or_else(Uring::of_this_kernel),
-            false => Uring::of_this_kernel(),
-        };
+        let (functions, uring) = what_can_be_hooked(form);
         let layout = remains::layout(cpus, form);
         let left = match pins {
             Some(pins) => remains::find_like(pins, layout)?,
@@ -194,20 +189,10 @@ impl Tracepoint {
             Some(pins) => remains::rings(pins)?,
             None => make_rings(&object, cpus, options)?,
         });
-        let bell = object.maps().find(|map| map.name() == "doorbell");
-        let bell = bell.ok_or_else(|| missing("doorbell"))?;
-        let bell = Ring::map(&bell, DOORBELL_BYTES).map_err(system("mmap of the doorbell"))?;
+        let bell = doorbell(&object)?;
         control.set_daemon(daemon_pid)?;
-        let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
-        let (ring_bytes, options) = match from {
-            Some(_) => (stream.ring_bytes(), &marks),
-            None => (options.true_ring_bytes() as u64, options),
-        };
-        let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
-        control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
+        set_limits(&control, &stream, options, from.is_some());
         control.set_copies(form.copies);
-        control.set_throttle(true);
-        control.set_awake(true);
         let mut engine = Tracepoint {
             object,
             objects,
@@ -441,6 +426,39 @@ impl Drop for Tracepoint {
     }
 }
 
+/// The kernel's functions that serve calls, where they are hooked, and its io_uring.
+fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Option<Uring>) {
+    let functions = match form.trampoline && !form.probes {
+        true => functions::of_this_kernel(),
+        false => None,
+    };
+    let uring = match functions.is_some() || form.probes {
+        true => Uring::with_functions(form.probes).or_else(Uring::of_this_kernel),
+        false => Uring::of_this_kernel(),
+    };
+    (functions, uring)
+}
+
+/// Tells the programs from how full a ring is overloaded, and that a daemon reads. Rings that were taken over keep
+/// their size.
+fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over: bool) {
+    let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
+    let (ring_bytes, options) = match taken_over {
+        true => (stream.ring_bytes(), &marks),
+        false => (options.true_ring_bytes() as u64, options),
+    };
+    let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
+    control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
+    control.set_throttle(true);
+    control.set_awake(true);
+}
+
+fn doorbell(object: &Object) -> Result<Ring, CaptureError> {
+    let bell = object.maps().find(|map| map.name() == "doorbell");
+    let bell = bell.ok_or_else(|| missing("doorbell"))?;
+    Ring::map(&bell, DOORBELL_BYTES).map_err(system("mmap of the doorbell"))
+}
+
 fn missing(what: &str) -> CaptureError {
     CaptureError::System {
         what: format!("{what} is not in the BPF object or this kernel"),
@@ -480,7 +498,9 @@ fn load(
         let given = builder.btf_custom_path(types);
         given.map_err(refused("types instead of the kernel's"))?;
     }
-    let mut open: OpenObject = builder.open_memory(OBJECT).map_err(refused("BPF object"))?;
+    let mut open: OpenObject = builder
+        .open_memory(bpf::TARSIER)
+        .map_err(refused("BPF object"))?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
             Some("works") => cpus * WORKS_PER_CPU,
@@ -557,12 +577,4 @@ fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
     .map_err(refused("match tables"))?;
     control::write_rows(&table, rows)?;
     Ok(table)
-}
-
-pub(crate) fn map_options(flags: u32) -> bpf_map_create_opts {
-    bpf_map_create_opts {
-        sz: std::mem::size_of::<bpf_map_create_opts>() as u64,
-        map_flags: flags,
-        ..Default::default()
-    }
 }

@@ -5,7 +5,6 @@
 //! while the bit of that number is set in `control.probe_links`: so one link takes over from another in one step.
 
 use super::fexit;
-use super::uring::{OperationHook, Wanted};
 use super::Tracepoint;
 use crate::error::{system, CaptureError};
 use crate::functions::{self, Function};
@@ -25,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The program at the ends of the functions of calls.
 pub(super) const CALL_PROBE: &str = "call_probe";
-/// Prefix of the names of programs of bpf/object_hooks.h that are probes.
+/// Prefix of the names of programs of bpf/object_hooks.bpf.inc.c that are probes.
 pub(crate) const PROBE: &str = "probe_";
 /// The programs at the beginnings and at the ends of functions of io_uring operations.
 pub(super) const OPERATION_BEGINS: &str = "uring_probe_on";
@@ -49,17 +48,14 @@ pub(crate) enum At {
 
 /// Probes that came into force together, under one number.
 pub(super) struct Probes<P> {
-    links: Vec<Attached>,
-    number: u32,
+    pub(super) links: Vec<Attached>,
+    pub(super) number: u32,
     /// What they see.
-    places: BTreeSet<P>,
+    pub(super) places: BTreeSet<P>,
 }
 
 /// At the ends of functions of calls, by place in the kernel's functions.
 pub(super) type CallProbes = Probes<usize>;
-/// At the functions of io_uring operations.
-pub(super) type OperationProbes = Probes<OperationHook>;
-
 impl<P> Probes<P> {
     pub(super) fn links(&self) -> &[Attached] {
         &self.links
@@ -92,7 +88,7 @@ impl Tracepoint {
         let Some(all) = functions::of_this_kernel().filter(|_| plan.form().probes) else {
             return Ok(None);
         };
-        let wanted = super::arm::function_places(plan.hooks.sys_exit.functions());
+        let wanted = functions::places_of(plan.hooks.sys_exit.functions());
         let places = to_probe(&self.armed.probes, &wanted);
         if places.is_empty() {
             return Ok(None);
@@ -111,33 +107,7 @@ impl Tracepoint {
         }))
     }
 
-    /// Probes the functions of the operations that the plan watches, as far as that is missing.
-    /// `calls`: what of the same plan has been probed for calls.
-    pub(super) fn probe_operations(
-        &mut self,
-        wanted: &Wanted<'_>,
-        calls: Option<&CallProbes>,
-    ) -> Result<Option<OperationProbes>, CaptureError> {
-        let hooks: BTreeSet<OperationHook> = wanted.probed().keys().copied().collect();
-        let places = to_probe(&self.armed.operation_probes, &hooks);
-        if places.is_empty() {
-            return Ok(None);
-        }
-        let number = self.free_number(calls.map(|calls| calls.number))?;
-        let of = |at| wanted.to_probe(&places, at, number);
-        let what = "probes at functions of io_uring operations";
-        let links = vec![
-            self.probe(OPERATION_BEGINS, &of(At::Entry), At::Entry, number, what)?,
-            self.probe(OPERATION_ENDS, &of(At::End), At::End, number, what)?,
-        ];
-        Ok(Some(Probes {
-            links,
-            number,
-            places,
-        }))
-    }
-
-    fn probe(
+    pub(super) fn probe(
         &self,
         program: &str,
         functions: &[Probed<'_>],
@@ -157,7 +127,7 @@ impl Tracepoint {
 
     /// A number that no link has, of this daemon or an earlier one, in force or being taken down, nor `other`: of two
     /// with one number both would look at calls, and each call be recorded twice.
-    fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
+    pub(super) fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
         let resting = self.resting.probe_numbers();
         if let Some(number) = lowest_free(self.taken_numbers(other) | resting) {
             return Ok(number);
@@ -208,7 +178,7 @@ fn number_of(pin: &str) -> Option<u32> {
 
 /// What has to be probed anew so that all that is wanted is, and nothing else: what is missing; or, where something
 /// is no longer wanted or the links would be many, all, in place of the links that there are.
-fn to_probe<P: Ord + Copy>(armed: &[Probes<P>], wanted: &BTreeSet<P>) -> BTreeSet<P> {
+pub(super) fn to_probe<P: Ord + Copy>(armed: &[Probes<P>], wanted: &BTreeSet<P>) -> BTreeSet<P> {
     let probed: BTreeSet<P> = armed.iter().flat_map(|p| &p.places).copied().collect();
     let missing: BTreeSet<P> = wanted.difference(&probed).copied().collect();
     let is_room = missing.is_empty() || armed.len() < LINKS_MAX;
@@ -337,7 +307,7 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
     attach(program.as_fd(), &[(&function, 0)], At::End).map(drop)
 }
 
-/// Attaches a probe of `bpf/object_hooks.h` to its function.
+/// Attaches a probe of `bpf/object_hooks.bpf.inc.c` to its function.
 pub(crate) fn attach_object(
     program: &libbpf_rs::ProgramMut<'_>,
     function: &str,

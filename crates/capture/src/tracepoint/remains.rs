@@ -1,8 +1,9 @@
 //! What an earlier daemon left running, for the next one: to be taken over, or to be read and replaced.
 
 use super::counters::{self, Counters};
-use super::{Tracepoint, OBJECT};
+use super::Tracepoint;
 use crate::error::{refused, system, CaptureError};
+use crate::map_options::map_options;
 use crate::pins::{Handover, Pins};
 use crate::ring::Ring;
 use crate::stream::Stream;
@@ -23,7 +24,7 @@ const RULE_SETS_KEPT: usize = 8;
 /// over from each other.
 pub(super) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     let mut hash = blake3::Hasher::new();
-    hash.update(OBJECT);
+    hash.update(bpf::TARSIER);
     hash.update(&(cpus as u64).to_ne_bytes());
     hash.update(&[form.trampoline, form.probes, form.copies].map(u8::from));
     let bytes = hash.finalize();
@@ -215,7 +216,7 @@ impl Remains {
             4,
             text.len().max(1) as u32,
             1,
-            &super::map_options(0),
+            &map_options(0),
         )
         .map_err(refused("map of rules"))?;
         if !text.is_empty() {

@@ -21,7 +21,7 @@ type Idle<T> = (T, Instant);
 pub(super) struct Resting {
     /// By place in the kernel's functions.
     functions: BTreeMap<usize, Idle<Hook>>,
-    /// By program of `bpf/object_hooks.h`.
+    /// By program of `bpf/object_hooks.bpf.inc.c`.
     objects: BTreeMap<String, Idle<Attached>>,
     /// On functions of io_uring operations.
     operations: BTreeMap<OperationHook, Idle<AtFunction>>,

@@ -1,4 +1,4 @@
-//! Which of the programs of bpf/uring.h this kernel can run, what they have to be told, and hooks on
+//! Which of the programs of bpf/uring_hooks.bpf.inc.c this kernel can run, what they have to be told, and hooks on
 //! the functions of operations.
 
 use super::copies;
@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, OnceLock};
 
-/// `struct uring_control` of bpf/uring.h.
+/// `struct uring_control` of bpf/shared.h.
 const CONTROL_MAP: &str = ".bss.uring";
-/// Programs of bpf/uring.h for tracepoints.
+/// Programs of bpf/uring_hooks.bpf.inc.c for tracepoints.
 const TRACEPOINTS: [&str; 6] = [
     "uring_submit",
     "uring_submit_sqe",
@@ -42,7 +42,7 @@ const END_WHEN_ISSUED: [&str; 35] = [
     "epoll_wait", "nop128",
 ];
 
-/// `enum uring_part` of bpf/uring_hooks.h, and where it is in a cookie.
+/// `enum uring_part` of bpf/uring_hooks.bpf.inc.c, and where it is in a cookie.
 const COOKIE_PREP: u64 = 0;
 const COOKIE_ISSUE: u64 = 1;
 const COOKIE_FAILURE: u64 = 2;

@@ -1,7 +1,6 @@
 //! SYSCALL and URINGOP: the first record of an event that a rule selected.
 
 use super::Body;
-use crate::tasks::TaskTexts;
 use crate::{put, wire, RecordType};
 
 const ERESTARTSYS: i64 = 512;
@@ -115,14 +114,8 @@ impl<'a> Syscall<'a> {
 }
 
 impl Syscall<'_> {
-    /// The same as [`Body::write`], with the text of tasks that were written before.
-    pub(crate) fn write_with(&self, out: &mut Vec<u8>, tasks: &mut TaskTexts) {
-        self.write_call(out);
-        tasks.write(self, out);
-        self.write_key(out);
-    }
-
-    fn write_call(&self, out: &mut Vec<u8>) {
+    /// Appends the call: what comes before the task.
+    pub(crate) fn write_call(&self, out: &mut Vec<u8>) {
         put::text(out, "arch=");
         put::hex(out, self.arch.into(), 0);
         put::text(out, " syscall=");
@@ -173,7 +166,8 @@ impl Syscall<'_> {
         put::label(out, " subj=", self.subj);
     }
 
-    fn write_key(&self, out: &mut Vec<u8>) {
+    /// Appends the key: what comes after the task.
+    pub(crate) fn write_key(&self, out: &mut Vec<u8>) {
         put::text(out, " key=");
         put::untrusted_or_null(out, self.key);
     }

@@ -14,9 +14,11 @@ pub use cursor::Scratch;
 pub use fields::{fields, write_fields, Field, Fields};
 pub use typed::Typed;
 
-use crate::enrich::SEPARATOR;
 use crate::{put, RecordType, Stamp};
 use cursor::Cursor;
+
+/// Byte between a record and its interpretations: AUDIT_INTERP_SEPARATOR.
+pub(crate) const SEPARATOR: u8 = 0x1d;
 
 /// Text that is not what it should be. `at` counts bytes from the start of the line or message, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

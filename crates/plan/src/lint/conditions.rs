@@ -1,7 +1,7 @@
 //! Conditions that say something else than they seem to.
 
 use super::{Examined, Lint};
-use crate::evaluate::calls_of;
+use crate::entries::calls_of;
 use crate::facts::Entry;
 use crate::optimise::residual::{Impossible, Kinds, Residual};
 use abi::Field;

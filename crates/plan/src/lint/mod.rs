@@ -5,7 +5,8 @@ mod conditions;
 mod uring;
 
 use crate::capabilities::Capabilities;
-use crate::evaluate::{is_label, Entries};
+use crate::entries::Entries;
+use crate::evaluate::is_label;
 use crate::exactness::{exactness, Exactness};
 use crate::shadow::shadowing;
 use abi::Field;

@@ -2,7 +2,7 @@
 
 use super::arch::some;
 use super::{Examined, Lint};
-use crate::evaluate::calls_of;
+use crate::entries::calls_of;
 use abi::{syscall_name, uring_op_is_audited, uring_op_name, uring_op_number, Field};
 use rules::{Action, List, Rule};
 use std::collections::BTreeSet;

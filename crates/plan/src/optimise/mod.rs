@@ -15,7 +15,7 @@ mod working;
 pub use cost::Cost;
 pub use proof::Proof;
 
-use crate::evaluate::Entries;
+use crate::entries::Entries;
 use crate::lint::reloadable;
 use rules::{List, Rule, SyscallSet};
 use sample::Sampler;

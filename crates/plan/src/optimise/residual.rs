@@ -2,7 +2,8 @@
 //! says the same for every kernel: nothing here depends on what an engine of ours can see.
 
 use crate::conditions::Fact;
-use crate::evaluate::{is_label, Entries};
+use crate::entries::Entries;
+use crate::evaluate::is_label;
 use crate::facts::Entry;
 use crate::shape::{shape, Kind};
 use abi::{Arch, Field, PermLists};

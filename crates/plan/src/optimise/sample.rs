@@ -1,7 +1,8 @@
 //! Random calls that rules are about: values that conditions mention, and those beside them.
 
 use super::residual::Kinds;
-use crate::evaluate::{lies_below, Entries};
+use crate::entries::Entries;
+use crate::facts::lies_below;
 use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity};
 use abi::Field;
 use rules::{Op, Rule, SyscallSet, Value};

@@ -1,7 +1,8 @@
 //! Rules of the exit list under work, with what they ask of every call.
 
 use super::residual::{CallKind, Kinds, Residual};
-use crate::evaluate::{calls_of, is_inode_rule, Entries};
+use crate::entries::{calls_of, Entries};
+use crate::evaluate::is_inode_rule;
 use crate::facts::Entry;
 use abi::Field;
 use rules::{Action, Condition, Rule, SyscallSet};

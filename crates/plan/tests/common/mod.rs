@@ -285,28 +285,32 @@ fn word() -> BoxedStrategy<u64> {
         .boxed()
 }
 
-/// A call and its task.
-pub(crate) fn event() -> impl Strategy<Value = Event> {
-    let call = prop_oneof![
+fn call() -> impl Strategy<Value = (Entry, u32)> {
+    prop_oneof![
         3 => select(&NATIVE[..]).prop_map(|nr| (Entry::Native, nr)),
         1 => select(&COMPAT[..]).prop_map(|nr| (Entry::Compat, nr)),
         1 => (any::<bool>(), 0..2050u32)
             .prop_map(|(compat, nr)| (if compat { Entry::Compat } else { Entry::Native }, nr)),
-    ];
-    let results = vec![
-        0,
-        1,
-        1000,
-        -1,
-        -13,
-        -4095,
-        -4096,
-        -512,
-        -515,
-        -516,
-        i64::MIN,
-        1 << 32,
-    ];
+    ]
+}
+
+const RESULTS: [i64; 12] = [
+    0,
+    1,
+    1000,
+    -1,
+    -13,
+    -4095,
+    -4096,
+    -512,
+    -515,
+    -516,
+    i64::MIN,
+    1 << 32,
+];
+
+/// A call and its task.
+pub(crate) fn event() -> impl Strategy<Value = Event> {
     let task = (
         ids(),
         prop::collection::vec(select(&IDS[..]), 0..5),
@@ -321,9 +325,9 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         prop::collection::vec(name(), 0..4),
     );
     (
-        call,
+        call(),
         prop::array::uniform4(word()),
-        select(results),
+        select(&RESULTS[..]),
         task,
         more,
     )

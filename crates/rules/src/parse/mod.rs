@@ -370,7 +370,12 @@ impl<'a> Line<'a> {
         let is_allowed = facts.has_syscalls || facts.has_perm || facts.has_exe || facts.has_fstype;
         if !is_allowed || self.list().is_none() {
             let message = "key option needs a watch or syscall given prior to it";
-            return Err(Fault::at(argument, message));
+            let fault = Fault::at(argument, message);
+            return Err(match self.list() {
+                None => fault.help("start the rule with -a always,exit or with -w PATH"),
+                Some(List::Exit) => fault.help("add -S all before -k, or the calls: -S openat"),
+                Some(_) => fault,
+            });
         }
         self.add_key(argument)
     }

@@ -1,29 +1,32 @@
 //! The event loop: one thread that reads rings, encodes and commits.
 
+mod control;
+mod end;
+mod losses;
+mod plugins;
+mod status;
+mod survival;
+
 use super::administrator::Administrator;
 use super::child;
-use super::clock::{monotonic_ns, Clock};
-use super::control::Control;
+use super::clock::monotonic_ns;
 use super::control_socket::ControlSocket;
 use super::daemon_records::{self, Action, Who};
 use super::durability::Durability;
 use super::engine::Engine;
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
-use super::labels::Labels;
 use super::live::Live;
-use super::losses::Told;
 use super::metrics::Metrics;
-use super::plugins;
+use super::plugins::{log, nice};
 use super::pressure::Pressure;
-use super::recorder::{Generation, Outcome, Recorder};
-use super::setup::Sources;
+use super::recorder::Recorder;
 use super::signals::Signals;
-use super::survival::{self, Handing};
-use crate::status::{RuleCost, Status};
+use super::sources::Sources;
+use super::survival::Handing;
 use crate::stderr::say;
 use anyhow::{Context, Result};
-use capture::tracepoint::RuleCount;
+use compose::{Generation, Outcome};
 use conf::Config;
 use dispatch::Dispatcher;
 use event::RecordType;
@@ -31,10 +34,12 @@ use journal::{Journal, Position};
 use plan::Capabilities;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
-use std::collections::BTreeMap;
 use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+pub(super) use control::Control;
+use losses::Told;
 
 /// Longest time that an event waits in a ring while the daemon is awake.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -159,8 +164,7 @@ impl Daemon {
             }
             if Instant::now() >= identities_due {
                 identities_due = Instant::now() + IDENTITY_INTERVAL;
-                self.recorder.clock = Clock::now();
-                self.recorder.labels = Labels::now();
+                self.recorder.refresh();
                 self.count_kernel_losses();
                 self.say_losses();
                 self.refresh_identities();
@@ -172,7 +176,7 @@ impl Daemon {
     /// `priority_boost`: a daemon that is not run has its rings overflow.
     pub(super) fn boost_priority(&mut self) {
         let boost = self.config.priority_boost;
-        let nice = plugins::nice(&self.config, self.started_nice);
+        let nice = nice(&self.config, self.started_nice);
         if let Err(error) = self.pressure.rest_at(nice) {
             say!("tarsier: priority_boost = {boost}: {error}");
         }
@@ -194,8 +198,8 @@ impl Daemon {
         let handover = self.engine.handover();
         let ring_bytes = self.engine.stream().map_or(0, |stream| stream.ring_bytes());
         let mut handing = Handing::new(handover, ring_bytes);
+        let (mut events, records) = self.read_kernel_records(&mut handing);
         let Daemon {
-            generation,
             engine,
             recorder,
             journal,
@@ -203,27 +207,9 @@ impl Daemon {
             live,
             totals,
             lines,
-            kernel,
             oldest_ns,
             ..
         } = self;
-        let mut events = 0;
-        let mut records = 0;
-        if let Some(kernel) = kernel {
-            let filter = (!engine.is_kernel()).then_some(&**generation);
-            let received = kernel.received;
-            events += kernel.drain(filter, &mut recorder.encoder, lines);
-            if engine.is_kernel() {
-                totals.recorded += u64::from(events);
-                records = (kernel.received - received) as usize;
-            }
-        }
-        if !engine.is_kernel() && !lines.is_empty() {
-            totals.others_lost += plugins::log(journal, plugins, lines, events);
-            handing.note_other(journal.taken());
-            lines.clear();
-            events = 0;
-        }
         let mut is_urgent = false;
         let mut batch_ns = monotonic_ns();
         let until_ns = batch_ns + PASS_NS;
@@ -247,10 +233,7 @@ impl Daemon {
             handing.read(cpu, end, frame, lines.len());
             if lines.len() >= BATCH_BYTES {
                 recorder.costs.share(monotonic_ns() - batch_ns);
-                let start = journal.taken();
-                let lost = plugins::log(journal, plugins, lines, events);
-                handing.handed(start, lost > 0);
-                lines.clear();
+                hand_over(journal, plugins, &mut handing, lines, events);
                 events = 0;
                 journal.write_piece();
                 if std::mem::take(&mut is_urgent) {
@@ -266,19 +249,47 @@ impl Daemon {
         if frames > 0 {
             recorder.costs.share(monotonic_ns() - batch_ns);
         }
-        let start = journal.taken();
-        let lost = match lines.is_empty() {
-            true => 0,
-            false => plugins::log(journal, plugins, lines, events),
-        };
-        handing.handed(start, lost > 0);
-        lines.clear();
+        hand_over(journal, plugins, &mut handing, lines, events);
         if is_urgent {
             let _ = journal.hurry();
         }
         self.has_more = is_cut;
         self.give_back(handing);
         frames + records
+    }
+
+    /// Reads records of the kernel's audit. Where it is the engine they stay among the lines, else they go to the log
+    /// at once. Events among the lines, and records of the engine.
+    fn read_kernel_records(&mut self, handing: &mut Handing) -> (u32, usize) {
+        let Daemon {
+            generation,
+            engine,
+            recorder,
+            journal,
+            plugins,
+            totals,
+            lines,
+            kernel,
+            ..
+        } = self;
+        let mut events = 0;
+        let mut records = 0;
+        if let Some(kernel) = kernel {
+            let filter = (!engine.is_kernel()).then_some(&**generation);
+            let received = kernel.received;
+            events += kernel.drain(filter, &mut recorder.encoder, lines);
+            if engine.is_kernel() {
+                totals.recorded += u64::from(events);
+                records = (kernel.received - received) as usize;
+            }
+        }
+        if !engine.is_kernel() && !lines.is_empty() {
+            totals.others_lost += log(journal, plugins, lines, events);
+            handing.note_other(journal.taken());
+            lines.clear();
+            events = 0;
+        }
+        (events, records)
     }
 
     /// Records io_uring operations whose result does not come: they succeed in silence, or at the
@@ -295,7 +306,7 @@ impl Daemon {
         let recorded = self.recorder.overdue(at_end, &mut lines);
         if recorded > 0 {
             self.totals.recorded += recorded;
-            plugins::log(
+            log(
                 &mut self.journal,
                 &mut self.plugins,
                 &lines,
@@ -332,12 +343,6 @@ impl Daemon {
         for synced in self.journal.take_synced() {
             self.durability.durable(synced.upto, synced.at_ns);
         }
-    }
-
-    /// p50, p99 and the longest time, microseconds, from a call to its record being durable.
-    fn durable_after(&self) -> Option<[u64; 3]> {
-        let quantile = |share| self.durability.quantile_us(share);
-        Some([quantile(0.5)?, quantile(0.99)?, quantile(1.0)?])
     }
 
     fn show(&mut self) {
@@ -537,134 +542,21 @@ impl Daemon {
             kernel.count_lost();
         }
     }
+}
 
-    /// What `tarsier status` tells.
-    pub(super) fn status(&self) -> Status {
-        let counters = self.engine.counters();
-        let plan = &self.generation.plan;
-        let journal = self.journal.counters();
-        Status {
-            pin_dir: self.pin_dir(),
-            pid: std::process::id(),
-            engine: self.engine.name().to_owned(),
-            hook: match plan.hooks.sys_exit.names() {
-                _ if self.engine.is_kernel() => "the kernel's own audit".to_owned(),
-                names if names.is_empty() => "none".to_owned(),
-                names => names.join(", "),
-            },
-            gaps: plan.gaps.iter().map(plan::Gap::to_string).collect(),
-            rules: plan.rules.len(),
-            generation: plan.generation,
-            kernel_records: self.kernel.is_some(),
-            uptime_s: self.started.elapsed().as_secs(),
-            calls_matched: counters.evaluated,
-            events_selected: counters.events,
-            events_candidate: counters.undecided,
-            events_dropped: self.totals.dropped,
-            events_recorded: self.totals.recorded,
-            kernel_records_received: self.kernel.as_ref().map_or(0, |kernel| kernel.received),
-            lost: self.lost_by_cause(),
-            lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
-            lost_by_rule: self.lost_by_rule(),
-            ring_fill_per_mille: self.engine.fill_per_mille(),
-            log_file: self.journal.path().display().to_string(),
-            log_written: self.config.write_logs,
-            log_events: journal.written.events,
-            log_bytes: journal.written.bytes,
-            log_suspended: self.journal.is_suspended(),
-            log_syncs: journal.syncs,
-            calls_slowed: counters.waits,
-            waited_ns: counters.waited_ns,
-            durable_after_us: self.durable_after(),
-            plugins: self.plugin_statuses(),
-        }
-    }
-
-    /// What the programs count by place in the rule set; empty if they cannot be asked.
-    pub(super) fn rule_counts(&self, rules: usize) -> Vec<RuleCount> {
-        self.engine.rule_counts(rules).0
-    }
-
-    /// What `tarsier status --rules` tells.
-    pub(super) fn rule_costs(&self) -> Vec<RuleCost> {
-        let rules = &self.generation.plan.rules;
-        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &self.kernel) {
-            return kernel.costs.table(rules);
-        }
-        let counts = self.rule_counts(rules.len());
-        self.recorder.costs.table(rules, &counts)
-    }
-
-    /// Disarms unless `keeps`, reads what is left, says what was lost, restores the kernel's audit state.
-    pub(super) fn stop(mut self, sender: Option<Who>, keeps: bool) -> Result<()> {
-        if !keeps {
-            self.engine.disarm();
-        }
-        // Hooks that were under way on other CPUs finish within this pass or the next.
-        for _ in 0..2 {
-            std::thread::yield_now();
-            self.drain();
-        }
-        self.operations_without_result(true);
-        self.count_kernel_losses();
-        if keeps {
-            self.say_losses();
-        }
-        let status = self.status();
-        let who = sender.unwrap_or_else(Who::this_process);
-        self.say_all_losses(who);
-        self.say_done(RecordType::DAEMON_END, "terminate", who, true);
-        let mut restored = Ok(());
-        if let Some(kernel) = self.kernel.take() {
-            let mut out = std::mem::take(&mut self.lines);
-            restored = kernel
-                .stop(&mut self.recorder.encoder, &mut out)
-                .map(|events| {
-                    if !out.is_empty() {
-                        self.log_other(&out, events);
-                    }
-                });
-        }
-        self.commit();
-        if let (true, Some(pins)) = (keeps, self.engine.pins()) {
-            pins.leave(true);
-        } else {
-            survival::note(self.instance.run_dir(), None)?;
-        }
-        self.stop_plugins();
-        if let Some(live) = &mut self.live {
-            live.end();
-        }
-        self.summarise(status.lost);
-        restored
-    }
-
-    /// Where the log is, for people.
-    pub(super) fn log_text(&self) -> String {
-        match self.config.write_logs {
-            true => format!("log {}", self.journal.path().display()),
-            false => "no log (write_logs = no)".to_owned(),
-        }
-    }
-
-    /// Closes the log and says what is in it. Records of Tarsier itself and of others that did not
-    /// fit on the disk are among the lost.
-    fn summarise(mut self, mut lost: BTreeMap<String, u64>) {
-        let log = self.log_text();
-        let (counters, actions) = self.journal.close();
-        for action in actions {
-            self.administrator.tell(&action);
-        }
-        let lost_by_log = counters.lost.total() - self.totals.others_lost;
-        lost.insert("log".to_owned(), lost_by_log);
-        say!(
-            "tarsier: {} events recorded, {} candidates dropped, {} lost; {log}",
-            self.totals.recorded.saturating_sub(lost_by_log),
-            self.totals.dropped,
-            lost.values().sum::<u64>(),
-        );
-        for (cause, count) in lost.iter().filter(|(_, count)| **count > 0) {
-            say!("tarsier: lost {count}: {cause}");
-        }
-    }
+/// Gives the lines of events of a pass to the log and to the plugins.
+fn hand_over(
+    journal: &mut Journal,
+    plugins: &mut Dispatcher,
+    handing: &mut Handing,
+    lines: &mut Vec<u8>,
+    events: u32,
+) {
+    let start = journal.taken();
+    let lost = match lines.is_empty() {
+        true => 0,
+        false => log(journal, plugins, lines, events),
+    };
+    handing.handed(start, lost > 0);
+    lines.clear();
 }

@@ -1,13 +1,13 @@
 //! Records that are made elsewhere (logins, SELinux, seccomp, configuration) and reach us over the
 //! audit socket.
 
-use super::filter;
 use super::grouped::{Grouped, Sink};
 use super::kernel_costs::{logged, KernelCosts};
-use super::recorder::Generation;
 use super::rule_place::refused_rule;
+use crate::host::HOST;
 use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
+use compose::Generation;
 use event::{Encoder, RecordType};
 use netlink::{KernelRecord, NetlinkError, Ownership, TakeOverError};
 use rules::{Rule, Settings};
@@ -198,7 +198,8 @@ impl KernelRecords {
                 Ok(Some(KernelRecord { kind, text })) => {
                     self.received += 1;
                     let is_own = is_own(&mut self.own_changes, &mut self.own_events, kind, text);
-                    let is_dropped = |generation| filter::drops_message(generation, kind, text);
+                    let is_dropped =
+                        |generation| compose::drops_message(generation, kind, text, &HOST);
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }

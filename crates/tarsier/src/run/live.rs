@@ -1,9 +1,8 @@
 //! What `--live` shows: a line per event on standard output, a status line on a terminal.
 
-use capture::resolve::Resolver;
+use compose::{Composed, Item, Watcher};
 use event::human::Summary;
 use event::record::fixed_exit;
-use event::wire::Event;
 use event::SockaddrView;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
@@ -36,59 +35,6 @@ impl Live {
             is_terminal: std::io::stdout().is_terminal(),
             gone: false,
         }
-    }
-
-    /// Adds the line of an event, unless there are too many to read.
-    pub(super) fn event(
-        &mut self,
-        unix_ns: u64,
-        name: &str,
-        event: &Event<'_>,
-        resolver: &Resolver,
-        argv: &[u8],
-        key: Option<&[u8]>,
-    ) {
-        if self.lines >= LINES_MAX || self.gone {
-            self.unshown += 1;
-            return;
-        }
-        self.lines += 1;
-        let time = Timestamp::from_nanosecond(unix_ns.into()).unwrap_or_default();
-        let time = time.to_zoned(self.zone.clone());
-        let arguments = argv
-            .strip_suffix(&[0])
-            .unwrap_or(argv)
-            .split(|&byte| byte == 0);
-        let address = event
-            .sockaddr()
-            .and_then(|part| SockaddrView::parse(part.data))
-            .and_then(address_text);
-        let mut objects: Vec<&[u8]> = if argv.is_empty() {
-            shown_paths(resolver)
-        } else {
-            arguments.collect()
-        };
-        objects.extend(address.as_deref());
-        let header = event.header();
-        if self.is_terminal {
-            self.out.extend_from_slice(b"\r\x1b[K");
-        }
-        Summary {
-            hour: time.hour() as u8,
-            minute: time.minute() as u8,
-            second: time.second() as u8,
-            msec: time.millisecond() as u16,
-            call: name,
-            objects: &objects,
-            exit: event.exit().map(fixed_exit),
-            comm: event.comm(),
-            pid: header.pid,
-            auid: header.auid,
-            uid: header.uid,
-            key,
-        }
-        .write(&mut self.out);
-        self.out.push(b'\n');
     }
 
     /// Shows what was added, and `status` below it on a terminal. Cheap when there is nothing.
@@ -129,6 +75,54 @@ impl Live {
     }
 }
 
+impl Watcher for Live {
+    /// Adds the line of an event, unless there are too many to read.
+    fn event(&mut self, composed: &Composed<'_>) {
+        if self.lines >= LINES_MAX || self.gone {
+            self.unshown += 1;
+            return;
+        }
+        self.lines += 1;
+        let time = Timestamp::from_nanosecond(composed.unix_ns.into()).unwrap_or_default();
+        let time = time.to_zoned(self.zone.clone());
+        let (event, argv) = (composed.event, composed.argv);
+        let arguments = argv
+            .strip_suffix(&[0])
+            .unwrap_or(argv)
+            .split(|&byte| byte == 0);
+        let address = event
+            .sockaddr()
+            .and_then(|part| SockaddrView::parse(part.data))
+            .and_then(address_text);
+        let mut objects: Vec<&[u8]> = if argv.is_empty() {
+            shown_paths(composed.items)
+        } else {
+            arguments.collect()
+        };
+        objects.extend(address.as_deref());
+        let header = event.header();
+        if self.is_terminal {
+            self.out.extend_from_slice(b"\r\x1b[K");
+        }
+        Summary {
+            hour: time.hour() as u8,
+            minute: time.minute() as u8,
+            second: time.second() as u8,
+            msec: time.millisecond() as u16,
+            call: composed.call,
+            objects: &objects,
+            exit: event.exit().map(fixed_exit),
+            comm: event.comm(),
+            pid: header.pid,
+            auid: header.auid,
+            uid: header.uid,
+            key: composed.key,
+        }
+        .write(&mut self.out);
+        self.out.push(b'\n');
+    }
+}
+
 /// An address for people; `None` for families that have none worth showing.
 fn address_text(address: SockaddrView<'_>) -> Option<Vec<u8>> {
     match address {
@@ -140,8 +134,7 @@ fn address_text(address: SockaddrView<'_>) -> Option<Vec<u8>> {
 }
 
 /// What the call was about: names other than the directories they lie in, unless there is no other.
-fn shown_paths(resolver: &Resolver) -> Vec<&[u8]> {
-    let items = resolver.items();
+fn shown_paths(items: &[Item]) -> Vec<&[u8]> {
     let named = |parent: bool| {
         items
             .iter()

@@ -271,6 +271,12 @@ fn text(s: &Status) -> String {
         "1 if nothing is written.",
         suspended,
     );
+    write_losses(&mut out, s);
+    out
+}
+
+/// Losses by cause, processor and rule.
+fn write_losses(out: &mut String, s: &Status) {
     let by_cpu = s.lost_by_cpu.iter().enumerate();
     let by_cpu: Vec<(String, u64)> = by_cpu.map(|(cpu, n)| (cpu.to_string(), *n)).collect();
     let own = |map: &std::collections::BTreeMap<String, u64>| {
@@ -295,7 +301,6 @@ fn text(s: &Status) -> String {
             );
         }
     }
-    out
 }
 
 /// A label's value: backslash, quote and newline are escaped.

@@ -1,12 +1,10 @@
 //! What the daemon does with plugins: they get what the log gets, once it is durable if `flush`
 //! promises that.
 
-use super::daemon::Daemon;
-use crate::status::PluginStatus;
 use crate::stderr::say;
 use anyhow::Result;
 use conf::plugins::{self, Plugin};
-use conf::{Config, Flush};
+use conf::Config;
 use dispatch::Dispatcher;
 use journal::Journal;
 
@@ -52,51 +50,4 @@ pub(super) fn log(
     // What was lost will not be durable, and is not waited for.
     plugins.push(lines, counters.appended_events - counters.lost.total());
     counters.lost.total() - lost_before
-}
-
-impl Daemon {
-    /// The same for events that the engine has not selected.
-    pub(super) fn log_other(&mut self, lines: &[u8], events: u32) {
-        self.totals.others_lost += log(&mut self.journal, &mut self.plugins, lines, events);
-        self.note_other();
-    }
-
-    /// Whether every event is to be made durable.
-    pub(super) fn promises_durability(&self) -> bool {
-        self.config.write_logs && matches!(self.config.flush, Flush::Data | Flush::Sync)
-    }
-
-    /// Passes on what may be. A log that is suspended makes nothing durable, and plugins go on
-    /// without it, as under auditd.
-    pub(super) fn pass_on(&mut self) {
-        let waits = self.promises_durability() && !self.journal.is_suspended();
-        let durable = waits.then(|| self.journal.durable().events);
-        self.plugins.release(durable);
-        self.plugins.pump();
-    }
-
-    /// Passes the rest on and ends them.
-    pub(super) fn stop_plugins(&mut self) {
-        if self.plugins.is_waiting() {
-            // The error is among the actions.
-            let _ = self.journal.sync();
-        }
-        let none = Dispatcher::start(Vec::new(), &self.config.plugins, 0);
-        for action in std::mem::replace(&mut self.plugins, none).stop() {
-            self.administrator.tell(&action);
-        }
-    }
-
-    pub(super) fn plugin_statuses(&self) -> Vec<PluginStatus> {
-        let states = self.plugins.states().into_iter();
-        let status = states.map(|state| PluginStatus {
-            name: state.name,
-            running: state.is_running,
-            queued: state.queued,
-            passed: state.passed,
-            lost: state.lost,
-            restarts: state.restarts,
-        });
-        status.collect()
-    }
 }

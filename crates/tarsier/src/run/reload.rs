@@ -4,10 +4,12 @@ use super::daemon::Daemon;
 use super::daemon_records::{Action, Who};
 use super::engine::Engine;
 use super::plugins;
-use super::recorder::Generation;
 use super::setup;
+use super::sources;
+use crate::host::HOST;
 use crate::stderr::say;
 use anyhow::Result;
+use compose::Generation;
 use event::RecordType;
 use std::sync::Arc;
 
@@ -48,9 +50,9 @@ impl Daemon {
         }
         self.journal.reconfigure(&config.log_file, &config)?;
         let encoder = &mut self.recorder.encoder;
-        encoder.set_format(setup::format(&config));
+        encoder.set_format(sources::format(&config));
         encoder.set_node(node.as_deref().map(str::as_bytes));
-        self.engine.set_overload(setup::overload(&config));
+        self.engine.set_overload(sources::overload(&config));
         self.open_metrics(&config);
         let nice = plugins::nice(&config, self.started_nice);
         self.plugins.reload(plugins, &config.plugins, nice);
@@ -90,13 +92,13 @@ impl Daemon {
         let rules = &self.generation.plan.rules;
         // The kernel follows them by itself.
         if self.engine.is_kernel()
-            || !capture::names_paths(rules)
-            || capture::identify(rules) == self.generation.identities
+            || !compose::names_paths(rules)
+            || compose::identify(rules, &HOST) == self.generation.identities
         {
             return;
         }
         let number = self.generation.plan.generation + 1;
-        let renewed = setup::generation(
+        let renewed = sources::generation(
             rules.clone(),
             &self.capabilities,
             false,

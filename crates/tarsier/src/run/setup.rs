@@ -2,155 +2,32 @@
 
 use super::administrator::Administrator;
 use super::choice;
-use super::control::Control;
 use super::control_socket::ControlSocket;
-use super::daemon::Daemon;
+use super::daemon::{Control, Daemon};
 use super::daemon_records;
 use super::engine::Engine;
 use super::instance::Instance;
 use super::kernel_records::KernelRecords;
 use super::live::Live;
-use super::names::system_names;
 use super::plugins;
 use super::pressure::Pressure;
-use super::recorder::{Generation, Recorder};
+use super::recorder::{self, Recorder};
 use super::signals::Signals;
+use super::sources::{self, Sources};
 use super::survival::{self, Alone};
-use crate::rule_files;
+use crate::host::HOST;
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
-use capture::{CaptureError, Options, Overload, Pins, Tracepoint};
-use cli::{Engine as Choice, LogFormat, RunArgs};
+use capture::{CaptureError, Options, Pins, Tracepoint};
+use cli::{Engine as Choice, RunArgs};
+use compose::Generation;
 use conf::Config;
-use conf::LoadOptions;
-use event::{Encoder, Format, Stamp};
+use event::{Encoder, Stamp};
 use journal::{Journal, OpenReport};
-use plan::{Capabilities, IoUring, Plan, RecordFilter};
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use plan::{Capabilities, Plan};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// What a reload reads again.
-pub(super) struct Sources {
-    rules: Vec<PathBuf>,
-    config: Option<PathBuf>,
-    log_file: Option<PathBuf>,
-    log_format: Option<LogFormat>,
-}
-
-impl Sources {
-    fn of(args: &RunArgs) -> Sources {
-        Sources {
-            rules: args.rules.clone(),
-            config: args.config.clone(),
-            log_file: args.log_file.clone(),
-            log_format: args.log_format,
-        }
-    }
-
-    /// The configuration: that of the file, changed by the command line.
-    pub(super) fn config(&self) -> Result<Config> {
-        let standard = Path::new(conf::AUDITD_CONF);
-        let file = match &self.config {
-            Some(file) => Some(file.as_path()),
-            None => standard.exists().then_some(standard),
-        };
-        let mut config = match file {
-            Some(file) => {
-                let loaded = conf::load(file, LoadOptions::default())?;
-                for notice in &loaded.notices {
-                    say!("tarsier: {notice}");
-                }
-                loaded.config
-            }
-            None => Config::default(),
-        };
-        if let Some(log_file) = &self.log_file {
-            config.log_file = std::path::absolute(log_file)?;
-        }
-        if let Some(format) = self.log_format {
-            config.log_format = match format {
-                LogFormat::Raw => conf::LogFormat::Raw,
-                LogFormat::Enriched => conf::LogFormat::Enriched,
-                LogFormat::Json => conf::LogFormat::Json,
-                LogFormat::Compact => conf::LogFormat::Compact,
-            };
-        }
-        Ok(config)
-    }
-
-    /// The rules of the files, and the settings there, which only the kernel's audit heeds.
-    pub(super) fn rules(&self, is_kernel: bool) -> Result<rules::RuleSet> {
-        let set = rule_files::load(&self.rules)?;
-        rule_files::say_settings(&set.settings, is_kernel);
-        Ok(set)
-    }
-}
-
-/// Capabilities for this configuration.
-fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
-    let mut capabilities = capabilities.clone();
-    if !config.io_uring_twins && capabilities.io_uring == IoUring::Twins {
-        capabilities.io_uring = IoUring::List;
-    }
-    capabilities
-}
-
-/// Plans rules, with what their paths are now.
-pub(super) fn generation(
-    rules: Vec<rules::Rule>,
-    capabilities: &Capabilities,
-    is_kernel: bool,
-    number: u64,
-    config: &Config,
-) -> Result<Arc<Generation>> {
-    let identities = capture::identify(&rules);
-    let capabilities = &without_twins(capabilities, config);
-    let plan = match is_kernel {
-        true => Plan::for_kernel(&rules, capabilities, number),
-        false => Plan::new(&rules, capabilities, &identities, number)
-            .map_err(|error| super::too_large(&error, &rules))
-            .context("the rules cannot be planned")?,
-    };
-    Ok(Arc::new(Generation {
-        exclude: RecordFilter::exclude(&rules),
-        user: RecordFilter::user(&rules),
-        urgent: urgent(&rules, &config.urgent_keys),
-        plan,
-        identities,
-    }))
-}
-
-/// Places of the rules that have one of `keys`.
-fn urgent(rules: &[rules::Rule], keys: &[String]) -> BTreeSet<u32> {
-    let is_urgent = |rule: &rules::Rule| {
-        let mut own = rule.key().unwrap_or_default().split(|&byte| byte == 1);
-        own.any(|own| keys.iter().any(|key| key.as_bytes() == own))
-    };
-    let places = rules.iter().zip(0..);
-    places
-        .filter(|(rule, _)| is_urgent(rule))
-        .map(|(_, place)| place)
-        .collect()
-}
-
-/// The encoder's form for a configuration.
-pub(super) fn format(config: &Config) -> Format {
-    match config.log_format {
-        conf::LogFormat::Raw => Format::Raw,
-        conf::LogFormat::Json => Format::Json,
-        _ => Format::Enriched,
-    }
-}
-
-/// What the programs do with what comes too fast.
-pub(super) fn overload(config: &Config) -> Overload {
-    match config.overload {
-        conf::Overload::Throttle => Overload::Throttle,
-        conf::Overload::Drop => Overload::Drop,
-    }
-}
 
 /// Starts the engine, in `pins` if capture is to outlive the daemon. Calls that it cannot hook where their functions end are planned anew; if
 /// another engine will do, the tracepoint engine is taken where the trampoline engine is refused.
@@ -178,7 +55,7 @@ fn start_engine(
                 say!("tarsier: engine tracepoint: {error}");
                 *capabilities = capture::probe::capabilities(false);
                 let (rules, number) = (plan.rules.clone(), plan.generation);
-                *generation = self::generation(rules, capabilities, false, number, config)?;
+                *generation = sources::generation(rules, capabilities, false, number, config)?;
             }
             Err(error) => *generation = planned_anew(error, generation, capabilities, config)?,
         }
@@ -201,7 +78,7 @@ pub(super) fn planned_anew(
         CaptureError::Unhooked { call, source } if capabilities.unhooked_calls.insert(call) => {
             say!("tarsier: {source}; another hook is taken");
             let rules = plan.rules.clone();
-            self::generation(rules, capabilities, false, plan.generation, config)
+            sources::generation(rules, capabilities, false, plan.generation, config)
         }
         error => {
             Err(error).with_context(|| format!("the {} engine cannot be armed", plan.engine()))
@@ -214,23 +91,20 @@ pub(super) fn planned_anew(
 pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let sources = Sources::of(args);
     let config = sources.config()?;
-    let node = config.node_name()?;
+    let mut recorder = recorder(&config)?;
     let trampoline = choice::is_trampoline(args.engine)?;
     let mut capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
     let set = sources.rules(is_kernel)?;
-    let mut generation = self::generation(set.rules.clone(), &capabilities, is_kernel, 1, &config)?;
+    let mut generation =
+        sources::generation(set.rules.clone(), &capabilities, is_kernel, 1, &config)?;
     let instance = Instance::lock(&args.run_dir)?;
-    let wanted = args.pin_dir.as_ref().or(config.pin_dir.as_ref());
-    let wanted = wanted.filter(|_| !is_kernel).map(PathBuf::as_path);
+    let wanted = pin_dir(args, &config).filter(|_| !is_kernel);
     let (pins, inherited) = survival::inherit(&args.run_dir, wanted, &config)?;
-    let mut encoder = Encoder::new(format(&config), system_names());
-    encoder.set_node(node.as_deref().map(str::as_bytes));
-    let mut recorder = Recorder::new(encoder);
     let (mut alone, mut remains) = (None, None);
     if let Some(inherited) = inherited {
         let number = inherited.next_number();
-        generation = self::generation(set.rules, &capabilities, is_kernel, number, &config)?;
+        generation = sources::generation(set.rules, &capabilities, is_kernel, number, &config)?;
         let earlier = inherited.generations(&capabilities, &config);
         earlier.into_iter().for_each(|g| recorder.add_generation(g));
         let parts = inherited.split(pins.as_ref(), capabilities.form());
@@ -279,16 +153,23 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     if has_remains {
         daemon.replace_remains(&pins, args, is_kernel)?;
     }
-    daemon.kernel = match is_kernel {
-        true => {
-            let rules = &daemon.generation.plan.rules;
-            let kernel = KernelRecords::start_engine(&args.run_dir, rules, &set.settings)?;
-            Some(kernel)
-        }
-        false => kernel_records(args)?,
-    };
+    let rules = &daemon.generation.plan.rules;
+    daemon.kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
     daemon.begin(alone.as_ref(), !has_remains, &report);
     Ok(daemon)
+}
+
+/// Records of no event yet, with the node name that the configuration asks for.
+fn recorder(config: &Config) -> Result<Recorder> {
+    let node = config.node_name()?;
+    let mut encoder = Encoder::new(sources::format(config), compose::names(Arc::new(HOST)));
+    encoder.set_node(node.as_deref().map(str::as_bytes));
+    Ok(recorder::with(encoder))
+}
+
+/// Where capture is pinned, if it is to outlive the daemon.
+fn pin_dir<'a>(args: &'a RunArgs, config: &'a Config) -> Option<&'a Path> {
+    args.pin_dir.as_deref().or(config.pin_dir.as_deref())
 }
 
 /// Whether the kernel's audit is to match the rules: on demand, or because nothing else can.
@@ -327,10 +208,17 @@ fn options(args: &RunArgs) -> Options {
     }
 }
 
-fn kernel_records(args: &RunArgs) -> Result<Option<KernelRecords>> {
-    match args.no_kernel_records {
-        true => Ok(None),
-        false => KernelRecords::start(&args.run_dir),
+/// Records of the kernel's audit; where that is the engine, it gets `rules`.
+fn kernel_records(
+    args: &RunArgs,
+    is_engine: bool,
+    rules: &[rules::Rule],
+    settings: &rules::Settings,
+) -> Result<Option<KernelRecords>> {
+    match (is_engine, args.no_kernel_records) {
+        (true, _) => KernelRecords::start_engine(&args.run_dir, rules, settings).map(Some),
+        (false, true) => Ok(None),
+        (false, false) => KernelRecords::start(&args.run_dir),
     }
 }
 
@@ -359,7 +247,7 @@ impl Daemon {
         let plan = &self.generation.plan;
         let costs = &mut self.recorder.costs;
         costs.replace(plan.generation, &[], &plan.rules, &counts);
-        self.engine.set_overload(overload(&self.config));
+        self.engine.set_overload(sources::overload(&self.config));
         self.engine.set_urgent(&self.generation.urgent);
         let config = self.config.clone();
         self.open_metrics(&config);

@@ -2,18 +2,13 @@
 //! understood, and the time without a daemon accounted for.
 
 use super::clock::monotonic_ns;
-use super::daemon::Daemon;
-use super::daemon_records::{Action, Who};
-use super::engine::Engine;
-use super::recorder::Generation;
-use super::setup;
+use super::sources;
 use crate::ctl::protocol::{hex, unhex};
-use crate::stderr::say;
 use anyhow::{Context, Result};
 use capture::tracepoint::{Counters, LOSS_CAUSES};
 use capture::{Handed, Handover, Pins, Remains, UnfinishedWrite};
+use compose::Generation;
 use conf::Config;
-use event::RecordType;
 use journal::{Witness, Write};
 use plan::{Capabilities, Form, Plan};
 use std::fs::File;
@@ -35,11 +30,11 @@ pub(super) struct Inherited {
 /// What happened without a daemon.
 pub(super) struct Alone {
     /// Since the last daemon was seen.
-    ms: u64,
+    pub(super) ms: u64,
     /// Bytes in the rings.
-    waiting_bytes: u64,
+    pub(super) waiting_bytes: u64,
     /// Lost, by cause, without being told.
-    lost: Vec<(&'static str, u64)>,
+    pub(super) lost: Vec<(&'static str, u64)>,
     /// What the programs had counted, by cause, all told.
     pub(super) counted: Vec<u64>,
 }
@@ -162,7 +157,7 @@ impl Inherited {
     ) -> Vec<Arc<Generation>> {
         let sets = self.rule_sets.iter().rev();
         let made = sets.filter_map(|(number, rules)| {
-            setup::generation(rules.clone(), capabilities, false, *number, config).ok()
+            sources::generation(rules.clone(), capabilities, false, *number, config).ok()
         });
         made.collect()
     }
@@ -234,7 +229,7 @@ pub(super) struct Handing {
     /// Where each ends among the lines that are gathered, its CPU, and where it ends in its ring.
     batch: Vec<(usize, usize, u64)>,
     /// Places in rings to be given back.
-    given_up: Vec<(usize, u64)>,
+    pub(super) given_up: Vec<(usize, u64)>,
     bytes: u64,
     bytes_max: u64,
 }
@@ -296,111 +291,6 @@ impl Handing {
             };
             let from = Some((cpu, position));
             self.given_up.extend(handover.note(Handed { end, from }));
-        }
-    }
-}
-
-impl Daemon {
-    /// Has the journal tell the page for the next daemon what it writes.
-    pub(super) fn witness_writes(&mut self) {
-        let handover = self.engine.handover();
-        let witness = handover.map(|page| Box::new(PageWitness(page)) as Box<dyn Witness>);
-        self.journal.set_witness(witness);
-    }
-
-    /// Notes that something else than an event of the engine was handed to the log.
-    pub(super) fn note_other(&mut self) {
-        if let Some(handover) = self.engine.handover() {
-            let end = self.journal.taken();
-            let given_up = handover.note(Handed { end, from: None });
-            if let (Some((cpu, position)), Some(stream)) = (given_up, self.engine.stream()) {
-                stream.release_to(cpu, position);
-            }
-        }
-    }
-
-    /// Gives the rings the room back of events that could not be noted.
-    pub(super) fn give_back(&mut self, handing: Handing) {
-        if let Some(stream) = self.engine.stream() {
-            for (cpu, position) in handing.given_up {
-                stream.release_to(cpu, position);
-            }
-        }
-    }
-
-    pub(super) fn pin_dir(&self) -> Option<String> {
-        let pins = self.engine.pins();
-        pins.map(|pins| pins.dir().display().to_string())
-    }
-
-    /// After a commit: gives the rings their room back for what was written.
-    pub(super) fn settle(&mut self) {
-        let Some(handover) = self.engine.handover() else {
-            return;
-        };
-        let untold = self.losses_elsewhere().saturating_sub(self.told_elsewhere);
-        if let Some(stream) = self.engine.stream() {
-            handover.settle(|cpu, position| stream.release_to(cpu, position));
-            stream.relieve(|| handover.give_up().map(|handed| handed.from));
-        }
-        handover.live(monotonic_ns(), self.recorder.operations.len() as u64);
-        handover.set_untold(untold);
-    }
-
-    /// Has the next daemon understand the events of a rule set that is about to be put in force.
-    pub(super) fn remember(&self, plan: &Plan) -> Result<()> {
-        match self.engine.pins() {
-            Some(pins) => remember(pins, plan),
-            None => Ok(()),
-        }
-    }
-
-    /// DAEMON_RESUME: how long there was no daemon, and what was lost meanwhile.
-    pub(super) fn say_alone(&mut self, alone: &Alone) {
-        let lost: u64 = alone.lost.iter().map(|(_, count)| count).sum();
-        let causes = alone.lost.iter().map(|(cause, n)| format!("{cause}:{n}"));
-        let causes = causes.collect::<Vec<_>>().join(",");
-        let (ms, waiting) = (alone.ms.to_string(), alone.waiting_bytes.to_string());
-        let lost_text = lost.to_string();
-        let mut extra = vec![
-            ("alone-ms", ms.as_str()),
-            ("waiting-bytes", waiting.as_str()),
-            ("lost", lost_text.as_str()),
-        ];
-        if lost > 0 {
-            extra.push(("cause", causes.as_str()));
-        }
-        say!(
-            "tarsier: capture went on for {} ms without a daemon: {waiting} bytes waited, {lost} events lost",
-            alone.ms
-        );
-        self.say(&Action {
-            kind: RecordType::DAEMON_RESUME,
-            op: "capture-resumed",
-            who: Who::this_process(),
-            extra: &extra,
-            is_success: lost == 0,
-        });
-    }
-
-    /// Reads what another version left to its end, and removes it.
-    pub(super) fn finish_remains(&mut self, pins: Option<&Arc<Pins>>) {
-        if let Engine::Remains(remains) = &mut self.engine {
-            remains.unhook();
-            if remains.is_readable() {
-                self.drain();
-                self.operations_without_result(true);
-                self.commit();
-            } else {
-                let unread = remains.stream().unread_bytes();
-                say!("tarsier: {unread} bytes of events of another version cannot be read");
-            }
-        }
-        if let Engine::Remains(remains) = std::mem::replace(&mut self.engine, Engine::Kernel) {
-            let is_same = pins.is_some_and(|pins| pins.dir() == remains.dir());
-            if !remains.remove(is_same) {
-                say!("tarsier: the directory of an earlier capture is not empty");
-            }
         }
     }
 }

@@ -1,42 +1,16 @@
 //! One log file against its seal.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::super::entry::{self, Chain, Entry, Found, Header, Kind, Reason, HEADER_BYTES};
+use super::super::entry::{self, Entry, Found, Header, Kind, Reason, HEADER_BYTES};
 use super::super::keys::{signature_holds, Keys, PublicKey};
 use super::super::{seal_path, time_text, VerificationKey};
 use super::blocks::{self, LogBytes};
-use super::report::Finding;
+use super::place::Place;
+use super::report::{FileCheck, Finding};
 use super::{id_text, keys_at, VerifyError};
 use crate::read;
-
-/// Where the entries of a seal have come to.
-#[derive(Clone)]
-pub(super) struct Place {
-    /// Of the entry to come.
-    pub(super) epoch: u32,
-    pub(super) index: u32,
-    chain: Chain,
-    /// Verifies the checkpoint of `epoch`.
-    public: Option<PublicKey>,
-    pub(super) time_ms: u64,
-    /// The last entry says that the log was rotated.
-    pub(super) is_rotated: bool,
-    /// The last entry says that the journal was closed.
-    pub(super) is_closed: bool,
-}
-
-/// The outcome for one file.
-#[derive(Default)]
-pub(super) struct FileCheck {
-    pub(super) first_epoch: Option<u32>,
-    pub(super) intact_bytes: u64,
-    pub(super) until_ms: Option<u64>,
-    pub(super) notes: Vec<String>,
-    pub(super) finding: Option<Finding>,
-    pub(super) end: Option<Place>,
-}
 
 /// What the last OPEN entry said.
 #[derive(Clone, Copy, Default)]
@@ -98,15 +72,7 @@ pub(super) fn check(
         check.finding = Some(Finding::of_file(log, what));
         return Ok(Some(check));
     }
-    let public = match (before, header.epoch) {
-        (Some(before), _) => before.public,
-        (None, 0) => Some(key.public),
-        (None, epoch) if key.secret.is_none() => {
-            let path = seal_path;
-            return Err(VerifyError::NoAnchor { path, epoch });
-        }
-        (None, _) => None,
-    };
+    let public = anchor(before, key, &header, seal_path)?;
     let mut walk = Walk {
         log,
         entries: &seal[HEADER_BYTES..],
@@ -131,6 +97,24 @@ pub(super) fn check(
     };
     let finding = walk.entries().map_err(io_error(log))?;
     Ok(Some(walk.finish(finding)))
+}
+
+/// The key that verifies the first checkpoint, where the secret does not give it.
+fn anchor(
+    before: Option<&Place>,
+    key: &VerificationKey,
+    header: &Header,
+    seal_path: PathBuf,
+) -> Result<Option<PublicKey>, VerifyError> {
+    match (before, header.epoch) {
+        (Some(before), _) => Ok(before.public),
+        (None, 0) => Ok(Some(key.public)),
+        (None, epoch) if key.secret.is_none() => Err(VerifyError::NoAnchor {
+            path: seal_path,
+            epoch,
+        }),
+        (None, _) => Ok(None),
+    }
 }
 
 /// How a file's header does not continue the file before.

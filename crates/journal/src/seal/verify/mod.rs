@@ -2,6 +2,7 @@
 
 mod blocks;
 mod file;
+mod place;
 mod report;
 
 use std::io;
@@ -13,7 +14,8 @@ use rustix::io::Errno;
 
 use super::keys::{Keys, SeriesId};
 use super::{now_ms, state, state_path, time_text, VerificationKey};
-use file::{FileCheck, Place};
+use place::Place;
+use report::FileCheck;
 pub use report::{Checked, Finding, Note, Report};
 
 /// A running journal writes the log first and its seal a moment later.

@@ -3,8 +3,19 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::file::{FileCheck, Place};
+use super::place::Place;
 use crate::seal::time_text;
+
+/// The outcome for one file.
+#[derive(Default)]
+pub(super) struct FileCheck {
+    pub(super) first_epoch: Option<u32>,
+    pub(super) intact_bytes: u64,
+    pub(super) until_ms: Option<u64>,
+    pub(super) notes: Vec<String>,
+    pub(super) finding: Option<Finding>,
+    pub(super) end: Option<Place>,
+}
 
 /// A file that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* What differs between architectures: registers and how a call was entered. */
+#ifndef TARSIER_ARCH_H
+#define TARSIER_ARCH_H
+
+#include "base.h"
+
+/* What sets a call of a task apart from its other calls, as long as it lasts. */
+struct call_place {
+	__u64 nr, pc, sp;
+	__u64 args[4];
+};
+
+static __always_inline bool same_place(const struct call_place *one, const struct call_place *other)
+{
+	return one->nr == other->nr && one->pc == other->pc && one->sp == other->sp &&
+	       one->args[0] == other->args[0] && one->args[1] == other->args[1] &&
+	       one->args[2] == other->args[2] && one->args[3] == other->args[3];
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define TS_COMPAT 2
+
+static __always_inline __u64 call_number(const struct pt_regs *regs)
+{
+	return regs->orig_ax;
+}
+
+static __always_inline bool entered_compat(const struct task_struct *task)
+{
+	return task->thread_info.status & TS_COMPAT;
+}
+
+static __always_inline __u32 arch_audit(__u32 compat)
+{
+	return compat ? 0x40000003 : 0xc000003e;
+}
+
+static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, bool compat)
+{
+	if (compat) {
+		args[0] = regs->bx;
+		args[1] = regs->cx;
+		args[2] = regs->dx;
+		args[3] = regs->si;
+		args[4] = regs->di;
+		args[5] = regs->bp;
+	} else {
+		args[0] = regs->di;
+		args[1] = regs->si;
+		args[2] = regs->dx;
+		args[3] = regs->r10;
+		args[4] = regs->r8;
+		args[5] = regs->r9;
+	}
+}
+
+/* One of the first four arguments: all six at once need stack. */
+static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, __u32 i)
+{
+	if (i == 0)
+		return compat ? regs->bx : regs->di;
+	if (i == 1)
+		return compat ? regs->cx : regs->si;
+	if (i == 2)
+		return regs->dx;
+	return compat ? regs->si : regs->r10;
+}
+
+static __always_inline struct call_place call_place(const struct pt_regs *regs)
+{
+	struct call_place place = {
+		.nr = regs->orig_ax,
+		.pc = regs->ip,
+		.sp = regs->sp,
+		.args = { regs->di, regs->si, regs->dx, regs->r10 },
+	};
+
+	return place;
+}
+
+/* Argument of a probed function, and at its end the result. */
+static __always_inline __u64 probe_argument(const struct pt_regs *regs, __u32 i)
+{
+	switch (i) {
+	case 0:
+		return regs->di;
+	case 1:
+		return regs->si;
+	case 2:
+		return regs->dx;
+	case 3:
+		return regs->cx;
+	case 4:
+		return regs->r8;
+	default:
+		return regs->r9;
+	}
+}
+
+static __always_inline __u64 probe_result(const struct pt_regs *regs)
+{
+	return regs->ax;
+}
+
+/* What the function of a call gave back, as audit takes it. */
+static __always_inline long call_result(long result, __u32 compat)
+{
+	return result;
+}
+#elif defined(__TARGET_ARCH_arm64)
+#define TIF_32BIT_MASK (1UL << 22)
+
+static __always_inline __u64 call_number(const struct pt_regs *regs)
+{
+	return (__s64)regs->syscallno;
+}
+
+static __always_inline bool entered_compat(const struct task_struct *task)
+{
+	return task->thread_info.flags & TIF_32BIT_MASK;
+}
+
+static __always_inline __u32 arch_audit(__u32 compat)
+{
+	return compat ? 0x40000028 : 0xc00000b7;
+}
+
+static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, bool compat)
+{
+	args[0] = regs->orig_x0;
+	args[1] = regs->regs[1];
+	args[2] = regs->regs[2];
+	args[3] = regs->regs[3];
+	args[4] = regs->regs[4];
+	args[5] = regs->regs[5];
+}
+
+/* One of the first four arguments: all six at once need stack. */
+static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, __u32 i)
+{
+	if (i == 0)
+		return regs->orig_x0;
+	if (i == 1)
+		return regs->regs[1];
+	if (i == 2)
+		return regs->regs[2];
+	return regs->regs[3];
+}
+
+static __always_inline struct call_place call_place(const struct pt_regs *regs)
+{
+	struct call_place place = {
+		.nr = (__s64)regs->syscallno,
+		.pc = regs->pc,
+		.sp = regs->sp,
+		.args = { regs->orig_x0, regs->regs[1], regs->regs[2], regs->regs[3] },
+	};
+
+	return place;
+}
+
+/* Argument of a probed function, and at its end the result. */
+static __always_inline __u64 probe_argument(const struct user_pt_regs *regs, __u32 i)
+{
+	return regs->regs[i];
+}
+
+static __always_inline __u64 probe_result(const struct user_pt_regs *regs)
+{
+	return regs->regs[0];
+}
+
+/* What the function of a call gave back, as audit takes it: of a 32-bit program a number of 32 bits. */
+static __always_inline long call_result(long result, __u32 compat)
+{
+	return compat ? (__s32)result : result;
+}
+#endif
+
+#endif /* TARSIER_ARCH_H */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* A call, or an operation of io_uring, that some rule watches: what the tables say of it. */
+#ifndef TARSIER_CALL_H
+#define TARSIER_CALL_H
+
+#include "emit.h"
+#include "facts.h"
+#include "gate.h"
+#include "match.h"
+
+struct call {
+	struct table *table;
+	__u64 generation;
+	struct table_call what;
+};
+
+/* The tables in force and what they say about a call; false: nothing. */
+static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
+{
+	call->table = this_table();
+	if (!call->table || nr >= TABLE_CALLS)
+		return false;
+	call->generation = row_at(call->table, 0)->a;
+	call->what =
+		*(struct table_call *)row_at(call->table, TABLE_INDEX + arch * TABLE_CALLS + nr);
+	return call->what.pages != 0;
+}
+
+static __always_inline void find_spec(struct call *call, struct work *w)
+{
+	w->spec_row = *row_at(call->table, call->what.spec);
+}
+
+static __always_inline bool audited(struct task_struct *task)
+{
+	struct task_note *note;
+
+	if (is_daemon(task))
+		return false;
+	if (!control.use_task_list)
+		return true;
+	note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	return !note || !note->never;
+}
+
+static __always_inline bool call_admitted(struct call *call, struct task_struct *task,
+					  const struct pt_regs *regs, __s64 ret)
+{
+	__u32 row = call->what.gate;
+
+	if (!row)
+		return true;
+	return halves_admit((const __u32 *)row_at(call->table, row),
+			    (const __u32 *)row_at(call->table, row + 1), untrusted(task), regs,
+			    ret);
+}
+
+/* The programs' scratch for a call; NULL, and counted, when there is none. */
+static __always_inline struct work *work_for(struct cpu_state *cpu)
+{
+	struct work *w = work_take();
+
+	if (!w) {
+		count_lost(cpu, TARSIER_LOSS_BUSY);
+		count_rule(TARSIER_NO_RULE, true);
+	}
+	return w;
+}
+
+static __always_inline __u32 matched(struct call *call, struct work *w, struct task_struct *task,
+				     struct cpu_state *cpu, bool returned)
+{
+	task_facts(w, task);
+	call_facts(w, returned);
+	__sync_fetch_and_add(&cpu->evaluated, 1);
+	return evaluate(call->table, w, call->what.pages, call->what.npages, call->what.list);
+}
+
+static __always_inline bool watched(__u64 nr)
+{
+	return nr < TABLE_CALLS && control.watched[nr / 64] & (1ULL << (nr % 64));
+}
+
+#endif /* TARSIER_CALL_H */

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* From a selected call to frames in the ring of this CPU. */
+#ifndef TARSIER_EMIT_H
+#define TARSIER_EMIT_H
+
+#include "arch.h"
+#include "base.h"
+#include "facts.h"
+#include "overload.h"
+#include "walk.h"
+
+#define AT_FDCWD (-100)
+#define FMODE_CREATED 0x100000
+/* Bytes of the ring that each record takes beside its own, rounding included. */
+#define RING_HEADER 16
+
+/* Files named by a descriptor of the current task. */
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *fdt = READ(task, files, fdt);
+	struct file **fds, *file = 0;
+
+	if (!fdt || fd >= READ(fdt, max_fds))
+		return 0;
+	fds = READ(fdt, fd);
+	if (bpf_probe_read_kernel(&file, sizeof(file), fds + fd))
+		return 0;
+	return file;
+}
+
+/* Adds a string of user space; returns its first byte, or 0. */
+static __always_inline char part_user_string(struct work *w, __u16 tag, __u8 index, __u64 address)
+{
+	struct tarsier_part *part = part_begin(w, tag, index);
+	char *data, first = 0;
+	long n;
+
+	if (!part)
+		return 0;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return 0;
+	}
+	data = frame_at(w, w->len + sizeof(*part));
+	n = bpf_probe_read_user_str(data, TARSIER_PATH_MAX + 1, (void *)address);
+	if (n < 0) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		n = 0;
+	} else if (n > 0) {
+		n--;
+		if (n >= TARSIER_PATH_MAX)
+			part->flags |= TARSIER_PART_CUT;
+		if (n)
+			first = data[0];
+	}
+	part_end(w, part, n);
+	return first;
+}
+
+static __always_inline void part_bytes(struct work *w, __u16 tag, const void *data, __u32 len)
+{
+	struct tarsier_part *part = part_begin(w, tag, 0);
+
+	if (!part)
+		return;
+	__builtin_memcpy(part + 1, data, len);
+	part_end(w, part, len);
+}
+
+static __always_inline void part_file(struct work *w, struct task_struct *task, __u32 fd,
+				      __u8 index, __u16 tag)
+{
+	struct file *file = file_of(task, fd);
+	struct inode *inode;
+	__u32 flags = 0;
+
+	if (!HAS(file, f_path) || !file)
+		return;
+	inode = READ(file, f_inode);
+	if (READ(file, f_mode) & FMODE_CREATED)
+		flags = TARSIER_PART_CREATED;
+	walk_path(w, tag | (__u32)index << 16 | flags << 24, (__u64)&file->f_path, (__u64)inode,
+		  true);
+}
+
+/* Bytes of the part that is being written must lie inside the frame. */
+static __always_inline void part_user_bytes(struct work *w, __u16 tag, const void *addr, __u32 len,
+					    __u32 max)
+{
+	struct tarsier_part *part = part_begin(w, tag, 0);
+
+	if (!part)
+		return;
+	if (len > max)
+		len = max;
+	if (len && bpf_probe_read_user(part + 1, len, addr)) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		len = 0;
+	}
+	part_end(w, part, len);
+}
+
+static __always_inline void copy_title(__u64 *to, const __u64 *from)
+{
+	__u32 i;
+
+#pragma unroll
+	for (i = 0; i < TARSIER_PROCTITLE_MAX / 8; i++)
+		to[i] = from[i];
+}
+
+/* Where the arguments of a process lie. */
+#define ARGUMENTS_ARE_KNOWN \
+	(TYPE_HAS(task_struct, mm, arg_start) && TYPE_HAS(task_struct, mm, arg_end))
+
+/*
+ * The command line. A task's records have the one that its first event had
+ * (audit_log_proctitle(), kernel/auditsc.c), so that the next event of the task
+ * needs no user memory: that would be a seventh of what it costs.
+ */
+static __always_inline void part_proctitle(struct work *w, struct task_struct *task)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_PROCTITLE, 0);
+	struct tarsier_event *e = event_of(w);
+	unsigned long start = 0, end = 0;
+	struct title *kept = &w->title;
+	const struct mm_struct *mm;
+	__u64 len;
+	__u8 first;
+
+	if (ARGUMENTS_ARE_KNOWN) {
+		mm = untrusted(task)->mm;
+		start = mm->arg_start;
+		end = mm->arg_end;
+	}
+	len = end - start;
+	if (!part)
+		return;
+	/* Those of rings may be made by another task than the one that they are for. */
+	if (kept->tid == e->tid && kept->start_time_ns == e->start_time_ns &&
+	    !(e->flags & TARSIER_URING)) {
+		copy_title((__u64 *)(part + 1), kept->words);
+		part_end(w, part, kept->len & (2 * TARSIER_PROCTITLE_MAX - 1));
+		return;
+	}
+	if (len > TARSIER_PROCTITLE_MAX)
+		len = TARSIER_PROCTITLE_MAX;
+	if (!start || bpf_probe_read_user(part + 1, len, (void *)start)) {
+		part->flags |= TARSIER_PART_UNREADABLE;
+		len = 0;
+	}
+	part_end(w, part, len);
+	first = *(__u8 *)(part + 1);
+	/* One of an earlier task with the same number is none of this one. */
+	if (!HAS(task, group_leader, start_boottime))
+		return;
+	/* The kernel keeps no title of unprintable bytes alone, nor that of a call that no rule selects. */
+	if (!len || first <= ' ' || first > '~' || e->flags & (TARSIER_UNDECIDED | TARSIER_URING))
+		return;
+	kept->tid = e->tid;
+	kept->start_time_ns = e->start_time_ns;
+	kept->len = len;
+	copy_title(kept->words, (const __u64 *)(part + 1));
+}
+
+static __always_inline void event_identity(struct work *w, struct task_struct *task)
+{
+	struct tarsier_event *e = event_of(w);
+	const struct task_struct *from = untrusted(task);
+	struct tty_struct *tty = LOAD(0, from, signal, tty);
+
+	e->start_time_ns = LOAD(0, from, group_leader, start_boottime);
+	e->cgroup_id = LOAD(0, from, cgroups, dfl_cgrp, kn, id);
+	e->tid = task->pid;
+	e->pid = w->fact[FACT_PID];
+	e->ppid = w->fact[FACT_PPID];
+	e->auid = w->fact[FACT_AUID];
+	e->ses = w->fact[FACT_SES];
+	e->uid = w->fact[FACT_UID];
+	e->gid = w->fact[FACT_GID];
+	e->euid = w->fact[FACT_EUID];
+	e->suid = w->fact[FACT_SUID];
+	e->fsuid = w->fact[FACT_FSUID];
+	e->egid = w->fact[FACT_EGID];
+	e->sgid = w->fact[FACT_SGID];
+	e->fsgid = w->fact[FACT_FSGID];
+	e->personality = w->fact[FACT_PERS];
+	if (HAS(task, comm))
+		__builtin_memcpy(e->comm, task->comm, sizeof(e->comm));
+	else
+		__builtin_memset(e->comm, 0, sizeof(e->comm));
+	e->tty[0] = 0;
+	if (HAS(tty, name) && tty)
+		bpf_probe_read_kernel_str(e->tty, sizeof(e->tty), tty->name);
+	if (HAS(from, mm, exe_file, f_inode))
+		known_inode_facts(&e->exe, from->mm->exe_file->f_inode);
+	else
+		no_inode_facts(&e->exe);
+}
+
+/* The id of the next event: others on this CPU may be under way. */
+static __always_inline __u64 next_id(struct cpu_state *cpu)
+{
+	return (__u64)bpf_get_smp_processor_id() << 48 | __sync_fetch_and_add(&cpu->serial, 1);
+}
+
+/* Header and the parts that every event has; `id` of the work is set. */
+__noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct tarsier_event *e;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	e = event_of(w);
+	e->frame.kind = TARSIER_FRAME_EVENT;
+	e->frame.version = TARSIER_WIRE_VERSION;
+	e->cpu = bpf_get_smp_processor_id();
+	e->frame.id = w->id;
+	e->frame.time_ns = bpf_ktime_get_ns();
+	e->generation = generation;
+	e->rule = w->rule;
+	e->flags = flags;
+	e->arch = arch_audit(w->arch);
+	e->nr = w->nr;
+	e->exit = w->ret;
+	e->chunks = 0;
+	e->mnt_ns = LOAD(0, untrusted(task), nsproxy, mnt_ns, ns.inum);
+	for (i = 0; i < 6; i++)
+		e->args[i] = w->args[i];
+	event_identity(w, task);
+	w->len = sizeof(*e);
+	w->parts = 0;
+	if (LOAD(0, untrusted(task), mm, exe_file))
+		walk_own(w, untrusted(task), TARSIER_PART_EXE);
+	part_proctitle(w, task);
+	return 0;
+}
+
+static __always_inline void ring_bell(void)
+{
+	__u64 word = 1;
+
+	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
+}
+
+/*
+ * After `size` bytes went into the ring: wakes the daemon when it sleeps, when
+ * the ring fills up, or at once. How much is unread, 0 for less than the
+ * watermark. It is asked only when it may be that much: the reader does not
+ * make it more. `is_all`: nothing else went into the ring before.
+ */
+static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u32 size, bool is_all,
+					 bool urgent)
+{
+	__u64 before = cpu->unread_bound, bound = before + size + RING_HEADER;
+
+	/* The end of bpf_ringbuf_output(), an xchg(), is a full barrier between
+	 * the record and the look at the flag, which the daemon clears before
+	 * it looks at the ring once more. */
+	if (!*(volatile __u32 *)&control.reader_awake || urgent)
+		ring_bell();
+	if (is_all && bound < control.watermark_bytes) {
+		cpu->unread_bound = bound;
+		return 0;
+	}
+	bound = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	cpu->unread_bound = bound;
+	if (before < control.watermark_bytes && bound >= control.watermark_bytes)
+		ring_bell();
+	return bound;
+}
+
+static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)
+{
+	__sync_fetch_and_add(&cpu->lost[cause], 1);
+}
+
+static __always_inline void count_rule(__u32 rule, bool lost)
+{
+	__u32 slot = rule == TARSIER_NO_RULE ? 0 : rule + 1;
+	struct rule_count *count = bpf_map_lookup_elem(&rule_counts, &slot);
+
+	if (!count)
+		return;
+	if (lost)
+		__sync_fetch_and_add(&count->lost, 1);
+	else
+		__sync_fetch_and_add(&count->selected, 1);
+}
+
+/* Puts the finished event into the ring: 0, or the cause of its loss + 1. */
+static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, void *ring,
+				       __u32 cpu_nr, __u32 size)
+{
+	if (!ring)
+		return TARSIER_LOSS_RING_FULL + 1;
+	if (!control.throttle && over_share(cpu, ring, cpu_nr, w->fact[FACT_UID], size))
+		return TARSIER_LOSS_OVER_SHARE + 1;
+	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
+		return 0;
+	if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
+		return TARSIER_LOSS_TOO_BIG + 1;
+	if (!control.throttle || !is_being_read(cpu, ring))
+		return TARSIER_LOSS_RING_FULL + 1;
+	wait_for(cpu, ring, control.ring_bytes - size - 8, WAIT_FULL_NS);
+	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
+		return 0;
+	return TARSIER_LOSS_RING_FULL + 1;
+}
+
+/* Hands the finished event over, or counts it as lost; whether it went. */
+__noinline int event_end(struct work *w)
+{
+	struct tarsier_event *e;
+	__u32 zero = 0, cpu_nr, size, cause;
+	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	__u64 fill;
+	void *ring;
+
+	if (!cpu || !w)
+		return 0;
+	e = event_of(w);
+	cpu_nr = e->cpu;
+	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+	size = w->len;
+	e->parts = w->parts;
+	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
+		size = TARSIER_EVENT_MAX + FRAME_SLACK;
+	e->frame.size = size;
+	cause = event_out(w, cpu, ring, cpu_nr, size);
+	if (!ring || cause) {
+		if (cause && cause <= TARSIER_LOSS_CAUSES)
+			count_lost(cpu, cause - 1);
+		count_rule(w->rule, true);
+		cpu->unread_bound = control.ring_bytes;
+		return 0;
+	}
+	__sync_fetch_and_add(&cpu->events, 1);
+	if (e->flags & TARSIER_UNDECIDED)
+		__sync_fetch_and_add(&cpu->undecided, 1);
+	count_rule(w->rule, false);
+	fill = record_went(cpu, ring, size, !e->chunks, is_urgent(w->rule));
+	if (fill)
+		slow_down(cpu, ring, fill, e->frame.time_ns);
+	return 1;
+}
+
+struct chunks {
+	__u64 start;
+	__u64 len;
+	__u64 id;
+	void *ring;
+	struct work *w;
+	__u32 sent;
+	__u32 failed;
+};
+
+/* Chunks are built in the frame's room, before the event itself. */
+static long chunk_step(__u32 i, struct chunks *c)
+{
+	struct tarsier_chunk *chunk = (struct tarsier_chunk *)c->w->frame;
+	__u64 done = (__u64)i * TARSIER_CHUNK_MAX, left;
+	__u32 len;
+
+	if (done >= c->len)
+		return 1;
+	left = c->len - done;
+	len = left > TARSIER_CHUNK_MAX ? TARSIER_CHUNK_MAX : left;
+	if (bpf_probe_read_user(chunk + 1, len, (void *)(c->start + done))) {
+		c->failed = 2;
+		return 1;
+	}
+	chunk->frame.kind = TARSIER_FRAME_CHUNK;
+	chunk->frame.version = TARSIER_WIRE_VERSION;
+	chunk->frame.id = c->id;
+	chunk->frame.time_ns = bpf_ktime_get_ns();
+	chunk->frame.size = sizeof(*chunk) + ((len + 7) & ~7U);
+	chunk->seq = i;
+	chunk->len = len;
+	if (bpf_ringbuf_output(c->ring, chunk, sizeof(*chunk) + ((len + 7) & 0xfffffff8),
+			       BPF_RB_NO_WAKEUP)) {
+		c->failed = 1;
+		return 1;
+	}
+	c->sent++;
+	return 0;
+}
+
+#endif /* TARSIER_EMIT_H */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Gates: one cheap question per call whose answer "no" means that no rule can
+ * select it, asked before anything else is done for the call. plan::Gate.
+ */
+#ifndef TARSIER_GATE_H
+#define TARSIER_GATE_H
+
+#include "arch.h"
+#include "base.h"
+#include "tables.h"
+
+#define EINTR 4
+#define ERESTARTSYS 512
+#define ENOIOCTLCMD 515
+#define ERESTART_RESTARTBLOCK 516
+
+/* The result as audit compares and prints it: audit_return_fixup(). */
+static __always_inline __s64 audit_result(__s64 ret)
+{
+	if (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK && ret != -ENOIOCTLCMD)
+		return -EINTR;
+	return ret;
+}
+
+/* AUDITSC_SUCCESS, AUDITSC_FAILURE. */
+static __always_inline __u32 success_of(__u64 ret)
+{
+	return ret >= (__u64)-4095 ? 2 : 1;
+}
+
+/* The current task, which a caller may have already: asking for it is a call. */
+static __always_inline struct task_struct *this_task(struct task_struct *known)
+{
+	return known ? known : bpf_get_current_task_btf();
+}
+
+/*
+ * One of the ids of the task. The pointer to them is loaded in one place: for each place where a
+ * pointer is, the verifier of later kernels goes through all their types, several times. Copies of a
+ * gate that ask about no id jump over it (fexit.rs).
+ */
+static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
+{
+	const struct cred *cred = task->cred;
+
+	asm volatile("" : "+r"(cred));
+	if (fact == FACT_UID)
+		return cred->uid.val;
+	/* By itself, as the most usual: the compiler would make one load of all four. */
+	asm volatile("" : "+r"(cred));
+	if (fact == FACT_EUID)
+		return cred->euid.val;
+	if (fact == FACT_SUID)
+		return cred->suid.val;
+	return cred->fsuid.val;
+}
+
+/*
+ * The fact that a gate asks about, the most usual first. Of an argument the low
+ * word; the 32-bit entry has its own registers. `task`: the current one, or NULL.
+ */
+static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
+					const struct pt_regs *regs, __s64 ret)
+{
+	if (fact == FACT_AUID)
+		return this_task(task)->loginuid.val;
+	if (fact >= FACT_UID && fact <= FACT_FSUID)
+		return gate_id(fact, this_task(task));
+	if (fact == FACT_EXIT)
+		return audit_result(ret);
+	if (fact == FACT_SUCCESS)
+		return success_of(ret);
+	return call_arg(regs, entered_compat(this_task(task)), fact - FACT_A0);
+}
+
+/*
+ * A gate in two halves, as it lies in the tables: fact, mask and the first
+ * range, then the second range. A copy would be more stack than 6.1 grants.
+ */
+static __always_inline bool halves_admit(const __u32 *first, const __u32 *second,
+					 struct task_struct *task, const struct pt_regs *regs,
+					 __s64 ret)
+{
+	__u32 fact = first[0], value;
+
+	if (fact == GATE_OPEN)
+		return true;
+	value = gate_value(fact, task, regs, ret) & first[1];
+	return value - first[2] <= first[3] || value - second[0] <= second[1];
+}
+
+static __always_inline bool gate_admits(const struct gate *gate, const struct pt_regs *regs,
+					__s64 ret)
+{
+	return halves_admit(&gate->fact, &gate->range[1].first, 0, regs, ret);
+}
+
+#endif /* TARSIER_GATE_H */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Hooks on functions of the kernel in their two forms: programs in trampolines, and probes. */
+#ifndef TARSIER_HOOK_FORMS_H
+#define TARSIER_HOOK_FORMS_H
+
+#include "arch.h"
+#include "objects.h"
+
+/*
+ * A hook in two forms with one body. In on_F and after_F the trampoline of the
+ * function runs it, which may be preempted there; what other tasks then do in
+ * the function is missed. In probe_on_F and probe_after_F it is a probe, which
+ * runs with preemption off and costs more; it is taken where the kernel's model
+ * of preemption asks for it. The end of a probed function has its result, but
+ * not its arguments: what the body asks for has been kept by probe_on_F.
+ */
+#define AT_ENTRY(function, suffix)                                                   \
+	static __always_inline int entry_##function##suffix(void *ctx, bool probed); \
+	SEC("fentry/" #function) int on_##function##suffix(void *ctx)                \
+	{                                                                            \
+		return entry_##function##suffix(ctx, false);                         \
+	}                                                                            \
+	SEC("kprobe.multi") int probe_on_##function##suffix(void *ctx)               \
+	{                                                                            \
+		return entry_##function##suffix(ctx, true);                          \
+	}                                                                            \
+	static __always_inline int entry_##function##suffix(void *ctx, bool probed)
+
+#define AT_END(function, suffix)                                                   \
+	static __always_inline int end_##function##suffix(void *ctx, bool probed); \
+	SEC("fexit/" #function) int after_##function##suffix(void *ctx)            \
+	{                                                                          \
+		return end_##function##suffix(ctx, false);                         \
+	}                                                                          \
+	SEC("kprobe.multi") int probe_after_##function##suffix(void *ctx)          \
+	{                                                                          \
+		return end_##function##suffix(ctx, true);                          \
+	}                                                                          \
+	static __always_inline int end_##function##suffix(void *ctx, bool probed)
+
+/* What only the probe at the entry is for: it keeps arguments for the end. */
+#define KEEPS(function, class, first, second, third)           \
+	SEC("kprobe.multi") int probe_on_##function(void *ctx) \
+	{                                                      \
+		struct object_note *note = class;              \
+                                                               \
+		if (!note)                                     \
+			return 0;                              \
+		note->kept[0] = probe_argument(ctx, first);    \
+		note->kept[1] = probe_argument(ctx, second);   \
+		note->kept[2] = probe_argument(ctx, third);    \
+		return 0;                                      \
+	}
+
+static __always_inline __u64 argument(void *ctx, __u32 i, bool probed)
+{
+	return probed ? probe_argument(ctx, i) : hooked(ctx, i);
+}
+
+static __always_inline __u64 result(void *ctx, bool probed)
+{
+	__u64 value = 0;
+
+	if (probed)
+		return probe_result(ctx);
+	bpf_get_func_ret(ctx, &value);
+	return value;
+}
+
+#endif /* TARSIER_HOOK_FORMS_H */

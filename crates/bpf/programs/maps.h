@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* The maps that the programs share, and who the daemon is. */
+#ifndef TARSIER_MAPS_H
+#define TARSIER_MAPS_H
+
+#include "base.h"
+#include "shared.h"
+
+/* Match tables of the rule set in force: one update of slot 0 replaces it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, 1);
+			__uint(map_flags, BPF_F_MMAPABLE);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(struct table));
+		});
+} tables SEC(".maps");
+
+/* One ring per CPU; the daemon makes them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* set to the number of CPUs */
+	__type(key, __u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_RINGBUF);
+			__uint(max_entries, 4096);
+		});
+} rings SEC(".maps");
+
+/* Woken through this one: the rings themselves never wake the daemon. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} doorbell SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu_state);
+} cpu_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RULES_MAX + 1);
+	__type(key, __u32);
+	__type(value, struct rule_count);
+} rule_counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RULES_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct object_key);
+	__type(value, __u32);
+} objects SEC(".maps");
+
+/* How far the last execve of a task has been seen. */
+enum exec_state {
+	EXEC_BEGUN = 1,
+	EXEC_SEEN = 2,
+};
+
+/* What a task needs remembered between two hooks. */
+struct task_note {
+	__u64 exec_args[6];
+	__u64 old_caps[4]; /* inheritable, permitted, effective, ambient */
+	__s32 exec_nr;
+	__u32 exec_valid; /* enum exec_state */
+	__u32 exec_compat;
+	__u32 never; /* a task-list rule said never */
+	__u32 old_uid;
+	__u64 operation; /* address of the io_uring request that a probed function is about */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_note);
+} task_notes SEC(".maps");
+
+/* What the programs on kernel functions jump to: one body for each prototype. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} bodies SEC(".maps"), other_bodies SEC(".maps");
+
+/* Gates of the hooked functions. Each has a program that knows its place. */
+struct gate gates[FUNCTIONS_MAX] SEC(".bss.gates");
+
+struct control control;
+
+/* Whether the probes of a link look at anything: its number is in the low bits of their cookies. */
+static __always_inline bool link_is_in_force(__u64 cookie)
+{
+	return control.probe_links >> (cookie & 63) & 1;
+}
+
+/* Nanoseconds of a clock tick as /proc/PID/stat has it: USER_HZ is 100. */
+#define TICK_NS 10000000ULL
+
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
+
+/*
+ * The task for loads of pointers. For each that is loaded through a pointer which the verifier trusts, it
+ * goes through all types of the kernel, four times, to find whether the loaded one is to be trusted too. Loads
+ * through what this gives read 0 where an address is wrong, and are not asked about.
+ */
+static __always_inline struct task_struct *untrusted(struct task_struct *task)
+{
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		return bpf_rdonly_cast(task, bpf_core_type_id_kernel(struct task_struct));
+	return task;
+}
+
+/* The daemon's own calls are not recorded. Its number may belong to another process when it is gone. */
+static __always_inline bool is_daemon(struct task_struct *task)
+{
+	if ((__u32)task->tgid != control.daemon_tgid)
+		return false;
+	return !control.daemon_start || !HAS(task, group_leader, start_boottime) ||
+	       untrusted(task)->group_leader->start_boottime / TICK_NS == control.daemon_start;
+}
+
+#endif /* TARSIER_MAPS_H */

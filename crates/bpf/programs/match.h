@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Matching: facts of the call against the tables, field by field. */
+#ifndef TARSIER_MATCH_H
+#define TARSIER_MATCH_H
+
+#include "arch.h"
+#include "base.h"
+#include "maps.h"
+#include "objects.h"
+#include "walk.h"
+
+enum verdict {
+	VERDICT_DROP = 0,
+	VERDICT_RECORD = 1,
+	VERDICT_UNDECIDED = 2,
+};
+
+/* The tables in force. */
+static __always_inline struct table *this_table(void)
+{
+	__u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&tables, &zero);
+
+	return map ? bpf_map_lookup_elem(map, &zero) : 0;
+}
+
+/* The mask is applied by hand for the reasons that frame_at() has. */
+static __always_inline struct table_row *row_at(struct table *table, __u64 row)
+{
+	asm volatile("%[row] &= %[mask]" : [row] "+r"(row) : [mask] "i"(TABLE_ROWS - 1));
+	return &table->row[row];
+}
+
+static __always_inline void set_fact(struct work *w, __u32 field, __u32 value)
+{
+	w->fact[field] = value;
+}
+
+/* AUDIT_COMPARE_*: a bit for every pair of the task's own ids that is equal. */
+static __always_inline __u32 compare_ids(struct work *w)
+{
+	__u64 *f = w->fact, bits = 0;
+
+/* Without branches, each of which the verifier would follow. */
+#define EQUAL(bit, x, y) bits |= (((f[x] ^ f[y]) - 1) >> 63) << (bit)
+	EQUAL(10, FACT_UID, FACT_AUID);
+	EQUAL(11, FACT_UID, FACT_EUID);
+	EQUAL(12, FACT_UID, FACT_FSUID);
+	EQUAL(13, FACT_UID, FACT_SUID);
+	EQUAL(14, FACT_AUID, FACT_FSUID);
+	EQUAL(15, FACT_AUID, FACT_SUID);
+	EQUAL(16, FACT_AUID, FACT_EUID);
+	EQUAL(17, FACT_EUID, FACT_SUID);
+	EQUAL(18, FACT_EUID, FACT_FSUID);
+	EQUAL(19, FACT_SUID, FACT_FSUID);
+	EQUAL(20, FACT_GID, FACT_EGID);
+	EQUAL(21, FACT_GID, FACT_FSGID);
+	EQUAL(22, FACT_GID, FACT_SGID);
+	EQUAL(23, FACT_EGID, FACT_FSGID);
+	EQUAL(24, FACT_EGID, FACT_SGID);
+	EQUAL(25, FACT_SGID, FACT_FSGID);
+#undef EQUAL
+	return bits;
+}
+
+static __always_inline __u32 exe_id(struct task_struct *task)
+{
+	struct object_key key = {};
+	struct mm_struct *mm;
+	struct inode *inode;
+	struct file *exe;
+	__u32 *id;
+
+	if (!HAS(task, mm, exe_file, f_inode) || !TYPE_HAS(inode, i_ino) ||
+	    !TYPE_HAS(inode, i_sb, s_dev))
+		return 0;
+	mm = untrusted(task)->mm;
+	if (!mm)
+		return 0;
+	exe = mm->exe_file;
+	if (!exe)
+		return 0;
+	inode = exe->f_inode;
+	key.ino = inode->i_ino;
+	key.dev = inode->i_sb->s_dev;
+	id = bpf_map_lookup_elem(&objects, &key);
+	return id ? *id : 0;
+}
+
+/* AUDIT_PERM_* that open flags ask for: ACC_MODE() of linux/fs.h. */
+static __always_inline __u32 access_of(struct work *w)
+{
+	__u64 flags = 0;
+	__u8 arg = w->spec.open_flags;
+
+	if (w->spec.kind == KIND_SOCKETCALL)
+		return w->args[0] == 2 ? 2 : 0; /* SYS_BIND writes */
+	if (w->spec.how < 6)
+		bpf_probe_read_user(&flags, sizeof(flags), (void *)w->args[w->spec.how]);
+	else if (arg < 6)
+		flags = w->args[arg];
+	else
+		return 0;
+	switch (flags & 3) {
+	case 0:
+		return 4;
+	case 1:
+		return 2;
+	default:
+		return 6;
+	}
+}
+
+#define EBADF 9
+#define AF_UNIX 1
+
+/* Where user space put the socket address of the call; its length, or 0. */
+static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
+{
+	__u8 arg = w->spec.sockaddr, len_arg = w->spec.sockaddr_len;
+	__u32 len = 0;
+
+	*addr = 0;
+	/* Without a socket the kernel does not look at the address. */
+	if (arg >= 6 || w->ret == -EBADF)
+		return 0;
+	if ((w->spec.flags & SPEC_SOCKADDR_OUT) && w->ret < 0)
+		return 0;
+	if (w->spec.flags & SPEC_MSGHDR) {
+		if (w->arch) {
+			__u32 msg[2] = {};
+
+			bpf_probe_read_user(msg, sizeof(msg), (void *)w->args[arg]);
+			*addr = (void *)(__u64)msg[0];
+			len = msg[1];
+		} else {
+			__u64 msg[2] = {};
+
+			bpf_probe_read_user(msg, sizeof(msg), (void *)w->args[arg]);
+			*addr = (void *)msg[0];
+			len = msg[1];
+		}
+	} else {
+		*addr = (void *)w->args[arg];
+		if (len_arg < 6)
+			len = w->args[len_arg];
+		if ((w->spec.flags & SPEC_SOCKADDR_LEN_PTR) &&
+		    (len_arg >= 6 ||
+		     bpf_probe_read_user(&len, sizeof(len), (void *)w->args[len_arg])))
+			len = 0;
+	}
+	if (!*addr)
+		return 0;
+	return len > 128 ? 128 : len;
+}
+
+/*
+ * Finds a fact that is dear, when it is first asked for. A global function, as
+ * are the others that are not static: the verifier looks at it once, and not
+ * again with every state of its callers.
+ */
+__noinline int find_fact(struct work *w, __u32 field)
+{
+	if (!w)
+		return 0;
+	if (field == FACT_EXE) {
+		w->fact[FACT_EXE] = exe_id(bpf_get_current_task_btf());
+	} else if (field == FACT_COMPARE) {
+		w->fact[FACT_COMPARE] = compare_ids(w);
+	} else if (field == FACT_ACCESS) {
+		w->fact[FACT_ACCESS] = access_of(w);
+	} else if (field == FACT_SADDR_FAM) {
+		struct object_note *note = note_at_end(bpf_get_current_task_btf(), w->nr);
+		const void *addr;
+		__u16 family = 0;
+
+		if (note && note->address_len >= 2)
+			family = *(__u16 *)note->address;
+		else if (sockaddr_place(w, &addr) < 2 ||
+			 bpf_probe_read_user(&family, sizeof(family), addr))
+			w->absent |= 1U << FACT_SADDR_FAM;
+		w->fact[FACT_SADDR_FAM] = family;
+	}
+	return 0;
+}
+
+struct lookup {
+	struct table *table;
+	struct work *w;
+	__u64 mask;
+	__u64 any;
+	__u64 worth; /* pages that can hold a match */
+	__u32 entries_row;
+	__u32 entries;
+	__u32 value;
+	__u32 first; /* row of the lookups of this page */
+	__u32 pages;
+	__u32 list;
+	__u32 page; /* row of the page that decided, or 0 */
+	__u32 bit; /* of the rule in it */
+};
+
+/*
+ * Row of the last of `n` ascending entries that is not above the value; values
+ * have 32 bits. Without branches on what is read: the verifier, which wants to
+ * know offsets exactly, would follow each outcome of every step.
+ */
+__noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
+{
+	__u64 base = 0, step, in, not_above, probe;
+	__u32 i;
+
+	if (!table)
+		return 0;
+#pragma unroll
+	for (i = TABLE_SEARCH_STEPS; i > 0; i--) {
+		step = 1U << (i - 1);
+		if (step >= n)
+			continue;
+		probe = base + step;
+		in = (probe - n) >> 63;
+		not_above = ~(value - row_at(table, first + (probe & -in))->a) >> 63;
+		base += step & -(in & not_above);
+	}
+	return first + base;
+}
+
+/* The same; as few entries as one `=` makes need no call. */
+static __always_inline struct table_row *row_of(struct table *table, __u32 first, __u32 n,
+						__u32 value)
+{
+	__u64 second, third;
+
+	if (n > 3)
+		return row_at(table, search(table, first, n, value));
+	second = (~(value - row_at(table, first + 1)->a) & (1 - (__u64)n)) >> 63;
+	third = (~(value - row_at(table, first + 2)->a) & (2 - (__u64)n)) >> 63;
+	return row_at(table, first + second + third);
+}
+
+static long bits_step(__u32 i, struct lookup *l)
+{
+	struct table_row *row = row_at(l->table, l->entries_row + i);
+	__u32 operand = row->a, op = row->a >> 32, common = l->value & operand;
+	bool holds = op == BIT_ANY ? common != 0 : common == (op == BIT_ALL ? operand : 0);
+
+	if (!holds)
+		l->mask &= ~row->b;
+	return 0;
+}
+
+#define GROUPS_ARE_KNOWN (TYPE_HAS(cred, group_info, ngroups) && TYPE_HAS(cred, group_info, gid))
+
+static long group_step(__u32 i, struct lookup *l)
+{
+	struct group_info *groups;
+	struct table_row *row;
+	kgid_t gid;
+
+	if (!GROUPS_ARE_KNOWN)
+		return 1;
+	groups = untrusted(bpf_get_current_task_btf())->cred->group_info;
+	if (i >= (__u32)groups->ngroups || bpf_core_read(&gid, sizeof(gid), &groups->gid[i]))
+		return 1;
+	row = row_of(l->table, l->entries_row, l->entries, gid.val);
+	if (row->a == gid.val)
+		l->any |= row->b;
+	return 0;
+}
+
+static __always_inline bool has_groups(void)
+{
+	return GROUPS_ARE_KNOWN &&
+	       untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0;
+}
+
+static long lookup_step(__u32 i, struct lookup *l)
+{
+	struct table_row *head = row_at(l->table, l->first + 2 * i);
+	struct table_row *place = row_at(l->table, l->first + 2 * i + 1);
+	__u32 field = head->a, kind = head->a >> 32;
+	struct table_row *found;
+	struct work *w = l->w;
+	__u64 open;
+
+	if (field >= FACTS)
+		return 1;
+	if (!(w->computed & (1U << field))) {
+		w->computed |= 1U << field;
+		find_fact(w, field);
+	}
+	if (w->absent & (1U << field)) {
+		l->mask &= head->b;
+		return l->mask == 0;
+	}
+	l->value = w->fact[field];
+	l->entries_row = place->a;
+	l->entries = place->a >> 32;
+	if (kind == LOOKUP_BITS) {
+		bpf_loop(l->entries, bits_step, l, 0);
+		return l->mask == 0;
+	}
+	found = row_of(l->table, l->entries_row, l->entries, l->value);
+	if (kind == LOOKUP_RANGES) {
+		l->mask &= found->b;
+	} else {
+		l->any = found->a == l->value ? found->b : 0;
+		open = l->mask & ~l->any;
+		if (kind == LOOKUP_ANY_OF)
+			open &= ~head->b;
+		/* Rules about which the group itself does not say all. */
+		if (open && has_groups())
+			bpf_loop(TARSIER_GROUPS_MAX, group_step, l, 0);
+		l->mask &= kind == LOOKUP_ANY_OF ? (head->b | l->any) : ~l->any;
+	}
+	return l->mask == 0;
+}
+
+/* Number of the lowest bit; 64 if there is none. Without branches. */
+static __always_inline __u32 lowest_bit(__u64 mask)
+{
+	__u64 below = (mask & -mask) - 1;
+
+	below -= (below >> 1) & 0x5555555555555555ULL;
+	below = (below & 0x3333333333333333ULL) + ((below >> 2) & 0x3333333333333333ULL);
+	below = (below + (below >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return (below * 0x0101010101010101ULL) >> 56;
+}
+
+static __always_inline void leave_undecided(struct lookup *l, __u32 page, __u64 mask)
+{
+	struct work *w = l->w;
+	__u32 n = w->nundecided;
+
+	if (n < TABLE_UNDECIDED_MAX) {
+		w->undecided[n].page = page;
+		w->undecided[n].list = l->list;
+		w->undecided[n].mask = mask;
+	}
+	w->nundecided = n + 1;
+}
+
+/* Rules of a page that the call meets: l->mask. */
+static __always_inline void look_up(struct lookup *l, __u32 page)
+{
+	l->mask = row_at(l->table, page)->a;
+	l->first = page + PAGE_LOOKUPS;
+	/* Masked, because bpf_loop() looks at all 64 bits where it is inlined. */
+	bpf_loop(row_at(l->table, page + 1)->b & 0xffff, lookup_step, l, 0);
+}
+
+/* Page `i` of the call; 1: it decided. */
+static __always_inline long look_at_page(__u32 i, struct lookup *l)
+{
+	__u32 page = row_at(l->table, l->pages + i)->a;
+	struct table_row *more = row_at(l->table, page + 1);
+	__u64 first, decided;
+
+	if (!(l->worth & (1ULL << (i & 63))))
+		return 0;
+	look_up(l, page);
+	if (!l->mask)
+		return 0;
+	decided = l->mask & ~more->a;
+	first = decided & -decided;
+	/* What follows the first decided rule cannot win. */
+	l->mask &= (first - 1) | first;
+	/* With candidates of this page or an earlier one before it, it is the last of them. */
+	if (l->mask != first || l->w->nundecided)
+		leave_undecided(l, i, l->mask);
+	else
+		l->page = page;
+	l->bit = lowest_bit(first);
+	return first != 0;
+}
+
+static long next_page_step(__u32 i, struct lookup *l)
+{
+	return look_at_page(i + 1, l);
+}
+
+/* First match of the call in `w` among its candidates: enum verdict. */
+__noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 npages, __u32 list)
+{
+	struct lookup l = {
+		.table = table,
+		.w = w,
+		.pages = pages,
+		.list = list,
+	};
+	struct table_row *rules;
+	__u32 summary;
+	__u64 pair;
+
+	if (!table || !w)
+		return VERDICT_DROP;
+	w->nundecided = 0;
+	w->rule = TARSIER_NO_RULE;
+	l.worth = ~0ULL;
+	summary = row_at(table, pages)->b;
+	if (summary) {
+		look_up(&l, summary);
+		l.worth = l.mask;
+		if (!l.worth)
+			return VERDICT_DROP;
+	}
+	/* Most calls have one: no call for it. */
+	if (npages && !look_at_page(0, &l) && npages > 1)
+		bpf_loop(npages - 1, next_page_step, &l, 0);
+	if (w->nundecided)
+		return VERDICT_UNDECIDED;
+	if (!l.page)
+		return VERDICT_DROP;
+	rules = row_at(table, (__u32)(row_at(table, l.page + 1)->b >> 32) + l.bit / 4);
+	pair = l.bit & 2 ? rules->b : rules->a;
+	w->rule = l.bit & 1 ? pair >> 32 : pair;
+	return row_at(table, l.page)->b & (1ULL << (l.bit & 63)) ? VERDICT_DROP : VERDICT_RECORD;
+}
+
+#endif /* TARSIER_MATCH_H */

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/*
+ * For tests only: runs evaluate() of match.h, the very code of the engine, on
+ * facts that the test gives. What is found on demand (executable, open flags,
+ * socket address, groups) is found in the task that runs the test.
+ */
+#include "base.h"
+#include "facts.h"
+#include "gate.h"
+#include "match.h"
+#include "objects.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct test_call {
+	__u64 fact[FACTS];
+	__u64 args[6];
+	__s64 ret;
+	__u32 absent;
+	__u32 arch;
+	struct table_spec spec;
+	struct table_call what;
+};
+
+struct test_verdict {
+	__u32 verdict;
+	__u32 rule;
+	__u32 nundecided;
+	__u32 pad;
+	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct test_call);
+} test_calls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct test_verdict);
+} test_verdicts SEC(".maps");
+
+SEC("raw_tp")
+int match_one(void *ctx)
+{
+	__u32 zero = 0;
+	struct test_call *call = bpf_map_lookup_elem(&test_calls, &zero);
+	struct test_verdict *out = bpf_map_lookup_elem(&test_verdicts, &zero);
+	struct table *table = this_table();
+	struct work *w = work_take();
+
+	if (!w)
+		return 1;
+	if (!call || !out || !table) {
+		work_leave(w);
+		return 1;
+	}
+	bpf_probe_read_kernel(w->fact, sizeof(w->fact), call->fact);
+	bpf_probe_read_kernel(w->args, sizeof(w->args), call->args);
+	w->ret = call->ret;
+	w->arch = call->arch;
+	w->spec = call->spec;
+	w->absent = call->absent;
+	w->computed = ~(__u32)ON_DEMAND;
+	out->verdict = evaluate(table, w, call->what.pages, call->what.npages, call->what.list);
+	out->rule = w->rule;
+	out->nundecided = w->nundecided;
+	bpf_probe_read_kernel(out->undecided, sizeof(out->undecided), w->undecided);
+	work_leave(w);
+	return 0;
+}

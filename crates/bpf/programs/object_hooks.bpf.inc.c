@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The hooked functions. Which of them are armed follows from the calls that
+ * rules watch (crates/plan/src/objects.rs); one that a kernel lacks is left
+ * out, and the daemon looks up what it would have said. A program is named
+ * on_FUNCTION or after_FUNCTION; where the arguments of a function have moved,
+ * there is one for each form, with the place of the argument behind `__at`.
+ * Which form a kernel has is told by the types of the arguments
+ * (crates/capture/src/objects).
+ */
+#include "base.h"
+#include "hook_forms.h"
+
+#define IS_ERR(value) ((value) >= (__u64)-4095)
+
+/* Names that the kernel has read: struct filename. */
+
+#define NAMES_HOOK(function, one, two, first)                           \
+	AT_ENTRY(function, )                                            \
+	{                                                               \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);    \
+                                                                        \
+		if (!note)                                              \
+			return 0;                                       \
+		note->first_parent = first;                             \
+		note->names = two ? 2 : 1;                              \
+		note_name(note, 0, argument(ctx, one, probed));         \
+		if (two)                                                \
+			note_name(note, 1, argument(ctx, two, probed)); \
+		return 0;                                               \
+	}
+
+NAMES_HOOK(do_unlinkat, 1, 0, 0)
+NAMES_HOOK(do_rmdir, 1, 0, 0)
+NAMES_HOOK(do_mkdirat, 1, 0, 0)
+NAMES_HOOK(do_mknodat, 1, 0, 0)
+NAMES_HOOK(do_renameat2, 1, 3, 0)
+NAMES_HOOK(do_linkat, 1, 3, 1)
+NAMES_HOOK(do_symlinkat, 0, 2, 1)
+
+/* Linux 7.0 and later call these functions in place of the above. */
+NAMES_HOOK(filename_unlinkat, 1, 0, 0)
+NAMES_HOOK(filename_rmdir, 1, 0, 0)
+NAMES_HOOK(filename_mkdirat, 1, 0, 0)
+NAMES_HOOK(filename_mknodat, 1, 0, 0)
+NAMES_HOOK(filename_renameat2, 1, 3, 0)
+NAMES_HOOK(filename_linkat, 1, 3, 1)
+NAMES_HOOK(filename_symlinkat, 0, 2, 1)
+
+/* The directory was found; its last name is about to be looked up in it. */
+AT_ENTRY(lookup_one_qstr_excl, )
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *dir;
+	__u32 index;
+
+	if (!note)
+		return 0;
+	dir = (struct dentry *)argument(ctx, 1, probed);
+	index = note->first_parent + note->parents;
+	/* What comes behind the last name of the call is looked up by a file system for itself. */
+	if (index >= note->names)
+		return 0;
+	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index), (__u64)READ(dir, d_inode), 0))
+		note->parents++;
+	return 0;
+}
+
+/* The same directory, with the mount that it was reached by. */
+#define PARENT_HOOK(function, arg)                                                                \
+	AT_ENTRY(function, )                                                                      \
+	{                                                                                         \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                              \
+                                                                                                  \
+		if (note)                                                                         \
+			note_struct_path(                                                         \
+				note, OBJECT(TARSIER_OBJECT_PARENT_PATH, note->first_parent & 1), \
+				argument(ctx, arg, probed));                                      \
+		return 0;                                                                         \
+	}
+
+PARENT_HOOK(security_path_unlink, 0)
+PARENT_HOOK(security_path_rmdir, 0)
+PARENT_HOOK(security_path_mkdir, 0)
+PARENT_HOOK(security_path_mknod, 0)
+PARENT_HOOK(security_path_symlink, 0)
+
+AT_ENTRY(security_path_rename, )
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+
+	if (!note)
+		return 0;
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 0), argument(ctx, 0, probed));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), argument(ctx, 2, probed));
+	return 0;
+}
+
+/* Both sides of a hard link lie on one mount. */
+AT_ENTRY(security_path_link, )
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	const struct path *dir;
+
+	if (!note)
+		return 0;
+	dir = (const struct path *)argument(ctx, 1, probed);
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), (__u64)dir);
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 0, probed),
+		   (__u64)READ(dir, mnt));
+	return 0;
+}
+
+#define DELETE_HOOK(function)                                                     \
+	AT_ENTRY(function, )                                                      \
+	{                                                                         \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);              \
+		struct dentry *dentry;                                            \
+                                                                                  \
+		if (!note)                                                        \
+			return 0;                                                 \
+		dentry = (struct dentry *)argument(ctx, 2, probed);               \
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry, \
+			   (__u64)READ(dentry, d_inode));                         \
+		return 0;                                                         \
+	}
+
+DELETE_HOOK(vfs_unlink)
+DELETE_HOOK(vfs_rmdir)
+
+AT_ENTRY(vfs_rename, )
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *dentry;
+	struct renamedata *rd;
+	struct inode *inode;
+
+	if (!note)
+		return 0;
+	rd = (struct renamedata *)argument(ctx, 0, probed);
+	dentry = READ(rd, old_dentry);
+	if (dentry)
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 0), (__u64)dentry,
+			   (__u64)READ(dentry, d_inode));
+	dentry = READ(rd, new_dentry);
+	inode = READ(dentry, d_inode);
+	if (inode)
+		note_entry(note, OBJECT(TARSIER_OBJECT_DELETE, 1), (__u64)dentry, (__u64)inode);
+	return 0;
+}
+
+AT_ENTRY(vfs_link, )
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *old;
+
+	if (!note)
+		return 0;
+	old = (struct dentry *)argument(ctx, 0, probed);
+	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 1), argument(ctx, 3, probed),
+		   (__u64)READ(old, d_inode));
+	return 0;
+}
+
+/* The entry that a function makes has its inode when the function returns. */
+static __always_inline int entry_begins(__u64 dentry)
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+
+	if (note && !note->created)
+		note->created = dentry;
+	return 0;
+}
+
+static __always_inline void note_made(struct object_note *note, __u64 dentry)
+{
+	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, note->first_parent & 1), dentry,
+		   (__u64)READ((struct dentry *)dentry, d_inode));
+}
+
+/* A layer of file systems below the one that was asked makes an entry of its own. */
+#define CREATE_HOOKS(function, suffix, arg)                                \
+	AT_ENTRY(function, suffix)                                         \
+	{                                                                  \
+		return entry_begins(argument(ctx, arg, probed));           \
+	}                                                                  \
+	AT_END(function, suffix)                                           \
+	{                                                                  \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);       \
+                                                                           \
+		if (note && (probed || hooked(ctx, arg) == note->created)) \
+			note_made(note, note->created);                    \
+		return 0;                                                  \
+	}
+
+CREATE_HOOKS(vfs_mknod, , 2)
+CREATE_HOOKS(vfs_symlink, , 2)
+CREATE_HOOKS(vfs_create, __at1, 1)
+CREATE_HOOKS(vfs_create, __at2, 2)
+
+AT_ENTRY(vfs_mkdir, )
+{
+	return entry_begins(argument(ctx, 2, probed));
+}
+
+/*
+ * Since 6.15 vfs_mkdir() gives back the entry that was made, which need not be
+ * the one that it was asked for, and has let go of that one when it fails.
+ */
+AT_END(vfs_mkdir, )
+{
+	__u64 dentry = result(ctx, probed);
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+
+	if (!note || (!probed && hooked(ctx, 2) != note->created))
+		return 0;
+	if (!(dentry >> 32))
+		note_made(note, note->created);
+	else if (IS_ERR(dentry))
+		note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), 0, 0);
+	else
+		note_made(note, dentry);
+	return 0;
+}
+
+/* A message queue was made: its entry, or rather its inode, for the call has the name. */
+KEEPS(vfs_mkobj, note_of(OBJECTS_ENTRIES), 0, 0, 0)
+AT_END(vfs_mkobj, )
+{
+	struct object_note *note = note_of(OBJECTS_ENTRIES);
+	struct dentry *dentry;
+
+	if (!note)
+		return 0;
+	dentry = (struct dentry *)(probed ? note->kept[0] : hooked(ctx, 0));
+	note_entry(note, OBJECT(TARSIER_OBJECT_CREATE, 0), (__u64)dentry,
+		   (__u64)READ(dentry, d_inode));
+	return 0;
+}
+
+#define O_ACCMODE 3
+#define O_CREAT 0100
+
+/*
+ * An open is over: its name, and the file or what is known of the failure. The path of a call's
+ * file is walked only if a rule selects the call: see part_file() in event_objects(). The daemon
+ * takes it if that is still the same file.
+ */
+static __always_inline void opened_file(struct object_note *note, __u64 pathname, __u64 file,
+					__u32 open_flag)
+{
+	struct file *f = (struct file *)file;
+	struct dentry *dentry, *parent;
+	__u64 flags = 0;
+
+	note_name(note, 0, pathname);
+	if (!file || IS_ERR(file))
+		return;
+	if (READ(f, f_mode) & FMODE_CREATED)
+		flags = OBJECT_FLAGS(TARSIER_PART_CREATED);
+	dentry = READ(f, f_path.dentry);
+	if (open_flag & O_CREAT) {
+		parent = READ(dentry, d_parent);
+		note_object(note, OBJECT(TARSIER_OBJECT_PARENT, 0), (__u64)READ(parent, d_inode),
+			    0);
+	}
+	if (note_object(note, OBJECT(TARSIER_OBJECT_OPENED, 0) | flags, (__u64)READ(f, f_inode),
+			0) &&
+	    note->operation)
+		note_path(note, (__u64)dentry, (__u64)READ(f, f_path.mnt));
+}
+
+static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_flag)
+{
+	bool opened = file && !IS_ERR(file);
+
+	return note_of_either(OBJECTS_OPEN, opened && !(open_flag & O_ACCMODE)
+						    ? OBJECTS_OPEN
+						    : OBJECTS_OPEN_CHANGES);
+}
+
+/* Since 7.0 the function is called for a name that could not be read, too: then nothing is noted. */
+static __always_inline int open_ended(void *ctx)
+{
+	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
+	__u32 open_flag = READ_OR(O_ACCMODE, how, open_flag);
+	__u64 file = result(ctx, false), pathname = hooked(ctx, 1);
+	struct object_note *note;
+
+	if (IS_ERR(pathname))
+		return 0;
+	note = note_of_open(file, open_flag);
+	if (note)
+		opened_file(note, pathname, file, open_flag);
+	return 0;
+}
+
+/* How it ends is not known yet: note_of_open() at the end decides whether it was worth it. */
+static __always_inline int open_begins(void *ctx)
+{
+	struct object_note *note = note_of_either(OBJECTS_OPEN, OBJECTS_OPEN_CHANGES);
+	struct open_flags *how = (struct open_flags *)probe_argument(ctx, 2);
+
+	if (!note)
+		return 0;
+	note->kept[0] = probe_argument(ctx, 1);
+	note->kept[1] = READ_OR(O_ACCMODE, how, open_flag);
+	return 0;
+}
+
+static __always_inline int probed_open_ended(void *ctx)
+{
+	struct object_note *note = note_of_either(OBJECTS_OPEN, OBJECTS_OPEN_CHANGES);
+	__u64 file = probe_result(ctx);
+
+	if (!note || !note->kept[0] || IS_ERR(note->kept[0]))
+		return 0;
+	if (note_of_open(file, note->kept[1]))
+		opened_file(note, note->kept[0], file, note->kept[1]);
+	else
+		note->open = 0;
+	note->kept[0] = 0;
+	return 0;
+}
+
+#define OPEN_HOOKS(function)                                      \
+	SEC("fexit/" #function) int after_##function(void *ctx)   \
+	{                                                         \
+		return open_ended(ctx);                           \
+	}                                                         \
+	SEC("kprobe.multi") int probe_on_##function(void *ctx)    \
+	{                                                         \
+		return open_begins(ctx);                          \
+	}                                                         \
+	SEC("kprobe.multi") int probe_after_##function(void *ctx) \
+	{                                                         \
+		return probed_open_ended(ctx);                    \
+	}
+
+OPEN_HOOKS(do_filp_open)
+/* Linux 7.0 and later call this function in place of do_filp_open(). */
+OPEN_HOOKS(do_file_open)
+
+/* Calls on what a path led to. */
+#define TARGET_HOOK(function, class, index, arg)                                     \
+	AT_ENTRY(function, )                                                         \
+	{                                                                            \
+		struct object_note *note = note_of(class);                           \
+                                                                                     \
+		if (note)                                                            \
+			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, index), \
+					 argument(ctx, arg, probed));                \
+		return 0;                                                            \
+	}
+
+TARGET_HOOK(security_path_chmod, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(security_path_chown, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(vfs_truncate, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(vfs_utimes, OBJECTS_LOOKUP, 0, 0)
+TARGET_HOOK(security_sb_mount, OBJECTS_MOUNT, 0, 1)
+
+/* The same where the function has the entry alone: a mount of its file system will do. */
+#define ENTRY_HOOK(function, arg)                                          \
+	AT_ENTRY(function, )                                               \
+	{                                                                  \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);        \
+                                                                           \
+		if (note)                                                  \
+			note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), \
+				   argument(ctx, arg, probed), 0);         \
+		return 0;                                                  \
+	}
+
+ENTRY_HOOK(security_inode_setxattr, 1)
+ENTRY_HOOK(security_inode_removexattr, 1)
+ENTRY_HOOK(security_inode_getxattr, 0)
+ENTRY_HOOK(security_inode_listxattr, 0)
+ENTRY_HOOK(security_inode_readlink, 0)
+ENTRY_HOOK(security_inode_file_getattr, 0)
+ENTRY_HOOK(security_inode_file_setattr, 0)
+
+AT_ENTRY(security_sb_umount, )
+{
+	struct object_note *note = note_of(OBJECTS_MOUNT);
+	struct vfsmount *mnt;
+
+	if (!note)
+		return 0;
+	mnt = (struct vfsmount *)argument(ctx, 0, probed);
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), (__u64)READ(mnt, mnt_root), (__u64)mnt);
+	return 0;
+}
+
+AT_ENTRY(security_move_mount, )
+{
+	struct object_note *note = note_of(OBJECTS_MOUNT);
+
+	if (!note)
+		return 0;
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 0, probed));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), argument(ctx, 1, probed));
+	return 0;
+}
+
+/* Where the task is before it goes elsewhere. */
+static __always_inline void note_cwd(struct object_note *note)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs = READ(task, fs);
+
+	if (HAS(task, fs, pwd))
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_CWD, 0), (__u64)&fs->pwd);
+}
+
+#define DIRECTORY_HOOK(function)                                         \
+	AT_ENTRY(function, )                                             \
+	{                                                                \
+		struct object_note *note = note_of(OBJECTS_DIRECTORY);   \
+                                                                         \
+		if (!note)                                               \
+			return 0;                                        \
+		note_cwd(note);                                          \
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), \
+				 argument(ctx, 1, probed));              \
+		return 0;                                                \
+	}
+
+DIRECTORY_HOOK(set_fs_pwd)
+DIRECTORY_HOOK(set_fs_root)
+
+AT_ENTRY(security_sb_pivotroot, )
+{
+	struct object_note *note = note_of(OBJECTS_DIRECTORY);
+
+	if (!note)
+		return 0;
+	note_cwd(note);
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 1, probed));
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 1), argument(ctx, 0, probed));
+	return 0;
+}
+
+static __always_inline void note_address(struct object_note *note, __u64 address, __u32 len)
+{
+	if (len > sizeof(note->address))
+		len = sizeof(note->address);
+	if (!bpf_probe_read_kernel(note->address, len, (void *)address))
+		note->address_len = len;
+}
+
+/* A socket address as the kernel has copied it from user space. */
+KEEPS(move_addr_to_kernel, note_of(OBJECTS_ADDRESS), 2, 1, 0)
+AT_END(move_addr_to_kernel, )
+{
+	struct object_note *note = note_of(OBJECTS_ADDRESS);
+
+	if (!note || (__s32)result(ctx, probed))
+		return 0;
+	if (probed)
+		note_address(note, note->kept[0], note->kept[1]);
+	else
+		note_address(note, hooked(ctx, 2), hooked(ctx, 1));
+	return 0;
+}
+
+/* The same of an operation, which may have copied it when it was submitted. */
+#define ADDRESS_HOOK(function)                                                                  \
+	AT_ENTRY(function, )                                                                    \
+	{                                                                                       \
+		struct object_note *note =                                                      \
+			note_of_operation(bpf_get_current_task_btf(), OBJECTS_ADDRESS);         \
+                                                                                                \
+		if (note)                                                                       \
+			note_address(note, argument(ctx, 2, probed), argument(ctx, 1, probed)); \
+		return 0;                                                                       \
+	}
+
+ADDRESS_HOOK(security_socket_bind)
+ADDRESS_HOOK(security_socket_connect)
+
+/* A socket address that the kernel is about to copy to user space. */
+AT_ENTRY(move_addr_to_user, )
+{
+	struct object_note *note = note_of(OBJECTS_ADDRESS);
+
+	if (note)
+		note_address(note, argument(ctx, 0, probed), argument(ctx, 1, probed));
+	return 0;
+}
+
+/* A process that a signal is for; one call may have many. */
+AT_ENTRY(audit_signal_info, )
+{
+	struct object_note *note = note_of(OBJECTS_SIGNAL);
+	struct tarsier_obj_pid *target;
+	struct task_struct *task;
+	struct tarsier_part *part;
+
+	if (!note)
+		return 0;
+	if (note->len > NOTE_BYTES - 256) {
+		note->cut = 1;
+		return 0;
+	}
+	task = (struct task_struct *)argument(ctx, 1, probed);
+	part = note_at(note, note->len);
+	target = (struct tarsier_obj_pid *)(part + 1);
+	part->tag = TARSIER_PART_OBJ_PID;
+	part->index = 0;
+	part->flags = 0;
+	part->len = sizeof(*target);
+	target->pid = READ(task, tgid);
+	target->auid = READ(task, loginuid.val);
+	target->ses = READ(task, sessionid);
+	target->uid = READ(task, cred, uid.val);
+	if (HAS(task, comm))
+		bpf_probe_read_kernel(target->comm, sizeof(target->comm), task->comm);
+	else
+		target->comm[0] = 0;
+	note->len += sizeof(*part) + sizeof(*target);
+	note->count++;
+	return 0;
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * What a call really touches: hooks on the functions of the kernel that act
+ * on objects. They write into a note of the task, in the form of parts; the
+ * hook at the end of the call takes them over.
+ */
+#ifndef TARSIER_OBJECTS_H
+#define TARSIER_OBJECTS_H
+
+#include "arch.h"
+#include "base.h"
+#include "maps.h"
+#include "walk.h"
+
+#define PF_IO_WORKER 0x10
+#define PF_KTHREAD 0x200000
+
+/* Bytes of parts; a power of two. */
+#define NOTE_BYTES 4096
+#define NOTE_MASK (NOTE_BYTES - 1)
+/* A longer name is left out; the daemon then takes what user space has. */
+#define NOTE_NAME_MAX 1024
+
+/* Families of calls, whose objects the same hooks see. */
+enum object_class {
+	OBJECTS_NONE = 0,
+	OBJECTS_ENTRIES = 1, /* make, remove or rename directory entries */
+	OBJECTS_OPEN = 2,
+	OBJECTS_LOOKUP = 3, /* act on what a path leads to */
+	OBJECTS_DIRECTORY = 4, /* change the current or the root directory */
+	OBJECTS_MOUNT = 5,
+	OBJECTS_ADDRESS = 6, /* take or give socket addresses */
+	OBJECTS_SIGNAL = 7,
+	OBJECTS_IPC = 8,
+	OBJECTS_TIME = 9, /* set the clock */
+	/* Open, and no rule can select one for reading alone that succeeds. */
+	OBJECTS_OPEN_CHANGES = 10,
+};
+
+/* How many watched operations are under way: while there is none, nothing is looked for. */
+__s64 uring_under_way SEC(".bss.uring_under_way");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct object_calls);
+} object_calls SEC(".maps");
+
+/* What a call in progress has touched so far. */
+struct object_note {
+	__u64 epoch; /* with `place`, the call that it belongs to */
+	struct call_place place;
+	__u64 cred; /* that it was made with: a gate may have kept its end from us */
+	__u32 auid;
+	__u64 operation; /* address of the request that the task carries out; 0: the note is of a call */
+	__u32 class; /* of the operation */
+	__u32 open; /* the call is not over */
+	__u32 ready; /* it is, and the parts have not been taken yet */
+	__u64 seen; /* bit role * 2 + index: found already */
+	__u64 created; /* address of the entry that is being made */
+	__u64 kept[4]; /* arguments that a probe at the end of a function needs */
+	__u32 first_parent; /* index of the first parent that is found */
+	__u32 names; /* that the kernel has read for the call */
+	__u32 parents; /* how many were found */
+	__u32 len; /* bytes of `parts` in use */
+	__u32 count; /* of the parts */
+	__u32 last; /* where the last one begins */
+	__u32 cut; /* something did not fit */
+	__u32 address_len; /* of `address`, which the kernel copied */
+	__u8 address[128];
+	__u32 has_ipc, has_ipc_set;
+	struct tarsier_ipc ipc;
+	struct tarsier_ipc_perm ipc_set;
+	__u32 has_time, pad;
+	__s64 time[TARSIER_TIME_VALUES];
+	__u8 parts[NOTE_BYTES + NOTE_NAME_MAX + 256];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct object_note);
+} object_notes SEC(".maps");
+
+static __always_inline __u32 object_class(struct object_calls *calls, __u64 nr, __u32 compat)
+{
+	__u64 at = (compat & 1) * TABLE_CALLS + nr;
+
+	if (nr >= TABLE_CALLS)
+		return OBJECTS_NONE;
+	/* One bounded number, for the reasons that frame_at() has. */
+	asm volatile("%[at] &= %[mask]" : [at] "+r"(at) : [mask] "i"(2 * TABLE_CALLS - 1));
+	return ((__u8 *)calls->class)[at];
+}
+
+static __always_inline struct object_calls *these_object_calls(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&object_calls, &zero);
+}
+
+static __always_inline void note_clear(struct object_note *note)
+{
+	note->operation = 0;
+	note->ready = 0;
+	note->seen = 0;
+	note->created = 0;
+	note->kept[0] = 0;
+	note->first_parent = 0;
+	note->names = 0;
+	note->parents = 0;
+	note->len = 0;
+	note->count = 0;
+	note->cut = 0;
+	note->address_len = 0;
+	note->has_ipc = 0;
+	note->has_ipc_set = 0;
+	note->has_time = 0;
+}
+
+/* The note of the io_uring operation that the task carries out, if it is one of this family. */
+static __always_inline struct object_note *note_of_operation(struct task_struct *task, __u32 class)
+{
+	struct object_note *note;
+	struct call_place place;
+
+	if (!uring_under_way)
+		return 0;
+	note = bpf_task_storage_get(&object_notes, task, 0, 0);
+	if (!note || !note->operation || note->class != class)
+		return 0;
+	/* Its end may have been missed: then the task is in another call by now. */
+	place = call_place((struct pt_regs *)bpf_task_pt_regs(task));
+	return same_place(&note->place, &place) ? note : 0;
+}
+
+/* The note of the current call, if it is a watched one of this family, or of another. */
+static __always_inline struct object_note *note_of_either(__u32 class, __u32 other)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_calls *calls = these_object_calls();
+	struct call_place place;
+	struct object_note *note;
+	struct pt_regs *regs;
+	__u64 cred = 0;
+	__u32 found;
+
+	note = note_of_operation(task, class);
+	if (note)
+		return note;
+	if (!calls || LOAD(PF_KTHREAD, task, flags) & (PF_KTHREAD | PF_IO_WORKER))
+		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	found = object_class(calls, call_number(regs), entered_compat(task));
+	if (found != class && found != other)
+		return 0;
+	if (is_daemon(task))
+		return 0;
+	note = bpf_task_storage_get(&object_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!note)
+		return 0;
+	place = call_place(regs);
+	/* As a number: for a pointer that is loaded the verifier goes through all types of the kernel. */
+	bpf_core_read(&cred, sizeof(cred), &task->real_cred);
+	/* One that is open is of another call when that one's end was missed. */
+	if (!note->open || note->epoch != calls->epoch || !same_place(&note->place, &place) ||
+	    note->cred != cred || note->auid != task->loginuid.val) {
+		note->cred = cred;
+		note->auid = task->loginuid.val;
+		note->epoch = calls->epoch;
+		note->place = place;
+		note->open = 1;
+		note_clear(note);
+	}
+	return note;
+}
+
+static __always_inline struct object_note *note_of(__u32 class)
+{
+	return note_of_either(class, class);
+}
+
+/* Whether hooks on objects may have seen the call. */
+static __always_inline bool has_objects(__u32 nr, __u32 compat)
+{
+	struct object_calls *calls = these_object_calls();
+
+	return calls && object_class(calls, nr, compat) != OBJECTS_NONE;
+}
+
+/* A watched call of has_objects() is over: does its note say something of this very call? Not inline, to
+ * spare stack; unused in tests of matching. */
+static __noinline __attribute__((unused)) bool note_end(struct task_struct *task,
+							struct pt_regs *regs)
+{
+	struct object_calls *calls = these_object_calls();
+	struct object_note *note;
+	struct call_place place;
+
+	if (!calls)
+		return false;
+	note = bpf_task_storage_get(&object_notes, task, 0, 0);
+	if (!note)
+		return false;
+	place = call_place(regs);
+	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
+	note->open = 0;
+	return note->ready;
+}
+
+/* The note of the call that has just ended; NULL: no hook saw anything. */
+static __always_inline struct object_note *note_at_end(struct task_struct *task, __u32 nr)
+{
+	struct object_note *note = bpf_task_storage_get(&object_notes, task, 0, 0);
+
+	return note && note->ready && note->place.nr == nr ? note : 0;
+}
+
+static __always_inline void *note_at(struct object_note *note, __u64 off)
+{
+	asm volatile("%[off] &= %[mask]" : [off] "+r"(off) : [mask] "i"(NOTE_MASK));
+	return note->parts + off;
+}
+
+/* What an object is recorded as: role, index of its argument, flags of the part. */
+#define OBJECT(role, index) ((role) | (__u32)(index) << 8)
+#define OBJECT_FLAGS(flags) ((__u32)(flags) << 16)
+
+static __always_inline bool note_has(struct object_note *note, __u32 what)
+{
+	return note->seen & (1ULL << (((what & 31) * 2 + (what >> 8 & 1)) & 63));
+}
+
+/*
+ * Adds an object, once: layers of file systems call the same functions again
+ * for what lies below. Addresses come as numbers, 0 for none. Whether it was
+ * added.
+ */
+__noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at, __u64 name_at)
+{
+	struct tarsier_object *object;
+	struct tarsier_part *part;
+	__u32 off, len = 0;
+	long n;
+
+	if (!note)
+		return 0;
+	off = note->len;
+	if (note_has(note, what))
+		return 0;
+	note->seen |= 1ULL << (((what & 31) * 2 + (what >> 8 & 1)) & 63);
+	if (off > NOTE_BYTES - 256) {
+		note->cut = 1;
+		return 0;
+	}
+	part = note_at(note, off);
+	object = (struct tarsier_object *)(part + 1);
+	part->tag = TARSIER_PART_OBJECT;
+	part->index = what >> 8 & 1;
+	part->flags = what >> 16;
+	inode_facts(&object->inode, (const struct inode *)inode_at);
+	object->role = what & 31;
+	if (name_at) {
+		n = bpf_probe_read_kernel_str(note_at(note, off + sizeof(*part) + sizeof(*object)),
+					      NOTE_NAME_MAX, (void *)name_at);
+		if (n <= 0)
+			part->flags |= TARSIER_PART_UNREADABLE;
+		else if (n >= NOTE_NAME_MAX)
+			part->flags |= TARSIER_PART_CUT;
+		else
+			len = n - 1;
+	}
+	object->name_len = len;
+	part->len = sizeof(*object) + len;
+	note->last = off;
+	note->len = off + sizeof(*part) + ((sizeof(*object) + len + 7) & ~7U);
+	note->count++;
+	return 1;
+}
+
+struct note_walk {
+	struct object_note *note;
+	struct dentry *dentry;
+	struct mount *mnt;
+	struct dentry *root_dentry;
+	struct mount *root_mnt;
+	__u32 off;
+	__u32 flags;
+	struct dentry *shown; /* as in struct walk */
+	__u32 crossed;
+};
+
+static long note_walk_step(__u32 i, struct note_walk *walk)
+{
+	struct dentry *dentry = walk->dentry, *parent;
+	struct mount *here = walk->mnt;
+	__u32 off = walk->off;
+	long n;
+
+	if (dentry == walk->root_dentry && here == walk->root_mnt)
+		return 1;
+	if (dentry == BPF_CORE_READ(here, mnt.mnt_root)) {
+		struct mount *up = BPF_CORE_READ(here, mnt_parent);
+
+		if (up == here)
+			return 1;
+		if (!walk->crossed)
+			walk->shown = shown_part(dentry);
+		walk->crossed = 1;
+		walk->dentry = BPF_CORE_READ(here, mnt_mountpoint);
+		walk->mnt = up;
+		return 0;
+	}
+	if (off > NOTE_BYTES - NAME_MAX_LEN) {
+		walk->flags |= TARSIER_PART_CUT;
+		return 1;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	n = bpf_probe_read_kernel_str(note_at(walk->note, off), NAME_MAX_LEN,
+				      BPF_CORE_READ(dentry, d_name.name));
+	if (n < 0) {
+		walk->flags |= TARSIER_PART_UNREADABLE;
+		return 1;
+	}
+	walk->off = off + n;
+	if (parent == dentry) {
+		walk->flags |= TARSIER_PART_UNREACHABLE;
+		return 1;
+	}
+	walk->dentry = parent;
+	return 0;
+}
+
+/* A mount that shows the file system of an entry, where the hook knows none. */
+static __always_inline struct mount *some_mount(struct dentry *dentry)
+{
+	struct super_block___mounts *mounted;
+	struct list_head *first;
+
+	if (!bpf_core_field_exists(struct mount, mnt_instance)) {
+		mounted = (void *)READ(dentry, d_sb);
+		return bpf_core_field_exists(mounted->s_mounts) ? READ(mounted, s_mounts) : 0;
+	}
+	first = READ(dentry, d_sb, s_mounts.next);
+	return first ? (void *)first - bpf_core_field_offset(struct mount, mnt_instance) : 0;
+}
+
+static long note_above_step(__u32 i, struct note_walk *walk)
+{
+	__u32 off = walk->off + i * 2 * sizeof(__u64);
+	struct dentry *dentry = walk->dentry;
+
+	if (off > NOTE_BYTES - 2 * sizeof(__u64)) {
+		walk->note->cut = 1;
+		return 1;
+	}
+	walk->crossed = i + 1;
+	walk->dentry = READ(dentry, d_parent);
+	return !write_directory(note_at(walk->note, off), dentry);
+}
+
+/* As part_above(). */
+static __always_inline void note_above(struct object_note *note, struct note_walk *walk)
+{
+	struct tarsier_part *part;
+	__u32 at = note->len;
+
+	if (at > NOTE_BYTES - 256) {
+		note->cut = 1;
+		return;
+	}
+	part = note_at(note, at);
+	part->tag = TARSIER_PART_ABOVE;
+	part->index = 0;
+	part->flags = 0;
+	walk->off = at + sizeof(*part);
+	walk->dentry = walk->shown;
+	walk->crossed = 0;
+	bpf_loop(ABOVE_MAX, note_above_step, walk, 0);
+	part->len = walk->crossed * 2 * sizeof(__u64);
+	note->len = walk->off + part->len;
+	note->count++;
+}
+
+/* Ends the object that was added last with the walked path of an entry. */
+__noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at)
+{
+	struct dentry *dentry = (struct dentry *)dentry_at;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs = READ(task, fs);
+	struct note_walk walk = {};
+	struct tarsier_object *object;
+	struct tarsier_part *part;
+	struct vfsmount *root;
+	__u32 len;
+
+	if (!PATHS_ARE_KNOWN || !note || !dentry)
+		return 0;
+	walk.note = note;
+	walk.dentry = dentry;
+	walk.mnt = mnt_at ? real_mount((struct vfsmount *)mnt_at) : some_mount(dentry);
+	if (!walk.mnt)
+		return 0;
+	if (fs) {
+		walk.root_dentry = READ(fs, root.dentry);
+		root = READ(fs, root.mnt);
+		walk.root_mnt = real_mount(root);
+	}
+	part = note_at(note, note->last);
+	len = part->len;
+	walk.off = note->last + sizeof(*part) + len;
+	if (IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
+		walk.flags |= TARSIER_PART_DELETED;
+	bpf_loop(WALK_STEPS_MAX, note_walk_step, &walk, 0);
+	part = note_at(note, note->last);
+	len = walk.off - note->last - sizeof(*part);
+	part->flags |= walk.flags;
+	part->len = len;
+	note->len = note->last + sizeof(*part) + ((len + 7) & ~7U);
+	object = (struct tarsier_object *)(part + 1);
+	if (walk.shown && object->role != TARSIER_OBJECT_CWD)
+		note_above(note, &walk);
+	return 0;
+}
+
+/* Argument of a hooked function, as a number that helpers and globals take. */
+static __always_inline __u64 hooked(void *ctx, __u32 i)
+{
+	__u64 value = 0;
+
+	bpf_get_func_arg(ctx, i, &value);
+	return value;
+}
+
+static __always_inline void note_name(struct object_note *note, __u32 index, __u64 filename)
+{
+	if (TYPE_HAS(filename, name))
+		note_object(note, OBJECT(TARSIER_OBJECT_NAME, index), 0,
+			    (__u64)READ((struct filename *)filename, name));
+}
+
+/* An object and where it is. */
+static __always_inline void note_where(struct object_note *note, __u32 what, __u64 dentry,
+				       __u64 mnt)
+{
+	struct inode *inode = READ((struct dentry *)dentry, d_inode);
+
+	if (note_object(note, what, (__u64)inode, 0))
+		note_path(note, dentry, mnt);
+}
+
+static __always_inline void note_struct_path(struct object_note *note, __u32 what, __u64 path)
+{
+	const struct path *p = (const struct path *)path;
+
+	note_where(note, what, (__u64)READ(p, dentry), (__u64)READ(p, mnt));
+}
+
+static __always_inline void note_entry(struct object_note *note, __u32 what, __u64 dentry,
+				       __u64 inode)
+{
+	/* Nothing is to be read at address 1: the name is marked as unreadable. */
+	note_object(note, what, inode,
+		    (__u64)READ_OR((const unsigned char *)1, (struct dentry *)dentry, d_name.name));
+}
+
+#endif /* TARSIER_OBJECTS_H */

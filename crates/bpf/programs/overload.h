@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* What happens when events are made faster than the daemon reads them. */
+#ifndef TARSIER_OVERLOAD_H
+#define TARSIER_OVERLOAD_H
+
+#include "base.h"
+#include "maps.h"
+
+/* Longest wait at the end of one call, until a ring is nearly full: three quarters of the room above the mark. */
+#define WAIT_MAX_NS 1000000ULL
+/* And when it is full. */
+#define WAIT_FULL_NS 20000000ULL
+/* A reader that has read nothing for this long is not waited for. */
+#define STALL_MAX_NS 1000000000ULL
+/* Bounds the loop for the verifier: far more looks at the clock than fit into WAIT_FULL_NS. */
+#define WAIT_STEPS_MAX (1 << 22)
+/* Looks at the clock between two looks at the ring, whose positions the reader writes. */
+#define STEPS_PER_LOOK 8
+/* A ring is read in this many steps, for each of which a uid has a share. */
+#define RING_STEPS 16
+
+struct wait {
+	void *ring;
+	__u64 until_ns;
+	__u64 fill; /* the wait is over when no more bytes than this are unread */
+};
+
+static long wait_step(__u32 i, struct wait *wait)
+{
+	if (i % STEPS_PER_LOOK == 0 &&
+	    bpf_ringbuf_query(wait->ring, BPF_RB_AVAIL_DATA) <= wait->fill)
+		return 1;
+	return bpf_ktime_get_ns() >= wait->until_ns;
+}
+
+/* Waits until `fill` bytes are unread, or for limit_ns at most. */
+static __always_inline void wait_for(struct cpu_state *cpu, void *ring, __u64 fill, __u64 limit_ns)
+{
+	struct wait wait = { .ring = ring, .fill = fill };
+	__u64 start_ns = bpf_ktime_get_ns();
+
+	wait.until_ns = start_ns + limit_ns;
+	bpf_loop(WAIT_STEPS_MAX, wait_step, &wait, 0);
+	cpu->waits++;
+	cpu->waited_ns += bpf_ktime_get_ns() - start_ns;
+}
+
+/* Whether the reader has read from this ring of late. */
+static __always_inline bool is_being_read(struct cpu_state *cpu, void *ring)
+{
+	__u64 now_ns = bpf_ktime_get_ns(), read = bpf_ringbuf_query(ring, BPF_RB_CONS_POS);
+
+	if (read != cpu->read_pos) {
+		cpu->read_pos = read;
+		cpu->read_ns = now_ns;
+	}
+	return now_ns - cpu->read_ns < STALL_MAX_NS;
+}
+
+/* How long a call may wait when `over` bytes of the `room` above the mark are unread. */
+static __always_inline __u64 wait_limit(__u64 over, __u64 room)
+{
+	__u64 near = room / 4 * 3;
+
+	if (over < near)
+		return over * WAIT_MAX_NS / near;
+	if (over > room)
+		over = room;
+	return WAIT_MAX_NS + (over - near) * (WAIT_FULL_NS - WAIT_MAX_NS) / (room - near);
+}
+
+/*
+ * After an event went into the ring: above the high mark the call waits, the
+ * longer the fuller the ring is, so that producers settle at the pace of the
+ * reader. `fill` is what was unread.
+ */
+static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 fill, __u64 now_ns)
+{
+	__u64 room = control.ring_bytes - control.high_bytes;
+
+	if (fill <= control.high_bytes || !room) {
+		cpu->read_ns = now_ns;
+		return;
+	}
+	if (!control.throttle || !is_being_read(cpu, ring))
+		return;
+	wait_for(cpu, ring, control.high_bytes, wait_limit(fill - control.high_bytes, room));
+}
+
+/* What a uid has put into the ring of a CPU above the high mark. */
+struct share_key {
+	__u32 uid;
+	__u32 cpu;
+};
+
+struct share {
+	__u64 step; /* how far the reader was, in sixteenths of the ring */
+	__u64 bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct share_key);
+	__type(value, struct share);
+} shares SEC(".maps");
+
+/*
+ * Where events are dropped: whether this uid has had its share of the room
+ * above the high mark. The share is a quarter of the room that is left
+ * (dynamic thresholds, as in switches with shared memory: Choudhury and Hahne
+ * 1998), so that there is always room for a uid that makes few events.
+ */
+static __always_inline bool over_share(struct cpu_state *cpu, void *ring, __u32 cpu_nr, __u32 uid,
+				       __u32 size)
+{
+	__u64 fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA), step;
+	struct share_key key = { .uid = uid, .cpu = cpu_nr };
+	struct share *share, fresh = {};
+
+	if (fill <= control.high_bytes || fill >= control.ring_bytes)
+		return false;
+	step = bpf_ringbuf_query(ring, BPF_RB_CONS_POS) / (control.ring_bytes / RING_STEPS + 1);
+	share = bpf_map_lookup_elem(&shares, &key);
+	if (!share) {
+		bpf_map_update_elem(&shares, &key, &fresh, BPF_ANY);
+		share = bpf_map_lookup_elem(&shares, &key);
+		if (!share)
+			return false;
+	}
+	if (share->step != step) {
+		share->step = step;
+		share->bytes = 0;
+	}
+	if (share->bytes + size > (control.ring_bytes - fill) / 4)
+		return true;
+	share->bytes += size;
+	return false;
+}
+
+/* Whether the daemon is to be woken for an event of this rule at once. */
+static __always_inline bool is_urgent(__u32 rule)
+{
+	if (rule >= RULES_MAX)
+		return control.urgent_undecided;
+	return control.urgent[rule / 64] & (1ULL << (rule % 64));
+}
+
+#endif /* TARSIER_OVERLOAD_H */

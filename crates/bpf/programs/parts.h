@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* The parts of an event that only some calls have: paths, objects, what an execve was. */
+#ifndef TARSIER_PARTS_H
+#define TARSIER_PARTS_H
+
+#include "base.h"
+#include "emit.h"
+#include "idr.h"
+#include "match.h"
+#include "objects.h"
+
+/* Path argument `i`, with the directory it is relative to. */
+static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
+{
+	__u8 arg = w->spec.path[i], dir = w->spec.dir[i];
+	char first;
+
+	if (arg >= 6)
+		return;
+	first = part_user_string(w, TARSIER_PART_PATH, i, w->args[arg]);
+	if (first != '/' && dir < 6 && (__s32)w->args[dir] != AT_FDCWD)
+		part_file(w, task, w->args[dir], i, TARSIER_PART_DIR);
+}
+
+static __always_inline void part_cwd(struct work *w, struct task_struct *task)
+{
+	struct fs_struct *fs = LOAD(0, untrusted(task), fs);
+	struct tarsier_inode inode = {};
+	struct vfsmount *mnt;
+	struct mount *here;
+
+	if (!HAS(task, fs) || !fs)
+		return;
+	if (HAS(fs, pwd)) {
+		walk_cwd(w);
+		if (HAS(fs, pwd.dentry, d_inode))
+			known_inode_facts(&inode, fs->pwd.dentry->d_inode);
+		part_bytes(w, TARSIER_PART_CWD_INODE, &inode, sizeof(inode));
+	}
+	if (!HAS(fs, root) || !PATHS_ARE_KNOWN)
+		return;
+	mnt = BPF_CORE_READ(task, fs, root.mnt);
+	here = real_mount(mnt);
+	/* A mount that lies on the root of another one hides it; one below it is a chroot's. */
+	if (fs->root.dentry != fs->root.mnt->mnt_root ||
+	    BPF_CORE_READ(here, mnt_mountpoint) != BPF_CORE_READ(here, mnt_parent, mnt.mnt_root)) {
+		fs = BPF_CORE_READ(task, fs);
+		walk_path(w, TARSIER_PART_ROOT, (__u64)&fs->root, 0, false);
+	}
+}
+
+#define PIDS_ARE_KNOWN                                                             \
+	(TYPE_HAS(task_struct, thread_pid) && TYPE_HAS(task_struct, pid_links) &&  \
+	 TYPE_HAS(pid, level) && TYPE_HAS(pid, numbers) && TYPE_HAS(pid, tasks) && \
+	 TYPE_HAS(upid, ns) && TYPE_HAS(pid_namespace, idr))
+
+/* The task that the current one calls `number`, in its own pid namespace; NULL: there is none. */
+static __always_inline struct task_struct *task_called(struct task_struct *task, __s32 number)
+{
+	struct pid_namespace *ns = 0;
+	struct hlist_node *first;
+	struct pid *pid;
+	__u64 upid;
+
+	if (!PIDS_ARE_KNOWN || number <= 0)
+		return 0;
+	pid = READ(task, thread_pid);
+	upid = (__u64)&pid->numbers + READ(pid, level) * bpf_core_type_size(struct upid);
+	bpf_core_read(&ns, sizeof(ns), &((struct upid *)upid)->ns);
+	if (!ns)
+		return 0;
+	pid = (struct pid *)idr_entry(&ns->idr, number);
+	if (!pid)
+		return 0;
+	/* The first kind of link, PIDTYPE_PID: the one task that has the number. */
+	bpf_core_read(&first, sizeof(first), &pid->tasks);
+	return first ? (void *)first - bpf_core_field_offset(struct task_struct, pid_links) : 0;
+}
+
+/* The process that a signal or ptrace was for, if it has not been waited for yet. */
+static __always_inline void part_target(struct work *w)
+{
+	struct tarsier_obj_pid target = {};
+	struct task_struct *task;
+
+	task = task_called(bpf_get_current_task_btf(), w->args[w->spec.target]);
+	if (!task)
+		return;
+	target.pid = READ(task, tgid);
+	target.auid = READ(task, loginuid.val);
+	target.ses = READ(task, sessionid);
+	target.uid = READ(task, cred, uid.val);
+	if (HAS(task, comm))
+		bpf_probe_read_kernel(target.comm, sizeof(target.comm), task->comm);
+	part_bytes(w, TARSIER_PART_OBJ_PID, &target, sizeof(target));
+}
+
+#define CAPABILITIES_ARE_KNOWN                                               \
+	(TYPE_HAS(cred, cap_inheritable) && TYPE_HAS(cred, cap_permitted) && \
+	 TYPE_HAS(cred, cap_effective) && TYPE_HAS(cred, cap_ambient))
+
+/* A set of capabilities: one word since 6.3, two halves of one before. */
+static __always_inline __u64 capabilities(const kernel_cap_t *set)
+{
+	__u64 value = 0;
+
+	bpf_core_read(&value, sizeof(value), set);
+	return value;
+}
+
+static __always_inline void part_capset(struct work *w, struct task_struct *task)
+{
+	const struct cred *cred = untrusted(task)->cred;
+	struct tarsier_caps caps = { .pid = task->tgid };
+
+	if (!CAPABILITIES_ARE_KNOWN)
+		return;
+	caps.inheritable = capabilities(&cred->cap_inheritable);
+	caps.permitted = capabilities(&cred->cap_permitted);
+	caps.effective = capabilities(&cred->cap_effective);
+	caps.ambient = capabilities(&cred->cap_ambient);
+	part_bytes(w, TARSIER_PART_CAPSET, &caps, sizeof(caps));
+}
+
+static __always_inline void part_address(struct work *w, struct object_note *note)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_SOCKADDR, 0);
+	__u32 len = note->address_len;
+
+	if (!part)
+		return;
+	if (len > sizeof(note->address))
+		len = sizeof(note->address);
+	if (bpf_probe_read_kernel(part + 1, len, note->address))
+		len = 0;
+	part_end(w, part, len);
+}
+
+/* Whether there was room for what hooks on objects have found. */
+static __always_inline bool note_parts(struct work *w, struct object_note *note)
+{
+	__u64 len = note->len;
+
+	if (w->len > TARSIER_EVENT_MAX - sizeof(note->parts) || len > sizeof(note->parts) ||
+	    bpf_probe_read_kernel(frame_at(w, w->len), len, note->parts))
+		return false;
+	w->len += len;
+	w->parts += note->count;
+	if (note->address_len)
+		part_address(w, note);
+	return true;
+}
+
+/* What hooks on objects have found, as parts of an event. */
+static __always_inline void part_note(struct work *w, struct object_note *note)
+{
+	if (note->cut)
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+	if (!note_parts(w, note)) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	if (note->has_ipc)
+		part_bytes(w, TARSIER_PART_IPC, &note->ipc, sizeof(note->ipc));
+	if (note->has_ipc_set)
+		part_bytes(w, TARSIER_PART_IPC_SET_PERM, &note->ipc_set, sizeof(note->ipc_set));
+	if (note->has_time)
+		part_bytes(w, TARSIER_PART_TIME, note->time, sizeof(note->time));
+}
+
+/* Whether the call's socket address may be a path. */
+static __always_inline bool names_socket(struct work *w)
+{
+	if (w->spec.sockaddr >= 6 || (w->spec.flags & SPEC_SOCKADDR_OUT))
+		return false;
+	find_fact(w, FACT_SADDR_FAM);
+	return !(w->absent & (1U << FACT_SADDR_FAM)) && w->fact[FACT_SADDR_FAM] == AF_UNIX;
+}
+
+/* Whether event_memory() has anything to add. */
+static __always_inline bool has_memory(struct work *w)
+{
+	return w->spec.memory < 6 || w->spec.kind == KIND_SOCKETCALL ||
+	       (w->spec.target < 6 && !w->noted);
+}
+
+/*
+ * What the call was given in user memory, and the process that it was for, beside event_objects()
+ * for the sake of its stack.
+ */
+__noinline int event_memory(struct work *w)
+{
+	__u32 pair = 0;
+
+	if (!w)
+		return 0;
+	if (w->spec.memory < 6 && w->args[w->spec.memory])
+		part_user_bytes(w, TARSIER_PART_MEMORY, (void *)w->args[w->spec.memory],
+				w->spec.memory_len, TARSIER_MEMORY_MAX);
+	/* socketpair() */
+	if (w->spec.kind == KIND_SOCKETCALL && w->args[0] == 8 && w->ret == 0 &&
+	    !bpf_probe_read_user(&pair, sizeof(pair), (void *)((__u64)(__u32)w->args[1] + 12)))
+		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)(__u64)pair, 8, 8);
+	/* A note has every process that the signal was for. */
+	if (w->spec.target < 6 && !w->noted)
+		part_target(w);
+	return 0;
+}
+
+/* Whether the call touches nothing that event_objects() would collect. */
+static __always_inline bool touches_nothing(struct work *w)
+{
+	struct table_spec *spec = &w->spec;
+
+	/* From `path` to `fd_pair`, all of them 0xff. */
+	return !w->noted && w->spec_row.a == ~0ULL && spec->how == 0xff && spec->module == 0xff &&
+	       spec->kind == KIND_PLAIN;
+}
+
+/* What the call touched, as its spec says; the target of a signal apart. */
+__noinline int event_objects(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note;
+	const void *addr;
+	__u32 len;
+
+	if (!w)
+		return 0;
+	note = w->noted ? note_at_end(task, w->nr) : 0;
+	if (note)
+		part_note(w, note);
+	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 || names_socket(w))
+		part_cwd(w, task);
+	part_path(w, task, 0);
+	part_path(w, task, 1);
+	if (w->spec.kind == KIND_OPEN && w->ret >= 0)
+		part_file(w, task, w->ret, 0, TARSIER_PART_FILE);
+	if (w->spec.fd < 6)
+		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
+	len = sockaddr_place(w, &addr);
+	if (len && !(note && note->address_len))
+		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	if (w->spec.fd_pair < 6 && w->ret == 0)
+		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
+	if (w->spec.how < 6)
+		part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
+	if (w->spec.module < 6)
+		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
+	if (w->spec.kind == KIND_CAPSET && w->ret == 0)
+		part_capset(w, task);
+	if (w->spec.kind == KIND_SOCKETCALL)
+		part_user_bytes(w, TARSIER_PART_SOCKETCALL, (void *)(__u64)(__u32)w->args[1], 24,
+				24);
+	return 0;
+}
+
+__noinline int event_candidates(struct work *w)
+{
+	struct tarsier_part *part;
+	__u32 n;
+
+	if (!w)
+		return 0;
+	part = part_begin(w, TARSIER_PART_CANDIDATES, 0);
+	if (!part)
+		return 0;
+	n = w->nundecided;
+	if (n > TABLE_UNDECIDED_MAX)
+		n = TABLE_UNDECIDED_MAX;
+	n *= sizeof(struct tarsier_candidates);
+	if (bpf_probe_read_kernel(part + 1, n, w->undecided))
+		return 0;
+	part_end(w, part, n);
+	return 0;
+}
+
+static __always_inline void part_kernel_string(struct work *w, __u16 tag, const char *text)
+{
+	struct tarsier_part *part = part_begin(w, tag, 0);
+	long n;
+
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	n = bpf_probe_read_kernel_str(frame_at(w, w->len + sizeof(*part)), TARSIER_PATH_MAX, text);
+	part_end(w, part, n > 0 ? n - 1 : 0);
+}
+
+/* Identity of the executable and the interpreter's name: PART_EXEC_FILE. */
+static __always_inline void part_exec_file(struct work *w, struct linux_binprm *bprm)
+{
+	struct tarsier_part *part = part_begin(w, TARSIER_PART_EXEC_FILE, 0);
+	struct file *file = LOAD(0, bprm, file);
+	__u32 len = sizeof(struct tarsier_inode);
+	long n;
+
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	inode_facts((struct tarsier_inode *)(part + 1), READ(file, f_inode));
+	if (HAS(bprm, interp) && HAS(bprm, filename) && bprm->interp != bprm->filename) {
+		n = bpf_probe_read_kernel_str(frame_at(w, w->len + sizeof(*part) + len),
+					      TARSIER_PATH_MAX, bprm->interp);
+		if (n > 0)
+			len += n - 1;
+	}
+	part_end(w, part, len);
+}
+
+/* Capabilities before and after: the daemon decides whether BPRM_FCAPS tells them. */
+static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
+				       struct task_note *note)
+{
+	const struct cred *cred = untrusted(task)->cred;
+	struct tarsier_fcaps caps = {};
+
+	if (!CAPABILITIES_ARE_KNOWN)
+		return;
+	caps.old.inheritable = note->old_caps[0];
+	caps.old.permitted = note->old_caps[1];
+	caps.old.effective = note->old_caps[2];
+	caps.old.ambient = note->old_caps[3];
+	caps.old.pid = note->old_uid; /* whose capabilities they were */
+	caps.new.inheritable = capabilities(&cred->cap_inheritable);
+	caps.new.permitted = capabilities(&cred->cap_permitted);
+	caps.new.effective = capabilities(&cred->cap_effective);
+	caps.new.ambient = capabilities(&cred->cap_ambient);
+	part_bytes(w, TARSIER_PART_BPRM_FCAPS, &caps, sizeof(caps));
+}
+
+#endif /* TARSIER_PARTS_H */

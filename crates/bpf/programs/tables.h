@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Layout of the match tables: what crates/plan writes (plan::tables) and the
+ * programs read. One array of 16-byte rows holds everything, so that a new
+ * rule set replaces the old one by a single map update.
+ *
+ *   row 0                  generation, unused
+ *   row TABLE_TASK_LIST    struct table_call of the task list
+ *   row TABLE_INDEX + i    i = arch * TABLE_CALLS + nr: struct table_call
+ *   anywhere after         struct table_spec, pages, lookups, entries
+ */
+#ifndef TARSIER_TABLES_H
+#define TARSIER_TABLES_H
+
+#ifdef __bpf__
+#include "vmlinux.h"
+#else
+#include <linux/types.h>
+#endif
+
+#define TABLE_ROWS 131072
+#define TABLE_CALLS 2048
+#define TABLE_ARCHES 3 /* 0: the native entry, 1: the 32-bit entry, 2: io_uring */
+#define TABLE_INDEX 16
+#define TABLE_TASK_LIST 1
+
+/* Bounds of one call's evaluation. */
+#define TABLE_PAGES_MAX 64
+#define TABLE_LOOKUPS_MAX 64
+#define TABLE_SEARCH_STEPS 13
+#define TABLE_ENTRIES_MAX 256
+#define TABLE_SUMMARY_ENTRIES_MAX 8192
+#define TABLE_UNDECIDED_MAX TABLE_PAGES_MAX
+
+struct table_row {
+	__u64 a;
+	__u64 b;
+};
+
+/* The one value of a table map: rows are reached without a look-up each. */
+struct table {
+	struct table_row row[TABLE_ROWS];
+};
+
+/* One (entry, call number). */
+struct table_call {
+	__u32 pages; /* first row of the list of pages; 0: nothing watches it */
+	__u32 gate; /* row of its struct gate, in two rows; 0: none */
+	__u32 spec; /* row of its struct table_spec */
+	__u16 npages;
+	__u16 list; /* ordinal of the candidate list, for CANDIDATES parts */
+};
+
+/* No rule can select the call unless the fact, masked, lies in one of two ranges. */
+struct gate {
+	__u32 fact; /* enum table_field, or GATE_OPEN */
+	__u32 mask;
+	struct {
+		__u32 first;
+		__u32 span; /* last - first */
+	} range[2];
+};
+
+#define GATE_OPEN 0 /* not a fact that gates ask about */
+
+/* What to collect of a call. 0xff: none. */
+struct table_spec {
+	__u8 path[2]; /* arguments that are paths */
+	__u8 dir[2]; /* arguments that are the directories they are relative to */
+	__u8 fd; /* argument that is a descriptor to name */
+	__u8 sockaddr; /* argument that is a struct sockaddr */
+	__u8 sockaddr_len; /* argument with its length (or a pointer to it) */
+	__u8 fd_pair; /* argument that points to two descriptors */
+	__u8 target; /* argument that is a pid to describe */
+	__u8 how; /* argument that is a struct open_how */
+	__u8 module; /* argument that is a module name */
+	__u8 kind; /* enum table_kind */
+	__u8 flags; /* enum table_spec_flags */
+	__u8 open_flags; /* argument that holds open(2) flags */
+	__u8 memory; /* argument that points to what is copied as it is */
+	__u8 memory_len; /* how much of it, bytes, at most 64 */
+};
+
+enum table_kind {
+	KIND_PLAIN = 0,
+	KIND_OPEN = 1, /* a successful result is a descriptor to name */
+	KIND_EXEC = 2, /* success is seen at sched_process_exec */
+	KIND_FORK = 3, /* returns 0 in the child, which made no call */
+	KIND_EXIT = 4, /* does not return */
+	KIND_CAPSET = 5,
+	KIND_SOCKETCALL = 6,
+};
+
+enum table_spec_flags {
+	SPEC_SOCKADDR_LEN_PTR = 1, /* sockaddr_len points to the length */
+	SPEC_MSGHDR = 2, /* sockaddr is a struct msghdr */
+	SPEC_SOCKADDR_OUT = 8, /* the kernel writes the address: only on success */
+};
+
+/*
+ * The list of pages: a row { page, summary } for each, where summary is that
+ * of the first row and 0 if there is none. A summary is a page whose bits
+ * stand for the pages of the list: only those in its mask can hold a match.
+ *
+ * A page, from its first row:
+ *   { valid, never }      masks over the page's 64 rules
+ *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers
+ *   nlookups times:
+ *     { field | kind << 32, absent }     mask when the field is not there
+ *     { first entry row | entries << 32, 0 }
+ */
+#define PAGE_LOOKUPS 2
+
+enum lookup_kind {
+	/* entries {start, mask}, ascending, the first start 0: the last start
+	 * not above the value gives the mask */
+	LOOKUP_RANGES = 0,
+	/* entries {operand | bit_op << 32, mask of the rules that ask it} */
+	LOOKUP_BITS = 1,
+	/* entries {value, mask}: rules that want the value to be among the ids */
+	LOOKUP_ANY_OF = 2,
+	/* entries {value, mask}: rules that want it not to be among them */
+	LOOKUP_NONE_OF = 3,
+};
+
+enum bit_op {
+	BIT_ANY = 0, /* value & operand != 0 */
+	BIT_ALL = 1, /* value & operand == operand */
+	BIT_NONE = 2, /* value & operand == 0 */
+};
+
+enum table_field { /* 0 is GATE_OPEN in a gate */
+	FACT_PID,
+	FACT_PPID,
+	FACT_UID,
+	FACT_EUID,
+	FACT_SUID,
+	FACT_FSUID,
+	FACT_GID,
+	FACT_EGID,
+	FACT_SGID,
+	FACT_FSGID,
+	FACT_AUID,
+	FACT_SES,
+	FACT_PERS,
+	FACT_EXIT,
+	FACT_SUCCESS, /* 1 success, 2 failure: AUDITSC_SUCCESS, AUDITSC_FAILURE */
+	FACT_A0,
+	FACT_A1,
+	FACT_A2,
+	FACT_A3,
+	FACT_EXE, /* id of the executable in map `objects`; 0: not named by a rule */
+	FACT_ACCESS, /* AUDIT_PERM_* bits of the open flags */
+	FACT_COMPARE, /* bit AUDIT_COMPARE_x: the two ids are equal */
+	FACT_SADDR_FAM,
+	FACTS,
+};
+
+#endif /* TARSIER_TABLES_H */

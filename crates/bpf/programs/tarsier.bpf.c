@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/*
+ * The eBPF engines: one program body behind the ends of the kernel's functions
+ * (trampoline), or tp_btf/sys_exit or the per-syscall exit tracepoints
+ * (tracepoint), and the hooks of the calls that do not return where they were
+ * made (execve, exit).
+ */
+#include "base.h"
+#include "call.h"
+#include "copies.h"
+#include "parts.h"
+
+#include "object_hooks.bpf.inc.c"
+#include "clock_hooks.bpf.inc.c"
+#include "ipc_hooks.bpf.inc.c"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Sends argv as chunks; how many, or -1 when the event has to be given up. */
+static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
+{
+	unsigned long start = READ(task, mm, arg_start);
+	unsigned long end = READ(task, mm, arg_end);
+	__u32 cpu_nr = bpf_get_smp_processor_id();
+	struct chunks chunks = {
+		.start = start,
+		.len = end - start,
+		.id = id,
+		.ring = bpf_map_lookup_elem(&rings, &cpu_nr),
+		.w = w,
+	};
+
+	if (!chunks.ring)
+		return -1;
+	if (!ARGUMENTS_ARE_KNOWN)
+		return 0;
+	bpf_loop(TARSIER_CHUNKS_MAX, chunk_step, &chunks, 0);
+	return chunks.failed == 1 ? -1 : (int)chunks.sent;
+}
+
+/* `bprm`, `note`: NULL when the hooks that have them were missed. */
+static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, struct task_note *note,
+				 __u64 generation, struct cpu_state *cpu)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 undecided = w->nundecided ? TARSIER_UNDECIDED : 0;
+	int chunks;
+
+	w->id = next_id(cpu);
+	chunks = send_argv(w, task, w->id);
+	if (chunks < 0) {
+		count_lost(cpu, TARSIER_LOSS_RING_FULL);
+		count_rule(w->rule, true);
+		return 0;
+	}
+	event_begin(w, generation, TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
+	event_of(w)->chunks = chunks;
+	part_cwd(w, task);
+	if (bprm) {
+		if (HAS(bprm, filename))
+			part_kernel_string(w, TARSIER_PART_PATH, bprm->filename);
+		part_exec_file(w, bprm);
+	}
+	if (note)
+		part_fcaps(w, task, note);
+	if (undecided)
+		event_candidates(w);
+	event_end(w);
+	return 0;
+}
+
+/*
+ * A probe sees that execve has succeeded: where the hooks meant for that were
+ * missed, as they can be where tracepoints are preempted, the event is made
+ * here, with what is left.
+ */
+static __always_inline void exec_unseen(struct call *call, struct work *w, struct task_struct *task,
+					struct cpu_state *cpu, __u32 compat, __u32 nr)
+{
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	bool is_known = note && note->exec_valid == EXEC_BEGUN;
+	__u32 i;
+
+	if (!control.copies)
+		return;
+	if (note && note->exec_valid == EXEC_SEEN) {
+		note->exec_valid = 0;
+		return;
+	}
+	w->arch = compat;
+	w->nr = nr;
+	w->ret = 0;
+	for (i = 0; i < 6; i++)
+		w->args[i] = is_known ? note->exec_args[i] : 0;
+	if (matched(call, w, task, cpu, true) != VERDICT_DROP)
+		exec_event(0, w, is_known ? note : 0, call->generation, cpu);
+	if (note)
+		note->exec_valid = 0;
+}
+
+/* A watched call is over: match it, and record it if a rule says so. */
+static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
+					 __u32 nr, __u32 compat, bool probed)
+{
+	__u32 zero = 0, verdict, flags;
+	struct cpu_state *cpu;
+	struct call call = {};
+	struct work *w;
+	bool noted;
+
+	if (!find_call(&call, compat, nr))
+		return 0;
+	ret = call_result(ret, compat);
+	noted = has_objects(nr, compat) && note_end(task, regs);
+	if (!call_admitted(&call, task, regs, ret))
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
+		return 0;
+	find_spec(&call, w);
+	if (probed && ret == 0 && w->spec.kind == KIND_EXEC)
+		exec_unseen(&call, w, task, cpu, compat, nr);
+	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
+		goto out;
+	w->noted = noted;
+	w->arch = compat;
+	w->nr = nr;
+	w->ret = ret;
+	call_args(w->args, regs, compat);
+	verdict = matched(&call, w, task, cpu, true);
+	if (verdict == VERDICT_DROP)
+		goto out;
+	flags = (compat ? TARSIER_COMPAT : 0) |
+		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
+	w->id = next_id(cpu);
+	event_begin(w, call.generation, flags);
+	if (!touches_nothing(w))
+		event_objects(w);
+	if (has_memory(w))
+		event_memory(w);
+	if (verdict == VERDICT_UNDECIDED)
+		event_candidates(w);
+	event_end(w);
+out:
+	work_leave(w);
+	return 0;
+}
+
+/* Every entry, 32-bit ones included: a bit test for calls nobody watches. */
+SEC("tp_btf/sys_exit")
+int sys_exit(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	__u64 nr = call_number(regs);
+	struct task_struct *task;
+
+	if (!watched(nr) || !control.every)
+		return 0;
+	task = bpf_get_current_task_btf();
+	return call_returned(task, regs, ctx[1], nr, entered_compat(task), false);
+}
+
+/*
+ * The end of a kernel function that serves a watched call: of each function a
+ * copy of `call_gate`, which knows the place of its gate and jumps to a body.
+ * A program array holds programs for one prototype only, so that there is a
+ * body for each of the two that these functions have.
+ */
+static __always_inline int function_returned(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct task_struct *task;
+
+	if (control.every)
+		return 0;
+	task = bpf_get_current_task_btf();
+	return call_returned(task, regs, ctx[1], call_number(regs), entered_compat(task), false);
+}
+
+SEC("fexit")
+int call_body(__u64 *ctx)
+{
+	return function_returned(ctx);
+}
+
+SEC("fexit")
+int other_call_body(__u64 *ctx)
+{
+	return function_returned(ctx);
+}
+
+SEC("fexit")
+int call_gate(__u64 *ctx)
+{
+	if (gate_admits(&gates[0], (const struct pt_regs *)ctx[0], ctx[1]))
+		bpf_tail_call(ctx, &bodies, 0);
+	return 0;
+}
+
+/*
+ * The same as a probe, which runs with preemption off: where a program at the
+ * end of a function can be preempted, it is missed by other tasks meanwhile.
+ */
+SEC("kprobe.multi")
+int call_probe(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u64 nr = call_number(regs);
+
+	if (control.every || !watched(nr) || !link_is_in_force(bpf_get_attach_cookie(ctx)))
+		return 0;
+	return call_returned(task, regs, probe_result(ctx), nr, entered_compat(task), true);
+}
+
+/* One watched call, 64-bit entry: the kernel runs it for no other. */
+SEC("tracepoint")
+int sys_exit_one(struct perf_sys_exit *ctx)
+{
+	struct task_struct *task;
+
+	if (ctx->nr < 0 || control.every)
+		return 0;
+	task = bpf_get_current_task_btf();
+	return call_returned(task, (struct pt_regs *)bpf_task_pt_regs(task), ctx->ret, ctx->nr, 0,
+			     false);
+}
+
+/*
+ * execve is about to give the task its new name: the registers still hold
+ * the arguments, which are cleared before the call returns.
+ */
+static __always_inline int exec_begins(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	const struct cred *cred;
+	bool compat = entered_compat(task);
+	struct task_note *note;
+	struct call call = {};
+	struct table_spec *spec;
+	__u64 nr = call_number(regs);
+	__u32 zero = 0;
+
+	if (!watched(nr) || !find_call(&call, compat, nr))
+		return 0;
+	spec = (struct table_spec *)row_at(call.table, call.what.spec);
+	if (spec->kind != KIND_EXEC)
+		return 0;
+	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!note) {
+		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+
+		if (cpu)
+			count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
+		count_rule(TARSIER_NO_RULE, true);
+		return 0;
+	}
+	call_args(note->exec_args, regs, compat);
+	note->exec_nr = nr;
+	note->exec_compat = compat;
+	note->exec_valid = EXEC_BEGUN;
+	if (!CAPABILITIES_ARE_KNOWN)
+		return 0;
+	cred = untrusted(task)->cred;
+	note->old_caps[0] = capabilities(&cred->cap_inheritable);
+	note->old_caps[1] = capabilities(&cred->cap_permitted);
+	note->old_caps[2] = capabilities(&cred->cap_effective);
+	note->old_caps[3] = capabilities(&cred->cap_ambient);
+	note->old_uid = READ(cred, uid.val);
+	return 0;
+}
+
+COPIES("tp_btf/task_rename", exec_entry, exec_begins())
+
+/* execve succeeded: the task is the new image, and its argv is in place. */
+static __always_inline int exec_ended(__u64 *ctx)
+{
+	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	struct call call = {};
+	struct cpu_state *cpu;
+	__u32 zero = 0;
+	struct work *w;
+
+	if (!note || note->exec_valid != EXEC_BEGUN)
+		return 0;
+	note->exec_valid = EXEC_SEEN;
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
+		return 0;
+	find_spec(&call, w);
+	w->arch = note->exec_compat & 1;
+	w->nr = note->exec_nr;
+	w->ret = 0;
+	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
+	if (matched(&call, w, task, cpu, true) != VERDICT_DROP)
+		exec_event(bprm, w, note, call.generation, cpu);
+	work_leave(w);
+	return 0;
+}
+
+COPIES("tp_btf/sched_process_exec", exec_done, exec_ended(ctx))
+
+/* Tasks whose exit has been recorded by one of several copies. */
+struct exit_key {
+	__u64 start_time_ns;
+	__u64 tid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct exit_key);
+	__type(value, __u32);
+} exits SEC(".maps");
+
+static __always_inline bool exit_is_new(struct task_struct *task)
+{
+	struct exit_key key = { .tid = task->pid };
+	__u32 one = 1;
+
+	/* What copies see of one exit they see within a moment. */
+	key.start_time_ns = LOAD(bpf_ktime_get_ns() >> 32, task, start_boottime);
+	return !control.copies || !bpf_map_update_elem(&exits, &key, &one, BPF_NOEXIST);
+}
+
+/* exit and exit_group do not return: the event is made while they are under way. */
+static __always_inline int exit_event(bool at_end)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u32 zero = 0, verdict, compat = entered_compat(task);
+	__u64 nr = call_number(regs);
+	struct call call = {};
+	struct cpu_state *cpu;
+	struct work *w;
+
+	/* Where both hooks are armed, each sees the entries that the other does not. */
+	if (control.exit_at_entry && at_end != compat)
+		return 0;
+	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
+		return 0;
+	find_spec(&call, w);
+	if (w->spec.kind != KIND_EXIT)
+		goto out;
+	w->arch = compat;
+	w->nr = nr;
+	w->ret = 0;
+	call_args(w->args, regs, compat);
+	verdict = matched(&call, w, task, cpu, false);
+	if (verdict == VERDICT_DROP || !exit_is_new(task))
+		goto out;
+	w->id = next_id(cpu);
+	event_begin(w, call.generation,
+		    TARSIER_NO_RETURN | (compat ? TARSIER_COMPAT : 0) |
+			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
+	if (verdict == VERDICT_UNDECIDED)
+		event_candidates(w);
+	event_end(w);
+out:
+	work_leave(w);
+	return 0;
+}
+
+COPIES("tp_btf/sched_process_exit", exit_call, exit_event(true))
+
+/*
+ * The entry of these calls, for kernels before 6.16: there the task has given
+ * up its memory, and with it its executable, before sched_process_exit.
+ */
+SEC("tracepoint")
+int exit_entry(void *ctx)
+{
+	return exit_event(false);
+}
+
+#include "uring_hooks.bpf.inc.c"
+
+/* A task was made: does the task list keep it from being audited? */
+static __always_inline int task_begins(__u64 *ctx)
+{
+	struct task_struct *child = (struct task_struct *)ctx[1];
+	struct task_note *note;
+	struct call call = {};
+	struct work *w;
+	__u32 verdict;
+	bool never;
+
+	if (!control.use_task_list)
+		return 0;
+	call.table = this_table();
+	if (!call.table)
+		return 0;
+	call.what = *(struct table_call *)row_at(call.table, TABLE_TASK_LIST);
+	/* Without scratch the task is audited: too much rather than too little. */
+	w = work_take();
+	if (!w)
+		return 0;
+	task_facts(w, child);
+	w->absent = ~(1U << FACT_UID | 1U << FACT_EUID | 1U << FACT_SUID | 1U << FACT_FSUID |
+		      1U << FACT_GID | 1U << FACT_EGID | 1U << FACT_SGID | 1U << FACT_FSGID |
+		      1U << FACT_AUID | 1U << FACT_PERS | 1U << FACT_PID | 1U << FACT_PPID |
+		      1U << FACT_SES);
+	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	never = verdict == VERDICT_DROP && w->rule != TARSIER_NO_RULE;
+	work_leave(w);
+	if (!never)
+		return 0;
+	note = bpf_task_storage_get(&task_notes, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (note)
+		note->never = 1;
+	return 0;
+}
+
+COPIES("tp_btf/sched_process_fork", task_made, task_begins(ctx))

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * io_uring operations. One is matched when it is submitted, where its names
+ * are kernel copies and the current task is the one that submits it (or the
+ * ring's SQPOLL thread, which has its ids). Its event waits in the daemon for
+ * a RESULT frame, made when the operation has ended.
+ *
+ * uring_hooks.bpf.inc.c says where submissions and ends are seen.
+ */
+#ifndef TARSIER_URING_H
+#define TARSIER_URING_H
+
+#include "base.h"
+#include "call.h"
+#include "objects.h"
+#include "parts.h"
+#include "uring_args.h"
+
+#define ENTRY_URING 2
+#define ECANCELED 125
+#define CQE_F_MORE 2
+#define CQE_F_NOTIF 8
+
+/* What an operation under way is known by. */
+struct uring_request {
+	__u64 id; /* of its event */
+	__u64 ctx; /* of its ring */
+	__u64 user_data;
+	__u32 rule;
+	__u32 tgid; /* whose descriptors a result is one of */
+	__u8 opens; /* its result is a descriptor */
+	__u8 silent; /* posts a completion only if it fails */
+	__u8 pad[6];
+};
+
+/* By address of the request. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, URING_PENDING_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u64);
+	__type(value, struct uring_request);
+} uring_requests SEC(".maps");
+
+struct uring_completion {
+	__u64 ctx;
+	__u64 user_data;
+};
+
+/* Address of the request by what a completion without one is known by. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, URING_PENDING_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct uring_completion);
+	__type(value, __u64);
+} uring_by_data SEC(".maps");
+
+struct uring_control uring_control SEC(".bss.uring");
+
+/* Without these, operations are not looked at. */
+#define REQUESTS_ARE_KNOWN \
+	(TYPE_HAS(io_kiocb, opcode) && TYPE_HAS(io_kiocb, flags) && TYPE_HAS(io_kiocb, ctx))
+
+static __always_inline bool uring_has(const __u64 *operations, __u32 op)
+{
+	return operations[op >> 6 & 3] & (1ULL << (op & 63));
+}
+
+static __always_inline __u64 uring_flags(struct io_kiocb *req)
+{
+	__u64 flags = 0;
+
+	bpf_core_read(&flags, bpf_core_field_size(req->flags), &req->flags);
+	return flags;
+}
+
+/* The ids that the operation runs with: the request's own, or the task's. */
+static __always_inline void uring_ids(struct work *w, struct io_kiocb *req, __u64 flags)
+{
+	const struct cred *cred;
+
+	if (!(flags >> (uring_control.creds_bit & 63) & 1))
+		return;
+	if (!HAS(req, creds))
+		return;
+	cred = BPF_CORE_READ(req, creds);
+	set_fact(w, FACT_UID, READ(cred, uid.val));
+	set_fact(w, FACT_EUID, READ(cred, euid.val));
+	set_fact(w, FACT_SUID, READ(cred, suid.val));
+	set_fact(w, FACT_FSUID, READ(cred, fsuid.val));
+	set_fact(w, FACT_GID, READ(cred, gid.val));
+	set_fact(w, FACT_EGID, READ(cred, egid.val));
+	set_fact(w, FACT_SGID, READ(cred, sgid.val));
+	set_fact(w, FACT_FSGID, READ(cred, fsgid.val));
+}
+
+static __always_inline void part_name(struct work *w, struct task_struct *task,
+				      struct uring_names *names, __u32 i)
+{
+	struct filename *filename = names->name[i];
+	const char *text = READ(filename, name);
+	struct tarsier_part *part;
+	char *data;
+	long n;
+
+	if (!text)
+		return;
+	part = part_begin(w, TARSIER_PART_PATH, i);
+	if (!part)
+		return;
+	if (w->len > TARSIER_EVENT_MAX - TARSIER_PATH_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return;
+	}
+	data = frame_at(w, w->len + sizeof(*part));
+	n = bpf_probe_read_kernel_str(data, TARSIER_PATH_MAX, text);
+	if (n > 0 && data[0] != '/' && names->dir[i] != AT_FDCWD) {
+		part_end(w, part, n - 1);
+		part_file(w, task, names->dir[i], i, TARSIER_PART_DIR);
+		return;
+	}
+	part_end(w, part, n > 0 ? n - 1 : 0);
+}
+
+static __always_inline void uring_objects(struct work *w, struct task_struct *task,
+					  struct io_kiocb *req, struct uring_names *names)
+{
+	struct io_open *open = (struct io_open *)req;
+	const void *addr;
+	__u32 len;
+
+	if (names->name[0] || w->spec.fd < 6)
+		part_cwd(w, task);
+	part_name(w, task, names, 0);
+	part_name(w, task, names, 1);
+	/* A registered file has a number of its own kind. */
+	if (w->spec.fd < 6 && !(uring_flags(req) & 1))
+		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
+	len = sockaddr_place(w, &addr);
+	if (len)
+		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+	if (w->nr == OP_OPENAT2 && HAS(open, how.flags) && HAS(open, how.mode) &&
+	    HAS(open, how.resolve)) {
+		__u64 how[3] = { READ(open, how.flags), READ(open, how.mode),
+				 READ(open, how.resolve) };
+
+		part_bytes(w, TARSIER_PART_OPEN_HOW, how, sizeof(how));
+	}
+}
+
+/* Adds what the request touched, if it was this task that carried it out. */
+__noinline int uring_note(struct work *w, __u64 req)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note;
+
+	if (!w)
+		return 0;
+	note = bpf_task_storage_get(&object_notes, task, 0, 0);
+	if (!note || !note->operation || note->operation != req)
+		return 0;
+	note->operation = 0;
+	note_parts(w, note);
+	return 0;
+}
+
+/* Hands a result over; `req` is the address of the request if that is what has ended here. */
+static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
+					 const struct uring_request *request, __u64 req, __s64 exit,
+					 __u32 flags)
+{
+	struct tarsier_result *result = (struct tarsier_result *)w->frame;
+	__u32 cpu_nr = bpf_get_smp_processor_id(), size;
+	void *ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+
+	w->len = sizeof(*result);
+	w->parts = 0;
+	w->ret = exit;
+	if (request->opens && exit >= 0 && !(flags & TARSIER_RESULT_UNKNOWN) &&
+	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
+		part_file(w, bpf_get_current_task_btf(), exit, 0, TARSIER_PART_FILE);
+	/* By way of memory, where the verifier forgets that it may be a pointer, which globals do not take. */
+	*(volatile __u64 *)&w->own[0] = req;
+	uring_note(w, *(volatile __u64 *)&w->own[0]);
+	size = w->len;
+	if (size > TARSIER_EVENT_MAX)
+		size = TARSIER_EVENT_MAX;
+	result->frame.size = size;
+	result->frame.kind = TARSIER_FRAME_RESULT;
+	result->frame.version = TARSIER_WIRE_VERSION;
+	result->frame.id = request->id;
+	result->frame.time_ns = bpf_ktime_get_ns();
+	result->exit = exit;
+	result->flags = flags;
+	result->parts = w->parts;
+	if (!ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
+		count_lost(cpu, TARSIER_LOSS_RING_FULL);
+		count_rule(request->rule, true);
+		return;
+	}
+	record_went(cpu, ring, size, true, false);
+}
+
+static __always_inline void uring_drop(__u64 address)
+{
+	if (!bpf_map_delete_elem(&uring_requests, &address))
+		__sync_fetch_and_add(&uring_under_way, -1);
+}
+
+static __always_inline void uring_forget(__u64 address, const struct uring_request *request)
+{
+	struct uring_completion key = { request->ctx, request->user_data };
+	__u64 *by_data = bpf_map_lookup_elem(&uring_by_data, &key);
+
+	if (by_data && *by_data == address)
+		bpf_map_delete_elem(&uring_by_data, &key);
+	uring_drop(address);
+}
+
+/*
+ * The request is used again although the operation that it stood for has not
+ * been seen to end: it succeeded in silence, or its completion was not seen.
+ */
+static __always_inline void uring_ended_unseen(struct work *w, struct cpu_state *cpu, __u64 address)
+{
+	struct uring_request *known = bpf_map_lookup_elem(&uring_requests, &address);
+
+	if (!known)
+		return;
+	uring_result(w, cpu, known, 0, 0,
+		     known->silent ? TARSIER_RESULT_ASSUMED : TARSIER_RESULT_UNKNOWN);
+	uring_forget(address, known);
+}
+
+static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req, __u64 flags)
+{
+	struct uring_request request = {
+		.id = w->id,
+		.ctx = (__u64)READ(req, ctx),
+		.user_data = READ(req, cqe.user_data),
+		.rule = w->rule,
+		.tgid = w->fact[FACT_PID],
+		.opens = w->spec.kind == KIND_OPEN,
+		.silent = flags >> (uring_control.skip_bit & 63) & 1,
+	};
+	struct uring_completion key = { request.ctx, request.user_data };
+	__u64 address = (__u64)req;
+
+	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_NOEXIST))
+		return false;
+	__sync_fetch_and_add(&uring_under_way, 1);
+	/* Without this, a completion that overflows its ring is not seen. */
+	if (HAS(req, cqe.user_data))
+		bpf_map_update_elem(&uring_by_data, &key, &address, BPF_ANY);
+	return true;
+}
+
+/* An operation is submitted; its arguments have been read and checked. */
+static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 zero = 0, verdict;
+	struct uring_names names;
+	struct call call = {};
+	struct cpu_state *cpu;
+	struct work *w;
+	__u64 flags;
+
+	if (!REQUESTS_ARE_KNOWN)
+		return 0;
+	if (!uring_has(uring_control.watched, op) || !find_call(&call, ENTRY_URING, op))
+		return 0;
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!cpu || !audited(task))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
+		return 0;
+	flags = uring_flags(req);
+	uring_ended_unseen(w, cpu, (__u64)req);
+	find_spec(&call, w);
+	w->arch = 0;
+	w->nr = op;
+	w->ret = 0;
+	uring_args(w, &names, req, op);
+	task_facts(w, task);
+	uring_ids(w, req, flags);
+	call_facts(w, false);
+	__sync_fetch_and_add(&cpu->evaluated, 1);
+	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
+	if (verdict == VERDICT_DROP)
+		goto out;
+	w->id = next_id(cpu);
+	if (!uring_remember(w, req, flags)) {
+		count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
+		count_rule(w->rule, true);
+		goto out;
+	}
+	event_begin(w, call.generation,
+		    TARSIER_URING | TARSIER_PENDING |
+			    (flags >> (uring_control.skip_bit & 63) & 1 ? TARSIER_SILENT : 0) |
+			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
+	uring_objects(w, task, req, &names);
+	if (verdict == VERDICT_UNDECIDED)
+		event_candidates(w);
+	if (!event_end(w))
+		uring_drop((__u64)req);
+out:
+	work_leave(w);
+	return 0;
+}
+
+/* A completion is posted: `req` is 0 for one of several of a request, or when there is no room. */
+static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data, __s32 res,
+					   __u32 cqe_flags, __u32 result_flags)
+{
+	struct uring_completion key = { ctx, user_data };
+	struct uring_request *request;
+	struct cpu_state *cpu;
+	bool more = false;
+	__u32 zero = 0;
+	__u64 *by_data;
+	struct work *w;
+
+	if (!uring_under_way || (cqe_flags & CQE_F_NOTIF))
+		return 0;
+	if (!req) {
+		by_data = bpf_map_lookup_elem(&uring_by_data, &key);
+		if (!by_data)
+			return 0;
+		req = *by_data;
+		more = cqe_flags & CQE_F_MORE;
+	}
+	request = bpf_map_lookup_elem(&uring_requests, &req);
+	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	if (!request || !cpu)
+		return 0;
+	w = work_for(cpu);
+	if (w) {
+		uring_result(w, cpu, request, req, res,
+			     result_flags | (more ? TARSIER_RESULT_MORE : 0));
+		work_leave(w);
+	}
+	if (!more)
+		uring_forget(req, request);
+	return 0;
+}
+
+#endif /* TARSIER_URING_H */

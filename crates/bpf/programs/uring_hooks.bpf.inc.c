@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Where io_uring operations are seen: tracepoints, which every operation
+ * passes; or the functions that prepare and issue exactly the watched ones, by
+ * programs in trampolines or by probes.
+ */
+#include "base.h"
+#include "copies.h"
+#include "uring.h"
+
+SEC("tp_btf/io_uring_submit_req")
+int uring_submit(__u64 *ctx)
+{
+	struct io_kiocb *req = (struct io_kiocb *)ctx[0];
+
+	return uring_submitted(req, LOAD(0, req, opcode));
+}
+
+/* Before Linux 6.3 the tracepoint had another name. */
+SEC("tp_btf/io_uring_submit_sqe")
+int uring_submit_sqe(__u64 *ctx)
+{
+	struct io_kiocb *req = (struct io_kiocb *)ctx[0];
+
+	return uring_submitted(req, LOAD(0, req, opcode));
+}
+
+SEC("tp_btf/io_uring_complete")
+int uring_complete(__u64 *ctx)
+{
+	struct io_uring_cqe *cqe = (struct io_uring_cqe *)ctx[2];
+
+	if (!HAS(cqe, user_data) && !ctx[1])
+		return 0;
+	return uring_completed(ctx[0], ctx[1], READ(cqe, user_data), READ(cqe, res),
+			       READ(cqe, flags), HAS(cqe, res) ? 0 : TARSIER_RESULT_UNKNOWN);
+}
+
+/* Where the members of the completion are arguments of their own. */
+SEC("tp_btf/io_uring_complete")
+int uring_complete_args(__u64 *ctx)
+{
+	return uring_completed(ctx[0], ctx[1], ctx[2], ctx[3], ctx[4], 0);
+}
+
+/* The completion queue is full: the completion waits in the kernel. */
+SEC("tp_btf/io_uring_cqe_overflow")
+int uring_overflow(__u64 *ctx)
+{
+	return uring_completed(ctx[0], 0, ctx[1], ctx[2], ctx[3], 0);
+}
+
+/*
+ * The functions of operations: `int prep(req, sqe)` when one is submitted,
+ * `int issue(req, flags)` when it is carried out. Of each watched operation's
+ * functions a copy of the gate, which jumps to the body that all share.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} uring_prep_bodies SEC(".maps"), uring_issue_bodies SEC(".maps");
+
+SEC("fexit")
+int uring_prep_body(__u64 *ctx)
+{
+	struct io_kiocb *req = (struct io_kiocb *)ctx[0];
+
+	return uring_submitted(req, LOAD(0, req, opcode));
+}
+
+SEC("fexit")
+int uring_prep_gate(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+
+	if (HAS(req, opcode) && !(__s32)ctx[2] && uring_has(uring_control.watched, req->opcode))
+		bpf_tail_call(ctx, &uring_prep_bodies, 0);
+	return 0;
+}
+
+/*
+ * An operation that some rule selects, or may select, is about to be carried out by this task:
+ * hooks on objects that it touches find a note. It may be given up and be tried again by another
+ * task; then the note that counts is that one's.
+ */
+static __always_inline int issue_begins(__u64 address, __u8 op)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_calls *calls = these_object_calls();
+	struct object_note *note;
+	__u32 class;
+
+	if (!calls || !uring_under_way)
+		return 0;
+	class = calls->operations[op];
+	if (class == OBJECTS_NONE || !bpf_map_lookup_elem(&uring_requests, &address))
+		return 0;
+	note = bpf_task_storage_get(&object_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!note)
+		return 0;
+	note_clear(note);
+	note->place = call_place((struct pt_regs *)bpf_task_pt_regs(task));
+	note->class = class;
+	note->open = 0;
+	note->operation = address;
+	return 0;
+}
+
+SEC("fentry")
+int uring_issue_begins(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+
+	return HAS(req, opcode) ? issue_begins((__u64)req, req->opcode) : 0;
+}
+
+SEC("fexit")
+int uring_issue_body(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+
+	return uring_completed(0, (__u64)req, 0, LOAD(0, req, cqe.res), 0,
+			       HAS(req, cqe.res) ? 0 : TARSIER_RESULT_UNKNOWN);
+}
+
+/* 0 (IOU_OK): the operation has ended. Anything else is tried again or fails, which other hooks see. */
+SEC("fexit")
+int uring_issue_gate(__u64 *ctx)
+{
+	const struct io_kiocb *req = (const struct io_kiocb *)ctx[0];
+
+	if (HAS(req, opcode) && !(__s32)ctx[2] && uring_has(uring_control.known, req->opcode))
+		bpf_tail_call(ctx, &uring_issue_bodies, 0);
+	return 0;
+}
+
+/* `void f(req, res)`: the operation fails, or is cancelled. */
+SEC("fentry")
+int uring_failed(__u64 *ctx)
+{
+	return uring_completed(0, ctx[0], 0, (__s32)ctx[1], 0, 0);
+}
+
+/* An operation is cancelled because one that it was linked to has failed. */
+COPIES("tp_btf/io_uring_fail_link", uring_link_failed,
+       uring_completed(0, ctx[1], 0, -ECANCELED, 0, 0))
+
+/*
+ * Probes at those functions, which run with preemption off. The end of
+ * a probed function does not have its arguments: the entry keeps the request in
+ * the task's note. A task is in one of these functions at a time.
+ */
+enum uring_part {
+	URING_PREP = 0,
+	URING_ISSUE = 1,
+	URING_FAILURE = 2,
+};
+
+/* A cookie: the number of the link, and an uring_part above it. */
+static __always_inline __u64 uring_part(__u64 cookie)
+{
+	return cookie >> 8;
+}
+
+SEC("kprobe.multi")
+int uring_probe_on(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 cookie = bpf_get_attach_cookie(ctx), address = probe_argument(ctx, 0);
+	struct io_kiocb *req = (struct io_kiocb *)address;
+	struct task_note *note;
+	struct cpu_state *cpu;
+	__u32 zero = 0;
+
+	if (!link_is_in_force(cookie))
+		return 0;
+	if (uring_part(cookie) == URING_FAILURE)
+		return uring_completed(0, address, 0, (__s32)probe_argument(ctx, 1), 0, 0);
+	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!note) {
+		cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+		if (cpu && uring_part(cookie) == URING_PREP)
+			count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
+		return 0;
+	}
+	note->operation = address;
+	if (uring_part(cookie) == URING_ISSUE && HAS(req, opcode))
+		issue_begins(address, READ(req, opcode));
+	return 0;
+}
+
+SEC("kprobe.multi")
+int uring_probe_after(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct io_kiocb *req;
+	__u32 op;
+
+	if (!note || !link_is_in_force(cookie))
+		return 0;
+	req = (struct io_kiocb *)note->operation;
+	note->operation = 0;
+	if (!req || (__s32)probe_result(ctx) || !HAS(req, opcode))
+		return 0;
+	op = READ(req, opcode);
+	if (uring_part(cookie) == URING_PREP)
+		return uring_submitted(req, op);
+	if (!uring_has(uring_control.known, op))
+		return 0;
+	return uring_completed(0, (__u64)req, 0, READ(req, cqe.res), 0,
+			       HAS(req, cqe.res) ? 0 : TARSIER_RESULT_UNKNOWN);
+}

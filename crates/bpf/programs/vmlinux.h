@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The kernel types that Tarsier's programs read, by hand: only the members
+ * that are used, relocated by CO-RE when a program is loaded, so that the
+ * object is the same whichever host built it.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef signed short __s16;
+typedef unsigned int __u32;
+typedef signed int __s32;
+typedef unsigned long long __u64;
+typedef signed long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+enum {
+	false = 0,
+	true = 1
+};
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+#define BPF_ANY 0
+#define BPF_NOEXIST 1
+#define BPF_F_NO_PREALLOC (1U << 0)
+#define BPF_F_MMAPABLE (1U << 10)
+#define BPF_RB_NO_WAKEUP (1ULL << 0)
+#define BPF_RB_FORCE_WAKEUP (1ULL << 1)
+#define BPF_RB_AVAIL_DATA 0
+#define BPF_RB_RING_SIZE 1
+#define BPF_RB_CONS_POS 2
+#define BPF_LOCAL_STORAGE_GET_F_CREATE (1ULL << 0)
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+#endif
+
+typedef struct {
+	__u32 val;
+} kuid_t;
+typedef struct {
+	__u32 val;
+} kgid_t;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long bx, bp, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
+};
+struct thread_info {
+	__u32 status; /* TS_COMPAT: entered through a 32-bit gate */
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc, pstate;
+};
+struct pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc, pstate;
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+struct thread_info {
+	unsigned long flags; /* TIF_32BIT */
+};
+#endif
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+struct list_head {
+	struct list_head *next;
+};
+struct super_block {
+	__u32 s_dev;
+	struct list_head s_mounts;
+};
+struct inode {
+	unsigned short i_mode;
+	kuid_t i_uid;
+	kgid_t i_gid;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_rdev;
+};
+union shortname_store {
+	unsigned char string[40];
+};
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+	union shortname_store d_shortname;
+	struct super_block *d_sb;
+};
+/* Until the short name became d_shortname. */
+struct dentry___iname {
+	unsigned char d_iname[32];
+};
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+	struct list_head mnt_instance;
+};
+/* Since 6.18 the mounts of a file system are no list_head. */
+struct super_block___mounts {
+	struct mount *s_mounts;
+};
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+struct file {
+	struct path f_path;
+	struct inode *f_inode;
+	__u32 f_mode;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct fs_struct {
+	struct path root;
+	struct path pwd;
+};
+struct group_info {
+	int ngroups;
+	kgid_t gid[0];
+};
+typedef struct {
+	__u64 val; /* two __u32 before 6.3: the same eight bytes */
+} kernel_cap_t;
+struct cred {
+	kuid_t uid;
+	kgid_t gid;
+	kuid_t suid;
+	kgid_t sgid;
+	kuid_t euid;
+	kgid_t egid;
+	kuid_t fsuid;
+	kgid_t fsgid;
+	kernel_cap_t cap_inheritable;
+	kernel_cap_t cap_permitted;
+	kernel_cap_t cap_effective;
+	kernel_cap_t cap_ambient;
+	struct group_info *group_info;
+};
+struct mm_struct {
+	struct file *exe_file;
+	unsigned long arg_start, arg_end;
+};
+struct tty_struct {
+	char name[64];
+};
+struct signal_struct {
+	struct tty_struct *tty;
+};
+struct ns_common {
+	unsigned int inum;
+};
+struct mnt_namespace {
+	struct ns_common ns;
+};
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+struct kernfs_node {
+	__u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+};
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+struct hlist_node {
+	struct hlist_node *next;
+};
+struct hlist_head {
+	struct hlist_node *first;
+};
+struct xa_node {
+	unsigned char shift;
+	void *slots[64];
+};
+struct xarray {
+	void *xa_head;
+};
+struct idr {
+	struct xarray idr_rt;
+};
+struct pid_namespace {
+	struct idr idr;
+};
+struct upid {
+	struct pid_namespace *ns;
+};
+struct pid {
+	unsigned int level;
+	struct hlist_head tasks[1];
+	struct upid numbers[1];
+};
+struct task_struct {
+	struct thread_info thread_info;
+	struct pid *thread_pid;
+	struct hlist_node pid_links[4];
+	unsigned int flags;
+	unsigned int personality;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	__u64 start_boottime;
+	kuid_t loginuid;
+	unsigned int sessionid;
+	const struct cred *real_cred;
+	const struct cred *cred;
+	char comm[16];
+	struct fs_struct *fs;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	struct nsproxy *nsproxy;
+	struct css_set *cgroups;
+	struct mm_struct *mm;
+};
+struct filename {
+	const char *name;
+};
+/* Since 7.0 operations of rings keep their names in this. */
+struct delayed_filename {
+	struct filename *__incomplete_filename;
+};
+struct open_flags {
+	int open_flag;
+};
+struct renamedata {
+	struct dentry *old_dentry;
+	struct dentry *new_dentry;
+};
+struct kern_ipc_perm {
+	kuid_t uid;
+	kgid_t gid;
+	unsigned short mode;
+	int id;
+};
+struct ipc_ids {
+	struct idr ipcs_idr;
+};
+struct ipc64_perm {
+	__u32 uid;
+	__u32 gid;
+	unsigned short mode;
+};
+struct linux_binprm {
+	struct file *file;
+	const char *filename;
+	const char *interp;
+	const char *fdpath;
+};
+
+/* io_uring: a request, and what each operation keeps at its start. */
+struct io_cqe {
+	__u64 user_data;
+	__s32 res;
+	int fd;
+};
+struct io_ring_ctx;
+struct io_kiocb {
+	__u8 opcode;
+	__u64 flags; /* 32 bits in some kernels */
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+	const struct cred *creds;
+};
+struct io_uring_cqe {
+	__u64 user_data;
+	__s32 res;
+	__u32 flags;
+};
+struct open_how {
+	__u64 flags, mode, resolve;
+};
+struct io_open {
+	int dfd;
+	struct filename *filename;
+	struct open_how how;
+};
+struct io_close {
+	int fd;
+};
+struct io_unlink {
+	int dfd;
+	int flags;
+	struct filename *filename;
+};
+struct io_mkdir {
+	int dfd;
+	unsigned short mode;
+	struct filename *filename;
+};
+struct io_rename {
+	int old_dfd, new_dfd;
+	struct filename *oldpath, *newpath;
+	int flags;
+};
+struct io_link {
+	int old_dfd, new_dfd;
+	struct filename *oldpath, *newpath;
+	int flags;
+};
+struct io_xattr {
+	struct filename *filename;
+};
+struct io_statx {
+	int dfd;
+	unsigned int flags;
+	struct filename *filename;
+};
+struct io_open___delayed {
+	struct delayed_filename filename;
+};
+struct io_unlink___delayed {
+	struct delayed_filename filename;
+};
+struct io_mkdir___delayed {
+	struct delayed_filename filename;
+};
+struct io_rename___delayed {
+	struct delayed_filename oldpath, newpath;
+};
+struct io_link___delayed {
+	struct delayed_filename oldpath, newpath;
+};
+struct io_xattr___delayed {
+	struct delayed_filename filename;
+};
+struct io_statx___delayed {
+	struct delayed_filename filename;
+};
+struct kiocb {
+	long long ki_pos;
+};
+struct io_rw {
+	struct kiocb kiocb;
+	__u64 addr;
+	__u32 len;
+};
+struct io_splice {
+	int splice_fd_in;
+};
+struct io_connect {
+	void *addr;
+	int addr_len;
+};
+struct io_sr_msg {
+	void *umsg;
+	int len;
+	unsigned int msg_flags;
+};
+struct io_socket {
+	int domain, type, protocol;
+};
+
+enum bpf_func_id {
+	BPF_FUNC_ktime_get_tai_ns = 208,
+};
+
+#ifndef BPF_NO_PRESERVE_ACCESS_INDEX
+#pragma clang attribute pop
+#endif
+
+/* Context that perf gives a program on tracepoint syscalls/sys_exit_*. */
+struct perf_sys_exit {
+	__u64 common;
+	__s32 nr;
+	__s32 pad;
+	__s64 ret;
+};
+
+#endif /* __VMLINUX_H__ */

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* The event under construction: its parts, and paths from directory entries. */
+#ifndef TARSIER_WALK_H
+#define TARSIER_WALK_H
+
+#include "base.h"
+#include "maps.h"
+
+#define NAME_MAX_LEN 256
+#define WALK_STEPS_MAX 4096
+#define FRAME_MASK (TARSIER_EVENT_MAX - 1)
+/* Room behind the last offset that is still written to. */
+#define FRAME_SLACK (TARSIER_PATH_MAX + 512)
+
+/* The command line of the task whose event was made last, as it was at its first one. */
+struct title {
+	__u64 start_time_ns;
+	__u32 tid; /* 0: none */
+	__u32 len;
+	__u64 words[TARSIER_PROCTITLE_MAX / 8];
+};
+
+/*
+ * Everything about the call at hand. A task takes one for the time of a hook.
+ * Each CPU has several: programs on kernel functions may be preempted by
+ * another task's, which then finds the first one busy.
+ */
+struct work {
+	__u32 busy;
+	__u32 noted; /* hooks on objects have seen this call */
+	__u64 fact[FACTS];
+	__u32 absent; /* bit per fact that this call does not have */
+	__u32 computed; /* bit per fact that is filled on demand, once filled */
+	__u32 len; /* bytes of `frame` in use */
+	__u32 parts;
+	__u64 id; /* of the event */
+	__u32 arch; /* TABLE_ARCHES index */
+	__u32 nr;
+	__s64 ret;
+	__u64 args[6];
+	union {
+		struct table_spec spec;
+		struct table_row spec_row; /* to copy it as */
+	};
+	__u64 own[4]; /* of walk_own() */
+	struct title title; /* outlives the call */
+	__u32 nundecided;
+	__u32 rule;
+	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
+	__u8 frame[TARSIER_EVENT_MAX + FRAME_SLACK];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct work);
+} works SEC(".maps");
+
+/* A free one of this CPU, which work_leave() gives back; NULL when all are busy. */
+static __always_inline struct work *work_take(void)
+{
+	__u32 first = bpf_get_smp_processor_id() * WORKS_PER_CPU, i;
+
+	for (i = 0; i < WORKS_PER_CPU; i++) {
+		__u32 key = first + i;
+		struct work *w = bpf_map_lookup_elem(&works, &key);
+
+		if (w && !__sync_lock_test_and_set(&w->busy, 1))
+			return w;
+	}
+	return 0;
+}
+
+static __always_inline void work_leave(struct work *w)
+{
+	*(volatile __u32 *)&w->busy = 0;
+}
+
+static __always_inline struct tarsier_event *event_of(struct work *w)
+{
+	return (struct tarsier_event *)w->frame;
+}
+
+/*
+ * Place in the frame. The mask is applied by hand, and here, because the
+ * compiler drops one that it knows to change nothing, and kernels up to 6.1
+ * forget bounds of values that went through the stack.
+ */
+static __always_inline void *frame_at(struct work *w, __u64 off)
+{
+	asm volatile("%[off] &= %[mask]" : [off] "+r"(off) : [mask] "i"(FRAME_MASK));
+	return w->frame + off;
+}
+
+/* Starts a part; NULL when the frame is full. */
+static __always_inline struct tarsier_part *part_begin(struct work *w, __u16 tag, __u8 index)
+{
+	__u32 off = w->len;
+	struct tarsier_part *part;
+
+	if (off > TARSIER_EVENT_MAX - 64) {
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+		return 0;
+	}
+	part = frame_at(w, off);
+	part->tag = tag;
+	part->index = index;
+	part->flags = 0;
+	part->len = 0;
+	return part;
+}
+
+/* Ends a part whose data is `len` bytes long. */
+static __always_inline void part_end(struct work *w, struct tarsier_part *part, __u32 len)
+{
+	part->len = len;
+	w->len += sizeof(*part) + ((len + 7) & ~7U);
+	w->parts++;
+}
+
+/* What inodes are recorded with; where a part of it is unknown, all is. */
+#define INODES_ARE_KNOWN                                                                      \
+	(TYPE_HAS(inode, i_ino) && TYPE_HAS(inode, i_sb, s_dev) && TYPE_HAS(inode, i_rdev) && \
+	 TYPE_HAS(inode, i_mode) && TYPE_HAS(inode, i_uid.val) && TYPE_HAS(inode, i_gid.val))
+
+/* Whether there is a way from an entry to the root, across mounts. */
+#define PATHS_ARE_KNOWN                                                                           \
+	(TYPE_HAS(dentry, d_parent) && TYPE_HAS(dentry, d_name.name) && TYPE_HAS(path, dentry) && \
+	 TYPE_HAS(path, mnt) && TYPE_HAS(vfsmount, mnt_root) && TYPE_HAS(mount, mnt.mnt_root) &&  \
+	 TYPE_HAS(mount, mnt_parent) && TYPE_HAS(mount, mnt_mountpoint))
+
+static __always_inline void no_inode_facts(struct tarsier_inode *out)
+{
+	__builtin_memset(out, 0, sizeof(*out));
+}
+
+static __always_inline void inode_facts(struct tarsier_inode *out, const struct inode *inode)
+{
+	if (!INODES_ARE_KNOWN) {
+		no_inode_facts(out);
+		return;
+	}
+	out->valid = inode != 0;
+	out->ino = BPF_CORE_READ(inode, i_ino);
+	out->dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	out->rdev = BPF_CORE_READ(inode, i_rdev);
+	out->mode = BPF_CORE_READ(inode, i_mode);
+	out->uid = BPF_CORE_READ(inode, i_uid.val);
+	out->gid = BPF_CORE_READ(inode, i_gid.val);
+}
+
+/* The same where the verifier knows the type, so that each load is one instruction. */
+static __always_inline void known_inode_facts(struct tarsier_inode *out, const struct inode *inode)
+{
+	if (!INODES_ARE_KNOWN) {
+		no_inode_facts(out);
+		return;
+	}
+	out->valid = inode != 0;
+	out->ino = inode->i_ino;
+	out->dev = inode->i_sb->s_dev;
+	out->rdev = inode->i_rdev;
+	out->mode = inode->i_mode;
+	out->uid = inode->i_uid.val;
+	out->gid = inode->i_gid.val;
+}
+
+struct walk {
+	struct work *w;
+	struct dentry *dentry;
+	struct mount *mnt;
+	struct dentry *root_dentry;
+	struct mount *root_mnt;
+	__u32 off;
+	__u32 flags;
+	struct dentry *
+		shown; /* root of the first mount on the way, if that shows a part of a file system */
+	__u32 crossed; /* mounts; then directories */
+};
+
+/* The root of the first mount that a walk leaves, if it is not that of the file system. */
+static __always_inline struct dentry *shown_part(struct dentry *root)
+{
+	return READ(root, d_parent) != root ? root : 0;
+}
+
+/* For PATHS_ARE_KNOWN. */
+static long walk_step(__u32 i, struct walk *walk)
+{
+	struct dentry *dentry = walk->dentry, *parent;
+	struct mount *here = walk->mnt;
+	const unsigned char *name;
+	struct work *w = walk->w;
+	__u32 off = walk->off;
+	long n;
+
+	if (dentry == walk->root_dentry && here == walk->root_mnt)
+		return 1;
+	if (dentry == BPF_CORE_READ(here, mnt.mnt_root)) {
+		struct mount *up = BPF_CORE_READ(here, mnt_parent);
+
+		if (up == here)
+			return 1;
+		if (!walk->crossed)
+			walk->shown = shown_part(dentry);
+		walk->crossed = 1;
+		walk->dentry = BPF_CORE_READ(here, mnt_mountpoint);
+		walk->mnt = up;
+		return 0;
+	}
+	if (off > TARSIER_EVENT_MAX - NAME_MAX_LEN) {
+		walk->flags |= TARSIER_PART_CUT;
+		return 1;
+	}
+	parent = BPF_CORE_READ(dentry, d_parent);
+	name = BPF_CORE_READ(dentry, d_name.name);
+	n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN, name);
+	if (n < 0) {
+		walk->flags |= TARSIER_PART_UNREADABLE;
+		return 1;
+	}
+	walk->off = off + n;
+	if (parent == dentry) {
+		walk->flags |= TARSIER_PART_UNREACHABLE;
+		return 1;
+	}
+	walk->dentry = parent;
+	return 0;
+}
+
+static __always_inline struct mount *real_mount(struct vfsmount *mnt)
+{
+	return TYPE_HAS(mount, mnt) ? (void *)mnt - bpf_core_field_offset(struct mount, mnt) : 0;
+}
+
+/* How many directories above a mount are told. */
+#define ABOVE_MAX 64
+
+static __always_inline bool write_directory(__u64 *to, struct dentry *dentry)
+{
+	to[0] = READ(dentry, d_inode, i_ino);
+	to[1] = READ(dentry, d_sb, s_dev);
+	return READ(dentry, d_parent) != dentry;
+}
+
+static long above_step(__u32 i, struct walk *walk)
+{
+	struct dentry *dentry = walk->dentry;
+
+	walk->crossed = i + 1;
+	walk->dentry = READ(dentry, d_parent);
+	return !write_directory(frame_at(walk->w, walk->off + i * 2 * sizeof(__u64)), dentry);
+}
+
+/* Says which directories hold what a mount showed: of a rule on one of them it is, too. */
+static __always_inline void part_above(struct work *w, struct walk *walk)
+{
+	struct tarsier_part *part;
+
+	if (w->len > TARSIER_EVENT_MAX - 16 - ABOVE_MAX * 2 * sizeof(__u64))
+		return;
+	part = part_begin(w, TARSIER_PART_ABOVE, 0);
+	if (!part)
+		return;
+	walk->off = w->len + sizeof(*part);
+	walk->dentry = walk->shown;
+	walk->crossed = 0;
+	bpf_loop(ABOVE_MAX, above_step, walk, 0);
+	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
+}
+
+/* Whether the entry is in no list of names any more. */
+#define IS_UNHASHED(dentry) (HAS(dentry, d_hash.pprev) && !READ(dentry, d_hash.pprev))
+
+/*
+ * Adds a walked path, as d_path() would print it for the current task. With
+ * `prefix`, an inode comes first: that of `inode`. `tag_index` is the part's
+ * tag, its index << 16 and flags << 24. The addresses of the path and of the
+ * inode come as numbers, which is all that a global function takes of them.
+ */
+__noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 inode_at,
+			 bool prefix)
+{
+	const struct path *path = (const struct path *)path_at;
+	const struct inode *inode = (const struct inode *)inode_at;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs = READ(task, fs);
+	struct walk walk = { .w = w };
+	struct tarsier_part *part;
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+	__u32 start;
+
+	if (!PATHS_ARE_KNOWN || !w)
+		return 0;
+	part = part_begin(w, tag_index & 0xffff, tag_index >> 16);
+	if (!part)
+		return 0;
+	start = w->len + sizeof(*part);
+	if (prefix) {
+		inode_facts((struct tarsier_inode *)(part + 1), inode);
+		start += sizeof(struct tarsier_inode);
+	}
+	walk.off = start;
+	/* Not by way of a variable: callers have 384 bytes of stack for themselves. */
+	BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
+	dentry = walk.dentry;
+	mnt = READ(path, mnt);
+	walk.mnt = real_mount(mnt);
+	if (fs && (tag_index & 0xffff) != TARSIER_PART_ROOT && HAS(fs, root.dentry)) {
+		BPF_CORE_READ_INTO(&walk.root_dentry, fs, root.dentry);
+		mnt = READ(fs, root.mnt);
+		walk.root_mnt = real_mount(mnt);
+	}
+	if (dentry && IS_UNHASHED(dentry) && READ(dentry, d_parent) != dentry)
+		walk.flags |= TARSIER_PART_DELETED;
+	if (dentry)
+		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
+	part->flags = walk.flags | tag_index >> 24;
+	part_end(w, part, walk.off - w->len - sizeof(*part));
+	if (walk.shown && (tag_index & 0xffff) == TARSIER_PART_FILE)
+		part_above(w, &walk);
+	return 0;
+}
+
+/* Bytes that a name has at most, with its end, which every kernel keeps in the entry itself. */
+#define SHORT_NAME_MAX 32
+
+/*
+ * Copies the name of an entry whose type the verifier knows, and which keeps it
+ * in itself, by words: no helper call. Its bytes with the NUL, or 0.
+ */
+static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
+{
+	const struct dentry___iname *older = (const struct dentry___iname *)dentry;
+	__u32 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
+	const unsigned char *text;
+
+	if (HAS(dentry, d_shortname.string))
+		text = dentry->d_shortname.string;
+	else if (HAS(older, d_iname))
+		text = older->d_iname;
+	else
+		return 0;
+	if (dentry->d_name.name != text || len >= SHORT_NAME_MAX)
+		return 0;
+	*(__u64 *)frame_at(w, off) = *(const __u64 *)text;
+	if (len >= 8) {
+		*(__u64 *)frame_at(w, off + 8) = *(const __u64 *)(text + 8);
+		*(__u64 *)frame_at(w, off + 16) = *(const __u64 *)(text + 16);
+		*(__u64 *)frame_at(w, off + 24) = *(const __u64 *)(text + 24);
+	}
+	/* A rename under way could have left none. */
+	*(__u8 *)frame_at(w, off + len) = 0;
+	return len + 1;
+}
+
+/* Steps of walk_own() before it leaves the rest to walk_step(). */
+#define OWN_STEPS_MAX 5
+
+/*
+ * The same for a path of the current task, `task`, its executable (PART_EXE) or its
+ * current directory (PART_CWD). Here the verifier knows the types, so that
+ * each load is one instruction where walk_path() calls a helper, and so is
+ * each word of a short name; this holds until the path leaves a mount.
+ */
+static __always_inline int walk_own(struct work *w, struct task_struct *task, __u32 tag)
+{
+	struct dentry *dentry, *parent, *root_dentry = LOAD(0, task, fs, root.dentry);
+	struct vfsmount *mnt, *root_mnt = LOAD(0, task, fs, root.mnt);
+	struct tarsier_part *part;
+	struct walk walk = {};
+	__u32 i, off;
+	long n;
+
+	part = part_begin(w, tag, 0);
+	if (!part)
+		return 0;
+	if (!PATHS_ARE_KNOWN)
+		return 0;
+	if (tag == TARSIER_PART_EXE) {
+		struct file *exe;
+
+		if (!HAS(task, mm, exe_file, f_path))
+			return 0;
+		exe = task->mm->exe_file;
+		dentry = exe->f_path.dentry;
+		mnt = exe->f_path.mnt;
+	} else {
+		if (!HAS(task, fs, pwd))
+			return 0;
+		dentry = task->fs->pwd.dentry;
+		mnt = task->fs->pwd.mnt;
+	}
+	off = w->len + sizeof(*part);
+	if (dentry && HAS(dentry, d_hash.pprev) && !dentry->d_hash.pprev &&
+	    dentry->d_parent != dentry)
+		walk.flags |= TARSIER_PART_DELETED;
+	for (i = 0; i < OWN_STEPS_MAX && dentry; i++) {
+		if (dentry == root_dentry && mnt == root_mnt)
+			goto out;
+		if (dentry == mnt->mnt_root || off > TARSIER_EVENT_MAX - NAME_MAX_LEN)
+			break;
+		parent = dentry->d_parent;
+		n = short_name(w, off, dentry);
+		if (!n)
+			n = bpf_probe_read_kernel_str(frame_at(w, off), NAME_MAX_LEN,
+						      dentry->d_name.name);
+		if (n < 0 || parent == dentry)
+			break;
+		/* By way of memory, where the verifier forgets it: it would follow each length. */
+		*(volatile __u64 *)&w->own[0] = off + n;
+		off = *(volatile __u64 *)&w->own[0];
+		dentry = parent;
+	}
+	/* As numbers, which is how walk_step() takes them. */
+	w->own[0] = (__u64)dentry;
+	w->own[1] = (__u64)mnt;
+	w->own[2] = (__u64)root_dentry;
+	w->own[3] = (__u64)root_mnt;
+	walk.w = w;
+	walk.off = off;
+	walk.dentry = (struct dentry *)w->own[0];
+	walk.mnt = real_mount((struct vfsmount *)w->own[1]);
+	walk.root_dentry = (struct dentry *)w->own[2];
+	walk.root_mnt = real_mount((struct vfsmount *)w->own[3]);
+	if (walk.dentry)
+		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
+	off = walk.off;
+out:
+	part->flags = walk.flags;
+	part_end(w, part, off - w->len - sizeof(*part));
+	return 0;
+}
+
+/* The current directory. */
+__noinline int walk_cwd(struct work *w)
+{
+	if (!w)
+		return 0;
+	return walk_own(w, untrusted(bpf_get_current_task_btf()), TARSIER_PART_CWD);
+}
+
+#endif /* TARSIER_WALK_H */

@@ -1,0 +1,29 @@
+//! Names of the kernel's symbols that the engine looks for.
+
+const PREFIXES: [&str; 7] = [
+    "__x64_sys_",
+    "__ia32_sys_",
+    "__ia32_compat_sys_",
+    "__arm64_sys_",
+    "__arm64_compat_sys_",
+    "__do_sys_",
+    "__do_compat_sys_",
+];
+
+/// The calls that read: numbers and an end (arch/x86/kernel/audit_64.c, lib/audit.c).
+pub(crate) const READ_CALLS: &str = "read_class";
+
+/// Whether the name may be that of a call's function.
+pub(crate) fn is_call_function(name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether the name may be that of an operation's function.
+pub(crate) fn is_operation(name: &str) -> bool {
+    name.starts_with("io_")
+}
+
+/// Whether anything is told by the symbol.
+pub(crate) fn is_of_interest(name: &str) -> bool {
+    is_call_function(name) || is_operation(name) || name == READ_CALLS
+}

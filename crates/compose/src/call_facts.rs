@@ -1,0 +1,67 @@
+//! Facts of calls, looked up once per number.
+
+use event::wire::{self, Event};
+use plan::Shape;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A call, or an operation of io_uring.
+pub(crate) struct CallFacts {
+    /// `io_uring:NAME` for an operation; `?` if it is not known.
+    pub(crate) name: String,
+    /// What it touches.
+    pub(crate) shape: Shape,
+}
+
+/// Architecture, 0 for operations of rings, and number.
+type Number = (u32, i32);
+
+/// The calls that events were of.
+#[derive(Default)]
+pub(crate) struct Calls {
+    known: HashMap<Number, Arc<CallFacts>>,
+    /// The call that was looked up last: the next one is often the same.
+    last: Option<(Number, Arc<CallFacts>)>,
+}
+
+impl Calls {
+    /// The call of `event`.
+    pub(crate) fn of(&mut self, event: &Event<'_>) -> Arc<CallFacts> {
+        let header = event.header();
+        // Operations of rings have no architecture of their own.
+        let arch = match event.has_flag(wire::TARSIER_URING) {
+            true => 0,
+            false => header.arch,
+        };
+        let number = (arch, header.nr);
+        match &self.last {
+            Some((last, call)) if *last == number => Arc::clone(call),
+            _ => {
+                let call = self.known.entry(number);
+                let call = Arc::clone(call.or_insert_with(|| Arc::new(CallFacts::of(event))));
+                self.last = Some((number, Arc::clone(&call)));
+                call
+            }
+        }
+    }
+}
+
+impl CallFacts {
+    fn of(event: &Event<'_>) -> CallFacts {
+        let header = event.header();
+        let nr = header.nr as u32;
+        if event.has_flag(wire::TARSIER_URING) {
+            let name = abi::uring_op_name(nr).map_or_else(|| nr.to_string(), str::to_owned);
+            return CallFacts {
+                name: format!("io_uring:{name}"),
+                shape: plan::uring::shape_of_op(nr),
+            };
+        }
+        let arch = abi::Arch::from_audit_arch(header.arch);
+        let name = arch.and_then(|arch| abi::syscall_name(arch, nr));
+        CallFacts {
+            name: name.unwrap_or("?").to_owned(),
+            shape: arch.map_or(Shape::PLAIN, |arch| plan::shape(arch, nr)),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `exe=`: the path of the task's executable.
+
+use event::wire::Part;
+
+/// The path of an executable: the next event often has the same.
+#[derive(Default)]
+pub(crate) struct Executable {
+    walk: Vec<u8>,
+    flags: u8,
+    path: Vec<u8>,
+}
+
+impl Executable {
+    /// The path that an EXE part stands for.
+    pub(crate) fn of(&mut self, part: &Part<'_>) -> &[u8] {
+        if self.path.is_empty() || self.flags != part.flags || self.walk != part.data {
+            self.walk.clear();
+            self.walk.extend_from_slice(part.data);
+            self.flags = part.flags;
+            self.path.clear();
+            part.walked(&mut self.path);
+            // A file that never had a name: simple_dname(), fs/d_path.c.
+            if part.is_unreachable() && self.path.starts_with(b"/memfd:") {
+                self.path.extend_from_slice(b" (deleted)");
+            }
+        }
+        &self.path
+    }
+}

@@ -1,0 +1,146 @@
+//! What the paths of rules are on this host: input of a plan.
+
+use crate::system::System;
+use abi::Field;
+use event::record::Inode;
+use plan::{Identities, ObjectId, PathIdentity};
+use rules::{Rule, Value};
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// Looks up every path that the rules name. `exe=` and `path=` name the entry itself, a symbolic
+/// link included, as the kernel's look-up of a rule's path does (`audit_get_nd()`,
+/// kernel/audit_watch.c); `dir=` follows it (kernel/audit_tree.c).
+pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
+    let mut identities = Identities::default();
+    for condition in rules.iter().flat_map(|rule| &rule.conditions) {
+        if let Value::Text(path) = &condition.value {
+            match condition.field {
+                Field::Exe | Field::Watch => identities.insert(path.clone(), entry(path, system)),
+                Field::Dir => identities.insert(path.clone(), directory(path, system)),
+                _ => {}
+            }
+        }
+    }
+    identities
+}
+
+/// The executable of process `pid`, while it is there.
+pub fn executable_of(pid: u32, system: &dyn System) -> Option<ObjectId> {
+    let link = CString::new(format!("/proc/{pid}/exe")).ok()?;
+    system.inode(&link, true).map(object)
+}
+
+/// Whether the rules name a path at all, so that what it is may change.
+pub fn names_paths(rules: &[Rule]) -> bool {
+    rules
+        .iter()
+        .flat_map(|rule| &rule.conditions)
+        .any(|condition| matches!(condition.field, Field::Exe | Field::Watch | Field::Dir))
+}
+
+fn entry(path: &[u8], system: &dyn System) -> PathIdentity {
+    let file = Path::new(OsStr::from_bytes(path));
+    let canonical = match (file.parent(), file.file_name()) {
+        (Some(parent), Some(name)) => {
+            let parent = real_path(parent.as_os_str().as_bytes(), system);
+            parent.map(|parent| Path::new(OsStr::from_bytes(&parent)).join(name))
+        }
+        _ => Some(file.to_owned()),
+    };
+    PathIdentity {
+        object: inode(path, false, system).map(object),
+        canonical: canonical
+            .map(|path| path.into_os_string().into_vec())
+            .unwrap_or_default(),
+        moved_to: Vec::new(),
+    }
+}
+
+fn directory(path: &[u8], system: &dyn System) -> PathIdentity {
+    PathIdentity {
+        object: inode(path, true, system).map(object),
+        canonical: real_path(path, system).unwrap_or_default(),
+        moved_to: Vec::new(),
+    }
+}
+
+fn inode(path: &[u8], follow: bool, system: &dyn System) -> Option<Inode> {
+    system.inode(&CString::new(path).ok()?, follow)
+}
+
+fn real_path(path: &[u8], system: &dyn System) -> Option<Vec<u8>> {
+    system.real_path(&CString::new(path).ok()?)
+}
+
+fn object(inode: Inode) -> ObjectId {
+    ObjectId {
+        dev: inode.dev,
+        ino: inode.ino,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::static_system::{StaticFile, StaticSystem};
+
+    fn file(ino: u64, real_path: Option<&'static str>) -> StaticFile {
+        StaticFile {
+            inode: Inode {
+                ino,
+                dev: 1,
+                ..Inode::default()
+            },
+            real_path,
+            ..StaticFile::default()
+        }
+    }
+
+    fn system() -> StaticSystem {
+        StaticSystem {
+            files: [
+                ("/", file(9, None)),
+                ("/real", file(1, None)),
+                ("/real/dir", file(2, None)),
+                ("/link", file(3, Some("/real"))),
+                ("/link/dir", file(2, Some("/real/dir"))),
+                ("/proc/42/exe", file(4, None)),
+            ]
+            .into(),
+            ..StaticSystem::default()
+        }
+    }
+
+    fn id(ino: u64) -> Option<ObjectId> {
+        Some(ObjectId { dev: 1, ino })
+    }
+
+    #[test]
+    fn a_watch_is_on_the_link_and_a_directory_behind_it() {
+        let watch = entry(b"/link", &system());
+        assert_eq!((watch.object, &watch.canonical[..]), (id(3), &b"/link"[..]));
+        let dir = directory(b"/link", &system());
+        assert_eq!((dir.object, &dir.canonical[..]), (id(1), &b"/real"[..]));
+    }
+
+    #[test]
+    fn links_in_the_directory_of_a_watch_are_resolved_also_if_the_file_is_missing() {
+        let there = entry(b"/link/dir", &system());
+        assert_eq!(there.canonical, b"/real/dir");
+        let missing = entry(b"/link/new", &system());
+        assert_eq!(
+            (missing.object, &missing.canonical[..]),
+            (None, &b"/real/new"[..])
+        );
+        let lost = entry(b"/nowhere/new", &system());
+        assert_eq!((lost.object, &lost.canonical[..]), (None, &b""[..]));
+    }
+
+    #[test]
+    fn the_executable_of_a_process_is_known_while_it_is_there() {
+        assert_eq!(executable_of(42, &system()), id(4));
+        assert_eq!(executable_of(43, &system()), None);
+    }
+}

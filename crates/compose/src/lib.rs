@@ -1,0 +1,37 @@
+//! Composing: a frame and the plan that it was made under → records. What a record says is decided here and nowhere
+//! else. All that is asked of the running system goes through [`System`].
+
+mod call_facts;
+mod chunks;
+mod clock;
+mod composer;
+mod executable;
+mod fcaps;
+mod filter;
+mod generation;
+mod host;
+mod identify;
+mod labels;
+mod names;
+mod pending_operations;
+mod proctitle_cache;
+mod queues;
+mod records;
+mod resolve;
+mod second_stage;
+mod static_system;
+mod system;
+#[cfg(test)]
+mod test_frame;
+
+pub use clock::Serials;
+pub use composer::{Composed, Composer, Outcome, Tally, Watcher};
+pub use filter::{drops_message, drops_sent};
+pub use generation::Generation;
+pub use host::Host;
+pub use identify::{executable_of, identify, names_paths};
+pub use names::names;
+pub use pending_operations::PendingOperations;
+pub use resolve::Item;
+pub use static_system::{StaticFile, StaticSystem};
+pub use system::{kernel_dev, Sign, System};

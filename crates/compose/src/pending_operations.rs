@@ -1,0 +1,207 @@
+//! io_uring operations under way: their events wait here for their results.
+
+use crate::system::System;
+use event::wire::{self, Event, OperationResult, WireError};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// How many the programs remember: `URING_PENDING_MAX` of bpf/shared.h. Events beyond are those whose result did not fit
+/// its ring.
+const IN_FLIGHT_MAX: usize = 65536;
+/// An operation that posts no completion when it succeeds has succeeded when it has not failed
+/// for so long.
+const SILENT_AFTER_NS: u64 = 2_000_000_000;
+/// How often they are looked at.
+const LOOK_EVERY_NS: u64 = 1_000_000_000;
+
+/// Events without a result yet, by id.
+pub struct PendingOperations {
+    system: Arc<dyn System>,
+    pending: HashMap<u64, Pending>,
+    looked_at_ns: Option<u64>,
+}
+
+struct Pending {
+    frame: Vec<u8>,
+    since_ns: u64,
+    is_silent: bool,
+}
+
+impl PendingOperations {
+    /// None yet; `system` has the clock by which they wait.
+    pub(crate) fn new(system: Arc<dyn System>) -> PendingOperations {
+        PendingOperations {
+            system,
+            pending: HashMap::new(),
+            looked_at_ns: None,
+        }
+    }
+
+    /// Keeps a PENDING event until its result comes.
+    pub(crate) fn submitted(&mut self, event: &Event<'_>, frame: &[u8]) {
+        let pending = Pending {
+            frame: frame.to_vec(),
+            since_ns: self.system.monotonic_ns(),
+            is_silent: event.has_flag(wire::TARSIER_SILENT),
+        };
+        self.pending.insert(event.header().frame.id, pending);
+    }
+
+    /// The whole event, once its result is there; `None` if the event was lost.
+    pub(crate) fn completed(
+        &mut self,
+        result: &OperationResult<'_>,
+    ) -> Result<Option<Vec<u8>>, WireError> {
+        let id = result.header.frame.id;
+        let frame = if result.has_flag(wire::TARSIER_RESULT_MORE) {
+            self.pending.get(&id).map(|pending| pending.frame.clone())
+        } else {
+            self.pending.remove(&id).map(|pending| pending.frame)
+        };
+        let Some(mut frame) = frame else {
+            return Ok(None);
+        };
+        result.complete(&mut frame)?;
+        Ok(Some(frame))
+    }
+
+    /// Whether [`PendingOperations::overdue`] is worth a call.
+    pub fn is_due(&self) -> bool {
+        let is_time = |last_ns: u64| self.since_ns(last_ns) >= LOOK_EVERY_NS;
+        !self.is_empty() && self.looked_at_ns.is_none_or(is_time)
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether there are events whose result can never come.
+    pub fn has_orphans(&self) -> bool {
+        self.pending.len() > IN_FLIGHT_MAX
+    }
+
+    /// Events that have succeeded in silence.
+    pub(crate) fn overdue(&mut self) -> Vec<Vec<u8>> {
+        let now_ns = self.system.monotonic_ns();
+        self.looked_at_ns = Some(now_ns);
+        let is_over = |pending: &Pending| {
+            pending.is_silent && now_ns.saturating_sub(pending.since_ns) >= SILENT_AFTER_NS
+        };
+        self.take(is_over, Some(0))
+    }
+
+    /// Forgets the events that are not `in_flight`: their results were lost, and counted.
+    pub fn keep(&mut self, in_flight: &HashSet<u64>) {
+        self.pending
+            .retain(|id, pending| pending.is_silent || in_flight.contains(id));
+    }
+
+    /// All events, without result: the recording ends.
+    pub(crate) fn take_all(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = self.take(|pending| pending.is_silent, Some(0));
+        frames.extend(self.take(|_| true, None));
+        frames
+    }
+
+    fn since_ns(&self, then_ns: u64) -> u64 {
+        self.system.monotonic_ns().saturating_sub(then_ns)
+    }
+
+    fn take(&mut self, wanted: impl Fn(&Pending) -> bool, exit: Option<i64>) -> Vec<Vec<u8>> {
+        let mut ids: Vec<u64> = self
+            .pending
+            .iter()
+            .filter(|(_, pending)| wanted(pending))
+            .map(|(&id, _)| id)
+            .collect();
+        ids.sort_unstable();
+        ids.iter()
+            .filter_map(|id| self.pending.remove(id))
+            .filter_map(|mut pending| {
+                wire::end_pending(&mut pending.frame, exit).ok()?;
+                Some(pending.frame)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::static_system::StaticSystem;
+    use crate::test_frame::{result_frame, TestFrame};
+    use std::sync::atomic::Ordering;
+
+    fn pending(id: u64, flags: u32) -> Vec<u8> {
+        let mut frame = TestFrame::of_call(0);
+        frame.header.frame.id = id;
+        frame.header.flags = wire::TARSIER_URING | wire::TARSIER_PENDING | flags;
+        frame.bytes()
+    }
+
+    fn submit(operations: &mut PendingOperations, id: u64, flags: u32) {
+        let frame = pending(id, flags);
+        operations.submitted(&Event::parse(&frame).expect("a frame"), &frame);
+    }
+
+    fn result_of(frame: &[u8]) -> Option<i64> {
+        Event::parse(frame).expect("a frame").exit()
+    }
+
+    #[test]
+    fn an_event_is_complete_when_its_result_comes_and_comes_once() {
+        let mut operations = PendingOperations::new(Arc::new(StaticSystem::default()));
+        submit(&mut operations, 5, 0);
+        let result = result_frame(5, -2);
+        let result = OperationResult::parse(&result).expect("a frame");
+        let whole = operations.completed(&result).expect("it fits");
+        assert_eq!(whole.as_deref().and_then(result_of), Some(-2));
+        assert_eq!(operations.completed(&result), Ok(None));
+        assert!(operations.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fail_for_two_seconds_has_succeeded_in_silence() {
+        let system = Arc::new(StaticSystem::default());
+        let mut operations = PendingOperations::new(system.clone());
+        submit(&mut operations, 1, wire::TARSIER_SILENT);
+        submit(&mut operations, 2, 0);
+        assert!(operations.is_due());
+        assert!(operations.overdue().is_empty());
+        assert!(!operations.is_due());
+        system
+            .monotonic_ns
+            .store(SILENT_AFTER_NS, Ordering::Relaxed);
+        assert!(operations.is_due());
+        let over = operations.overdue();
+        assert_eq!(over.len(), 1);
+        assert_eq!(result_of(&over[0]), Some(0));
+        assert_eq!(operations.len(), 1);
+    }
+
+    #[test]
+    fn at_the_end_what_has_no_result_is_recorded_without_one() {
+        let mut operations = PendingOperations::new(Arc::new(StaticSystem::default()));
+        submit(&mut operations, 2, 0);
+        submit(&mut operations, 1, wire::TARSIER_SILENT);
+        let results: Vec<_> = operations.take_all().iter().map(|f| result_of(f)).collect();
+        assert_eq!(results, [Some(0), None]);
+    }
+
+    #[test]
+    fn operations_whose_result_was_lost_are_forgotten() {
+        let mut operations = PendingOperations::new(Arc::new(StaticSystem::default()));
+        for id in 1..=3 {
+            submit(&mut operations, id, 0);
+        }
+        submit(&mut operations, 4, wire::TARSIER_SILENT);
+        operations.keep(&HashSet::from([2]));
+        assert_eq!(operations.len(), 2);
+    }
+}

@@ -1,0 +1,250 @@
+//! The records of an event, in the order in which the kernel writes them: `audit_log_exit()`, kernel/auditsc.c.
+
+use crate::call_facts::CallFacts;
+use crate::generation::Generation;
+use crate::labels::Labels;
+use crate::proctitle_cache::ProctitleCache;
+use crate::resolve::{is_exec, Resolver};
+use crate::system::System;
+use crate::{fcaps, filter, queues};
+use event::record::{
+    Body, Capset, Cwd, Execve, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
+    PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp, Written,
+};
+use event::wire::{self, Event};
+use event::{EventWriter, RecordType};
+
+const MAP_ANONYMOUS: u64 = 0x20;
+const PTRACE_ATTACH: u64 = 16;
+const PTRACE_SEIZE: u64 = 0x4206;
+const EINVAL: i64 = -22;
+const OPEN_HOW_SIZE_VER0: u64 = 24;
+
+/// The type of an event's first record, without which there is no event.
+pub(crate) fn first_record(event: &Event<'_>) -> RecordType {
+    match event.has_flag(wire::TARSIER_URING) {
+        true => RecordType::URINGOP,
+        false => RecordType::SYSCALL,
+    }
+}
+
+/// An event that a rule selects, to be written without the records that an exclude rule drops.
+pub(crate) struct Records<'w, 'e> {
+    pub(crate) writer: EventWriter<'w>,
+    pub(crate) event: &'e Event<'e>,
+    pub(crate) generation: &'e Generation,
+    pub(crate) call: &'e CallFacts,
+    /// With the names of this event.
+    pub(crate) resolver: &'e Resolver,
+    /// Path of the executable.
+    pub(crate) exe: Option<&'e [u8]>,
+    /// Of the rule.
+    pub(crate) key: Option<&'e [u8]>,
+    /// Arguments of execve, each ended by NUL.
+    pub(crate) argv: &'e [u8],
+    pub(crate) labels: Labels,
+    pub(crate) system: &'e dyn System,
+    /// Every capability that the kernel knows.
+    pub(crate) all_caps: u64,
+}
+
+impl Records<'_, '_> {
+    /// Writes all of them.
+    pub(crate) fn write(mut self, cache: &mut ProctitleCache) {
+        self.syscall();
+        self.details();
+        self.names();
+        self.title(cache);
+        self.writer.end();
+    }
+
+    fn put(&mut self, record: &impl Body) {
+        if !filter::excludes(self.generation, record.kind(), self.event) {
+            self.writer.put(record);
+        }
+    }
+
+    fn syscall(&mut self) {
+        let items = self.resolver.count();
+        let (event, exe, key) = (self.event, self.exe, self.key);
+        let subj = self.labels.of(self.system, event.header().pid);
+        let subj = subj.as_deref();
+        if event.has_flag(wire::TARSIER_URING) {
+            self.put(&UringOp::from_event(event, items, exe, subj, key));
+        } else {
+            // It is not excluded, or there would be no event.
+            let record = Syscall::from_event(event, items, exe, subj, key);
+            self.writer.syscall(&record);
+        }
+    }
+
+    fn details(&mut self) {
+        let event = self.event;
+        let exec_caps = self.resolver.items().first().map(|item| item.caps);
+        if let Some(record) = fcaps::record(event, exec_caps, self.all_caps) {
+            self.put(&record);
+        }
+        self.ipc();
+        self.queue();
+        for value in queues::adjusted(event) {
+            self.put(&value);
+        }
+        if let Some(offset) = queues::offset(event) {
+            self.put(&offset);
+        }
+        if let Some(caps) = event.capset() {
+            self.put(&Capset::from(&caps));
+        }
+        self.arguments();
+        if is_exec(&self.call.shape)
+            && event.exec_file().is_some()
+            && !filter::excludes(self.generation, RecordType::EXECVE, event)
+        {
+            self.writer.execve(&Execve { args: self.argv });
+        }
+        if let Some(module) = event.module().filter(|module| !module.is_unreadable()) {
+            self.put(&KernModule {
+                name: Some(module.data),
+            });
+        }
+        if let Some([fd0, fd1]) = event.fd_pair() {
+            self.put(&FdPair { fd0, fd1 });
+        }
+        if let Some(sockaddr) = event.sockaddr().filter(|part| !part.is_unreadable()) {
+            self.put(&Sockaddr {
+                saddr: sockaddr.data,
+            });
+        }
+        if self.is_told_of_targets() {
+            self.targets();
+        }
+    }
+
+    /// What was given to socketcall(2) and ipc(2).
+    fn ipc(&mut self) {
+        let event = self.event;
+        if let Some((nargs, args)) = event.socketcall() {
+            self.put(&Socketcall {
+                nargs,
+                args: args.map(u64::from),
+            });
+        }
+        if let Some(ipc) = event.ipc() {
+            self.put(&Ipc {
+                ouid: ipc.uid,
+                ogid: ipc.gid,
+                mode: ipc.mode as u16,
+                obj: None,
+            });
+        }
+        if let Some(perm) = event.ipc_set_perm() {
+            self.put(&IpcSetPerm {
+                qbytes: perm.qbytes,
+                ouid: perm.uid,
+                ogid: perm.gid,
+                mode: perm.mode as u16,
+            });
+        }
+    }
+
+    fn queue(&mut self) {
+        let (event, name) = (self.event, self.call.name.as_str());
+        if !name.starts_with("mq_") {
+            return;
+        }
+        if let Some(record) = queues::open(name, event) {
+            self.put(&record);
+        }
+        if let Some(record) = queues::sendrecv(name, event) {
+            self.put(&record);
+        }
+        if let Some(record) = queues::notify(name, event) {
+            self.put(&record);
+        }
+        if let Some(record) = queues::getsetattr(name, event) {
+            self.put(&record);
+        }
+    }
+
+    /// What was given to mmap(2) and openat2(2).
+    fn arguments(&mut self) {
+        let event = self.event;
+        let header = event.header();
+        if matches!(self.call.name.as_str(), "mmap" | "mmap2")
+            && header.args[3] & MAP_ANONYMOUS == 0
+        {
+            self.put(&Mmap {
+                fd: header.args[4] as i32,
+                flags: header.args[3] as u32,
+            });
+        }
+        // A structure shorter than the first was is refused before it is looked at.
+        let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
+        if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
+            self.put(&Openat2 {
+                flags,
+                mode,
+                resolve,
+            });
+        }
+    }
+
+    fn is_told_of_targets(&self) -> bool {
+        let event = self.event;
+        // ptrace_attach(), kernel/ptrace.c, is the only one that tells audit of the tracee; a signal that there is not
+        // is refused before its target is looked at: check_kill_permission(), kernel/signal.c.
+        match self.call.name.as_str() {
+            "ptrace" => matches!(event.header().args[0], PTRACE_ATTACH | PTRACE_SEIZE),
+            _ => event.exit() != Some(EINVAL),
+        }
+    }
+
+    fn targets(&mut self) {
+        // The first one comes last: audit_log_exit(), kernel/auditsc.c.
+        let mut targets = ObjPid::from_event(self.event);
+        let first = targets.next();
+        for target in targets.chain(first) {
+            let obj = self.labels.of(self.system, target.opid);
+            self.put(&ObjPid {
+                obj: obj.as_deref(),
+                ..target
+            });
+        }
+    }
+
+    fn names(&mut self) {
+        let resolver = self.resolver;
+        if !resolver.cwd().is_empty() && resolver.count() > 0 {
+            self.put(&Cwd {
+                cwd: resolver.cwd(),
+            });
+        }
+        for (i, item) in resolver.items().iter().enumerate() {
+            self.put(&PathItem {
+                item: i as u32,
+                name: item.name.as_deref(),
+                inode: item.inode,
+                obj: None,
+                nametype: item.nametype,
+                caps: item.caps,
+            });
+        }
+    }
+
+    fn title(&mut self, cache: &mut ProctitleCache) {
+        let title = self.event.proctitle().filter(|part| !part.is_unreadable());
+        let title = title.map_or(Proctitle { title: None }, |part| {
+            Proctitle::trimmed(part.data)
+        });
+        // Operations of rings may be made by another task than the one that they are for.
+        if !self.event.has_flag(wire::TARSIER_URING) {
+            let header = self.event.header();
+            let task = (header.tid, header.start_time_ns);
+            if let Some(text) = cache.of(task, title.title) {
+                let kind = RecordType::PROCTITLE;
+                return self.put(&Written { kind, text });
+            }
+        }
+        self.put(&title);
+    }
+}

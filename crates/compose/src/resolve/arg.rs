@@ -1,0 +1,159 @@
+//! A path argument, from what user space passed to an absolute path.
+
+use super::calls::{looks_at_descriptor, looks_up, names_descriptor_alone, takes_empty_path};
+use super::{objects, text, Resolver};
+use event::record::Inode;
+use event::wire::{self, Event};
+use plan::{NameUse, PathArg};
+
+/// A path argument with its surroundings.
+pub(super) struct Arg<'a> {
+    /// As user space passed it.
+    pub(super) text: &'a [u8],
+    /// What the record prints: `text`, made absolute where audit's reader could not.
+    pub(super) name: Vec<u8>,
+    /// Directory that `text` is relative to.
+    pub(super) base: Vec<u8>,
+    /// Identity of `base`, when the kernel gave it.
+    pub(super) base_inode: Option<Inode>,
+    /// Absolute and plain.
+    pub(super) path: Vec<u8>,
+    /// `path` is the kernel's own.
+    pub(super) is_real: bool,
+    pub(super) is_dirfd_relative: bool,
+    /// `text` is what the kernel read, not what user memory had after the call.
+    pub(super) is_kernel_text: bool,
+    pub(super) index: u8,
+    /// The directory that holds the last name, when the kernel gave it.
+    pub(super) parent_inode: Option<Inode>,
+    /// The call that it belongs to failed.
+    pub(super) failed: bool,
+    /// It failed before the last name was looked up, as hooks on the look-up have seen.
+    pub(super) is_unreached: bool,
+}
+
+impl Resolver {
+    /// A path argument; `None` when the kernel did not get it from user space either, and so
+    /// collected no name.
+    pub(super) fn arg<'e>(&self, event: &Event<'e>, index: u8, arg: PathArg) -> Option<Arg<'e>> {
+        if !looks_up(event, index) {
+            return None;
+        }
+        let (text, is_kernel_text) = text_of(event, index)?;
+        let mut base = Vec::new();
+        let dir = event.dir(index).filter(|_| text.first() != Some(&b'/'));
+        let is_dirfd_relative = dir.is_some() && arg.dir != plan::NONE;
+        let base_inode = match &dir {
+            Some(dir) => {
+                dir.walked(&mut base);
+                Inode::from_wire(&dir.inode)
+            }
+            None => {
+                base.extend_from_slice(&self.cwd);
+                self.cwd_inode
+            }
+        };
+        let is_nameless = text.is_empty()
+            && (names_descriptor_alone(event, index, self.kernel)
+                || looks_at_descriptor(event) == Some(false));
+        if text.is_empty() && !is_dirfd_relative && !takes_empty_path(event) || is_nameless {
+            return None;
+        }
+        let (name, path) = self.name_and_path(text, &base, is_dirfd_relative);
+        let exit = event.exit();
+        let is_old_name = arg.use_ == NameUse::Rename && index == 0;
+        let mut found = Arg {
+            text,
+            name,
+            base,
+            base_inode,
+            path,
+            is_real: false,
+            is_dirfd_relative,
+            is_kernel_text,
+            index,
+            parent_inode: None,
+            failed: exit.is_some_and(|exit| !event::record::is_success(exit)),
+            is_unreached: self.sees_parents
+                && is_kernel_text
+                && arg.use_ != NameUse::Open
+                && objects::is_unreached(event, text, is_old_name),
+        };
+        if matches!(
+            arg.use_,
+            NameUse::Create | NameUse::Delete | NameUse::Rename
+        ) {
+            found.set_parent(objects::parent(event, index));
+        }
+        Some(found)
+    }
+
+    /// What the record prints of `text`, and its absolute path.
+    fn name_and_path(
+        &self,
+        text: &[u8],
+        base: &[u8],
+        is_dirfd_relative: bool,
+    ) -> (Vec<u8>, Vec<u8>) {
+        if !self.destination.is_empty() && text.first() != Some(&b'/') {
+            return (self.destination.clone(), self.destination.clone());
+        }
+        let mut path = Vec::with_capacity(base.len() + text.len() + 2);
+        text::join(&mut path, base, text);
+        let mut name = text.to_vec();
+        if is_dirfd_relative && !text.is_empty() {
+            name.clear();
+            name.extend_from_slice(base);
+            if base.last() != Some(&b'/') {
+                name.push(b'/');
+            }
+            name.extend_from_slice(text);
+        }
+        (name, path)
+    }
+}
+
+/// The text of path argument `index`, and whether it is what the kernel read; `None` if it is not known in full.
+fn text_of<'e>(event: &Event<'e>, index: u8) -> Option<(&'e [u8], bool)> {
+    let read = event
+        .object(wire::TARSIER_OBJECT_NAME, index)
+        .filter(|object| !object.is_incomplete());
+    if let Some(object) = read {
+        return Some((object.name, true));
+    }
+    if event.header().args[1] == 0 && looks_at_descriptor(event) == Some(true) {
+        return Some((b"", false));
+    }
+    let part = event.path(index)?;
+    (!part.is_unreadable() && !part.is_cut()).then_some((part.data, false))
+}
+
+impl Arg<'_> {
+    /// Takes over what the kernel knows of the argument's directory: the name can then not be one
+    /// that another thread has put in the place of the directory since.
+    fn set_parent(&mut self, (inode, dir): (Option<Inode>, Vec<u8>)) {
+        self.parent_inode = inode;
+        if dir.is_empty() {
+            return;
+        }
+        let last = text::last_component(self.text);
+        self.path.clear();
+        text::join(&mut self.path, &dir, last);
+        self.is_real = true;
+        if self.is_dirfd_relative {
+            self.name.clone_from(&self.path);
+        }
+    }
+
+    /// Absolute path of the directory in which the last name is looked up.
+    pub(super) fn directory(&self) -> Vec<u8> {
+        match text::last_component(self.text) {
+            b"." | b".." => {
+                let mut path = Vec::new();
+                text::join(&mut path, &self.base, text::parent_text(self.text));
+                path
+            }
+            _ => text::split(&self.path).0.to_vec(),
+        }
+    }
+}

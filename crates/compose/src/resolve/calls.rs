@@ -1,0 +1,151 @@
+//! What a call's number, arguments and result tell of its names.
+
+use super::kernel::Kernel;
+use event::wire::{self, Event};
+use plan::PathArg;
+
+const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+const AT_SYMLINK_FOLLOW: u64 = 0x400;
+const AT_EMPTY_PATH: u64 = 0x1000;
+const ENOENT: i64 = -2;
+const E2BIG: i64 = -7;
+const EFAULT: i64 = -14;
+const EXDEV: i64 = -18;
+const ENOTDIR: i64 = -20;
+const EINVAL: i64 = -22;
+const ELOOP: i64 = -40;
+
+/// What the result of a call tells of the object that its path named.
+#[derive(Clone, Copy)]
+pub(super) enum LookupOutcome {
+    There,
+    Missing,
+    Nothing,
+}
+
+impl LookupOutcome {
+    pub(super) fn by(event: &Event<'_>) -> LookupOutcome {
+        match (event.exit(), call_name(event)) {
+            (Some(ENOENT), _) => LookupOutcome::Missing,
+            // What is there was not looked at: it is no directory, or not to be reached so.
+            (Some(ENOTDIR), Some("chdir" | "chroot")) => LookupOutcome::Missing,
+            (Some(ELOOP | EXDEV), Some("openat2")) => LookupOutcome::Missing,
+            (Some(exit), _) if event::record::is_success(exit) => LookupOutcome::There,
+            _ => LookupOutcome::Nothing,
+        }
+    }
+}
+
+/// The call, or the call that does what the io_uring operation does.
+pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
+    let header = event.header();
+    let nr = header.nr as u32;
+    if event.has_flag(wire::TARSIER_URING) {
+        return abi::uring_op_calls(nr).first().copied();
+    }
+    abi::Arch::from_audit_arch(header.arch).and_then(|arch| abi::syscall_name(arch, nr))
+}
+
+/// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
+/// descriptor alone was asked about with an empty path: `vfs_fstatat()` since 6.6, `statx()` since 6.11.
+pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
+    let release = kernel.release;
+    let is_empty = |index| event.path(index).is_some_and(|path| path.data.is_empty());
+    let empty_path = || is_empty(0);
+    let is_nameless = |index| is_empty(index) && names_descriptor_alone(event, index, kernel);
+    match (call_name(event), event.exit()) {
+        (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
+        (Some("newfstatat" | "fstatat64"), _) if release >= (6, 6) => {
+            event.header().args[3] & AT_EMPTY_PATH == 0 || !empty_path()
+        }
+        (Some("statx"), _) if release >= (6, 11) => {
+            event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path()
+        }
+        (Some("move_mount"), _) => !(is_nameless(0) && is_nameless(1)),
+        (Some("sysfs"), _) => kernel.sysfs_takes_path,
+        // fs/file_attr.c: the descriptor alone.
+        (Some("file_getattr" | "file_setattr"), _) => {
+            event.header().args[4] & AT_EMPTY_PATH == 0 || !empty_path()
+        }
+        _ => true,
+    }
+}
+
+/// Whether the kernel takes path argument `index` for a path: mount(2) its source only if it attaches what is there
+/// elsewhere (path_mount(), fs/namespace.c), sysfs(2) its second argument for one of its options.
+pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
+    const MS_REMOUNT: u64 = 0x20;
+    const MS_BIND: u64 = 0x1000;
+    const MS_MOVE: u64 = 0x2000;
+    const CHANGES_KIND: u64 = 0x1e_0000;
+    let args = &event.header().args;
+    match (call_name(event), index) {
+        (Some("mount"), 1) => {
+            let flags = args[3];
+            flags & MS_REMOUNT == 0
+                && (flags & MS_BIND != 0 || flags & MS_MOVE != 0 && flags & CHANGES_KIND == 0)
+        }
+        (Some("sysfs"), _) => args[0] == 1,
+        _ => true,
+    }
+}
+
+/// An empty path that stands for a descriptor which may not be there.
+pub(super) fn takes_empty_path(event: &Event<'_>) -> bool {
+    call_name(event) == Some("execveat") && event.header().args[4] & AT_EMPTY_PATH != 0
+}
+
+/// Whether path argument `index`, which is empty, stands for its descriptor alone, so that no name is collected:
+/// `getname_maybe_null()`, fs/namei.c.
+pub(super) fn names_descriptor_alone(event: &Event<'_>, index: u8, kernel: Kernel) -> bool {
+    const MOVE_MOUNT_F_EMPTY_PATH: u64 = 4;
+    const MOVE_MOUNT_T_EMPTY_PATH: u64 = 0x40;
+    let flag = match index {
+        0 => MOVE_MOUNT_F_EMPTY_PATH,
+        _ => MOVE_MOUNT_T_EMPTY_PATH,
+    };
+    let is_move = kernel.target_first && call_name(event) == Some("move_mount");
+    is_move && event.header().args[4] & flag != 0
+}
+
+/// Of calls on extended attributes relative to a descriptor, whether an empty path, or none, stands for the descriptor,
+/// which audit looks at without a name: `audit_file()`, fs/xattr.c. `None`: another call.
+pub(super) fn looks_at_descriptor(event: &Event<'_>) -> Option<bool> {
+    match call_name(event) {
+        Some("setxattrat" | "getxattrat" | "listxattrat" | "removexattrat") => {
+            Some(event.header().args[2] & AT_EMPTY_PATH != 0)
+        }
+        _ => None,
+    }
+}
+
+/// A call that changed the current or the root directory: what the task has now is not what the
+/// call's paths were relative to.
+pub(super) fn moves_directory(event: &Event<'_>) -> bool {
+    event.exit() == Some(0)
+        && matches!(
+            call_name(event),
+            Some("chdir" | "fchdir" | "chroot" | "fchroot" | "pivot_root")
+        )
+}
+
+/// Whether a final symbolic link is followed: the call's habit, unless its flags say otherwise.
+pub(super) fn follows(event: &Event<'_>, arg: PathArg) -> bool {
+    let header = event.header();
+    let name = call_name(event);
+    let flags = match name {
+        Some("newfstatat" | "fstatat64" | "faccessat2" | "utimensat" | "fchmodat2") => {
+            header.args[3]
+        }
+        Some("fchownat" | "linkat" | "file_getattr" | "file_setattr") => header.args[4],
+        Some(
+            "statx" | "open_tree" | "open_tree_attr" | "setxattrat" | "getxattrat" | "listxattrat"
+            | "removexattrat",
+        ) => header.args[2],
+        _ => 0,
+    };
+    if flags & AT_SYMLINK_NOFOLLOW != 0 {
+        return false;
+    }
+    arg.follow || flags & AT_SYMLINK_FOLLOW != 0 && name == Some("linkat")
+}

@@ -1,0 +1,131 @@
+//! Calls with two paths: rename, link and symlink.
+
+use super::{call_name, follows, objects, Arg, Item, LookupOutcome, Resolver};
+use event::record::{Inode, NameType};
+use event::wire::{self, Event};
+use plan::{NameUse, PathArg};
+
+const RENAME_EXCHANGE: u64 = 2;
+
+impl Resolver {
+    pub(super) fn renamed(
+        &mut self,
+        event: &Event<'_>,
+        old: Option<Arg<'_>>,
+        new: Option<Arg<'_>>,
+    ) {
+        let (Some(old), Some(new)) = (old, new) else {
+            return;
+        };
+        let (first, second) = match self.kernel.last_name_first {
+            true => (&new, &old),
+            false => (&old, &new),
+        };
+        self.parent(first);
+        self.parent(second);
+        let exchanges =
+            event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
+        if let Some(moved) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
+            return self.renamed_objects(event, &old, &new, moved, exchanges);
+        }
+        if event.exit() != Some(0) {
+            return;
+        }
+        let moved = self.view.inode(&new.path, false);
+        let left = self.view.inode(&old.path, false);
+        if !exchanges && moved.is_some() && moved == left {
+            // Two names of one object: nothing is done.
+            return;
+        }
+        self.item(&old, NameType::Delete, moved);
+        if exchanges {
+            self.item(&new, NameType::Delete, left);
+            self.item(&new, NameType::Create, moved);
+            self.item(&old, NameType::Create, left);
+        } else {
+            self.item(&new, NameType::Create, moved);
+        }
+    }
+
+    /// A rename that came as far as both entries: `vfs_rename()`, fs/namei.c.
+    fn renamed_objects(
+        &mut self,
+        event: &Event<'_>,
+        old: &Arg<'_>,
+        new: &Arg<'_>,
+        moved: Option<Inode>,
+        exchanges: bool,
+    ) {
+        const REFUSED: [i64; 2] = [-1, -13];
+        let replaced = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 1);
+        let done = event.exit() == Some(0);
+        let same = |other: Option<Inode>| {
+            moved.map(|inode| (inode.dev, inode.ino)) == other.map(|inode| (inode.dev, inode.ino))
+        };
+        if replaced.is_some_and(same) {
+            // Two names of one object: nothing is done.
+            return;
+        }
+        self.item(old, NameType::Delete, moved);
+        if !done && event.exit().is_some_and(|exit| REFUSED.contains(&exit)) {
+            return;
+        }
+        match replaced {
+            Some(replaced) => self.item(new, NameType::Delete, replaced),
+            None if !done => self.item(new, NameType::Create, None),
+            None => {}
+        }
+        if done {
+            self.item(new, NameType::Create, moved);
+            if exchanges {
+                self.item(old, NameType::Create, replaced.flatten());
+            }
+        }
+    }
+
+    pub(super) fn linked(
+        &mut self,
+        event: &Event<'_>,
+        old_arg: PathArg,
+        old: Option<Arg<'_>>,
+        new: Option<Arg<'_>>,
+    ) {
+        let last_first = self.kernel.last_name_first;
+        if let (true, Some(new)) = (last_first, &new) {
+            self.parent(new);
+        }
+        if let Some(old) = old {
+            self.link_source(event, old_arg, old);
+        }
+        if let (false, Some(new)) = (last_first, &new) {
+            self.parent(new);
+        }
+        let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
+        if let (Some(new), Some(inode)) = (&new, made) {
+            self.item(new, NameType::Create, inode);
+        } else if let (Some(new), Some(0)) = (&new, event.exit()) {
+            let inode = self.view.inode(&new.path, false);
+            self.item(new, NameType::Create, inode);
+        }
+    }
+
+    /// What a link is made to: an object, or the text of a symbolic link.
+    fn link_source(&mut self, event: &Event<'_>, old_arg: PathArg, old: Arg<'_>) {
+        if old_arg.use_ == NameUse::SymlinkTarget {
+            self.items.push(Item {
+                name: Some(old.text.to_vec()),
+                nametype: NameType::Unknown,
+                ..Item::default()
+            });
+        } else if event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some() {
+            self.acted_on(event, old_arg, old);
+        } else {
+            // ENOENT may be about the new name.
+            let told = match LookupOutcome::by(event) {
+                LookupOutcome::Missing => LookupOutcome::Nothing,
+                told => told,
+            };
+            self.looked_up(&old, follows(event, old_arg), told);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What execve names: the file, and what runs it.
+
+use super::{call_name, interp, text, Arg, Item, LookupOutcome, Resolver};
+use event::record::{FileCaps, Inode, NameType};
+use event::wire::{self, Event};
+
+impl Resolver {
+    pub(super) fn executed(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
+        let file = event.exec_file().filter(|_| succeeded);
+        let Some(file) = file else {
+            if arg.text.is_empty() && !arg.is_dirfd_relative {
+                return self.named(arg);
+            }
+            self.looked_up(arg, true, LookupOutcome::Nothing);
+            return self.missing_interpreter(event, arg);
+        };
+        let image = Inode::from_wire(&file.inode);
+        let mut image_path = arg.path.clone();
+        // What execveat names by its descriptor, the kernel calls `/dev/fd/N` or `/dev/fd/N/NAME`.
+        let by_descriptor = arg.text.strip_prefix(b"/dev/fd/");
+        let by_descriptor = by_descriptor.filter(|_| call_name(event) == Some("execveat"));
+        match by_descriptor {
+            Some(rest) => image_path = self.named_by_descriptor(event, rest, &file),
+            None if file.interpreter.is_empty() => self.item(arg, NameType::Normal, image),
+            None => self.looked_up(arg, true, LookupOutcome::Nothing),
+        }
+        if !file.interpreter.is_empty() {
+            image_path.clear();
+            text::join(&mut image_path, &self.cwd, file.interpreter);
+            self.interpreter(file.interpreter, &image_path, image);
+        }
+        self.with_caps();
+        let Some(image) = image else { return };
+        if let Some(loader) = self.interpreters.of(&mut self.view, image, &image_path) {
+            let inode = self.view.inode(&loader, true);
+            self.interpreter(&loader, &loader, inode);
+        }
+    }
+
+    /// What runs a script or loads an image.
+    fn interpreter(&mut self, name: &[u8], path: &[u8], inode: Option<Inode>) {
+        self.items.push(Item {
+            name: Some(name.to_vec()),
+            path: path.to_vec(),
+            is_real: false,
+            inode,
+            nametype: match inode {
+                Some(_) => NameType::Normal,
+                None => NameType::Unknown,
+            },
+            existed: inode.is_some(),
+            caps: FileCaps::NONE,
+        });
+    }
+
+    /// A script whose interpreter is not there: the kernel came to look for it.
+    fn missing_interpreter(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
+        const ENOENT: i64 = -2;
+        if event.exit() != Some(ENOENT) || !self.items.last().is_some_and(|item| item.existed) {
+            return;
+        }
+        if let Some(name) = interp::script_interpreter(&mut self.view, &arg.path) {
+            let mut path = Vec::new();
+            text::join(&mut path, &self.cwd, &name);
+            if self.view.inode(&path, true).is_none() {
+                self.interpreter(&name, &path, None);
+            }
+        }
+    }
+
+    /// execveat with a descriptor, named `/dev/fd/` and `rest`: an empty name is printed as it was passed, one
+    /// relative to the descriptor as the path of what runs now. Gives that path.
+    fn named_by_descriptor(
+        &mut self,
+        event: &Event<'_>,
+        rest: &[u8],
+        file: &wire::ExecFile<'_>,
+    ) -> Vec<u8> {
+        let mut path = Vec::new();
+        let runs = file.interpreter.is_empty();
+        if let Some(exe) = event.exe().filter(|_| runs) {
+            exe.walked(&mut path);
+        }
+        let slash = rest.iter().position(|&byte| byte == b'/');
+        let relative = slash.map_or(&b""[..], |slash| &rest[slash + 1..]);
+        let name = match (relative, runs) {
+            (b"", _) => Vec::new(),
+            (_, true) => path.clone(),
+            (relative, false) => relative.to_vec(),
+        };
+        self.items.push(Item {
+            name: Some(name),
+            path: path.clone(),
+            is_real: runs,
+            inode: Inode::from_wire(&file.inode).filter(|_| runs),
+            nametype: NameType::Normal,
+            existed: true,
+            caps: FileCaps::NONE,
+        });
+        path
+    }
+
+    fn with_caps(&mut self) {
+        if let Some(last) = self.items.last_mut() {
+            let path = std::mem::take(&mut last.path);
+            last.caps = self.view.file_caps(&path);
+            last.path = path;
+        }
+    }
+}

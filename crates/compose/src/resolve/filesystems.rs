@@ -1,0 +1,130 @@
+//! Names on file systems that rules of the filesystem list leave out: audit keeps such a name, and does not look at
+//! what it leads to.
+//!
+//! Source: `__audit_inode()` and `__audit_inode_child()`, kernel/auditsc.c.
+
+use super::{FileCaps, NameType, Resolver};
+use crate::system::{kernel_dev, read_all, System};
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::Arc;
+
+/// How long what is mounted is taken to stay so.
+const KEPT_NS: u64 = 1_000_000_000;
+
+/// The kinds of the file systems that are mounted here, by device.
+pub(super) struct Filesystems {
+    system: Arc<dyn System>,
+    kinds: HashMap<u32, u32>,
+    read_at_ns: Option<u64>,
+}
+
+impl Filesystems {
+    /// Nothing is read before it is asked for.
+    pub(super) fn new(system: Arc<dyn System>) -> Filesystems {
+        Filesystems {
+            system,
+            kinds: HashMap::new(),
+            read_at_ns: None,
+        }
+    }
+
+    /// `f_type` of statfs(2) of the file system on `dev`; `None` if it is not mounted here.
+    fn kind(&mut self, dev: u32) -> Option<u32> {
+        let now_ns = self.system.monotonic_ns();
+        if self
+            .read_at_ns
+            .is_none_or(|at_ns| now_ns.saturating_sub(at_ns) > KEPT_NS)
+        {
+            let mounts = read_all(&*self.system, "/proc/self/mountinfo").unwrap_or_default();
+            self.kinds = mounts
+                .split(|&byte| byte == b'\n')
+                .filter_map(|line| mount(&*self.system, line))
+                .collect();
+            self.read_at_ns = Some(self.system.monotonic_ns());
+        }
+        self.kinds.get(&dev).copied()
+    }
+}
+
+/// Device and kind of a line of mountinfo (proc(5)).
+fn mount(system: &dyn System, line: &[u8]) -> Option<(u32, u32)> {
+    let mut words = std::str::from_utf8(line).ok()?.split(' ').skip(2);
+    let (major, minor) = words.next()?.split_once(':')?;
+    let dev = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
+    // Points with blanks in their names are written otherwise, and left out.
+    let kind = system.file_system(&CString::new(words.nth(1)?).ok()?)?;
+    Some((kernel_dev(dev), kind))
+}
+
+impl Resolver {
+    /// Forgets the objects of names on file systems whose kind `is_left_out`.
+    pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(u32) -> bool) {
+        let mut items = std::mem::take(&mut self.items);
+        items.retain_mut(|item| {
+            let kind = item
+                .inode
+                .and_then(|inode| self.filesystems.kind(inode.dev));
+            if !kind.is_some_and(&is_left_out) {
+                return true;
+            }
+            item.inode = None;
+            item.existed = false;
+            item.caps = FileCaps::NONE;
+            let is_entry = matches!(item.nametype, NameType::Create | NameType::Delete);
+            item.nametype = NameType::Unknown;
+            !is_entry
+        });
+        self.items = items;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::Item;
+    use crate::static_system::{StaticFile, StaticSystem};
+    use event::record::Inode;
+
+    const PROC_SUPER_MAGIC: u32 = 0x9fa0;
+    const EXT4_SUPER_MAGIC: u32 = 0xef53;
+
+    fn item(dev: u32, nametype: NameType) -> Item {
+        Item {
+            inode: Some(Inode {
+                dev,
+                ..Inode::default()
+            }),
+            nametype,
+            existed: true,
+            ..Item::default()
+        }
+    }
+
+    #[test]
+    fn only_names_on_the_file_system_are_left_out() {
+        let mut system = StaticSystem::default();
+        let mounts = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:21 / /proc rw - proc proc rw\n";
+        let mounts = StaticFile {
+            contents: mounts.to_vec(),
+            ..StaticFile::default()
+        };
+        system.files = [("/proc/self/mountinfo", mounts)].into();
+        system.file_systems = [("/", EXT4_SUPER_MAGIC), ("/proc", PROC_SUPER_MAGIC)].into();
+        let mut resolver = Resolver::new(&(Arc::new(system) as Arc<dyn System>));
+        resolver.items = vec![
+            item(21, NameType::Normal),
+            item(21, NameType::Create),
+            item(8 << 20 | 1, NameType::Normal),
+            item(22, NameType::Delete),
+        ];
+        resolver.leave_out(|kind| kind == PROC_SUPER_MAGIC);
+        let types: Vec<NameType> = resolver.items.iter().map(|item| item.nametype).collect();
+        assert_eq!(
+            types,
+            [NameType::Unknown, NameType::Normal, NameType::Delete]
+        );
+        assert_eq!(resolver.items[0].inode, None);
+        assert!(resolver.items[1].inode.is_some());
+    }
+}

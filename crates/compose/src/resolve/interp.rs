@@ -1,0 +1,122 @@
+//! The program that loads an ELF image: its PT_INTERP entry (elf(5)).
+
+use super::view::View;
+use event::record::Inode;
+use std::collections::HashMap;
+
+/// More images than this are not remembered; the memory is cleared and filled again.
+const REMEMBERED_MAX: usize = 4096;
+/// The program headers and the interpreter's name lie in the first bytes of every usual image.
+const HEAD_BYTES: u64 = 4096;
+const PT_INTERP: u32 = 3;
+
+/// Loaders by identity of the image.
+#[derive(Default)]
+pub(super) struct Interpreters {
+    known: HashMap<(u32, u64), Option<Vec<u8>>>,
+}
+
+impl Interpreters {
+    /// Name of the loader of `image`, which is at `path`; `None` when it has none.
+    pub(super) fn of(&mut self, view: &mut View, image: Inode, path: &[u8]) -> Option<Vec<u8>> {
+        let key = (image.dev, image.ino);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        // Another file may have taken the name since.
+        let same = view
+            .inode(path, true)
+            .is_some_and(|now| (now.dev, now.ino) == key);
+        let mut head = Vec::new();
+        if same {
+            head = view.head(path, HEAD_BYTES)?;
+        }
+        let loader = interpreter(&head);
+        if self.known.len() >= REMEMBERED_MAX {
+            self.known.clear();
+        }
+        if same {
+            self.known.insert(key, loader.clone());
+        }
+        loader
+    }
+}
+
+/// The interpreter that the script at `path` asks for (load_script(), fs/binfmt_script.c); `None` if it is no script.
+pub(super) fn script_interpreter(view: &mut View, path: &[u8]) -> Option<Vec<u8>> {
+    const LINE_BYTES: u64 = 256;
+    let head = view.head(path, LINE_BYTES)?;
+    let line = head.strip_prefix(b"#!")?;
+    let line = line.split(|&byte| byte == b'\n' || byte == 0).next()?;
+    let mut words = line.split(|&byte| byte == b' ' || byte == b'\t');
+    words.find(|word| !word.is_empty()).map(<[u8]>::to_vec)
+}
+
+/// PT_INTERP of an image that starts with `head`.
+fn interpreter(head: &[u8]) -> Option<Vec<u8>> {
+    if head.get(..4)? != b"\x7fELF" || head.get(5)? != &1 {
+        return None;
+    }
+    let is_64 = *head.get(4)? == 2;
+    let bytes = |at: usize, len: usize| head.get(at..)?.get(..len);
+    let half = |at: usize| Some(u16::from_le_bytes(bytes(at, 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(bytes(at, 4)?.try_into().ok()?));
+    let long = |at: usize| Some(u64::from_le_bytes(bytes(at, 8)?.try_into().ok()?));
+    let (table, size, count) = match is_64 {
+        true => (long(32)? as usize, half(54)? as usize, half(56)?),
+        false => (word(28)? as usize, half(42)? as usize, half(44)?),
+    };
+    for i in 0..count as usize {
+        let entry = table.checked_add(i.checked_mul(size)?)?;
+        if word(entry)? != PT_INTERP {
+            continue;
+        }
+        let (offset, len) = match is_64 {
+            true => (long(entry.checked_add(8)?)?, long(entry.checked_add(32)?)?),
+            false => (
+                word(entry.checked_add(4)?)?.into(),
+                word(entry.checked_add(16)?)?.into(),
+            ),
+        };
+        let end = offset.checked_add(len)? as usize;
+        let name = head.get(offset as usize..end)?;
+        return Some(name.split(|&byte| byte == 0).next()?.to_vec());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn the_loader_of_a_dynamic_program_is_found() {
+        let mut head = Vec::new();
+        let file = std::fs::File::open("/proc/self/exe").expect("own executable");
+        file.take(HEAD_BYTES)
+            .read_to_end(&mut head)
+            .expect("readable");
+        let loader = interpreter(&head).expect("tests are linked dynamically");
+        assert!(
+            loader.starts_with(b"/lib"),
+            "{}",
+            String::from_utf8_lossy(&loader)
+        );
+    }
+
+    #[test]
+    fn a_cut_or_wrong_image_has_no_loader() {
+        let mut head = Vec::new();
+        let file = std::fs::File::open("/proc/self/exe").expect("own executable");
+        file.take(HEAD_BYTES)
+            .read_to_end(&mut head)
+            .expect("readable");
+        for len in 0..64 {
+            assert_eq!(interpreter(&head[..len]), None);
+        }
+        assert_eq!(interpreter(b"#!/bin/sh\n"), None);
+        head[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(interpreter(&head), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Where kernels differ in the names that they collect for audit.
+
+use crate::system::{Sign, System};
+
+/// What the running kernel does, as its types tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kernel {
+    /// Major and minor number.
+    pub(super) release: (u32, u32),
+    /// rename, link and symlink take the second of their names from user memory first.
+    pub(super) last_name_first: bool,
+    /// sysfs(2) takes the name of a file system for a path.
+    pub(super) sysfs_takes_path: bool,
+    /// move_mount(2) takes and looks up the target first, and collects no name where a descriptor alone is meant.
+    pub(super) target_first: bool,
+    /// An open that may not make the file names the entry that it would have made.
+    pub(super) tells_denied_creation: bool,
+}
+
+/// Which argument of a function is evaluated first is the compiler's choice, and what builds Debian's x86 kernels begins
+/// with the last, its arm64 kernels with the first: `do_renameat2()`, `do_linkat()`, `do_symlinkat()` as called in
+/// fs/namei.c before Linux 7.0.
+const LAST_ARGUMENT_FIRST: bool = cfg!(any(target_arch = "x86_64", target_arch = "x86"));
+
+impl Kernel {
+    /// The kernel of `system`; one whose types cannot be read counts as one without the changes.
+    pub(super) fn of(system: &dyn System) -> Kernel {
+        // The functions that take names which their callers have read, one after the other, came with the series that
+        // reads the argument of sysfs(2) as plain text.
+        let reads_in_order = system.kernel_has(Sign::Function("filename_renameat2"));
+        Kernel {
+            release: system.release(),
+            last_name_first: LAST_ARGUMENT_FIRST && !reads_in_order,
+            sysfs_takes_path: !reads_in_order,
+            target_first: system.kernel_has(Sign::Enumerator {
+                of: "mnt_tree_flags_t",
+                name: "MNT_TREE_PROPAGATION",
+            }),
+            tells_denied_creation: system.kernel_has(Sign::Parameter {
+                function: "atomic_open",
+                name: "create_error",
+            }),
+        }
+    }
+
+    /// open(2) with O_CREAT notes the directory for what it makes only: since Linux 6.12, which looks
+    /// for the file first.
+    pub(super) fn opens_first(self) -> bool {
+        self.release >= (6, 12)
+    }
+
+    /// Whether an open with O_CREAT that failed with `exit` names the entry that it did not make: the file system is
+    /// asked behind that, permissions before it on older kernels (`lookup_open()`, fs/namei.c).
+    pub(super) fn tells_failed_creation(self, exit: i64) -> bool {
+        const EPERM: i64 = -1;
+        const EACCES: i64 = -13;
+        const ENOSPC: i64 = -28;
+        const EROFS: i64 = -30;
+        const EDQUOT: i64 = -122;
+        match exit {
+            ENOSPC | EDQUOT => true,
+            EPERM | EACCES | EROFS => self.tells_denied_creation,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::static_system::StaticSystem;
+
+    const READS_IN_ORDER: Sign<'_> = Sign::Function("filename_renameat2");
+    const TARGET_FIRST: Sign<'_> = Sign::Enumerator {
+        of: "mnt_tree_flags_t",
+        name: "MNT_TREE_PROPAGATION",
+    };
+    const DENIED_CREATION: Sign<'_> = Sign::Parameter {
+        function: "atomic_open",
+        name: "create_error",
+    };
+
+    /// A kernel of this release that has these signs, and nothing else.
+    fn with(release: (u32, u32), signs: &[Sign<'static>]) -> Kernel {
+        Kernel::of(&StaticSystem {
+            release,
+            signs: signs.to_vec(),
+            ..StaticSystem::default()
+        })
+    }
+
+    #[test]
+    fn a_kernel_without_signs_is_as_before_the_changes() {
+        let near = [
+            Sign::Function("atomic_open"),
+            Sign::Function("mnt_tree_flags_t"),
+        ];
+        let kernel = with((6, 12), &near);
+        assert_eq!(kernel, with((6, 12), &[]));
+        assert_eq!(kernel.last_name_first, LAST_ARGUMENT_FIRST);
+        assert!(kernel.sysfs_takes_path);
+        assert!(!kernel.target_first);
+        assert!(!kernel.tells_denied_creation);
+    }
+
+    #[test]
+    fn each_change_has_a_sign_of_its_own() {
+        let before = with((7, 3), &[]);
+        assert_eq!(
+            with((7, 3), &[READS_IN_ORDER]),
+            Kernel {
+                last_name_first: false,
+                sysfs_takes_path: false,
+                ..before
+            }
+        );
+        let expected = Kernel {
+            target_first: true,
+            ..before
+        };
+        assert_eq!(with((7, 3), &[TARGET_FIRST]), expected);
+        let expected = Kernel {
+            tells_denied_creation: true,
+            ..before
+        };
+        assert_eq!(with((7, 3), &[DENIED_CREATION]), expected);
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_made_is_named_where_the_kernel_does() {
+        let before = with((7, 2), &[]);
+        let since = with((7, 3), &[DENIED_CREATION]);
+        for denied in [-1, -13, -30] {
+            assert!(!before.tells_failed_creation(denied));
+            assert!(since.tells_failed_creation(denied));
+        }
+        for (exit, is_told) in [(-28, true), (-122, true), (-24, false), (-4, false)] {
+            assert_eq!(before.tells_failed_creation(exit), is_told);
+            assert_eq!(since.tells_failed_creation(exit), is_told);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Calls that open a file by its name, and may make it.
+
+use super::{objects, Arg, Item, LookupOutcome, Resolver};
+use event::record::{Inode, NameType};
+use event::wire::{self, Event};
+use plan::Shape;
+
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+// These differ between architectures.
+const O_NOFOLLOW: u64 = libc::O_NOFOLLOW as u64;
+const O_TMPFILE: u64 = libc::O_TMPFILE as u64;
+const EEXIST: i64 = -17;
+const ENOTDIR: i64 = -20;
+const ELOOP: i64 = -40;
+
+impl Resolver {
+    pub(super) fn opened(
+        &mut self,
+        event: &Event<'_>,
+        shape: &Shape,
+        arg: &mut Arg<'_>,
+        succeeded: bool,
+    ) {
+        let flags = open_flags(event, shape);
+        let creates = flags & O_CREAT != 0;
+        let opened = event
+            .object(wire::TARSIER_OBJECT_OPENED, 0)
+            .filter(|_| succeeded)
+            .map(|opened| objects::with_path(opened, event.file(0)));
+        if let Some(opened) = opened {
+            if creates && (opened.is_created() || !self.kernel.opens_first()) {
+                arg.parent_inode = objects::parent(event, 0).0;
+                self.parent(arg);
+            }
+            if opened.is_created() && self.kernel.opens_first() && self.is_link(arg) {
+                self.through_link(arg);
+            }
+            let inode = self.agree(arg, &opened, true);
+            let nametype = match opened.is_created() {
+                true => NameType::Create,
+                false => NameType::Normal,
+            };
+            return self.item(arg, nametype, inode);
+        }
+        let file = event.file(0).filter(|_| succeeded);
+        let is_made = file
+            .as_ref()
+            .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
+        if creates && (is_made || !self.kernel.opens_first()) {
+            self.parent(arg);
+        }
+        match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
+            Some(inode) => {
+                let nametype = if is_made {
+                    NameType::Create
+                } else {
+                    NameType::Normal
+                };
+                self.item(arg, nametype, Some(inode));
+            }
+            None if creates && !self.kernel.opens_first() => {
+                // O_EXCL is refused before the object is looked at.
+                let is_passed = matches!(LookupOutcome::by(event), LookupOutcome::Missing)
+                    || event.exit() == Some(EEXIST);
+                let inode = self.view.inode(&arg.path, true).filter(|_| !is_passed);
+                if let Some(inode) = inode {
+                    self.item(arg, NameType::Normal, Some(inode));
+                }
+            }
+            None => self.not_opened(event, arg, flags),
+        }
+    }
+
+    /// What is known of a file that no descriptor stands for.
+    fn not_opened(&mut self, event: &Event<'_>, arg: &Arg<'_>, flags: u64) {
+        let creates = flags & O_CREAT != 0;
+        let stops_at_link = flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP)
+            || creates && flags & O_EXCL != 0;
+        let told = match (event.exit(), flags & O_TMPFILE) {
+            // Its directory was looked for, and what is there is none.
+            (Some(ENOTDIR), O_TMPFILE) => LookupOutcome::Missing,
+            _ => LookupOutcome::by(event),
+        };
+        let mut is_there = || self.view.inode(&arg.path, !stops_at_link).is_some();
+        if creates && !matches!(told, LookupOutcome::Missing) && !is_there() {
+            return self.not_made(event, arg);
+        }
+        self.looked_up(arg, !stops_at_link, told);
+    }
+
+    /// A file that could not be made: its directory, and where the kernel came to it the entry that is not there.
+    fn not_made(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
+        self.parent(arg);
+        let has_parent = |item: &Item| item.nametype == NameType::Parent;
+        let exit = event.exit().unwrap_or_default();
+        if self.kernel.tells_failed_creation(exit) && self.items.last().is_some_and(has_parent) {
+            self.item(arg, NameType::Create, None);
+            if let Some(item) = self.items.last_mut() {
+                item.existed = false;
+            }
+        }
+    }
+
+    fn is_link(&mut self, arg: &Arg<'_>) -> bool {
+        const S_IFMT: u16 = 0o170000;
+        const S_IFLNK: u16 = 0o120000;
+        let link = self.view.inode(&arg.path, false);
+        link.is_some_and(|inode| inode.mode & S_IFMT == S_IFLNK)
+    }
+
+    /// A file made through a symbolic link that led nowhere: the kernel notes directory and entry of the link as well
+    /// as those of the file, and does not know their names. The file is named here.
+    fn through_link(&mut self, arg: &Arg<'_>) {
+        let place = Item {
+            inode: arg.parent_inode,
+            nametype: NameType::Parent,
+            existed: true,
+            ..Item::default()
+        };
+        let entry = Item {
+            nametype: NameType::Create,
+            ..Item::default()
+        };
+        self.items.extend([place.clone(), entry, place]);
+    }
+}
+
+/// The flags of open(2) that the call was given, or stands for.
+fn open_flags(event: &Event<'_>, shape: &Shape) -> u64 {
+    let args = &event.header().args;
+    match (shape.open_flags, event.open_how()) {
+        (_, Some(how)) => how[0],
+        (plan::NONE, None) if shape.how == plan::NONE => O_CREAT,
+        (plan::NONE, None) => 0,
+        (position, None) => args.get(position as usize).copied().unwrap_or(0),
+    }
+}

@@ -1,0 +1,87 @@
+//! Names of UNIX sockets: the kernel looks up the path in a socket address as it does a path argument.
+//!
+//! Source: unix_bind_bsd() and unix_find_bsd(), net/unix/af_unix.c.
+
+use super::{call_name, Arg, LookupOutcome, Resolver};
+use event::record::NameType;
+use event::wire::Event;
+
+const AF_UNIX: u16 = 1;
+const ENOENT: i64 = -2;
+const EAGAIN: i64 = -11;
+const EACCES: i64 = -13;
+const ENOTDIR: i64 = -20;
+const ENAMETOOLONG: i64 = -36;
+const ELOOP: i64 = -40;
+const EPROTOTYPE: i64 = -91;
+const EADDRINUSE: i64 = -98;
+const ECONNREFUSED: i64 = -111;
+/// Results of calls that came to look for the path.
+const LOOKED_UP: [i64; 9] = [
+    ENOENT,
+    EAGAIN,
+    EACCES,
+    ENOTDIR,
+    ENAMETOOLONG,
+    ELOOP,
+    EPROTOTYPE,
+    EADDRINUSE,
+    ECONNREFUSED,
+];
+
+impl Resolver {
+    /// The path of the call's socket address, if it has one and the kernel looked for it.
+    pub(super) fn socket(&mut self, event: &Event<'_>) {
+        let succeeded = event.exit().is_some_and(event::record::is_success);
+        let looked_up = |exit| LOOKED_UP.contains(&exit);
+        if !succeeded && !event.exit().is_some_and(looked_up) {
+            return;
+        }
+        let Some(path) = socket_path(event) else {
+            return;
+        };
+        let arg = self.kernel_arg(path, !succeeded);
+        match call_name(event) {
+            Some("bind") => {
+                self.parent(&arg);
+                if succeeded {
+                    let inode = self.view.inode(&arg.path, false);
+                    self.item(&arg, NameType::Create, inode);
+                }
+            }
+            Some("connect" | "sendto" | "sendmsg" | "sendmmsg") => {
+                self.looked_up(&arg, true, LookupOutcome::by(event));
+            }
+            _ => {}
+        }
+    }
+
+    /// A path that the kernel has, relative to the current directory.
+    pub(super) fn kernel_arg<'a>(&self, text: &'a [u8], failed: bool) -> Arg<'a> {
+        let mut path = Vec::with_capacity(self.cwd.len() + text.len() + 2);
+        super::text::join(&mut path, &self.cwd, text);
+        Arg {
+            text,
+            name: text.to_vec(),
+            base: self.cwd.clone(),
+            base_inode: self.cwd_inode,
+            path,
+            is_real: false,
+            is_dirfd_relative: false,
+            is_kernel_text: true,
+            index: 0,
+            parent_inode: None,
+            failed,
+            is_unreached: false,
+        }
+    }
+}
+
+/// `sun_path` of the address up to its NUL; `None` for other families, unnamed and abstract addresses.
+fn socket_path<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
+    let address = event.sockaddr().filter(|part| !part.is_unreadable())?.data;
+    let (family, path) = address.split_first_chunk::<2>()?;
+    let end = path.iter().position(|&byte| byte == 0);
+    let path = &path[..end.unwrap_or(path.len())];
+    (u16::from_ne_bytes(*family) == AF_UNIX && !path.is_empty()).then_some(path)
+}

@@ -1,0 +1,214 @@
+//! Looking up, from the daemon, what a process saw under a path.
+
+use crate::system::System;
+use event::record::{FileCaps, Inode};
+use std::borrow::Cow;
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
+
+/// Where a process's root directory is to be found from here; nowhere, when it cannot be.
+pub(super) struct View {
+    system: Arc<dyn System>,
+    own_mnt_ns: u64,
+    prefix: Option<Vec<u8>>,
+    path: Vec<u8>,
+    pid: u32,
+}
+
+impl View {
+    /// A view from the mount namespace of this process.
+    pub(super) fn new(system: Arc<dyn System>) -> View {
+        View {
+            own_mnt_ns: namespace_of(&*system, "/proc/self/ns/mnt").unwrap_or(0),
+            system,
+            prefix: None,
+            path: Vec::new(),
+            pid: 0,
+        }
+    }
+
+    /// Sets the view to that of process `pid` in mount namespace `mnt_ns`, whose root directory
+    /// is `root` within it (empty: the namespace's own).
+    pub(super) fn set(&mut self, mnt_ns: u32, pid: u32, root: &[u8]) {
+        self.pid = pid;
+        let prefix = self.prefix.get_or_insert_with(Vec::new);
+        prefix.clear();
+        let link = || format!("/proc/{pid}/ns/mnt");
+        if u64::from(mnt_ns) == self.own_mnt_ns {
+            prefix.extend_from_slice(root);
+        } else if namespace_of(&*self.system, &link()) == Some(mnt_ns.into()) {
+            prefix.extend_from_slice(format!("/proc/{pid}/root").as_bytes());
+        } else {
+            self.prefix = None;
+        }
+    }
+
+    /// `path` as another process has to put it: `/proc/self` is a directory of each.
+    pub(super) fn for_others<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
+        match path.strip_prefix(b"/proc/self/") {
+            Some(rest) => [format!("/proc/{}/", self.pid).as_bytes(), rest]
+                .concat()
+                .into(),
+            None => path.into(),
+        }
+    }
+
+    /// The object at absolute path `path`, as it is now.
+    pub(super) fn inode(&mut self, path: &[u8], follow: bool) -> Option<Inode> {
+        let (system, path) = self.locate(path)?;
+        system.inode(path, follow)
+    }
+
+    /// `path` without symbolic links, if its directory can be resolved now.
+    pub(super) fn canonical_dir(&mut self, dir: &[u8]) -> Option<Vec<u8>> {
+        let (system, dir) = self.locate(dir)?;
+        system.real_path(dir)
+    }
+
+    /// File capabilities of an object (capabilities(7), "File capability extended attribute
+    /// versioning"); none where there are none or they cannot be read.
+    pub(super) fn file_caps(&mut self, path: &[u8]) -> FileCaps {
+        let value = self
+            .locate(path)
+            .and_then(|(system, path)| system.file_capabilities(path));
+        value
+            .and_then(|value| parse_caps(&value))
+            .unwrap_or(FileCaps::NONE)
+    }
+
+    /// First bytes of the file at `path`.
+    pub(super) fn head(&mut self, path: &[u8], bytes_max: u64) -> Option<Vec<u8>> {
+        let (system, path) = self.locate(path)?;
+        system.read(path, bytes_max)
+    }
+
+    fn locate(&mut self, path: &[u8]) -> Option<(&dyn System, &CStr)> {
+        if path.first() != Some(&b'/') || path.contains(&0) {
+            return None;
+        }
+        let path = self.for_others(path);
+        let prefix = self.prefix.as_ref()?;
+        self.path.clear();
+        self.path.extend_from_slice(prefix);
+        self.path.extend_from_slice(&path);
+        self.path.push(0);
+        let path = CStr::from_bytes_with_nul(&self.path).ok()?;
+        Some((&*self.system, path))
+    }
+}
+
+/// Number of the namespace behind a `/proc/…/ns/…` link.
+fn namespace_of(system: &dyn System, link: &str) -> Option<u64> {
+    let found = system.inode(&CString::new(link).ok()?, true);
+    found.map(|inode| inode.ino)
+}
+
+/// `struct vfs_ns_cap_data`, linux/capability.h: magic and flags, two pairs of words, root id.
+fn parse_caps(value: &[u8]) -> Option<FileCaps> {
+    let word = |i: usize| -> Option<u32> {
+        Some(u32::from_le_bytes(
+            value.get(i * 4..i * 4 + 4)?.try_into().ok()?,
+        ))
+    };
+    let magic = word(0)?;
+    let set = |i: usize| -> Option<u64> {
+        Some(u64::from(word(i)?) | u64::from(word(i + 2).unwrap_or(0)) << 32)
+    };
+    Some(FileCaps::Known {
+        permitted: set(1)?,
+        inheritable: set(2)?,
+        effective: (magic & 1) as i32,
+        version: magic >> 24,
+        rootid: word(5).unwrap_or(0) as i32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::static_system::{StaticFile, StaticSystem};
+
+    fn numbered(ino: u64) -> StaticFile {
+        StaticFile {
+            inode: Inode {
+                ino,
+                ..Inode::default()
+            },
+            ..StaticFile::default()
+        }
+    }
+
+    /// A view from namespace 1, in which process 7 is in namespace 2.
+    fn view() -> View {
+        let mut system = StaticSystem::default();
+        let files = [
+            ("/proc/self/ns/mnt", 1),
+            ("/proc/7/ns/mnt", 2),
+            ("/etc", 10),
+            ("/jail/etc", 11),
+            ("/proc/7/root/etc", 12),
+            ("/proc/7/comm", 13),
+        ];
+        system.files = files.map(|(path, ino)| (path, numbered(ino))).into();
+        View::new(Arc::new(system))
+    }
+
+    fn ino(view: &mut View, path: &str) -> Option<u64> {
+        view.inode(path.as_bytes(), true).map(|inode| inode.ino)
+    }
+
+    #[test]
+    fn a_path_is_looked_up_where_the_process_saw_it() {
+        let mut view = view();
+        view.set(1, 7, b"");
+        assert_eq!(ino(&mut view, "/etc"), Some(10));
+        view.set(1, 7, b"/jail");
+        assert_eq!(ino(&mut view, "/etc"), Some(11));
+        view.set(2, 7, b"");
+        assert_eq!(ino(&mut view, "/etc"), Some(12));
+    }
+
+    #[test]
+    fn nothing_is_seen_of_a_namespace_that_is_gone_or_of_a_process_with_another_pid() {
+        let mut view = view();
+        for (mnt_ns, pid) in [(3, 7), (2, 8)] {
+            view.set(mnt_ns, pid, b"");
+            assert_eq!(ino(&mut view, "/etc"), None);
+        }
+        view.set(1, 7, b"");
+        assert_eq!(ino(&mut view, "/etc"), Some(10));
+    }
+
+    #[test]
+    fn proc_self_is_the_directory_of_the_process() {
+        let mut view = view();
+        view.set(1, 7, b"");
+        assert_eq!(ino(&mut view, "/proc/self/comm"), Some(13));
+    }
+
+    #[test]
+    fn what_is_no_absolute_path_is_not_looked_up() {
+        let mut view = view();
+        view.set(1, 7, b"");
+        assert_eq!(view.inode(b"etc", true), None);
+        assert_eq!(view.inode(b"/etc\0", true), None);
+        assert_eq!(view.inode(b"", true), None);
+    }
+
+    #[test]
+    fn file_capabilities_are_read_as_the_kernel_lays_them_out() {
+        let words =
+            |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|w| w.to_le_bytes()).collect() };
+        let parsed = parse_caps(&words(&[0x0200_0001, 0x400, 1, 2, 3]));
+        let known = FileCaps::Known {
+            permitted: 2 << 32 | 0x400,
+            inheritable: 3 << 32 | 1,
+            effective: 1,
+            version: 2,
+            rootid: 0,
+        };
+        assert_eq!(parsed, Some(known));
+        assert_eq!(parse_caps(&words(&[0x0200_0001])), None);
+        assert_eq!(parse_caps(b""), None);
+    }
+}

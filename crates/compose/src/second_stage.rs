@@ -1,0 +1,136 @@
+//! The second stage of matching: with the names of an event found, which rule selects it.
+
+use crate::generation::Generation;
+use crate::resolve::{Item, Resolver};
+use event::record::NameType;
+use event::wire::{self, Event};
+use plan::{Decision, Entry, Facts, Identities, ObjectId};
+use rules::{List, Rule};
+use std::sync::Arc;
+
+/// A rule set whose events are understood.
+pub(crate) struct Known {
+    pub(crate) generation: Arc<Generation>,
+    /// What its paths are by now, as far as events have told.
+    identities: Identities,
+    /// Rules of the filesystem list may leave names out.
+    leaves_out: bool,
+}
+
+impl Known {
+    /// A rule set that follows on `before`: directories that were moved stay found.
+    pub(crate) fn new(generation: Arc<Generation>, before: Option<&Known>) -> Known {
+        let mut identities = generation.identities.clone();
+        if let Some(before) = before {
+            identities.keep_moves(&before.identities);
+        }
+        let is_about = |rule: &Rule| rule.list == List::Filesystem;
+        Known {
+            leaves_out: generation.plan.rules.iter().any(is_about),
+            generation,
+            identities,
+        }
+    }
+
+    /// Leaves out what rules of the filesystem list are about, and finds the rule that selects an event whose names
+    /// `resolver` has found.
+    pub(crate) fn decide(&mut self, event: &Event<'_>, resolver: &mut Resolver) -> Decision {
+        if self.leaves_out {
+            let rules = &self.generation.plan.rules;
+            resolver.leave_out(|kind| plan::leaves_out(rules, kind));
+        }
+        follow(&mut self.identities, event, resolver);
+        if !event.has_flag(wire::TARSIER_UNDECIDED) {
+            return Decision::Record(event.header().rule);
+        }
+        decide(&self.generation, &self.identities, event, resolver)
+    }
+}
+
+/// Keeps up with what the call did to the paths that rules name: they are about the object that has such a name
+/// by the time the event is matched (audit_update_watch(), kernel/audit_watch.c), and about a directory under
+/// each name that it gets.
+fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolver) {
+    let succeeded = event.exit().is_some_and(event::record::is_success);
+    if identities.is_empty() || !succeeded {
+        return;
+    }
+    let concerns = |item: &Item| {
+        let is_change = matches!(item.nametype, NameType::Delete | NameType::Create);
+        let name = item.path.rsplit(|&byte| byte == b'/').next();
+        is_change && name.is_some_and(|name| identities.concern(name))
+    };
+    if !resolver.items().iter().any(concerns) {
+        return;
+    }
+    let names = resolver.names();
+    let of_type = |wanted| {
+        let both = resolver.items().iter().zip(&names);
+        both.filter(move |(item, _)| item.nametype == wanted)
+            .map(|(_, name)| (&name.path, name.inode.map(|inode| inode.id)))
+    };
+    for (path, _) in of_type(NameType::Delete) {
+        identities.replaced(path, None);
+    }
+    for (path, object) in of_type(NameType::Create) {
+        identities.replaced(path, object);
+        let same = |(_, deleted): &(&Vec<u8>, _)| object.is_some() && *deleted == object;
+        if let Some((from, _)) = of_type(NameType::Delete).find(same) {
+            identities.moved(from, path);
+        }
+    }
+}
+
+/// The rule that selects an event, once its names are known.
+fn decide(
+    generation: &Generation,
+    identities: &Identities,
+    event: &Event<'_>,
+    resolver: &mut Resolver,
+) -> Decision {
+    let header = event.header();
+    let names = resolver.names();
+    let above: Vec<ObjectId> = event
+        .above()
+        .map(|(ino, dev)| ObjectId { dev, ino })
+        .collect();
+    let facts = Facts {
+        entry: if event.has_flag(wire::TARSIER_URING) {
+            Entry::Uring
+        } else if event.has_flag(wire::TARSIER_COMPAT) {
+            Entry::Compat
+        } else {
+            Entry::Native
+        },
+        nr: header.nr as u32,
+        args: [
+            header.args[0],
+            header.args[1],
+            header.args[2],
+            header.args[3],
+        ],
+        result: event.exit(),
+        pid: header.pid,
+        ppid: header.ppid,
+        auid: header.auid,
+        ses: header.ses,
+        uid: header.uid,
+        euid: header.euid,
+        suid: header.suid,
+        fsuid: header.fsuid,
+        gid: header.gid,
+        egid: header.egid,
+        sgid: header.sgid,
+        fsgid: header.fsgid,
+        groups: &[],
+        personality: header.personality,
+        exe: None,
+        open_flags: None,
+        saddr_fam: None,
+        names: &names,
+        above: &above,
+    };
+    generation
+        .plan
+        .decide_remaining(generation.remaining(event), &facts, identities)
+}

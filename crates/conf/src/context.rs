@@ -1,0 +1,46 @@
+//! What a key's function gets to work with.
+
+use crate::error::{BadValue, ConfigError, Notice, Place};
+
+/// A value as an error shows it.
+pub(super) fn printable(text: &str) -> String {
+    text.escape_debug().to_string()
+}
+
+/// A key's value, and where it stands.
+pub(super) struct Context<'a> {
+    pub(super) place: Place,
+    pub(super) key: &'static str,
+    /// The value.
+    pub(super) value: &'a str,
+    /// The word after the value (a program for EXEC).
+    pub(super) option: Option<&'a str>,
+    /// Whether files named in values are looked at.
+    pub(super) check_files: bool,
+    pub(super) notices: &'a mut Vec<Notice>,
+}
+
+impl Context<'_> {
+    pub(super) fn notice(&mut self, text: String) {
+        self.notices.push(Notice {
+            place: self.place.clone(),
+            key: self.key,
+            text,
+        });
+    }
+
+    pub(super) fn refuse(
+        &self,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> ConfigError {
+        ConfigError::Value(Box::new(BadValue {
+            place: self.place.clone(),
+            key: self.key,
+            value: printable(self.value),
+            found: found.into(),
+            expected: expected.into(),
+            nearest: None,
+        }))
+    }
+}

@@ -1,0 +1,109 @@
+//! Compression of files that are not current any more (`compress_rotated = yes`).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use super::Journal;
+use crate::action::Severity;
+use crate::files::{self, modes};
+use crate::read::COMPRESSED_SUFFIX;
+use crate::seal::with_suffix;
+use conf::Group;
+
+/// zstd's level: about 300 MB/s, a tenth of the size or less.
+const LEVEL: i32 = 3;
+const PART_SUFFIX: &str = ".zst.part";
+
+/// A compression under way, on a thread of its own that ends with it.
+pub(crate) struct Compression {
+    path: PathBuf,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Journal {
+    /// Starts to compress the newest rotated file, if the configuration wants that.
+    pub(crate) fn start_compression(&mut self) {
+        if !self.config.compress_rotated {
+            return;
+        }
+        let path = files::numbered(&self.path, 1);
+        let (file, group) = (path.clone(), self.config.log_group.clone());
+        let started = std::thread::Builder::new()
+            .name("journal-zstd".into())
+            .spawn(move || compress(&file, &group));
+        match started {
+            Ok(thread) => self.compression = Some(Compression { path, thread }),
+            Err(error) => self.say_compression(&path, &error),
+        }
+    }
+
+    /// Notes a finished compression.
+    pub(crate) fn poll_compression(&mut self) {
+        let is_finished = |compression: &Compression| compression.thread.is_finished();
+        if self.compression.as_ref().is_some_and(is_finished) {
+            self.finish_compression();
+        }
+    }
+
+    /// Waits for a compression under way: the names of the files are about to change.
+    pub(crate) fn finish_compression(&mut self) {
+        if let Some(Compression { path, thread }) = self.compression.take() {
+            let outcome = thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the compressing thread panicked")));
+            if let Err(error) = outcome {
+                self.say_compression(&path, &error);
+            }
+        }
+    }
+
+    fn say_compression(&mut self, path: &Path, error: &io::Error) {
+        let text = format!("{}: not compressed: {error}", path.display());
+        self.say(Severity::Warning, text);
+    }
+}
+
+/// Replaces a file by a compressed one. At any moment one of the two is whole.
+fn compress(path: &Path, group: &Group) -> io::Result<()> {
+    let part = with_suffix(path, PART_SUFFIX);
+    let made = write_compressed(path, &part, group);
+    if made.is_err() {
+        // What is left of it would only take space.
+        let _ = std::fs::remove_file(&part);
+        return made;
+    }
+    std::fs::rename(&part, with_suffix(path, COMPRESSED_SUFFIX))?;
+    File::open(files::dir_of(path))?.sync_all()?;
+    std::fs::remove_file(path)
+}
+
+fn write_compressed(path: &Path, part: &Path, group: &Group) -> io::Result<()> {
+    let mut from = File::open(path)?;
+    let mut to = File::create(part)?;
+    files::set_permissions(&to, part, modes(group).rotated, group).map_err(io::Error::other)?;
+    let size = from.metadata()?.size();
+    let mut encoder = zstd::Encoder::new(&mut to, LEVEL)?;
+    encoder.include_checksum(true)?;
+    encoder.set_pledged_src_size(Some(size))?;
+    io::copy(&mut from, &mut encoder)?;
+    encoder.finish()?;
+    to.sync_all()
+}
+
+/// Removes what a crash in the middle of a compression left beside a whole file.
+pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
+    for number in files::rotated_numbers(log_file)? {
+        let plain = files::numbered(log_file, number);
+        let leftovers = [PART_SUFFIX, COMPRESSED_SUFFIX].map(|suffix| with_suffix(&plain, suffix));
+        for leftover in leftovers
+            .iter()
+            .filter(|path| plain.exists() && path.exists())
+        {
+            std::fs::remove_file(leftover)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Where verification has come to in a chain of seals.
+
+use super::super::entry::Chain;
+use super::super::keys::PublicKey;
+
+/// Where the entries of a seal have come to.
+#[derive(Clone)]
+pub(super) struct Place {
+    /// Of the entry to come.
+    pub(super) epoch: u32,
+    pub(super) index: u32,
+    pub(super) chain: Chain,
+    /// Verifies the checkpoint of `epoch`.
+    pub(super) public: Option<PublicKey>,
+    pub(super) time_ms: u64,
+    /// The last entry says that the log was rotated.
+    pub(super) is_rotated: bool,
+    /// The last entry says that the journal was closed.
+    pub(super) is_closed: bool,
+}

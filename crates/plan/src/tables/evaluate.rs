@@ -1,0 +1,115 @@
+//! The first match, as the programs find it in the tables.
+
+use super::{Row, Values, GROUPS_MAX, LOOKUP_ANY_OF, LOOKUP_BITS, LOOKUP_RANGES, PAGE_HEAD};
+
+/// What the first stage says of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No rule matches it.
+    NoMatch,
+    /// The rule at position `rule` is the first that does.
+    Decided {
+        /// Which one.
+        rule: u32,
+        /// It says never.
+        never: bool,
+    },
+    /// Candidates, by page, that need the names of the event: page of the list and mask.
+    Undecided(Vec<(u32, u64)>),
+}
+
+/// The tables' own evaluator, step by step what the programs do.
+pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdict {
+    let row = |i: usize| rows.get(i).copied().unwrap_or_default();
+    let mut undecided = Vec::new();
+    let worth = match row(pages as usize).b as usize {
+        0 => u64::MAX,
+        summary => page_mask(rows, summary, values),
+    };
+    for i in (0..npages).filter(|i| worth & 1 << i != 0) {
+        let page = row((pages + i) as usize).a as usize;
+        let (head, more) = (row(page), row(page + 1));
+        let mask = page_mask(rows, page, values);
+        let decided = mask & !more.a;
+        let bit = decided.trailing_zeros();
+        let earlier = if bit == 64 {
+            mask
+        } else {
+            mask & ((1 << bit) - 1)
+        };
+        if earlier != 0 {
+            undecided.push((i, if bit == 64 { mask } else { earlier | 1 << bit }));
+        } else if bit < 64 && !undecided.is_empty() {
+            undecided.push((i, 1 << bit));
+        }
+        if bit == 64 {
+            continue;
+        }
+        if !undecided.is_empty() {
+            break;
+        }
+        let four = row((more.b >> 32) as usize + bit as usize / 4);
+        let pair = if bit & 2 != 0 { four.b } else { four.a };
+        let rule = if bit & 1 != 0 {
+            (pair >> 32) as u32
+        } else {
+            pair as u32
+        };
+        return Verdict::Decided {
+            rule,
+            never: head.b & 1 << bit != 0,
+        };
+    }
+    if undecided.is_empty() {
+        Verdict::NoMatch
+    } else {
+        Verdict::Undecided(undecided)
+    }
+}
+
+/// Rules of a page that the values meet.
+fn page_mask(rows: &[Row], page: usize, values: &Values) -> u64 {
+    let lookups = rows[page + 1].b as u32 as usize;
+    (0..lookups).fold(rows[page].a, |mask, l| {
+        mask & lookup_mask(rows, page + PAGE_HEAD + 2 * l, values)
+    })
+}
+
+fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
+    let (head, place) = (rows[at], rows[at + 1]);
+    let Some(value) = values.fact[head.a as u32 as usize] else {
+        return head.b;
+    };
+    let first = place.a as u32 as usize;
+    let entries = &rows[first..first + (place.a >> 32) as usize];
+    let named = |id: u32| {
+        entries
+            .binary_search_by_key(&u64::from(id), |e| e.a)
+            .map_or(0, |i| entries[i].b)
+    };
+    let any = || {
+        values
+            .groups
+            .iter()
+            .take(GROUPS_MAX)
+            .fold(named(value), |mask, &group| mask | named(group))
+    };
+    match (head.a >> 32) as u32 {
+        LOOKUP_RANGES => entries[entries.partition_point(|e| e.a <= u64::from(value)) - 1].b,
+        LOOKUP_BITS => entries.iter().fold(u64::MAX, |mask, entry| {
+            let operand = entry.a as u32;
+            let holds = match (entry.a >> 32) as u32 {
+                0 => value & operand != 0,
+                1 => value & operand == operand,
+                _ => value & operand == 0,
+            };
+            if holds {
+                mask
+            } else {
+                mask & !entry.b
+            }
+        }),
+        LOOKUP_ANY_OF => head.b | any(),
+        _ => !any(),
+    }
+}

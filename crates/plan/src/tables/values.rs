@@ -1,0 +1,100 @@
+//! What the programs ask the tables with.
+
+use crate::conditions::{Executables, Fact, FACTS};
+use crate::evaluate::own_id;
+use crate::facts::Facts;
+use crate::shape::{Kind, Shape, NONE};
+
+/// Facts as the programs hold them: one value each, `None` when the call does not have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// By [`Fact`].
+    pub fact: [Option<u32>; FACTS],
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+impl Values {
+    /// What the programs make of a call of this shape: crates/bpf/programs/facts.h and, for what
+    /// is computed on demand, match.h.
+    pub fn from_facts(facts: &Facts<'_>, shape: &Shape, executables: &Executables) -> Values {
+        let mut values = Values {
+            fact: [None; FACTS],
+            groups: facts.groups.to_vec(),
+        };
+        let mut set = |fact: Fact, value: u32| values.fact[fact as usize] = Some(value);
+        set_ids(&mut set, facts);
+        set(Fact::Pers, facts.personality);
+        if let (Some(exit), Some(valid)) = (facts.audit_result(), facts.return_valid()) {
+            set(Fact::Exit, exit as u32);
+            set(Fact::Success, valid);
+        }
+        for (fact, arg) in [Fact::A0, Fact::A1, Fact::A2, Fact::A3]
+            .into_iter()
+            .zip(facts.args)
+        {
+            set(fact, arg as u32);
+        }
+        let exe = facts
+            .exe
+            .and_then(|exe| executables.by_object.get(&exe).copied());
+        set(Fact::Exe, exe.unwrap_or(0));
+        set(Fact::Access, access(facts, shape));
+        set(Fact::Compare, equal_ids(facts));
+        values.fact[Fact::SaddrFam as usize] = facts.saddr_fam;
+        values
+    }
+
+    /// What the program at task creation makes of a new task: nothing of a call is there.
+    pub fn from_new_task(facts: &Facts<'_>) -> Values {
+        let mut values = Values {
+            fact: [None; FACTS],
+            groups: facts.groups.to_vec(),
+        };
+        let mut set = |fact: Fact, value: u32| values.fact[fact as usize] = Some(value);
+        set_ids(&mut set, facts);
+        set(Fact::Pers, facts.personality);
+        values
+    }
+}
+
+fn set_ids(set: &mut impl FnMut(Fact, u32), facts: &Facts<'_>) {
+    set(Fact::Pid, facts.pid);
+    set(Fact::Ppid, facts.ppid);
+    set(Fact::Uid, facts.uid);
+    set(Fact::Euid, facts.euid);
+    set(Fact::Suid, facts.suid);
+    set(Fact::Fsuid, facts.fsuid);
+    set(Fact::Gid, facts.gid);
+    set(Fact::Egid, facts.egid);
+    set(Fact::Sgid, facts.sgid);
+    set(Fact::Fsgid, facts.fsgid);
+    set(Fact::Auid, facts.auid);
+    set(Fact::Ses, facts.ses);
+}
+
+/// `access_of()` of match.h.
+fn access(facts: &Facts<'_>, shape: &Shape) -> u32 {
+    if shape.kind == Kind::Socketcall {
+        return if facts.args[0] == 2 {
+            abi::PERM_WRITE
+        } else {
+            0
+        };
+    }
+    if shape.how == NONE && shape.open_flags == NONE {
+        return 0;
+    }
+    abi::PermClass::open_bits(facts.open_flags.unwrap_or(0))
+}
+
+/// `compare_ids()` of match.h: bit `AUDIT_COMPARE_x` for every pair of own ids that is equal.
+fn equal_ids(facts: &Facts<'_>) -> u32 {
+    abi::COMPARES
+        .iter()
+        .filter(|pair| {
+            let ids = (own_id(pair.left, facts), own_id(pair.right, facts));
+            matches!(ids, (Some(left), Some(right)) if left == right)
+        })
+        .fold(0, |bits, pair| bits | 1 << pair.number)
+}

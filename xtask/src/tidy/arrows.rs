@@ -1,0 +1,192 @@
+//! Crates need one another as the table of the architecture page says, and only those above them in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::Offence;
+
+/// The page with the table, and the first line of the table.
+const PAGE: &str = "docs/internals/architecture.md";
+const HEADER: &str = "| crate | needs |";
+
+/// The crates that each crate needs, in order.
+type Arrows = Vec<(String, Vec<String>)>;
+
+/// Differences between the table and the manifests of the crates.
+pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
+    let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
+    let mut manifests = BTreeMap::new();
+    for entry in fs::read_dir(root.join("crates")).context("reading crates")? {
+        let name = entry.context("reading crates")?.file_name();
+        manifests.insert(name.to_string_lossy().into_owned(), String::new());
+    }
+    for (name, text) in &mut manifests {
+        let path = format!("crates/{name}/Cargo.toml");
+        *text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+    }
+    Ok(differences(&written(&page), &manifests))
+}
+
+/// What the table has to say and does not, or says and should not.
+fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    let mut offend = |place: String, what: String| {
+        let error = format!("{PAGE}, crate {what}");
+        offences.push(Offence { place, error });
+    };
+    let above = |name: &str, needed: &str| {
+        let place = |name: &str| written.iter().position(|(each, _)| each == name);
+        place(needed) < place(name)
+    };
+    for (name, manifest) in manifests {
+        let Some((_, needs)) = written.iter().find(|(each, _)| each == name) else {
+            offend(name.clone(), format!("{name}: not in the table"));
+            continue;
+        };
+        let found: Vec<String> = dependencies(manifest)
+            .into_iter()
+            .filter(|each| manifests.contains_key(each))
+            .collect();
+        for each in found.iter().filter(|each| !needs.contains(each)) {
+            let what = format!("{name}: its Cargo.toml has {each}, which the table has not");
+            offend(format!("{name} -> {each}"), what);
+        }
+        for each in needs.iter().filter(|each| !found.contains(each)) {
+            let what = format!("{name}: the table has {each}, which its Cargo.toml has not");
+            offend(format!("{name} -> {each}"), what);
+        }
+        for each in found.iter().filter(|each| !above(name, each)) {
+            let what = format!("{name}: {each} is not above it in the table");
+            offend(format!("{name} -> {each}"), what);
+        }
+    }
+    for (name, _) in written {
+        if !manifests.contains_key(name) {
+            offend(name.clone(), format!("{name}: there is no such crate"));
+        }
+    }
+    offences
+}
+
+/// The rows of the page's table; `all above` stands for the crates of the rows before, `all above but` for
+/// those without one.
+fn written(page: &str) -> Arrows {
+    let rows = page.lines().skip_while(|line| *line != HEADER).skip(2);
+    let mut arrows = Arrows::new();
+    for row in rows.take_while(|line| line.starts_with('|')) {
+        let mut words = row
+            .split(['|', ' ', ',', '`'])
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned);
+        let name = words.next().unwrap_or_default();
+        let words: Vec<String> = words.collect();
+        let above = || arrows.iter().map(|(name, _)| name.clone());
+        let needs: Vec<String> = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["all", "above"] => above().collect(),
+            ["all", "above", "but", other] => above().filter(|name| name != other).collect(),
+            _ => words,
+        };
+        arrows.push((name, needs));
+    }
+    arrows
+}
+
+/// Names of the dependencies of a manifest, except those of tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_list = false;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            let is_of_tests = section.contains("dev-dependencies");
+            is_list = section.ends_with("dependencies") && !is_of_tests;
+            let single = section.rsplit_once("dependencies.").map(|(_, name)| name);
+            names.extend(single.filter(|_| !is_of_tests).map(str::to_owned));
+        } else if is_list && !line.starts_with('#') {
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            names.extend((!name.is_empty()).then(|| name.to_owned()));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_of_all_kinds_but_those_of_tests_are_read() {
+        let manifest = "\
+[package]
+name = \"x\"
+[dependencies]
+a.workspace = true
+# z = \"1\"
+b = { workspace = true }
+[dependencies.c]
+path = \"../c\"
+[build-dependencies]
+d = \"1\"
+[target.'cfg(unix)'.dependencies]
+e = \"1\"
+[dev-dependencies]
+f = \"1\"
+[features]
+g = []
+";
+        assert_eq!(dependencies(manifest), ["a", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn each_difference_between_table_and_manifests_is_found() {
+        let page = "\
+text
+| crate | needs |
+|---|---|
+| `low` | |
+| `high` | `low`, `gone` |
+| `none` | |
+| `late` | |
+| `last` | all above |
+
+| other | table |
+";
+        let manifests = [
+            ("low", "[dependencies]\nlate = \"1\"\nserde = \"1\"\n"),
+            ("high", "[dependencies]\nlow = \"1\"\n"),
+            ("late", ""),
+            (
+                "last",
+                "[dependencies]\nlow = \"1\"\nhigh = \"1\"\nnone = \"1\"\n",
+            ),
+            ("new", ""),
+        ];
+        let manifests = manifests.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let found = differences(&written(page), &BTreeMap::from(manifests));
+        let found: Vec<&str> = found
+            .iter()
+            .filter_map(|offence| {
+                offence
+                    .error
+                    .strip_prefix("docs/internals/architecture.md, crate ")
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "high: the table has gone, which its Cargo.toml has not",
+                "last: the table has none, which its Cargo.toml has not",
+                "last: the table has late, which its Cargo.toml has not",
+                "low: its Cargo.toml has late, which the table has not",
+                "low: late is not above it in the table",
+                "new: not in the table",
+                "none: there is no such crate",
+            ]
+        );
+    }
+}

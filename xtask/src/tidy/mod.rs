@@ -1,0 +1,120 @@
+//! Rules of the code, held by a test: `cargo xtask tidy`.
+//!
+//! * [`length`]: no file and no function is too long.
+//! * [`circles`]: no circle of files in a crate.
+//! * [`arrows`]: the crates need one another as the architecture page says.
+//! * [`versions`]: nothing is decided by the version of the kernel.
+
+mod arrows;
+mod circles;
+mod length;
+mod source;
+mod versions;
+
+use std::path::Path;
+
+use anyhow::{bail, Result};
+
+/// What a rule says of one place of the code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Offence {
+    /// What an exception names: a file, `FILE: FUNCTION`, or `FILE -> FILE`.
+    place: String,
+    /// What is wrong there, with the place.
+    error: String,
+}
+
+/// A place that breaks a rule for now.
+struct Exception {
+    place: &'static str,
+    /// Printed when the exception is no longer needed.
+    why: &'static str,
+}
+
+/// Places that break a rule. An entry that is no longer needed is an error.
+const EXCEPTIONS: [Exception; 3] = [
+    Exception {
+        place: "crates/compose/src/host.rs",
+        why: "the release is what the two below ask for",
+    },
+    Exception {
+        place: "crates/compose/src/resolve/calls.rs",
+        why: "what newfstatat and statx record of an empty path shows in no type of the kernel",
+    },
+    Exception {
+        place: "crates/compose/src/resolve/kernel.rs",
+        why: "which directory open with O_CREAT records shows in no type of the kernel",
+    },
+];
+
+/// An error that names every place where the code breaks a rule.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let sources = source::all(root)?;
+    let excused: Vec<&str> = EXCEPTIONS.iter().map(|each| each.place).collect();
+    let mut offences = length::offences(&sources);
+    offences.extend(circles::offences(&sources, &excused));
+    offences.extend(versions::offences(&sources));
+    offences.extend(arrows::offences(root)?);
+    let errors = judged(offences, &EXCEPTIONS);
+    match errors.len() {
+        0 => Ok(()),
+        count => bail!("{count} errors:\n{}", errors.join("\n")),
+    }
+}
+
+/// The offences without those that are excepted, and exceptions without an offence.
+fn judged(offences: Vec<Offence>, exceptions: &[Exception]) -> Vec<String> {
+    let is_needed =
+        |exception: &&Exception| offences.iter().any(|each| each.place == exception.place);
+    let (needed, unneeded): (Vec<_>, Vec<_>) = exceptions.iter().partition(is_needed);
+    let is_excused = |offence: &Offence| needed.iter().any(|each| each.place == offence.place);
+    let unneeded = unneeded.iter().map(|each| {
+        format!(
+            "{}: its exception in xtask/src/tidy/mod.rs is no longer needed ({})",
+            each.place, each.why
+        )
+    });
+    let rest = offences.iter().filter(|each| !is_excused(each));
+    rest.map(|each| each.error.clone())
+        .chain(unneeded)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source_root;
+
+    #[test]
+    fn the_code_is_tidy() {
+        if let Err(error) = check(&source_root()) {
+            panic!("{error:#}");
+        }
+    }
+
+    #[test]
+    fn an_exception_excuses_its_place_and_is_an_error_when_not_needed() {
+        let offence = |place: &str| Offence {
+            place: place.into(),
+            error: format!("{place}: wrong"),
+        };
+        let exceptions = [
+            Exception {
+                place: "a.rs",
+                why: "x",
+            },
+            Exception {
+                place: "b.rs",
+                why: "y",
+            },
+        ];
+        let errors = judged(vec![offence("a.rs"), offence("c.rs")], &exceptions);
+        assert_eq!(
+            errors,
+            [
+                "c.rs: wrong",
+                "b.rs: its exception in xtask/src/tidy/mod.rs is no longer needed (y)"
+            ]
+        );
+    }
+}
