@@ -2,21 +2,17 @@
 
 mod cat_command;
 mod ctl;
-mod host;
 mod plan_command;
-mod rule_files;
 mod rules_command;
-mod run;
 mod seal_command;
 mod seccomp_command;
 mod status;
-mod stderr;
 mod stop_command;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use daemon::stderr::say;
 use std::process::ExitCode;
-use stderr::say;
 
 fn main() -> ExitCode {
     // auditctl's options are not clap's: they go by unread.
@@ -41,7 +37,7 @@ fn main() -> ExitCode {
 
 fn command() -> anyhow::Result<u8> {
     match Cli::parse().command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => daemon::run(args),
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
         Command::Stop(args) => stop_command::stop(&args),

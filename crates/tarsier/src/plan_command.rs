@@ -1,10 +1,10 @@
 //! `tarsier plan`
 
-use crate::host::HOST;
 use crate::rules_command::source;
-use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use cli::{Engine, PlanArgs};
+use daemon::host::HOST;
+use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
 use rules::{ErrorKind, Rule, SystemHost};
 use std::io::Write;
@@ -42,7 +42,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         false => {
             let identities = compose::identify(&set.rules, &HOST);
             let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
-            plan.map_err(|error| crate::run::too_large(&error, &set.rules))
+            plan.map_err(|error| daemon::too_large(&error, &set.rules))
                 .context("the rules cannot be planned")?
         }
     };

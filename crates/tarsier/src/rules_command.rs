@@ -5,9 +5,9 @@ mod flood;
 mod optimise;
 pub(crate) mod source;
 
-use crate::stderr::say;
 use anyhow::Result;
 use cli::RulesCommand;
+use daemon::stderr::say;
 
 /// Runs one of the subcommands. Status 2: it could not be done.
 pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {

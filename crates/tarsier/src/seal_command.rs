@@ -1,9 +1,9 @@
 //! `tarsier seal init` and `tarsier verify`.
 
-use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use cli::{SealCommand, SealInitArgs, VerifyArgs};
 use conf::LoadOptions;
+use daemon::stderr::say;
 use journal::seal::verify::{Finding, Options, Report};
 use journal::seal::{self, time_text, VerificationKey};
 use rustix::fs::{Mode, OFlags};

@@ -1,11 +1,12 @@
 //! `tarsier stop`.
 
-use crate::ctl::{self, protocol::Answer, protocol::Request};
-use crate::run::{remove_left, Instance, Removed};
-use crate::status::socket_path;
-use crate::stderr::say;
+use crate::ctl;
 use anyhow::{bail, Context, Result};
 use cli::StopArgs;
+use daemon::protocol::socket_path;
+use daemon::protocol::{Answer, Request};
+use daemon::stderr::say;
+use daemon::{remove_left, Instance, Removed};
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
     if !rustix::process::geteuid().is_root() {

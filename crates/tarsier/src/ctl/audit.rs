@@ -1,6 +1,6 @@
 //! What can be told to carry out auditctl's requests: the kernel, or a running Tarsier.
 
-use super::protocol::AuditState;
+use daemon::protocol::AuditState;
 use rules::Command;
 
 /// Why something was refused or could not be asked.

@@ -1,8 +1,8 @@
 //! A running Tarsier, over its control socket.
 
 use super::audit::{Applied, Audit, Trouble};
-use super::protocol::{hex, unhex, Answer, AuditState, Request, Step};
-use crate::status::socket_path;
+use daemon::protocol::socket_path;
+use daemon::protocol::{hex, unhex, Answer, AuditState, Request, Step};
 use rules::Command;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

@@ -1,7 +1,7 @@
 //! The kernel's audit, over netlink.
 
 use super::audit::{Applied, Audit, Trouble};
-use super::protocol::AuditState;
+use daemon::protocol::AuditState;
 use netlink::{AuditSocket, NetlinkError};
 use rules::{Command, FILTER_PREPEND};
 

@@ -1,6 +1,6 @@
 //! Rules and status as auditctl prints them.
 
-use super::protocol::AuditState;
+use daemon::protocol::AuditState;
 use rules::{Dialect, ListStyle, RuleSet};
 use std::fmt::Write;
 

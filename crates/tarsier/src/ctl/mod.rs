@@ -6,16 +6,15 @@ mod kernel;
 mod listing;
 mod merge;
 mod message;
-pub(crate) mod protocol;
 mod rules_file;
 mod session;
 mod usage;
 
-use crate::stderr::say;
 use anyhow::{bail, Result};
 use audit::Audit;
 pub(crate) use client::ask;
 use client::Client;
+use daemon::stderr::say;
 use kernel::Kernel;
 pub(crate) use merge::merge;
 use rules::{Dialect, Source};

@@ -6,7 +6,7 @@
 
 use super::audit::Trouble;
 use super::session::{print, say, say_findings, Session, SUCCESS};
-use crate::stderr::say;
+use daemon::stderr::say;
 use rules::{parse_line_as, Command, Source, SystemHost};
 use std::fs::File;
 use std::io::{self, Read};

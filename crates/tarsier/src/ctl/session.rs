@@ -4,8 +4,8 @@
 
 use super::audit::{Applied, Audit, Trouble};
 use super::listing;
-use super::protocol::AuditState;
-use crate::stderr::say;
+use daemon::protocol::AuditState;
+use daemon::stderr::say;
 use rules::{parse_args, Command, Dialect, Parsed, Source, SystemHost};
 use std::io::{self, Write};
 

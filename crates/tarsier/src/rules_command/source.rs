@@ -1,7 +1,7 @@
 //! Rules to be looked at, not loaded: what is not on this host does not matter.
 
-use crate::rule_files;
 use anyhow::Result;
+use daemon::rule_files;
 use rules::{Host, PathKind, RuleSet, SystemHost};
 use std::path::PathBuf;
 

@@ -2,11 +2,11 @@
 //! and what lost their bits.
 
 use super::filters;
-use crate::stderr::say;
 use abi::Arch;
 use anyhow::{bail, Context, Result};
 use capture::seccomp_cache::{SeccompCaches, TaskCache};
 use cli::seccomp::CheckArgs;
+use daemon::stderr::say;
 use seccomp::policy::Abi;
 use seccomp::{CacheTable, Chain, ConstantAllow, CostModel, LostBit};
 use std::collections::BTreeMap;

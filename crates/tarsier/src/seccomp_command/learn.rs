@@ -2,10 +2,10 @@
 
 use super::launch::{Launch, Program};
 use super::{log_reader, source};
-use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use capture::learn::{CallCounter, CallCounts};
 use cli::seccomp::LearnArgs;
+use daemon::stderr::say;
 use seccomp::policy::Abi;
 use seccomp::profile::learned::{Observed, VALUES_MAX};
 use seccomp::profile::Context;

@@ -1,10 +1,10 @@
 //! `tarsier seccomp merge`, `optimise`, `disasm` and `asm`.
 
 use super::filters;
-use crate::stderr::say;
 use anyhow::{bail, Result};
 use cli::seccomp::Format;
 use cli::seccomp::{ConvertArgs, MergeArgs, OptimiseArgs};
+use daemon::stderr::say;
 use seccomp::{merge, optimise, Chain, Filter, Weights};
 
 /// Merges a chain and prints the result.

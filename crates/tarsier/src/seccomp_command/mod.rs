@@ -14,9 +14,9 @@ mod run;
 mod source;
 mod supervisor;
 
-use crate::stderr::say;
 use anyhow::Result;
 use cli::seccomp::{Format, SeccompCommand};
+use daemon::stderr::say;
 
 /// Runs one of the subcommands. Status 2: it could not be done.
 pub(crate) fn seccomp(command: &SeccompCommand) -> Result<u8> {

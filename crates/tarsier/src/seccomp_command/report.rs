@@ -1,6 +1,6 @@
 //! Denials as text.
 
-use crate::stderr::say;
+use daemon::stderr::say;
 use seccomp::policy::{Abi, Policy, Reason, Ruling};
 use seccomp::{Action, SeccompData};
 use std::collections::HashMap;

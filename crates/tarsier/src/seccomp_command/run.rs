@@ -2,9 +2,9 @@
 
 use super::launch::{self, Install, Launch, Program};
 use super::{report, source, supervisor};
-use crate::stderr::say;
 use anyhow::{bail, Context as _, Result};
 use cli::seccomp::RunArgs;
+use daemon::stderr::say;
 use seccomp::compile::{compile, compile_as, Frequencies};
 
 /// Status 127: the program cannot be run.

@@ -1,8 +1,8 @@
 //! Profiles from the command line.
 
-use crate::stderr::say;
 use anyhow::{bail, Context as _, Result};
 use cli::seccomp::ProfileArgs;
+use daemon::stderr::say;
 use seccomp::policy::{Abi, Policy};
 use seccomp::profile::{self, Context, DOCKER_DEFAULT};
 use std::io::Read;

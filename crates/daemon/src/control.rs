@@ -1,0 +1,482 @@
+//! Rules and settings changed while recording: what `tarsier ctl` asks for.
+//!
+//! A request is carried out as a whole or not at all: the rules it makes are planned and swapped
+//! in by one step, and if anything is refused before that, what was in force stays.
+
+mod draft;
+mod records;
+mod setting;
+mod socket;
+
+pub(super) use socket::ControlSocket;
+
+use crate::daemon_records::Who;
+use crate::engine::Engine;
+use crate::host::HOST;
+use crate::losses::{self, KERNEL_BACKLOG};
+use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
+use crate::recording::Recording;
+use crate::stderr::say;
+use anyhow::{bail, Context, Result};
+use draft::{errno, Draft, Refusal};
+use netlink::{AuditSocket, NetlinkError, Status};
+use rules::Rule;
+use setting::Setting;
+
+/// What auditctl can see and set.
+#[derive(Default)]
+pub(super) struct Control {
+    /// The rules, in force unless `enabled` is 0.
+    rules: Vec<Rule>,
+    /// 0 off, 1 on, 2 on and locked until this daemon ends.
+    enabled: u32,
+    /// `failure`: 2 is noted and does not make the machine panic on Tarsier's account.
+    failure: u32,
+    /// The settings while the kernel's audit socket is not ours, which would keep them.
+    kept: Status,
+    /// Losses when they were last reset.
+    lost_before: u64,
+    asked_to_stop: Option<Stop>,
+}
+
+/// Somebody wants the recording to end.
+#[derive(Clone, Copy)]
+pub(super) struct Stop {
+    pub(super) who: Who,
+    /// What is pinned stays armed for the next daemon.
+    pub(super) keeps: bool,
+}
+
+/// The kernel's limit when nothing was set (`AUDIT_BACKLOG_LIMIT` of its configuration).
+const BACKLOG_LIMIT: u32 = 64;
+
+impl Control {
+    /// `rules` are in force.
+    pub(super) fn new(rules: Vec<Rule>) -> Control {
+        Control {
+            rules,
+            enabled: 1,
+            failure: 1,
+            kept: Status {
+                backlog_limit: BACKLOG_LIMIT,
+                ..Status::default()
+            },
+            lost_before: 0,
+            asked_to_stop: None,
+        }
+    }
+
+    /// A request to end, if one has come since the last call.
+    pub(super) fn take_stop(&mut self) -> Option<Stop> {
+        self.asked_to_stop.take()
+    }
+
+    /// The answer to a request, as JSON.
+    pub(super) fn answer(&mut self, line: &[u8], who: Who, recording: &mut Recording) -> Vec<u8> {
+        let text = match serde_json::from_slice(line) {
+            Ok(Request::Status) => serde_json::to_vec(&recording.status()),
+            Ok(Request::RuleCosts) => serde_json::to_vec(&recording.rule_costs()),
+            Ok(request) => serde_json::to_vec(&self.carry_out(request, who, recording)),
+            Err(error) => serde_json::to_vec(&Answer {
+                error: Some(format!("the request is not clear: {error}")),
+                ..Answer::default()
+            }),
+        };
+        text.unwrap_or_default()
+    }
+
+    fn carry_out(&mut self, request: Request, who: Who, recording: &mut Recording) -> Answer {
+        match request {
+            Request::Apply {
+                steps,
+                tolerate_from,
+            } => self.apply(&steps, tolerate_from, who, recording),
+            Request::Stop { keep } => Answer {
+                error: self.ask_to_stop(keep, who, recording).err(),
+                ..Answer::default()
+            },
+            Request::Rules => Answer {
+                rules: self.listed_rules(recording),
+                ..Answer::default()
+            },
+            Request::Audit | Request::Status | Request::RuleCosts => Answer {
+                audit: Some(self.audit_state(recording)),
+                ..Answer::default()
+            },
+        }
+    }
+
+    /// The end comes when the answer is on its way.
+    fn ask_to_stop(&mut self, keeps: bool, who: Who, recording: &Recording) -> Result<(), String> {
+        if keeps && recording.pipeline.engine.pins().is_none() {
+            return Err(
+                "what this daemon captures ends with it: nothing is pinned (pin_dir, --pin-dir)"
+                    .to_owned(),
+            );
+        }
+        self.asked_to_stop = Some(Stop { who, keeps });
+        Ok(())
+    }
+
+    /// List by list, as the kernel gives them.
+    fn listed_rules(&self, recording: &mut Recording) -> Vec<String> {
+        let pipeline = &mut recording.pipeline;
+        if let (Engine::Kernel, Some(kernel), 1..) =
+            (&pipeline.engine, &mut pipeline.kernel, self.enabled)
+        {
+            // It may have removed some, or an administrator added others.
+            if let Some(rules) = kernel.listed_rules() {
+                return rules.iter().map(|rule| hex(rule)).collect();
+            }
+        }
+        let rules = &self.rules;
+        rules::List::EVERY
+            .iter()
+            .flat_map(|&list| rules.iter().filter(move |rule| rule.list == list))
+            .map(|rule| hex(&rules::to_kernel(rule)))
+            .collect()
+    }
+
+    /// The settings: the kernel's own while its socket is ours.
+    fn settings(&self, recording: &mut Recording) -> Status {
+        match &mut recording.pipeline.kernel {
+            Some(kernel) => kernel.socket().status().unwrap_or(self.kept),
+            None => self.kept,
+        }
+    }
+
+    /// `failure`: what was asked for, or the kernel's own where the kernel acts on it.
+    fn failure(&self, settings: &Status, recording: &Recording) -> u32 {
+        match recording.pipeline.engine.is_kernel() {
+            true => settings.failure,
+            false => self.failure,
+        }
+    }
+
+    fn audit_state(&self, recording: &mut Recording) -> AuditState {
+        let lost = lost_elsewhere(recording);
+        let settings = self.settings(recording);
+        let lost = lost.saturating_sub(self.lost_before);
+        let lost = lost.saturating_add(settings.lost.into());
+        let features = match &mut recording.pipeline.kernel {
+            Some(kernel) => kernel.socket().features(),
+            None => AuditSocket::open().and_then(|mut socket| socket.features()),
+        };
+        let features = features.unwrap_or_default();
+        AuditState {
+            enabled: self.enabled,
+            failure: self.failure(&settings, recording),
+            pid: std::process::id(),
+            rate_limit: settings.rate_limit,
+            backlog_limit: settings.backlog_limit,
+            lost: u32::try_from(lost).unwrap_or(u32::MAX),
+            backlog: settings.backlog,
+            backlog_wait_time: settings.backlog_wait_time,
+            backlog_wait_time_actual: settings.backlog_wait_time_actual,
+            loginuid_immutable: features.loginuid_immutable(),
+            loginuid_immutable_locked: features.loginuid_immutable_locked(),
+        }
+    }
+
+    fn apply(
+        &mut self,
+        steps: &[Step],
+        tolerate_from: usize,
+        who: Who,
+        recording: &mut Recording,
+    ) -> Answer {
+        let mut draft = Draft::new(&self.rules, self.enabled);
+        let mut answer = Answer::default();
+        for (place, step) in steps.iter().enumerate() {
+            if let Err((errno, reason)) = draft.take(place, step) {
+                answer.refused.push(Refused {
+                    step: place,
+                    errno,
+                    reason,
+                });
+                if place < tolerate_from {
+                    self.log_rule_changes(&draft, who, false, recording);
+                    return answer;
+                }
+            }
+        }
+        let before = self.settings(recording);
+        let mut done = Vec::new();
+        for (place, step) in steps.iter().enumerate() {
+            let is_refused = answer.refused.iter().any(|refused| refused.step == place);
+            if is_refused {
+                continue;
+            }
+            match self.set(step, &mut done, who, recording) {
+                Ok(value) => answer.value = value.or(answer.value),
+                Err((errno, reason)) => {
+                    answer.refused.push(Refused {
+                        step: place,
+                        errno,
+                        reason,
+                    });
+                    if place < tolerate_from {
+                        self.set_back(&done, before, recording);
+                        return answer;
+                    }
+                }
+            }
+        }
+        match self.install_draft(&draft, who, recording) {
+            Ok(()) => answer.audit = Some(self.audit_state(recording)),
+            Err(error) => {
+                self.set_back(&done, before, recording);
+                match refused_step(&error, &draft) {
+                    Some(refused) if refused.step < tolerate_from => answer.refused.push(refused),
+                    _ => answer.error = Some(format!("{error:#}: what was in force stays")),
+                }
+            }
+        }
+        answer
+    }
+
+    /// Puts the rules and the switch of a draft in force, with records that say who did it.
+    fn install_draft(&mut self, draft: &Draft, who: Who, recording: &mut Recording) -> Result<()> {
+        let old = self.enabled;
+        let enabled = draft.enabled();
+        let is_switched = (old == 0) != (enabled == 0);
+        if draft.changes_rules() || is_switched {
+            check_plan(&draft.set.rules, enabled, recording)?;
+            if old != 0 && enabled == 0 {
+                // Last words while records are still taken.
+                self.log_rule_changes(draft, who, true, recording);
+                self.log_setting("audit_enabled", enabled, old, who, recording);
+            }
+            self.install(draft.rules(), enabled, recording)?;
+        }
+        self.enabled = enabled;
+        if is_switched && enabled == 0 {
+            return Ok(());
+        }
+        self.log_rule_changes(draft, who, true, recording);
+        if old != enabled {
+            self.log_setting("audit_enabled", enabled, old, who, recording);
+        }
+        Ok(())
+    }
+
+    /// Swaps the rules in, or none of them if `enabled` is 0, and switches the kernel's records
+    /// along.
+    fn install(&mut self, rules: Vec<Rule>, enabled: u32, recording: &mut Recording) -> Result<()> {
+        let pipeline = &recording.pipeline;
+        let number = pipeline.generation.plan.generation + 1;
+        let armed = match enabled {
+            0 => Vec::new(),
+            _ => rules.clone(),
+        };
+        let is_kernel = pipeline.engine.is_kernel();
+        let generation = recording.settings.generation(armed, is_kernel, number)?;
+        recording.put_in_force(generation)?;
+        if let Some(kernel) = &mut recording.pipeline.kernel {
+            let now = kernel.socket().status().map_or(1, |status| status.enabled);
+            let wanted = enabled.min(1);
+            if now != wanted {
+                if now != 0 {
+                    kernel.expect_change(format!("op=set audit_enabled={wanted} old={now} "));
+                }
+                let switched = kernel.socket().set_enabled(wanted);
+                switched.context("the kernel's records cannot be switched")?;
+            }
+        }
+        self.rules = rules;
+        self.enabled = enabled;
+        Ok(())
+    }
+
+    /// Carries out what is not about rules; what a counter was before its reset.
+    fn set(
+        &mut self,
+        step: &Step,
+        done: &mut Vec<Setting>,
+        who: Who,
+        recording: &mut Recording,
+    ) -> Result<Option<u32>, Refusal> {
+        if let Some((setting, value)) = Setting::of(step) {
+            self.change_setting(setting, value, who, recording)?;
+            done.push(setting);
+            return Ok(None);
+        }
+        match step {
+            Step::Trim if recording.pipeline.engine.is_kernel() => {
+                match &mut recording.pipeline.kernel {
+                    Some(kernel) => kernel.socket().trim().map(|()| None).map_err(refusal),
+                    None => Ok(None),
+                }
+            }
+            Step::ResetLost => {
+                let lost = self.audit_state(recording).lost;
+                if let Some(kernel) = &mut recording.pipeline.kernel {
+                    kernel.expect_change("op=set lost=0 old=".to_owned());
+                    kernel.socket().reset_lost().map_err(refusal)?;
+                }
+                self.lost_before = lost_elsewhere(recording);
+                self.log_setting("lost", 0, lost, who, recording);
+                Ok(Some(lost))
+            }
+            Step::ResetBacklogWaitTimeActual => {
+                let mut waited = 0;
+                if let Some(kernel) = &mut recording.pipeline.kernel {
+                    kernel.expect_change("op=set backlog_wait_time_actual=0 old=".to_owned());
+                    let socket = kernel.socket();
+                    waited = socket.reset_backlog_wait_time_actual().map_err(refusal)?;
+                }
+                self.log_setting("backlog_wait_time_actual", 0, waited, who, recording);
+                Ok(Some(waited))
+            }
+            Step::LoginuidImmutable => match &mut recording.pipeline.kernel {
+                Some(kernel) => kernel
+                    .socket()
+                    .set_loginuid_immutable()
+                    .map(|()| None)
+                    .map_err(refusal),
+                None => Err(errno::not_supported(
+                    "the kernel's audit socket is not ours",
+                )),
+            },
+            Step::Message(text) => {
+                let body = records::user_message(who, text);
+                self.log_event(records::USER, &body, who, recording);
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn change_setting(
+        &mut self,
+        setting: Setting,
+        value: u32,
+        who: Who,
+        recording: &mut Recording,
+    ) -> Result<(), Refusal> {
+        let mut before = self.settings(recording);
+        before.failure = self.failure(&before, recording);
+        let old = *setting.member(&mut before);
+        self.send_setting(setting, value, recording)?;
+        self.log_setting(setting.name(), value, old, who, recording);
+        Ok(())
+    }
+
+    fn send_setting(
+        &mut self,
+        setting: Setting,
+        value: u32,
+        recording: &mut Recording,
+    ) -> Result<(), Refusal> {
+        let is_engine = recording.pipeline.engine.is_kernel();
+        if let Some(kernel) = &mut recording.pipeline.kernel {
+            if kernel
+                .socket()
+                .status()
+                .is_ok_and(|status| status.enabled != 0)
+            {
+                kernel.expect_change(format!("op=set {}=", setting.name()));
+            }
+            let sent = setting.send(kernel.socket(), value, is_engine);
+            sent.map_err(refusal)?;
+        }
+        *setting.member(&mut self.kept) = value;
+        if let Setting::Failure = setting {
+            self.failure = value;
+        }
+        Ok(())
+    }
+
+    /// Undoes settings of a request that failed later.
+    fn set_back(&mut self, done: &[Setting], mut before: Status, recording: &mut Recording) {
+        for setting in done {
+            let value = *setting.member(&mut before);
+            if let Err((_, reason)) = self.send_setting(*setting, value, recording) {
+                say!("tarsier: {} cannot be set back: {reason}", setting.name());
+            }
+        }
+    }
+
+    /// SIGHUP: the rules of the files, instead of what was changed since.
+    pub(super) fn reload_rules(&mut self, who: Who, recording: &mut Recording) -> Result<()> {
+        if self.enabled == 2 {
+            bail!("the rules are locked until tarsier is started again (-e 2)");
+        }
+        let is_kernel = recording.pipeline.engine.is_kernel();
+        let set = recording.settings.sources.rules(is_kernel)?;
+        check_plan(&set.rules, self.enabled, recording)?;
+        let draft = Draft::between(&self.rules, set.rules);
+        self.install(draft.set.rules.clone(), self.enabled, recording)?;
+        let pipeline = &mut recording.pipeline;
+        if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &mut pipeline.kernel) {
+            kernel.apply_settings(&set.settings)?;
+        }
+        self.log_rule_changes(&draft, who, true, recording);
+        Ok(())
+    }
+
+    /// One event for each rule that came or went. If the whole `is_done`, those that were refused
+    /// are among them; else only they are.
+    fn log_rule_changes(&self, draft: &Draft, who: Who, is_done: bool, recording: &mut Recording) {
+        for change in &draft.changes {
+            if is_done || !change.is_success {
+                let body = records::rule_change(who, change);
+                self.log_event(records::CONFIG_CHANGE, &body, who, recording);
+            }
+        }
+    }
+
+    fn log_setting(&self, name: &str, new: u32, old: u32, who: Who, recording: &mut Recording) {
+        let body = records::setting(who, name, new, old);
+        self.log_event(records::CONFIG_CHANGE, &body, who, recording);
+    }
+
+    /// Writes an event of one record, unless audit is off or a rule drops it.
+    fn log_event(&self, kind: u16, body: &[u8], who: Who, recording: &mut Recording) {
+        let pipeline = &mut recording.pipeline;
+        let sender = plan::Sender {
+            tid: who.pid,
+            uid: who.uid,
+            gid: 0,
+            auid: who.auid,
+            exe: compose::executable_of(who.pid, &HOST),
+        };
+        if self.enabled != 0 && !compose::drops_sent(&pipeline.generation, kind, &sender) {
+            pipeline.log_record(kind, body);
+        }
+    }
+}
+
+/// Losses but for those that the kernel counts itself.
+fn lost_elsewhere(recording: &Recording) -> u64 {
+    let lost = losses::by_cause(&recording.pipeline);
+    let elsewhere = lost.iter().filter(|(cause, _)| *cause != KERNEL_BACKLOG);
+    elsewhere.map(|(_, count)| count).sum()
+}
+
+/// While audit is off nothing is armed, and rules must be right all the same.
+fn check_plan(rules: &[Rule], enabled: u32, recording: &Recording) -> Result<()> {
+    if enabled == 0 {
+        let is_kernel = recording.pipeline.engine.is_kernel();
+        recording
+            .settings
+            .generation(rules.to_vec(), is_kernel, 0)?;
+    }
+    Ok(())
+}
+
+/// The step whose rule is one too many, if a step of this request is.
+fn refused_step(error: &anyhow::Error, draft: &Draft) -> Option<Refused> {
+    let too_large = error.downcast_ref::<plan::tables::TooLarge>()?;
+    let step = draft.step_of(too_large.rule()? as usize)?;
+    Some(Refused {
+        step,
+        errno: None,
+        reason: too_large.to_string(),
+    })
+}
+
+fn refusal(error: NetlinkError) -> Refusal {
+    let errno = error.errno().map(|errno| errno.raw_os_error());
+    (errno, error.to_string())
+}

@@ -1,0 +1,205 @@
+//! The control socket: who asks, what, and the answer, without ever waiting for anybody.
+
+use crate::daemon_records::Who;
+use crate::protocol::socket_path;
+use crate::protocol::REQUEST_BYTES_MAX;
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Clients at a time; others wait in the socket's queue.
+const CLIENTS_MAX: usize = 16;
+/// How long a client may take to send its request, and again to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What is read from one client before the rings are looked at again.
+const PASS_BYTES_MAX: usize = 1 << 20;
+
+/// The listening socket, whose file goes with it, and its clients.
+pub(crate) struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    clients: Vec<Client>,
+    next: u64,
+}
+
+/// A whole request.
+pub(crate) struct Asked {
+    /// For [`ControlSocket::answer`].
+    pub(crate) client: u64,
+    /// One line, without its end.
+    pub(crate) line: Vec<u8>,
+    /// Who asks, as it was when the connection was made.
+    pub(crate) who: Who,
+}
+
+struct Client {
+    number: u64,
+    stream: UnixStream,
+    who: Who,
+    input: Vec<u8>,
+    /// The answer; none until the request is whole.
+    output: Option<Vec<u8>>,
+    sent: usize,
+    deadline: Instant,
+    is_gone: bool,
+}
+
+impl ControlSocket {
+    /// Listens in `run_dir`, whose lock is held: a file that is there is left over.
+    pub(crate) fn start(run_dir: &Path) -> Result<ControlSocket> {
+        let path = socket_path(run_dir);
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)
+            .with_context(|| format!("cannot listen at {}", path.display()))?;
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).context("control socket")?;
+        listener.set_nonblocking(true).context("control socket")?;
+        Ok(ControlSocket {
+            listener,
+            path,
+            clients: Vec::new(),
+            next: 0,
+        })
+    }
+
+    /// What to poll: ready when somebody asks, or takes the answer.
+    pub(crate) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
+        if self.clients.len() < CLIENTS_MAX {
+            fds.push(PollFd::from_borrowed_fd(
+                self.listener.as_fd(),
+                PollFlags::IN,
+            ));
+        }
+        fds.extend(self.clients.iter().map(|client| {
+            let wanted = match client.output {
+                Some(_) => PollFlags::OUT,
+                None => PollFlags::IN,
+            };
+            PollFd::from_borrowed_fd(client.stream.as_fd(), wanted)
+        }));
+    }
+
+    /// Takes what has come; the requests that are whole now.
+    pub(crate) fn requests(&mut self) -> Vec<Asked> {
+        self.accept();
+        let asked = self.clients.iter_mut().filter_map(Client::read).collect();
+        self.clients.retain(|client| !client.is_gone);
+        asked
+    }
+
+    /// Puts an answer on its way.
+    pub(crate) fn answer(&mut self, client: u64, mut text: Vec<u8>) {
+        text.push(b'\n');
+        if let Some(client) = self.clients.iter_mut().find(|c| c.number == client) {
+            client.output = Some(text);
+            client.deadline = Instant::now() + PATIENCE;
+        }
+    }
+
+    /// Sends what can be sent, and lets go of those who have their answer or took too long.
+    pub(crate) fn flush(&mut self) {
+        let now = Instant::now();
+        self.clients.iter_mut().for_each(Client::write);
+        self.clients
+            .retain(|client| !client.is_gone && client.deadline > now);
+    }
+
+    fn accept(&mut self) {
+        while self.clients.len() < CLIENTS_MAX {
+            let Ok((stream, _)) = self.listener.accept() else {
+                return;
+            };
+            let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream) else {
+                continue;
+            };
+            // The file's mode keeps others out already; it could have been changed.
+            if !peer.uid.is_root() || stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            self.next += 1;
+            self.clients.push(Client {
+                number: self.next,
+                stream,
+                who: Who::peer(peer.pid.as_raw_nonzero().get() as u32, peer.uid.as_raw()),
+                input: Vec::new(),
+                output: None,
+                sent: 0,
+                deadline: Instant::now() + PATIENCE,
+                is_gone: false,
+            });
+        }
+    }
+}
+
+impl Client {
+    /// Reads what has come; the request if it is whole.
+    fn read(&mut self) -> Option<Asked> {
+        if self.output.is_some() {
+            return None;
+        }
+        let mut taken = 0;
+        let mut buffer = [0; 16384];
+        while taken < PASS_BYTES_MAX {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => {
+                    self.is_gone = true;
+                    return None;
+                }
+                Ok(len) => {
+                    let bytes = &buffer[..len];
+                    if let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+                        self.input.extend_from_slice(&bytes[..end]);
+                        return Some(self.asked());
+                    }
+                    self.input.extend_from_slice(bytes);
+                    taken += len;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(_) => {
+                    self.is_gone = true;
+                    return None;
+                }
+            }
+            if self.input.len() > REQUEST_BYTES_MAX {
+                self.is_gone = true;
+                return None;
+            }
+        }
+        None
+    }
+
+    fn asked(&mut self) -> Asked {
+        // Nothing more is read from here on.
+        self.output = Some(Vec::new());
+        Asked {
+            client: self.number,
+            line: std::mem::take(&mut self.input),
+            who: self.who,
+        }
+    }
+
+    fn write(&mut self) {
+        let Some(output) = &self.output else { return };
+        while let Some(rest) = output.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match self.stream.write(rest) {
+                Ok(len) => self.sent += len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => break,
+            }
+        }
+        self.is_gone = true;
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,370 @@
+//! The event loop: one thread that does what poll(2) says is to be done.
+
+use crate::child;
+use crate::clock::monotonic_ns;
+use crate::control::{Control, ControlSocket};
+use crate::daemon_records::Who;
+use crate::instance::Instance;
+use crate::losses;
+use crate::metrics::Metrics;
+use crate::recording::Recording;
+use crate::scheduling::Scheduling;
+use crate::signals::Signals;
+use crate::stderr::say;
+use crate::takeover;
+use anyhow::{Context, Result};
+use event::RecordType;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::collections::BTreeMap;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Longest time that an event waits in a ring while the daemon is awake.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// The same with `flush = DATA` or `SYNC`, where somebody wants it on the disk soon.
+const DURABLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Passes without an event after which the daemon sleeps until it is woken.
+const IDLE_PASSES: u32 = 3;
+/// Fill of a ring, parts per thousand, from which on the daemon reads on without a pause: what came while
+/// it wrote is a batch large enough.
+const BUSY_PER_MILLE: u32 = 50;
+/// How often the paths that rules name are looked at again, and losses told.
+const TIDY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why recording ended.
+pub(super) struct End {
+    pub(super) status: u8,
+    pub(super) sender: Option<Who>,
+    /// What is pinned stays armed for the next daemon.
+    pub(super) keeps: bool,
+}
+
+impl End {
+    fn with_status(status: u8) -> End {
+        End {
+            status,
+            sender: None,
+            keeps: false,
+        }
+    }
+}
+
+/// A daemon with everything armed.
+pub(super) struct Daemon {
+    recording: Recording,
+    control: Control,
+    server: ControlSocket,
+    metrics: Option<Metrics>,
+    scheduling: Scheduling,
+    signals: Signals,
+    instance: Instance,
+}
+
+impl Daemon {
+    /// What is armed already, and who may ask about it.
+    pub(super) fn new(
+        recording: Recording,
+        server: ControlSocket,
+        signals: Signals,
+        instance: Instance,
+    ) -> Daemon {
+        let rules = recording.pipeline.generation.plan.rules.clone();
+        let started_nice = recording.settings.started_nice;
+        let mut daemon = Daemon {
+            recording,
+            control: Control::new(rules),
+            server,
+            metrics: None,
+            scheduling: Scheduling::new(started_nice),
+            signals,
+            instance,
+        };
+        daemon.follow_metrics();
+        daemon
+    }
+
+    /// Records until a signal, the end of `command`, or of `duration`.
+    pub(super) fn record(
+        &mut self,
+        mut command: Option<Child>,
+        duration: Option<Duration>,
+    ) -> Result<End> {
+        // Not before the command has started, which would inherit it.
+        self.boost_priority();
+        let deadline = duration.map(|duration| Instant::now() + duration);
+        let mut idle_passes = 0;
+        let mut tidy_due = Instant::now() + TIDY_INTERVAL;
+        loop {
+            let frames = self.pass();
+            idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
+            let awake = idle_passes < IDLE_PASSES;
+            self.wait(awake, deadline)?;
+            for signal in self.signals.pending() {
+                if let Some(end) = self.signal(signal, &mut command)? {
+                    return Ok(end);
+                }
+            }
+            if let Some(end) = self.answer_clients() {
+                end_command(&mut command);
+                return Ok(end);
+            }
+            if let Some(metrics) = &mut self.metrics {
+                metrics.serve(|| self.recording.status());
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                end_command(&mut command);
+                return Ok(End::with_status(0));
+            }
+            if Instant::now() >= tidy_due {
+                tidy_due = Instant::now() + TIDY_INTERVAL;
+                self.recording.tidy();
+            }
+        }
+    }
+
+    /// Reads the rings once, and writes what came. How many frames there were.
+    fn pass(&mut self) -> usize {
+        let pipeline = &mut self.recording.pipeline;
+        let fill = pipeline.engine.fill_per_mille();
+        let frames = pipeline.pass(monotonic_ns());
+        pipeline.operations_without_result(false);
+        pipeline.commit();
+        let left = pipeline.engine.fill_per_mille();
+        let syncer = pipeline.output.sync_thread();
+        self.scheduling.note(frames, fill, left, syncer);
+        pipeline.show();
+        frames
+    }
+
+    /// Answers everybody whose request is whole. The end, if somebody asked for it and the answer is on its way.
+    fn answer_clients(&mut self) -> Option<End> {
+        for asked in self.server.requests() {
+            let text = self
+                .control
+                .answer(&asked.line, asked.who, &mut self.recording);
+            self.server.answer(asked.client, text);
+        }
+        self.server.flush();
+        let stop = self.control.take_stop()?;
+        Some(End {
+            status: 0,
+            sender: Some(stop.who),
+            keeps: stop.keeps,
+        })
+    }
+
+    /// `priority_boost`: a daemon that is not run has its rings overflow.
+    fn boost_priority(&mut self) {
+        let settings = &self.recording.settings;
+        if let Err(error) = self.scheduling.rest_at(settings.nice()) {
+            let boost = settings.config.priority_boost;
+            say!("tarsier: priority_boost = {boost}: {error}");
+        }
+    }
+
+    /// Waits for something to do: while awake at most the poll interval, else until woken.
+    fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<()> {
+        let pipeline = &mut self.recording.pipeline;
+        pipeline.engine.set_awake(awake);
+        if pipeline.has_more() || !awake && !pipeline.engine.is_drained() {
+            pipeline.engine.set_awake(true);
+            return Ok(());
+        }
+        let mut longest = match (awake, pipeline.output.promises_durability()) {
+            _ if pipeline.engine.fill_per_mille() >= BUSY_PER_MILLE => Duration::ZERO,
+            (true, true) => DURABLE_POLL_INTERVAL,
+            (true, false) => POLL_INTERVAL,
+            (false, _) => TIDY_INTERVAL,
+        };
+        if let Some(due) = pipeline.output.due_in() {
+            longest = longest.min(due);
+        }
+        if let Some(deadline) = deadline {
+            longest = longest.min(deadline.saturating_duration_since(Instant::now()));
+        }
+        let doorbell = pipeline.engine.doorbell()?.into_iter();
+        let readable = doorbell.chain(self.signals.fds());
+        let mut fds: Vec<PollFd<'_>> = readable
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        self.server.poll_fds(&mut fds);
+        if let Some(metrics) = &self.metrics {
+            metrics.poll_fds(&mut fds);
+        }
+        pipeline.output.poll_fds(&mut fds);
+        if let Some(kernel) = &mut pipeline.kernel {
+            fds.push(PollFd::from_borrowed_fd(kernel.fd(), PollFlags::IN));
+        }
+        let timeout = Timespec {
+            tv_sec: longest.as_secs() as i64,
+            tv_nsec: longest.subsec_nanos().into(),
+        };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("poll"),
+        }
+        drop(fds);
+        pipeline.engine.quiet_doorbell();
+        pipeline.engine.set_awake(true);
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: i32, command: &mut Option<Child>) -> Result<Option<End>> {
+        match signal {
+            SIGTERM | SIGINT => {
+                let sender = Some(self.recording.pipeline.sender());
+                end_command(command);
+                return Ok(Some(End {
+                    sender,
+                    ..End::with_status(0)
+                }));
+            }
+            SIGHUP => self.reload(),
+            SIGUSR1 => self.rotate(),
+            SIGUSR2 => self.resume(),
+            SIGCHLD => {
+                self.recording.pipeline.output.child_ended();
+                if let Some(child) = command {
+                    if let Some(status) = child.try_wait().context("waiting for the command")? {
+                        *command = None;
+                        return Ok(Some(End::with_status(child::code(status))));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Rules and configuration anew. Whatever is wrong leaves the old in force.
+    fn reload(&mut self) {
+        let recording = &mut self.recording;
+        let who = recording.pipeline.sender();
+        let mut outcome = recording.reload_config(who);
+        if outcome.is_ok() {
+            outcome = self.control.reload_rules(who, recording);
+            self.follow_metrics();
+            self.boost_priority();
+        }
+        if let Err(error) = &outcome {
+            say!("tarsier: reload failed, what was in force stays: {error:#}");
+        }
+        self.recording.pipeline.say_done(
+            RecordType::DAEMON_CONFIG,
+            "reconfigure",
+            who,
+            outcome.is_ok(),
+        );
+    }
+
+    /// Listens for scrapes where the configuration says; where that cannot be, it is said.
+    fn follow_metrics(&mut self) {
+        let wanted = self.recording.settings.config.metrics.as_ref();
+        if self.metrics.as_ref().map(Metrics::address) == wanted {
+            return;
+        }
+        // The old one lets go of its address first.
+        self.metrics = None;
+        match wanted.map(Metrics::start).transpose() {
+            Ok(metrics) => self.metrics = metrics,
+            Err(error) => say!("tarsier: {error:#}"),
+        }
+    }
+
+    fn rotate(&mut self) {
+        let pipeline = &mut self.recording.pipeline;
+        let who = pipeline.sender();
+        let rotated = pipeline.output.rotate();
+        if let Err(error) = &rotated {
+            say!("tarsier: {error}");
+        }
+        pipeline.say_done(
+            RecordType::DAEMON_ROTATE,
+            "rotate-logs",
+            who,
+            rotated.is_ok(),
+        );
+    }
+
+    fn resume(&mut self) {
+        let pipeline = &mut self.recording.pipeline;
+        let who = pipeline.sender();
+        let resumed = pipeline.output.resume();
+        if let Err(error) = &resumed {
+            say!("tarsier: {error}");
+        }
+        pipeline.say_done(
+            RecordType::DAEMON_RESUME,
+            "resume-logging",
+            who,
+            resumed.is_ok(),
+        );
+    }
+
+    /// Disarms unless `keeps`, reads what is left, says what was lost, restores the kernel's audit state.
+    ///
+    /// # Errors
+    /// The kernel's audit is not as it was found.
+    pub(super) fn stop(self, sender: Option<Who>, keeps: bool) -> Result<()> {
+        let Daemon {
+            mut recording,
+            instance,
+            ..
+        } = self;
+        let pipeline = &mut recording.pipeline;
+        if !keeps {
+            pipeline.engine.disarm();
+        }
+        // Hooks that were under way on other CPUs finish within this pass or the next.
+        for _ in 0..2 {
+            std::thread::yield_now();
+            pipeline.drain();
+        }
+        pipeline.operations_without_result(true);
+        pipeline.count_kernel_losses();
+        if keeps {
+            recording.losses.say(pipeline);
+        }
+        let lost = losses::by_cause(pipeline);
+        let who = sender.unwrap_or_else(Who::this_process);
+        recording.losses.say_all(who, pipeline);
+        pipeline.say_done(RecordType::DAEMON_END, "terminate", who, true);
+        let restored = pipeline.release_kernel();
+        pipeline.commit();
+        match pipeline.engine.pins().filter(|_| keeps) {
+            Some(pins) => pins.leave(true),
+            None => takeover::note(instance.run_dir(), None)?,
+        }
+        close(recording, lost);
+        restored
+    }
+}
+
+/// Closes the log and says what is in it. Records of Tarsier itself and of others that did not
+/// fit on the disk are among the lost.
+fn close(recording: Recording, mut lost: BTreeMap<String, u64>) {
+    let pipeline = recording.pipeline;
+    let (log, totals) = (pipeline.output.log_text(), pipeline.totals());
+    let lost_by_log = pipeline.close();
+    lost.insert("log".to_owned(), lost_by_log);
+    say!(
+        "tarsier: {} events recorded, {} candidates dropped, {} lost; {log}",
+        totals.recorded.saturating_sub(lost_by_log),
+        totals.dropped,
+        lost.values().sum::<u64>(),
+    );
+    for (cause, count) in lost.iter().filter(|(_, count)| **count > 0) {
+        say!("tarsier: lost {count}: {cause}");
+    }
+}
+
+/// A command that outlives the recording is told to end, and waited for.
+fn end_command(command: &mut Option<Child>) {
+    if let Some(mut child) = command.take() {
+        if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let _ = child.wait();
+    }
+}

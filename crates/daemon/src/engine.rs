@@ -1,0 +1,171 @@
+//! The engine that captures: programs with their rings, or the kernel's own audit, whose records
+//! come over the audit socket.
+
+use anyhow::Result;
+use capture::tracepoint::{Counters, RuleCount};
+use capture::{CaptureError, Handover, Overload, Pins, Remains as Leftover, Stream, Tracepoint};
+use plan::Plan;
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// What captures.
+pub(super) enum Engine {
+    /// eBPF programs.
+    Tracepoint(Box<Tracepoint>),
+    /// The kernel's audit. Its rules are the audit socket's affair.
+    Kernel,
+    /// What another version's daemon left in its rings.
+    Leftover(Box<Leftover>),
+}
+
+impl Engine {
+    /// Its name in DAEMON_START and in status.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Engine::Tracepoint(programs) => programs.name(),
+            Engine::Kernel => "kernel",
+            Engine::Leftover(_) => "none",
+        }
+    }
+
+    /// Whether the kernel matches the rules, and filters the records.
+    pub(super) fn is_kernel(&self) -> bool {
+        matches!(self, Engine::Kernel)
+    }
+
+    fn programs(&self) -> Option<&Tracepoint> {
+        match self {
+            Engine::Tracepoint(programs) => Some(programs),
+            Engine::Kernel | Engine::Leftover(_) => None,
+        }
+    }
+
+    fn programs_mut(&mut self) -> Option<&mut Tracepoint> {
+        match self {
+            Engine::Tracepoint(programs) => Some(programs),
+            Engine::Kernel | Engine::Leftover(_) => None,
+        }
+    }
+
+    /// The page for the next daemon, if what is captured outlives this one.
+    pub(super) fn handover(&self) -> Option<Arc<Handover>> {
+        match self {
+            Engine::Tracepoint(programs) => programs.handover().cloned(),
+            Engine::Leftover(leftover) => Some(leftover.handover().clone()),
+            Engine::Kernel => None,
+        }
+    }
+
+    pub(super) fn stream(&mut self) -> Option<&mut Stream> {
+        match self {
+            Engine::Tracepoint(programs) => Some(programs.stream()),
+            Engine::Leftover(leftover) => Some(leftover.stream()),
+            Engine::Kernel => None,
+        }
+    }
+
+    /// Gives the frames that are there to `take`, with the place in its ring where each ends; see
+    /// [`capture::Stream`]. What has a page for the next daemon keeps its room until that is settled.
+    pub(super) fn drain(
+        &mut self,
+        now_ns: u64,
+        mut take: impl FnMut(usize, u64, &[u8]) -> bool,
+    ) -> usize {
+        let is_held = self.handover().is_some();
+        match self.stream() {
+            Some(stream) if is_held => stream.drain_held(now_ns, take),
+            Some(stream) => stream.drain(now_ns, |cpu, frame| take(cpu, 0, frame)),
+            None => 0,
+        }
+    }
+
+    /// Whether no frame waits.
+    pub(super) fn is_drained(&mut self) -> bool {
+        self.stream().is_none_or(|stream| stream.is_empty())
+    }
+
+    /// Pins that this process leaves behind when it ends, if it has any.
+    pub(super) fn pins(&self) -> Option<&Arc<Pins>> {
+        self.programs().and_then(Tracepoint::pins)
+    }
+
+    /// Readable when the programs want attention; none if there are none.
+    pub(super) fn doorbell(&self) -> Result<Option<BorrowedFd<'_>>> {
+        Ok(self.programs().map(Tracepoint::doorbell).transpose()?)
+    }
+
+    /// Whether the daemon looks by itself for now.
+    pub(super) fn set_awake(&self, awake: bool) {
+        if let Some(programs) = self.programs() {
+            programs.set_awake(awake);
+        }
+    }
+
+    /// What happens to calls whose events come faster than they are read.
+    pub(super) fn set_overload(&self, overload: Overload) {
+        if let Some(programs) = self.programs() {
+            programs.set_overload(overload);
+        }
+    }
+
+    /// The rules, by place, whose events wake the daemon at once.
+    pub(super) fn set_urgent(&self, rules: &BTreeSet<u32>) {
+        if let Some(programs) = self.programs() {
+            programs.set_urgent(rules);
+        }
+    }
+
+    /// After the doorbell rang.
+    pub(super) fn quiet_doorbell(&mut self) {
+        if let Some(programs) = self.programs_mut() {
+            programs.quiet_doorbell();
+        }
+    }
+
+    /// Puts another rule set in force.
+    pub(super) fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+        let programs = self.programs_mut();
+        programs.map_or(Ok(()), |programs| programs.replace(plan))
+    }
+
+    /// Every second or so: takes down hooks that no rule needs.
+    pub(super) fn tidy(&mut self) {
+        if let Some(programs) = self.programs_mut() {
+            programs.tidy();
+        }
+    }
+
+    /// Matches nothing any more.
+    pub(super) fn disarm(&mut self) {
+        if let Some(programs) = self.programs_mut() {
+            programs.disarm();
+        }
+    }
+
+    /// Ids of the events of io_uring operations that are under way.
+    pub(super) fn in_flight(&self) -> std::collections::HashSet<u64> {
+        let programs = self.programs();
+        programs.map(Tracepoint::in_flight).unwrap_or_default()
+    }
+
+    /// What the programs count; nothing if they cannot be asked.
+    pub(super) fn counters(&self) -> Counters {
+        let counters = self
+            .programs()
+            .and_then(|programs| programs.counters().ok());
+        counters.unwrap_or_default()
+    }
+
+    /// What they count by rule, and for undecided events; nothing if they cannot be asked.
+    pub(super) fn rule_counts(&self, rules: usize) -> (Vec<RuleCount>, RuleCount) {
+        let programs = self.programs();
+        let counts = programs.and_then(|programs| programs.rule_counts(rules).ok());
+        counts.unwrap_or_default()
+    }
+
+    /// The fullest ring, parts per thousand.
+    pub(super) fn fill_per_mille(&self) -> u32 {
+        self.programs().map_or(0, Tracepoint::fill_per_mille)
+    }
+}

@@ -1,0 +1,69 @@
+//! The daemon of `tarsier run`: arms the rules, records, answers requests, and puts everything back.
+//!
+//! [`run`] does all of it. [`protocol`] is what is said over its control socket; the rest is what other commands share
+//! with it.
+
+mod child;
+pub mod choice;
+mod clock;
+mod control;
+mod daemon;
+mod daemon_records;
+mod durability;
+mod engine;
+mod grouped;
+pub mod host;
+mod instance;
+mod kernel_costs;
+mod kernel_records;
+mod live;
+mod losses;
+mod metrics;
+mod notifier;
+mod output;
+mod pipeline;
+mod plugins;
+pub mod protocol;
+mod recorder;
+mod recording;
+mod recovery;
+mod rule_costs;
+pub mod rule_files;
+mod rule_place;
+mod scheduling;
+mod settings;
+mod setup;
+mod signals;
+mod status;
+pub mod stderr;
+mod takeover;
+
+pub use instance::Instance;
+pub use rule_place::too_large;
+pub use takeover::{remove_left, Removed};
+
+use anyhow::{bail, Result};
+use cli::RunArgs;
+
+/// Runs until stopped, until the time is over, or until the command ends; the exit status.
+///
+/// # Errors
+/// Rules or configuration are wrong, the kernel refuses the engine, or what is needed is another's. Then nothing is
+/// left armed.
+pub fn run(args: RunArgs) -> Result<u8> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("you must be root to run this: it loads BPF programs and owns the audit socket");
+    }
+    let signals = signals::Signals::take()?;
+    let mut daemon = setup::start(&args, signals)?;
+    let child = match child::start(&args.command) {
+        Ok(child) => child,
+        Err(error) => {
+            daemon.stop(None, false)?;
+            return Err(error);
+        }
+    };
+    let end = daemon.record(child, args.duration)?;
+    daemon.stop(end.sender, end.keeps)?;
+    Ok(end.status)
+}

@@ -1,0 +1,179 @@
+//! What was lost, told in the log: at the moment, at most once a second, and at the end.
+
+use crate::daemon_records::{Action, Who};
+use crate::engine::Engine;
+use crate::pipeline::Pipeline;
+use capture::tracepoint::LOSS_CAUSES;
+use event::RecordType;
+use std::collections::BTreeMap;
+
+/// Cause of losses in the kernel's audit, where it is the engine.
+pub(super) const KERNEL_BACKLOG: &str = "kernel_backlog";
+
+/// What the log has been told of losses.
+#[derive(Default)]
+pub(super) struct Losses {
+    told: Reported,
+}
+
+/// Losses since the start.
+#[derive(Default, PartialEq, Eq)]
+struct Reported {
+    by_cause: BTreeMap<String, u64>,
+    by_rule: BTreeMap<String, u64>,
+}
+
+/// Events lost since the start, by cause.
+pub(super) fn by_cause(pipeline: &Pipeline) -> BTreeMap<String, u64> {
+    let counters = pipeline.engine.counters();
+    let mut lost = BTreeMap::new();
+    for (i, cause) in LOSS_CAUSES.iter().enumerate() {
+        let count = counters.lost.iter().map(|cpu| cpu[i]).sum();
+        lost.insert((*cause).to_owned(), count);
+    }
+    lost.insert("missed".to_owned(), counters.missed);
+    let [of_engine, others] = pipeline.output.lost();
+    lost.insert("log".to_owned(), of_engine);
+    if others > 0 {
+        lost.insert("log_other".to_owned(), others);
+    }
+    let kernel = pipeline.kernel.as_ref();
+    let overruns = kernel.map_or(0, |kernel| kernel.overruns);
+    lost.insert("netlink".to_owned(), overruns);
+    if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, kernel) {
+        lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
+    }
+    lost.insert("malformed".to_owned(), pipeline.totals().malformed);
+    lost
+}
+
+/// Events lost on the way to the daemon, by place and key of their rule.
+pub(super) fn by_rule(pipeline: &Pipeline) -> BTreeMap<String, u64> {
+    let rules = &pipeline.generation.plan.rules;
+    let (counts, undecided) = pipeline.engine.rule_counts(rules.len());
+    let name = |i: usize| {
+        let key = rules[i]
+            .key()
+            .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
+        format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
+    };
+    let lost = pipeline.recorder.costs.lost(&counts).enumerate();
+    let lost = lost.filter(|(_, lost)| *lost > 0);
+    let mut lost: BTreeMap<String, u64> = lost.map(|(i, lost)| (name(i), lost)).collect();
+    if undecided.lost > 0 {
+        lost.insert("undecided".to_owned(), undecided.lost);
+    }
+    lost
+}
+
+impl Losses {
+    /// An earlier daemon, or the record of the time without one, has told of what the programs had
+    /// counted.
+    pub(super) fn told_before(&mut self, counted: &[u64], pipeline: &mut Pipeline) {
+        for (cause, count) in counted_causes().zip(counted) {
+            self.told.by_cause.insert(cause.to_owned(), *count);
+        }
+        self.note_told(pipeline);
+    }
+
+    /// Has a next daemon know what the log was told.
+    fn note_told(&self, pipeline: &mut Pipeline) {
+        let told = |cause| self.told.by_cause.get(cause).copied().unwrap_or(0);
+        pipeline.note_told(&counted_causes().map(told).collect::<Vec<_>>());
+    }
+
+    /// Says what was lost since it was last said, if anything. Call it once a second.
+    pub(super) fn say(&mut self, pipeline: &mut Pipeline) {
+        let by_cause = by_cause(pipeline);
+        if by_cause == self.told.by_cause {
+            return;
+        }
+        let now = Reported {
+            by_rule: by_rule(pipeline),
+            by_cause,
+        };
+        let before = std::mem::replace(&mut self.told, now);
+        if total(&self.told.by_cause) > total(&before.by_cause) {
+            self.told
+                .say(&before, "events-lost", Who::this_process(), pipeline);
+            if pipeline.engine.handover().is_some() {
+                pipeline.commit();
+            }
+        }
+        self.note_told(pipeline);
+    }
+
+    /// Says at the end what was lost in all, if anything.
+    pub(super) fn say_all(&self, who: Who, pipeline: &mut Pipeline) {
+        let all = Reported {
+            by_cause: by_cause(pipeline),
+            by_rule: by_rule(pipeline),
+        };
+        if total(&all.by_cause) > 0 {
+            all.say(&Reported::default(), "events-lost-in-all", who, pipeline);
+        }
+    }
+}
+
+impl Reported {
+    /// Logs what came since `before`.
+    fn say(&self, before: &Reported, op: &str, who: Who, pipeline: &mut Pipeline) {
+        let whole = total(&self.by_cause);
+        let lost = (whole - total(&before.by_cause)).to_string();
+        let whole = whole.to_string();
+        let causes = added(&before.by_cause, &self.by_cause);
+        let rules = added(&before.by_rule, &self.by_rule);
+        let mut extra = vec![
+            ("lost", lost.as_str()),
+            ("total", whole.as_str()),
+            ("cause", causes.as_str()),
+        ];
+        if !rules.is_empty() {
+            extra.push(("rule", rules.as_str()));
+        }
+        pipeline.say(&Action {
+            kind: RecordType::DAEMON_ERR,
+            op,
+            who,
+            extra: &extra,
+            is_success: false,
+        });
+    }
+}
+
+/// What the programs count, in the order of the page for the next daemon.
+fn counted_causes() -> impl Iterator<Item = &'static str> {
+    LOSS_CAUSES.iter().copied().chain(["missed"])
+}
+
+fn total(counts: &BTreeMap<String, u64>) -> u64 {
+    counts.values().sum()
+}
+
+/// `NAME:COUNT,…` of what `now` has more than `before`. Of a rule's name its place is told, because
+/// keys may hold any byte.
+fn added(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> String {
+    let more = now.iter().filter_map(|(name, count)| {
+        let more = count.saturating_sub(before.get(name).copied().unwrap_or(0));
+        let name = name.split(' ').next().unwrap_or_default();
+        (more > 0).then(|| format!("{name}:{more}"))
+    });
+    more.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_added_is_told() {
+        let before = BTreeMap::from([("log".to_owned(), 3), ("ring_full".to_owned(), 2)]);
+        let now = BTreeMap::from([
+            ("log".to_owned(), 3),
+            ("ring_full".to_owned(), 7),
+            ("12 a key".to_owned(), 1),
+        ]);
+        assert_eq!(added(&before, &now), "12:1,ring_full:5");
+        assert_eq!(added(&now, &now), "");
+    }
+}

@@ -1,0 +1,380 @@
+//! `metrics`: the daemon's state in Prometheus' text format, version 0.0.4, over HTTP on a Unix
+//! socket or a loopback port. Never waits for anybody.
+
+use crate::protocol::Status;
+use anyhow::{Context, Result};
+use conf::MetricsAddress;
+use rustix::event::{PollFd, PollFlags};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Clients at a time; others wait in the socket's queue.
+const CLIENTS_MAX: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest request, headers included.
+const REQUEST_BYTES_MAX: usize = 8192;
+
+enum Listener {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+trait Stream: Read + Write + AsFd {}
+impl<T: Read + Write + AsFd> Stream for T {}
+
+struct Client {
+    stream: Box<dyn Stream>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    sent: usize,
+    deadline: Instant,
+    is_gone: bool,
+}
+
+/// The listening socket and its clients.
+pub(super) struct Metrics {
+    address: MetricsAddress,
+    listener: Listener,
+    clients: Vec<Client>,
+}
+
+impl Metrics {
+    /// Listens where `address` says. A Unix socket is for root alone, and replaces one that is
+    /// there.
+    pub(super) fn start(address: &MetricsAddress) -> Result<Metrics> {
+        let listener = match address {
+            MetricsAddress::Unix(path) => {
+                let is_socket = std::fs::symlink_metadata(path).is_ok_and(|metadata| {
+                    std::os::unix::fs::FileTypeExt::is_socket(&metadata.file_type())
+                });
+                if is_socket {
+                    let _ = std::fs::remove_file(path);
+                }
+                let listener = UnixListener::bind(path)
+                    .with_context(|| format!("metrics: cannot listen at {}", path.display()))?;
+                let mode = std::fs::Permissions::from_mode(0o600);
+                std::fs::set_permissions(path, mode).context("metrics")?;
+                listener.set_nonblocking(true).context("metrics")?;
+                Listener::Unix(listener, path.clone())
+            }
+            MetricsAddress::Loopback(port) => {
+                let address = SocketAddr::from(([127, 0, 0, 1], *port));
+                let listener = TcpListener::bind(address)
+                    .with_context(|| format!("metrics: cannot listen at {address}"))?;
+                listener.set_nonblocking(true).context("metrics")?;
+                Listener::Tcp(listener)
+            }
+        };
+        Ok(Metrics {
+            address: address.clone(),
+            listener,
+            clients: Vec::new(),
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> &MetricsAddress {
+        &self.address
+    }
+
+    /// What to poll.
+    pub(super) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
+        if self.clients.len() < CLIENTS_MAX {
+            fds.push(PollFd::from_borrowed_fd(self.fd(), PollFlags::IN));
+        }
+        fds.extend(self.clients.iter().map(|client| {
+            let wanted = match client.output.is_empty() {
+                true => PollFlags::IN,
+                false => PollFlags::OUT,
+            };
+            PollFd::from_borrowed_fd(client.stream.as_fd(), wanted)
+        }));
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match &self.listener {
+            Listener::Unix(listener, _) => listener.as_fd(),
+            Listener::Tcp(listener) => listener.as_fd(),
+        }
+    }
+
+    /// Takes what has come and sends what can be sent; `status` is asked if a request is whole.
+    pub(super) fn serve(&mut self, status: impl Fn() -> Status) {
+        self.accept();
+        let now = Instant::now();
+        for client in &mut self.clients {
+            if client.read() {
+                client.output = response(&client.input, &status);
+                client.deadline = now + PATIENCE;
+            }
+            client.write();
+        }
+        self.clients
+            .retain(|client| !client.is_gone && client.deadline > now);
+    }
+
+    fn accept(&mut self) {
+        while self.clients.len() < CLIENTS_MAX {
+            let accepted: std::io::Result<Box<dyn Stream>> = match &self.listener {
+                Listener::Unix(listener, _) => listener.accept().and_then(|(stream, _)| {
+                    stream.set_nonblocking(true)?;
+                    Ok(Box::new(stream) as Box<dyn Stream>)
+                }),
+                Listener::Tcp(listener) => listener.accept().and_then(|(stream, _)| {
+                    stream.set_nonblocking(true)?;
+                    Ok(Box::new(stream) as Box<dyn Stream>)
+                }),
+            };
+            let Ok(stream) = accepted else { return };
+            self.clients.push(Client {
+                stream,
+                input: Vec::new(),
+                output: Vec::new(),
+                sent: 0,
+                deadline: Instant::now() + PATIENCE,
+                is_gone: false,
+            });
+        }
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = &self.listener {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Client {
+    /// Reads what has come; whether the request is whole now.
+    fn read(&mut self) -> bool {
+        if !self.output.is_empty() {
+            return false;
+        }
+        let mut buffer = [0; 2048];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => self.is_gone = true,
+                Ok(len) if self.input.len() + len <= REQUEST_BYTES_MAX => {
+                    self.input.extend_from_slice(&buffer[..len]);
+                    if self.input.windows(4).any(|end| end == b"\r\n\r\n") {
+                        return true;
+                    }
+                    continue;
+                }
+                Ok(_) => self.is_gone = true,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => self.is_gone = error.kind() != std::io::ErrorKind::WouldBlock,
+            }
+            return false;
+        }
+    }
+
+    fn write(&mut self) {
+        while !self.is_gone && self.sent < self.output.len() {
+            match self.stream.write(&self.output[self.sent..]) {
+                Ok(len) => {
+                    self.sent += len;
+                    self.is_gone = len == 0 || self.sent == self.output.len();
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(_) => self.is_gone = true,
+            }
+        }
+    }
+}
+
+fn response(request: &[u8], status: impl Fn() -> Status) -> Vec<u8> {
+    let (line, body) = match request.starts_with(b"GET /metrics ") {
+        true => ("200 OK", text(&status())),
+        false => (
+            "404 Not Found",
+            "GET /metrics is what there is\n".to_owned(),
+        ),
+    };
+    let head = format!(
+        "HTTP/1.0 {line}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    (head + &body).into_bytes()
+}
+
+/// The state in Prometheus' text format.
+fn text(s: &Status) -> String {
+    let mut out = String::new();
+    let mut single = |name: &str, kind: &str, help: &str, value: f64| {
+        let _ = writeln!(
+            out,
+            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {value}"
+        );
+    };
+    let waited_s = s.waited_ns as f64 / 1e9;
+    for (name, help, value) in [
+        (
+            "calls_matched_total",
+            "Calls matched against the rules.",
+            s.calls_matched as f64,
+        ),
+        (
+            "events_selected_total",
+            "Events that reached a ring.",
+            s.events_selected as f64,
+        ),
+        (
+            "events_recorded_total",
+            "Events of the engine in the log.",
+            s.events_recorded as f64,
+        ),
+        (
+            "events_dropped_total",
+            "Candidates that no rule selects.",
+            s.events_dropped as f64,
+        ),
+        (
+            "calls_slowed_total",
+            "Calls that waited for room in a ring.",
+            s.calls_slowed as f64,
+        ),
+        (
+            "calls_slowed_seconds_total",
+            "How long they waited, together.",
+            waited_s,
+        ),
+        (
+            "log_events_total",
+            "Events written to the log.",
+            s.log_events as f64,
+        ),
+        (
+            "log_bytes_total",
+            "Bytes written to the log.",
+            s.log_bytes as f64,
+        ),
+        ("log_syncs_total", "Syncs of the log.", s.log_syncs as f64),
+    ] {
+        single(name, "counter", help, value);
+    }
+    let fill = f64::from(s.ring_fill_per_mille) / 1000.0;
+    single("ring_fill_ratio", "gauge", "The fullest ring.", fill);
+    let suspended = f64::from(u8::from(s.log_suspended));
+    single(
+        "log_suspended",
+        "gauge",
+        "1 if nothing is written.",
+        suspended,
+    );
+    write_losses(&mut out, s);
+    out
+}
+
+/// Losses by cause, processor and rule.
+fn write_losses(out: &mut String, s: &Status) {
+    let by_cpu = s.lost_by_cpu.iter().enumerate();
+    let by_cpu: Vec<(String, u64)> = by_cpu.map(|(cpu, n)| (cpu.to_string(), *n)).collect();
+    let own = |map: &std::collections::BTreeMap<String, u64>| {
+        map.iter()
+            .map(|(name, n)| (name.clone(), *n))
+            .collect::<Vec<_>>()
+    };
+    for (name, label, counts) in [
+        ("events_lost_total", "cause", own(&s.lost)),
+        ("events_lost_by_cpu_total", "cpu", by_cpu),
+        ("events_lost_by_rule_total", "rule", own(&s.lost_by_rule)),
+    ] {
+        let _ = writeln!(
+            out,
+            "# HELP tarsier_{name} Events lost, by {label}.\n# TYPE tarsier_{name} counter"
+        );
+        for (value, count) in counts {
+            let _ = writeln!(
+                out,
+                "tarsier_{name}{{{label}=\"{}\"}} {count}",
+                escaped(&value)
+            );
+        }
+    }
+}
+
+/// A label's value: backslash, quote and newline are escaped.
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixStream;
+
+    fn status() -> Status {
+        Status {
+            events_recorded: 42,
+            lost: [("ring_full".to_owned(), 3)].into(),
+            lost_by_rule: [("1 a\"b\\".to_owned(), 3)].into(),
+            ..Status::default()
+        }
+    }
+
+    fn asked(path: &std::path::Path, metrics: &mut Metrics, request: &str) -> String {
+        let mut client = UnixStream::connect(path).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
+        metrics.serve(status);
+        let mut text = String::new();
+        BufReader::new(client).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_scrape_gets_every_count_with_its_labels() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.sock");
+        let mut metrics = Metrics::start(&MetricsAddress::Unix(path.clone())).unwrap();
+        let text = asked(
+            &path,
+            &mut metrics,
+            "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+        );
+        assert!(text.starts_with("HTTP/1.0 200 OK\r\n"), "{text}");
+        assert!(
+            text.contains("\ntarsier_events_recorded_total 42\n"),
+            "{text}"
+        );
+        assert!(text.contains("\ntarsier_events_lost_total{cause=\"ring_full\"} 3\n"));
+        assert!(text.contains("\ntarsier_events_lost_by_rule_total{rule=\"1 a\\\"b\\\\\"} 3\n"));
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
+        assert!(metrics.clients.is_empty());
+        let other = asked(&path, &mut metrics, "GET / HTTP/1.0\r\n\r\n");
+        assert!(other.starts_with("HTTP/1.0 404 "), "{other}");
+        drop(metrics);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_client_that_asks_for_too_much_or_nothing_holds_nobody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.sock");
+        let mut metrics = Metrics::start(&MetricsAddress::Unix(path.clone())).unwrap();
+        let silent = UnixStream::connect(&path).unwrap();
+        let mut greedy = UnixStream::connect(&path).unwrap();
+        greedy.write_all(&[b'x'; REQUEST_BYTES_MAX + 1]).unwrap();
+        metrics.serve(status);
+        assert_eq!(metrics.clients.len(), 1);
+        let mut line = String::new();
+        assert_eq!(BufReader::new(greedy).read_line(&mut line).unwrap_or(0), 0);
+        drop(silent);
+        metrics.serve(status);
+        assert!(metrics.clients.is_empty());
+    }
+}

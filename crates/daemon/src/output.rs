@@ -1,0 +1,262 @@
+//! Where events go: the log, the plugins, and word of what happens to both.
+
+use crate::durability::Durability;
+use crate::notifier::Notifier;
+use crate::plugins;
+use crate::protocol::PluginStatus;
+use anyhow::Result;
+use conf::plugins::Plugin;
+use conf::{Config, Flush};
+use dispatch::Dispatcher;
+use journal::{Action, Journal, OpenError, Position, RotateError, Witness};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::Pid;
+use std::time::Duration;
+
+/// The log, the plugins, which get the same lines, and who is told when something is wrong with them.
+pub(super) struct Output {
+    journal: Journal,
+    plugins: Dispatcher,
+    notifier: Notifier,
+    durability: Durability,
+    promise: Promise,
+    /// When the oldest event was made that is not committed yet, CLOCK_MONOTONIC.
+    oldest_ns: Option<u64>,
+    /// What the journal had written when that was last looked at.
+    noted: Position,
+    /// Events of Tarsier itself and of others than the engine that the log could not take.
+    others_lost: u64,
+}
+
+/// What the configuration says of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Promise {
+    /// `write_logs`: there is one.
+    is_written: bool,
+    /// `flush`: every event in it is made durable.
+    is_durable: bool,
+}
+
+impl Promise {
+    fn of(config: &Config) -> Promise {
+        Promise {
+            is_written: config.write_logs,
+            is_durable: config.write_logs && matches!(config.flush, Flush::Data | Flush::Sync),
+        }
+    }
+}
+
+impl Output {
+    pub(super) fn new(
+        journal: Journal,
+        plugins: Dispatcher,
+        notifier: Notifier,
+        config: &Config,
+    ) -> Output {
+        Output {
+            journal,
+            plugins,
+            notifier,
+            durability: Durability::default(),
+            promise: Promise::of(config),
+            oldest_ns: None,
+            noted: Position::default(),
+            others_lost: 0,
+        }
+    }
+
+    /// Gives lines of whole events to the log and to the plugins. How many events the log has lost.
+    pub(super) fn log(&mut self, lines: &[u8], events: u32) -> u64 {
+        let lost_before = self.journal.counters().lost.total();
+        self.journal.append(lines, events);
+        let counters = self.journal.counters();
+        // What was lost will not be durable, and is not waited for.
+        self.plugins
+            .push(lines, counters.appended_events - counters.lost.total());
+        counters.lost.total() - lost_before
+    }
+
+    /// The same for events that the engine has not selected.
+    pub(super) fn log_other(&mut self, lines: &[u8], events: u32) {
+        self.others_lost += self.log(lines, events);
+    }
+
+    /// An event of this time, CLOCK_MONOTONIC, is about to be logged.
+    pub(super) fn note_time(&mut self, made_ns: impl FnOnce() -> u64) {
+        self.oldest_ns.get_or_insert_with(made_ns);
+    }
+
+    /// Writes a part of what was gathered; a log that `is_urgent` is made durable soon.
+    pub(super) fn write_piece(&mut self, is_urgent: bool) {
+        self.journal.write_piece();
+        self.hurry(is_urgent);
+    }
+
+    /// Has the log made durable soon if it `is_urgent`.
+    pub(super) fn hurry(&mut self, is_urgent: bool) {
+        if is_urgent {
+            // The error is among the actions.
+            let _ = self.journal.hurry();
+        }
+    }
+
+    /// Writes what was gathered. [`Output::follow_commit`] does what comes of it.
+    pub(super) fn commit(&mut self) {
+        // The error is among the actions.
+        let _ = self.journal.commit();
+    }
+
+    /// Notes what became durable, passes on what plugins may have, and does what the journal asks for.
+    pub(super) fn follow_commit(&mut self) {
+        self.note_durability();
+        self.pass_on();
+        let mut actions = self.journal.take_actions();
+        actions.extend(self.plugins.take_actions());
+        self.tell(&actions);
+    }
+
+    fn tell(&mut self, actions: &[Action]) {
+        for action in actions {
+            self.notifier.tell(action);
+        }
+    }
+
+    /// Notes what was written and what became durable since the last commit.
+    fn note_durability(&mut self) {
+        let written = self.journal.written();
+        let events = written.events - self.noted.events;
+        let oldest_ns = self.oldest_ns.take_if(|_| events > 0);
+        if let Some(oldest_ns) = oldest_ns.filter(|_| self.promise.is_written) {
+            self.durability.written(written, events, oldest_ns);
+        }
+        self.noted = written;
+        for synced in self.journal.take_synced() {
+            self.durability.durable(synced.upto, synced.at_ns);
+        }
+    }
+
+    /// Passes on what may be. A log that is suspended makes nothing durable, and plugins go on
+    /// without it, as under auditd.
+    fn pass_on(&mut self) {
+        let waits = self.promise.is_durable && !self.journal.is_suspended();
+        let durable = waits.then(|| self.journal.durable().events);
+        self.plugins.release(durable);
+        self.plugins.pump();
+    }
+
+    /// Whether every event is to be made durable.
+    pub(super) fn promises_durability(&self) -> bool {
+        self.promise.is_durable
+    }
+
+    /// Follows another configuration.
+    ///
+    /// # Errors
+    /// The log cannot be what it says; then all is as before.
+    pub(super) fn reconfigure(
+        &mut self,
+        config: &Config,
+        plugins: Vec<Plugin>,
+        started_nice: i32,
+    ) -> Result<()> {
+        self.journal.reconfigure(&config.log_file, config)?;
+        let nice = plugins::nice(config, started_nice);
+        self.plugins.reload(plugins, &config.plugins, nice);
+        self.promise = Promise::of(config);
+        Ok(())
+    }
+
+    /// Has `witness` told of what is written.
+    pub(super) fn set_witness(&mut self, witness: Option<Box<dyn Witness>>) {
+        self.journal.set_witness(witness);
+    }
+
+    /// Begins another log file.
+    pub(super) fn rotate(&mut self) -> Result<(), RotateError> {
+        self.journal.rotate().map(drop)
+    }
+
+    /// Goes on with a log that was suspended, and with plugins that were given up.
+    pub(super) fn resume(&mut self) -> Result<(), OpenError> {
+        self.plugins.resume();
+        self.journal.resume()
+    }
+
+    /// Takes note of programs that have ended.
+    pub(super) fn child_ended(&mut self) {
+        self.notifier.reap();
+        self.plugins.child_ended();
+    }
+
+    /// What to poll.
+    pub(super) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
+        self.plugins.poll_fds(fds);
+        let synced = self.journal.sync_fd();
+        let synced = synced.filter(|_| self.plugins.is_waiting());
+        fds.extend(synced.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    }
+
+    /// How long a plugin that ended is still left alone.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        self.plugins.due_in()
+    }
+
+    /// The log.
+    pub(super) fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The thread that syncs the log, if there is one.
+    pub(super) fn sync_thread(&self) -> Option<Pid> {
+        self.journal.sync_thread()
+    }
+
+    /// Events lost by the log: those of the engine, and others.
+    pub(super) fn lost(&self) -> [u64; 2] {
+        let all = self.journal.counters().lost.total();
+        [all - self.others_lost, self.others_lost]
+    }
+
+    /// p50, p99 and the longest time, microseconds, from a call to its record being durable.
+    pub(super) fn durable_after(&self) -> Option<[u64; 3]> {
+        let quantile = |share| self.durability.quantile_us(share);
+        Some([quantile(0.5)?, quantile(0.99)?, quantile(1.0)?])
+    }
+
+    /// The state of each plugin.
+    pub(super) fn plugin_statuses(&self) -> Vec<PluginStatus> {
+        let states = self.plugins.states().into_iter();
+        let status = states.map(|state| PluginStatus {
+            name: state.name,
+            running: state.is_running,
+            queued: state.queued,
+            passed: state.passed,
+            lost: state.lost,
+            restarts: state.restarts,
+        });
+        status.collect()
+    }
+
+    /// Where the log is, for people.
+    pub(super) fn log_text(&self) -> String {
+        match self.promise.is_written {
+            true => format!("log {}", self.journal.path().display()),
+            false => "no log (write_logs = no)".to_owned(),
+        }
+    }
+
+    /// Passes on what plugins wait for and ends them, then closes the log. How many events of the engine it has
+    /// lost.
+    pub(super) fn close(mut self) -> u64 {
+        if self.plugins.is_waiting() {
+            // The error is among the actions.
+            let _ = self.journal.sync();
+        }
+        let actions = self.plugins.stop();
+        let (counters, of_journal) = self.journal.close();
+        for action in actions.iter().chain(&of_journal) {
+            self.notifier.tell(action);
+        }
+        counters.lost.total() - self.others_lost
+    }
+}

@@ -1,0 +1,454 @@
+//! The way of events through the daemon: from the rings and the audit socket to lines of the log.
+
+use crate::clock::{monotonic_ns, realtime_ns};
+use crate::daemon_records::{self, Action, Who};
+use crate::engine::Engine;
+use crate::kernel_records::KernelRecords;
+use crate::live::Live;
+use crate::output::Output;
+use crate::recorder::Recorder;
+use crate::settings::Settings;
+use crate::stderr::say;
+use crate::takeover::{self, HandoverBatch, PageWitness};
+use anyhow::Result;
+use capture::{Handed, Pins};
+use compose::{Generation, Outcome};
+use event::{RecordType, Stamp};
+use journal::Witness;
+use std::sync::Arc;
+
+/// How long a pass reads, so that clients are answered and the daemon's priority follows its need also where it is slow;
+/// and after how many frames it looks at the clock. Nanoseconds.
+const PASS_NS: u64 = 50_000_000;
+const FRAMES_PER_LOOK: u32 = 32;
+/// Lines gathered before they are handed to the journal, which on a full disk keeps or counts each
+/// batch whole.
+const BATCH_BYTES: usize = 16 * 1024;
+/// Room for lines at the start.
+const LINES_BYTES: usize = 1 << 20;
+
+/// What became of the engine's events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) recorded: u64,
+    /// Candidates that no rule selects, or that an exclude rule keeps out.
+    pub(super) dropped: u64,
+    pub(super) malformed: u64,
+}
+
+/// The engine, what makes records of its frames, and where they go.
+pub(super) struct Pipeline {
+    pub(super) engine: Engine,
+    /// The audit socket, while it is ours.
+    pub(super) kernel: Option<KernelRecords>,
+    pub(super) recorder: Recorder,
+    pub(super) output: Output,
+    /// The rules in force.
+    pub(super) generation: Arc<Generation>,
+    live: Option<Live>,
+    totals: Totals,
+    /// Lines on their way to the log; kept for its capacity.
+    lines: Vec<u8>,
+    /// The last pass over the rings was ended early, for what it gathered to be written.
+    has_more: bool,
+    /// Losses but for those that the programs count, when the log was last told of losses.
+    told_elsewhere: u64,
+}
+
+impl Pipeline {
+    /// From `engine`, whose rules are those of `generation`, to `output`.
+    pub(super) fn new(
+        engine: Engine,
+        mut recorder: Recorder,
+        output: Output,
+        generation: Arc<Generation>,
+        live: Option<Live>,
+    ) -> Pipeline {
+        recorder.add_generation(generation.clone());
+        let mut pipeline = Pipeline {
+            engine,
+            kernel: None,
+            recorder,
+            output,
+            generation,
+            live,
+            totals: Totals::default(),
+            lines: Vec::with_capacity(LINES_BYTES),
+            has_more: false,
+            told_elsewhere: 0,
+        };
+        pipeline.witness_writes();
+        pipeline
+    }
+
+    /// The same with the records of others, which come over the audit socket.
+    pub(super) fn with_kernel_records(self, kernel: Option<KernelRecords>) -> Pipeline {
+        Pipeline { kernel, ..self }
+    }
+
+    /// Reads what another version's daemon left to its end, and removes it; then `start` gives the engine to go on
+    /// with, and its rules.
+    pub(super) fn replace_leftover(
+        mut self,
+        pins: Option<&Arc<Pins>>,
+        start: impl FnOnce() -> Result<(Engine, Arc<Generation>)>,
+    ) -> Result<Pipeline> {
+        if let Engine::Leftover(leftover) = &mut self.engine {
+            leftover.unhook();
+            if leftover.is_readable() {
+                self.drain();
+                self.operations_without_result(true);
+                self.commit();
+            } else {
+                let unread = leftover.stream().unread_bytes();
+                say!("tarsier: {unread} bytes of events of another version cannot be read");
+            }
+        }
+        if let Engine::Leftover(leftover) = self.engine {
+            let is_same = pins.is_some_and(|pins| pins.dir() == leftover.dir());
+            if !leftover.remove(is_same) {
+                say!("tarsier: the directory of an earlier capture is not empty");
+            }
+        }
+        let (engine, generation) = start()?;
+        let mut recorder = self.recorder;
+        recorder.add_generation(generation.clone());
+        let mut pipeline = Pipeline {
+            engine,
+            generation,
+            recorder,
+            ..self
+        };
+        pipeline.witness_writes();
+        Ok(pipeline)
+    }
+
+    /// Has the journal tell the page for the next daemon what it writes.
+    fn witness_writes(&mut self) {
+        let handover = self.engine.handover();
+        let witness = handover.map(|page| Box::new(PageWitness(page)) as Box<dyn Witness>);
+        self.output.set_witness(witness);
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Whether a pass would find something at once.
+    pub(super) fn has_more(&self) -> bool {
+        self.has_more || self.kernel.as_ref().is_some_and(KernelRecords::has_more)
+    }
+
+    /// Reads what is in the rings.
+    pub(super) fn drain(&mut self) {
+        let now_ns = monotonic_ns();
+        self.pass(now_ns);
+        while self.has_more {
+            self.commit();
+            self.pass(now_ns);
+        }
+    }
+
+    /// Reads every ring once: what was made until `now_ns`, or as much as is to be written at a time, or as is read in
+    /// [`PASS_NS`]. How many frames there were.
+    pub(super) fn pass(&mut self, now_ns: u64) -> usize {
+        let handover = self.engine.handover();
+        let ring_bytes = self.engine.stream().map_or(0, |stream| stream.ring_bytes());
+        let mut batch = HandoverBatch::new(handover, ring_bytes);
+        let (mut events, records) = self.read_kernel_records(&mut batch);
+        let Pipeline {
+            engine,
+            recorder,
+            output,
+            live,
+            totals,
+            lines,
+            ..
+        } = self;
+        let mut is_urgent = false;
+        let mut batch_ns = monotonic_ns();
+        let until_ns = batch_ns + PASS_NS;
+        let (mut read, mut is_cut) = (0_u32, false);
+        let frames = engine.drain(now_ns, |cpu, end, frame| {
+            output.note_time(|| capture::frame_time(frame));
+            let outcome = recorder.frame(cpu, frame, lines, live.as_mut());
+            is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
+            match outcome {
+                Ok(Outcome::Recorded | Outcome::Urgent) => {
+                    totals.recorded += 1;
+                    events += 1;
+                }
+                Ok(Outcome::Dropped | Outcome::Excluded) => totals.dropped += 1,
+                Ok(Outcome::Part) => {}
+                Err(error) => {
+                    totals.malformed += 1;
+                    say!("tarsier: a frame from CPU {cpu} is malformed: {error}");
+                }
+            }
+            batch.read(cpu, end, frame, lines.len());
+            if lines.len() >= BATCH_BYTES {
+                recorder.costs.share(monotonic_ns() - batch_ns);
+                hand_over(output, &mut batch, lines, events);
+                events = 0;
+                output.write_piece(std::mem::take(&mut is_urgent));
+                batch_ns = monotonic_ns();
+            }
+            read += 1;
+            is_cut = batch.is_full() || read % FRAMES_PER_LOOK == 0 && monotonic_ns() >= until_ns;
+            !is_cut
+        });
+        if frames > 0 {
+            recorder.costs.share(monotonic_ns() - batch_ns);
+        }
+        hand_over(output, &mut batch, lines, events);
+        output.hurry(is_urgent);
+        self.has_more = is_cut;
+        self.give_back(batch);
+        frames + records
+    }
+
+    /// Reads records of the kernel's audit. Where it is the engine they stay among the lines, else they go to the log
+    /// at once. Events among the lines, and records of the engine.
+    fn read_kernel_records(&mut self, batch: &mut HandoverBatch) -> (u32, usize) {
+        let Some(kernel) = &mut self.kernel else {
+            return (0, 0);
+        };
+        let is_engine = self.engine.is_kernel();
+        let filter = (!is_engine).then_some(&*self.generation);
+        let received = kernel.received;
+        let events = kernel.drain(filter, &mut self.recorder.encoder, &mut self.lines);
+        if is_engine {
+            self.totals.recorded += u64::from(events);
+            return (events, (kernel.received - received) as usize);
+        }
+        if !self.lines.is_empty() {
+            self.output.log_other(&self.lines, events);
+            batch.note_other(self.output.journal().taken());
+            self.lines.clear();
+        }
+        (0, 0)
+    }
+
+    /// Gives the rings the room back of events that could not be noted.
+    fn give_back(&mut self, batch: HandoverBatch) {
+        if let Some(stream) = self.engine.stream() {
+            for (cpu, position) in batch.given_up {
+                stream.release_to(cpu, position);
+            }
+        }
+    }
+
+    /// Records io_uring operations whose result does not come: they succeed in silence, or at the
+    /// end of the recording are still under way. Those whose result was lost have been counted.
+    pub(super) fn operations_without_result(&mut self, at_end: bool) {
+        if !at_end && !self.recorder.operations.is_due() {
+            return;
+        }
+        if at_end || self.recorder.operations.has_orphans() {
+            let in_flight = self.engine.in_flight();
+            self.recorder.operations.keep(&in_flight);
+        }
+        let recorded = self.recorder.overdue(at_end, &mut self.lines);
+        if recorded > 0 {
+            self.totals.recorded += recorded;
+            self.output.log(&self.lines, recorded as u32);
+            self.note_other();
+            self.lines.clear();
+        }
+    }
+
+    /// Writes what was gathered, and does what comes of it.
+    pub(super) fn commit(&mut self) {
+        self.output.commit();
+        self.settle();
+        self.output.follow_commit();
+    }
+
+    /// After a commit: gives the rings their room back for what was written.
+    fn settle(&mut self) {
+        let Some(handover) = self.engine.handover() else {
+            return;
+        };
+        let untold = self.losses_elsewhere().saturating_sub(self.told_elsewhere);
+        if let Some(stream) = self.engine.stream() {
+            handover.settle(|cpu, position| stream.release_to(cpu, position));
+            stream.relieve(|| handover.give_up().map(|handed| handed.from));
+        }
+        handover.live(monotonic_ns(), self.recorder.operations.len() as u64);
+        handover.set_untold(untold);
+    }
+
+    /// Losses that the programs do not count, and that a killed daemon does not leave in their maps.
+    fn losses_elsewhere(&self) -> u64 {
+        self.output.lost().iter().sum::<u64>() + self.totals.malformed
+    }
+
+    /// Has a next daemon know that the log was told of all losses: by cause, those that the programs count.
+    pub(super) fn note_told(&mut self, counted: &[u64]) {
+        self.told_elsewhere = self.losses_elsewhere();
+        if let Some(handover) = self.engine.handover() {
+            handover.set_told(counted);
+            handover.set_untold(0);
+        }
+    }
+
+    /// Notes that something else than an event of the engine was handed to the log.
+    fn note_other(&mut self) {
+        if let Some(handover) = self.engine.handover() {
+            let end = self.output.journal().taken();
+            let given_up = handover.note(Handed { end, from: None });
+            if let (Some((cpu, position)), Some(stream)) = (given_up, self.engine.stream()) {
+                stream.release_to(cpu, position);
+            }
+        }
+    }
+
+    /// Swaps the rule set in one step. What the old one selected is read first.
+    ///
+    /// # Errors
+    /// The rules cannot be put in force; the old ones are.
+    pub(super) fn put_in_force(
+        &mut self,
+        mut generation: Arc<Generation>,
+        settings: &mut Settings,
+    ) -> Result<()> {
+        self.drain();
+        let rules = &self.generation.plan.rules;
+        let wanted = rules.len().max(generation.plan.rules.len());
+        let (counts, _) = self.engine.rule_counts(wanted);
+        if let Some(pins) = self.engine.pins() {
+            takeover::remember(pins, &generation.plan)?;
+        }
+        self.recorder.add_generation(generation.clone());
+        if let (Some(kernel), Engine::Kernel) = (&mut self.kernel, &self.engine) {
+            kernel.replace_rules(&generation.plan.rules)?;
+        }
+        while let Err(error) = self.engine.replace(&generation.plan) {
+            generation = settings.planned_anew(error, &generation)?;
+        }
+        self.engine.set_urgent(&generation.urgent);
+        let number = generation.plan.generation;
+        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
+        self.recorder.costs.replace(number, old, new, &counts);
+        self.generation = generation;
+        Ok(())
+    }
+
+    /// Stamp of an event that happens now and here.
+    pub(super) fn stamp(&mut self) -> Stamp {
+        Stamp::from_unix_ns(realtime_ns(), self.recorder.serials.next())
+    }
+
+    /// Logs what the daemon does, or what happens to it.
+    pub(super) fn say(&mut self, action: &Action<'_>) {
+        let stamp = self.stamp();
+        daemon_records::action(&mut self.recorder.encoder, &mut self.lines, stamp, action);
+        self.log_own();
+    }
+
+    /// Logs an action of `who`.
+    pub(super) fn say_done(&mut self, kind: RecordType, op: &str, who: Who, is_success: bool) {
+        self.say(&Action {
+            kind,
+            op,
+            who,
+            extra: &[],
+            is_success,
+        });
+    }
+
+    /// Logs DAEMON_START.
+    pub(super) fn say_start(&mut self) {
+        let (stamp, engine) = (self.stamp(), self.engine.name());
+        daemon_records::start(&mut self.recorder.encoder, &mut self.lines, stamp, engine);
+        self.log_own();
+    }
+
+    /// Logs an event of one record.
+    pub(super) fn log_record(&mut self, kind: u16, body: &[u8]) {
+        let stamp = self.stamp();
+        let mut writer = self.recorder.encoder.begin(&mut self.lines, stamp);
+        writer.raw(kind, body);
+        writer.end();
+        self.log_own();
+    }
+
+    /// Hands the one event among the lines to the log.
+    fn log_own(&mut self) {
+        self.output.log_other(&self.lines, 1);
+        self.note_other();
+        self.lines.clear();
+    }
+
+    /// Who sent the last signal to this process, as far as the kernel tells.
+    pub(super) fn sender(&mut self) -> Who {
+        let sender = self.kernel.as_mut().and_then(KernelRecords::signal_sender);
+        match sender {
+            Some((auid, pid)) if pid != 0 => Who::sender(auid, pid),
+            _ => Who::this_process(),
+        }
+    }
+
+    /// The kernel's count is asked for now and then: it costs a request.
+    pub(super) fn count_kernel_losses(&mut self) {
+        if let (Engine::Kernel, Some(kernel)) = (&self.engine, &mut self.kernel) {
+            kernel.count_lost();
+        }
+    }
+
+    /// Shows `--live` what was recorded.
+    pub(super) fn show(&mut self) {
+        let Pipeline {
+            live,
+            engine,
+            totals,
+            ..
+        } = self;
+        let Some(live) = live else { return };
+        live.show(|| {
+            let lost = engine.counters().lost_total();
+            let fill = f64::from(engine.fill_per_mille()) / 10.0;
+            format!(
+                "{} events, {lost} lost, fullest ring {fill:.1} %",
+                totals.recorded
+            )
+        });
+    }
+
+    /// Gives the audit socket back, and logs what still came over it.
+    ///
+    /// # Errors
+    /// The kernel's audit is not as it was found.
+    pub(super) fn release_kernel(&mut self) -> Result<()> {
+        let Some(kernel) = self.kernel.take() else {
+            return Ok(());
+        };
+        let events = kernel.stop(&mut self.recorder.encoder, &mut self.lines)?;
+        if !self.lines.is_empty() {
+            self.output.log_other(&self.lines, events);
+            self.note_other();
+            self.lines.clear();
+        }
+        Ok(())
+    }
+
+    /// Closes the log and ends what shows events. How many of the engine's events the log has lost.
+    pub(super) fn close(self) -> u64 {
+        let lost = self.output.close();
+        if let Some(mut live) = self.live {
+            live.end();
+        }
+        lost
+    }
+}
+
+/// Gives the lines of events of a pass to the log and to the plugins.
+fn hand_over(output: &mut Output, batch: &mut HandoverBatch, lines: &mut Vec<u8>, events: u32) {
+    let start = output.journal().taken();
+    let lost = match lines.is_empty() {
+        true => 0,
+        false => output.log(lines, events),
+    };
+    batch.handed(start, lost > 0);
+    lines.clear();
+}

@@ -1,0 +1,179 @@
+//! What is said over the control socket: one line of JSON each way, the request first.
+
+mod status;
+
+pub use status::{PluginStatus, RuleCost, Status};
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Longest request, in bytes with its line end: 4,000 rules as the kernel keeps them.
+pub const REQUEST_BYTES_MAX: usize = 16 << 20;
+
+/// Path of the control socket below a run directory.
+pub fn socket_path(run_dir: &Path) -> PathBuf {
+    run_dir.join("tarsier.sock")
+}
+
+/// What a client asks for.
+#[derive(Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// The engine, its events and losses; answered with a [`Status`].
+    Status,
+    /// What each rule costs; answered with a list of [`RuleCost`].
+    RuleCosts,
+    /// End. With `keep`, capture goes on for the next daemon.
+    Stop {
+        /// Leave what is pinned.
+        keep: bool,
+    },
+    /// What `auditctl -s` shows.
+    Audit,
+    /// The rules in the order in which they are tried.
+    Rules,
+    /// Changes, all of them or none, and what they need to know.
+    Apply {
+        /// What to do, in order.
+        steps: Vec<Step>,
+        /// From this step on, a step that is refused is skipped (`-i`, `-c`).
+        tolerate_from: usize,
+    },
+}
+
+/// One change. Rules are `struct audit_rule_data` in hexadecimal.
+#[derive(Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// `-a`, `-w`
+    Append(String),
+    /// `-A`
+    Prepend(String),
+    /// `-d`, `-W`
+    Delete(String),
+    /// `-D`; with text in hexadecimal only rules whose key contains it
+    DeleteAll(Option<String>),
+    /// `-e`
+    Enabled(u32),
+    /// `-f`
+    Failure(u32),
+    /// `-b`
+    Backlog(u32),
+    /// `-r`
+    Rate(u32),
+    /// `--backlog_wait_time`
+    BacklogWaitTime(u32),
+    /// `--loginuid-immutable`
+    LoginuidImmutable,
+    /// `--reset-lost`
+    ResetLost,
+    /// `--reset_backlog_wait_time_actual`
+    ResetBacklogWaitTimeActual,
+    /// `-t`
+    Trim,
+    /// `-q`
+    MakeEquivalent,
+    /// `-m`: the text as it stands between the quotes of `msg='…'`
+    Message(String),
+}
+
+/// What the daemon says to everything but [`Request::Status`] and [`Request::RuleCosts`].
+#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The request as a whole was refused: why.
+    pub error: Option<String>,
+    /// For [`Request::Audit`] and [`Request::Apply`]: the state afterwards.
+    pub audit: Option<AuditState>,
+    /// For [`Request::Rules`]: `struct audit_rule_data` in hexadecimal.
+    pub rules: Vec<String>,
+    /// What a reset counter was before.
+    pub value: Option<u32>,
+    /// Steps that were refused. If one of them was not to be skipped, nothing was changed.
+    pub refused: Vec<Refused>,
+}
+
+/// A step that was refused.
+#[derive(Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its place among the steps.
+    pub step: usize,
+    /// The errno that the kernel would have answered, if there is one.
+    pub errno: Option<i32>,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// What `auditctl -s` shows.
+#[derive(Serialize, Deserialize, Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AuditState {
+    /// 0 off, 1 on, 2 on and locked.
+    pub enabled: u32,
+    /// 0 silent, 1 printk, 2 panic.
+    pub failure: u32,
+    /// The daemon's process id, 0 if there is none.
+    pub pid: u32,
+    /// Records per second, 0 is no limit.
+    pub rate_limit: u32,
+    /// Records that may wait, 0 is no limit.
+    pub backlog_limit: u32,
+    /// Records lost.
+    pub lost: u32,
+    /// Records waiting.
+    pub backlog: u32,
+    /// In clock ticks.
+    pub backlog_wait_time: u32,
+    /// In clock ticks.
+    pub backlog_wait_time_actual: u32,
+    /// Whether a login uid that is set cannot be set again.
+    pub loginuid_immutable: bool,
+    /// Whether that is locked.
+    pub loginuid_immutable_locked: bool,
+}
+
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(DIGITS[usize::from(byte >> 4)].into());
+        text.push(DIGITS[usize::from(byte & 15)].into());
+    }
+    text
+}
+
+/// The inverse of [`hex`]; none if it is not hexadecimal.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| match *pair {
+            [high, low] => Some((digit(high)? << 4) | digit(low)?),
+            _ => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_comes_back_and_nothing_else_is_taken() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(unhex(&hex(&bytes)), Some(bytes));
+        for wrong in ["0", "zz", "0x", "0 ", "é"] {
+            assert_eq!(unhex(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn requests_are_one_line() {
+        let request = Request::Apply {
+            steps: vec![Step::Message("two\nlines".to_owned()), Step::Trim],
+            tolerate_from: 1,
+        };
+        let text = serde_json::to_string(&request).unwrap();
+        assert!(!text.contains('\n'));
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+    }
+}

@@ -1,0 +1,95 @@
+//! What is recorded and by which rules and settings: all that a reload or a request can change.
+
+use crate::daemon_records::{Action, Who};
+use crate::host::HOST;
+use crate::losses::Losses;
+use crate::pipeline::Pipeline;
+use crate::plugins;
+use crate::settings::{self, Settings};
+use crate::stderr::say;
+use anyhow::Result;
+use compose::Generation;
+use event::RecordType;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The pipeline with its settings.
+pub(super) struct Recording {
+    pub(super) pipeline: Pipeline,
+    pub(super) settings: Settings,
+    pub(super) losses: Losses,
+    pub(super) started: Instant,
+}
+
+impl Recording {
+    /// Puts the configuration of the files in force.
+    ///
+    /// # Errors
+    /// It is wrong; what was in force stays.
+    pub(super) fn reload_config(&mut self, who: Who) -> Result<()> {
+        let config = self.settings.sources.config()?;
+        let node = config.node_name()?;
+        let plugins = plugins::load_all(&config)?;
+        let (pipeline, settings) = (&mut self.pipeline, &mut self.settings);
+        if settings.config.write_logs != config.write_logs {
+            // What was made before is dealt with as it was then.
+            pipeline.drain();
+        }
+        if settings.config.write_logs && !config.write_logs {
+            pipeline.say(&Action {
+                kind: RecordType::DAEMON_CONFIG,
+                op: "reconfigure",
+                who,
+                extra: &[("write_logs", "no")],
+                is_success: true,
+            });
+        }
+        let nice = settings.started_nice;
+        pipeline.output.reconfigure(&config, plugins, nice)?;
+        let encoder = &mut pipeline.recorder.encoder;
+        encoder.set_format(settings::format(&config));
+        encoder.set_node(node.as_deref().map(str::as_bytes));
+        pipeline.engine.set_overload(settings::overload(&config));
+        if settings.config.pin_dir != config.pin_dir {
+            say!("tarsier: pin_dir: what is armed stays where it is until the next start");
+        }
+        settings.config = config;
+        Ok(())
+    }
+
+    /// Swaps the rule set in one step.
+    ///
+    /// # Errors
+    /// The rules cannot be put in force; the old ones are.
+    pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
+        self.pipeline.put_in_force(generation, &mut self.settings)
+    }
+
+    /// Once a second: follows files that rules name, says what was lost, takes down what is not needed.
+    pub(super) fn tidy(&mut self) {
+        self.pipeline.recorder.refresh();
+        self.pipeline.count_kernel_losses();
+        self.losses.say(&mut self.pipeline);
+        self.refresh_identities();
+        self.pipeline.engine.tidy();
+    }
+
+    /// A path that a rule names may be another file by now.
+    fn refresh_identities(&mut self) {
+        let generation = &self.pipeline.generation;
+        let rules = &generation.plan.rules;
+        // The kernel follows them by itself.
+        if self.pipeline.engine.is_kernel()
+            || !compose::names_paths(rules)
+            || compose::identify(rules, &HOST) == generation.identities
+        {
+            return;
+        }
+        let number = generation.plan.generation + 1;
+        let renewed = self.settings.generation(rules.clone(), false, number);
+        let renewed = renewed.and_then(|generation| self.put_in_force(generation));
+        if let Err(error) = renewed {
+            say!("tarsier: a file that a rule names was replaced, and: {error:#}");
+        }
+    }
+}

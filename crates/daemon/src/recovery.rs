@@ -1,0 +1,47 @@
+//! What was wrong with the log when it was opened, said in the log.
+
+use crate::daemon_records::{Action, Who};
+use crate::pipeline::Pipeline;
+use crate::stderr::say;
+use event::RecordType;
+use journal::{OpenReport, Repair, TornLine};
+
+/// Logs DAEMON_ERR records: `op=log-repaired` for an end that a crash left torn, with the bytes that
+/// were taken out, and `op=unclean-end` if the daemon before did not end in order.
+pub(super) fn say_recovered(report: &OpenReport, pipeline: &mut Pipeline) {
+    let torn = [("rotated", &report.torn_rotated), ("current", &report.torn)];
+    for (which, torn) in torn {
+        if let Some(torn) = torn {
+            say_repaired(which, torn, pipeline);
+        }
+    }
+    if report.ended_in_order == Some(false) {
+        say_error("unclean-end", &[], false, pipeline);
+    }
+}
+
+fn say_repaired(which: &str, torn: &TornLine, pipeline: &mut Pipeline) {
+    let repair = match torn.repair {
+        Repair::Cut => "cut",
+        Repair::Completed => "completed",
+        Repair::Mended => "mended",
+    };
+    let removed = torn.removed_bytes.to_string();
+    say!("tarsier: the torn end of the {which} log was {repair}: {removed} bytes removed");
+    let extra = [
+        ("file", which),
+        ("repair", repair),
+        ("removed-bytes", &removed),
+    ];
+    say_error("log-repaired", &extra, true, pipeline);
+}
+
+fn say_error(op: &str, extra: &[(&str, &str)], is_success: bool, pipeline: &mut Pipeline) {
+    pipeline.say(&Action {
+        kind: RecordType::DAEMON_ERR,
+        op,
+        who: Who::this_process(),
+        extra,
+        is_success,
+    });
+}

@@ -1,0 +1,201 @@
+//! How far the daemon goes before other tasks while rings are filling.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+/// Fill of a ring, parts per thousand, from which on the daemon is late.
+const LATE_PER_MILLE: u32 = 400;
+/// The best nice value there is.
+const NICE_MIN: i32 = -20;
+/// How much better it becomes at once.
+const NICE_STEP: i32 = 6;
+/// How often it is looked at again.
+const WINDOW: Duration = Duration::from_millis(20);
+/// Share of a window spent waiting for a processor, parts per thousand, from which on other tasks are in the way.
+const WAITED_MUCH: u64 = 250;
+/// Share of a window below which the daemon goes before others more than it needs to.
+const WAITED_LITTLE: u64 = 100;
+
+/// The nice value of the daemon's thread, and of the one that syncs the log, without which nothing becomes durable.
+///
+/// It is what `priority_boost` makes it until a ring is two fifths full. From then on, until a pass finds nothing to
+/// read, it is as good as the daemon needs to be run: better while the thread waits for a processor for a
+/// quarter of the time, by what `schedstat` says (Documentation/scheduler/sched-stats.rst), worse while
+/// it waits for less than a tenth. Better than that would only hold up others, the kernel's own
+/// writers of the log among them.
+#[derive(Debug)]
+pub(super) struct Scheduling {
+    /// The nice value when nothing presses.
+    base: i32,
+    nice: i32,
+    /// `schedstat` of the daemon's thread; without it nice goes to its best.
+    schedstat: Option<File>,
+    window: Option<Window>,
+}
+
+/// Since when waiting is counted.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    start: Instant,
+    waited_ns: u64,
+}
+
+impl Scheduling {
+    /// Of the calling thread, which is at `base`.
+    pub(super) fn new(base: i32) -> Self {
+        let schedstat = File::open("/proc/thread-self/schedstat").ok();
+        Scheduling {
+            base,
+            nice: base,
+            // Where the kernel does not count, all is 0, also how often this thread was run.
+            schedstat: schedstat.filter(|file| number_of(file, 2) > 0),
+            window: None,
+        }
+    }
+
+    /// On a host with one processor the reader cannot run beside those who fill the rings, and a call that waits for it there
+    /// keeps it from running: it goes before all that are no real-time tasks. Threads and programs that it starts do not
+    /// inherit this. Without the permission nothing changes.
+    pub(super) fn go_first_on_one_processor() {
+        const PRIORITY_LEAST: i32 = 1;
+        let processors = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count());
+        if processors != 1 {
+            return;
+        }
+        let parameter = libc::sched_param {
+            sched_priority: PRIORITY_LEAST,
+        };
+        // SAFETY: reads the parameter, which outlives the call; 0 is the calling thread.
+        unsafe {
+            libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter);
+        }
+    }
+
+    /// Brings all threads of the process to `base`, where they are while nothing presses.
+    ///
+    /// # Errors
+    /// setpriority(2) refuses; the threads before that one have it.
+    pub(super) fn rest_at(&mut self, base: i32) -> std::io::Result<()> {
+        (self.base, self.window) = (base, None);
+        // Each thread has its own, and that of the syncs must not wait longer than this one.
+        for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten() {
+            let name = thread.map(|thread| thread.file_name()).unwrap_or_default();
+            let id = name.to_str().and_then(|name| name.parse().ok());
+            let Some(id) = id.and_then(Pid::from_raw) else {
+                continue;
+            };
+            match rustix::process::setpriority_process(Some(id), base) {
+                // A thread that has ended.
+                Ok(()) | Err(Errno::SRCH) => self.nice = base,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// After a pass that read `frames`; `fill` is what was in the fullest ring before it, `left` what is now, parts per
+    /// thousand: a daemon that is seldom run finds them full, and leaves them empty.
+    pub(super) fn note(&mut self, frames: usize, fill: u32, left: u32, syncer: Option<Pid>) {
+        match self.window {
+            None if fill.max(left) < LATE_PER_MILLE => {}
+            None => {
+                self.begin_window();
+                let step = self
+                    .schedstat
+                    .as_ref()
+                    .map_or(NICE_MIN, |_| self.nice - NICE_STEP);
+                self.set(step, syncer);
+            }
+            Some(_) if frames == 0 => {
+                self.window = None;
+                self.set(self.base, syncer);
+            }
+            Some(window) => {
+                let elapsed = window.start.elapsed();
+                if elapsed >= WINDOW && self.schedstat.is_some() {
+                    let waited_ns = self.waited_ns().saturating_sub(window.waited_ns);
+                    self.begin_window();
+                    self.set(next(self.nice, self.base, waited_ns, elapsed), syncer);
+                }
+            }
+        }
+    }
+
+    fn begin_window(&mut self) {
+        self.window = Some(Window {
+            start: Instant::now(),
+            waited_ns: self.waited_ns(),
+        });
+    }
+
+    /// How long this thread has waited for a processor.
+    fn waited_ns(&self) -> u64 {
+        self.schedstat.as_ref().map_or(0, |file| number_of(file, 1))
+    }
+
+    fn set(&mut self, nice: i32, syncer: Option<Pid>) {
+        let nice = nice.clamp(NICE_MIN, self.base.max(NICE_MIN));
+        if nice == self.nice {
+            return;
+        }
+        // Without the permission it stays as it is.
+        if rustix::process::setpriority_process(None, nice).is_ok() {
+            self.nice = nice;
+            if syncer.is_some() {
+                let _ = rustix::process::setpriority_process(syncer, nice);
+            }
+        }
+    }
+}
+
+/// A number of `schedstat`: 0 the time run, 1 the time waited, nanoseconds, 2 how often run. 0 if it cannot be read.
+fn number_of(schedstat: &File, place: usize) -> u64 {
+    let mut text = [0; 96];
+    let len = schedstat.read_at(&mut text, 0).unwrap_or(0);
+    let text = std::str::from_utf8(&text[..len]).unwrap_or_default();
+    let word = text.split_ascii_whitespace().nth(place);
+    word.and_then(|word| word.parse().ok()).unwrap_or_default()
+}
+
+/// The nice value after `elapsed` at `nice`, of which the thread waited `waited_ns` for a processor.
+fn next(nice: i32, base: i32, waited_ns: u64, elapsed: Duration) -> i32 {
+    let per_mille = u128::from(waited_ns) * 1000 / elapsed.as_nanos().max(1);
+    match u64::try_from(per_mille).unwrap_or(u64::MAX) {
+        WAITED_MUCH.. => (nice - NICE_STEP).max(NICE_MIN),
+        0..WAITED_LITTLE => (nice + 1).min(base),
+        _ => nice,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nice_follows_what_the_thread_waits() {
+        let after = |nice, waited_ms: u64| next(nice, -4, waited_ms * 1_000_000, WINDOW);
+        assert_eq!(after(-4, 20), -10);
+        assert_eq!(after(-16, 5), -20);
+        assert_eq!(after(-20, 20), -20);
+        assert_eq!(after(-14, 3), -14);
+        assert_eq!(after(-14, 1), -13);
+        assert_eq!(after(-4, 0), -4);
+    }
+
+    #[test]
+    fn schedstat_tells_of_waiting() {
+        let scheduling = Scheduling::new(0);
+        let counts = std::path::Path::new("/proc/self/schedstat").exists();
+        assert_eq!(scheduling.schedstat.is_some(), counts);
+        // Who sleeps waits for a processor sooner or later.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while counts && scheduling.waited_ns() == 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        assert_eq!(scheduling.waited_ns() > 0, counts);
+    }
+}

@@ -1,0 +1,188 @@
+//! Rules and configuration, what the kernel can do, and what is made of them: also anew by a reload.
+
+use crate::host::HOST;
+use crate::plugins;
+use crate::rule_files;
+use crate::rule_place::too_large;
+use crate::stderr::say;
+use anyhow::{Context, Result};
+use capture::{CaptureError, Overload};
+use cli::{LogFormat, RunArgs};
+use compose::Generation;
+use conf::{Config, LoadOptions};
+use event::Format;
+use plan::{Capabilities, IoUring, Plan, RecordFilter};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a reload reads again.
+pub(super) struct Sources {
+    rules: Vec<PathBuf>,
+    config: Option<PathBuf>,
+    log_file: Option<PathBuf>,
+    log_format: Option<LogFormat>,
+}
+
+impl Sources {
+    pub(super) fn of(args: &RunArgs) -> Sources {
+        Sources {
+            rules: args.rules.clone(),
+            config: args.config.clone(),
+            log_file: args.log_file.clone(),
+            log_format: args.log_format,
+        }
+    }
+
+    /// The configuration: that of the file, changed by the command line.
+    pub(super) fn config(&self) -> Result<Config> {
+        let standard = Path::new(conf::AUDITD_CONF);
+        let file = match &self.config {
+            Some(file) => Some(file.as_path()),
+            None => standard.exists().then_some(standard),
+        };
+        let mut config = match file {
+            Some(file) => {
+                let loaded = conf::load(file, LoadOptions::default())?;
+                for notice in &loaded.notices {
+                    say!("tarsier: {notice}");
+                }
+                loaded.config
+            }
+            None => Config::default(),
+        };
+        if let Some(log_file) = &self.log_file {
+            config.log_file = std::path::absolute(log_file)?;
+        }
+        if let Some(format) = self.log_format {
+            config.log_format = match format {
+                LogFormat::Raw => conf::LogFormat::Raw,
+                LogFormat::Enriched => conf::LogFormat::Enriched,
+                LogFormat::Json => conf::LogFormat::Json,
+                LogFormat::Compact => conf::LogFormat::Compact,
+            };
+        }
+        Ok(config)
+    }
+
+    /// The rules of the files, and the settings there, which only the kernel's audit heeds.
+    pub(super) fn rules(&self, is_kernel: bool) -> Result<rules::RuleSet> {
+        let set = rule_files::load(&self.rules)?;
+        rule_files::say_settings(&set.settings, is_kernel);
+        Ok(set)
+    }
+}
+
+/// What rule sets are planned with.
+pub(super) struct Settings {
+    pub(super) sources: Sources,
+    /// In force.
+    pub(super) config: Config,
+    pub(super) capabilities: Capabilities,
+    /// Nice value that the daemon was started with.
+    pub(super) started_nice: i32,
+}
+
+impl Settings {
+    /// Plans rules; `is_kernel`: for the kernel's own audit.
+    ///
+    /// # Errors
+    /// There are more than the match tables hold.
+    pub(super) fn generation(
+        &self,
+        rules: Vec<rules::Rule>,
+        is_kernel: bool,
+        number: u64,
+    ) -> Result<Arc<Generation>> {
+        generation(rules, &self.capabilities, is_kernel, number, &self.config)
+    }
+
+    /// The same rules, planned without what `error` says cannot be had; other errors are given back.
+    pub(super) fn planned_anew(
+        &mut self,
+        error: CaptureError,
+        generation: &Generation,
+    ) -> Result<Arc<Generation>> {
+        let plan = &generation.plan;
+        match error {
+            CaptureError::Unhooked { call, source }
+                if self.capabilities.unhooked_calls.insert(call) =>
+            {
+                say!("tarsier: {source}; another hook is taken");
+                self.generation(plan.rules.clone(), false, plan.generation)
+            }
+            error => {
+                Err(error).with_context(|| format!("the {} engine cannot be armed", plan.engine()))
+            }
+        }
+    }
+
+    /// The nice value that `priority_boost` asks for.
+    pub(super) fn nice(&self) -> i32 {
+        plugins::nice(&self.config, self.started_nice)
+    }
+}
+
+/// Capabilities for this configuration.
+fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
+    let mut capabilities = capabilities.clone();
+    if !config.io_uring_twins && capabilities.io_uring == IoUring::Twins {
+        capabilities.io_uring = IoUring::List;
+    }
+    capabilities
+}
+
+/// Plans rules, with what their paths are now.
+fn generation(
+    rules: Vec<rules::Rule>,
+    capabilities: &Capabilities,
+    is_kernel: bool,
+    number: u64,
+    config: &Config,
+) -> Result<Arc<Generation>> {
+    let identities = compose::identify(&rules, &HOST);
+    let capabilities = &without_twins(capabilities, config);
+    let plan = match is_kernel {
+        true => Plan::for_kernel(&rules, capabilities, number),
+        false => Plan::new(&rules, capabilities, &identities, number)
+            .map_err(|error| too_large(&error, &rules))
+            .context("the rules cannot be planned")?,
+    };
+    Ok(Arc::new(Generation {
+        exclude: RecordFilter::exclude(&rules),
+        user: RecordFilter::user(&rules),
+        urgent: urgent(&rules, &config.urgent_keys),
+        plan,
+        identities,
+    }))
+}
+
+/// Places of the rules that have one of `keys`.
+fn urgent(rules: &[rules::Rule], keys: &[String]) -> BTreeSet<u32> {
+    let is_urgent = |rule: &rules::Rule| {
+        let mut own = rule.key().unwrap_or_default().split(|&byte| byte == 1);
+        own.any(|own| keys.iter().any(|key| key.as_bytes() == own))
+    };
+    let places = rules.iter().zip(0..);
+    places
+        .filter(|(rule, _)| is_urgent(rule))
+        .map(|(_, place)| place)
+        .collect()
+}
+
+/// The encoder's form for a configuration.
+pub(super) fn format(config: &Config) -> Format {
+    match config.log_format {
+        conf::LogFormat::Raw => Format::Raw,
+        conf::LogFormat::Json => Format::Json,
+        _ => Format::Enriched,
+    }
+}
+
+/// What the programs do with what comes too fast.
+pub(super) fn overload(config: &Config) -> Overload {
+    match config.overload {
+        conf::Overload::Throttle => Overload::Throttle,
+        conf::Overload::Drop => Overload::Drop,
+    }
+}

@@ -1,0 +1,265 @@
+//! From the command line to a daemon with everything armed.
+
+use crate::choice;
+use crate::control::ControlSocket;
+use crate::daemon::Daemon;
+use crate::engine::Engine;
+use crate::host::HOST;
+use crate::instance::Instance;
+use crate::kernel_records::KernelRecords;
+use crate::live::Live;
+use crate::losses::Losses;
+use crate::notifier::Notifier;
+use crate::output::Output;
+use crate::pipeline::Pipeline;
+use crate::plugins;
+use crate::recorder::{self, Recorder};
+use crate::recording::Recording;
+use crate::recovery;
+use crate::scheduling::Scheduling;
+use crate::settings::{self, Settings, Sources};
+use crate::signals::Signals;
+use crate::stderr::say;
+use crate::takeover::{self, Downtime};
+use anyhow::{bail, Result};
+use capture::{CaptureError, Options, Pins, Tracepoint};
+use cli::{Engine as Choice, RunArgs};
+use compose::Generation;
+use conf::Config;
+use event::Encoder;
+use journal::{Journal, OpenReport};
+use plan::{Capabilities, Plan};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What an engine is started with.
+struct Start<'a> {
+    args: &'a RunArgs,
+    is_kernel: bool,
+    /// Where capture is pinned, if it is to outlive the daemon.
+    pins: Option<Arc<Pins>>,
+}
+
+impl Start<'_> {
+    /// Starts the engine that was chosen, with its rules. Calls that it cannot hook where their functions end are planned
+    /// anew; if another engine will do, the tracepoint engine is taken where the trampoline engine is refused.
+    fn engine(
+        &self,
+        mut generation: Arc<Generation>,
+        settings: &mut Settings,
+    ) -> Result<(Engine, Arc<Generation>)> {
+        if self.is_kernel {
+            return Ok((Engine::Kernel, generation));
+        }
+        let may_differ = self.args.engine == Choice::Auto;
+        let (options, pid) = (&options(self.args), std::process::id());
+        loop {
+            let plan = &generation.plan;
+            let started = match &self.pins {
+                Some(pins) => {
+                    takeover::remember(pins, plan)?;
+                    Tracepoint::start_pinned(pins, plan, options, pid)
+                }
+                None => Tracepoint::start(plan, options, pid),
+            };
+            let can_differ = may_differ && settings.capabilities.trampoline;
+            generation = match started {
+                Ok(engine) => return Ok((Engine::Tracepoint(Box::new(engine)), generation)),
+                Err(error) if can_differ && !is_unhooked(&error) => {
+                    say!("tarsier: engine tracepoint: {error}");
+                    settings.capabilities = capture::probe::capabilities(false);
+                    settings.generation(plan.rules.clone(), false, plan.generation)?
+                }
+                Err(error) => settings.planned_anew(error, &generation)?,
+            };
+        }
+    }
+}
+
+fn is_unhooked(error: &CaptureError) -> bool {
+    matches!(error, CaptureError::Unhooked { .. })
+}
+
+/// Loads, checks and arms. Everything that can fail on wrong input fails before anything is
+/// changed.
+pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
+    let sources = Sources::of(args);
+    let config = sources.config()?;
+    let mut recorder = recorder(&config)?;
+    let trampoline = choice::is_trampoline(args.engine)?;
+    let capabilities = capture::probe::capabilities(trampoline);
+    let is_kernel = chooses_kernel(args, &capabilities)?;
+    let set = sources.rules(is_kernel)?;
+    let mut settings = Settings {
+        sources,
+        config,
+        capabilities,
+        started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
+    };
+    let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
+    let instance = Instance::lock(&args.run_dir)?;
+    let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
+    let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
+    let (mut downtime, mut leftover) = (None, None);
+    if let Some(inherited) = inherited {
+        generation = settings.generation(set.rules, is_kernel, inherited.next_number())?;
+        let earlier = inherited.generations(&settings);
+        earlier.into_iter().for_each(|g| recorder.add_generation(g));
+        let parts = inherited.split(pins.as_ref(), settings.capabilities.form());
+        (downtime, leftover) = (Some(parts.0), parts.1);
+    }
+    let (journal, report) = Journal::open(&settings.config.log_file, &settings.config)?;
+    let server = ControlSocket::start(&args.run_dir)?;
+    let start = Start {
+        args,
+        is_kernel,
+        pins,
+    };
+    let is_taken_over = leftover.is_none();
+    let engine = match leftover {
+        Some(leftover) => Engine::Leftover(Box::new(leftover)),
+        None => {
+            let started = start.engine(generation, &mut settings)?;
+            generation = started.1;
+            started.0
+        }
+    };
+    Scheduling::go_first_on_one_processor();
+    let plugins = plugins::start(&settings.config, settings.started_nice);
+    let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
+    let live = args.live.then(Live::new);
+    let mut pipeline = Pipeline::new(engine, recorder, output, generation.clone(), live);
+    if !is_taken_over {
+        pipeline = pipeline.replace_leftover(start.pins.as_ref(), || {
+            start.engine(generation, &mut settings)
+        })?;
+    }
+    let rules = &pipeline.generation.plan.rules;
+    let kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
+    let recording = Recording {
+        pipeline: pipeline.with_kernel_records(kernel),
+        settings,
+        losses: Losses::default(),
+        started: Instant::now(),
+    };
+    let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
+    Ok(Daemon::new(recording, server, signals, instance))
+}
+
+/// Everything is armed: says so, and what was before.
+fn begun(
+    mut recording: Recording,
+    downtime: Option<&Downtime>,
+    is_taken_over: bool,
+    report: &OpenReport,
+) -> Recording {
+    let config = &recording.settings.config;
+    let pipeline = &mut recording.pipeline;
+    let plan = &pipeline.generation.plan;
+    let (counts, _) = pipeline.engine.rule_counts(plan.rules.len());
+    let costs = &mut pipeline.recorder.costs;
+    costs.replace(plan.generation, &[], &plan.rules, &counts);
+    pipeline.engine.set_overload(settings::overload(config));
+    pipeline.engine.set_urgent(&pipeline.generation.urgent);
+    if let Some(downtime) = downtime.filter(|_| is_taken_over) {
+        recording.losses.told_before(&downtime.counted, pipeline);
+    }
+    say_start(pipeline);
+    if let Some(downtime) = downtime {
+        downtime.say(pipeline);
+    }
+    recovery::say_recovered(report, pipeline);
+    recording
+}
+
+fn say_start(pipeline: &mut Pipeline) {
+    pipeline.say_start();
+    pipeline.commit();
+    let plan = &pipeline.generation.plan;
+    let place = match pipeline.engine.is_kernel() {
+        true => "the kernel's own audit".to_owned(),
+        false => calls_and_operations(plan),
+    };
+    let (rules, log) = (plan.rules.len(), pipeline.output.log_text());
+    let engine = pipeline.engine.name();
+    say!("tarsier: {rules} rules armed on {place}, engine {engine}; {log}");
+    for gap in &plan.gaps {
+        say!("tarsier: without {gap}");
+    }
+}
+
+/// How much a plan watches.
+fn calls_and_operations(plan: &Plan) -> String {
+    let operations = plan.calls.keys().filter(|key| key.0 == plan::Entry::Uring);
+    match (plan.calls.len(), operations.count()) {
+        (all, 0) => format!("{all} calls"),
+        (all, operations) => format!(
+            "{} calls and {operations} io_uring operations",
+            all - operations
+        ),
+    }
+}
+
+/// Records of no event yet, with the node name that the configuration asks for.
+fn recorder(config: &Config) -> Result<Recorder> {
+    let node = config.node_name()?;
+    let mut encoder = Encoder::new(settings::format(config), compose::names(Arc::new(HOST)));
+    encoder.set_node(node.as_deref().map(str::as_bytes));
+    Ok(recorder::with(encoder))
+}
+
+/// Where capture is pinned, if it is to outlive the daemon.
+fn pin_dir<'a>(args: &'a RunArgs, config: &'a Config) -> Option<&'a Path> {
+    args.pin_dir.as_deref().or(config.pin_dir.as_deref())
+}
+
+/// Whether the kernel's audit is to match the rules: on demand, or because nothing else can.
+fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
+    let is_kernel = match args.engine {
+        Choice::Kernel => true,
+        Choice::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
+        Choice::Trampoline | Choice::Tracepoint => false,
+    };
+    if is_kernel && args.no_kernel_records {
+        bail!(
+            "--no-kernel-records leaves the audit socket alone, and the kernel engine needs it: \
+             give only one of them"
+        );
+    }
+    if is_kernel && args.engine == Choice::Auto {
+        match capabilities.essential_gap() {
+            Some(gap) => say!(
+                "tarsier: engine kernel: this kernel has no {}, which the eBPF engines need for {}",
+                gap.name,
+                gap.feature
+            ),
+            None => say!(
+                "tarsier: engine kernel: this kernel has no BTF (/sys/kernel/btf/vmlinux), which \
+                 the eBPF engines need"
+            ),
+        }
+    }
+    Ok(is_kernel)
+}
+
+fn options(args: &RunArgs) -> Options {
+    match args.ring_size {
+        Some(size_kib) => Options::with_ring_bytes(size_kib as usize * 1024),
+        None => Options::for_this_host(),
+    }
+}
+
+/// Records of the kernel's audit; where that is the engine, it gets `rules`.
+fn kernel_records(
+    args: &RunArgs,
+    is_engine: bool,
+    rules: &[rules::Rule],
+    settings: &rules::Settings,
+) -> Result<Option<KernelRecords>> {
+    match (is_engine, args.no_kernel_records) {
+        (true, _) => KernelRecords::start_engine(&args.run_dir, rules, settings).map(Some),
+        (false, true) => Ok(None),
+        (false, false) => KernelRecords::start(&args.run_dir),
+    }
+}

@@ -1,0 +1,65 @@
+//! What the daemon tells of itself.
+
+use crate::engine::Engine;
+use crate::losses;
+use crate::protocol::{RuleCost, Status};
+use crate::recording::Recording;
+
+impl Recording {
+    /// What `tarsier status` tells.
+    pub(super) fn status(&self) -> Status {
+        let pipeline = &self.pipeline;
+        let (engine, journal) = (&pipeline.engine, pipeline.output.journal());
+        let counters = engine.counters();
+        let plan = &pipeline.generation.plan;
+        let log = journal.counters();
+        let totals = pipeline.totals();
+        let kernel = pipeline.kernel.as_ref();
+        Status {
+            pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
+            pid: std::process::id(),
+            engine: engine.name().to_owned(),
+            hook: match plan.hooks.sys_exit.names() {
+                _ if engine.is_kernel() => "the kernel's own audit".to_owned(),
+                names if names.is_empty() => "none".to_owned(),
+                names => names.join(", "),
+            },
+            gaps: plan.gaps.iter().map(plan::Gap::to_string).collect(),
+            rules: plan.rules.len(),
+            generation: plan.generation,
+            kernel_records: kernel.is_some(),
+            uptime_s: self.started.elapsed().as_secs(),
+            calls_matched: counters.evaluated,
+            events_selected: counters.events,
+            events_candidate: counters.undecided,
+            events_dropped: totals.dropped,
+            events_recorded: totals.recorded,
+            kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
+            lost: losses::by_cause(pipeline),
+            lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
+            lost_by_rule: losses::by_rule(pipeline),
+            ring_fill_per_mille: engine.fill_per_mille(),
+            log_file: journal.path().display().to_string(),
+            log_written: self.settings.config.write_logs,
+            log_events: log.written.events,
+            log_bytes: log.written.bytes,
+            log_suspended: journal.is_suspended(),
+            log_syncs: log.syncs,
+            calls_slowed: counters.waits,
+            waited_ns: counters.waited_ns,
+            durable_after_us: pipeline.output.durable_after(),
+            plugins: pipeline.output.plugin_statuses(),
+        }
+    }
+
+    /// What `tarsier status --rules` tells.
+    pub(super) fn rule_costs(&self) -> Vec<RuleCost> {
+        let pipeline = &self.pipeline;
+        let rules = &pipeline.generation.plan.rules;
+        if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &pipeline.kernel) {
+            return kernel.costs.table(rules);
+        }
+        let (counts, _) = pipeline.engine.rule_counts(rules.len());
+        pipeline.recorder.costs.table(rules, &counts)
+    }
+}

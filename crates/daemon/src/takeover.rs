@@ -1,0 +1,378 @@
+//! Capture that outlives the daemon: what the last one left is found, its log put in order, its events
+//! understood, and the time without a daemon accounted for.
+
+use crate::clock::monotonic_ns;
+use crate::daemon_records::{Action, Who};
+use crate::pipeline::Pipeline;
+use crate::protocol::{hex, unhex};
+use crate::settings::Settings;
+use crate::stderr::say;
+use anyhow::{Context, Result};
+use capture::tracepoint::{Counters, LOSS_CAUSES};
+use capture::{Handed, Handover, Pins, Remains as Leftover, UnfinishedWrite};
+use compose::Generation;
+use conf::Config;
+use event::RecordType;
+use journal::{Witness, Write};
+use plan::{Form, Plan};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Names, in the run directory, where capture is pinned.
+const NOTE: &str = "pinned";
+
+/// What an earlier daemon left.
+pub(super) struct Inherited {
+    leftover: Leftover,
+    /// Rule sets that its events may be of, the newest first.
+    rule_sets: Vec<(u64, Vec<rules::Rule>)>,
+    downtime: Downtime,
+}
+
+/// What happened without a daemon.
+pub(super) struct Downtime {
+    /// Since the last daemon was seen.
+    pub(super) ms: u64,
+    /// Bytes in the rings.
+    pub(super) waiting_bytes: u64,
+    /// Lost, by cause, without being told.
+    pub(super) lost: Vec<(&'static str, u64)>,
+    /// What the programs had counted, by cause, all told.
+    pub(super) counted: Vec<u64>,
+}
+
+/// Notes where capture is pinned, or that it is not.
+pub(super) fn note(run_dir: &Path, dir: Option<&Path>) -> Result<()> {
+    let path = run_dir.join(NOTE);
+    match dir {
+        Some(dir) => {
+            use std::os::unix::ffi::OsStrExt;
+            std::fs::write(&path, dir.as_os_str().as_bytes())
+        }
+        None => match std::fs::remove_file(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
+    }
+    .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Where an earlier daemon of this run directory pinned its capture.
+pub(super) fn noted(run_dir: &Path) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = std::fs::read(run_dir.join(NOTE)).ok()?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+}
+
+/// Opens the directory for the capture to be, and what an earlier daemon left, there or where it noted.
+pub(super) fn inherit(
+    run_dir: &Path,
+    wanted: Option<&Path>,
+    config: &Config,
+) -> Result<(Option<Arc<Pins>>, Option<Inherited>)> {
+    let elsewhere = noted(run_dir).filter(|dir| Some(dir.as_path()) != wanted);
+    let elsewhere = elsewhere.map(|dir| Pins::find(&dir)).transpose()?.flatten();
+    let pins = wanted.map(Pins::open).transpose()?.map(Arc::new);
+    let mut leftover = None;
+    if let Some(elsewhere) = elsewhere.map(Arc::new) {
+        leftover = Leftover::find(&elsewhere)?;
+        if leftover.is_none() {
+            elsewhere.remove();
+        }
+    }
+    if let (Some(pins), None) = (&pins, &leftover) {
+        leftover = Leftover::find(pins).with_context(|| {
+            let dir = pins.dir().display();
+            format!("what is pinned in {dir} cannot be used; `tarsier stop --disarm` removes it")
+        })?;
+    }
+    note(run_dir, wanted)?;
+    let inherited = leftover.map(|leftover| Inherited::take(leftover, &config.log_file));
+    Ok((pins, inherited.transpose()?))
+}
+
+impl Inherited {
+    /// Puts the end of the log in order, which must not be open, and passes over the events that are in it.
+    fn take(mut leftover: Leftover, log_file: &Path) -> Result<Inherited> {
+        let handover = leftover.handover().clone();
+        let (last_seen_ns, _) = handover.last_seen();
+        if let Some(write) = handover.unfinished_write() {
+            end_write(&handover, &write, log_file)?;
+        }
+        let unwritten = leftover.settle();
+        let counters = leftover.counters();
+        let mut counted = counted(&counters);
+        let (told, untold) = handover.told();
+        // The programs themselves tell this one, and they are not looked at here.
+        counted[LOSS_CAUSES.len()] = told[LOSS_CAUSES.len()];
+        let by_cause = LOSS_CAUSES.iter().copied().chain(["missed"]);
+        let counts = counted.iter().zip(told);
+        let mut lost: Vec<(&'static str, u64)> = by_cause
+            .zip(counts.map(|(now, told)| now.saturating_sub(told)))
+            .collect();
+        lost.push(("untold", untold));
+        lost.push(("unwritten", unwritten));
+        lost.retain(|(_, count)| *count > 0);
+        let rule_sets = leftover.rule_sets();
+        let rule_sets = rule_sets.iter().filter_map(|(number, text)| {
+            let texts: Vec<String> = serde_json::from_slice(text).ok()?;
+            let rules = texts
+                .iter()
+                .map(|text| rules::from_kernel(&unhex(text)?).ok());
+            Some((*number, rules.collect::<Option<_>>()?))
+        });
+        let downtime = Downtime {
+            ms: monotonic_ns().saturating_sub(last_seen_ns) / 1_000_000,
+            waiting_bytes: leftover.stream().unread_bytes(),
+            lost,
+            counted,
+        };
+        Ok(Inherited {
+            rule_sets: rule_sets.collect(),
+            leftover,
+            downtime,
+        })
+    }
+
+    /// Parts it: what is told, and what is left to be read and removed if it cannot be taken over in `pins`.
+    pub(super) fn split(
+        self,
+        pins: Option<&Arc<Pins>>,
+        form: Form,
+    ) -> (Downtime, Option<Leftover>) {
+        let is_there = pins.is_some_and(|pins| pins.dir() == self.leftover.dir());
+        let is_taken_over = is_there && self.leftover.can_be_taken_over(form);
+        (self.downtime, (!is_taken_over).then_some(self.leftover))
+    }
+
+    /// The number that the next rule set is to have.
+    pub(super) fn next_number(&self) -> u64 {
+        1 + self
+            .rule_sets
+            .iter()
+            .map(|(number, _)| *number)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The rule sets that its events may be of, the oldest first.
+    pub(super) fn generations(&self, settings: &Settings) -> Vec<Arc<Generation>> {
+        let sets = self.rule_sets.iter().rev();
+        let made = sets
+            .filter_map(|(number, rules)| settings.generation(rules.clone(), false, *number).ok());
+        made.collect()
+    }
+}
+
+/// What the programs have counted, by cause.
+pub(super) fn counted(counters: &Counters) -> Vec<u64> {
+    let mut counted = vec![0; LOSS_CAUSES.len()];
+    for cpu in &counters.lost {
+        counted.iter_mut().zip(cpu).for_each(|(sum, n)| *sum += n);
+    }
+    counted.push(counters.missed);
+    counted
+}
+
+/// Ends what a killed daemon was writing: whole events stay, and the beginning of one is cut off.
+fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> Result<()> {
+    let files = journal::log_files(log_file).unwrap_or_default();
+    let is_it = |path: &&PathBuf| {
+        let found = std::fs::metadata(path);
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (write.dev, write.ino))
+    };
+    let path = files.iter().find(is_it);
+    let size = match path {
+        Some(path) => std::fs::metadata(path)
+            .with_context(|| format!("cannot read {}", path.display()))?
+            .len(),
+        // Gone: then its events are written again.
+        None => 0,
+    };
+    let got = size.saturating_sub(write.offset).min(write.stored);
+    let whole = handover.whole_of(write, got);
+    if let Some(path) = path.filter(|_| whole < got && !write.is_whole) {
+        let file = File::options().write(true).open(path);
+        file.and_then(|file| file.set_len(write.offset + whole))
+            .with_context(|| format!("cannot cut the torn end of {}", path.display()))?;
+    }
+    handover.end_write(write.start + whole);
+    Ok(())
+}
+
+/// Has the page know what is being written.
+pub(super) struct PageWitness(pub(super) Arc<Handover>);
+
+impl Witness for PageWitness {
+    fn begin(&mut self, write: &Write<'_>) {
+        let Ok(found) = write.file.metadata() else {
+            return;
+        };
+        self.0.begin_write(&UnfinishedWrite {
+            dev: found.dev(),
+            ino: found.ino(),
+            offset: write.offset,
+            start: write.start,
+            len: write.len,
+            stored: write.stored,
+            is_whole: write.is_whole,
+        });
+    }
+
+    fn end(&mut self, written: u64) {
+        self.0.end_write(written);
+    }
+}
+
+/// Frames of a pass, until their events are handed to the log.
+pub(super) struct HandoverBatch {
+    handover: Option<Arc<Handover>>,
+    /// Where each ends among the lines that are gathered, its CPU, and where it ends in its ring.
+    batch: Vec<(usize, usize, u64)>,
+    /// Places in rings to be given back.
+    pub(super) given_up: Vec<(usize, u64)>,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+/// Bytes of frames after which what was gathered is written, so that rings have their room again.
+const PASS_BYTES: u64 = 256 * 1024;
+
+impl HandoverBatch {
+    pub(super) fn new(handover: Option<Arc<Handover>>, ring_bytes: u64) -> HandoverBatch {
+        HandoverBatch {
+            bytes_max: match handover {
+                Some(_) => PASS_BYTES.min(ring_bytes / 4),
+                None => u64::MAX,
+            },
+            handover,
+            batch: Vec::new(),
+            given_up: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// A frame was read; `len` is the length of the lines that are gathered with those of its event. Chunks keep
+    /// their room until the event has come to which they belong.
+    pub(super) fn read(&mut self, cpu: usize, end: u64, frame: &[u8], len: usize) {
+        self.bytes += frame.len() as u64;
+        let is_chunk = event::wire::frame_kind(frame)
+            .is_ok_and(|(kind, _)| kind == event::wire::FrameKind::Chunk);
+        if self.handover.is_none() || is_chunk {
+            return;
+        }
+        match self.batch.last_mut() {
+            Some((last, of, position)) if *last == len && *of == cpu => *position = end,
+            _ => self.batch.push((len, cpu, end)),
+        }
+    }
+
+    /// Something else was handed to the log, whose stream is now at `end`.
+    pub(super) fn note_other(&mut self, end: u64) {
+        if let Some(handover) = &self.handover {
+            self.given_up
+                .extend(handover.note(Handed { end, from: None }));
+        }
+    }
+
+    /// Whether it is time to write.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= self.bytes_max
+    }
+
+    /// The lines went to the log, whose stream was at `start` before, or were lost by it.
+    pub(super) fn handed(&mut self, start: u64, is_lost: bool) {
+        let Some(handover) = &self.handover else {
+            return;
+        };
+        for (len, cpu, position) in self.batch.drain(..) {
+            let end = match is_lost {
+                true => start,
+                false => start + len as u64,
+            };
+            let from = Some((cpu, position));
+            self.given_up.extend(handover.note(Handed { end, from }));
+        }
+    }
+}
+
+impl Downtime {
+    /// Logs DAEMON_RESUME: how long there was no daemon, and what was lost meanwhile.
+    pub(super) fn say(&self, pipeline: &mut Pipeline) {
+        let lost: u64 = self.lost.iter().map(|(_, count)| count).sum();
+        let causes = self.lost.iter().map(|(cause, n)| format!("{cause}:{n}"));
+        let causes = causes.collect::<Vec<_>>().join(",");
+        let (ms, waiting) = (self.ms.to_string(), self.waiting_bytes.to_string());
+        let lost_text = lost.to_string();
+        let mut extra = vec![
+            ("alone-ms", ms.as_str()),
+            ("waiting-bytes", waiting.as_str()),
+            ("lost", lost_text.as_str()),
+        ];
+        if lost > 0 {
+            extra.push(("cause", causes.as_str()));
+        }
+        say!(
+            "tarsier: capture went on for {ms} ms without a daemon: {waiting} bytes waited, {lost} events lost"
+        );
+        pipeline.say(&Action {
+            kind: RecordType::DAEMON_RESUME,
+            op: "capture-resumed",
+            who: Who::this_process(),
+            extra: &extra,
+            is_success: lost == 0,
+        });
+    }
+}
+
+/// Has the next daemon understand the events of a rule set.
+pub(super) fn remember(pins: &Pins, plan: &Plan) -> Result<()> {
+    let rules: Vec<String> = plan
+        .rules
+        .iter()
+        .map(|rule| hex(&rules::to_kernel(rule)))
+        .collect();
+    let text = serde_json::to_vec(&rules).context("rules as text")?;
+    Ok(Leftover::remember(pins, plan.generation, &text)?)
+}
+
+/// What there was to remove.
+pub enum Removed {
+    /// Nothing.
+    Nothing,
+    /// A capture.
+    Capture {
+        /// What its rings held.
+        unread_bytes: u64,
+    },
+}
+
+/// Removes what a daemon of this run directory left that is not there any more, and puts the kernel's audit back.
+pub fn remove_left(run_dir: &Path) -> Result<Removed> {
+    if !run_dir.exists() {
+        return Ok(Removed::Nothing);
+    }
+    let _instance = crate::instance::Instance::lock(run_dir)?;
+    netlink::restore_leftover(&run_dir.join("audit-state"))
+        .context("the kernel's audit cannot be put back")?;
+    // The note may be gone with /run.
+    let is_standard = run_dir == Path::new(cli::RUN_DIR);
+    let standard = is_standard.then(|| PathBuf::from(capture::STANDARD_PIN_DIR));
+    let Some(dir) = noted(run_dir).or(standard) else {
+        return Ok(Removed::Nothing);
+    };
+    let Some(pins) = Pins::find(&dir)?.map(Arc::new) else {
+        note(run_dir, None)?;
+        return Ok(Removed::Nothing);
+    };
+    // Also what cannot be understood is removed.
+    let left = Leftover::find(&pins).ok().flatten();
+    let unread_bytes = left.map_or(0, |mut left| left.stream().unread_bytes());
+    if !pins.remove() {
+        anyhow::bail!("{} is not empty: remove what is in it", dir.display());
+    }
+    note(run_dir, None)?;
+    Ok(Removed::Capture { unread_bytes })
+}
