@@ -1,10 +1,41 @@
-//! What was wrong with the log when it was opened, said in the log.
+//! What was before this daemon, said in the log: the time without one, and what was wrong with the log.
 
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
+use crate::takeover::Downtime;
 use event::RecordType;
 use journal::{OpenReport, Repair, TornLine};
+
+/// Logs DAEMON_RESUME: how long there was no daemon, and what was lost meanwhile.
+pub(super) fn say_downtime(downtime: &Downtime, pipeline: &mut Pipeline) {
+    let lost: u64 = downtime.lost.iter().map(|(_, count)| count).sum();
+    let causes = downtime
+        .lost
+        .iter()
+        .map(|(cause, n)| format!("{cause}:{n}"));
+    let causes = causes.collect::<Vec<_>>().join(",");
+    let (ms, waiting) = (downtime.ms.to_string(), downtime.waiting_bytes.to_string());
+    let lost_text = lost.to_string();
+    let mut extra = vec![
+        ("alone-ms", ms.as_str()),
+        ("waiting-bytes", waiting.as_str()),
+        ("lost", lost_text.as_str()),
+    ];
+    if lost > 0 {
+        extra.push(("cause", causes.as_str()));
+    }
+    say!(
+        "tarsier: capture went on for {ms} ms without a daemon: {waiting} bytes waited, {lost} events lost"
+    );
+    pipeline.say(&Action {
+        kind: RecordType::DAEMON_RESUME,
+        op: "capture-resumed",
+        who: Who::this_process(),
+        extra: &extra,
+        is_success: lost == 0,
+    });
+}
 
 /// Logs DAEMON_ERR records: `op=log-repaired` for an end that a crash left torn, with the bytes that
 /// were taken out, and `op=unclean-end` if the daemon before did not end in order.

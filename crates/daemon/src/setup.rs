@@ -167,7 +167,7 @@ fn begun(
     }
     say_start(pipeline);
     if let Some(downtime) = downtime {
-        downtime.say(pipeline);
+        recovery::say_downtime(downtime, pipeline);
     }
     recovery::say_recovered(report, pipeline);
     recording

@@ -2,17 +2,13 @@
 //! understood, and the time without a daemon accounted for.
 
 use crate::clock::monotonic_ns;
-use crate::daemon_records::{Action, Who};
-use crate::pipeline::Pipeline;
 use crate::protocol::{hex, unhex};
 use crate::settings::Settings;
-use crate::stderr::say;
 use anyhow::{Context, Result};
 use capture::tracepoint::{Counters, LOSS_CAUSES};
 use capture::{Handed, Handover, Pins, Remains as Leftover, UnfinishedWrite};
 use compose::Generation;
 use conf::Config;
-use event::RecordType;
 use journal::{Witness, Write};
 use plan::{Form, Plan};
 use std::fs::File;
@@ -295,35 +291,6 @@ impl HandoverBatch {
             let from = Some((cpu, position));
             self.given_up.extend(handover.note(Handed { end, from }));
         }
-    }
-}
-
-impl Downtime {
-    /// Logs DAEMON_RESUME: how long there was no daemon, and what was lost meanwhile.
-    pub(super) fn say(&self, pipeline: &mut Pipeline) {
-        let lost: u64 = self.lost.iter().map(|(_, count)| count).sum();
-        let causes = self.lost.iter().map(|(cause, n)| format!("{cause}:{n}"));
-        let causes = causes.collect::<Vec<_>>().join(",");
-        let (ms, waiting) = (self.ms.to_string(), self.waiting_bytes.to_string());
-        let lost_text = lost.to_string();
-        let mut extra = vec![
-            ("alone-ms", ms.as_str()),
-            ("waiting-bytes", waiting.as_str()),
-            ("lost", lost_text.as_str()),
-        ];
-        if lost > 0 {
-            extra.push(("cause", causes.as_str()));
-        }
-        say!(
-            "tarsier: capture went on for {ms} ms without a daemon: {waiting} bytes waited, {lost} events lost"
-        );
-        pipeline.say(&Action {
-            kind: RecordType::DAEMON_RESUME,
-            op: "capture-resumed",
-            who: Who::this_process(),
-            extra: &extra,
-            is_success: lost == 0,
-        });
     }
 }
 

@@ -72,7 +72,7 @@ fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Of
 }
 
 /// The rows of the page's table; `all above` stands for the crates of the rows before, `all above but` for
-/// those without one.
+/// those without some.
 fn written(page: &str) -> Arrows {
     let rows = page.lines().skip_while(|line| *line != HEADER).skip(2);
     let mut arrows = Arrows::new();
@@ -86,7 +86,9 @@ fn written(page: &str) -> Arrows {
         let above = || arrows.iter().map(|(name, _)| name.clone());
         let needs: Vec<String> = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["all", "above"] => above().collect(),
-            ["all", "above", "but", other] => above().filter(|name| name != other).collect(),
+            ["all", "above", "but", ref others @ ..] => above()
+                .filter(|name| !others.contains(&name.as_str()))
+                .collect(),
             _ => words,
         };
         arrows.push((name, needs));
