@@ -38,6 +38,8 @@ pub(crate) struct Functions {
     pub(crate) all: Vec<Function>,
     /// Indices into `all`.
     calls: BTreeMap<(Entry, u32), Vec<usize>>,
+    /// Of the functions that answer for numbers without a call, by entry.
+    absent: BTreeMap<Entry, Vec<usize>>,
 }
 
 /// The functions of the running kernel; `None` where symbols or types cannot be read.
@@ -53,34 +55,48 @@ impl Functions {
         let typed = typed_functions(&types);
         let mut functions = Functions::default();
         let mut by_name: HashMap<&str, usize> = HashMap::new();
+        let mut places = |all: &mut Vec<Function>, names: Vec<&'_ str>| -> Vec<usize> {
+            let place = |name| {
+                let (name, function) = typed.get_key_value(name)?;
+                Some(*by_name.entry(name).or_insert_with(|| {
+                    let address = symbols.addresses.get(name).copied().unwrap_or(0);
+                    all.push(Function {
+                        address,
+                        ..function.clone()
+                    });
+                    all.len() - 1
+                }))
+            };
+            names.into_iter().filter_map(place).collect()
+        };
         for entry in [Entry::Native, Entry::Compat] {
             let Some(arch) = arch_of(entry) else {
                 continue;
             };
             for (nr, name) in abi::syscalls(arch) {
-                let Some(names) = symbols.functions(arch, name, &typed) else {
-                    continue;
-                };
-                let places = names.into_iter().map(|name| {
-                    *by_name.entry(name).or_insert_with(|| {
-                        let address = symbols.addresses.get(name).copied().unwrap_or(0);
-                        functions.all.push(Function {
-                            address,
-                            ..typed[name].clone()
-                        });
-                        functions.all.len() - 1
-                    })
-                });
-                functions.calls.insert((entry, nr), places.collect());
+                if let Some(names) = symbols.functions(arch, name, &typed) {
+                    let places = places(&mut functions.all, names);
+                    functions.calls.insert((entry, nr), places);
+                }
             }
+            let places = places(&mut functions.all, symbols.answering(arch, &typed));
+            functions.absent.insert(entry, places);
         }
         Some(functions)
     }
 
-    /// The functions that serve a call; nothing when the kernel does not have it, or not all of them can be
-    /// hooked.
+    /// The functions that serve a call, or answer that the kernel does not have it; nothing when not all of
+    /// those that serve it can be hooked.
     pub(crate) fn of(&self, call: (Entry, u32)) -> &[usize] {
-        self.calls.get(&call).map_or(&[], Vec::as_slice)
+        let is_unhooked = || {
+            let arch = arch_of(call.0);
+            arch.is_some_and(|arch| abi::syscall_name(arch, call.1).is_some())
+        };
+        match self.calls.get(&call) {
+            Some(places) if !places.is_empty() => places,
+            None if is_unhooked() => &[],
+            _ => self.absent.get(&call.0).map_or(&[], Vec::as_slice),
+        }
     }
 
     /// A function of that prototype, if there is one.
@@ -228,13 +244,23 @@ impl Symbols {
             }
         }
         if names.is_empty() {
-            // The kernel was built without it, or is older than it: what answers then cannot be hooked.
+            // The kernel was built without it, or is older than it.
             let point = abi::NOT_IMPLEMENTED;
             let is_absent =
                 |prefix: &&str| self.addresses.contains_key(&format!("{prefix}{point}"));
             return prefixes(arch).iter().any(is_absent).then_some(names);
         }
         Some(names)
+    }
+
+    /// Names, known to type information, of the functions that answer for numbers without a call.
+    fn answering<'a>(&self, arch: Arch, typed: &'a HashMap<String, Function>) -> Vec<&'a str> {
+        let point = abi::NOT_IMPLEMENTED;
+        let names = prefixes(arch).iter().filter_map(|prefix| {
+            let address = *self.addresses.get(&format!("{prefix}{point}"))?;
+            self.typed_name(prefix, point, address, typed)
+        });
+        names.collect()
     }
 
     fn typed_name<'a>(
@@ -308,8 +334,11 @@ ffffffff81000080 T __x64_sys_rmdir
         assert_eq!(of(Arch::I386, "getppid").unwrap(), ["__do_sys_getppid"]);
         let both = ["__ia32_compat_sys_open", "__ia32_sys_open"];
         assert_eq!(of(Arch::I386, "open").unwrap(), both);
-        // The kernel does not have it.
+        // The kernel does not have it: a function for all such numbers answers.
         assert!(of(Arch::X86_64, "create_module").unwrap().is_empty());
+        let answering = symbols.answering(Arch::X86_64, &typed);
+        assert_eq!(answering, ["__x64_sys_ni_syscall"]);
+        assert!(symbols.answering(Arch::I386, &typed).is_empty());
         // It is there, and cannot be hooked.
         assert_eq!(of(Arch::X86_64, "rmdir"), None);
     }
