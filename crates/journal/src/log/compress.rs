@@ -112,3 +112,44 @@ pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conf::Config;
+
+    #[test]
+    fn a_finished_compression_replaces_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log.1");
+        std::fs::write(&path, "type=A\n".repeat(1000)).unwrap();
+        let mut compressor = Compressor::default();
+        compressor
+            .start(path.clone(), &Config::default().log_group)
+            .unwrap();
+        compressor.finish().unwrap();
+        let compressed = std::fs::read(with_suffix(&path, COMPRESSED_SUFFIX)).unwrap();
+        assert_eq!(
+            zstd::decode_all(&compressed[..]).unwrap(),
+            "type=A\n".repeat(1000).as_bytes()
+        );
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_failed_compression_is_told_once_and_leaves_no_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log.1");
+        // Opened, but not read: EISDIR.
+        std::fs::create_dir(&path).unwrap();
+        let mut compressor = Compressor::default();
+        compressor
+            .start(path.clone(), &Config::default().log_group)
+            .unwrap();
+        let error = compressor.finish().unwrap_err().to_string();
+        let start = format!("{}: not compressed: ", path.display());
+        assert!(error.starts_with(&start), "{error}");
+        compressor.finish().unwrap();
+        assert!(!with_suffix(&path, PART_SUFFIX).exists());
+    }
+}

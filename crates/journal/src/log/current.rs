@@ -295,3 +295,121 @@ fn append_whole(file: &File, bytes: &[u8], size: u64) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::log::witness::{Witness, Write};
+
+    type Told = Arc<Mutex<Vec<[u64; 3]>>>;
+
+    /// Notes the offset in the file, the start in the stream and the length of each write.
+    struct Notes(Told);
+
+    impl Witness for Notes {
+        fn begin(&mut self, write: &Write<'_>) {
+            let told = [write.offset, write.start, write.len];
+            self.0.lock().unwrap().push(told);
+        }
+
+        fn end(&mut self, _: u64) {}
+    }
+
+    fn stream_of(events: &[&[u8]]) -> Stream {
+        let mut stream = Stream::default();
+        events.iter().for_each(|lines| stream.push(lines, 1));
+        stream
+    }
+
+    fn current(file: File, size_bytes: u64) -> Current {
+        Current::open(Path::new("audit.log"), file, size_bytes, None)
+    }
+
+    fn is_full(attempt: &Attempt) -> bool {
+        let error = attempt.result.as_ref().unwrap_err();
+        error.raw_os_error() == Some(libc::ENOSPC)
+    }
+
+    #[test]
+    fn the_witness_is_told_where_each_write_begins_in_file_and_stream() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"type=BEFORE\n", 0).unwrap();
+        let mut append = file.try_clone().unwrap();
+        std::io::Seek::seek(&mut append, io::SeekFrom::End(0)).unwrap();
+        let mut current = current(append, 12);
+        let mut stream = stream_of(&[b"type=A\n", b"type=BB\n"]);
+        let told = Told::default();
+        stream.set_witness(Some(Box::new(Notes(Arc::clone(&told)))));
+        for upto in [7, 8] {
+            let attempt = current.write_lines(&mut stream, upto);
+            assert!(attempt.result.is_ok() && attempt.batch.events == 1);
+        }
+        assert_eq!(*told.lock().unwrap(), [[12, 0, 7], [19, 7, 8]]);
+        assert_eq!(current.size_bytes(), file.metadata().unwrap().len());
+    }
+
+    #[test]
+    fn what_a_full_disk_does_not_take_stays_in_the_buffer() {
+        for format in [LogFormat::Raw, LogFormat::Compact] {
+            let file = File::options().write(true).open("/dev/full").unwrap();
+            let mut current = current(file, 0);
+            assert!(!current.start_form(format).unwrap());
+            let mut stream = stream_of(&[b"type=A\n"]);
+            let attempt = match current.is_compact() {
+                true => current.write_frame(&mut stream, 7),
+                false => current.write_lines(&mut stream, 7),
+            };
+            assert!(is_full(&attempt), "{format:?}: {:?}", attempt.result);
+            assert_eq!((attempt.stored_bytes, attempt.batch.bytes), (0, 0));
+            assert_eq!((stream.pending().events(), stream.written().bytes), (1, 0));
+            assert_eq!(current.size_bytes(), 0);
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_half_written_for_good_is_continued_where_the_write_stopped() {
+        // A pipe takes one page and then none, and cannot be cut.
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+        let room = rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+        let event = [b"x".repeat(room - 100), b"\n".to_vec()].concat();
+        let mut stream = stream_of(&[&event, &event]);
+        let mut current = current(File::from(writer), 0);
+        let attempt = current.write_lines(&mut stream, 2 * event.len());
+        assert_eq!(
+            attempt.result.unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        assert_eq!((attempt.batch.bytes, attempt.batch.events), (room, 1));
+        let mut first = vec![0; room];
+        rustix::io::read(&reader, &mut first).unwrap();
+        let rest = stream.pending().bytes().len();
+        let attempt = current.write_lines(&mut stream, rest);
+        assert!(attempt.result.is_ok());
+        assert_eq!((attempt.batch.bytes, attempt.batch.events), (rest, 1));
+        let mut second = vec![0; rest];
+        rustix::io::read(&reader, &mut second).unwrap();
+        assert_eq!([first, second].concat(), [&event[..], &event].concat());
+    }
+
+    #[test]
+    fn only_a_file_in_the_other_form_has_to_be_rotated_away() {
+        let raw = || {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(b"type=BEFORE\n", 0).unwrap();
+            current(file, 12)
+        };
+        assert!(!raw().start_form(LogFormat::Enriched).unwrap());
+        assert!(raw().start_form(LogFormat::Compact).unwrap());
+        let mut compact = current(tempfile::tempfile().unwrap(), 0);
+        assert!(!compact.start_form(LogFormat::Compact).unwrap(), "empty");
+        let mut stream = stream_of(&[b"type=A\n"]);
+        let attempt = compact.write_frame(&mut stream, 7);
+        assert!(attempt.result.is_ok());
+        assert_eq!(attempt.stored_bytes, compact.size_bytes());
+        assert!(!compact.start_form(LogFormat::Compact).unwrap());
+        assert!(compact.start_form(LogFormat::Raw).unwrap());
+    }
+}

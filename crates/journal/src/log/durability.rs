@@ -194,3 +194,81 @@ fn wants_syncer(config: &Config) -> bool {
 fn start_syncer(log_file: &Path) -> Result<Syncer, OpenError> {
     Syncer::start().map_err(|error| OpenError::io(log_file, "start of the sync thread", error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(flush: Flush, freq: u32) -> Config {
+        Config {
+            flush,
+            freq,
+            ..Config::default()
+        }
+    }
+
+    fn position(events: u64) -> Position {
+        Position {
+            bytes: events * 100,
+            events,
+        }
+    }
+
+    fn started(config: &Config) -> Durability {
+        Durability::start(config, Path::new("audit.log")).unwrap()
+    }
+
+    /// fdatasync(2) on a pipe is EINVAL: a real failure of the real call.
+    fn broken_file() -> Arc<File> {
+        let (_reader, writer) = rustix::pipe::pipe().unwrap();
+        Arc::new(File::from(writer))
+    }
+
+    #[test]
+    fn incremental_asks_for_a_sync_every_freq_records() {
+        let config = config(Flush::Incremental, 3);
+        let mut durability = started(&config);
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        durability.note_written(2);
+        assert!(!durability.is_due(&config));
+        durability.note_written(1);
+        assert!(durability.is_due(&config));
+        assert!(durability.request(&file, config.flush, position(3)));
+        assert!(!durability.is_due(&config) && !durability.has_unsynced());
+        assert_eq!(durability.durable(), position(3));
+        assert_eq!(durability.poll().syncs, 1);
+        assert_eq!(durability.poll().syncs, 0, "counted once");
+    }
+
+    #[test]
+    fn each_failed_sync_is_told_once_with_the_events_it_was_to_cover() {
+        for flush in [Flush::Incremental, Flush::Data] {
+            let mut durability = started(&config(flush, 1));
+            let file = Arc::new(tempfile::tempfile().unwrap());
+            durability.request(&file, flush, position(4));
+            durability.request(&broken_file(), flush, position(9));
+            durability.drain();
+            let finished = durability.poll();
+            let events: Vec<u64> = finished
+                .failures
+                .iter()
+                .map(|(_, events)| *events)
+                .collect();
+            assert_eq!((finished.syncs, events), (1, vec![5]), "{flush:?}");
+            assert!(durability.poll().failures.is_empty());
+        }
+    }
+
+    #[test]
+    fn nothing_is_forgotten_when_the_helper_ends() {
+        let mut durability = started(&config(Flush::Data, 0));
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        durability.request(&file, Flush::Data, position(4));
+        durability.request(&broken_file(), Flush::Data, position(6));
+        durability.change_helper(None, &config(Flush::None, 0));
+        assert!(durability.helper().is_none() && durability.done_fd().is_none());
+        assert_eq!(durability.durable(), position(6));
+        let finished = durability.poll();
+        assert_eq!((finished.syncs, finished.failures.len()), (1, 1));
+    }
+}

@@ -51,3 +51,32 @@ impl Notices {
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_an_alert_in_its_place_among_the_actions() {
+        let mut notices = Notices::default();
+        notices.say(Severity::Notice, "before".into());
+        notices.run(Path::new("/nonexistent/program"));
+        notices.say(Severity::Notice, "after".into());
+        let said: Vec<(Severity, String)> = notices
+            .take()
+            .into_iter()
+            .filter_map(|action| match action {
+                Action::Say { severity, text } => Some((severity, text)),
+                _ => None,
+            })
+            .collect();
+        let severities: Vec<Severity> = said.iter().map(|(severity, _)| *severity).collect();
+        assert_eq!(
+            severities,
+            [Severity::Notice, Severity::Alert, Severity::Notice]
+        );
+        let start = "/nonexistent/program cannot be started: ";
+        assert!(said[1].1.starts_with(start), "{}", said[1].1);
+        assert!(notices.take().is_empty());
+    }
+}

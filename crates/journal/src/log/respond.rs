@@ -368,3 +368,226 @@ fn size_action_changes_file(config: &Config) -> bool {
             SizeAction::Suspend | SizeAction::KeepLogs | SizeAction::Exec(_) => true,
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "/var/log/audit/audit.log";
+
+    fn config() -> Config {
+        Config {
+            num_logs: 5,
+            ..Config::default()
+        }
+    }
+
+    fn at(config: &Config) -> Situation<'_> {
+        Situation {
+            config,
+            path: Path::new(PATH),
+            size_bytes: 0,
+            is_open: true,
+        }
+    }
+
+    fn responses() -> Responses {
+        Responses::new(Limits {
+            space_left_bytes: 100 * MIB,
+            admin_space_left_bytes: 10 * MIB,
+        })
+    }
+
+    fn available(mib: u64) -> Space {
+        Space {
+            total_bytes: 1000 * MIB,
+            available_bytes: mib * MIB,
+            available_blocks: mib * 256,
+        }
+    }
+
+    fn suspend(cause: &str, then: Then) -> Response {
+        let cause = cause.to_owned();
+        Response::Suspend { cause, then }
+    }
+
+    fn full() -> io::Error {
+        io::Error::from_raw_os_error(libc::ENOSPC)
+    }
+
+    fn broken() -> io::Error {
+        io::Error::from_raw_os_error(libc::EIO)
+    }
+
+    #[test]
+    fn each_failure_action_has_its_response() {
+        let cause = format!("{PATH}: no space left for logging");
+        let cases = [
+            (FailureAction::Ignore, Response::Nothing, 0),
+            (FailureAction::Syslog, Response::Nothing, 0),
+            (FailureAction::Email, Response::Nothing, 1),
+            (
+                FailureAction::Rotate,
+                Response::Rotate {
+                    what: "space",
+                    keep: 5,
+                },
+                0,
+            ),
+            (FailureAction::Suspend, suspend(&cause, Then::Nothing), 0),
+            (
+                FailureAction::Exec("/bin/x".into()),
+                suspend(&cause, Then::Run("/bin/x".into())),
+                0,
+            ),
+            (
+                FailureAction::Single,
+                suspend(&cause, Then::Change(Runlevel::Single)),
+                0,
+            ),
+            (
+                FailureAction::Halt,
+                suspend(&cause, Then::Change(Runlevel::Halt)),
+                0,
+            ),
+        ];
+        for (disk_full_action, expected, mails) in cases {
+            let config = Config {
+                disk_full_action,
+                ..config()
+            };
+            let mut responses = responses();
+            assert_eq!(responses.write_failed(&full(), at(&config)), expected);
+            // A full disk is said even with IGNORE.
+            let actions = responses.notices().take();
+            assert_eq!(actions.len(), 1 + mails, "{actions:?}");
+            assert_eq!(actions[0].to_string(), cause);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_answered_again_only_after_a_write_and_with_room() {
+        let config = Config {
+            disk_full_action: FailureAction::Suspend,
+            space_left_action: FailureAction::Ignore,
+            ..config()
+        };
+        let mut responses = responses();
+        let is_answered = |responses: &mut Responses| {
+            responses.write_failed(&full(), at(&config)) != Response::Nothing
+        };
+        assert!(is_answered(&mut responses));
+        assert!(!is_answered(&mut responses));
+        // Room for others, but our own writes still fail.
+        let _ = responses.check_space_left(&available(500), at(&config));
+        assert!(!is_answered(&mut responses));
+        responses.write_succeeded();
+        let _ = responses.check_space_left(&available(500), at(&config));
+        assert!(is_answered(&mut responses));
+    }
+
+    #[test]
+    fn low_space_is_answered_once_and_by_rotation_after_each_mib() {
+        let config = Config {
+            space_left_action: FailureAction::Rotate,
+            admin_space_left_action: FailureAction::Suspend,
+            ..config()
+        };
+        let rotate = Response::Rotate {
+            what: "space",
+            keep: 5,
+        };
+        let mut responses = responses();
+        let low = available(9);
+        assert_eq!(responses.check_space_left(&low, at(&config)), rotate);
+        let cause = "very low on disk space for logging: 9 MiB left, admin_space_left is 10 MiB";
+        assert_eq!(
+            responses.check_admin_space_left(&low, at(&config)),
+            suspend(cause, Then::Nothing)
+        );
+        responses.note_written(MIB - 1);
+        for _ in 0..2 {
+            let both = [
+                responses.check_space_left(&low, at(&config)),
+                responses.check_admin_space_left(&low, at(&config)),
+            ];
+            assert_eq!(both, [Response::Nothing, Response::Nothing]);
+        }
+        responses.note_written(1);
+        assert_eq!(responses.check_space_left(&low, at(&config)), rotate);
+        let enough = available(10);
+        let _ = responses.check_admin_space_left(&enough, at(&config));
+        let again = responses.check_admin_space_left(&low, at(&config));
+        assert_ne!(again, Response::Nothing);
+    }
+
+    #[test]
+    fn a_failed_rotation_is_not_tried_again_within_the_commit() {
+        let config = Config {
+            max_log_file_mib: 1,
+            max_log_file_action: SizeAction::Rotate,
+            disk_error_action: FailureAction::Syslog,
+            ..config()
+        };
+        let error = RotateError {
+            path: PATH.into(),
+            call: "rename to",
+            target: "audit.log.1".into(),
+            source: broken(),
+        };
+        let mut responses = responses();
+        assert_eq!(responses.bytes_until_size_action(at(&config)), Some(MIB));
+        let response = responses.rotate_failed("size", &error, at(&config));
+        assert_eq!(response, Response::Nothing);
+        assert!(!responses.may_rotate(5) && !responses.is_untroubled());
+        assert_eq!(responses.bytes_until_size_action(at(&config)), None);
+        responses.begin_commit();
+        assert!(responses.may_rotate(5) && !responses.may_rotate(1));
+        assert_eq!(responses.bytes_until_size_action(at(&config)), Some(MIB));
+    }
+
+    #[test]
+    fn a_failing_disk_is_said_five_times_in_a_row_and_not_after_suspension() {
+        let config = Config {
+            disk_error_action: FailureAction::Syslog,
+            ..config()
+        };
+        let mut responses = responses();
+        let said = |responses: &mut Responses, is_open| {
+            let at = Situation {
+                is_open,
+                ..at(&config)
+            };
+            for _ in 0..10 {
+                let _ = responses.write_failed(&broken(), at);
+            }
+            responses.notices().take().len()
+        };
+        assert_eq!(said(&mut responses, true), 5);
+        assert_eq!(said(&mut responses, true), 0);
+        responses.write_succeeded();
+        assert_eq!(said(&mut responses, false), 0);
+        assert_eq!(said(&mut responses, true), 5);
+    }
+
+    #[test]
+    fn losses_are_counted_by_cause_and_said_once() {
+        let config = config();
+        let mut responses = responses();
+        let mut lost = Lost::default();
+        responses.lose(1, &mut lost, false);
+        responses.lose(2, &mut lost, true);
+        let _ = responses.write_failed(&full(), at(&config));
+        responses.lose(4, &mut lost, true);
+        let expected = Lost {
+            suspended: 1,
+            disk_error: 2,
+            disk_full: 4,
+            closed: 0,
+        };
+        assert_eq!(lost, expected);
+        let actions = responses.notices().take();
+        let losses = actions.iter().filter(|a| a.to_string().contains("lost"));
+        assert_eq!(losses.count(), 1);
+    }
+}

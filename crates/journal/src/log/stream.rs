@@ -118,3 +118,76 @@ impl Stream {
         self.pending = Pending::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Notes where writes begin and end in the stream.
+    struct Notes(Arc<Mutex<Vec<(&'static str, u64)>>>);
+
+    impl Witness for Notes {
+        fn begin(&mut self, write: &Write<'_>) {
+            self.0.lock().unwrap().push(("begin", write.start));
+        }
+
+        fn end(&mut self, written: u64) {
+            self.0.lock().unwrap().push(("end", written));
+        }
+    }
+
+    #[test]
+    fn a_commit_covers_every_write_since_the_one_before() {
+        let mut stream = Stream::default();
+        stream.push(b"a\n", 1);
+        stream.push(b"bb\n", 1);
+        stream.advance(2);
+        stream.advance(2);
+        let first = Committed {
+            bytes: 4,
+            events: 1,
+        };
+        assert_eq!(stream.commit(), first, "half of the second event");
+        assert_eq!(stream.commit(), Committed::default());
+        assert_eq!((stream.written().bytes, stream.taken_bytes()), (4, 5));
+        stream.advance(1);
+        assert_eq!(
+            stream.commit(),
+            Committed {
+                bytes: 1,
+                events: 1
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_passed_over_belongs_to_no_commit_and_the_witness_is_told_its_end() {
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let mut stream = Stream::default();
+        stream.set_witness(Some(Box::new(Notes(Arc::clone(&notes)))));
+        stream.push(b"a\nb\n", 2);
+        let file = tempfile::tempfile().unwrap();
+        stream.begin_write(&file, 0, 4, 4, false);
+        stream.advance(0);
+        stream.end_write();
+        assert_eq!(stream.pass_over().events, 2);
+        assert_eq!(stream.commit(), Committed::default());
+        assert_eq!(
+            *notes.lock().unwrap(),
+            [("begin", 0), ("end", 0), ("end", 4)]
+        );
+    }
+
+    #[test]
+    fn the_buffer_takes_one_append_of_any_size_and_then_none_past_its_limit() {
+        let mut stream = Stream::default();
+        assert!(stream.has_room_for(PENDING_BYTES_MAX + 1));
+        stream.push(b"a\n", 1);
+        assert!(stream.has_room_for(PENDING_BYTES_MAX - 2));
+        assert!(!stream.has_room_for(PENDING_BYTES_MAX - 1));
+        stream.drop_pending();
+        assert!(stream.has_room_for(PENDING_BYTES_MAX + 1));
+    }
+}
