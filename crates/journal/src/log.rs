@@ -1,73 +1,42 @@
-//! The journal itself: append, commit, sync, rotate, resume.
+//! The journal itself: append, commit, sync, rotate, and what follows a failure.
 
 mod change;
 mod compress;
-mod durable;
+mod current;
+mod durability;
+mod notices;
 mod open;
 mod respond;
+mod sealing;
+mod stream;
 mod witness;
 
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::sync::Arc;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::process::Pid;
 
 use crate::action::{Action, Severity};
-use crate::compact;
-use crate::counters::{Counters, Lost, Position};
-use crate::error::{OpenError, RotateError, WriteError};
+use crate::counters::{Counters, Position};
+use crate::error::{RotateError, WriteError};
 use crate::files;
-use crate::pending::Pending;
-use crate::read::COMPRESSED_SUFFIX;
 use crate::rotate::{self, Rotated};
-use crate::seal::{seal_path, with_suffix, Sealer};
-use crate::space::Limits;
-use crate::sync::{Progress, Syncer};
-use compress::Compression;
+use crate::space::Space;
+use crate::sync::Synced;
+use compress::{CompressError, Compressor};
 use conf::{Config, Flush, SizeAction};
-use durable::start_syncer;
-use open::Opened;
+use current::{Attempt, Current};
+use durability::Durability;
+use respond::{Response, Responses, Situation, Then};
+use sealing::Messages;
+use stream::Stream;
 
 pub use open::OpenReport;
+pub use stream::{Committed, PENDING_BYTES_MAX};
 pub use witness::{Witness, Write};
-
-/// Bytes that wait in memory while they cannot be written. What does not fit is counted as lost.
-pub const PENDING_BYTES_MAX: usize = 4 << 20;
-
-pub(crate) const MIB: u64 = 1 << 20;
 
 /// What [`Journal::write_piece`] waits for: the processor still has it all in its cache.
 const PIECE_BYTES: usize = 128 << 10;
-
-/// What was written since the commit before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Committed {
-    /// Bytes, in all files together.
-    pub bytes: u64,
-    /// Whole events.
-    pub events: u64,
-}
-
-/// Why nothing is written for now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    #[default]
-    None,
-    Full,
-    Error,
-}
-
-/// What has been said already and is not said again until it changes.
-#[derive(Default)]
-pub(crate) struct Said {
-    pub(crate) full: bool,
-    pub(crate) space_left: bool,
-    pub(crate) admin_space_left: bool,
-    pub(crate) size: bool,
-    pub(crate) errors: u8,
-    pub(crate) losses: bool,
-}
 
 /// An open log. One owner, one thread; syncs run on at most one helper thread.
 ///
@@ -75,89 +44,17 @@ pub(crate) struct Said {
 /// [`durable`](Self::durable). Errors of the disk are answered as the configuration says; what
 /// that means for the owner is in [`take_actions`](Self::take_actions).
 pub struct Journal {
-    pub(crate) path: PathBuf,
-    pub(crate) config: Config,
-    /// None while suspended: auditd closes the file so that it can be moved away. None with
-    /// `write_logs = no` too.
-    pub(crate) file: Option<Arc<File>>,
-    pub(crate) size_bytes: u64,
-    pub(crate) limits: Limits,
-    pub(crate) pending: Pending,
-    pub(crate) counters: Counters,
-    pub(crate) written: Position,
-    /// The same at the end of the last commit.
-    committed: Position,
-    pub(crate) actions: Vec<Action>,
-    pub(crate) said: Said,
-    pub(crate) trouble: Trouble,
-    /// Rotation is not tried again within the commit in which it failed.
-    pub(crate) rotation_failed: bool,
-    /// Bytes written since the last rotation for space.
-    pub(crate) since_space_rotation_bytes: u64,
-    pub(crate) children: Vec<Child>,
-    pub(crate) records_unsynced: u64,
-    /// Progress of syncs made without the helper.
-    pub(crate) inline: Progress,
-    pub(crate) syncer: Option<Syncer>,
-    /// With `seal = yes`, while the file is open.
-    pub(crate) sealer: Option<Sealer>,
-    /// A closed seal with entries that there was no room for.
-    pub(crate) unwritten_seal: Option<Sealer>,
-    pub(crate) compression: Option<Compression>,
-    /// Everything up to here is in rotated files.
-    pub(crate) rotated_at: Position,
-    /// With `log_format = COMPACT`.
-    pub(crate) compact: Option<compact::Writer>,
-    pub(crate) witness: Option<Box<dyn Witness>>,
+    config: Config,
+    /// Dropped before the file and its seal, when the syncs asked for have been tried.
+    durability: Durability,
+    current: Current,
+    stream: Stream,
+    responses: Responses,
+    compressor: Compressor,
+    counters: Counters,
 }
 
 impl Journal {
-    /// Opens or creates `log_file` with auditd's permissions and takes its lock. `config.log_file`
-    /// is not looked at: the owner decides where to log. With `write_logs = no` nothing is opened,
-    /// made or changed, and what is appended is [passed over](Counters::unlogged).
-    ///
-    /// A last line without its end is repaired, and files beyond `num_logs` are removed; the
-    /// report says so. The limits on size and space are checked as after a write, so there may be
-    /// actions at once.
-    pub fn open(log_file: &Path, config: &Config) -> Result<(Self, OpenReport), OpenError> {
-        let opened = match config.write_logs {
-            true => Some(Opened::new(log_file, config)?),
-            false => None,
-        };
-        let syncer = start_syncer(config, log_file)?;
-        let mut journal = Journal {
-            path: log_file.to_owned(),
-            limits: Limits::default(),
-            config: config.clone(),
-            file: None,
-            size_bytes: 0,
-            pending: Pending::default(),
-            counters: Counters::default(),
-            written: Position::default(),
-            committed: Position::default(),
-            actions: Vec::new(),
-            said: Said::default(),
-            trouble: Trouble::None,
-            rotation_failed: false,
-            since_space_rotation_bytes: u64::MAX,
-            children: Vec::new(),
-            records_unsynced: 0,
-            inline: Progress::default(),
-            syncer,
-            sealer: None,
-            unwritten_seal: None,
-            compression: None,
-            rotated_at: Position::default(),
-            compact: None,
-            witness: None,
-        };
-        let report = match opened {
-            Some(opened) => journal.begin_with(opened)?,
-            None => OpenReport::default(),
-        };
-        Ok((journal, report))
-    }
-
     /// Takes `events` whole events as lines, each ended by a newline. They are in memory until
     /// [`commit`](Self::commit); when the buffer is full, this commits by itself, and events that
     /// then still do not fit are counted as lost, whole appends at a time.
@@ -166,17 +63,16 @@ impl Journal {
             return;
         }
         self.counters.appended_events += u64::from(events);
-        let fits = |pending: &Pending| {
-            pending.is_empty() || pending.bytes().len() + lines.len() <= PENDING_BYTES_MAX
-        };
-        if !fits(&self.pending) {
+        if !self.stream.has_room_for(lines.len()) {
             // The error is in the actions and shows again at the owner's next commit.
             let _ = self.commit();
         }
-        if fits(&self.pending) {
-            self.pending.push(lines, events);
+        if self.stream.has_room_for(lines.len()) {
+            self.stream.push(lines, events);
         } else {
-            self.lose(u64::from(events));
+            let is_open = self.current.is_open();
+            let lost = &mut self.counters.lost;
+            self.responses.lose(u64::from(events), lost, is_open);
         }
     }
 
@@ -184,9 +80,9 @@ impl Journal {
     /// [`commit`](Self::commit) does to the next one. While there is trouble with the disk it does nothing.
     pub fn write_piece(&mut self) {
         // A frame of the compact form is the smaller the more it holds.
-        let is_written = self.config.write_logs && self.compact.is_none();
-        let is_piece = self.pending.bytes().len() >= PIECE_BYTES;
-        if is_piece && is_written && self.trouble == Trouble::None && !self.rotation_failed {
+        let is_written = self.config.write_logs && !self.current.is_compact();
+        let is_piece = self.stream.pending().bytes().len() >= PIECE_BYTES;
+        if is_piece && is_written && self.responses.is_untroubled() {
             // The error is in the actions and shows again at the owner's next commit.
             let _ = self.write_pending();
         }
@@ -201,48 +97,40 @@ impl Journal {
     /// over what was gathered.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
         self.poll();
-        self.poll_compression();
-        self.rotation_failed = false;
+        let compressed = self.compressor.poll();
+        self.note_compression(compressed);
+        self.responses.begin_commit();
         if !self.config.write_logs {
             self.pass_over();
             return Ok(Committed::default());
         }
-        let before = self.committed;
         let result = self.write_pending();
-        self.committed = self.written;
+        let committed = self.stream.commit();
         self.seal_tick();
-        let wrote = self.written != before;
-        if wrote {
+        if committed != Committed::default() {
             self.sync_as_configured();
             self.check_space();
         }
-        result.map(|()| Committed {
-            bytes: self.written.bytes - before.bytes,
-            events: self.written.events - before.events,
-        })
+        result.map(|()| committed)
     }
 
     /// With `write_logs = no`: what was gathered counts as dealt with.
     fn pass_over(&mut self) {
-        let batch = self.pending.consume(self.pending.bytes().len());
-        let unlogged = &mut self.counters.unlogged;
-        for position in [unlogged, &mut self.written] {
-            position.bytes += batch.bytes as u64;
-            position.events += batch.events;
-        }
-        self.committed = self.written;
-        self.end_write();
+        let batch = self.stream.pass_over();
+        self.counters.unlogged.bytes += batch.bytes as u64;
+        self.counters.unlogged.events += batch.events;
     }
 
     fn write_pending(&mut self) -> Result<(), WriteError> {
         let mut rotated_for_room = false;
-        while let (Some(file), false) = (self.file.clone(), self.pending.is_empty()) {
-            let upto = match self.bytes_until_size_action() {
-                Some(bytes) => self.pending.cut_at_or_after(bytes),
-                None => self.pending.bytes().len(),
+        while self.current.is_open() && !self.stream.pending().is_empty() {
+            let at = situation(&self.config, &self.current);
+            let upto = match self.responses.bytes_until_size_action(at) {
+                Some(bytes) => self.stream.pending().cut_at_or_after(bytes),
+                None => self.stream.pending().bytes().len(),
             };
             let rotations = self.counters.rotations;
-            match self.write_first(&file, upto) {
+            match self.write_first(upto) {
                 Ok(()) => self.check_size(),
                 // disk_full_action = ROTATE may just have made room; once, the failure stands.
                 Err(_) if !rotated_for_room && self.counters.rotations > rotations => {
@@ -254,102 +142,53 @@ impl Journal {
         Ok(())
     }
 
-    /// Bytes after which the size limit calls for an action that changes the file.
-    fn bytes_until_size_action(&self) -> Option<u64> {
-        if self.rotation_failed || !self.size_action_changes_file() {
-            return None;
+    /// Writes the first `upto` bytes of the buffer, in frames perhaps fewer.
+    fn write_first(&mut self, upto: usize) -> Result<(), WriteError> {
+        if self.current.is_compact() {
+            let attempt = self.current.write_frame(&mut self.stream, upto);
+            let outcome = self.answer(attempt);
+            self.stream.end_write();
+            return outcome;
         }
-        Some((self.config.max_log_file_mib * MIB).saturating_sub(self.size_bytes))
+        let attempt = self.current.write_lines(&mut self.stream, upto);
+        self.stream.end_write();
+        self.answer(attempt)
     }
 
-    pub(crate) fn size_action_changes_file(&self) -> bool {
-        self.config.max_log_file_mib > 0
-            && match self.config.max_log_file_action {
-                SizeAction::Ignore | SizeAction::Syslog => false,
-                SizeAction::Rotate => self.config.num_logs >= 2,
-                SizeAction::Suspend | SizeAction::KeepLogs | SizeAction::Exec(_) => true,
-            }
-    }
-
-    /// Writes the first `upto` bytes of the buffer.
-    fn write_first(&mut self, file: &File, upto: usize) -> Result<(), WriteError> {
-        if self.compact.is_some() {
-            return self.write_frame(file, upto);
-        }
-        self.begin_write(file, upto, upto as u64);
-        let mut done = 0;
-        while done < upto {
-            let outcome = match rustix::io::write(file, &self.pending.bytes()[done..upto]) {
-                Ok(0) => Err(io::Error::from(io::ErrorKind::WriteZero)),
-                other => other.map_err(io::Error::from),
-            };
-            match outcome {
-                Ok(count) => {
-                    done += count;
-                    self.counters.writes += 1;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let kept = self.end_in_whole_events(file, done);
-                    self.account(kept);
-                    self.end_write();
-                    return Err(self.write_failed(error));
-                }
-            }
-        }
-        self.account(upto);
-        self.end_write();
-        self.write_succeeded();
-        Ok(())
-    }
-
-    /// After a write that stopped at `done`: takes a torn event back out of the file, so that a
-    /// reader and a crash find whole events. Gives the bytes that stay written.
-    fn end_in_whole_events(&self, file: &File, done: usize) -> usize {
-        let whole = self.pending.whole_within(done);
-        if whole == done {
-            return done;
-        }
-        let torn = (done - whole) as u64;
-        let cut = file
-            .metadata()
-            .and_then(|metadata| file.set_len(metadata.len().saturating_sub(torn)));
-        match cut {
-            Ok(()) => whole,
-            // Then the rest of the event follows where this write stopped.
-            Err(_) => done,
-        }
-    }
-
-    fn account(&mut self, bytes: usize) {
-        if let (Some(sealer), true) = (&mut self.sealer, bytes > 0) {
-            sealer.extend(&self.pending.bytes()[..bytes]);
-        }
-        self.count_written(bytes, bytes as u64);
-    }
-
-    /// The same where the file got `stored` for the first `bytes` of the buffer.
-    pub(crate) fn account_stored(&mut self, bytes: usize, stored: &[u8]) {
-        if let Some(sealer) = &mut self.sealer {
-            sealer.extend(stored);
-        }
-        self.count_written(bytes, stored.len() as u64);
-    }
-
-    fn count_written(&mut self, bytes: usize, stored_bytes: u64) {
-        let batch = self.pending.consume(bytes);
-        self.size_bytes += stored_bytes;
-        self.since_space_rotation_bytes =
-            self.since_space_rotation_bytes.saturating_add(stored_bytes);
-        self.written.bytes += batch.bytes as u64;
-        self.written.events += batch.events;
-        self.counters.records += batch.records;
-        self.records_unsynced += batch.records;
+    /// Counts what was written, and answers a failure.
+    fn answer(&mut self, attempt: Attempt) -> Result<(), WriteError> {
+        self.counters.writes += attempt.writes;
+        self.counters.records += attempt.batch.records;
+        self.durability.note_written(attempt.batch.records);
+        self.responses.note_written(attempt.stored_bytes);
+        let Err(source) = attempt.result else {
+            self.responses.write_succeeded();
+            return Ok(());
+        };
+        self.counters.write_errors += 1;
+        let at = situation(&self.config, &self.current);
+        let response = self.responses.write_failed(&source, at);
+        self.perform(response);
+        Err(WriteError {
+            path: self.path().to_owned(),
+            source,
+            pending_events: self.stream.pending().events(),
+        })
     }
 
     /// Everything up to here was taken by write(2), or passed over with `write_logs = no`.
     pub fn written(&self) -> Position {
-        self.written
+        self.stream.written()
+    }
+
+    /// Bytes taken into the stream since the opening: written or still in memory.
+    pub fn taken(&self) -> u64 {
+        self.stream.taken_bytes()
+    }
+
+    /// Has `witness` told of each write from now on.
+    pub fn set_witness(&mut self, witness: Option<Box<dyn Witness>>) {
+        self.stream.set_witness(witness);
     }
 
     /// Rotates now (SIGUSR1), after committing. `Ok(None)` if rotation is off (`num_logs` < 2
@@ -363,7 +202,7 @@ impl Journal {
             return Ok(None);
         }
         let keep = match self.config.max_log_file_action {
-            SizeAction::KeepLogs => rotate::keep_all(&self.path),
+            SizeAction::KeepLogs => rotate::keep_all(self.path()),
             _ => self.config.num_logs,
         };
         if keep < 2 {
@@ -376,82 +215,58 @@ impl Journal {
         self.rotate_keeping(keep)
     }
 
-    pub(crate) fn rotate_keeping(&mut self, keep: u32) -> Result<Option<Rotated>, RotateError> {
-        let Some(current) = self.file.clone() else {
+    fn rotate_keeping(&mut self, keep: u32) -> Result<Option<Rotated>, RotateError> {
+        let Some(file) = self.current.file().cloned() else {
             return Ok(None);
         };
-        if self.sealer.as_mut().is_some_and(Sealer::is_behind) {
-            return Err(RotateError {
-                path: self.path.clone(),
-                call: "write the last entries to",
-                target: seal_path(&self.path),
-                source: rustix::io::Errno::NOSPC.into(),
-            });
-        }
-        self.wait_for_rotated();
+        self.current.check_seal_written()?;
+        self.durability.wait_for_rotated();
         self.sync_before_leaving();
-        self.rotated_at = self.written;
+        self.durability.note_rotation(self.stream.written());
         self.finish_compression();
-        if let Some(sealer) = &mut self.sealer {
-            sealer.before_rotation();
-        }
-        let is_sealed = self.sealer.is_some();
-        let outcome = rotate::rotate(
-            &self.path,
-            &current,
-            keep,
-            &self.config.log_group,
-            is_sealed,
-        );
-        let (outcome, seal) = match outcome {
-            Ok((files, rotated)) => (Ok((files.log, rotated)), files.seal),
-            Err(error) => (Err(error), None),
-        };
-        if let Some(sealer) = &mut self.sealer {
-            sealer.after_rotation(seal);
-        }
-        let (file, rotated) = outcome?;
-        self.file = Some(Arc::new(file));
-        self.size_bytes = 0;
-        self.said.size = false;
+        let rotated = self.current.rotate(&file, keep, &self.config.log_group)?;
+        self.responses.note_rotation();
         self.counters.rotations += 1;
         if matches!(self.config.flush, Flush::Data | Flush::Sync) {
-            self.sync_dir();
+            self.durability.sync_dir(self.current.path());
         }
         self.start_compression();
-        self.actions.push(Action::Rotated(rotated.clone()));
+        self.responses
+            .notices()
+            .push(Action::Rotated(rotated.clone()));
         Ok(Some(rotated))
     }
 
     /// Whether writing has stopped until [`resume`](Self::resume).
     pub fn is_suspended(&self) -> bool {
-        self.file.is_none() && self.config.write_logs
+        !self.current.is_open() && self.config.write_logs
     }
 
     /// What has to be done or said, oldest first; empties the list.
     pub fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
+        self.responses.notices().take()
     }
 
     /// The log file's path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.current.path()
     }
 
     /// Size of the current file.
     pub fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.current.size_bytes()
     }
 
     /// Counts since opening.
     pub fn counters(&self) -> Counters {
+        let (written, pending) = (self.stream.written(), self.stream.pending());
         Counters {
             written: Position {
-                bytes: self.written.bytes - self.counters.unlogged.bytes,
-                events: self.written.events - self.counters.unlogged.events,
+                bytes: written.bytes - self.counters.unlogged.bytes,
+                events: written.events - self.counters.unlogged.events,
             },
-            pending_events: self.pending.events(),
-            pending_bytes: self.pending.bytes().len() as u64,
+            pending_events: pending.events(),
+            pending_bytes: pending.bytes().len() as u64,
             ..self.counters
         }
     }
@@ -462,54 +277,211 @@ impl Journal {
         let _ = self.sync();
         self.finish_compression();
         self.close_seal();
-        let left = self.pending.events();
-        if left > 0 {
-            self.counters.lost.closed += left;
-            let text = format!("{left} events could not be written before the end");
-            self.say(Severity::Error, text);
-            self.pending = Pending::default();
-        }
+        self.drop_pending("the end");
         (self.counters(), self.take_actions())
     }
 
-    fn lose(&mut self, events: u64) {
-        let Lost {
-            disk_full,
-            disk_error,
-            suspended,
-            ..
-        } = &mut self.counters.lost;
-        let (count, why) = match (self.file.is_none(), self.trouble) {
-            (true, _) => (suspended, "logging is suspended"),
-            (false, Trouble::Full) => (disk_full, "the disk is full"),
-            (false, _) => (disk_error, "the log cannot be written"),
+    /// Takes note of finished syncs and ended EXEC programs. Cheap; [`commit`](Self::commit) calls
+    /// it. Call it when [`sync_fd`](Self::sync_fd) becomes readable.
+    pub fn poll(&mut self) {
+        self.responses.notices().reap();
+        let finished = self.durability.poll();
+        self.counters.syncs += finished.syncs;
+        for (error, events) in finished.failures {
+            self.counters.sync_errors += 1;
+            self.counters.doubtful_events += events;
+            let at = situation(&self.config, &self.current);
+            let response = self.responses.sync_failed(&error, events, at);
+            self.perform(response);
+        }
+    }
+
+    /// Readable after a sync has finished in the background; none if this mode has no helper.
+    pub fn sync_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.durability.done_fd()
+    }
+
+    /// The thread that syncs in the background; none if this mode has no helper.
+    pub fn sync_thread(&self) -> Option<Pid> {
+        self.durability.helper()
+    }
+
+    /// Everything up to here is covered by a finished sync (events whose sync failed are in
+    /// [`Counters::doubtful_events`]). Never moves with `flush = NONE`, except through
+    /// [`sync`](Self::sync).
+    pub fn durable(&self) -> Position {
+        self.durability.durable()
+    }
+
+    /// Syncs that have finished since the last call, oldest first; some are missing if it is not
+    /// called for a long time.
+    pub fn take_synced(&mut self) -> Vec<Synced> {
+        self.poll();
+        self.durability.take_synced()
+    }
+
+    /// Commits, and waits until what was written is durable, whatever the flush mode.
+    pub fn sync(&mut self) -> Result<Committed, WriteError> {
+        let result = self.commit();
+        if self.durable() < self.written() {
+            self.request_sync();
+        }
+        self.durability.drain();
+        self.poll();
+        result
+    }
+
+    /// Commits, and starts a sync of what was written whatever the flush mode, for events that must
+    /// not wait. [`durable`](Self::durable) says when it is done; without a helper thread
+    /// ([`sync_fd`](Self::sync_fd)) this waits for it.
+    pub fn hurry(&mut self) -> Result<Committed, WriteError> {
+        let result = self.commit();
+        if self.durability.has_unsynced() {
+            self.request_sync();
+        }
+        result
+    }
+
+    fn sync_as_configured(&mut self) {
+        if self.durability.is_due(&self.config) {
+            self.request_sync();
+            if self.config.flush == Flush::Incremental {
+                // The helper is there for urgent events; this mode waits.
+                self.durability.drain();
+            }
+        }
+    }
+
+    /// Starts a sync of the current file that covers everything written; waits for it if there is
+    /// no helper.
+    fn request_sync(&mut self) {
+        let Some(file) = self.current.file() else {
+            return;
         };
-        *count += events;
-        if !self.said.losses {
-            self.said.losses = true;
-            let text = format!("events are being lost: {why} and the buffer is full");
-            self.say(Severity::Alert, text);
+        let written = self.stream.written();
+        let has_finished = self.durability.request(file, self.config.flush, written);
+        if has_finished {
+            self.poll();
         }
     }
 
-    pub(crate) fn remove_excess(&self) -> Vec<PathBuf> {
-        match (&self.config.max_log_file_action, self.config.num_logs) {
-            (SizeAction::Rotate, 2..) => rotate::remove_excess(&self.path, self.config.num_logs),
-            _ => Vec::new(),
+    /// Asks for the last sync of a file that will not be written any more.
+    fn sync_before_leaving(&mut self) {
+        if self.config.flush != Flush::None && self.durable() < self.written() {
+            self.request_sync();
         }
     }
 
-    /// auditd gives its rotated files the right mode at every start.
-    pub(crate) fn fix_rotated_permissions(&self) {
-        let mode = files::modes(&self.config.log_group).rotated;
-        for number in 1..self.config.num_logs {
-            let path = files::numbered(&self.path, number);
-            for path in [with_suffix(&path, COMPRESSED_SUFFIX), path] {
-                let metadata = std::fs::symlink_metadata(&path);
-                if metadata.is_ok_and(|metadata| metadata.is_file()) {
-                    let _ = rustix::fs::chmod(&path, rustix::fs::Mode::from_raw_mode(mode));
+    fn say(&mut self, severity: Severity, text: String) {
+        self.responses.notices().say(severity, text);
+    }
+
+    fn say_all(&mut self, messages: Messages) {
+        for (severity, text) in messages {
+            self.say(severity, text);
+        }
+    }
+
+    /// Acts if the current file has reached `max_log_file`.
+    fn check_size(&mut self) {
+        let at = situation(&self.config, &self.current);
+        let response = self.responses.check_size(at);
+        self.perform(response);
+    }
+
+    /// Acts on free space below the limits, once until it recovers.
+    fn check_space(&mut self) {
+        let Some(Ok(space)) = self.current.file().map(|file| Space::of(file)) else {
+            return;
+        };
+        let at = situation(&self.config, &self.current);
+        let response = self.responses.check_space_left(&space, at);
+        self.perform(response);
+        let at = situation(&self.config, &self.current);
+        let response = self.responses.check_admin_space_left(&space, at);
+        self.perform(response);
+    }
+
+    fn perform(&mut self, response: Response) {
+        match response {
+            Response::Nothing => {}
+            Response::Rotate { what, keep } => self.rotate_for(what, keep),
+            Response::Suspend { cause, then } => {
+                self.suspend(&cause);
+                match then {
+                    Then::Nothing => {}
+                    Then::Run(program) => self.responses.notices().run(&program),
+                    Then::Change(runlevel) => {
+                        let change = Action::ChangeRunlevel { runlevel, cause };
+                        self.responses.notices().push(change);
+                    }
                 }
             }
+        }
+    }
+
+    fn rotate_for(&mut self, what: &'static str, keep: u32) {
+        if !self.responses.may_rotate(keep) {
+            return;
+        }
+        if let Err(error) = self.rotate_keeping(keep) {
+            let at = situation(&self.config, &self.current);
+            let response = self.responses.rotate_failed(what, &error, at);
+            self.perform(response);
+        }
+    }
+
+    fn suspend(&mut self, cause: &str) {
+        self.sync_before_leaving();
+        self.close_seal();
+        if self.current.close() {
+            self.responses.notices().push(Action::Suspended {
+                cause: cause.to_owned(),
+            });
+        }
+    }
+
+    /// Checkpoints that are due, and what the sealer has to say.
+    fn seal_tick(&mut self) {
+        let messages = self.current.sealing().tick();
+        self.say_all(messages);
+    }
+
+    /// Ends the seal in order, if there is one, and waits until it is durable.
+    fn close_seal(&mut self) {
+        let messages = self.current.sealing().close();
+        self.say_all(messages);
+    }
+
+    /// Starts to compress the newest rotated file, if the configuration wants that.
+    fn start_compression(&mut self) {
+        if self.config.compress_rotated {
+            let path = files::numbered(self.path(), 1);
+            let started = self.compressor.start(path, &self.config.log_group);
+            self.note_compression(started);
+        }
+    }
+
+    /// Waits for a compression under way: the names of the files are about to change.
+    fn finish_compression(&mut self) {
+        let finished = self.compressor.finish();
+        self.note_compression(finished);
+    }
+
+    fn note_compression(&mut self, outcome: Result<(), CompressError>) {
+        if let Err(error) = outcome {
+            self.say(Severity::Warning, error.to_string());
+        }
+    }
+
+    /// Counts events as lost that could not be written before `what`.
+    fn drop_pending(&mut self, what: &str) {
+        let left = self.stream.pending().events();
+        if left > 0 {
+            self.counters.lost.closed += left;
+            self.stream.drop_pending();
+            let text = format!("{left} events could not be written before {what}");
+            self.say(Severity::Error, text);
         }
     }
 }
@@ -517,8 +489,18 @@ impl Journal {
 /// Writes what is left, without anybody to tell; [`Journal::close`] tells.
 impl Drop for Journal {
     fn drop(&mut self) {
-        if !self.pending.is_empty() {
+        if !self.stream.pending().is_empty() {
             let _ = self.commit();
         }
+    }
+}
+
+/// What responses are decided by.
+fn situation<'a>(config: &'a Config, current: &'a Current) -> Situation<'a> {
+    Situation {
+        config,
+        path: current.path(),
+        size_bytes: current.size_bytes(),
+        is_open: current.is_open(),
     }
 }

@@ -196,52 +196,17 @@ pub(crate) fn remove_excess(log_file: &Path, num_logs: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::seal::{init, verify};
-    use crate::{log_files, Journal};
-    use conf::{Config, Flush};
-
-    #[test]
-    fn a_rotation_that_a_crash_ended_half_way_leaves_a_log_that_verifies() {
-        let renames = [
-            ("audit.log.1", "audit.log.2"),
-            ("audit.log.1.seal", "audit.log.2.seal"),
-            ("audit.log", "audit.log.1"),
-            ("audit.log.seal", "audit.log.1.seal"),
-        ];
-        for done in 0..=renames.len() {
-            let dir = tempfile::tempdir().unwrap();
-            let log = dir.path().join("audit.log");
-            let key = init(&log).unwrap();
-            let config = Config {
-                seal: true,
-                flush: Flush::None,
-                ..Config::default()
-            };
-            let mut journal = Journal::open(&log, &config).unwrap().0;
-            journal.append(b"type=A\n", 1);
-            journal.rotate().unwrap().unwrap();
-            journal.append(b"type=B\n", 1);
-            journal.commit().unwrap();
-            // As rotate_keeping() begins; then the crash, after `done` renames.
-            journal.sealer.as_mut().unwrap().before_rotation();
-            drop(journal);
-            for (from, to) in &renames[..done] {
-                std::fs::rename(dir.path().join(from), dir.path().join(to)).unwrap();
+/// Gives the files from `log.1` to below `num_logs` the mode of rotated ones, as auditd does at every
+/// start.
+pub(crate) fn fix_permissions(log_file: &Path, num_logs: u32, group: &Group) {
+    let mode = modes(group).rotated;
+    for number in 1..num_logs {
+        let path = numbered(log_file, number);
+        for path in [with_suffix(&path, COMPRESSED_SUFFIX), path] {
+            let metadata = std::fs::symlink_metadata(&path);
+            if metadata.is_ok_and(|metadata| metadata.is_file()) {
+                let _ = rustix::fs::chmod(&path, rustix::fs::Mode::from_raw_mode(mode));
             }
-            let mut journal = Journal::open(&log, &config).unwrap().0;
-            journal.append(b"type=C\n", 1);
-            journal.close();
-            let files = log_files(&log).unwrap();
-            let options = verify::Options {
-                is_complete: true,
-                age_max: None,
-            };
-            let report = verify(&files, &key, options).unwrap();
-            assert_eq!(report.finding, None, "after {done} renames");
-            assert_eq!(files.len(), if done > 2 { 3 } else { 2 });
-            assert_eq!(report.files.len(), files.len());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use conf::{Config, SpaceLimit};
 
-const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// auditd takes a file system with fewer blocks than this to be full.
 const BLOCKS_MIN: u64 = 5;

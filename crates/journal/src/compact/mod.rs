@@ -14,12 +14,12 @@
 //! whole one. Numbers are little-endian.
 
 mod frame;
-mod journal;
 mod reader;
+mod repair;
 mod writer;
 
-pub(crate) use journal::repair;
 pub use reader::{open, Reader, TimeRange};
+pub(crate) use repair::repair;
 pub(crate) use writer::Writer;
 
 /// Text after which a new segment begins.

@@ -1,64 +1,125 @@
-//! Changes while the journal is open: another configuration, another file, the end of a suspension.
+//! The life of a journal: opening, another configuration, another file, the end of a suspension.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use super::durable::{start_syncer, wants_syncer};
-use super::open::{open_sealer, Opened};
-use super::{Journal, Said, Trouble};
+use super::compress::Compressor;
+use super::current::Current;
+use super::durability::Durability;
+use super::open::{OpenReport, Opened};
+use super::respond::Responses;
+use super::sealing::open_sealer;
+use super::stream::Stream;
+use super::Journal;
 use crate::action::Severity;
-use crate::error::OpenError;
+use crate::counters::Counters;
+use crate::error::{OpenError, RotateError};
 use crate::files;
-use crate::pending::Pending;
 use crate::recover::{self, TornLine};
+use crate::rotate;
 use crate::space::{Limits, Space};
-use conf::Config;
+use conf::{Config, SizeAction};
 
 impl Journal {
+    /// Opens or creates `log_file` with auditd's permissions and takes its lock. `config.log_file`
+    /// is not looked at: the owner decides where to log. With `write_logs = no` nothing is opened,
+    /// made or changed, and what is appended is [passed over](Counters::unlogged).
+    ///
+    /// A last line without its end is repaired, and files beyond `num_logs` are removed; the
+    /// report says so. The limits on size and space are checked as after a write, so there may be
+    /// actions at once.
+    pub fn open(log_file: &Path, config: &Config) -> Result<(Self, OpenReport), OpenError> {
+        let opened = match config.write_logs {
+            true => Some(Opened::new(log_file, config)?),
+            false => None,
+        };
+        let durability = Durability::start(config, log_file)?;
+        let limits = opened.as_ref().map(|opened| opened.limits);
+        let (current, warning, mut report) = match opened {
+            Some(opened) => (
+                Current::open(
+                    log_file,
+                    opened.file,
+                    opened.report.size_bytes,
+                    opened.sealer,
+                ),
+                opened.warning,
+                opened.report,
+            ),
+            None => (Current::closed(log_file), None, OpenReport::default()),
+        };
+        let mut journal = Journal {
+            config: config.clone(),
+            durability,
+            current,
+            stream: Stream::default(),
+            responses: Responses::new(limits.unwrap_or_default()),
+            compressor: Compressor::default(),
+            counters: Counters::default(),
+        };
+        if config.write_logs {
+            journal.say_warning(warning);
+            report.removed = journal.begin()?;
+        }
+        Ok((journal, report))
+    }
+
+    /// Writes to a file that was just opened; gives the rotated files that were removed.
+    fn begin(&mut self) -> Result<Vec<PathBuf>, OpenError> {
+        self.start_form().map_err(|error| {
+            OpenError::io(self.path(), "rotation for another log_format", error.source)
+        })?;
+        self.seal_tick();
+        let removed = self.remove_excess();
+        self.fix_rotated_permissions();
+        self.check_size();
+        self.check_space();
+        Ok(removed)
+    }
+
+    /// Begins to write in the configured form. A file in the other one is rotated away, and kept.
+    fn start_form(&mut self) -> Result<(), RotateError> {
+        if self.current.start_form(self.config.log_format)? {
+            self.rotate_keeping(rotate::keep_all(self.path()))?;
+        }
+        Ok(())
+    }
+
     /// Takes a new configuration (SIGHUP) and, if `log_file` is another one, moves there. On an
     /// error nothing has changed. Percentages of space are computed anew. With `write_logs = no`
     /// the file is closed as at the end, durable; with `yes` again it is opened as by [`Journal::open`].
     pub fn reconfigure(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
         let _ = self.commit();
-        let syncer = match (wants_syncer(config), self.syncer.is_some()) {
-            (true, false) => start_syncer(config, log_file)?,
-            _ => None,
-        };
+        let syncer = self.durability.start_missing(config, log_file)?;
         let opened = match (self.config.write_logs, config.write_logs) {
             (false, true) => {
-                self.end_closed_seal();
+                self.current.sealing().end_closed();
                 Some(Opened::new(log_file, config)?)
             }
             _ => None,
         };
         if !config.write_logs {
             self.end_file();
-            self.path = log_file.to_owned();
+            self.current.set_path(log_file);
         } else if opened.is_some() {
-            self.path = log_file.to_owned();
+            self.current.set_path(log_file);
         } else {
-            if log_file != self.path || self.config.log_group != config.log_group {
+            if log_file != self.path() || self.config.log_group != config.log_group {
                 self.switch_file(log_file, config)?;
             }
             self.start_or_end_sealing(config)?;
         }
-        if syncer.is_some() {
-            self.syncer = syncer;
-        } else if !wants_syncer(config) {
-            self.retire_syncer();
-        }
+        self.durability.change_helper(syncer, config);
         self.config = config.clone();
         if let Some(opened) = opened {
-            let report = self.take_over(opened);
-            self.say_torn(report.torn);
+            self.take_over(opened);
         }
         self.start_form().map_err(|error| {
             OpenError::io(log_file, "rotation for another log_format", error.source)
         })?;
-        if let Some(space) = self.file.as_deref().and_then(|file| Space::of(file).ok()) {
-            self.limits = Limits::of(config, &space);
+        if let Some(Ok(space)) = self.current.file().map(|file| Space::of(file)) {
+            self.responses.set_limits(Limits::of(config, &space));
         }
-        self.said = Said::default();
+        self.responses.forget_said();
         if !config.write_logs {
             return Ok(());
         }
@@ -72,28 +133,31 @@ impl Journal {
         Ok(())
     }
 
+    /// Makes it the file that is written to.
+    fn take_over(&mut self, opened: Opened) {
+        self.responses.set_limits(opened.limits);
+        self.current
+            .reopen(opened.file, opened.report.size_bytes, opened.sealer);
+        self.say_warning(opened.warning);
+        self.say_torn(opened.report.torn);
+    }
+
     /// Ends the file in order, durable whatever the flush mode, and closes it.
     fn end_file(&mut self) {
-        if self.file.is_some() {
+        if self.current.is_open() {
             // Its failure is among the actions.
             let _ = self.sync();
         }
         self.finish_compression();
         self.close_seal();
-        self.file = None;
-        self.trouble = Trouble::None;
-        let left = self.pending.events();
-        if left > 0 {
-            self.counters.lost.closed += left;
-            self.pending = Pending::default();
-            let text = format!("{left} events could not be written before write_logs = no");
-            self.say(Severity::Error, text);
-        }
+        self.current.close();
+        self.responses.forget_trouble();
+        self.drop_pending("write_logs = no");
     }
 
     fn switch_file(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
-        if log_file == self.path {
-            if let Some(file) = &self.file {
+        if log_file == self.path() {
+            if let Some(file) = self.current.file() {
                 let mode = files::modes(&config.log_group).current;
                 files::set_permissions(file, log_file, mode, &config.log_group)?;
             }
@@ -103,32 +167,37 @@ impl Journal {
         let file = files::open_log(log_file, &config.log_group)?;
         let (size_bytes, torn) = recover::repair(&file, log_file)?;
         self.say_torn(torn);
-        let sealer = match self.file.is_some() {
+        let sealer = match self.current.is_open() {
             true => open_sealer(log_file, &file, size_bytes, config)?,
             false => None,
         };
         self.close_seal();
-        self.sealer = sealer;
+        self.current.sealing().set(sealer);
         self.sync_before_leaving();
-        self.path = log_file.to_owned();
-        self.size_bytes = size_bytes;
-        if self.file.is_some() {
-            self.file = Some(Arc::new(file));
-        }
+        self.current.move_to(log_file, file, size_bytes);
         Ok(())
     }
 
     /// `seal` was changed in the configuration.
     fn start_or_end_sealing(&mut self, config: &Config) -> Result<(), OpenError> {
-        match (config.seal, self.sealer.is_some(), self.file.clone()) {
+        let is_sealed = self.current.sealing().is_open();
+        match (config.seal, is_sealed, self.current.file().cloned()) {
             (true, false, Some(file)) => {
-                self.end_closed_seal();
-                self.sealer = open_sealer(&self.path, &file, self.size_bytes, config)?;
+                self.current.sealing().end_closed();
+                let size_bytes = self.size_bytes();
+                let sealer = open_sealer(self.path(), &file, size_bytes, config)?;
+                self.current.sealing().set(sealer);
             }
             (false, true, _) => self.close_seal(),
             _ => {}
         }
         Ok(())
+    }
+
+    fn say_warning(&mut self, warning: Option<String>) {
+        if let Some(text) = warning {
+            self.say(Severity::Warning, text);
+        }
     }
 
     fn say_torn(&mut self, torn: Option<TornLine>) {
@@ -146,28 +215,88 @@ impl Journal {
     /// Starts writing again after a suspension (SIGUSR2), opens the file anew and says again what
     /// is wrong if it still is. Events kept in memory meanwhile are written by the next commit.
     pub fn resume(&mut self) -> Result<(), OpenError> {
-        self.said = Said::default();
-        self.trouble = Trouble::None;
-        if self.file.is_some() || !self.config.write_logs {
+        self.responses.forget_said();
+        self.responses.forget_trouble();
+        if self.current.is_open() || !self.config.write_logs {
             return Ok(());
         }
-        if let Some(syncer) = &self.syncer {
-            // It may still hold the file, and with it our own lock.
-            syncer.drain();
-        }
-        files::prepare_dir(&self.path, &self.config.log_group)?;
-        let file = files::open_log(&self.path, &self.config.log_group)?;
-        let (size_bytes, torn) = recover::repair(&file, &self.path)?;
+        // The helper may still hold the file, and with it our own lock.
+        self.durability.drain();
+        let group = &self.config.log_group;
+        files::prepare_dir(self.path(), group)?;
+        let file = files::open_log(self.path(), group)?;
+        let (size_bytes, torn) = recover::repair(&file, self.path())?;
         self.say_torn(torn);
-        self.end_closed_seal();
-        self.sealer = open_sealer(&self.path, &file, size_bytes, &self.config)?;
-        self.file = Some(Arc::new(file));
-        self.size_bytes = size_bytes;
+        self.current.sealing().end_closed();
+        let sealer = open_sealer(self.path(), &file, size_bytes, &self.config)?;
+        self.current.reopen(file, size_bytes, sealer);
         self.start_form().map_err(|error| {
             OpenError::io(&error.path, "rotation for another log_format", error.source)
         })?;
         self.say(Severity::Notice, "logging is resumed".into());
         self.check_size();
         Ok(())
+    }
+
+    fn remove_excess(&self) -> Vec<PathBuf> {
+        match (&self.config.max_log_file_action, self.config.num_logs) {
+            (SizeAction::Rotate, 2..) => rotate::remove_excess(self.path(), self.config.num_logs),
+            _ => Vec::new(),
+        }
+    }
+
+    fn fix_rotated_permissions(&self) {
+        rotate::fix_permissions(self.path(), self.config.num_logs, &self.config.log_group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log_files;
+    use crate::seal::{init, verify};
+    use conf::Flush;
+
+    #[test]
+    fn a_rotation_that_a_crash_ended_half_way_leaves_a_log_that_verifies() {
+        let renames = [
+            ("audit.log.1", "audit.log.2"),
+            ("audit.log.1.seal", "audit.log.2.seal"),
+            ("audit.log", "audit.log.1"),
+            ("audit.log.seal", "audit.log.1.seal"),
+        ];
+        for done in 0..=renames.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let log = dir.path().join("audit.log");
+            let key = init(&log).unwrap();
+            let config = Config {
+                seal: true,
+                flush: Flush::None,
+                ..Config::default()
+            };
+            let mut journal = Journal::open(&log, &config).unwrap().0;
+            journal.append(b"type=A\n", 1);
+            journal.rotate().unwrap().unwrap();
+            journal.append(b"type=B\n", 1);
+            journal.commit().unwrap();
+            // As rotate_keeping() begins; then the crash, after `done` renames.
+            journal.current.sealing().before_rotation();
+            drop(journal);
+            for (from, to) in &renames[..done] {
+                std::fs::rename(dir.path().join(from), dir.path().join(to)).unwrap();
+            }
+            let mut journal = Journal::open(&log, &config).unwrap().0;
+            journal.append(b"type=C\n", 1);
+            journal.close();
+            let files = log_files(&log).unwrap();
+            let options = verify::Options {
+                is_complete: true,
+                age_max: None,
+            };
+            let report = verify(&files, &key, options).unwrap();
+            assert_eq!(report.finding, None, "after {done} renames");
+            assert_eq!(files.len(), if done > 2 { 3 } else { 2 });
+            assert_eq!(report.files.len(), files.len());
+        }
     }
 }

@@ -6,8 +6,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use super::Journal;
-use crate::action::Severity;
 use crate::files::{self, modes};
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
@@ -17,52 +15,59 @@ use conf::Group;
 const LEVEL: i32 = 3;
 const PART_SUFFIX: &str = ".zst.part";
 
-/// A compression under way, on a thread of its own that ends with it.
-pub(crate) struct Compression {
+/// A file that stays as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: not compressed: {source}", path.display())]
+pub(super) struct CompressError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// Compresses one rotated file at a time, on a thread that ends with it.
+#[derive(Default)]
+pub(super) struct Compressor {
+    running: Option<Compression>,
+}
+
+struct Compression {
     path: PathBuf,
     thread: JoinHandle<io::Result<()>>,
 }
 
-impl Journal {
-    /// Starts to compress the newest rotated file, if the configuration wants that.
-    pub(crate) fn start_compression(&mut self) {
-        if !self.config.compress_rotated {
-            return;
-        }
-        let path = files::numbered(&self.path, 1);
-        let (file, group) = (path.clone(), self.config.log_group.clone());
+impl Compressor {
+    /// Starts to compress a file. None may be under way.
+    pub(super) fn start(&mut self, path: PathBuf, group: &Group) -> Result<(), CompressError> {
+        let (file, group) = (path.clone(), group.clone());
         let started = std::thread::Builder::new()
             .name("journal-zstd".into())
             .spawn(move || compress(&file, &group));
         match started {
-            Ok(thread) => self.compression = Some(Compression { path, thread }),
-            Err(error) => self.say_compression(&path, &error),
+            Ok(thread) => {
+                self.running = Some(Compression { path, thread });
+                Ok(())
+            }
+            Err(source) => Err(CompressError { path, source }),
         }
     }
 
-    /// Notes a finished compression.
-    pub(crate) fn poll_compression(&mut self) {
+    /// The outcome of a compression that has finished since the last call.
+    pub(super) fn poll(&mut self) -> Result<(), CompressError> {
         let is_finished = |compression: &Compression| compression.thread.is_finished();
-        if self.compression.as_ref().is_some_and(is_finished) {
-            self.finish_compression();
+        match self.running.as_ref().is_some_and(is_finished) {
+            true => self.finish(),
+            false => Ok(()),
         }
     }
 
     /// Waits for a compression under way: the names of the files are about to change.
-    pub(crate) fn finish_compression(&mut self) {
-        if let Some(Compression { path, thread }) = self.compression.take() {
-            let outcome = thread
-                .join()
-                .unwrap_or_else(|_| Err(io::Error::other("the compressing thread panicked")));
-            if let Err(error) = outcome {
-                self.say_compression(&path, &error);
-            }
-        }
-    }
-
-    fn say_compression(&mut self, path: &Path, error: &io::Error) {
-        let text = format!("{}: not compressed: {error}", path.display());
-        self.say(Severity::Warning, text);
+    pub(super) fn finish(&mut self) -> Result<(), CompressError> {
+        let Some(Compression { path, thread }) = self.running.take() else {
+            return Ok(());
+        };
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the compressing thread panicked")))
+            .map_err(|source| CompressError { path, source })
     }
 }
 
@@ -106,4 +111,45 @@ pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conf::Config;
+
+    #[test]
+    fn a_finished_compression_replaces_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log.1");
+        std::fs::write(&path, "type=A\n".repeat(1000)).unwrap();
+        let mut compressor = Compressor::default();
+        compressor
+            .start(path.clone(), &Config::default().log_group)
+            .unwrap();
+        compressor.finish().unwrap();
+        let compressed = std::fs::read(with_suffix(&path, COMPRESSED_SUFFIX)).unwrap();
+        assert_eq!(
+            zstd::decode_all(&compressed[..]).unwrap(),
+            "type=A\n".repeat(1000).as_bytes()
+        );
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_failed_compression_is_told_once_and_leaves_no_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log.1");
+        // Opened, but not read: EISDIR.
+        std::fs::create_dir(&path).unwrap();
+        let mut compressor = Compressor::default();
+        compressor
+            .start(path.clone(), &Config::default().log_group)
+            .unwrap();
+        let error = compressor.finish().unwrap_err().to_string();
+        let start = format!("{}: not compressed: ", path.display());
+        assert!(error.starts_with(&start), "{error}");
+        compressor.finish().unwrap();
+        assert!(!with_suffix(&path, PART_SUFFIX).exists());
+    }
 }

@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::{compress, Journal};
-use crate::action::Severity;
+use super::compress;
+use super::sealing::open_sealer;
 use crate::error::OpenError;
 use crate::files;
 use crate::recover::{self, TornLine};
@@ -30,17 +29,17 @@ pub struct OpenReport {
 }
 
 /// A log that was opened and mended.
-pub(crate) struct Opened {
-    file: File,
-    sealer: Option<Sealer>,
-    space: Space,
-    warning: Option<String>,
-    report: OpenReport,
+pub(super) struct Opened {
+    pub(super) file: File,
+    pub(super) sealer: Option<Sealer>,
+    pub(super) limits: Limits,
+    pub(super) warning: Option<String>,
+    pub(super) report: OpenReport,
 }
 
 impl Opened {
     /// Opens or creates `log_file`, takes its lock, mends what a crash left, and its seal.
-    pub(crate) fn new(log_file: &Path, config: &Config) -> Result<Opened, OpenError> {
+    pub(super) fn new(log_file: &Path, config: &Config) -> Result<Opened, OpenError> {
         let warning = files::prepare_dir(log_file, &config.log_group)?;
         rotate::mend(log_file)
             .and_then(|()| compress::mend(log_file))
@@ -55,7 +54,7 @@ impl Opened {
         Ok(Opened {
             file,
             sealer,
-            space,
+            limits: Limits::of(config, &space),
             warning,
             report: OpenReport {
                 size_bytes,
@@ -65,47 +64,5 @@ impl Opened {
                 removed: Vec::new(),
             },
         })
-    }
-}
-
-impl Journal {
-    /// Writes to a file that was just opened.
-    pub(super) fn begin_with(&mut self, opened: Opened) -> Result<OpenReport, OpenError> {
-        let mut report = self.take_over(opened);
-        let log_file = self.path.clone();
-        self.start_form().map_err(|error| {
-            OpenError::io(&log_file, "rotation for another log_format", error.source)
-        })?;
-        self.seal_tick();
-        report.removed = self.remove_excess();
-        self.fix_rotated_permissions();
-        self.check_size();
-        self.check_space();
-        Ok(report)
-    }
-
-    /// Makes it the file that is written to.
-    pub(crate) fn take_over(&mut self, opened: Opened) -> OpenReport {
-        self.limits = Limits::of(&self.config, &opened.space);
-        self.size_bytes = opened.report.size_bytes;
-        self.sealer = opened.sealer;
-        self.file = Some(Arc::new(opened.file));
-        if let Some(text) = opened.warning {
-            self.say(Severity::Warning, text);
-        }
-        opened.report
-    }
-}
-
-/// The seal of a log that was just opened, if the configuration wants one.
-pub(crate) fn open_sealer(
-    log_file: &Path,
-    file: &File,
-    size_bytes: u64,
-    config: &Config,
-) -> Result<Option<Sealer>, OpenError> {
-    match config.seal {
-        true => Sealer::open(log_file, file, size_bytes, &config.log_group).map(Some),
-        false => Ok(None),
     }
 }

@@ -1,15 +1,16 @@
-//! How the journal answers a file that is too large and a disk that fills or fails.
+//! How a file that is too large and a disk that fills or fails are answered: what is said, and what
+//! the journal has to do.
 
 use std::io;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
 
-use super::{Journal, Trouble, MIB};
+use super::notices::Notices;
 use crate::action::{Action, Runlevel, Severity};
-use crate::error::{is_full, WriteError};
+use crate::counters::Lost;
+use crate::error::{is_full, RotateError};
 use crate::rotate;
-use crate::space::Space;
-use conf::{FailureAction, SizeAction};
+use crate::space::{Limits, Space, MIB};
+use conf::{Config, FailureAction, SizeAction};
 
 /// Messages about a failing disk in a row (auditd's limit).
 const ERROR_MESSAGES_MAX: u8 = 5;
@@ -18,218 +19,575 @@ const ERROR_MESSAGES_MAX: u8 = 5;
 /// space is low, which throws all old logs away within a few records.
 const SPACE_ROTATION_BYTES_MIN: u64 = MIB;
 
-impl Journal {
-    pub(crate) fn say(&mut self, severity: Severity, text: String) {
-        self.actions.push(Action::Say { severity, text });
+/// Why nothing is written for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    None,
+    Full,
+    Error,
+}
+
+/// What has been said already and is not said again until it changes.
+#[derive(Default)]
+struct Said {
+    full: bool,
+    space_left: bool,
+    admin_space_left: bool,
+    size: bool,
+    errors: u8,
+    losses: bool,
+}
+
+/// What the journal itself has to do.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Response {
+    Nothing,
+    /// Rotate for the sake of `what`, so that at most `keep` files are left.
+    Rotate {
+        what: &'static str,
+        keep: u32,
+    },
+    /// Suspend logging, and then do what else there is to do.
+    Suspend {
+        cause: String,
+        then: Then,
+    },
+}
+
+/// What follows a suspension.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    Nothing,
+    /// Run a program of the administrator's.
+    Run(PathBuf),
+    /// Ask for another run level.
+    Change(Runlevel),
+}
+
+/// The log as it is when a response is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Situation<'a> {
+    pub(super) config: &'a Config,
+    pub(super) path: &'a Path,
+    pub(super) size_bytes: u64,
+    /// Not suspended.
+    pub(super) is_open: bool,
+}
+
+/// Decides about responses.
+pub(super) struct Responses {
+    limits: Limits,
+    said: Said,
+    trouble: Trouble,
+    /// Rotation is not tried again within the commit in which it failed.
+    rotation_failed: bool,
+    /// Bytes written since the last rotation for space.
+    since_space_rotation_bytes: u64,
+    notices: Notices,
+}
+
+impl Responses {
+    /// Nothing was said yet.
+    pub(super) fn new(limits: Limits) -> Self {
+        Responses {
+            limits,
+            said: Said::default(),
+            trouble: Trouble::None,
+            rotation_failed: false,
+            since_space_rotation_bytes: u64::MAX,
+            notices: Notices::default(),
+        }
     }
 
-    pub(crate) fn write_succeeded(&mut self) {
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// What is still wrong is said again.
+    pub(super) fn forget_said(&mut self) {
+        self.said = Said::default();
+    }
+
+    /// The file whose writes failed is not written any more, or may be written again.
+    pub(super) fn forget_trouble(&mut self) {
+        self.trouble = Trouble::None;
+    }
+
+    /// Whether writes and rotations of this commit succeeded so far.
+    pub(super) fn is_untroubled(&self) -> bool {
+        self.trouble == Trouble::None && !self.rotation_failed
+    }
+
+    /// Rotation may be tried again.
+    pub(super) fn begin_commit(&mut self) {
+        self.rotation_failed = false;
+    }
+
+    /// What there is to say and to do for the owner.
+    pub(super) fn notices(&mut self) -> &mut Notices {
+        &mut self.notices
+    }
+
+    /// The file got this much.
+    pub(super) fn note_written(&mut self, bytes: u64) {
+        self.since_space_rotation_bytes = self.since_space_rotation_bytes.saturating_add(bytes);
+    }
+
+    /// The current file is a new one.
+    pub(super) fn note_rotation(&mut self) {
+        self.said.size = false;
+    }
+
+    pub(super) fn write_succeeded(&mut self) {
         self.trouble = Trouble::None;
         self.said.losses = false;
         self.said.errors = 0;
     }
 
     /// Answers a failed write(2).
-    pub(crate) fn write_failed(&mut self, source: io::Error) -> WriteError {
-        self.counters.write_errors += 1;
-        if is_full(&source) {
+    pub(super) fn write_failed(&mut self, error: &io::Error, at: Situation<'_>) -> Response {
+        if is_full(error) {
             self.trouble = Trouble::Full;
-            self.disk_full();
+            self.disk_full(at)
         } else {
             self.trouble = Trouble::Error;
-            self.disk_error("write", &source);
-        }
-        WriteError {
-            path: self.path.clone(),
-            source,
-            pending_events: self.pending.events(),
+            self.disk_error("write", error, at)
         }
     }
 
-    pub(crate) fn sync_failed(&mut self, error: &io::Error, events: u64) {
+    /// Answers a failed sync that was to cover `events`.
+    pub(super) fn sync_failed(
+        &mut self,
+        error: &io::Error,
+        events: u64,
+        at: Situation<'_>,
+    ) -> Response {
         let text = format!(
             "{}: sync failed: {error}; {events} written events may not be on disk",
-            self.path.display()
+            at.path.display()
         );
         if self.said.errors < ERROR_MESSAGES_MAX {
-            self.say(Severity::Alert, text);
+            self.notices.say(Severity::Alert, text);
         }
-        self.disk_error("sync", error);
+        self.disk_error("sync", error, at)
     }
 
-    /// Acts if the current file has reached `max_log_file`.
-    pub(crate) fn check_size(&mut self) {
-        let max_mib = self.config.max_log_file_mib;
-        if max_mib == 0 || self.size_bytes / MIB < max_mib || self.file.is_none() {
-            return;
+    /// Whether a rotation may be tried.
+    pub(super) fn may_rotate(&self, keep: u32) -> bool {
+        !self.rotation_failed && keep >= 2
+    }
+
+    /// Answers a failed rotation for the sake of `what`.
+    pub(super) fn rotate_failed(
+        &mut self,
+        what: &str,
+        error: &RotateError,
+        at: Situation<'_>,
+    ) -> Response {
+        self.rotation_failed = true;
+        if self.said.errors < ERROR_MESSAGES_MAX {
+            self.notices
+                .say(Severity::Error, format!("rotating for {what}: {error}"));
         }
-        match self.config.max_log_file_action.clone() {
-            SizeAction::Ignore => {}
+        match is_full(&error.source) {
+            // Not again by rotation: that is what just failed.
+            true => self.disk_full(at),
+            false => self.disk_error("rotate", &error.source, at),
+        }
+    }
+
+    /// Bytes after which the size limit calls for a response that changes the file.
+    pub(super) fn bytes_until_size_action(&self, at: Situation<'_>) -> Option<u64> {
+        if self.rotation_failed || !size_action_changes_file(at.config) {
+            return None;
+        }
+        Some((at.config.max_log_file_mib * MIB).saturating_sub(at.size_bytes))
+    }
+
+    /// Answers a current file that has reached `max_log_file`.
+    pub(super) fn check_size(&mut self, at: Situation<'_>) -> Response {
+        let max_mib = at.config.max_log_file_mib;
+        if max_mib == 0 || at.size_bytes / MIB < max_mib || !at.is_open {
+            return Response::Nothing;
+        }
+        let suspend = |then| Response::Suspend {
+            cause: "the log has reached max_log_file".to_owned(),
+            then,
+        };
+        let rotate = |keep| Response::Rotate { what: "size", keep };
+        match &at.config.max_log_file_action {
+            SizeAction::Ignore => Response::Nothing,
             SizeAction::Syslog => {
                 if !self.said.size {
                     self.said.size = true;
-                    let text = format!("{} is larger than {max_mib} MiB", self.path.display());
-                    self.say(Severity::Error, text);
+                    let text = format!("{} is larger than {max_mib} MiB", at.path.display());
+                    self.notices.say(Severity::Error, text);
                 }
+                Response::Nothing
             }
-            SizeAction::Suspend => self.suspend("the log has reached max_log_file"),
-            SizeAction::Exec(program) => {
-                self.suspend("the log has reached max_log_file");
-                self.exec(&program);
-            }
-            SizeAction::Rotate if self.config.num_logs >= 2 => {
-                self.rotate_for("size", self.config.num_logs);
-            }
-            SizeAction::Rotate => {}
-            SizeAction::KeepLogs => self.rotate_for("size", rotate::keep_all(&self.path)),
+            SizeAction::Suspend => suspend(Then::Nothing),
+            SizeAction::Exec(program) => suspend(Then::Run(program.clone())),
+            SizeAction::Rotate if at.config.num_logs >= 2 => rotate(at.config.num_logs),
+            SizeAction::Rotate => Response::Nothing,
+            SizeAction::KeepLogs => rotate(rotate::keep_all(at.path)),
         }
     }
 
-    fn rotate_for(&mut self, what: &'static str, keep: u32) {
-        if self.rotation_failed || keep < 2 {
-            return;
-        }
-        if let Err(error) = self.rotate_keeping(keep) {
-            self.rotation_failed = true;
-            if self.said.errors < ERROR_MESSAGES_MAX {
-                self.say(Severity::Error, format!("rotating for {what}: {error}"));
-            }
-            match is_full(&error.source) {
-                // Not again by rotation: that is what just failed.
-                true => self.disk_full(),
-                false => self.disk_error("rotate", &error.source),
-            }
-        }
-    }
-
-    /// Acts on free space below the limits, once until it recovers.
-    pub(crate) fn check_space(&mut self) {
-        let Some(Ok(space)) = self.file.as_deref().map(Space::of) else {
-            return;
-        };
+    /// Answers free space below `space_left`, once until it recovers; and a full disk. Call
+    /// [`check_admin_space_left`](Self::check_admin_space_left) after it.
+    pub(super) fn check_space_left(&mut self, space: &Space, at: Situation<'_>) -> Response {
         if space.is_full() {
-            self.disk_full();
-            return;
+            return self.disk_full(at);
         }
         self.said.full = self.trouble == Trouble::Full;
-        let available_mib = space.available_bytes / MIB;
         if space.available_bytes >= self.limits.space_left_bytes {
             self.said.space_left = false;
         } else if !self.said.space_left {
-            let action = self.config.space_left_action.clone();
-            self.said.space_left = action != FailureAction::Rotate;
+            let action = &at.config.space_left_action;
+            self.said.space_left = *action != FailureAction::Rotate;
             let text = format!(
-                "low on disk space for logging: {available_mib} MiB left, space_left is {} MiB",
+                "low on disk space for logging: {} MiB left, space_left is {} MiB",
+                space.available_bytes / MIB,
                 self.limits.space_left_bytes / MIB
             );
-            self.act_on_space(&action, text);
+            return self.act_on_space(action, text, at);
+        }
+        Response::Nothing
+    }
+
+    /// The same for `admin_space_left`, if the disk is not full.
+    pub(super) fn check_admin_space_left(&mut self, space: &Space, at: Situation<'_>) -> Response {
+        if space.is_full() {
+            return Response::Nothing;
         }
         if space.available_bytes >= self.limits.admin_space_left_bytes {
             self.said.admin_space_left = false;
         } else if !self.said.admin_space_left {
-            let action = self.config.admin_space_left_action.clone();
-            self.said.admin_space_left = action != FailureAction::Rotate;
+            let action = &at.config.admin_space_left_action;
+            self.said.admin_space_left = *action != FailureAction::Rotate;
             let text = format!(
-                "very low on disk space for logging: {available_mib} MiB left, admin_space_left \
-                 is {} MiB",
+                "very low on disk space for logging: {} MiB left, admin_space_left is {} MiB",
+                space.available_bytes / MIB,
                 self.limits.admin_space_left_bytes / MIB
             );
-            self.act_on_space(&action, text);
+            return self.act_on_space(action, text, at);
         }
+        Response::Nothing
     }
 
-    fn act_on_space(&mut self, action: &FailureAction, text: String) {
+    fn act_on_space(
+        &mut self,
+        action: &FailureAction,
+        text: String,
+        at: Situation<'_>,
+    ) -> Response {
         if matches!(action, FailureAction::Rotate) {
             if self.since_space_rotation_bytes < SPACE_ROTATION_BYTES_MIN {
-                return;
+                return Response::Nothing;
             }
             self.since_space_rotation_bytes = 0;
         }
         if *action != FailureAction::Ignore {
-            self.say(Severity::Alert, text.clone());
+            self.notices.say(Severity::Alert, text.clone());
         }
-        self.perform(action, &text);
+        self.act(action, text, at)
     }
 
     /// Answers a full disk; auditd warns even with IGNORE. Once until space is back.
-    fn disk_full(&mut self) {
+    fn disk_full(&mut self, at: Situation<'_>) -> Response {
         if self.said.full {
-            return;
+            return Response::Nothing;
         }
         self.said.full = true;
-        let text = format!("{}: no space left for logging", self.path.display());
-        self.say(Severity::Alert, text.clone());
-        let action = self.config.disk_full_action.clone();
-        self.perform(&action, &text);
+        let text = format!("{}: no space left for logging", at.path.display());
+        self.notices.say(Severity::Alert, text.clone());
+        self.act(&at.config.disk_full_action, text, at)
     }
 
     /// Answers a failing disk.
-    fn disk_error(&mut self, call: &str, error: &io::Error) {
-        let text = format!("{}: {call} failed: {error}", self.path.display());
-        let action = self.config.disk_error_action.clone();
-        if action == FailureAction::Ignore || self.file.is_none() {
-            return;
+    fn disk_error(&mut self, call: &str, error: &io::Error, at: Situation<'_>) -> Response {
+        let text = format!("{}: {call} failed: {error}", at.path.display());
+        let action = &at.config.disk_error_action;
+        if *action == FailureAction::Ignore || !at.is_open {
+            return Response::Nothing;
         }
         if self.said.errors < ERROR_MESSAGES_MAX {
             self.said.errors += 1;
-            self.say(Severity::Alert, text.clone());
+            self.notices.say(Severity::Alert, text.clone());
         }
-        self.perform(&action, &text);
+        self.act(action, text, at)
     }
 
     /// The part of an action that is more than a message.
-    fn perform(&mut self, action: &FailureAction, cause: &str) {
-        match action {
-            FailureAction::Ignore | FailureAction::Syslog => {}
-            FailureAction::Email => self.actions.push(Action::Mail {
-                account: self.config.action_mail_acct.clone(),
-                text: cause.to_owned(),
-            }),
-            FailureAction::Rotate => self.rotate_for("space", self.config.num_logs),
-            FailureAction::Suspend => self.suspend(cause),
-            FailureAction::Exec(program) => {
-                self.suspend(cause);
-                self.exec(program);
+    fn act(&mut self, action: &FailureAction, cause: String, at: Situation<'_>) -> Response {
+        let then = match action {
+            FailureAction::Ignore | FailureAction::Syslog => return Response::Nothing,
+            FailureAction::Email => {
+                self.notices.push(Action::Mail {
+                    account: at.config.action_mail_acct.clone(),
+                    text: cause,
+                });
+                return Response::Nothing;
             }
-            FailureAction::Single => self.change_runlevel(Runlevel::Single, cause),
-            FailureAction::Halt => self.change_runlevel(Runlevel::Halt, cause),
+            FailureAction::Rotate => {
+                return Response::Rotate {
+                    what: "space",
+                    keep: at.config.num_logs,
+                }
+            }
+            FailureAction::Suspend => Then::Nothing,
+            FailureAction::Exec(program) => Then::Run(program.clone()),
+            FailureAction::Single => Then::Change(Runlevel::Single),
+            FailureAction::Halt => Then::Change(Runlevel::Halt),
+        };
+        Response::Suspend { cause, then }
+    }
+
+    /// Counts events that there is no room for, by what keeps the log from being written.
+    pub(super) fn lose(&mut self, events: u64, lost: &mut Lost, is_open: bool) {
+        let (count, why) = match (is_open, self.trouble) {
+            (false, _) => (&mut lost.suspended, "logging is suspended"),
+            (true, Trouble::Full) => (&mut lost.disk_full, "the disk is full"),
+            (true, _) => (&mut lost.disk_error, "the log cannot be written"),
+        };
+        *count += events;
+        if !self.said.losses {
+            self.said.losses = true;
+            let text = format!("events are being lost: {why} and the buffer is full");
+            self.notices.say(Severity::Alert, text);
+        }
+    }
+}
+
+fn size_action_changes_file(config: &Config) -> bool {
+    config.max_log_file_mib > 0
+        && match config.max_log_file_action {
+            SizeAction::Ignore | SizeAction::Syslog => false,
+            SizeAction::Rotate => config.num_logs >= 2,
+            SizeAction::Suspend | SizeAction::KeepLogs | SizeAction::Exec(_) => true,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "/var/log/audit/audit.log";
+
+    fn config() -> Config {
+        Config {
+            num_logs: 5,
+            ..Config::default()
         }
     }
 
-    fn suspend(&mut self, cause: &str) {
-        self.sync_before_leaving();
-        self.close_seal();
-        if self.file.take().is_some() {
-            self.actions.push(Action::Suspended {
-                cause: cause.to_owned(),
-            });
+    fn at(config: &Config) -> Situation<'_> {
+        Situation {
+            config,
+            path: Path::new(PATH),
+            size_bytes: 0,
+            is_open: true,
         }
     }
 
-    fn change_runlevel(&mut self, runlevel: Runlevel, cause: &str) {
-        self.suspend(cause);
-        self.actions.push(Action::ChangeRunlevel {
-            runlevel,
-            cause: cause.to_owned(),
-        });
+    fn responses() -> Responses {
+        Responses::new(Limits {
+            space_left_bytes: 100 * MIB,
+            admin_space_left_bytes: 10 * MIB,
+        })
     }
 
-    /// Runs an EXEC program, without arguments; it resumes logging by signal when it is done.
-    fn exec(&mut self, program: &Path) {
-        let started = Command::new(program)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        match started {
-            Ok(child) => {
-                self.children.push(child);
-                self.say(Severity::Notice, format!("{} started", program.display()));
-            }
-            Err(error) => {
-                let text = format!("{} cannot be started: {error}", program.display());
-                self.say(Severity::Alert, text);
-            }
+    fn available(mib: u64) -> Space {
+        Space {
+            total_bytes: 1000 * MIB,
+            available_bytes: mib * MIB,
+            available_blocks: mib * 256,
         }
+    }
+
+    fn suspend(cause: &str, then: Then) -> Response {
+        let cause = cause.to_owned();
+        Response::Suspend { cause, then }
+    }
+
+    fn full() -> io::Error {
+        io::Error::from_raw_os_error(libc::ENOSPC)
+    }
+
+    fn broken() -> io::Error {
+        io::Error::from_raw_os_error(libc::EIO)
+    }
+
+    #[test]
+    fn each_failure_action_has_its_response() {
+        let cause = format!("{PATH}: no space left for logging");
+        let cases = [
+            (FailureAction::Ignore, Response::Nothing, 0),
+            (FailureAction::Syslog, Response::Nothing, 0),
+            (FailureAction::Email, Response::Nothing, 1),
+            (
+                FailureAction::Rotate,
+                Response::Rotate {
+                    what: "space",
+                    keep: 5,
+                },
+                0,
+            ),
+            (FailureAction::Suspend, suspend(&cause, Then::Nothing), 0),
+            (
+                FailureAction::Exec("/bin/x".into()),
+                suspend(&cause, Then::Run("/bin/x".into())),
+                0,
+            ),
+            (
+                FailureAction::Single,
+                suspend(&cause, Then::Change(Runlevel::Single)),
+                0,
+            ),
+            (
+                FailureAction::Halt,
+                suspend(&cause, Then::Change(Runlevel::Halt)),
+                0,
+            ),
+        ];
+        for (disk_full_action, expected, mails) in cases {
+            let config = Config {
+                disk_full_action,
+                ..config()
+            };
+            let mut responses = responses();
+            assert_eq!(responses.write_failed(&full(), at(&config)), expected);
+            // A full disk is said even with IGNORE.
+            let actions = responses.notices().take();
+            assert_eq!(actions.len(), 1 + mails, "{actions:?}");
+            assert_eq!(actions[0].to_string(), cause);
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_answered_again_only_after_a_write_and_with_room() {
+        let config = Config {
+            disk_full_action: FailureAction::Suspend,
+            space_left_action: FailureAction::Ignore,
+            ..config()
+        };
+        let mut responses = responses();
+        let is_answered = |responses: &mut Responses| {
+            responses.write_failed(&full(), at(&config)) != Response::Nothing
+        };
+        assert!(is_answered(&mut responses));
+        assert!(!is_answered(&mut responses));
+        // Room for others, but our own writes still fail.
+        let _ = responses.check_space_left(&available(500), at(&config));
+        assert!(!is_answered(&mut responses));
+        responses.write_succeeded();
+        let _ = responses.check_space_left(&available(500), at(&config));
+        assert!(is_answered(&mut responses));
+    }
+
+    #[test]
+    fn low_space_is_answered_once_and_by_rotation_after_each_mib() {
+        let config = Config {
+            space_left_action: FailureAction::Rotate,
+            admin_space_left_action: FailureAction::Suspend,
+            ..config()
+        };
+        let rotate = Response::Rotate {
+            what: "space",
+            keep: 5,
+        };
+        let mut responses = responses();
+        let low = available(9);
+        assert_eq!(responses.check_space_left(&low, at(&config)), rotate);
+        let cause = "very low on disk space for logging: 9 MiB left, admin_space_left is 10 MiB";
+        assert_eq!(
+            responses.check_admin_space_left(&low, at(&config)),
+            suspend(cause, Then::Nothing)
+        );
+        responses.note_written(MIB - 1);
+        for _ in 0..2 {
+            let both = [
+                responses.check_space_left(&low, at(&config)),
+                responses.check_admin_space_left(&low, at(&config)),
+            ];
+            assert_eq!(both, [Response::Nothing, Response::Nothing]);
+        }
+        responses.note_written(1);
+        assert_eq!(responses.check_space_left(&low, at(&config)), rotate);
+        let enough = available(10);
+        let _ = responses.check_admin_space_left(&enough, at(&config));
+        let again = responses.check_admin_space_left(&low, at(&config));
+        assert_ne!(again, Response::Nothing);
+    }
+
+    #[test]
+    fn a_failed_rotation_is_not_tried_again_within_the_commit() {
+        let config = Config {
+            max_log_file_mib: 1,
+            max_log_file_action: SizeAction::Rotate,
+            disk_error_action: FailureAction::Syslog,
+            ..config()
+        };
+        let error = RotateError {
+            path: PATH.into(),
+            call: "rename to",
+            target: "audit.log.1".into(),
+            source: broken(),
+        };
+        let mut responses = responses();
+        assert_eq!(responses.bytes_until_size_action(at(&config)), Some(MIB));
+        let response = responses.rotate_failed("size", &error, at(&config));
+        assert_eq!(response, Response::Nothing);
+        assert!(!responses.may_rotate(5) && !responses.is_untroubled());
+        assert_eq!(responses.bytes_until_size_action(at(&config)), None);
+        responses.begin_commit();
+        assert!(responses.may_rotate(5) && !responses.may_rotate(1));
+        assert_eq!(responses.bytes_until_size_action(at(&config)), Some(MIB));
+    }
+
+    #[test]
+    fn a_failing_disk_is_said_five_times_in_a_row_and_not_after_suspension() {
+        let config = Config {
+            disk_error_action: FailureAction::Syslog,
+            ..config()
+        };
+        let mut responses = responses();
+        let said = |responses: &mut Responses, is_open| {
+            let at = Situation {
+                is_open,
+                ..at(&config)
+            };
+            for _ in 0..10 {
+                let _ = responses.write_failed(&broken(), at);
+            }
+            responses.notices().take().len()
+        };
+        assert_eq!(said(&mut responses, true), 5);
+        assert_eq!(said(&mut responses, true), 0);
+        responses.write_succeeded();
+        assert_eq!(said(&mut responses, false), 0);
+        assert_eq!(said(&mut responses, true), 5);
+    }
+
+    #[test]
+    fn losses_are_counted_by_cause_and_said_once() {
+        let config = config();
+        let mut responses = responses();
+        let mut lost = Lost::default();
+        responses.lose(1, &mut lost, false);
+        responses.lose(2, &mut lost, true);
+        let _ = responses.write_failed(&full(), at(&config));
+        responses.lose(4, &mut lost, true);
+        let expected = Lost {
+            suspended: 1,
+            disk_error: 2,
+            disk_full: 4,
+            closed: 0,
+        };
+        assert_eq!(lost, expected);
+        let actions = responses.notices().take();
+        let losses = actions.iter().filter(|a| a.to_string().contains("lost"));
+        assert_eq!(losses.count(), 1);
     }
 }

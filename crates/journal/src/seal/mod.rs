@@ -11,7 +11,6 @@
 
 mod entry;
 mod init;
-mod journal;
 mod keys;
 mod output;
 mod reconcile;

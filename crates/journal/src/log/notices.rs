@@ -1,0 +1,82 @@
+//! What the owner of the journal is told and asked to do, and programs that the configuration names.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::action::{Action, Severity};
+
+/// Actions that the owner has not taken, and EXEC programs that have not ended.
+#[derive(Default)]
+pub(super) struct Notices {
+    actions: Vec<Action>,
+    children: Vec<Child>,
+}
+
+impl Notices {
+    pub(super) fn say(&mut self, severity: Severity, text: String) {
+        self.push(Action::Say { severity, text });
+    }
+
+    pub(super) fn push(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    /// What has to be done or said, oldest first; empties the list.
+    pub(super) fn take(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Runs an EXEC program, without arguments; it resumes logging by signal when it is done.
+    pub(super) fn run(&mut self, program: &Path) {
+        let started = Command::new(program)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        match started {
+            Ok(child) => {
+                self.children.push(child);
+                self.say(Severity::Notice, format!("{} started", program.display()));
+            }
+            Err(error) => {
+                let text = format!("{} cannot be started: {error}", program.display());
+                self.say(Severity::Alert, text);
+            }
+        }
+    }
+
+    /// Takes note of EXEC programs that have ended.
+    pub(super) fn reap(&mut self) {
+        self.children
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_cannot_be_started_is_an_alert_in_its_place_among_the_actions() {
+        let mut notices = Notices::default();
+        notices.say(Severity::Notice, "before".into());
+        notices.run(Path::new("/nonexistent/program"));
+        notices.say(Severity::Notice, "after".into());
+        let said: Vec<(Severity, String)> = notices
+            .take()
+            .into_iter()
+            .filter_map(|action| match action {
+                Action::Say { severity, text } => Some((severity, text)),
+                _ => None,
+            })
+            .collect();
+        let severities: Vec<Severity> = said.iter().map(|(severity, _)| *severity).collect();
+        assert_eq!(
+            severities,
+            [Severity::Notice, Severity::Alert, Severity::Notice]
+        );
+        let start = "/nonexistent/program cannot be started: ";
+        assert!(said[1].1.starts_with(start), "{}", said[1].1);
+        assert!(notices.take().is_empty());
+    }
+}

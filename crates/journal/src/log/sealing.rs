@@ -1,0 +1,106 @@
+//! The seal of the log across closing and opening.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::action::Severity;
+use crate::error::OpenError;
+use crate::seal::Sealer;
+use conf::Config;
+
+/// What the administrator is to be told.
+pub(super) type Messages = Vec<(Severity, String)>;
+
+/// The seal of the file that is written, with `seal = yes`, and what is left of the one before.
+#[derive(Default)]
+pub(super) struct Sealing {
+    sealer: Option<Sealer>,
+    /// A closed seal with entries that there was no room for.
+    unwritten: Option<Sealer>,
+}
+
+impl Sealing {
+    /// The seal of a log that was just opened.
+    pub(super) fn new(sealer: Option<Sealer>) -> Self {
+        Sealing {
+            sealer,
+            unwritten: None,
+        }
+    }
+
+    /// Whether what is written is sealed.
+    pub(super) fn is_open(&self) -> bool {
+        self.sealer.is_some()
+    }
+
+    /// Goes on with another seal, or none. The one before was [closed](Self::close).
+    pub(super) fn set(&mut self, sealer: Option<Sealer>) {
+        self.sealer = sealer;
+    }
+
+    /// Takes in bytes that were written to the log's end.
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        if let Some(sealer) = &mut self.sealer {
+            sealer.extend(bytes);
+        }
+    }
+
+    /// Makes a checkpoint if one is due.
+    pub(super) fn tick(&mut self) -> Messages {
+        let Some(sealer) = &mut self.sealer else {
+            return Messages::new();
+        };
+        sealer.tick();
+        sealer.take_messages()
+    }
+
+    /// The seal of the last rotation cannot be written for want of room: another one has to wait.
+    pub(super) fn is_behind(&mut self) -> bool {
+        self.sealer.as_mut().is_some_and(Sealer::is_behind)
+    }
+
+    /// The log is about to be renamed.
+    pub(super) fn before_rotation(&mut self) {
+        if let Some(sealer) = &mut self.sealer {
+            sealer.before_rotation();
+        }
+    }
+
+    /// The log was rotated, and `seal` is the file of the new seal; or, without one, it was not.
+    pub(super) fn after_rotation(&mut self, seal: Option<File>) {
+        if let Some(sealer) = &mut self.sealer {
+            sealer.after_rotation(seal);
+        }
+    }
+
+    /// Ends the seal in order, if there is one, and waits until it is durable.
+    pub(super) fn close(&mut self) -> Messages {
+        let Some(mut sealer) = self.sealer.take() else {
+            return Messages::new();
+        };
+        sealer.close();
+        let messages = sealer.take_messages();
+        self.unwritten = Some(sealer).filter(Sealer::is_waiting);
+        messages
+    }
+
+    /// Before the seal is opened anew: writes what it had no room for when it was closed.
+    pub(super) fn end_closed(&mut self) {
+        if let Some(mut sealer) = self.unwritten.take() {
+            sealer.write_waiting();
+        }
+    }
+}
+
+/// The seal of a log that was just opened, if the configuration wants one.
+pub(super) fn open_sealer(
+    log_file: &Path,
+    file: &File,
+    size_bytes: u64,
+    config: &Config,
+) -> Result<Option<Sealer>, OpenError> {
+    match config.seal {
+        true => Sealer::open(log_file, file, size_bytes, &config.log_group).map(Some),
+        false => Ok(None),
+    }
+}
