@@ -1,23 +1,52 @@
-//! `bindings`: Rust's view of the wire layout, from `crates/event/include/tarsier_event.h`.
+//! `bindings`: Rust's view of C headers. The wire layout, from `crates/event/include/tarsier_event.h`, and what the
+//! programs and the daemon share, from `crates/bpf/programs/shared.h`.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-/// Runs `crates/event/gen/bindings.sh`, which writes `crates/event/src/wire/bindings.rs`; with `check` it only
-/// compares. Needs bindgen, libclang and rustfmt.
-pub(crate) fn write(check: bool) -> Result<()> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/event/gen/bindings.sh");
-    let mut command = Command::new(&script);
-    if check {
-        command.arg("--check");
-    }
-    let status = command
-        .status()
-        .with_context(|| format!("starting {}", script.display()))?;
-    if !status.success() {
-        bail!("{} failed: {status}", script.display());
+/// `crates/event/src/wire/bindings.rs` is written by the first, `crates/bpf/src/shared.rs` by the second.
+const SCRIPTS: [&str; 2] = ["crates/event/gen/bindings.sh", "crates/bpf/gen/bindings.sh"];
+
+/// Runs [`SCRIPTS`]; with `check` they only compare. Needs bindgen, libclang and rustfmt.
+pub(crate) fn write(root: &Path, check: bool) -> Result<()> {
+    for script in SCRIPTS {
+        let script = root.join(script);
+        let mut command = Command::new(&script);
+        if check {
+            command.arg("--check");
+        }
+        let status = command
+            .status()
+            .with_context(|| format!("starting {}", script.display()))?;
+        if !status.success() {
+            bail!("{} failed: {status}", script.display());
+        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The version by which the committed files were written; others may write them otherwise.
+    const VERSION: &str = "bindgen 0.72.";
+
+    #[test]
+    fn the_committed_bindings_are_what_the_headers_give() {
+        let bindgen = std::env::var_os("BINDGEN").unwrap_or_else(|| "bindgen".into());
+        let Ok(output) = Command::new(bindgen).arg("--version").output() else {
+            println!("skipped: the committed bindings: bindgen is not installed");
+            return;
+        };
+        let version = String::from_utf8_lossy(&output.stdout);
+        if !version.starts_with(VERSION) {
+            let found = version.trim();
+            println!("skipped: the committed bindings: {VERSION}x wrote them, found {found}");
+            return;
+        }
+        write(&crate::source_root(), true).unwrap();
+    }
 }

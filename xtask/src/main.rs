@@ -2,7 +2,8 @@
 //!
 //! * `tables --headers DIR --source DIR` writes `crates/abi/src/generated/*.rs` from a kernel's headers and source. See
 //!   [`tables`].
-//! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` from the event header. See [`bindings`].
+//! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` and `crates/bpf/src/shared.rs` from C headers. See
+//!   [`bindings`].
 //! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from what
 //!   `systemd-analyze syscall-filter` prints. See [`systemd_sets`].
 //! * `docs` writes the generated parts of the manual's pages; `book DIR` lays them out for mdBook. See [`docs`].
@@ -34,8 +35,8 @@ fn main() -> ExitCode {
             tables::write(Path::new(headers), Path::new(source), &generated_dir())
         }
         ["systemd-sets", "--from", file] => systemd_sets::write(Path::new(file), &sets_file()),
-        ["bindings"] => bindings::write(false),
-        ["bindings", "--check"] => bindings::write(true),
+        ["bindings"] => bindings::write(&source_root(), false),
+        ["bindings", "--check"] => bindings::write(&source_root(), true),
         ["docs", "--check"] => docs::check(&source_root()),
         ["docs"] => docs::write(&source_root()),
         ["book", directory] => docs::stage(&source_root(), Path::new(directory)),

@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "arch.h"
+#include "shared.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -18,11 +19,6 @@ struct {
 	__type(key, int);
 	__type(value, __u8);
 } recorded SEC(".maps");
-
-struct call_key {
-	__u32 arch;
-	__u32 nr;
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -39,11 +35,6 @@ struct {
 	__type(value, __u32);
 } telling SEC(".maps");
 
-struct value_key {
-	struct call_key call;
-	__u64 value;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -51,10 +42,9 @@ struct {
 	__type(value, __u64);
 } values SEC(".maps");
 
-/* What did not fit a map: calls, values, tasks. */
-__u64 missed[3];
+__u64 missed[LEARN_MISSED_KINDS];
 
-static __always_inline void count(void *map, const void *key, __u32 what)
+static __always_inline void count(void *map, const void *key, enum learn_missed what)
 {
 	const __u64 one = 1;
 	__u64 *have = bpf_map_lookup_elem(map, key);
@@ -83,7 +73,7 @@ int learn_call(__u64 *ctx)
 	compat = entered_compat(task);
 	key.call.arch = arch_audit(compat);
 	key.call.nr = ctx[1];
-	count(&counts, &key.call, 0);
+	count(&counts, &key.call, LEARN_MISSED_CALLS);
 	arg = bpf_map_lookup_elem(&telling, &key.call);
 	if (!arg)
 		return 0;
@@ -104,7 +94,7 @@ int learn_call(__u64 *ctx)
 	}
 	if (compat)
 		key.value = (__u32)key.value;
-	count(&values, &key, 1);
+	count(&values, &key, LEARN_MISSED_VALUES);
 	return 0;
 }
 
@@ -116,6 +106,6 @@ int learn_fork(__u64 *ctx)
 
 	if (bpf_task_storage_get(&recorded, parent, 0, 0) &&
 	    !bpf_task_storage_get(&recorded, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
-		__sync_fetch_and_add(&missed[2], 1);
+		__sync_fetch_and_add(&missed[LEARN_MISSED_TASKS], 1);
 	return 0;
 }

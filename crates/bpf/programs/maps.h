@@ -36,7 +36,7 @@ struct {
 /* Woken through this one: the rings themselves never wake the daemon. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
+	__uint(max_entries, DOORBELL_BYTES);
 } doorbell SEC(".maps");
 
 struct {
@@ -102,7 +102,7 @@ struct control control;
 /* Whether the probes of a link look at anything: its number is in the low bits of their cookies. */
 static __always_inline bool link_is_in_force(__u64 cookie)
 {
-	return control.probe_links >> (cookie & 63) & 1;
+	return control.probe_links >> (cookie & (PROBE_LINKS_MAX - 1)) & 1;
 }
 
 /* Nanoseconds of a clock tick as /proc/PID/stat has it: USER_HZ is 100. */

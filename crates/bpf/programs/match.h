@@ -9,12 +9,6 @@
 #include "objects.h"
 #include "walk.h"
 
-enum verdict {
-	VERDICT_DROP = 0,
-	VERDICT_RECORD = 1,
-	VERDICT_UNDECIDED = 2,
-};
-
 /* The tables in force. */
 static __always_inline struct table *this_table(void)
 {

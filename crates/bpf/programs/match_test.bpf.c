@@ -9,26 +9,9 @@
 #include "gate.h"
 #include "match.h"
 #include "objects.h"
+#include "shared.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-struct test_call {
-	__u64 fact[FACTS];
-	__u64 args[6];
-	__s64 ret;
-	__u32 absent;
-	__u32 arch;
-	struct table_spec spec;
-	struct table_call what;
-};
-
-struct test_verdict {
-	__u32 verdict;
-	__u32 rule;
-	__u32 nundecided;
-	__u32 pad;
-	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

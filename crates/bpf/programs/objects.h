@@ -21,22 +21,6 @@
 /* A longer name is left out; the daemon then takes what user space has. */
 #define NOTE_NAME_MAX 1024
 
-/* Families of calls, whose objects the same hooks see. */
-enum object_class {
-	OBJECTS_NONE = 0,
-	OBJECTS_ENTRIES = 1, /* make, remove or rename directory entries */
-	OBJECTS_OPEN = 2,
-	OBJECTS_LOOKUP = 3, /* act on what a path leads to */
-	OBJECTS_DIRECTORY = 4, /* change the current or the root directory */
-	OBJECTS_MOUNT = 5,
-	OBJECTS_ADDRESS = 6, /* take or give socket addresses */
-	OBJECTS_SIGNAL = 7,
-	OBJECTS_IPC = 8,
-	OBJECTS_TIME = 9, /* set the clock */
-	/* Open, and no rule can select one for reading alone that succeeds. */
-	OBJECTS_OPEN_CHANGES = 10,
-};
-
 /* How many watched operations are under way: while there is none, nothing is looked for. */
 __s64 uring_under_way SEC(".bss.uring_under_way");
 

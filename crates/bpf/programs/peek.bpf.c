@@ -2,11 +2,9 @@
 /* Copies memory of the kernel: user space reads a table of the kernel through it. */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
+#include "shared.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* PEEK_BYTES of src/operations.rs. */
-#define PEEK_BYTES 8192
 
 __u8 copy[PEEK_BYTES] SEC(".bss.copy");
 

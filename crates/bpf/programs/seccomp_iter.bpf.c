@@ -7,11 +7,10 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include "shared.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Words of 64 bits that a bitmap may have here: 1024 system calls. */
-#define WORDS_MAX 16
 #define MODE_FILTER 2
 
 /* Own flavours: only this program looks at these members. */
@@ -47,25 +46,13 @@ struct bpf_iter__task___tarsier {
 	struct task_struct___tarsier *task;
 };
 
-/* What user space reads; crates/capture/src/seccomp_cache.rs knows the layout. */
-struct record {
-	__u32 tgid;
-	__u32 tid;
-	__u32 filters;
-	__u32 native_bytes;
-	__u32 compat_bytes;
-	__u32 pad;
-	__u64 native[WORDS_MAX];
-	__u64 compat[WORDS_MAX];
-};
-
 SEC("iter/task")
 int seccomp_caches(struct bpf_iter__task___tarsier *ctx)
 {
 	struct task_struct___tarsier *task = ctx->task;
 	struct seccomp_filter___tarsier *filter;
 	struct action_cache___tarsier *cache;
-	struct record record = {};
+	struct seccomp_record record = {};
 	__u32 size;
 
 	if (!task || BPF_CORE_READ(task, seccomp.mode) != MODE_FILTER)

@@ -18,10 +18,13 @@
 #define RULES_MAX 8192
 /* Functions that can be hooked at a time. */
 #define FUNCTIONS_MAX 1024
+/* Links of probes at a time: the number of a link is in the low bits of its cookies. */
+#define PROBE_LINKS_MAX 64
 /* Scratch for calls that are looked at on one CPU at a time: a per-CPU map cannot hold values this large. */
 #define WORKS_PER_CPU 4
-/* Operations of io_uring that may be under way. */
-#define URING_PENDING_MAX 65536
+/* The ring that the daemon is woken through. */
+#define DOORBELL_BYTES 4096
+/* Numbers of io_uring operations. */
 #define OBJECT_OPERATIONS 256
 
 /* Scratch and counters of a CPU. */
@@ -68,7 +71,23 @@ struct control {
 	__u32 pad;
 	__u64 daemon_start; /* of daemon_tgid, which may be another's by now; clock ticks, 0: not known */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
-	__u64 probe_links; /* numbers of the links whose probes look at calls */
+	__u64 probe_links; /* bit per number: the links whose probes look at calls */
+};
+
+/* Families of calls, whose objects the same hooks see. */
+enum object_class {
+	OBJECTS_NONE = 0,
+	OBJECTS_ENTRIES = 1, /* make, remove or rename directory entries */
+	OBJECTS_OPEN = 2,
+	OBJECTS_LOOKUP = 3, /* act on what a path leads to */
+	OBJECTS_DIRECTORY = 4, /* change the current or the root directory */
+	OBJECTS_MOUNT = 5,
+	OBJECTS_ADDRESS = 6, /* take or give socket addresses */
+	OBJECTS_SIGNAL = 7,
+	OBJECTS_IPC = 8,
+	OBJECTS_TIME = 9, /* set the clock */
+	/* Open, and no rule can select one for reading alone that succeeds. */
+	OBJECTS_OPEN_CHANGES = 10,
 };
 
 /* Which family each watched call belongs to; the daemon writes it. */
@@ -81,10 +100,105 @@ struct object_calls {
 
 /* Set by the daemon, from the kernel's own types. */
 struct uring_control {
-	__u64 watched[4]; /* operations that some rule watches */
-	__u64 known[4]; /* operations that some rule has watched: some may be under way */
+	__u64 watched[OBJECT_OPERATIONS / 64]; /* operations that some rule watches */
+	/* Operations that some rule has watched: some may be under way. */
+	__u64 known[OBJECT_OPERATIONS / 64];
 	__u32 creds_bit; /* of io_kiocb.flags: the request has its own credentials */
 	__u32 skip_bit; /* no completion on success */
+};
+
+/* The entry of operations in the tables, where calls have 0 or 1. */
+#define ENTRY_URING 2
+
+/* What an operation of io_uring under way is known by. */
+struct uring_request {
+	__u64 id; /* of its event */
+	__u64 ctx; /* of its ring */
+	__u64 user_data;
+	__u32 rule;
+	__u32 tgid; /* whose descriptors a result is one of */
+	__u8 opens; /* its result is a descriptor */
+	__u8 silent; /* posts a completion only if it fails */
+	__u8 pad[6];
+};
+
+/* Which function of an operation a probe is at. */
+enum uring_part {
+	URING_PREP = 0,
+	URING_ISSUE = 1,
+	URING_FAILURE = 2,
+};
+
+/* Where the part is in a cookie; below it is the number of the link. */
+#define URING_PART_SHIFT 8
+
+/* What the tables say of a call. */
+enum verdict {
+	VERDICT_DROP = 0,
+	VERDICT_RECORD = 1,
+	VERDICT_UNDECIDED = 2,
+};
+
+/*
+ * Programs beside those of tarsier.bpf.c.
+ */
+
+/* learn.bpf.c: a call. */
+struct call_key {
+	__u32 arch;
+	__u32 nr;
+};
+
+/* learn.bpf.c: a value of the telling argument of a call. */
+struct value_key {
+	struct call_key call;
+	__u64 value;
+};
+
+/* learn.bpf.c: what did not fit a map. */
+enum learn_missed {
+	LEARN_MISSED_CALLS = 0,
+	LEARN_MISSED_VALUES = 1,
+	LEARN_MISSED_TASKS = 2,
+	LEARN_MISSED_KINDS = 3,
+};
+
+/* peek.bpf.c: how much can be copied at once. */
+#define PEEK_BYTES 8192
+
+/* seccomp_iter.bpf.c: words of 64 bits that a bitmap may have, for 1024 system calls. */
+#define SECCOMP_WORDS_MAX 16
+
+/* seccomp_iter.bpf.c: a task that has filters. */
+struct seccomp_record {
+	__u32 tgid;
+	__u32 tid;
+	__u32 filters;
+	__u32 native_bytes;
+	__u32 compat_bytes;
+	__u32 pad;
+	__u64 native[SECCOMP_WORDS_MAX];
+	__u64 compat[SECCOMP_WORDS_MAX];
+};
+
+/* match_test.bpf.c: a call to match. */
+struct test_call {
+	__u64 fact[FACTS];
+	__u64 args[6];
+	__s64 ret;
+	__u32 absent; /* bit per fact */
+	__u32 arch;
+	struct table_spec spec;
+	struct table_call what;
+};
+
+/* match_test.bpf.c: what was decided. */
+struct test_verdict {
+	__u32 verdict; /* enum verdict */
+	__u32 rule;
+	__u32 nundecided;
+	__u32 pad;
+	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
 };
 
 #endif /* TARSIER_SHARED_H */

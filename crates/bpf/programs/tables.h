@@ -51,14 +51,16 @@ struct table_call {
 	__u16 list; /* ordinal of the candidate list, for CANDIDATES parts */
 };
 
+struct gate_range {
+	__u32 first;
+	__u32 span; /* last - first */
+};
+
 /* No rule can select the call unless the fact, masked, lies in one of two ranges. */
 struct gate {
 	__u32 fact; /* enum table_field, or GATE_OPEN */
 	__u32 mask;
-	struct {
-		__u32 first;
-		__u32 span; /* last - first */
-	} range[2];
+	struct gate_range range[2];
 };
 
 #define GATE_OPEN 0 /* not a fact that gates ask about */

@@ -16,27 +16,14 @@
 #include "parts.h"
 #include "uring_args.h"
 
-#define ENTRY_URING 2
 #define ECANCELED 125
 #define CQE_F_MORE 2
 #define CQE_F_NOTIF 8
 
-/* What an operation under way is known by. */
-struct uring_request {
-	__u64 id; /* of its event */
-	__u64 ctx; /* of its ring */
-	__u64 user_data;
-	__u32 rule;
-	__u32 tgid; /* whose descriptors a result is one of */
-	__u8 opens; /* its result is a descriptor */
-	__u8 silent; /* posts a completion only if it fails */
-	__u8 pad[6];
-};
-
 /* By address of the request. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, URING_PENDING_MAX);
+	__uint(max_entries, TARSIER_PENDING_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u64);
 	__type(value, struct uring_request);
@@ -50,7 +37,7 @@ struct uring_completion {
 /* Address of the request by what a completion without one is known by. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, URING_PENDING_MAX);
+	__uint(max_entries, TARSIER_PENDING_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct uring_completion);
 	__type(value, __u64);

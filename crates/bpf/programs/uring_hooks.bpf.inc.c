@@ -152,16 +152,11 @@ COPIES("tp_btf/io_uring_fail_link", uring_link_failed,
  * a probed function does not have its arguments: the entry keeps the request in
  * the task's note. A task is in one of these functions at a time.
  */
-enum uring_part {
-	URING_PREP = 0,
-	URING_ISSUE = 1,
-	URING_FAILURE = 2,
-};
 
-/* A cookie: the number of the link, and an uring_part above it. */
+/* Which function the cookie is of: enum uring_part. */
 static __always_inline __u64 uring_part(__u64 cookie)
 {
-	return cookie >> 8;
+	return cookie >> URING_PART_SHIFT;
 }
 
 SEC("kprobe.multi")

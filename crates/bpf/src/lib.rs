@@ -1,5 +1,7 @@
 //! The BPF programs, compiled: an ELF object for each file `programs/NAME.bpf.c`, for any kernel with
-//! BTF (CO-RE). Whoever loads one says what its maps hold.
+//! BTF (CO-RE). Whoever loads one says what its maps hold, in the structs of [`shared`].
+
+pub mod shared;
 
 macro_rules! object {
     ($name:literal) => {

@@ -1,9 +1,11 @@
 //! Which system calls a program and its descendants make, counted in the kernel.
 
 use crate::error::{refused, system, CaptureError};
+use bpf::shared::{call_key, value_key, LEARN_MISSED_KINDS};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Counts calls of one program and all that it starts. Dropping it takes the hooks away.
 pub struct CallCounter {
@@ -22,7 +24,7 @@ pub struct CallCounts {
     /// How often the telling argument of a call had each value.
     pub values: BTreeMap<Call, BTreeMap<u64, u64>>,
     /// Calls, values and tasks for which the maps had no room: what they did is missing.
-    pub missed: [u64; 3],
+    pub missed: [u64; LEARN_MISSED_KINDS as usize],
 }
 
 impl CallCounter {
@@ -54,8 +56,9 @@ impl CallCounter {
             _links: links,
         };
         let map = counter.map("telling")?;
-        for &(call, argument) in telling {
-            map.update(&call_key(call), &argument.to_ne_bytes(), MapFlags::ANY)
+        for &((arch, nr), argument) in telling {
+            let key = call_key { arch, nr };
+            map.update(key.as_bytes(), argument.as_bytes(), MapFlags::ANY)
                 .map_err(refused("map of telling arguments"))?;
         }
         Ok(counter)
@@ -68,7 +71,7 @@ impl CallCounter {
     pub fn follow(&self, process: impl AsFd) -> Result<(), CaptureError> {
         let fd = process.as_fd().as_raw_fd();
         self.map("recorded")?
-            .update(&fd.to_ne_bytes(), &[1], MapFlags::ANY)
+            .update(fd.as_bytes(), &[1], MapFlags::ANY)
             .map_err(refused("mark on the task"))
     }
 
@@ -78,14 +81,12 @@ impl CallCounter {
     /// A map cannot be read.
     pub fn counts(&self) -> Result<CallCounts, CaptureError> {
         let mut counts = CallCounts::default();
-        for (key, count) in self.entries("counts")? {
-            let (call, _) = split_call(&key);
-            counts.calls.insert(call, count);
+        for (call_key { arch, nr }, count) in self.entries("counts")? {
+            counts.calls.insert((arch, nr), count);
         }
-        for (key, count) in self.entries("values")? {
-            let (call, value) = split_call(&key);
-            let value = value.try_into().map(u64::from_ne_bytes).unwrap_or_default();
-            counts.values.entry(call).or_default().insert(value, count);
+        for (value_key { call, value }, count) in self.entries("values")? {
+            let values = counts.values.entry((call.arch, call.nr)).or_default();
+            values.insert(value, count);
         }
         let missed = self
             .object
@@ -93,15 +94,10 @@ impl CallCounter {
             .find(|map| map.name().to_string_lossy().ends_with(".bss"));
         let missed = missed.ok_or_else(|| missing("missed"))?;
         let bytes = missed
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .lookup(0u32.as_bytes(), MapFlags::ANY)
             .map_err(refused("counters of the programs"))?;
-        for (count, bytes) in counts
-            .missed
-            .iter_mut()
-            .zip(bytes.unwrap_or_default().chunks(8))
-        {
-            *count = bytes.try_into().map(u64::from_ne_bytes).unwrap_or_default();
-        }
+        let missed = bytes.and_then(|bytes| FromBytes::read_from_bytes(&bytes).ok());
+        counts.missed = missed.unwrap_or_default();
         Ok(counts)
     }
 
@@ -110,15 +106,16 @@ impl CallCounter {
         found.ok_or_else(|| missing(name))
     }
 
-    fn entries(&self, name: &str) -> Result<Vec<(Vec<u8>, u64)>, CaptureError> {
+    fn entries<K: FromBytes>(&self, name: &str) -> Result<Vec<(K, u64)>, CaptureError> {
         let map = self.map(name)?;
         let mut entries = Vec::new();
-        for key in map.keys() {
+        for bytes in map.keys() {
+            let key = K::read_from_bytes(&bytes).map_err(|_| missing(name))?;
             let value = map
-                .lookup(&key, MapFlags::ANY)
+                .lookup(&bytes, MapFlags::ANY)
                 .map_err(refused(format!("map {name}")))?;
-            let count = value.and_then(|value| value.as_slice().try_into().ok());
-            entries.push((key, count.map(u64::from_ne_bytes).unwrap_or_default()));
+            let count = value.and_then(|value| u64::read_from_bytes(&value).ok());
+            entries.push((key, count.unwrap_or_default()));
         }
         Ok(entries)
     }
@@ -126,25 +123,4 @@ impl CallCounter {
 
 fn missing(name: &str) -> CaptureError {
     system(format!("the object of BPF programs has no {name}"))(rustix::io::Errno::NOENT)
-}
-
-/// `struct call_key` of bpf/learn.bpf.c.
-fn call_key((arch, nr): Call) -> [u8; 8] {
-    let mut key = [0; 8];
-    key[..4].copy_from_slice(&arch.to_ne_bytes());
-    key[4..].copy_from_slice(&nr.to_ne_bytes());
-    key
-}
-
-fn split_call(key: &[u8]) -> (Call, &[u8]) {
-    let word = |bytes: Option<&[u8]>| {
-        bytes
-            .and_then(|bytes| bytes.try_into().ok())
-            .map(u32::from_ne_bytes)
-            .unwrap_or_default()
-    };
-    (
-        (word(key.get(..4)), word(key.get(4..8))),
-        key.get(8..).unwrap_or_default(),
-    )
 }

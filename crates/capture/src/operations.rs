@@ -6,14 +6,14 @@ use crate::functions::Function;
 use crate::symbol_names::is_operation;
 use crate::symbols::{self, Symbol};
 use crate::types::Types;
+use bpf::shared::PEEK_BYTES;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::HasSize;
 use libbpf_rs::{MapCore, MapFlags, ObjectBuilder, ProgramInput};
 use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
+use zerocopy::IntoBytes;
 
-/// `PEEK_BYTES` of bpf/peek.bpf.c.
-const PEEK_BYTES: usize = 8192;
 /// Tables by name, and the type of their rows.
 const TABLES: [(&str, &str); 2] = [
     ("io_issue_defs", "io_issue_def"),
@@ -137,7 +137,7 @@ impl Symbols {
 
 /// So many bytes of the kernel's memory.
 pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
-    if len > PEEK_BYTES {
+    if len > PEEK_BYTES as usize {
         return None;
     }
     let object = ObjectBuilder::default()
@@ -145,20 +145,17 @@ pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
         .ok()?
         .load()
         .ok()?;
-    let mut arguments = [address.to_ne_bytes(), (len as u64).to_ne_bytes()].concat();
+    let mut arguments = [address, len as u64];
     let program = object.progs_mut().next()?;
     let output = program.test_run(ProgramInput {
-        context_in: Some(&mut arguments),
+        context_in: Some(arguments.as_mut_bytes()),
         ..ProgramInput::default()
     });
     if output.ok()?.return_value != 0 {
         return None;
     }
     let copy = object.maps().find(|map| map.name() == ".bss.copy")?;
-    let mut bytes = copy
-        .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-        .ok()
-        .flatten()?;
+    let mut bytes = copy.lookup(0u32.as_bytes(), MapFlags::ANY).ok().flatten()?;
     bytes.truncate(len);
     Some(bytes)
 }

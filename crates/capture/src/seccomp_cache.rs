@@ -4,15 +4,12 @@
 
 use crate::error::{keep_libbpf_quiet, refused, system};
 use crate::CaptureError;
+use bpf::shared::seccomp_record;
 use libbpf_rs::{Iter, Link, Object, ObjectBuilder};
 use rustix::process::{Pid, Signal};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
-
-/// Bytes of one bitmap in a record (`WORDS_MAX` of bpf/seccomp_iter.bpf.c).
-const BITMAP_BYTES: usize = 128;
-/// Bytes of `struct record`.
-const RECORD_BYTES: usize = 24 + 2 * BITMAP_BYTES;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// What the kernel keeps for a task that has filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +83,9 @@ impl SeccompCaches {
                 what: "reading the task iterator".into(),
                 source,
             })?;
-        Ok(bytes.chunks_exact(RECORD_BYTES).map(task_cache).collect())
+        let records = bytes.chunks_exact(size_of::<seccomp_record>());
+        let records = records.filter_map(|bytes| seccomp_record::read_from_bytes(bytes).ok());
+        Ok(records.map(|record| task_cache(&record)).collect())
     }
 }
 
@@ -212,18 +211,16 @@ impl Drop for Filtered {
     }
 }
 
-fn task_cache(record: &[u8]) -> TaskCache {
-    let number = |at: usize| {
-        let bytes = [record[at], record[at + 1], record[at + 2], record[at + 3]];
-        u32::from_ne_bytes(bytes)
+fn task_cache(record: &seccomp_record) -> TaskCache {
+    let bitmap = |words: &[u64], size_bytes: u32| {
+        let bytes = words.as_bytes();
+        bytes[..bytes.len().min(size_bytes as usize)].to_vec()
     };
-    let bitmap =
-        |from: usize, size: u32| record[from..from + (size as usize).min(BITMAP_BYTES)].to_vec();
     TaskCache {
-        pid: number(0),
-        tid: number(4),
-        filters: number(8),
-        native: bitmap(24, number(12)),
-        compat: bitmap(24 + BITMAP_BYTES, number(16)),
+        pid: record.tgid,
+        tid: record.tid,
+        filters: record.filters,
+        native: bitmap(&record.native, record.native_bytes),
+        compat: bitmap(&record.compat, record.compat_bytes),
     }
 }

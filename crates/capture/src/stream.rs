@@ -1,11 +1,11 @@
 //! The rings of all CPUs as one stream of frames in order of time.
 
 use crate::ring::Ring;
+use event::wire::tarsier_frame;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use zerocopy::FromBytes;
 
-/// Offset and size of `tarsier_frame.time_ns`.
-const TIME: std::ops::Range<usize> = 16..24;
 /// The kernel is told of what was read after this many bytes: a reader that takes a second for them counts as gone
 /// (bpf/overload.h).
 const RELEASE_BYTES: u64 = 16 * 1024;
@@ -149,22 +149,21 @@ impl Stream {
 /// Time of a frame, CLOCK_MONOTONIC in nanoseconds; frames too short to have one come first, and are
 /// rejected by their reader.
 pub fn frame_time(frame: &[u8]) -> u64 {
-    frame
-        .get(TIME)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u64::from_ne_bytes)
+    tarsier_frame::read_from_prefix(frame).map_or(0, |(head, _)| head.time_ns)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ring::fake;
+    use zerocopy::IntoBytes;
 
     fn frame(time_ns: u64, tag: u8) -> Vec<u8> {
-        let mut frame = vec![0; 32];
-        frame[TIME].copy_from_slice(&time_ns.to_ne_bytes());
-        frame[31] = tag;
-        frame
+        let head = tarsier_frame {
+            time_ns,
+            ..Default::default()
+        };
+        [head.as_bytes(), &[0, 0, 0, 0, 0, 0, 0, tag]].concat()
     }
 
     fn tags(stream: &mut Stream, now_ns: u64) -> Vec<u8> {

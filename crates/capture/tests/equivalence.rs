@@ -6,7 +6,11 @@
 mod common;
 mod support;
 
+use bpf::shared::{
+    object_key, test_call, test_verdict, VERDICT_DROP, VERDICT_UNDECIDED, WORKS_PER_CPU,
+};
 use common::{event, exit_rule, plan};
+use event::wire::{tarsier_candidates, TARSIER_NO_RULE};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use plan::tables::{self, Values, Verdict};
 use plan::{CallPlan, Fact, Facts, ObjectId, Plan, FACTS, NONE};
@@ -16,10 +20,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rules::Rule;
 use std::os::fd::{AsFd, AsRawFd};
-
-const NO_RULE: u32 = u32::MAX;
-/// `WORKS_PER_CPU` of bpf/shared.h.
-const WORKS_PER_CPU: usize = 4;
+use zerocopy::{transmute, FromBytes, IntoBytes};
 
 /// This program's file, by the kernel's numbers.
 fn our_executable() -> ObjectId {
@@ -48,13 +49,13 @@ impl Harness {
         open.maps_mut()
             .find(|map| map.name() == "works")
             .expect("works")
-            .set_max_entries((cpus * WORKS_PER_CPU) as u32)
+            .set_max_entries(cpus as u32 * WORKS_PER_CPU)
             .expect("a size");
         Harness {
             object: open.load().expect("the kernel takes the test program"),
             executable: our_executable(),
             user: support::LowMemory::new(),
-            groups: vec![NO_RULE],
+            groups: vec![TARSIER_NO_RULE],
         }
     }
 
@@ -65,27 +66,29 @@ impl Harness {
 
     fn set_tables(&self, plan: &Plan) {
         let table = support::table(&plan.rows);
-        let fd = table.as_fd().as_raw_fd().to_ne_bytes();
+        let fd = table.as_fd().as_raw_fd();
         let tables = self.map("tables");
         tables
-            .update(&[0; 4], &fd, MapFlags::ANY)
+            .update(&[0; 4], fd.as_bytes(), MapFlags::ANY)
             .expect("tables are set");
     }
 
     /// What the programs would find out by themselves is made to be so for this process.
     fn set_surroundings(&mut self, facts: &Facts<'_>, plan: &Plan) {
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&self.executable.ino.to_ne_bytes());
-        key[8..12].copy_from_slice(&self.executable.dev.to_ne_bytes());
+        let key = object_key {
+            ino: self.executable.ino,
+            dev: self.executable.dev,
+            pad: 0,
+        };
         let number = facts
             .exe
             .and_then(|exe| plan.executables.by_object.get(&exe));
         let objects = self.map("objects");
         match number {
             Some(number) => objects
-                .update(&key, &number.to_ne_bytes(), MapFlags::ANY)
+                .update(key.as_bytes(), number.as_bytes(), MapFlags::ANY)
                 .expect("set"),
-            None => drop(objects.delete(&key)),
+            None => drop(objects.delete(key.as_bytes())),
         }
         if self.groups != facts.groups {
             support::set_groups(facts.groups);
@@ -93,14 +96,13 @@ impl Harness {
         }
     }
 
-    /// `struct test_call` of bpf/match_test.bpf.c.
     fn call(
         &mut self,
         facts: &Facts<'_>,
         values: &Values,
         call: &CallPlan,
         row: tables::Row,
-    ) -> Vec<u8> {
+    ) -> test_call {
         let shape = &call.shape;
         let mut args = [0u64; 6];
         args[..4].copy_from_slice(&facts.args);
@@ -118,31 +120,26 @@ impl Harness {
                 args[shape.sockaddr_len as usize] = len;
             }
         }
-        let mut bytes = Vec::new();
         let on_demand = [Fact::Exe, Fact::Access, Fact::Compare, Fact::SaddrFam];
-        let mut absent = 0u32;
-        for (i, value) in values.fact.iter().enumerate() {
-            let found = on_demand.iter().any(|&fact| fact as usize == i);
-            if value.is_none() && !found {
-                absent |= 1 << i;
-            }
-            let value = if found { 0 } else { value.unwrap_or(0) };
-            bytes.extend(u64::from(value).to_ne_bytes());
+        let is_found = |i: usize| on_demand.iter().any(|&fact| fact as usize == i);
+        let absent = values.fact.iter().enumerate();
+        let absent = absent.filter(|&(i, value)| value.is_none() && !is_found(i));
+        let value = |i: usize| values.fact[i].filter(|_| !is_found(i)).unwrap_or(0);
+        test_call {
+            fact: std::array::from_fn::<u64, FACTS, _>(|i| value(i).into()),
+            args,
+            ret: facts.result.unwrap_or(0),
+            absent: absent.fold(0, |bits, (i, _)| bits | 1 << i),
+            arch: facts.entry as u32,
+            spec: transmute!(tables::spec_bytes(shape)),
+            what: transmute!([row.a, row.b]),
         }
-        args.iter().for_each(|arg| bytes.extend(arg.to_ne_bytes()));
-        bytes.extend(facts.result.unwrap_or(0).to_ne_bytes());
-        bytes.extend(absent.to_ne_bytes());
-        bytes.extend((facts.entry as u32).to_ne_bytes());
-        bytes.extend(tables::spec_bytes(shape));
-        bytes.extend(row.a.to_ne_bytes());
-        bytes.extend(row.b.to_ne_bytes());
-        bytes
     }
 
-    fn run(&mut self, call: &[u8]) -> Verdict {
+    fn run(&mut self, call: &test_call) -> Verdict {
         let calls = self.map("test_calls");
         calls
-            .update(&[0; 4], call, MapFlags::ANY)
+            .update(&[0; 4], call.as_bytes(), MapFlags::ANY)
             .expect("the call is set");
         let mut programs = self.object.progs_mut();
         let program = programs
@@ -157,23 +154,19 @@ impl Harness {
             .lookup(&[0; 4], MapFlags::ANY)
             .expect("a verdict")
             .expect("a value");
-        let word = |i: usize| u32::from_ne_bytes(bytes[4 * i..4 * i + 4].try_into().unwrap());
-        match word(0) {
-            0 if word(1) == NO_RULE => Verdict::NoMatch,
-            2 => Verdict::Undecided(
-                (0..word(2) as usize)
-                    .map(|i| {
-                        let at = 4 + 4 * i;
-                        (
-                            word(at),
-                            u64::from(word(at + 2)) | u64::from(word(at + 3)) << 32,
-                        )
-                    })
+        let found = test_verdict::read_from_bytes(&bytes).expect("a verdict of its size");
+        let undecided: [tarsier_candidates; tables::PAGES_MAX] = transmute!(found.undecided);
+        match found.verdict {
+            VERDICT_DROP if found.rule == TARSIER_NO_RULE => Verdict::NoMatch,
+            VERDICT_UNDECIDED => Verdict::Undecided(
+                undecided[..found.nundecided as usize]
+                    .iter()
+                    .map(|candidates| (candidates.page, candidates.mask))
                     .collect(),
             ),
             verdict => Verdict::Decided {
-                rule: word(1),
-                never: verdict == 0,
+                rule: found.rule,
+                never: verdict == VERDICT_DROP,
             },
         }
     }
@@ -192,7 +185,7 @@ impl Harness {
                 .groups
                 .iter()
                 .copied()
-                .filter(|&g| g != NO_RULE)
+                .filter(|&g| g != TARSIER_NO_RULE)
                 .collect();
             facts.groups = &groups;
             if call.shape.sockaddr_out && facts.result.is_some_and(|ret| ret < 0) {
@@ -227,7 +220,6 @@ fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
     let Some(_lock) = support::may_load_programs() else {
         return;
     };
-    assert_eq!(FACTS, 23, "struct test_call has a word per fact");
     let mut runner = TestRunner::deterministic();
     let mut harness = Harness::load();
     let pool = some(vec(event(), 6000), &mut runner);

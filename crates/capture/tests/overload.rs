@@ -12,7 +12,7 @@ const HOST: abi::Arch = abi::Arch::X86_64;
 const MARK: u64 = 0x7a52;
 const QUIET_UID: u32 = 61234;
 /// Place of `over_share` among the causes.
-const OVER_SHARE: usize = 3;
+const OVER_SHARE: usize = event::wire::TARSIER_LOSS_OVER_SHARE as usize;
 
 fn engine(ring_bytes: usize) -> Tracepoint {
     let line = format!("-a always,exit -F arch=b64 -S getppid -F a0={MARK}");

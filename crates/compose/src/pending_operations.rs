@@ -5,9 +5,8 @@ use event::wire::{self, Event, OperationResult, WireError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How many the programs remember: `URING_PENDING_MAX` of bpf/shared.h. Events beyond are those whose result did not fit
-/// its ring.
-const IN_FLIGHT_MAX: usize = 65536;
+/// How many the programs remember. Events beyond are those whose result did not fit its ring.
+const IN_FLIGHT_MAX: usize = wire::TARSIER_PENDING_MAX as usize;
 /// An operation that posts no completion when it succeeds has succeeded when it has not failed
 /// for so long.
 const SILENT_AFTER_NS: u64 = 2_000_000_000;

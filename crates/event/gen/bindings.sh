@@ -2,7 +2,7 @@
 # Writes src/wire/bindings.rs from include/tarsier_event.h.
 #
 # Run by `cargo xtask bindings`, or by hand from anywhere, after each change of the header; the output is committed.
-# Needs the bindgen program (`cargo install bindgen-cli`, 0.70 or newer; $BINDGEN overrides its name), libclang and
+# Needs the bindgen program (`cargo install bindgen-cli --version ^0.72`; $BINDGEN overrides its name), libclang and
 # rustfmt. `bindings.sh --check` writes nothing and fails if the committed file is not what the header gives.
 #
 # bindgen adds a compile-time assertion for the size of each struct and the offset of each field, so that a header

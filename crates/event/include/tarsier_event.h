@@ -34,6 +34,8 @@
 #define TARSIER_MEMORY_MAX 64
 /* Numbers of a TIME part. */
 #define TARSIER_TIME_VALUES 14
+/* Events whose result is still to come, at a time. */
+#define TARSIER_PENDING_MAX 65536
 /* Largest EVENT frame. */
 #define TARSIER_EVENT_MAX 65536
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// The function that looks for the last name of a path in its directory, for calls on directory entries.
 pub const PARENT_LOOKUP: &str = "lookup_one_qstr_excl";
 
-/// Families of calls; the numbers are `enum object_class` of crates/bpf/programs/objects.h.
+/// Families of calls; the numbers are `enum object_class` of crates/bpf/programs/shared.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ObjectClass {

@@ -8,11 +8,27 @@ use crate::pins::{Attached, Pins};
 use crate::tracepoint::probes::{self, At, PROBE};
 use crate::tracepoint::{attach_trace, fexit_attaches};
 use crate::types;
+use bpf::shared::{self, object_calls};
 use libbpf_rs::{MapCore, MapFlags, Object, OpenObject, ProgramMut};
-use plan::{Form, Plan};
+use plan::{Form, ObjectClass, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use zerocopy::{FromZeros, IntoBytes};
+
+/// The plan and the programs number the classes of calls alike.
+const _: () = {
+    assert!(ObjectClass::Entries as u32 == shared::OBJECTS_ENTRIES);
+    assert!(ObjectClass::Open as u32 == shared::OBJECTS_OPEN);
+    assert!(ObjectClass::Lookup as u32 == shared::OBJECTS_LOOKUP);
+    assert!(ObjectClass::Directory as u32 == shared::OBJECTS_DIRECTORY);
+    assert!(ObjectClass::Mount as u32 == shared::OBJECTS_MOUNT);
+    assert!(ObjectClass::Address as u32 == shared::OBJECTS_ADDRESS);
+    assert!(ObjectClass::Signal as u32 == shared::OBJECTS_SIGNAL);
+    assert!(ObjectClass::Ipc as u32 == shared::OBJECTS_IPC);
+    assert!(ObjectClass::Time as u32 == shared::OBJECTS_TIME);
+    assert!(ObjectClass::OpenChanges as u32 == shared::OBJECTS_OPEN_CHANGES);
+};
 
 /// Whether this kernel lets programs hook functions: one is hooked, and let go.
 pub fn functions_can_be_hooked() -> bool {
@@ -144,13 +160,13 @@ impl Objects {
     /// Says which calls the hooks are for; what they have noted of calls in progress is dropped.
     pub(crate) fn set_calls(&mut self, object: &Object, plan: &Plan) -> Result<(), CaptureError> {
         self.epoch += 1;
-        let mut value = self.epoch.to_ne_bytes().to_vec();
-        for classes in plan.object_classes() {
-            value.extend(classes);
-        }
-        value.extend(plan.operation_classes());
-        if self.loaded.is_empty() {
-            value[size_of::<u64>()..].fill(0);
+        let mut calls = object_calls {
+            epoch: self.epoch,
+            ..object_calls::new_zeroed()
+        };
+        if !self.loaded.is_empty() {
+            calls.class = plan.object_classes();
+            calls.operations = plan.operation_classes();
         }
         object
             .maps()
@@ -159,7 +175,7 @@ impl Objects {
                 what: "object_calls is not in the BPF object".to_owned(),
                 source: std::io::ErrorKind::NotFound.into(),
             })?
-            .update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
+            .update(0u32.as_bytes(), calls.as_bytes(), MapFlags::ANY)
             .map_err(refused("calls of the hooks on objects"))
     }
 }

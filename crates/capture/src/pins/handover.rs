@@ -27,6 +27,8 @@ const MAGIC: u64 = 0x7461_7273_6965_7201;
 const NO_RING: u64 = u64::MAX;
 /// Causes of loss that are remembered as told.
 pub(crate) const TOLD: usize = 8;
+/// Those that the programs count, and calls that they missed.
+const _: () = assert!(TOLD > event::wire::TARSIER_LOSS_CAUSES as usize);
 
 /// The head of this stays as it is in later versions.
 #[repr(C)]

@@ -1,43 +1,35 @@
 //! `struct control` of bpf/shared.h, mapped: switches that the programs read on every call.
 
+use super::atomic::atomic;
 use crate::error::{system, CaptureError};
+use bpf::shared::{control, RULES_MAX};
 use libbpf_rs::{MapCore, MapHandle, Object};
-use plan::tables::{Row, CALLS, ROWS};
+use plan::tables::{Row, CALLS, GROUPS_MAX, ROWS};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{fence, Ordering};
 
-/// `RULES_MAX` of bpf/shared.h, in words of bits.
-pub(super) const RULE_WORDS: usize = 8192 / 64;
+/// Words with a bit for each rule.
+pub(super) const RULE_WORDS: usize = RULES_MAX as usize / 64;
 
-/// `struct control`.
-#[repr(C)]
-struct Shared {
-    watched: [AtomicU64; CALLS / 64],
-    every: AtomicU32,
-    daemon_tgid: AtomicU32,
-    reader_awake: AtomicU32,
-    watermark_bytes: AtomicU32,
-    use_task_list: AtomicU32,
-    exit_at_entry: AtomicU32,
-    ring_bytes: AtomicU32,
-    high_bytes: AtomicU32,
-    throttle: AtomicU32,
-    urgent_undecided: AtomicU32,
-    copies: AtomicU32,
-    _pad: AtomicU32,
-    daemon_start: AtomicU64,
-    urgent: [AtomicU64; RULE_WORDS],
-    probe_links: AtomicU64,
-}
+/// Both sides look at as many groups of a task.
+const _: () = assert!(GROUPS_MAX == event::wire::TARSIER_GROUPS_MAX as usize);
 
 pub(super) struct Control {
-    shared: NonNull<Shared>,
+    shared: NonNull<control>,
     len: usize,
 }
 
-// SAFETY: the pointer is to memory that this value alone maps and unmaps, and it holds atomics.
+/// A member of the mapped struct.
+macro_rules! member {
+    ($control:ident . $member:ident) => {
+        // SAFETY: mapped as long as the `Control` lives, and nobody refers to a member but by this.
+        unsafe { atomic(&raw mut (*$control.shared.as_ptr()).$member) }
+    };
+}
+
+// SAFETY: the pointer is to memory that this value alone maps and unmaps, and that is used by atomics.
 unsafe impl Send for Control {}
 
 impl Control {
@@ -46,9 +38,7 @@ impl Control {
         let bss = object
             .maps()
             .find(|map| map.name().to_string_lossy().ends_with(".bss"))
-            .filter(|map| {
-                map.value_size() as usize == std::mem::size_of::<Shared>().next_multiple_of(8)
-            })
+            .filter(|map| map.value_size() as usize == size_of::<control>())
             .ok_or_else(|| super::missing("struct control"))?;
         let len = (bss.value_size() as usize).next_multiple_of(rustix::param::page_size());
         // SAFETY: a new mapping; nothing existing is replaced.
@@ -67,11 +57,6 @@ impl Control {
         Ok(Control { shared, len })
     }
 
-    fn shared(&self) -> &Shared {
-        // SAFETY: mapped as long as `self` lives, and every member is atomic.
-        unsafe { self.shared.as_ref() }
-    }
-
     pub(super) fn set_daemon(&self, tgid: u32) -> Result<(), CaptureError> {
         let path = format!("/proc/{tgid}/stat");
         let failed = |source| CaptureError::System {
@@ -81,83 +66,69 @@ impl Control {
         let stat = std::fs::read_to_string(&path).map_err(failed)?;
         let start = start_of(&stat).filter(|_| !has_time_of_its_own());
         let start = start.unwrap_or(0);
-        self.shared().daemon_start.store(start, Ordering::Relaxed);
-        self.shared().daemon_tgid.store(tgid, Ordering::Release);
+        member!(self.daemon_start).store(start, Ordering::Relaxed);
+        member!(self.daemon_tgid).store(tgid, Ordering::Release);
         Ok(())
     }
 
     /// Size of each ring, and the fills at which the bell rings and the overload begins.
     pub(super) fn set_ring(&self, ring_bytes: u32, watermark_bytes: u32, high_bytes: u32) {
-        let shared = self.shared();
-        shared.ring_bytes.store(ring_bytes, Ordering::Relaxed);
-        shared.high_bytes.store(high_bytes, Ordering::Relaxed);
-        shared
-            .watermark_bytes
-            .store(watermark_bytes, Ordering::Relaxed);
+        member!(self.ring_bytes).store(ring_bytes, Ordering::Relaxed);
+        member!(self.high_bytes).store(high_bytes, Ordering::Relaxed);
+        member!(self.watermark_bytes).store(watermark_bytes, Ordering::Relaxed);
     }
 
     pub(super) fn set_throttle(&self, throttle: bool) {
-        self.shared()
-            .throttle
-            .store(throttle.into(), Ordering::Relaxed);
+        member!(self.throttle).store(throttle.into(), Ordering::Relaxed);
     }
 
     /// Rules, by place, whose events wake the daemon at once.
     pub(super) fn set_urgent(&self, rules: &[u64; RULE_WORDS], undecided: bool) {
-        let shared = self.shared();
-        for (word, bits) in shared.urgent.iter().zip(rules) {
+        for (word, bits) in member!(self.urgent).iter().zip(rules) {
             word.store(*bits, Ordering::Relaxed);
         }
-        shared
-            .urgent_undecided
-            .store(undecided.into(), Ordering::Relaxed);
+        member!(self.urgent_undecided).store(undecided.into(), Ordering::Relaxed);
     }
 
     pub(super) fn set_task_list(&self, used: bool) {
-        self.shared()
-            .use_task_list
-            .store(used.into(), Ordering::Relaxed);
+        member!(self.use_task_list).store(used.into(), Ordering::Relaxed);
     }
 
     pub(super) fn set_exit_at_entry(&self, at_entry: bool) {
-        self.shared()
-            .exit_at_entry
-            .store(at_entry.into(), Ordering::Relaxed);
+        member!(self.exit_at_entry).store(at_entry.into(), Ordering::Relaxed);
     }
 
     pub(super) fn set_copies(&self, copies: bool) {
-        self.shared().copies.store(copies.into(), Ordering::SeqCst);
+        member!(self.copies).store(copies.into(), Ordering::SeqCst);
     }
 
     pub(super) fn set_every(&self, every: bool) {
-        self.shared().every.store(every.into(), Ordering::SeqCst);
+        member!(self.every).store(every.into(), Ordering::SeqCst);
     }
 
     /// Numbers of the links whose probes look at calls, as bits.
     pub(super) fn set_probe_links(&self, links: u64) {
-        self.shared().probe_links.store(links, Ordering::SeqCst);
+        member!(self.probe_links).store(links, Ordering::SeqCst);
     }
 
     pub(super) fn probe_links(&self) -> u64 {
-        self.shared().probe_links.load(Ordering::SeqCst)
+        member!(self.probe_links).load(Ordering::SeqCst)
     }
 
     /// With a full barrier: see `ring_bell()` in bpf/emit.h.
     pub(super) fn set_awake(&self, awake: bool) {
-        self.shared()
-            .reader_awake
-            .store(awake.into(), Ordering::SeqCst);
+        member!(self.reader_awake).store(awake.into(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     pub(super) fn add_watched(&self, watched: &[u64; CALLS / 64]) {
-        for (word, bits) in self.shared().watched.iter().zip(watched) {
+        for (word, bits) in member!(self.watched).iter().zip(watched) {
             word.fetch_or(*bits, Ordering::SeqCst);
         }
     }
 
     pub(super) fn set_watched(&self, watched: &[u64; CALLS / 64]) {
-        for (word, bits) in self.shared().watched.iter().zip(watched) {
+        for (word, bits) in member!(self.watched).iter().zip(watched) {
             word.store(*bits, Ordering::SeqCst);
         }
     }

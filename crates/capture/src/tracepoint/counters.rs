@@ -1,14 +1,21 @@
 //! Counters that the programs keep: `struct cpu_state` and `struct rule_count` of bpf/shared.h.
 
 use crate::error::{refused, CaptureError};
+use bpf::shared::{cpu_state, rule_count};
+use event::wire;
 use libbpf_rs::{Map, MapCore, MapFlags};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Causes of loss, in the order of `enum tarsier_loss`.
-pub const LOSS_CAUSES: [&str; 5] = ["ring_full", "too_big", "no_memory", "over_share", "busy"];
-
-/// Words of `struct cpu_state`: the first loss, and `waits`, which `serial` and `unread_bound` precede.
-const LOST: usize = 3;
-const WAITS: usize = LOST + LOSS_CAUSES.len() + 2;
+pub const LOSS_CAUSES: [&str; wire::TARSIER_LOSS_CAUSES as usize] = {
+    let mut names = [""; wire::TARSIER_LOSS_CAUSES as usize];
+    names[wire::TARSIER_LOSS_RING_FULL as usize] = "ring_full";
+    names[wire::TARSIER_LOSS_TOO_BIG as usize] = "too_big";
+    names[wire::TARSIER_LOSS_NO_MEMORY as usize] = "no_memory";
+    names[wire::TARSIER_LOSS_OVER_SHARE as usize] = "over_share";
+    names[wire::TARSIER_LOSS_BUSY as usize] = "busy";
+    names
+};
 
 /// What happened since the programs were loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,16 +55,13 @@ pub struct RuleCount {
 
 pub(super) fn read(map: &impl MapCore) -> Result<Counters, CaptureError> {
     let mut counters = Counters::default();
-    for value in per_cpu(map, 0)? {
-        let word = |i| word(&value, i);
-        counters.events += word(0);
-        counters.undecided += word(1);
-        counters.evaluated += word(2);
-        counters
-            .lost
-            .push(std::array::from_fn(|cause| word(LOST + cause)));
-        counters.waits += word(WAITS);
-        counters.waited_ns += word(WAITS + 1);
+    for state in per_cpu::<cpu_state>(map, 0)? {
+        counters.events += state.events;
+        counters.undecided += state.undecided;
+        counters.evaluated += state.evaluated;
+        counters.lost.push(state.lost);
+        counters.waits += state.waits;
+        counters.waited_ns += state.waited_ns;
     }
     Ok(counters)
 }
@@ -67,28 +71,33 @@ pub(super) fn read_rules(
     rules: usize,
 ) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
     let count = |slot: u32| -> Result<RuleCount, CaptureError> {
-        let cpus = per_cpu(map, slot)?;
+        let cpus = per_cpu::<rule_count>(map, slot)?;
         Ok(cpus
             .iter()
-            .fold(RuleCount::default(), |sum, value| RuleCount {
-                selected: sum.selected + word(value, 0),
-                lost: sum.lost + word(value, 1),
+            .fold(RuleCount::default(), |sum, count| RuleCount {
+                selected: sum.selected + count.selected,
+                lost: sum.lost + count.lost,
             }))
     };
     let by_rule = (1..=rules as u32).map(count).collect::<Result<_, _>>()?;
     Ok((by_rule, count(0)?))
 }
 
-fn per_cpu(map: &impl MapCore, slot: u32) -> Result<Vec<Vec<u8>>, CaptureError> {
+fn per_cpu<T: FromBytes + IntoBytes>(
+    map: &impl MapCore,
+    slot: u32,
+) -> Result<Vec<T>, CaptureError> {
     let values = map
-        .lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY)
+        .lookup_percpu(slot.as_bytes(), MapFlags::ANY)
         .map_err(refused("counters"))?;
-    Ok(values.unwrap_or_default())
+    let values = values.unwrap_or_default();
+    Ok(values.iter().map(|value| filled_up(value)).collect())
 }
 
-fn word(value: &[u8], i: usize) -> u64 {
-    value
-        .get(i * 8..i * 8 + 8)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u64::from_ne_bytes)
+/// A value of a map. Programs of an earlier version, whose capture goes on, may have shorter ones: the rest is 0.
+fn filled_up<T: FromBytes + IntoBytes>(value: &[u8]) -> T {
+    let mut whole = T::new_zeroed();
+    let len = value.len().min(size_of::<T>());
+    whole.as_mut_bytes()[..len].copy_from_slice(&value[..len]);
+    whole
 }

@@ -1,11 +1,12 @@
 //! Programs at the ends of kernel functions: of each function a copy of `call_gate`
 //! (bpf/tarsier.bpf.c), which knows the place of its gate and jumps to the body that all share.
 
-use super::gate_cells::{Gates, GATE_BYTES, PLACES};
+use super::gate_cells::{Gates, PLACES};
 use crate::error::{refused, system, CaptureError};
 use crate::functions::{Function, Functions, PROTOTYPES};
 use crate::pins::{Attached, Pins};
 use crate::types;
+use bpf::shared;
 use libbpf_rs::libbpf_sys::{
     bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,
     bpf_prog_get_fd_by_id, bpf_prog_info, bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING,
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
+use zerocopy::FromZeros;
 
 /// The programs and the arrays through which they are jumped to, by prototype.
 const BODIES: [(&str, &str); PROTOTYPES] =
@@ -152,8 +154,8 @@ struct AtGate {
 
 impl AtGate {
     /// What of a gate the hook can be told: one that it cannot ask stays open, and what it jumps to asks instead.
-    fn words(self, gate: Option<&Gate>) -> [u32; 6] {
-        words(gate.filter(|gate| self.asks_ids || !asks_ids(gate)))
+    fn told(self, gate: Option<&Gate>) -> shared::gate {
+        as_told(gate.filter(|gate| self.asks_ids || !asks_ids(gate)))
     }
 }
 
@@ -287,7 +289,7 @@ impl Fexit {
     /// The program's copy: addresses of the first gate become those of its own.
     fn instructions_for(&self, function: &Function, at_gate: AtGate) -> Vec<bpf_insn> {
         let mut copy = self.instructions.clone();
-        let offset = at_gate.place * GATE_BYTES;
+        let offset = at_gate.place * size_of::<shared::gate>();
         if !at_gate.asks_ids {
             leave_out_ids(&mut copy);
         }
@@ -308,7 +310,7 @@ impl Fexit {
     /// Opens a hook's gate, if it is to be another than it is.
     pub(super) fn open_unless(&self, hook: &Hook, gate: Option<&Gate>) {
         let AtGate { place, .. } = hook.at_gate;
-        if self.gates.words(place) != hook.at_gate.words(gate) {
+        if self.gates.get(place) != hook.at_gate.told(gate) {
             self.gates.open(place);
         }
     }
@@ -317,9 +319,9 @@ impl Fexit {
     /// that swap waited for the programs that still looked at the gate before.
     pub(super) fn close(&self, hook: &Hook, gate: Option<&Gate>) {
         let AtGate { place, .. } = hook.at_gate;
-        let words = hook.at_gate.words(gate);
-        if self.gates.words(place) != words {
-            self.gates.set(place, words);
+        let gate = hook.at_gate.told(gate);
+        if self.gates.get(place) != gate {
+            self.gates.set(place, gate);
         }
     }
 
@@ -387,10 +389,22 @@ fn pinned(name: &str) -> Option<(String, AtGate)> {
     Some((function.to_owned(), at_gate))
 }
 
-fn words(gate: Option<&Gate>) -> [u32; 6] {
-    let words = gate.map_or([0; 4], Gate::words);
-    let half = |i: usize| (words[i / 2] >> (i % 2 * 32)) as u32;
-    std::array::from_fn(half)
+/// A gate as the programs read it; without one it is open.
+fn as_told(gate: Option<&Gate>) -> shared::gate {
+    let range = |(first, last)| shared::gate_range {
+        first,
+        span: last - first,
+    };
+    let told = |gate: &Gate| shared::gate {
+        fact: gate.fact as u32,
+        mask: gate.mask,
+        range: gate.ranges.map(range),
+    };
+    let open = shared::gate {
+        fact: shared::GATE_OPEN,
+        ..shared::gate::new_zeroed()
+    };
+    gate.map_or(open, told)
 }
 
 /// A program for a function.
@@ -489,6 +503,7 @@ fn try_to_attach() -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zerocopy::IntoBytes;
 
     #[test]
     fn a_pin_tells_function_and_gate_of_its_hook() {
@@ -526,10 +541,22 @@ mod tests {
         for (fact, is_id) in [(Fact::Auid, false), (Fact::Uid, true), (Fact::Fsuid, true)] {
             let gate = gate(fact);
             assert_eq!(asks_ids(&gate), is_id);
-            assert_eq!(wide.words(Some(&gate)), words(Some(&gate)));
-            let told = narrow.words(Some(&gate));
-            assert_eq!(told, words(Some(&gate).filter(|_| !is_id)));
+            assert_eq!(wide.told(Some(&gate)), as_told(Some(&gate)));
+            let told = narrow.told(Some(&gate));
+            assert_eq!(told, as_told(Some(&gate).filter(|_| !is_id)));
         }
-        assert_eq!(words(None)[0], 0);
+        assert_eq!(as_told(None).fact, shared::GATE_OPEN);
+    }
+
+    #[test]
+    fn a_gate_is_told_as_the_tables_have_it() {
+        let gate = Gate {
+            fact: Fact::Auid,
+            mask: 0xff0f,
+            ranges: [(1000, 60000), (u32::MAX, u32::MAX)],
+        };
+        let [head, first, second, _] = gate.words();
+        let words = [head, first, second];
+        assert_eq!(as_told(Some(&gate)).as_bytes(), words.as_bytes());
     }
 }

@@ -1,37 +1,35 @@
 //! Gates as the programs read them, in shared memory.
 
+use super::atomic::atomic;
 use crate::error::{system, CaptureError};
+use bpf::shared::{gate, FUNCTIONS_MAX, GATE_OPEN};
 use libbpf_rs::{Map, MapCore};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use std::mem::offset_of;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
+use zerocopy::transmute;
 
-/// `FUNCTIONS_MAX` of bpf/shared.h.
-pub(super) const PLACES: usize = 1024;
-/// Bytes of a gate.
-pub(super) const GATE_BYTES: usize = std::mem::size_of::<Cell>();
-
-/// `struct gate` of bpf/tables.h.
-#[repr(C)]
-struct Cell {
-    fact: AtomicU32,
-    mask: AtomicU32,
-    ranges: [[AtomicU32; 2]; 2],
-}
+/// Gates that there are.
+pub(super) const PLACES: usize = FUNCTIONS_MAX as usize;
+/// Words of a gate.
+const WORDS: usize = size_of::<gate>() / size_of::<u32>();
+/// The word that says what a gate asks about.
+const FACT: usize = offset_of!(gate, fact) / size_of::<u32>();
 
 /// `gates` of bpf/maps.h, mapped.
 pub(super) struct Gates {
-    cells: NonNull<[Cell; PLACES]>,
+    cells: NonNull<[[u32; WORDS]; PLACES]>,
     len: usize,
 }
 
-// SAFETY: the pointer is to memory that this value alone maps and unmaps, and it holds atomics.
+// SAFETY: the pointer is to memory that this value alone maps and unmaps, and that is used by atomics.
 unsafe impl Send for Gates {}
 
 impl Gates {
     pub(super) fn map(map: &Map<'_>) -> Result<Gates, CaptureError> {
-        let size = std::mem::size_of::<[Cell; PLACES]>();
+        let size = size_of::<[gate; PLACES]>();
         if map.value_size() as usize != size {
             return Err(super::missing("gates of the expected size"));
         }
@@ -52,33 +50,31 @@ impl Gates {
         Ok(Gates { cells, len })
     }
 
-    fn cell(&self, place: usize) -> &Cell {
-        // SAFETY: mapped as long as `self` lives, and every member is atomic.
-        let cells = unsafe { self.cells.as_ref() };
-        &cells[place]
+    /// The words of the gate at a place.
+    fn cell(&self, place: usize) -> &[AtomicU32; WORDS] {
+        // SAFETY: mapped as long as `self` lives, and nobody refers to it but by this.
+        unsafe { atomic(&raw mut (*self.cells.as_ptr())[place]) }
     }
 
-    /// Words of the gate at a place, as [`Gate::words`](plan::Gate::words) has them.
-    pub(super) fn words(&self, place: usize) -> [u32; 6] {
-        let cell = self.cell(place);
-        let [a, b] = &cell.ranges;
-        [&cell.fact, &cell.mask, &a[0], &a[1], &b[0], &b[1]].map(|w| w.load(Ordering::Relaxed))
+    /// The gate at a place.
+    pub(super) fn get(&self, place: usize) -> gate {
+        let words = self.cell(place).each_ref();
+        transmute!(words.map(|word| word.load(Ordering::Relaxed)))
     }
 
     /// Lets every call through.
     pub(super) fn open(&self, place: usize) {
-        self.cell(place).fact.store(0, Ordering::SeqCst);
+        self.cell(place)[FACT].store(GATE_OPEN, Ordering::SeqCst);
     }
 
-    /// Puts words into an open gate: last the fact, which closes it.
-    pub(super) fn set(&self, place: usize, words: [u32; 6]) {
+    /// Puts a gate where one is open: last the fact, which closes it.
+    pub(super) fn set(&self, place: usize, gate: gate) {
         let cell = self.cell(place);
-        let [a, b] = &cell.ranges;
-        let rest = [&cell.mask, &a[0], &a[1], &b[0], &b[1]];
-        for (place, word) in rest.into_iter().zip(&words[1..]) {
-            place.store(*word, Ordering::Relaxed);
+        let words: [u32; WORDS] = transmute!(gate);
+        for (i, word) in words.iter().enumerate().filter(|(i, _)| *i != FACT) {
+            cell[i].store(*word, Ordering::Relaxed);
         }
-        cell.fact.store(words[0], Ordering::SeqCst);
+        cell[FACT].store(words[FACT], Ordering::SeqCst);
     }
 }
 

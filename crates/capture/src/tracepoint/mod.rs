@@ -2,6 +2,7 @@
 //! replaces one rule set by another without a gap.
 
 mod arm;
+mod atomic;
 mod control;
 mod copies;
 mod counters;
@@ -31,6 +32,7 @@ use crate::stream::Stream;
 use crate::tracefs::SyscallEvents;
 use crate::types;
 use arm::Armed;
+use bpf::shared::{object_key, DOORBELL_BYTES, WORKS_PER_CPU};
 use control::Control;
 pub(crate) use fexit::attaches as fexit_attaches;
 use fexit::{Fexit, Hook};
@@ -42,11 +44,7 @@ use probes::CallProbes;
 use resting::Resting;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-
-/// `doorbell` of bpf/maps.h.
-const DOORBELL_BYTES: usize = 4096;
-/// `WORKS_PER_CPU` of bpf/shared.h.
-const WORKS_PER_CPU: usize = 4;
+use zerocopy::IntoBytes;
 
 /// What may be chosen when an engine is loaded.
 #[derive(Clone, Debug)]
@@ -297,7 +295,8 @@ impl Tracepoint {
     fn fill_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
         let map = self.map("objects")?;
         for (object, number) in &plan.executables.by_object {
-            map.update(&object_key(object), &number.to_ne_bytes(), MapFlags::ANY)
+            let key = key_of(object);
+            map.update(key.as_bytes(), number.as_bytes(), MapFlags::ANY)
                 .map_err(refused("map of executables"))?;
         }
         Ok(())
@@ -305,10 +304,10 @@ impl Tracepoint {
 
     fn remove_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
         let map = self.map("objects")?;
-        let wanted: Vec<[u8; 16]> = plan.executables.by_object.keys().map(object_key).collect();
+        let wanted: Vec<object_key> = plan.executables.by_object.keys().map(key_of).collect();
         let stale: Vec<Vec<u8>> = map
             .keys()
-            .filter(|key| !wanted.iter().any(|w| w == key.as_slice()))
+            .filter(|key| !wanted.iter().any(|w| w.as_bytes() == key.as_slice()))
             .collect();
         for key in stale {
             map.delete(&key).map_err(refused("map of executables"))?;
@@ -456,7 +455,7 @@ fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over:
 fn doorbell(object: &Object) -> Result<Ring, CaptureError> {
     let bell = object.maps().find(|map| map.name() == "doorbell");
     let bell = bell.ok_or_else(|| missing("doorbell"))?;
-    Ring::map(&bell, DOORBELL_BYTES).map_err(system("mmap of the doorbell"))
+    Ring::map(&bell, DOORBELL_BYTES as usize).map_err(system("mmap of the doorbell"))
 }
 
 fn missing(what: &str) -> CaptureError {
@@ -477,11 +476,12 @@ fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
     }
 }
 
-fn object_key(object: &plan::ObjectId) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&object.ino.to_ne_bytes());
-    key[8..12].copy_from_slice(&object.dev.to_ne_bytes());
-    key
+fn key_of(object: &plan::ObjectId) -> object_key {
+    object_key {
+        ino: object.ino,
+        dev: object.dev,
+        pad: 0,
+    }
 }
 
 /// Loads the programs, with the maps that are pinned in `from` if that is given.
@@ -503,7 +503,7 @@ fn load(
         .map_err(refused("BPF object"))?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
-            Some("works") => cpus * WORKS_PER_CPU,
+            Some("works") => cpus * WORKS_PER_CPU as usize,
             Some("rings") => cpus,
             _ => continue,
         };

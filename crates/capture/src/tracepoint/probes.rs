@@ -10,6 +10,7 @@ use crate::error::{system, CaptureError};
 use crate::functions::{self, Function};
 use crate::pins::{info_of, Attached, Pins};
 use crate::types::{self, Types};
+use bpf::shared::PROBE_LINKS_MAX;
 use libbpf_rs::btf::types::Struct;
 use libbpf_rs::libbpf_sys::{
     bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_prog_load, bpf_prog_load_opts,
@@ -29,8 +30,6 @@ pub(crate) const PROBE: &str = "probe_";
 /// The programs at the beginnings and at the ends of functions of io_uring operations.
 pub(super) const OPERATION_BEGINS: &str = "uring_probe_on";
 pub(super) const OPERATION_ENDS: &str = "uring_probe_after";
-/// Bits of `control.probe_links`.
-const NUMBERS: u32 = 64;
 /// With more links than this for one kind of place, a new one takes the place of all.
 const LINKS_MAX: usize = 8;
 /// The function that the kernel has for trials.
@@ -160,7 +159,7 @@ impl Tracepoint {
 }
 
 fn lowest_free(taken: u64) -> Option<u32> {
-    Some(taken.trailing_ones()).filter(|number| *number < NUMBERS)
+    Some(taken.trailing_ones()).filter(|number| *number < PROBE_LINKS_MAX)
 }
 
 /// Name of the pin of a link.
@@ -173,7 +172,7 @@ fn number_of(pin: &str) -> Option<u32> {
     let (program, number) = pin.rsplit_once('-')?;
     let is_probe = [CALL_PROBE, OPERATION_BEGINS, OPERATION_ENDS].contains(&program);
     let number = number.parse().ok().filter(|_| is_probe);
-    number.filter(|number| *number < NUMBERS)
+    number.filter(|number| *number < PROBE_LINKS_MAX)
 }
 
 /// What has to be probed anew so that all that is wanted is, and nothing else: what is missing; or, where something

@@ -9,15 +9,22 @@ use crate::functions::Function;
 use crate::operations::{self, Operation, Operations};
 use crate::pins::{Attached, Pins};
 use crate::types;
+use bpf::shared::{
+    self, uring_control, uring_part, uring_request, URING_FAILURE, URING_ISSUE, URING_PART_SHIFT,
+    URING_PREP,
+};
 use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
 use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
-use plan::Plan;
+use plan::{Entry, Plan};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, OnceLock};
+use zerocopy::{FromBytes, IntoBytes};
 
-/// `struct uring_control` of bpf/shared.h.
+/// The plan and the programs number the entry of operations alike.
+const _: () = assert!(Entry::Uring as u32 == shared::ENTRY_URING);
+/// The map of `struct uring_control`.
 const CONTROL_MAP: &str = ".bss.uring";
 /// Programs of bpf/uring_hooks.bpf.inc.c for tracepoints.
 const TRACEPOINTS: [&str; 6] = [
@@ -41,12 +48,6 @@ const END_WHEN_ISSUED: [&str; 35] = [
     "fixed_fd_install", "ftruncate", "bind", "listen", "pipe",
     "epoll_wait", "nop128",
 ];
-
-/// `enum uring_part` of bpf/uring_hooks.bpf.inc.c, and where it is in a cookie.
-const COOKIE_PREP: u64 = 0;
-const COOKIE_ISSUE: u64 = 1;
-const COOKIE_FAILURE: u64 = 2;
-const COOKIE_PART_SHIFT: u32 = 8;
 
 /// A bit for each operation.
 pub(super) type OperationBits = [u64; plan::uring::OPERATIONS / 64];
@@ -230,7 +231,7 @@ impl Uring {
             let map = object.maps().find(|map| map.name() == array);
             let map = map.ok_or_else(|| super::missing(array))?;
             let fd = program.as_fd().as_raw_fd() as u32;
-            map.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+            map.update(0u32.as_bytes(), fd.as_bytes(), MapFlags::ANY)
                 .map_err(refused(format!("body {body}")))?;
         }
         Ok(())
@@ -245,13 +246,13 @@ impl Uring {
     ) -> Result<(), CaptureError> {
         let map = object.maps().find(|map| map.name() == CONTROL_MAP);
         let map = map.ok_or_else(|| super::missing(CONTROL_MAP))?;
-        let mut value = Vec::with_capacity(map.value_size() as usize);
-        for word in watched.iter().chain(known) {
-            value.extend_from_slice(&word.to_ne_bytes());
-        }
-        value.extend_from_slice(&self.creds_bit.to_ne_bytes());
-        value.extend_from_slice(&self.skip_bit.to_ne_bytes());
-        map.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
+        let control = uring_control {
+            watched: *watched,
+            known: *known,
+            creds_bit: self.creds_bit,
+            skip_bit: self.skip_bit,
+        };
+        map.update(0u32.as_bytes(), control.as_bytes(), MapFlags::ANY)
             .map_err(refused("watched io_uring operations"))
     }
 
@@ -339,7 +340,7 @@ impl<'a> Wanted<'a> {
         at: At,
         number: u32,
     ) -> Vec<Probed<'a>> {
-        let cookie = |part: u64| u64::from(number) | part << COOKIE_PART_SHIFT;
+        let cookie = |part: uring_part| u64::from(number) | u64::from(part) << URING_PART_SHIFT;
         let wanted = self
             .functions
             .iter()
@@ -347,15 +348,15 @@ impl<'a> Wanted<'a> {
         let by_address = wanted.filter_map(|(&(part, btf_id), &function)| {
             let is_there = part != Part::Begin || at == At::Entry;
             let part = match part {
-                Part::Prep => COOKIE_PREP,
-                Part::Issue | Part::Begin => COOKIE_ISSUE,
+                Part::Prep => URING_PREP,
+                Part::Issue | Part::Begin => URING_ISSUE,
             };
             is_there.then_some((btf_id, (function, cookie(part))))
         });
         // An operation's beginning and its end have one function.
         let functions: BTreeMap<u32, Probed<'a>> = by_address.collect();
         let failing = self.failing.filter(|_| at == At::Entry);
-        let failing = failing.map(|function| (function, cookie(COOKIE_FAILURE)));
+        let failing = failing.map(|function| (function, cookie(URING_FAILURE)));
         functions.into_values().chain(failing).collect()
     }
 }
@@ -422,7 +423,8 @@ pub(super) fn in_flight(object: &Object) -> HashSet<u64> {
     };
     map.keys()
         .filter_map(|key| map.lookup(&key, MapFlags::ANY).ok().flatten())
-        .filter_map(|request| request.first_chunk().map(|id| u64::from_ne_bytes(*id)))
+        .filter_map(|value| uring_request::read_from_bytes(&value).ok())
+        .map(|request| request.id)
         .collect()
 }
 

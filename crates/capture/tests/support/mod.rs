@@ -7,6 +7,7 @@ use plan::tables::{Row, ROWS};
 use plan::Shape;
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
+use zerocopy::IntoBytes;
 
 /// The lock under which tests touch the kernel's audit and BPF; `None`, having said so, where
 /// programs cannot be loaded.
@@ -43,9 +44,8 @@ pub(crate) fn table(rows: &[Row]) -> MapHandle {
     )
     .expect("a map");
     let mut value = vec![0; bytes];
-    for (row, place) in rows.iter().zip(value.chunks_mut(16)) {
-        place[..8].copy_from_slice(&row.a.to_ne_bytes());
-        place[8..].copy_from_slice(&row.b.to_ne_bytes());
+    for (row, place) in rows.iter().zip(value.chunks_mut(size_of::<Row>())) {
+        place.copy_from_slice([row.a, row.b].as_bytes());
     }
     map.update(&[0; 4], &value, MapFlags::ANY)
         .expect("rows are written");

@@ -13,6 +13,7 @@ pub const TARSIER_GROUPS_MAX: u32 = 65536;
 pub const TARSIER_PROCTITLE_MAX: u32 = 128;
 pub const TARSIER_MEMORY_MAX: u32 = 64;
 pub const TARSIER_TIME_VALUES: u32 = 14;
+pub const TARSIER_PENDING_MAX: u32 = 65536;
 pub const TARSIER_EVENT_MAX: u32 = 65536;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;

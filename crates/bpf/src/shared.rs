@@ -1,0 +1,391 @@
+//! Generated from programs/shared.h by gen/bindings.sh: do not edit.
+
+#![allow(missing_docs, non_camel_case_types)]
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+pub const GATE_OPEN: u32 = 0;
+pub const RULES_MAX: u32 = 8192;
+pub const FUNCTIONS_MAX: u32 = 1024;
+pub const PROBE_LINKS_MAX: u32 = 64;
+pub const WORKS_PER_CPU: u32 = 4;
+pub const DOORBELL_BYTES: u32 = 4096;
+pub const OBJECT_OPERATIONS: u32 = 256;
+pub const ENTRY_URING: u32 = 2;
+pub const URING_PART_SHIFT: u32 = 8;
+pub const PEEK_BYTES: u32 = 8192;
+pub const SECCOMP_WORDS_MAX: u32 = 16;
+pub type __u8 = ::core::ffi::c_uchar;
+pub type __u32 = ::core::ffi::c_uint;
+pub type __s64 = ::core::ffi::c_longlong;
+pub type __u64 = ::core::ffi::c_ulonglong;
+#[repr(C)]
+#[repr(align(8))]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct tarsier_candidates {
+    pub _bindgen_opaque_blob: [u64; 2usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_candidates"][::core::mem::size_of::<tarsier_candidates>() - 16usize];
+    ["Alignment of tarsier_candidates"][::core::mem::align_of::<tarsier_candidates>() - 8usize];
+};
+#[repr(C)]
+#[repr(align(4))]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct table_call {
+    pub _bindgen_opaque_blob: [u32; 4usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of table_call"][::core::mem::size_of::<table_call>() - 16usize];
+    ["Alignment of table_call"][::core::mem::align_of::<table_call>() - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct gate_range {
+    pub first: __u32,
+    pub span: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of gate_range"][::core::mem::size_of::<gate_range>() - 8usize];
+    ["Alignment of gate_range"][::core::mem::align_of::<gate_range>() - 4usize];
+    ["Offset of field: gate_range::first"][::core::mem::offset_of!(gate_range, first) - 0usize];
+    ["Offset of field: gate_range::span"][::core::mem::offset_of!(gate_range, span) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct gate {
+    pub fact: __u32,
+    pub mask: __u32,
+    pub range: [gate_range; 2usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of gate"][::core::mem::size_of::<gate>() - 24usize];
+    ["Alignment of gate"][::core::mem::align_of::<gate>() - 4usize];
+    ["Offset of field: gate::fact"][::core::mem::offset_of!(gate, fact) - 0usize];
+    ["Offset of field: gate::mask"][::core::mem::offset_of!(gate, mask) - 4usize];
+    ["Offset of field: gate::range"][::core::mem::offset_of!(gate, range) - 8usize];
+};
+#[repr(C)]
+#[repr(align(1))]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct table_spec {
+    pub _bindgen_opaque_blob: [u8; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of table_spec"][::core::mem::size_of::<table_spec>() - 16usize];
+    ["Alignment of table_spec"][::core::mem::align_of::<table_spec>() - 1usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct cpu_state {
+    pub events: __u64,
+    pub undecided: __u64,
+    pub evaluated: __u64,
+    pub lost: [__u64; 5usize],
+    pub serial: __u64,
+    pub unread_bound: __u64,
+    pub waits: __u64,
+    pub waited_ns: __u64,
+    pub read_pos: __u64,
+    pub read_ns: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of cpu_state"][::core::mem::size_of::<cpu_state>() - 112usize];
+    ["Alignment of cpu_state"][::core::mem::align_of::<cpu_state>() - 8usize];
+    ["Offset of field: cpu_state::events"][::core::mem::offset_of!(cpu_state, events) - 0usize];
+    ["Offset of field: cpu_state::undecided"]
+        [::core::mem::offset_of!(cpu_state, undecided) - 8usize];
+    ["Offset of field: cpu_state::evaluated"]
+        [::core::mem::offset_of!(cpu_state, evaluated) - 16usize];
+    ["Offset of field: cpu_state::lost"][::core::mem::offset_of!(cpu_state, lost) - 24usize];
+    ["Offset of field: cpu_state::serial"][::core::mem::offset_of!(cpu_state, serial) - 64usize];
+    ["Offset of field: cpu_state::unread_bound"]
+        [::core::mem::offset_of!(cpu_state, unread_bound) - 72usize];
+    ["Offset of field: cpu_state::waits"][::core::mem::offset_of!(cpu_state, waits) - 80usize];
+    ["Offset of field: cpu_state::waited_ns"]
+        [::core::mem::offset_of!(cpu_state, waited_ns) - 88usize];
+    ["Offset of field: cpu_state::read_pos"]
+        [::core::mem::offset_of!(cpu_state, read_pos) - 96usize];
+    ["Offset of field: cpu_state::read_ns"][::core::mem::offset_of!(cpu_state, read_ns) - 104usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct rule_count {
+    pub selected: __u64,
+    pub lost: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of rule_count"][::core::mem::size_of::<rule_count>() - 16usize];
+    ["Alignment of rule_count"][::core::mem::align_of::<rule_count>() - 8usize];
+    ["Offset of field: rule_count::selected"]
+        [::core::mem::offset_of!(rule_count, selected) - 0usize];
+    ["Offset of field: rule_count::lost"][::core::mem::offset_of!(rule_count, lost) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct object_key {
+    pub ino: __u64,
+    pub dev: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of object_key"][::core::mem::size_of::<object_key>() - 16usize];
+    ["Alignment of object_key"][::core::mem::align_of::<object_key>() - 8usize];
+    ["Offset of field: object_key::ino"][::core::mem::offset_of!(object_key, ino) - 0usize];
+    ["Offset of field: object_key::dev"][::core::mem::offset_of!(object_key, dev) - 8usize];
+    ["Offset of field: object_key::pad"][::core::mem::offset_of!(object_key, pad) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct control {
+    pub watched: [__u64; 32usize],
+    pub every: __u32,
+    pub daemon_tgid: __u32,
+    pub reader_awake: __u32,
+    pub watermark_bytes: __u32,
+    pub use_task_list: __u32,
+    pub exit_at_entry: __u32,
+    pub ring_bytes: __u32,
+    pub high_bytes: __u32,
+    pub throttle: __u32,
+    pub urgent_undecided: __u32,
+    pub copies: __u32,
+    pub pad: __u32,
+    pub daemon_start: __u64,
+    pub urgent: [__u64; 128usize],
+    pub probe_links: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of control"][::core::mem::size_of::<control>() - 1344usize];
+    ["Alignment of control"][::core::mem::align_of::<control>() - 8usize];
+    ["Offset of field: control::watched"][::core::mem::offset_of!(control, watched) - 0usize];
+    ["Offset of field: control::every"][::core::mem::offset_of!(control, every) - 256usize];
+    ["Offset of field: control::daemon_tgid"]
+        [::core::mem::offset_of!(control, daemon_tgid) - 260usize];
+    ["Offset of field: control::reader_awake"]
+        [::core::mem::offset_of!(control, reader_awake) - 264usize];
+    ["Offset of field: control::watermark_bytes"]
+        [::core::mem::offset_of!(control, watermark_bytes) - 268usize];
+    ["Offset of field: control::use_task_list"]
+        [::core::mem::offset_of!(control, use_task_list) - 272usize];
+    ["Offset of field: control::exit_at_entry"]
+        [::core::mem::offset_of!(control, exit_at_entry) - 276usize];
+    ["Offset of field: control::ring_bytes"]
+        [::core::mem::offset_of!(control, ring_bytes) - 280usize];
+    ["Offset of field: control::high_bytes"]
+        [::core::mem::offset_of!(control, high_bytes) - 284usize];
+    ["Offset of field: control::throttle"][::core::mem::offset_of!(control, throttle) - 288usize];
+    ["Offset of field: control::urgent_undecided"]
+        [::core::mem::offset_of!(control, urgent_undecided) - 292usize];
+    ["Offset of field: control::copies"][::core::mem::offset_of!(control, copies) - 296usize];
+    ["Offset of field: control::pad"][::core::mem::offset_of!(control, pad) - 300usize];
+    ["Offset of field: control::daemon_start"]
+        [::core::mem::offset_of!(control, daemon_start) - 304usize];
+    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 312usize];
+    ["Offset of field: control::probe_links"]
+        [::core::mem::offset_of!(control, probe_links) - 1336usize];
+};
+pub const OBJECTS_NONE: object_class = 0;
+pub const OBJECTS_ENTRIES: object_class = 1;
+pub const OBJECTS_OPEN: object_class = 2;
+pub const OBJECTS_LOOKUP: object_class = 3;
+pub const OBJECTS_DIRECTORY: object_class = 4;
+pub const OBJECTS_MOUNT: object_class = 5;
+pub const OBJECTS_ADDRESS: object_class = 6;
+pub const OBJECTS_SIGNAL: object_class = 7;
+pub const OBJECTS_IPC: object_class = 8;
+pub const OBJECTS_TIME: object_class = 9;
+pub const OBJECTS_OPEN_CHANGES: object_class = 10;
+pub type object_class = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct object_calls {
+    pub epoch: __u64,
+    pub class: [[__u8; 2048usize]; 2usize],
+    pub operations: [__u8; 256usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of object_calls"][::core::mem::size_of::<object_calls>() - 4360usize];
+    ["Alignment of object_calls"][::core::mem::align_of::<object_calls>() - 8usize];
+    ["Offset of field: object_calls::epoch"][::core::mem::offset_of!(object_calls, epoch) - 0usize];
+    ["Offset of field: object_calls::class"][::core::mem::offset_of!(object_calls, class) - 8usize];
+    ["Offset of field: object_calls::operations"]
+        [::core::mem::offset_of!(object_calls, operations) - 4104usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct uring_control {
+    pub watched: [__u64; 4usize],
+    pub known: [__u64; 4usize],
+    pub creds_bit: __u32,
+    pub skip_bit: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of uring_control"][::core::mem::size_of::<uring_control>() - 72usize];
+    ["Alignment of uring_control"][::core::mem::align_of::<uring_control>() - 8usize];
+    ["Offset of field: uring_control::watched"]
+        [::core::mem::offset_of!(uring_control, watched) - 0usize];
+    ["Offset of field: uring_control::known"]
+        [::core::mem::offset_of!(uring_control, known) - 32usize];
+    ["Offset of field: uring_control::creds_bit"]
+        [::core::mem::offset_of!(uring_control, creds_bit) - 64usize];
+    ["Offset of field: uring_control::skip_bit"]
+        [::core::mem::offset_of!(uring_control, skip_bit) - 68usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct uring_request {
+    pub id: __u64,
+    pub ctx: __u64,
+    pub user_data: __u64,
+    pub rule: __u32,
+    pub tgid: __u32,
+    pub opens: __u8,
+    pub silent: __u8,
+    pub pad: [__u8; 6usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of uring_request"][::core::mem::size_of::<uring_request>() - 40usize];
+    ["Alignment of uring_request"][::core::mem::align_of::<uring_request>() - 8usize];
+    ["Offset of field: uring_request::id"][::core::mem::offset_of!(uring_request, id) - 0usize];
+    ["Offset of field: uring_request::ctx"][::core::mem::offset_of!(uring_request, ctx) - 8usize];
+    ["Offset of field: uring_request::user_data"]
+        [::core::mem::offset_of!(uring_request, user_data) - 16usize];
+    ["Offset of field: uring_request::rule"]
+        [::core::mem::offset_of!(uring_request, rule) - 24usize];
+    ["Offset of field: uring_request::tgid"]
+        [::core::mem::offset_of!(uring_request, tgid) - 28usize];
+    ["Offset of field: uring_request::opens"]
+        [::core::mem::offset_of!(uring_request, opens) - 32usize];
+    ["Offset of field: uring_request::silent"]
+        [::core::mem::offset_of!(uring_request, silent) - 33usize];
+    ["Offset of field: uring_request::pad"][::core::mem::offset_of!(uring_request, pad) - 34usize];
+};
+pub const URING_PREP: uring_part = 0;
+pub const URING_ISSUE: uring_part = 1;
+pub const URING_FAILURE: uring_part = 2;
+pub type uring_part = ::core::ffi::c_uint;
+pub const VERDICT_DROP: verdict = 0;
+pub const VERDICT_RECORD: verdict = 1;
+pub const VERDICT_UNDECIDED: verdict = 2;
+pub type verdict = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct call_key {
+    pub arch: __u32,
+    pub nr: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of call_key"][::core::mem::size_of::<call_key>() - 8usize];
+    ["Alignment of call_key"][::core::mem::align_of::<call_key>() - 4usize];
+    ["Offset of field: call_key::arch"][::core::mem::offset_of!(call_key, arch) - 0usize];
+    ["Offset of field: call_key::nr"][::core::mem::offset_of!(call_key, nr) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct value_key {
+    pub call: call_key,
+    pub value: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of value_key"][::core::mem::size_of::<value_key>() - 16usize];
+    ["Alignment of value_key"][::core::mem::align_of::<value_key>() - 8usize];
+    ["Offset of field: value_key::call"][::core::mem::offset_of!(value_key, call) - 0usize];
+    ["Offset of field: value_key::value"][::core::mem::offset_of!(value_key, value) - 8usize];
+};
+pub const LEARN_MISSED_CALLS: learn_missed = 0;
+pub const LEARN_MISSED_VALUES: learn_missed = 1;
+pub const LEARN_MISSED_TASKS: learn_missed = 2;
+pub const LEARN_MISSED_KINDS: learn_missed = 3;
+pub type learn_missed = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct seccomp_record {
+    pub tgid: __u32,
+    pub tid: __u32,
+    pub filters: __u32,
+    pub native_bytes: __u32,
+    pub compat_bytes: __u32,
+    pub pad: __u32,
+    pub native: [__u64; 16usize],
+    pub compat: [__u64; 16usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of seccomp_record"][::core::mem::size_of::<seccomp_record>() - 280usize];
+    ["Alignment of seccomp_record"][::core::mem::align_of::<seccomp_record>() - 8usize];
+    ["Offset of field: seccomp_record::tgid"]
+        [::core::mem::offset_of!(seccomp_record, tgid) - 0usize];
+    ["Offset of field: seccomp_record::tid"][::core::mem::offset_of!(seccomp_record, tid) - 4usize];
+    ["Offset of field: seccomp_record::filters"]
+        [::core::mem::offset_of!(seccomp_record, filters) - 8usize];
+    ["Offset of field: seccomp_record::native_bytes"]
+        [::core::mem::offset_of!(seccomp_record, native_bytes) - 12usize];
+    ["Offset of field: seccomp_record::compat_bytes"]
+        [::core::mem::offset_of!(seccomp_record, compat_bytes) - 16usize];
+    ["Offset of field: seccomp_record::pad"]
+        [::core::mem::offset_of!(seccomp_record, pad) - 20usize];
+    ["Offset of field: seccomp_record::native"]
+        [::core::mem::offset_of!(seccomp_record, native) - 24usize];
+    ["Offset of field: seccomp_record::compat"]
+        [::core::mem::offset_of!(seccomp_record, compat) - 152usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct test_call {
+    pub fact: [__u64; 23usize],
+    pub args: [__u64; 6usize],
+    pub ret: __s64,
+    pub absent: __u32,
+    pub arch: __u32,
+    pub spec: table_spec,
+    pub what: table_call,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 280usize];
+    ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
+    ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
+    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 184usize];
+    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 232usize];
+    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 240usize];
+    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 244usize];
+    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 248usize];
+    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 264usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct test_verdict {
+    pub verdict: __u32,
+    pub rule: __u32,
+    pub nundecided: __u32,
+    pub pad: __u32,
+    pub undecided: [tarsier_candidates; 64usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of test_verdict"][::core::mem::size_of::<test_verdict>() - 1040usize];
+    ["Alignment of test_verdict"][::core::mem::align_of::<test_verdict>() - 8usize];
+    ["Offset of field: test_verdict::verdict"]
+        [::core::mem::offset_of!(test_verdict, verdict) - 0usize];
+    ["Offset of field: test_verdict::rule"][::core::mem::offset_of!(test_verdict, rule) - 4usize];
+    ["Offset of field: test_verdict::nundecided"]
+        [::core::mem::offset_of!(test_verdict, nundecided) - 8usize];
+    ["Offset of field: test_verdict::pad"][::core::mem::offset_of!(test_verdict, pad) - 12usize];
+    ["Offset of field: test_verdict::undecided"]
+        [::core::mem::offset_of!(test_verdict, undecided) - 16usize];
+};

@@ -1,0 +1,38 @@
+//! Memory that the programs read and write at the same time, as atomics.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// What can be shared with the programs.
+pub(super) trait Shareable {
+    /// The same, as atomics.
+    type Atomic;
+}
+
+impl Shareable for u32 {
+    type Atomic = AtomicU32;
+}
+
+impl Shareable for u64 {
+    type Atomic = AtomicU64;
+}
+
+impl<const N: usize> Shareable for [u32; N] {
+    type Atomic = [AtomicU32; N];
+}
+
+impl<const N: usize> Shareable for [u64; N] {
+    type Atomic = [AtomicU64; N];
+}
+
+/// What is at `place`, as atomics.
+///
+/// # Safety
+/// `place` is aligned and mapped as long as what is given back is used, and all use it by atomics meanwhile.
+pub(super) unsafe fn atomic<'a, T: Shareable>(place: *mut T) -> &'a T::Atomic {
+    const {
+        assert!(size_of::<T>() == size_of::<T::Atomic>());
+        assert!(align_of::<T>() == align_of::<T::Atomic>());
+    }
+    // SAFETY: as the caller promises; an atomic has the representation of its integer.
+    unsafe { &*place.cast() }
+}
