@@ -22,6 +22,6 @@ fn compile(name: &str) {
         .obj(out.join(format!("{name}.bpf.o")))
         .build()
         .unwrap_or_else(|error| {
-            panic!("clang does not compile programs/{name}.bpf.c; is it installed (make setup)? {error}")
+            panic!("clang does not compile programs/{name}.bpf.c; is it installed (make setup)? {error:#}")
         });
 }

@@ -314,8 +314,8 @@ static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, vo
 __noinline int event_end(struct work *w)
 {
 	struct tarsier_event *e;
-	__u32 zero = 0, cpu_nr, size, cause;
-	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	__u32 cpu_nr, size, cause;
+	struct cpu_state *cpu = state_of_cpu();
 	__u64 fill;
 	void *ring;
 

@@ -39,12 +39,25 @@ struct {
 	__uint(max_entries, DOORBELL_BYTES);
 } doorbell SEC(".maps");
 
+/*
+ * One for each CPU, which the daemon maps: while a process asks for a value of a
+ * map that is per CPU by its type, the kernel runs no probes on its processor,
+ * and other tasks may get in between.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* set to the number of CPUs */
 	__type(key, __u32);
 	__type(value, struct cpu_state);
 } cpu_states SEC(".maps");
+
+static __always_inline struct cpu_state *state_of_cpu(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpu_states, &cpu);
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -27,7 +27,7 @@
 /* Numbers of io_uring operations. */
 #define OBJECT_OPERATIONS 256
 
-/* Scratch and counters of a CPU. */
+/* Counters of a CPU. */
 struct cpu_state {
 	__u64 events; /* frames of kind EVENT that reached the ring */
 	__u64 undecided; /* of those, left to the second stage */
@@ -39,6 +39,7 @@ struct cpu_state {
 	__u64 waited_ns; /* by how much, together */
 	__u64 read_pos; /* how far the reader was when it was last seen to read */
 	__u64 read_ns; /* when that was */
+	__u64 pad[2]; /* to whole cache lines: other CPUs write beside it */
 };
 
 /* Per rule: selected by the first stage, and lost. Slot 0: undecided. */

@@ -102,7 +102,7 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
 					 __u32 nr, __u32 compat, bool probed)
 {
-	__u32 zero = 0, verdict, flags;
+	__u32 verdict, flags;
 	struct cpu_state *cpu;
 	struct call call = {};
 	struct work *w;
@@ -114,7 +114,7 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	noted = has_objects(nr, compat) && note_end(task, regs);
 	if (!call_admitted(&call, task, regs, ret))
 		return 0;
-	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
 		return 0;
 	w = work_for(cpu);
@@ -243,7 +243,6 @@ static __always_inline int exec_begins(void)
 	struct call call = {};
 	struct table_spec *spec;
 	__u64 nr = call_number(regs);
-	__u32 zero = 0;
 
 	if (!watched(nr) || !find_call(&call, compat, nr))
 		return 0;
@@ -252,7 +251,7 @@ static __always_inline int exec_begins(void)
 		return 0;
 	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!note) {
-		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+		struct cpu_state *cpu = state_of_cpu();
 
 		if (cpu)
 			count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
@@ -284,13 +283,12 @@ static __always_inline int exec_ended(__u64 *ctx)
 	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
 	struct call call = {};
 	struct cpu_state *cpu;
-	__u32 zero = 0;
 	struct work *w;
 
 	if (!note || note->exec_valid != EXEC_BEGUN)
 		return 0;
 	note->exec_valid = EXEC_SEEN;
-	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	cpu = state_of_cpu();
 	if (!cpu || !audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr))
 		return 0;
 	w = work_for(cpu);
@@ -337,7 +335,7 @@ static __always_inline int exit_event(bool at_end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	__u32 zero = 0, verdict, compat = entered_compat(task);
+	__u32 verdict, compat = entered_compat(task);
 	__u64 nr = call_number(regs);
 	struct call call = {};
 	struct cpu_state *cpu;
@@ -348,7 +346,7 @@ static __always_inline int exit_event(bool at_end)
 		return 0;
 	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
 		return 0;
-	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
 		return 0;
 	w = work_for(cpu);

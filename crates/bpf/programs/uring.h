@@ -247,7 +247,7 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 zero = 0, verdict;
+	__u32 verdict;
 	struct uring_names names;
 	struct call call = {};
 	struct cpu_state *cpu;
@@ -258,7 +258,7 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 		return 0;
 	if (!uring_has(uring_control.watched, op) || !find_call(&call, ENTRY_URING, op))
 		return 0;
-	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
 		return 0;
 	w = work_for(cpu);
@@ -306,7 +306,6 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 	struct uring_request *request;
 	struct cpu_state *cpu;
 	bool more = false;
-	__u32 zero = 0;
 	__u64 *by_data;
 	struct work *w;
 
@@ -320,7 +319,7 @@ static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data
 		more = cqe_flags & CQE_F_MORE;
 	}
 	request = bpf_map_lookup_elem(&uring_requests, &req);
-	cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+	cpu = state_of_cpu();
 	if (!request || !cpu)
 		return 0;
 	w = work_for(cpu);

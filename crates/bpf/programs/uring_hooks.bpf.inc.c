@@ -167,7 +167,6 @@ int uring_probe_on(void *ctx)
 	struct io_kiocb *req = (struct io_kiocb *)address;
 	struct task_note *note;
 	struct cpu_state *cpu;
-	__u32 zero = 0;
 
 	if (!link_is_in_force(cookie))
 		return 0;
@@ -175,7 +174,7 @@ int uring_probe_on(void *ctx)
 		return uring_completed(0, address, 0, (__s32)probe_argument(ctx, 1), 0, 0);
 	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!note) {
-		cpu = bpf_map_lookup_elem(&cpu_states, &zero);
+		cpu = state_of_cpu();
 		if (cpu && uring_part(cookie) == URING_PREP)
 			count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
 		return 0;

@@ -93,10 +93,11 @@ pub struct cpu_state {
     pub waited_ns: __u64,
     pub read_pos: __u64,
     pub read_ns: __u64,
+    pub pad: [__u64; 2usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of cpu_state"][::core::mem::size_of::<cpu_state>() - 112usize];
+    ["Size of cpu_state"][::core::mem::size_of::<cpu_state>() - 128usize];
     ["Alignment of cpu_state"][::core::mem::align_of::<cpu_state>() - 8usize];
     ["Offset of field: cpu_state::events"][::core::mem::offset_of!(cpu_state, events) - 0usize];
     ["Offset of field: cpu_state::undecided"]
@@ -113,6 +114,7 @@ const _: () = {
     ["Offset of field: cpu_state::read_pos"]
         [::core::mem::offset_of!(cpu_state, read_pos) - 96usize];
     ["Offset of field: cpu_state::read_ns"][::core::mem::offset_of!(cpu_state, read_ns) - 104usize];
+    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 112usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -149,12 +149,10 @@ impl Engine {
         programs.map(Tracepoint::in_flight).unwrap_or_default()
     }
 
-    /// What the programs count; nothing if they cannot be asked.
+    /// What the programs count; nothing if there are none.
     pub(super) fn counters(&self) -> Counters {
-        let counters = self
-            .programs()
-            .and_then(|programs| programs.counters().ok());
-        counters.unwrap_or_default()
+        let programs = self.programs();
+        programs.map(Tracepoint::counters).unwrap_or_default()
     }
 
     /// What they count by rule, and for undecided events; nothing if they cannot be asked.

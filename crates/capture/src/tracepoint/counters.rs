@@ -1,10 +1,15 @@
 //! Counters that the programs keep: `struct cpu_state` and `struct rule_count` of bpf/shared.h.
 
-use crate::error::{refused, CaptureError};
+use super::atomic::atomic;
+use crate::error::{refused, system, CaptureError};
 use bpf::shared::{cpu_state, rule_count};
 use event::wire;
-use libbpf_rs::{Map, MapCore, MapFlags};
-use zerocopy::{FromBytes, IntoBytes};
+use libbpf_rs::{Map, MapCore, MapFlags, MapType};
+use rustix::mm::{mmap, munmap, MapFlags as Mapping, ProtFlags};
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+use zerocopy::{transmute, FromBytes, IntoBytes};
 
 /// Causes of loss, in the order of `enum tarsier_loss`.
 pub const LOSS_CAUSES: [&str; wire::TARSIER_LOSS_CAUSES as usize] = {
@@ -53,17 +58,92 @@ pub struct RuleCount {
     pub lost: u64,
 }
 
-pub(super) fn read(map: &impl MapCore) -> Result<Counters, CaptureError> {
-    let mut counters = Counters::default();
-    for state in per_cpu::<cpu_state>(map, 0)? {
-        counters.events += state.events;
-        counters.undecided += state.undecided;
-        counters.evaluated += state.evaluated;
-        counters.lost.push(state.lost);
-        counters.waits += state.waits;
-        counters.waited_ns += state.waited_ns;
+impl FromIterator<cpu_state> for Counters {
+    fn from_iter<T: IntoIterator<Item = cpu_state>>(states: T) -> Counters {
+        let mut counters = Counters::default();
+        for state in states {
+            counters.events += state.events;
+            counters.undecided += state.undecided;
+            counters.evaluated += state.evaluated;
+            counters.lost.push(state.lost);
+            counters.waits += state.waits;
+            counters.waited_ns += state.waited_ns;
+        }
+        counters
     }
-    Ok(counters)
+}
+
+/// Words of what a CPU has.
+const WORDS: usize = size_of::<cpu_state>() / size_of::<u64>();
+
+/// `cpu_states` of bpf/maps.h, mapped: to ask the kernel for values would keep probes from running meanwhile.
+pub(super) struct CpuStates {
+    first: NonNull<[u64; WORDS]>,
+    cpus: usize,
+}
+
+// SAFETY: the pointer is to memory that this value alone maps and unmaps, and that is used by atomics.
+unsafe impl Send for CpuStates {}
+
+impl CpuStates {
+    /// Maps what so many CPUs have.
+    pub(super) fn map(map: &Map<'_>, cpus: usize) -> Result<CpuStates, CaptureError> {
+        let has_all = map.max_entries() as usize >= cpus;
+        if !has_all || map.value_size() as usize != size_of::<cpu_state>() {
+            return Err(super::missing("cpu_states of the expected size"));
+        }
+        // SAFETY: a new mapping; nothing existing is replaced.
+        let first = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len_of(cpus),
+                ProtFlags::READ,
+                Mapping::SHARED,
+                map.as_fd(),
+                0,
+            )
+        }
+        .map_err(system("mmap of the counters"))?;
+        let first = NonNull::new(first.cast()).ok_or_else(|| super::missing("cpu_states"))?;
+        Ok(CpuStates { first, cpus })
+    }
+
+    /// What all CPUs have counted.
+    pub(super) fn read(&self) -> Counters {
+        (0..self.cpus).map(|cpu| self.of(cpu)).collect()
+    }
+
+    fn of(&self, cpu: usize) -> cpu_state {
+        // SAFETY: `cpu` is below the number of those that are mapped, as long as `self` lives.
+        let words = unsafe { atomic(self.first.as_ptr().add(cpu)) };
+        transmute!(words.each_ref().map(|word| word.load(Ordering::Relaxed)))
+    }
+}
+
+impl Drop for CpuStates {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
+        let _ = unsafe { munmap(self.first.as_ptr().cast(), len_of(self.cpus)) };
+    }
+}
+
+/// How much is mapped for so many CPUs.
+fn len_of(cpus: usize) -> usize {
+    (cpus * size_of::<cpu_state>()).next_multiple_of(rustix::param::page_size())
+}
+
+/// What the programs of an earlier daemon have counted.
+pub(super) fn read_left(map: &impl MapCore) -> Result<Counters, CaptureError> {
+    // Versions before this one kept them by CPU.
+    if map.map_type() == MapType::PercpuArray {
+        return Ok(per_cpu::<cpu_state>(map, 0)?.into_iter().collect());
+    }
+    let of = |cpu: u32| {
+        let value = map.lookup(cpu.as_bytes(), MapFlags::ANY);
+        let value = value.map_err(refused("counters"))?;
+        Ok(filled_up(&value.unwrap_or_default()))
+    };
+    (0..map.max_entries()).map(of).collect()
 }
 
 pub(super) fn read_rules(

@@ -17,6 +17,7 @@ mod resting;
 mod uring;
 
 pub(crate) use arm::attach_trace;
+use counters::CpuStates;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
 pub use remains::Remains;
 pub(crate) use uring::{enumerator, Uring};
@@ -108,6 +109,7 @@ pub struct Tracepoint {
     objects: Objects,
     form: Form,
     control: Control,
+    cpu_states: CpuStates,
     stream: Stream,
     bell: Stream,
     armed: Armed,
@@ -183,6 +185,9 @@ impl Tracepoint {
             uring.set_bodies(&object)?;
         }
         let control = Control::map(&object)?;
+        let cpu_states = object.maps().find(|map| map.name() == "cpu_states");
+        let cpu_states = cpu_states.ok_or_else(|| missing("cpu_states"))?;
+        let cpu_states = CpuStates::map(&cpu_states, cpus)?;
         let stream = Stream::new(match from {
             Some(pins) => remains::rings(pins)?,
             None => make_rings(&object, cpus, options)?,
@@ -196,6 +201,7 @@ impl Tracepoint {
             objects,
             form,
             control,
+            cpu_states,
             stream,
             bell: Stream::new(vec![bell]),
             armed: Armed::default(),
@@ -378,8 +384,8 @@ impl Tracepoint {
     }
 
     /// Counters of all CPUs.
-    pub fn counters(&self) -> Result<Counters, CaptureError> {
-        let mut counters = counters::read(&self.map("cpu_states")?)?;
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.cpu_states.read();
         counters.missed = copies::missed(&self.object, self.form);
         let inherited = self.inherited.iter().map(|program| program.as_fd());
         counters.missed += inherited.map(fexit::misses).sum::<u64>();
@@ -392,7 +398,7 @@ impl Tracepoint {
         let operations = self.armed.operation_probes.iter();
         let probes = probes.chain(operations.map(OperationProbes::missed));
         counters.missed += self.missed_by_probes + probes.sum::<u64>();
-        Ok(counters)
+        counters
     }
 
     /// Counts of the first `rules` rules; and those of undecided events.
@@ -504,7 +510,7 @@ fn load(
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
             Some("works") => cpus * WORKS_PER_CPU as usize,
-            Some("rings") => cpus,
+            Some("rings" | "cpu_states") => cpus,
             _ => continue,
         };
         map.set_max_entries(entries as u32)

@@ -190,7 +190,7 @@ impl Remains {
     pub fn counters(&self) -> Counters {
         let map = find_map(&self.pins, "cpu_states").ok().flatten();
         let counters = map.filter(|_| self.is_readable());
-        let counters = counters.and_then(|map| counters::read(&map).ok());
+        let counters = counters.and_then(|map| counters::read_left(&map).ok());
         counters.unwrap_or_default()
     }
 
