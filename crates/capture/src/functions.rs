@@ -8,6 +8,7 @@
 
 use crate::symbol_names::is_call_function;
 use crate::symbols::{self, Symbol};
+use crate::tracefs;
 use crate::types::{self, Types};
 use abi::Arch;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
@@ -95,7 +96,8 @@ impl Functions {
         match self.calls.get(&call) {
             Some(places) if !places.is_empty() => places,
             None if is_unhooked() => &[],
-            _ => self.absent.get(&call.0).map_or(&[], Vec::as_slice),
+            _ if is_answer_traced() => self.absent.get(&call.0).map_or(&[], Vec::as_slice),
+            _ => &[],
         }
     }
 
@@ -113,6 +115,13 @@ impl Functions {
             .filter(|call| !self.calls.contains_key(call))
             .collect()
     }
+}
+
+/// Whether programs can be attached to the function that answers for numbers without a call. On some kernels it is
+/// among the entry code. To find out takes some milliseconds.
+fn is_answer_traced() -> bool {
+    static IS_TRACED: OnceLock<bool> = OnceLock::new();
+    *IS_TRACED.get_or_init(|| tracefs::has_traced(&format!("_sys_{}", abi::NOT_IMPLEMENTED)))
 }
 
 fn arch_of(entry: Entry) -> Option<Arch> {

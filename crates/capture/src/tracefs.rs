@@ -1,12 +1,34 @@
-//! Numbers of the per-syscall tracepoints, read from tracefs.
+//! What tracefs tells: numbers of the per-syscall tracepoints, and which functions can be traced.
 
 use crate::kernel_fs;
 use rustix::fd::OwnedFd;
 use rustix::fs::{openat, Mode, OFlags};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 /// Where tracefs may be mounted.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// Whether some function can be traced whose name ends so. The kernel's entry code cannot.
+pub(crate) fn has_traced(name_end: &str) -> bool {
+    let flags = OFlags::RDONLY;
+    let Ok(list) = kernel_fs::open("tracefs", &PLACES, "available_filter_functions", flags) else {
+        return false;
+    };
+    let mut list = BufReader::new(std::fs::File::from(list));
+    let mut line = Vec::new();
+    while matches!(list.read_until(b'\n', &mut line), Ok(count) if count > 0) {
+        // NAME, or NAME [MODULE]
+        let mut words = line.split(|byte| byte.is_ascii_whitespace());
+        if words
+            .next()
+            .is_some_and(|name| name.ends_with(name_end.as_bytes()))
+        {
+            return true;
+        }
+        line.clear();
+    }
+    false
+}
 
 /// The directory `events/syscalls` of tracefs.
 pub(crate) struct SyscallEvents(OwnedFd);

@@ -153,8 +153,8 @@ fn preemption(plan: &Plan) -> Option<String> {
              preempted in the program of tp_btf/sys_exit on its processor is missed, and counted as missed"
         )),
         (true, ..) if watches_most => Some(format!(
-            "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; calls that the \
-             kernel does not have (ENOSYS) are not seen"
+            "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; numbers that the \
+             kernel has no call for (ENOSYS) are seen only if it has a function that answers for them"
         )),
         (true, ..) => Some(format!(
             "preempt={model}: calls are seen by probes, which cannot be preempted and so miss none; a watched call \

@@ -173,9 +173,25 @@ impl Test {
     }
 }
 
-/// What the workload made is in the log, and nothing else.
+/// Probes do not see a number above those of the kernel's table: it may be answered without a function.
 fn workload(dir: &Path) -> Result<String> {
-    compare(&dir.join("truth"), &dir.join("log"), None, &[]).map(|()| String::new())
+    let (truth, plan) = (dir.join("truth"), dir.join("plan"));
+    let read = |path: &Path| {
+        fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+    };
+    let (mut text, mut said) = (read(&truth)?, String::new());
+    if read(&plan)?.contains("kretprobe.multi") {
+        let is_served = |line: &&str| !line.contains("\tunknown\t-38\t");
+        let served: Vec<&str> = text.lines().filter(is_served).collect();
+        said = format!(
+            "{} calls with a number above the kernel's table are left out\n",
+            text.lines().count() - served.len()
+        );
+        text = served.join("\n") + "\n";
+    }
+    let of_kernel = dir.join("truth.served");
+    fs::write(&of_kernel, text).with_context(|| format!("writing {}", of_kernel.display()))?;
+    compare(&of_kernel, &dir.join("log"), None, &[]).map(|()| said)
 }
 
 /// The kernel's own records do not say what directory a descriptor stands for.
