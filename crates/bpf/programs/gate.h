@@ -38,7 +38,7 @@ static __always_inline struct task_struct *this_task(struct task_struct *known)
 /*
  * One of the ids of the task. The pointer to them is loaded in one place: for each place where a
  * pointer is, the verifier of later kernels goes through all their types, several times. Copies of a
- * gate that ask about no id jump over it (fexit.rs).
+ * gate that ask about no id jump over it (trampoline.rs).
  */
 static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 {

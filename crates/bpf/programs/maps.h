@@ -72,7 +72,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct object_key);
 	__type(value, __u32);
-} objects SEC(".maps");
+} executables SEC(".maps");
 
 /* How far the last execve of a task has been seen. */
 enum exec_state {

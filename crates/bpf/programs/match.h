@@ -77,7 +77,7 @@ static __always_inline __u32 exe_id(struct task_struct *task)
 	inode = exe->f_inode;
 	key.ino = inode->i_ino;
 	key.dev = inode->i_sb->s_dev;
-	id = bpf_map_lookup_elem(&objects, &key);
+	id = bpf_map_lookup_elem(&executables, &key);
 	return id ? *id : 0;
 }
 

@@ -6,7 +6,7 @@
  * on_FUNCTION or after_FUNCTION; where the arguments of a function have moved,
  * there is one for each form, with the place of the argument behind `__at`.
  * Which form a kernel has is told by the types of the arguments
- * (crates/capture/src/objects).
+ * (crates/capture/src/hooks/vfs_hooks).
  */
 #include "base.h"
 #include "hook_forms.h"

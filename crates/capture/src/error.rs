@@ -103,7 +103,7 @@ pub enum CaptureError {
     },
     /// The BPF object in this program cannot be read.
     #[error("the BPF object in this program: {0}")]
-    Object(#[from] crate::btf::Malformed),
+    Object(#[from] crate::gaps::btf::Malformed),
     /// The rules do not fit.
     #[error("the rules do not fit the match tables: {0}")]
     TooLarge(#[from] plan::tables::TooLarge),

@@ -83,7 +83,7 @@ impl Harness {
         let number = facts
             .exe
             .and_then(|exe| plan.executables.by_object.get(&exe));
-        let objects = self.map("objects");
+        let objects = self.map("executables");
         match number {
             Some(number) => objects
                 .update(key.as_bytes(), number.as_bytes(), MapFlags::ANY)

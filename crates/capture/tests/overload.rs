@@ -2,7 +2,7 @@
 
 mod support;
 
-use capture::{Options, Overload, Tracepoint};
+use capture::{EbpfEngine, Options, Overload};
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Source, StaticHost};
 use std::process::Child;
@@ -14,7 +14,7 @@ const QUIET_UID: u32 = 61234;
 /// Place of `over_share` among the causes.
 const OVER_SHARE: usize = event::wire::TARSIER_LOSS_OVER_SHARE as usize;
 
-fn engine(ring_bytes: usize) -> Tracepoint {
+fn engine(ring_bytes: usize) -> EbpfEngine {
     let line = format!("-a always,exit -F arch=b64 -S getppid -F a0={MARK}");
     let rule = match rules::parse_line(&line, &Source::default(), &StaticHost::new(HOST)) {
         Ok(Some(Command::Append(rule))) => rule,
@@ -23,7 +23,7 @@ fn engine(ring_bytes: usize) -> Tracepoint {
     let capabilities = Capabilities::assumed(HOST);
     let plan = Plan::new(&[rule], &capabilities, &Identities::default(), 1).expect("it fits");
     let options = Options::with_ring_bytes(ring_bytes);
-    Tracepoint::start(&plan, &options, std::process::id()).expect("it starts")
+    EbpfEngine::start(&plan, &options, std::process::id()).expect("it starts")
 }
 
 /// A process of user `uid` that makes marked calls on the first CPU and ends.
@@ -57,7 +57,7 @@ fn marked_calls() {
     }
 }
 
-fn events_of(engine: &mut Tracepoint, mut take: impl FnMut(u32)) {
+fn events_of(engine: &mut EbpfEngine, mut take: impl FnMut(u32)) {
     engine.stream().drain(u64::MAX, |_, frame| {
         let event = event::wire::Event::parse(frame).expect("a whole event");
         take(event.header().uid);

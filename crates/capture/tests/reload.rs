@@ -2,7 +2,7 @@
 
 mod support;
 
-use capture::{Options, Tracepoint};
+use capture::{EbpfEngine, Options};
 use libbpf_rs::MapHandle;
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Rule, Source, StaticHost};
@@ -120,7 +120,7 @@ fn a_thousand_reloads_lose_no_event_and_mix_no_rule_sets() {
     };
     let sets = rule_sets();
     let options = Options::with_ring_bytes(64 << 20);
-    let mut engine = Tracepoint::start(&sets[0], &options, std::process::id()).expect("it starts");
+    let mut engine = EbpfEngine::start(&sets[0], &options, std::process::id()).expect("it starts");
     let mut seen = Seen::default();
     let mut children: Vec<Child> = (0..2).map(|_| workload()).collect();
     let mut outputs: Vec<_> = children
@@ -200,7 +200,7 @@ fn two_thousand_rules_fit_sixteen_mebibytes() {
     };
     let plan = plan((0..2000).map(|i| rule(4_000_000 + i)), 1);
     let before = map_bytes();
-    let engine = Tracepoint::start(&plan, &Options::for_this_host(), std::process::id());
+    let engine = EbpfEngine::start(&plan, &Options::for_this_host(), std::process::id());
     let engine = engine.expect("it starts");
     let after = map_bytes();
     drop(engine);
@@ -215,7 +215,7 @@ fn the_verifier_finishes_each_program_within_twenty_thousand_instructions() {
         return;
     };
     let plan = plan(["-a always,exit -F arch=b64 -S getppid -k k".to_owned()], 1);
-    let _engine = Tracepoint::start(&plan, &Options::for_this_host(), std::process::id());
+    let _engine = EbpfEngine::start(&plan, &Options::for_this_host(), std::process::id());
     let names = [
         "sys_exit",
         "sys_exit_one",

@@ -68,6 +68,23 @@ pub enum Flush {
     Sync,
 }
 
+impl Flush {
+    /// Whether every batch is made durable before more is promised.
+    pub fn is_durable(self) -> bool {
+        matches!(self, Flush::Data | Flush::Sync)
+    }
+
+    /// Whether the log is synced at all, also by the last sync of a file.
+    pub fn syncs(self) -> bool {
+        self != Flush::None
+    }
+
+    /// Whether writing waits for its syncs.
+    pub fn waits(self) -> bool {
+        self == Flush::Incremental
+    }
+}
+
 /// What to do when the log file reaches `max_log_file` (`max_log_file_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeAction {

@@ -2,8 +2,8 @@
 //! come over the audit socket.
 
 use anyhow::Result;
-use capture::tracepoint::{Counters, RuleCount};
-use capture::{CaptureError, Handover, Overload, Pins, Remains as Leftover, Stream, Tracepoint};
+use capture::hooks::{Counters, RuleCount};
+use capture::{CaptureError, EbpfEngine, Handover, Leftover, Overload, Pins, Stream};
 use plan::Plan;
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What captures.
 pub(super) enum Engine {
     /// eBPF programs.
-    Tracepoint(Box<Tracepoint>),
+    Ebpf(Box<EbpfEngine>),
     /// The kernel's audit. Its rules are the audit socket's affair.
     Kernel,
     /// What another version's daemon left in its rings.
@@ -23,7 +23,7 @@ impl Engine {
     /// Its name in DAEMON_START and in status.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Engine::Tracepoint(programs) => programs.name(),
+            Engine::Ebpf(programs) => programs.name(),
             Engine::Kernel => "kernel",
             Engine::Leftover(_) => "none",
         }
@@ -34,16 +34,16 @@ impl Engine {
         matches!(self, Engine::Kernel)
     }
 
-    fn programs(&self) -> Option<&Tracepoint> {
+    fn programs(&self) -> Option<&EbpfEngine> {
         match self {
-            Engine::Tracepoint(programs) => Some(programs),
+            Engine::Ebpf(programs) => Some(programs),
             Engine::Kernel | Engine::Leftover(_) => None,
         }
     }
 
-    fn programs_mut(&mut self) -> Option<&mut Tracepoint> {
+    fn programs_mut(&mut self) -> Option<&mut EbpfEngine> {
         match self {
-            Engine::Tracepoint(programs) => Some(programs),
+            Engine::Ebpf(programs) => Some(programs),
             Engine::Kernel | Engine::Leftover(_) => None,
         }
     }
@@ -51,7 +51,7 @@ impl Engine {
     /// The page for the next daemon, if what is captured outlives this one.
     pub(super) fn handover(&self) -> Option<Arc<Handover>> {
         match self {
-            Engine::Tracepoint(programs) => programs.handover().cloned(),
+            Engine::Ebpf(programs) => programs.handover().cloned(),
             Engine::Leftover(leftover) => Some(leftover.handover().clone()),
             Engine::Kernel => None,
         }
@@ -59,7 +59,7 @@ impl Engine {
 
     pub(super) fn stream(&mut self) -> Option<&mut Stream> {
         match self {
-            Engine::Tracepoint(programs) => Some(programs.stream()),
+            Engine::Ebpf(programs) => Some(programs.stream()),
             Engine::Leftover(leftover) => Some(leftover.stream()),
             Engine::Kernel => None,
         }
@@ -87,12 +87,12 @@ impl Engine {
 
     /// Pins that this process leaves behind when it ends, if it has any.
     pub(super) fn pins(&self) -> Option<&Arc<Pins>> {
-        self.programs().and_then(Tracepoint::pins)
+        self.programs().and_then(EbpfEngine::pins)
     }
 
     /// Readable when the programs want attention; none if there are none.
     pub(super) fn doorbell(&self) -> Result<Option<BorrowedFd<'_>>> {
-        Ok(self.programs().map(Tracepoint::doorbell).transpose()?)
+        Ok(self.programs().map(EbpfEngine::doorbell).transpose()?)
     }
 
     /// Whether the daemon looks by itself for now.
@@ -146,13 +146,13 @@ impl Engine {
     /// Ids of the events of io_uring operations that are under way.
     pub(super) fn in_flight(&self) -> std::collections::HashSet<u64> {
         let programs = self.programs();
-        programs.map(Tracepoint::in_flight).unwrap_or_default()
+        programs.map(EbpfEngine::in_flight).unwrap_or_default()
     }
 
     /// What the programs count; nothing if there are none.
     pub(super) fn counters(&self) -> Counters {
         let programs = self.programs();
-        programs.map(Tracepoint::counters).unwrap_or_default()
+        programs.map(EbpfEngine::counters).unwrap_or_default()
     }
 
     /// What they count by rule, and for undecided events; nothing if they cannot be asked.
@@ -164,6 +164,6 @@ impl Engine {
 
     /// The fullest ring, parts per thousand.
     pub(super) fn fill_per_mille(&self) -> u32 {
-        self.programs().map_or(0, Tracepoint::fill_per_mille)
+        self.programs().map_or(0, EbpfEngine::fill_per_mille)
     }
 }

@@ -3,7 +3,7 @@
 use crate::daemon_records::{Action, Who};
 use crate::engine::Engine;
 use crate::pipeline::Pipeline;
-use capture::tracepoint::LOSS_CAUSES;
+use capture::hooks::LOSS_CAUSES;
 use event::RecordType;
 use std::collections::BTreeMap;
 

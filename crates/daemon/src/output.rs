@@ -6,7 +6,7 @@ use crate::plugins;
 use crate::protocol::PluginStatus;
 use anyhow::Result;
 use conf::plugins::Plugin;
-use conf::{Config, Flush};
+use conf::Config;
 use dispatch::Dispatcher;
 use journal::{Action, Journal, OpenError, Position, RotateError, Witness};
 use rustix::event::{PollFd, PollFlags};
@@ -41,7 +41,7 @@ impl Promise {
     fn of(config: &Config) -> Promise {
         Promise {
             is_written: config.write_logs,
-            is_durable: config.write_logs && matches!(config.flush, Flush::Data | Flush::Sync),
+            is_durable: config.write_logs && config.flush.is_durable(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What each rule in force has cost since it was loaded: `tarsier status --rules`.
 
 use crate::protocol::RuleCost;
-use capture::tracepoint::RuleCount;
+use capture::hooks::RuleCount;
 use rules::Rule;
 use std::collections::{HashMap, VecDeque};
 

@@ -22,7 +22,7 @@ use crate::signals::Signals;
 use crate::stderr::say;
 use crate::takeover::{self, Downtime};
 use anyhow::{bail, Result};
-use capture::{CaptureError, Options, Pins, Tracepoint};
+use capture::{CaptureError, EbpfEngine, Options, Pins};
 use cli::{Engine as Choice, RunArgs};
 use compose::Generation;
 use conf::Config;
@@ -59,13 +59,13 @@ impl Start<'_> {
             let started = match &self.pins {
                 Some(pins) => {
                     takeover::remember(pins, plan)?;
-                    Tracepoint::start_pinned(pins, plan, options, pid)
+                    EbpfEngine::start_pinned(pins, plan, options, pid)
                 }
-                None => Tracepoint::start(plan, options, pid),
+                None => EbpfEngine::start(plan, options, pid),
             };
             let can_differ = may_differ && settings.capabilities.trampoline;
             generation = match started {
-                Ok(engine) => return Ok((Engine::Tracepoint(Box::new(engine)), generation)),
+                Ok(engine) => return Ok((Engine::Ebpf(Box::new(engine)), generation)),
                 Err(error) if can_differ && !is_unhooked(&error) => {
                     say!("tarsier: engine tracepoint: {error}");
                     settings.capabilities = capture::probe::capabilities(false);

@@ -24,7 +24,7 @@ use crate::rotate::{self, Rotated};
 use crate::space::Space;
 use crate::sync::Synced;
 use compress::{CompressError, Compressor};
-use conf::{Config, Flush, SizeAction};
+use conf::{Config, SizeAction};
 use current::{Attempt, Current};
 use durability::Durability;
 use respond::{Response, Responses, Situation, Then};
@@ -227,7 +227,7 @@ impl Journal {
         let rotated = self.current.rotate(&file, keep, &self.config.log_group)?;
         self.responses.note_rotation();
         self.counters.rotations += 1;
-        if matches!(self.config.flush, Flush::Data | Flush::Sync) {
+        if self.config.flush.is_durable() {
             self.durability.sync_dir(self.current.path());
         }
         self.start_compression();
@@ -345,7 +345,7 @@ impl Journal {
     fn sync_as_configured(&mut self) {
         if self.durability.is_due(&self.config) {
             self.request_sync();
-            if self.config.flush == Flush::Incremental {
+            if self.config.flush.waits() {
                 // The helper is there for urgent events; this mode waits.
                 self.durability.drain();
             }
@@ -367,7 +367,7 @@ impl Journal {
 
     /// Asks for the last sync of a file that will not be written any more.
     fn sync_before_leaving(&mut self) {
-        if self.config.flush != Flush::None && self.durable() < self.written() {
+        if self.config.flush.syncs() && self.durable() < self.written() {
             self.request_sync();
         }
     }

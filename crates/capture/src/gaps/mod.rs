@@ -1,11 +1,14 @@
 //! What the running kernel lacks of what the programs use, and what is less exact without it.
 
+pub mod btf;
+mod elf;
 mod features;
+pub mod relocations;
 
-use crate::btf::{Btf, Kind, Malformed, Type};
-use crate::objects;
-use crate::relocations::{self, plain_name, Form, Member, Place, Relocation, Step};
-use crate::types::{self, Types};
+use crate::gaps::btf::{Btf, Kind, Malformed, Type};
+use crate::gaps::relocations::{plain_name, Form, Member, Place, Relocation, Step};
+use crate::hooks::vfs_hooks;
+use crate::kernel::kernel_btf::{self, Types};
 use features::{Feature, Need};
 use libbpf_rs::btf::types::Typedef;
 use plan::Gap;
@@ -26,7 +29,7 @@ static FOUND: OnceLock<Result<Vec<Found>, Malformed>> = OnceLock::new();
 
 /// The gaps of the running kernel that matter to the engine, the essential first; none where its types cannot be read.
 pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
-    let Some(types) = types::of_this_kernel() else {
+    let Some(types) = kernel_btf::of_this_kernel() else {
         return Ok(Vec::new());
     };
     let found = FOUND.get_or_init(|| of(&types)).as_ref();
@@ -36,7 +39,9 @@ pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
     if trampoline {
         let places = relocations::places_of_programs()?;
         let functions = places.iter().filter(|place| !place.is_tracepoint());
-        let missing = missing_names(functions, |place| objects::is_there(&types, place.program));
+        let missing = missing_names(functions, |place| {
+            vfs_hooks::is_there(&types, place.program)
+        });
         let has_call = |name: &&str| {
             let call = features::call_of_function(name);
             call.is_none_or(|call| types.has_call(call))
@@ -86,7 +91,7 @@ fn missing_names<'a>(
 
 /// The members that the running kernel has and programs read there: of several forms, the one that it has.
 pub(crate) fn members_in_use() -> Result<BTreeSet<Member>, Malformed> {
-    let Some(types) = types::of_this_kernel() else {
+    let Some(types) = kernel_btf::of_this_kernel() else {
         return Ok(BTreeSet::new());
     };
     let relocations = relocations::of_programs()?;
@@ -109,7 +114,7 @@ fn found_gap(name: String, feature: Option<Feature>) -> Found {
 /// Whether the kernel has a tracepoint that `tp_btf` programs can be attached to.
 pub(crate) fn is_there(tracepoint: &str) -> bool {
     // Without types libbpf says what is wrong.
-    types::of_this_kernel().is_none_or(|types| has_tracepoint(&types, tracepoint))
+    kernel_btf::of_this_kernel().is_none_or(|types| has_tracepoint(&types, tracepoint))
 }
 
 fn has_tracepoint(types: &Types, name: &str) -> bool {
@@ -303,7 +308,7 @@ mod tests {
 
     #[test]
     fn this_kernel_has_what_every_record_needs() {
-        if types::of_this_kernel().is_none() {
+        if kernel_btf::of_this_kernel().is_none() {
             println!("skipped: the kernel has no BTF");
             return;
         }

@@ -128,7 +128,7 @@ impl Handover {
             4,
             std::mem::size_of::<Page>() as u32,
             1,
-            &crate::map_options::map_options(BPF_F_MMAPABLE),
+            &crate::hooks::map_options::map_options(BPF_F_MMAPABLE),
         )
         .map_err(refused("map for the next daemon"))?;
         let handover = Handover::map(map)?;

@@ -1,6 +1,6 @@
 //! An engine on a kernel that lacks something, in a process of its own: what the kernel has is looked up once in each.
 
-use capture::{Options, Tracepoint};
+use capture::{EbpfEngine, Options};
 use plan::{Identities, Plan};
 use rules::{Command, Rule, Source, StaticHost};
 use std::path::Path;
@@ -85,7 +85,7 @@ pub(crate) fn answer() -> bool {
         return false;
     };
     println!();
-    capture::types::override_with(Path::new(&types));
+    capture::kernel_btf::override_with(Path::new(&types));
     let is_trampoline = engine == "trampoline";
     let own = capture::probe::gaps(is_trampoline);
     for gap in capture::probe::gaps(true) {
@@ -101,7 +101,7 @@ pub(crate) fn answer() -> bool {
     }
     let start = std::time::Instant::now();
     let options = Options::with_ring_bytes(1 << 20);
-    match Tracepoint::start(&plan, &options, INIT) {
+    match EbpfEngine::start(&plan, &options, INIT) {
         Err(error) => println!("refused {}", error.to_string().replace('\n', " ")),
         Ok(engine) => watch(engine),
     }
@@ -109,7 +109,7 @@ pub(crate) fn answer() -> bool {
     true
 }
 
-fn watch(mut engine: Tracepoint) {
+fn watch(mut engine: EbpfEngine) {
     for gap in engine.gaps() {
         println!("gap {gap}");
     }

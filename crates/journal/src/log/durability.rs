@@ -184,10 +184,7 @@ impl Durability {
 }
 
 fn wants_syncer(config: &Config) -> bool {
-    let in_background = matches!(
-        config.flush,
-        Flush::IncrementalAsync | Flush::Data | Flush::Sync
-    );
+    let in_background = config.flush.syncs() && !config.flush.waits();
     in_background || !config.urgent_keys.is_empty()
 }
 

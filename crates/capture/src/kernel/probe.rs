@@ -1,8 +1,8 @@
 //! What this host can do, found by trying.
 
-use crate::preemption;
-use crate::tracefs::SyscallEvents;
-use crate::tracepoint::{enumerator, probes, Uring};
+use crate::hooks::{enumerator, probes, Uring};
+use crate::kernel::preemption;
+use crate::kernel::tracefs::SyscallEvents;
 use abi::Arch;
 use plan::{Capabilities, Entry, IoUring, Preemption};
 use std::collections::BTreeSet;
@@ -15,24 +15,24 @@ const NEWEST_HELPER: &str = "BPF_FUNC_loop";
 /// Whether this kernel, which may have been given features of later ones, is older than [`OLDEST_KERNEL`]. Where
 /// its types cannot be read this is not known, and it is not.
 pub fn is_too_old() -> bool {
-    let types = crate::types::of_this_kernel();
+    let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| enumerator(types.btf(), NEWEST_HELPER).is_none())
 }
 
 /// Why the trampoline engine does not work here, if so. Needs root to tell the truth.
 pub fn trampoline_refusal() -> Option<String> {
     crate::error::keep_libbpf_quiet();
-    if let Err(reason) = crate::tracepoint::fexit_attaches() {
+    if let Err(reason) = crate::hooks::trampolines_attach() {
         return Some(reason);
     }
-    let known = crate::functions::of_this_kernel();
+    let known = crate::kernel::syscall_functions::of_this_kernel();
     let found = known.is_some_and(|functions| functions.of_prototype(0).is_some());
     (!found).then(|| "the kernel's functions for system calls are not found".to_owned())
 }
 
 /// Calls whose functions cannot be hooked; every call where functions are not known.
 pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
-    match crate::functions::of_this_kernel() {
+    match crate::kernel::syscall_functions::of_this_kernel() {
         Some(functions) => functions.unhooked(),
         None => BTreeSet::new(),
     }
@@ -45,25 +45,25 @@ pub fn gaps(trampoline: bool) -> Vec<plan::Gap> {
 
 /// Whether the kernel's types have a function of this name; `false` also where they cannot be read.
 pub fn has_function(name: &str) -> bool {
-    let types = crate::types::of_this_kernel();
+    let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| types.functions().contains_key(name))
 }
 
 /// Whether an enumeration of the kernel's types has an enumerator; `false` also where they cannot be read.
 pub fn has_enumerator(of: &str, name: &str) -> bool {
-    let types = crate::types::of_this_kernel();
+    let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| types.has_enumerator(of, name))
 }
 
 /// Whether a function of the kernel's types has a parameter of this name; `false` also where they cannot be read.
 pub fn has_parameter(function: &str, name: &str) -> bool {
-    let types = crate::types::of_this_kernel();
+    let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| types.has_parameter(function, name))
 }
 
 /// The members that the running kernel has and programs read. For tests.
 #[doc(hidden)]
-pub fn members_in_use() -> BTreeSet<crate::relocations::Member> {
+pub fn members_in_use() -> BTreeSet<crate::gaps::relocations::Member> {
     crate::gaps::members_in_use().unwrap_or_default()
 }
 
@@ -108,7 +108,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
 
 /// The edition of the kernel's lists of calls behind `perm=`. Without root it is told by the calls that the kernel has.
 pub fn perm_lists() -> abi::PermLists {
-    crate::perm_lists::of_this_kernel()
+    crate::kernel::perm_lists::of_this_kernel()
 }
 
 /// What can be seen of io_uring operations, and how many the kernel has. Needs no root.

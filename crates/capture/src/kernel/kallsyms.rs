@@ -1,6 +1,6 @@
 //! The kernel's symbols, as `/proc/kallsyms` lists them.
 
-use crate::symbol_names::is_of_interest;
+use crate::kernel::symbol_names::is_of_interest;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! The rings of all CPUs as one stream of frames in order of time.
 
-use crate::ring::Ring;
+use crate::rings::Ring;
 use event::wire::tarsier_frame;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -155,7 +155,7 @@ pub fn frame_time(frame: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::fake;
+    use crate::rings::ring::fake;
     use zerocopy::IntoBytes;
 
     fn frame(time_ns: u64, tag: u8) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! What the programs ask of the kernel's types: the CO-RE relocations of the BPF object (`.BTF.ext`), each with its access
 //! in names. How accesses are written is in libbpf's relo_core.c, `bpf_core_parse_spec()`.
 
-use crate::btf::{Btf, Bytes, Kind, Malformed, Type};
-use crate::elf::{Elf, Function};
+use crate::gaps::btf::{Btf, Bytes, Kind, Malformed, Type};
+use crate::gaps::elf::{Elf, Function};
 use std::collections::BTreeSet;
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! Which edition of its lists of calls behind `perm=` this kernel has. It is read from the list itself, in the
 //! kernel's memory; where that cannot be read, it is told by a call that came with the longer lists.
 
-use crate::operations::peek;
-use crate::symbol_names::READ_CALLS;
-use crate::symbols;
+use crate::kernel::kallsyms;
+use crate::kernel::symbol_names::READ_CALLS;
+use crate::kernel::uring_functions::peek;
 use abi::{Arch, PermLists};
 use std::sync::OnceLock;
 
@@ -21,8 +21,8 @@ pub(crate) fn of_this_kernel() -> PermLists {
 
 fn find() -> PermLists {
     let (mut lists, mut has_new_call) = (Vec::new(), false);
-    let read = symbols::of_this_kernel().and_then(|lines| {
-        symbols::each(lines, |symbol| {
+    let read = kallsyms::of_this_kernel().and_then(|lines| {
+        kallsyms::each(lines, |symbol| {
             if symbol.name == READ_CALLS && symbol.address != 0 {
                 lists.push(symbol.address);
             }

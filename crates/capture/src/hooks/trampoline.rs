@@ -3,9 +3,9 @@
 
 use super::gate_cells::{Gates, PLACES};
 use crate::error::{refused, system, CaptureError};
-use crate::functions::{Function, Functions, PROTOTYPES};
+use crate::kernel::kernel_btf;
+use crate::kernel::syscall_functions::{Function, Functions, PROTOTYPES};
 use crate::pins::{Attached, Pins};
-use crate::types;
 use bpf::shared;
 use libbpf_rs::libbpf_sys::{
     bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,
@@ -44,7 +44,7 @@ const MOVE_CONSTANT: [u8; 2] = [0xb7, 0xb4];
 const EXIT: u8 = 0x95;
 
 /// What is needed to hook functions.
-pub(super) struct Fexit {
+pub(super) struct Trampolines {
     /// Of `call_gate`, as loaded.
     instructions: Vec<bpf_insn>,
     bodies: [i32; PROTOTYPES],
@@ -137,7 +137,7 @@ impl AtFunction {
     }
 }
 
-/// The same with a gate, whose place is freed by [`Fexit::retire`].
+/// The same with a gate, whose place is freed by [`Trampolines::retire`].
 pub(super) struct Hook {
     at: AtFunction,
     at_gate: AtGate,
@@ -195,9 +195,12 @@ pub(super) fn choose_targets(
     Ok(())
 }
 
-impl Fexit {
+impl Trampolines {
     /// Of an object that was loaded with targets.
-    pub(super) fn new(object: &Object, pins: Option<&Arc<Pins>>) -> Result<Fexit, CaptureError> {
+    pub(super) fn new(
+        object: &Object,
+        pins: Option<&Arc<Pins>>,
+    ) -> Result<Trampolines, CaptureError> {
         let map = |name: &str| -> Result<Map<'_>, CaptureError> {
             let found = object.maps().find(|map| map.name() == name);
             found.ok_or_else(|| super::missing(name))
@@ -220,7 +223,7 @@ impl Fexit {
         let links = pins.map(|pins| pins.links()).unwrap_or_default();
         let left: BTreeMap<String, AtGate> = links.iter().filter_map(|name| pinned(name)).collect();
         let is_free = |place: &usize| !left.values().any(|taken| taken.place == *place);
-        Ok(Fexit {
+        Ok(Trampolines {
             instructions: gate.insns().to_vec(),
             bodies,
             gates_fd: gates.as_fd().as_raw_fd(),
@@ -487,7 +490,7 @@ pub(crate) fn attaches() -> Result<(), String> {
 
 fn try_to_attach() -> Result<(), String> {
     const TRIAL: &str = "bpf_fentry_test1";
-    let types = types::of_this_kernel().ok_or("the kernel's types cannot be read")?;
+    let types = kernel_btf::of_this_kernel().ok_or("the kernel's types cannot be read")?;
     let function = types.functions().get(TRIAL);
     let function = function.ok_or_else(|| format!("the kernel has no function {TRIAL}"))?;
     let mut instructions = [bpf_insn::default(); 2];

@@ -1,12 +1,12 @@
 //! What an earlier daemon left running, for the next one: to be taken over, or to be read and replaced.
 
 use super::counters::{self, Counters};
-use super::Tracepoint;
+use super::EbpfEngine;
 use crate::error::{refused, system, CaptureError};
-use crate::map_options::map_options;
+use crate::hooks::map_options::map_options;
 use crate::pins::{Handover, Pins};
-use crate::ring::Ring;
-use crate::stream::Stream;
+use crate::rings::Ring;
+use crate::rings::Stream;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 use plan::Form;
 use std::ffi::OsStr;
@@ -91,7 +91,7 @@ fn find_map(pins: &Pins, name: &str) -> Result<Option<MapHandle>, CaptureError> 
     pins.get_map(&format!("{MAP}{name}"))
 }
 
-impl Tracepoint {
+impl EbpfEngine {
     /// Pins everything but links, unless it is there; what makes the capture whole comes last.
     pub(super) fn keep(
         &mut self,
@@ -121,29 +121,29 @@ impl Tracepoint {
             return;
         };
         pins.unhook_but(&self.pinned_names());
-        if let Some(fexit) = &mut self.fexit {
-            fexit.forget_left();
+        if let Some(trampolines) = &mut self.trampolines {
+            trampolines.forget_left();
         }
     }
 }
 
 /// An earlier daemon's capture, which goes on.
-pub struct Remains {
+pub struct Leftover {
     pins: Arc<Pins>,
     handover: Arc<Handover>,
     stream: Stream,
 }
 
-impl Remains {
+impl Leftover {
     /// What is pinned there; none if nothing is, or not all of it, and then it is removed.
     ///
     /// # Errors
     /// The kernel does not give out what is pinned.
-    pub fn find(pins: &Arc<Pins>) -> Result<Option<Remains>, CaptureError> {
+    pub fn find(pins: &Arc<Pins>) -> Result<Option<Leftover>, CaptureError> {
         let handover = Handover::find(pins)?;
         let rings = handover.as_ref().map(|_| rings(pins)).transpose()?;
         match handover.zip(rings) {
-            Some((handover, rings)) => Ok(Some(Remains {
+            Some((handover, rings)) => Ok(Some(Leftover {
                 pins: pins.clone(),
                 handover: Arc::new(handover),
                 stream: Stream::new(rings),
@@ -155,7 +155,7 @@ impl Remains {
         }
     }
 
-    /// Whether [`Tracepoint::start_pinned`] will take it over, for plans of this engine.
+    /// Whether [`EbpfEngine::start_pinned`] will take it over, for plans of this engine.
     pub fn can_be_taken_over(&self, form: Form) -> bool {
         let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
         self.handover.layout() == layout(cpus, form)
@@ -194,7 +194,7 @@ impl Remains {
         counters.unwrap_or_default()
     }
 
-    /// The rule sets that its events may be of: number and what [`Remains::remember`] was given, the newest first.
+    /// The rule sets that its events may be of: number and what [`Leftover::remember`] was given, the newest first.
     pub fn rule_sets(&self) -> Vec<(u64, Vec<u8>)> {
         let mut sets: Vec<(u64, Vec<u8>)> = numbers(&self.pins)
             .into_iter()

@@ -2,14 +2,14 @@
 
 use super::probes::{to_probe, At, CallProbes, Probes, OPERATION_BEGINS, OPERATION_ENDS};
 use super::uring::{OperationHook, Wanted};
-use super::Tracepoint;
+use super::EbpfEngine;
 use crate::error::CaptureError;
 use std::collections::BTreeSet;
 
 /// Probes by what they see of operations.
 pub(super) type OperationProbes = Probes<OperationHook>;
 
-impl Tracepoint {
+impl EbpfEngine {
     /// Probes the functions of the operations that the plan watches, as far as that is missing.
     /// `calls`: what of the same plan has been probed for calls.
     pub(super) fn probe_operations(

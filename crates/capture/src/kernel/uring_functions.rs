@@ -2,10 +2,10 @@
 //! they are is read from the table by which the kernel calls them (`io_issue_defs` of
 //! io_uring/opdef.c; `io_op_defs` before Linux 6.3).
 
-use crate::functions::Function;
-use crate::symbol_names::is_operation;
-use crate::symbols::{self, Symbol};
-use crate::types::Types;
+use crate::kernel::kallsyms::{self, Symbol};
+use crate::kernel::kernel_btf::Types;
+use crate::kernel::symbol_names::is_operation;
+use crate::kernel::syscall_functions::Function;
 use bpf::shared::PEEK_BYTES;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::HasSize;
@@ -46,7 +46,7 @@ pub(crate) struct Operations {
 /// The functions of the first `count` operations. `None` where some function cannot be told or hooked, or not all of
 /// a kind have one prototype, which functions that share a body must have.
 pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
-    let symbols = Symbols::parse(symbols::of_this_kernel().ok()?).ok()?;
+    let symbols = Symbols::parse(kallsyms::of_this_kernel().ok()?).ok()?;
     let (table, row) = TABLES
         .iter()
         .find_map(|(table, row)| Some((*symbols.tables.get(*table)?, *row)))?;
@@ -118,7 +118,7 @@ impl Symbols {
             tables: HashMap::new(),
             functions: HashMap::new(),
         };
-        symbols::each(text, |symbol| symbols.add(&symbol))?;
+        kallsyms::each(text, |symbol| symbols.add(&symbol))?;
         Ok(symbols)
     }
 
@@ -185,7 +185,7 @@ ffffffff81000030 t sys_read
     #[test]
     fn the_kernel_s_table_names_the_functions_of_operations() {
         crate::error::keep_libbpf_quiet();
-        let Some(types) = crate::types::of_this_kernel() else {
+        let Some(types) = crate::kernel::kernel_btf::of_this_kernel() else {
             println!("skipped: the kernel's table of operations: no BTF");
             return;
         };

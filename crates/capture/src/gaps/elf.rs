@@ -1,6 +1,6 @@
 //! Sections and functions of an ELF object, as clang writes them for BPF: 64 bits, little-endian.
 
-use crate::btf::{Bytes, Malformed};
+use crate::gaps::btf::{Bytes, Malformed};
 
 const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
 const SECTION_HEADER: usize = 64;

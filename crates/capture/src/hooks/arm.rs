@@ -1,15 +1,15 @@
 //! Attaching what a plan needs, and parting with what it no longer does.
 
 use super::copies;
-use super::fexit::{self, Hook};
 use super::operation_probes::OperationProbes;
 use super::probes::{self, CallProbes};
+use super::trampoline::{self, Hook};
 use super::uring::{self, Wanted};
-use super::{missing, perf, Tracepoint};
+use super::{missing, perf, EbpfEngine};
 use crate::error::{refused, system, CaptureError};
-use crate::functions;
+use crate::kernel::kernel_btf;
+use crate::kernel::syscall_functions;
 use crate::pins::{Attached, Pins};
-use crate::types;
 use libbpf_rs::btf::ReferencesType;
 use libbpf_rs::libbpf_sys::BPF_PERF_EVENT;
 use plan::{Plan, SysExit};
@@ -32,22 +32,22 @@ pub(super) struct Armed {
     pub(super) uring: uring::Hooks,
 }
 
-impl Tracepoint {
+impl EbpfEngine {
     pub(super) fn arm_objects(
         &mut self,
         plan: &Plan,
     ) -> Result<BTreeMap<String, Attached>, CaptureError> {
-        let (resting, pins) = (&mut self.resting, self.pins.as_ref());
+        let (detach_queue, pins) = (&mut self.detach_queue, self.pins.as_ref());
         let inherited = &mut self.inherited;
         let there = |program: &str| {
-            if let Some(link) = resting.take_object(program) {
+            if let Some(link) = detach_queue.take_object(program) {
                 return Ok(Some(link));
             }
             let found = match pins {
                 Some(pins) => Attached::find(pins, program)?,
                 None => None,
             };
-            inherited.extend(found.iter().filter_map(fexit::program_of));
+            inherited.extend(found.iter().filter_map(trampoline::program_of));
             Ok(found)
         };
         self.objects.arm(&mut self.object, plan, pins, there)
@@ -68,7 +68,7 @@ impl Tracepoint {
         let links = links.chain(armed.probes.iter().flat_map(CallProbes::links));
         let operations = armed.operation_probes.iter();
         let links = links.chain(operations.flat_map(OperationProbes::links));
-        let links = links.chain(self.resting.links());
+        let links = links.chain(self.detach_queue.links());
         let names = links.filter_map(Attached::pin_name).map(str::to_owned);
         names.chain(self.objects.armed().cloned()).collect()
     }
@@ -149,7 +149,7 @@ impl Tracepoint {
             old.per_syscall
                 .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
-        let kept = functions::places_of(hooks.sys_exit.functions());
+        let kept = syscall_functions::places_of(hooks.sys_exit.functions());
         old.probes = probes::take_unneeded(&mut armed.probes, &kept);
         let (kept, gone) = std::mem::take(&mut armed.functions)
             .into_iter()
@@ -166,7 +166,9 @@ impl Tracepoint {
         if plan.form().probes {
             return Ok(added);
         }
-        let (Some(fexit), Some(functions)) = (&mut self.fexit, functions::of_this_kernel()) else {
+        let (Some(trampolines), Some(functions)) =
+            (&mut self.trampolines, syscall_functions::of_this_kernel())
+        else {
             return Ok(added);
         };
         for call in plan.hooks.sys_exit.functions() {
@@ -174,15 +176,15 @@ impl Tracepoint {
                 if added.contains_key(&place) || self.armed.functions.contains_key(&place) {
                     continue;
                 }
-                if let Some(hook) = self.resting.take_function(place) {
+                if let Some(hook) = self.detach_queue.take_function(place) {
                     added.insert(place, hook);
                     continue;
                 }
                 let gate = gates.get(&place).and_then(Option::as_ref);
-                match fexit.hook(&functions.all[place], gate) {
+                match trampolines.hook(&functions.all[place], gate) {
                     Ok(hook) => added.insert(place, hook),
                     Err(error) => {
-                        added.values().for_each(|hook| fexit.retire(hook));
+                        added.values().for_each(|hook| trampolines.retire(hook));
                         return Err(CaptureError::Unhooked {
                             call: *call,
                             source: Box::new(error),
@@ -196,7 +198,7 @@ impl Tracepoint {
 
     /// Takes down hooks that no rule set has needed for a while. To be called every second or so.
     pub fn tidy(&mut self) {
-        self.resting.tidy(self.fexit.as_mut());
+        self.detach_queue.tidy(self.trampolines.as_mut());
     }
 
     /// A program on a tracepoint, with its copies where those are wanted.
@@ -208,7 +210,7 @@ impl Tracepoint {
         Ok(links)
     }
 
-    /// Nothing where the kernel lacks the tracepoint: [`Tracepoint::gaps`] says so.
+    /// Nothing where the kernel lacks the tracepoint: [`EbpfEngine::gaps`] says so.
     fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Attached>, CaptureError> {
         if !wanted {
             return Ok(None);
@@ -232,7 +234,7 @@ impl Tracepoint {
         };
         let found = Attached::find(pins, name)?;
         if let Some(link) = &found {
-            self.inherited.extend(fexit::program_of(link));
+            self.inherited.extend(trampoline::program_of(link));
         }
         Ok(found)
     }
@@ -271,7 +273,7 @@ impl Tracepoint {
             if self.armed.uring.functions.contains_key(&key) {
                 continue;
             }
-            let hook = match self.resting.take_operation(key) {
+            let hook = match self.detach_queue.take_operation(key) {
                 Some(hook) => hook,
                 None => uring::hook(&self.object, function, part, self.pins.as_ref())?,
             };
@@ -355,7 +357,7 @@ impl Tracepoint {
         if let Some(pins) = &self.pins {
             pins.wait_for_end_of(&pin);
         }
-        let link = fexit::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
+        let link = trampoline::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
             .map_err(system(format!("hook tracepoint/syscalls/{name}")))?;
         Attached::new(link, self.pins.as_ref(), &pin)
     }
@@ -384,7 +386,7 @@ pub(crate) fn attach_trace(
 fn exit_is_seen_early() -> bool {
     use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
     let count = || {
-        let types = types::of_this_kernel()?;
+        let types = kernel_btf::of_this_kernel()?;
         let hook = types
             .btf()
             .type_by_name::<Typedef<'_>>("btf_trace_sched_process_exit")?;

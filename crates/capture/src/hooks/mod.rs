@@ -6,45 +6,48 @@ mod atomic;
 mod control;
 mod copies;
 mod counters;
-mod fexit;
+mod detach_queue;
 mod gate_cells;
 mod gates;
+mod leftover;
+pub(crate) mod map_options;
 mod operation_probes;
 mod perf;
 pub(crate) mod probes;
-mod remains;
-mod resting;
+mod trampoline;
 mod uring;
+pub(crate) mod vfs_hooks;
 
 pub(crate) use arm::attach_trace;
 use counters::CpuStates;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
-pub use remains::Remains;
+pub use leftover::Leftover;
+pub(crate) use trampoline::attaches as trampolines_attach;
 pub(crate) use uring::{enumerator, Uring};
+pub use vfs_hooks::functions_can_be_hooked;
 
 use crate::error::{refused, system, CaptureError};
-use crate::functions::{self, Functions};
 use crate::gaps;
-use crate::map_options::map_options;
-use crate::objects::Objects;
+use crate::hooks::map_options::map_options;
+use crate::hooks::vfs_hooks::VfsHooks;
+use crate::kernel::kernel_btf;
+use crate::kernel::syscall_functions::{self, Functions};
+use crate::kernel::tracefs::SyscallEvents;
 use crate::pins::{Handover, Pins};
-use crate::ring::Ring;
-use crate::stream::Stream;
-use crate::tracefs::SyscallEvents;
-use crate::types;
+use crate::rings::Ring;
+use crate::rings::Stream;
 use arm::Armed;
 use bpf::shared::{object_key, DOORBELL_BYTES, WORKS_PER_CPU};
 use control::Control;
-pub(crate) use fexit::attaches as fexit_attaches;
-use fexit::{Fexit, Hook};
+use detach_queue::DetachQueue;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use operation_probes::OperationProbes;
 use plan::{tables, Form, Gap, Plan, SysExit};
 use probes::CallProbes;
-use resting::Resting;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use trampoline::{Hook, Trampolines};
 use zerocopy::IntoBytes;
 
 /// What may be chosen when an engine is loaded.
@@ -104,17 +107,17 @@ impl Options {
 }
 
 /// A loaded and armed eBPF engine: trampoline or tracepoint, as the plan says. Dropping it takes every hook away.
-pub struct Tracepoint {
+pub struct EbpfEngine {
     object: Object,
-    objects: Objects,
+    objects: VfsHooks,
     form: Form,
     control: Control,
     cpu_states: CpuStates,
     stream: Stream,
     bell: Stream,
     armed: Armed,
-    resting: Resting,
-    fexit: Option<Fexit>,
+    detach_queue: DetachQueue,
+    trampolines: Option<Trampolines>,
     events: Option<SyscallEvents>,
     uring: Option<uring::Uring>,
     /// io_uring operations that are watched.
@@ -134,26 +137,26 @@ pub struct Tracepoint {
     gaps: Vec<Gap>,
 }
 
-impl Tracepoint {
+impl EbpfEngine {
     /// Loads the programs and arms `plan`. `daemon_pid` is never audited. The capture ends with this process.
     pub fn start(
         plan: &Plan,
         options: &Options,
         daemon_pid: u32,
-    ) -> Result<Tracepoint, CaptureError> {
-        Tracepoint::start_in(None, plan, options, daemon_pid)
+    ) -> Result<EbpfEngine, CaptureError> {
+        EbpfEngine::start_in(None, plan, options, daemon_pid)
     }
 
     /// The same for a capture that is pinned in `pins` and outlives this process. One that is there, with programs
     /// like these, is taken over with what is in its rings, whose size stays, and without a call going unseen;
-    /// [`Remains`] has to be asked for it before.
+    /// [`Leftover`] has to be asked for it before.
     pub fn start_pinned(
         pins: &Arc<Pins>,
         plan: &Plan,
         options: &Options,
         daemon_pid: u32,
-    ) -> Result<Tracepoint, CaptureError> {
-        Tracepoint::start_in(Some(pins), plan, options, daemon_pid)
+    ) -> Result<EbpfEngine, CaptureError> {
+        EbpfEngine::start_in(Some(pins), plan, options, daemon_pid)
     }
 
     fn start_in(
@@ -161,42 +164,36 @@ impl Tracepoint {
         plan: &Plan,
         options: &Options,
         daemon_pid: u32,
-    ) -> Result<Tracepoint, CaptureError> {
-        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-            return Err(CaptureError::NoBtf);
-        }
+    ) -> Result<EbpfEngine, CaptureError> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(refused("number of CPUs"))?;
         let form = plan.form();
+        let gaps = gaps_that_leave_enough(form)?;
         let (functions, uring) = what_can_be_hooked(form);
-        let layout = remains::layout(cpus, form);
+        let layout = leftover::layout(cpus, form);
         let left = match pins {
-            Some(pins) => remains::find_like(pins, layout)?,
+            Some(pins) => leftover::find_like(pins, layout)?,
             None => None,
         };
         let from = pins.filter(|_| left.is_some());
-        let gaps = gaps::of_this_kernel(form.trampoline)?;
-        if let Some(gap) = gaps.iter().find(|gap| gap.essential) {
-            return Err(CaptureError::Lacking { gap: gap.clone() });
-        }
         let (object, objects) = load(cpus, form, functions, uring.as_ref(), from)
             .map_err(|error| without(&gaps, error))?;
-        let fexit = functions.map(|_| Fexit::new(&object, pins)).transpose()?;
+        let trampolines = functions
+            .map(|_| Trampolines::new(&object, pins))
+            .transpose()?;
         if let Some(uring) = &uring {
             uring.set_bodies(&object)?;
         }
         let control = Control::map(&object)?;
-        let cpu_states = object.maps().find(|map| map.name() == "cpu_states");
-        let cpu_states = cpu_states.ok_or_else(|| missing("cpu_states"))?;
-        let cpu_states = CpuStates::map(&cpu_states, cpus)?;
+        let cpu_states = CpuStates::map(&object, cpus)?;
         let stream = Stream::new(match from {
-            Some(pins) => remains::rings(pins)?,
+            Some(pins) => leftover::rings(pins)?,
             None => make_rings(&object, cpus, options)?,
         });
         let bell = doorbell(&object)?;
         control.set_daemon(daemon_pid)?;
         set_limits(&control, &stream, options, from.is_some());
         control.set_copies(form.copies);
-        let mut engine = Tracepoint {
+        let mut engine = EbpfEngine {
             object,
             objects,
             form,
@@ -205,8 +202,8 @@ impl Tracepoint {
             stream,
             bell: Stream::new(vec![bell]),
             armed: Armed::default(),
-            resting: Resting::default(),
-            fexit,
+            detach_queue: DetachQueue::default(),
+            trampolines,
             events: SyscallEvents::open().ok(),
             uring,
             operations: Default::default(),
@@ -224,7 +221,7 @@ impl Tracepoint {
         }
         engine.replace(plan)?;
         engine.drop_unneeded();
-        types::forget();
+        kernel_btf::forget();
         if let Some(pins) = pins {
             pins.leave(false);
         }
@@ -285,7 +282,7 @@ impl Tracepoint {
         let calls = old.probes.into_iter().map(CallProbes::at_rest);
         let operations = old.operation_probes.into_iter();
         let probes = calls.chain(operations.map(OperationProbes::at_rest));
-        self.resting
+        self.detach_queue
             .add(old.functions, old_objects, old.uring.functions, probes);
         self.remove_objects(plan)?;
         Ok(())
@@ -299,7 +296,7 @@ impl Tracepoint {
     }
 
     fn fill_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
-        let map = self.map("objects")?;
+        let map = self.map("executables")?;
         for (object, number) in &plan.executables.by_object {
             let key = key_of(object);
             map.update(key.as_bytes(), number.as_bytes(), MapFlags::ANY)
@@ -309,7 +306,7 @@ impl Tracepoint {
     }
 
     fn remove_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
-        let map = self.map("objects")?;
+        let map = self.map("executables")?;
         let wanted: Vec<object_key> = plan.executables.by_object.keys().map(key_of).collect();
         let stale: Vec<Vec<u8>> = map
             .keys()
@@ -366,10 +363,13 @@ impl Tracepoint {
         }
         self.control.set_watched(&[0; tables::CALLS / 64]);
         let armed = std::mem::take(&mut self.armed);
-        if let Some(fexit) = &mut self.fexit {
-            armed.functions.values().for_each(|hook| fexit.retire(hook));
+        if let Some(trampolines) = &mut self.trampolines {
+            armed
+                .functions
+                .values()
+                .for_each(|hook| trampolines.retire(hook));
             let operations = armed.uring.functions.values();
-            operations.for_each(|hook| fexit.count(hook));
+            operations.for_each(|hook| trampolines.count(hook));
         }
     }
 
@@ -388,11 +388,11 @@ impl Tracepoint {
         let mut counters = self.cpu_states.read();
         counters.missed = copies::missed(&self.object, self.form);
         let inherited = self.inherited.iter().map(|program| program.as_fd());
-        counters.missed += inherited.map(fexit::misses).sum::<u64>();
-        if let Some(fexit) = &self.fexit {
+        counters.missed += inherited.map(trampoline::misses).sum::<u64>();
+        if let Some(trampolines) = &self.trampolines {
             let armed = self.armed.functions.values().map(Hook::at_function);
             let armed = armed.chain(self.armed.uring.functions.values());
-            counters.missed += fexit.missed(armed.chain(self.resting.at_functions()));
+            counters.missed += trampolines.missed(armed.chain(self.detach_queue.at_functions()));
         }
         let probes = self.armed.probes.iter().map(CallProbes::missed);
         let operations = self.armed.operation_probes.iter();
@@ -412,7 +412,7 @@ impl Tracepoint {
     }
 }
 
-impl Drop for Tracepoint {
+impl Drop for EbpfEngine {
     fn drop(&mut self) {
         // A daemon that fails in the middle of its work is like one that is killed.
         let has_failed = std::thread::panicking() && !self.is_disarmed;
@@ -434,7 +434,7 @@ impl Drop for Tracepoint {
 /// The kernel's functions that serve calls, where they are hooked, and its io_uring.
 fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Option<Uring>) {
     let functions = match form.trampoline && !form.probes {
-        true => functions::of_this_kernel(),
+        true => syscall_functions::of_this_kernel(),
         false => None,
     };
     let uring = match functions.is_some() || form.probes {
@@ -497,10 +497,10 @@ fn load(
     functions: Option<&Functions>,
     uring: Option<&uring::Uring>,
     from: Option<&Arc<Pins>>,
-) -> Result<(Object, Objects), CaptureError> {
+) -> Result<(Object, VfsHooks), CaptureError> {
     crate::error::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
-    if let Some(types) = types::overridden() {
+    if let Some(types) = kernel_btf::overridden() {
         let given = builder.btf_custom_path(types);
         given.map_err(refused("types instead of the kernel's"))?;
     }
@@ -517,9 +517,9 @@ fn load(
             .map_err(refused("size of a map"))?;
     }
     if let Some(pins) = from {
-        remains::take_maps(&mut open, pins)?;
+        leftover::take_maps(&mut open, pins)?;
     }
-    fexit::choose_targets(&mut open, functions)?;
+    trampoline::choose_targets(&mut open, functions)?;
     uring::choose(&mut open, uring)?;
     copies::choose(&mut open, form.copies);
     for mut program in open.progs_mut() {
@@ -527,10 +527,22 @@ fn load(
             program.set_autoload(form.probes);
         }
     }
-    let objects = Objects::choose(&mut open, form);
+    let objects = VfsHooks::choose(&mut open, form);
     leave_out_missing(&mut open);
     let object = open.load().map_err(refused("BPF programs"))?;
     Ok((object, objects))
+}
+
+/// What the kernel lacks, if that leaves what every record needs.
+fn gaps_that_leave_enough(form: Form) -> Result<Vec<Gap>, CaptureError> {
+    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Err(CaptureError::NoBtf);
+    }
+    let gaps = gaps::of_this_kernel(form.trampoline)?;
+    match gaps.iter().find(|gap| gap.essential) {
+        Some(gap) => Err(CaptureError::Lacking { gap: gap.clone() }),
+        None => Ok(gaps),
+    }
 }
 
 /// Leaves out programs for tracepoints that this kernel does not have: libbpf would refuse the others with them.

@@ -1,17 +1,17 @@
 //! Gates of the hooked functions: see `plan::Gate` and `bpf/gate.h`.
 
-use super::fexit::{Fexit, Hook};
-use super::Tracepoint;
-use crate::functions;
+use super::trampoline::{Hook, Trampolines};
+use super::EbpfEngine;
+use crate::kernel::syscall_functions;
 use plan::{Fact, Gate, Plan};
 use std::collections::BTreeMap;
 
-impl Tracepoint {
+impl EbpfEngine {
     /// The gate of each hooked function: what all its calls agree on. Notes of objects have to be
     /// closed when a call ends, whatever its result: two equal calls must not be taken for one.
     pub(super) fn gates(&self, plan: &Plan) -> BTreeMap<usize, Option<Gate>> {
         let mut gates = BTreeMap::new();
-        let Some(functions) = functions::of_this_kernel() else {
+        let Some(functions) = syscall_functions::of_this_kernel() else {
             return gates;
         };
         let classes = plan.object_classes();
@@ -39,24 +39,26 @@ impl Tracepoint {
     }
 
     pub(super) fn open_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
-        for (fexit, hook, gate) in self.gated(gates) {
-            fexit.open_unless(hook, gate);
+        for (trampolines, hook, gate) in self.gated(gates) {
+            trampolines.open_unless(hook, gate);
         }
     }
 
     pub(super) fn close_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
-        for (fexit, hook, gate) in self.gated(gates) {
-            fexit.close(hook, gate);
+        for (trampolines, hook, gate) in self.gated(gates) {
+            trampolines.close(hook, gate);
         }
     }
 
     fn gated<'a>(
         &'a self,
         gates: &'a BTreeMap<usize, Option<Gate>>,
-    ) -> impl Iterator<Item = (&'a Fexit, &'a Hook, Option<&'a Gate>)> {
-        self.fexit.iter().flat_map(move |fexit| {
+    ) -> impl Iterator<Item = (&'a Trampolines, &'a Hook, Option<&'a Gate>)> {
+        self.trampolines.iter().flat_map(move |trampolines| {
             let hooks = self.armed.functions.iter();
-            hooks.filter_map(move |(place, hook)| Some((fexit, hook, gates.get(place)?.as_ref())))
+            hooks.filter_map(move |(place, hook)| {
+                Some((trampolines, hook, gates.get(place)?.as_ref()))
+            })
         })
     }
 }

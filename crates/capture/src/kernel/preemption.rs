@@ -1,8 +1,8 @@
 //! Whether tasks are preempted inside the kernel: a program at the end of a function, and on newer kernels one on a
 //! tracepoint, is then preempted too, and what other tasks do on that processor meanwhile goes unseen.
 
-use crate::kernel_fs;
-use crate::types;
+use crate::kernel::file_systems;
+use crate::kernel::kernel_btf;
 use libbpf_rs::btf::types::Typedef;
 use plan::Preemption;
 use rustix::fs::OFlags;
@@ -33,7 +33,7 @@ pub(crate) fn of_this_kernel() -> Preemption {
 /// Whether programs on tracepoints are preempted too, where tasks in the kernel are: since Linux 7.0 tracepoints are
 /// guarded by SRCU, not by turning preemption off.
 pub(crate) fn reaches_tracepoints() -> bool {
-    let types = types::of_this_kernel();
+    let types = kernel_btf::of_this_kernel();
     types.is_some_and(|types| {
         let guard = types.btf().type_by_name::<Typedef<'_>>(SRCU_GUARD);
         guard.is_some()
@@ -69,7 +69,7 @@ fn in_brackets(models: &str) -> Option<&str> {
 }
 
 fn read_model() -> Option<String> {
-    let file = kernel_fs::open("debugfs", &["/sys/kernel/debug"], MODEL, OFlags::RDONLY);
+    let file = file_systems::open("debugfs", &["/sys/kernel/debug"], MODEL, OFlags::RDONLY);
     let mut text = String::new();
     File::from(file.ok()?).read_to_string(&mut text).ok()?;
     Some(text)

@@ -83,7 +83,7 @@ impl Types {
         name() == Some(true)
     }
 
-    /// The types as bytes: see [`crate::btf`].
+    /// The types as bytes: see [`crate::gaps::btf`].
     pub(crate) fn bytes(&self) -> &[u8] {
         let mut len = 0;
         // SAFETY: libbpf gives its own copy, `len` bytes, which stays as it is as long as the types do: nothing changes them.

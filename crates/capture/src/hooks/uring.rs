@@ -2,13 +2,13 @@
 //! the functions of operations.
 
 use super::copies;
-use super::fexit::{AtFunction, Edge};
 use super::probes::{At, Probed, OPERATION_BEGINS, OPERATION_ENDS};
+use super::trampoline::{AtFunction, Edge};
 use crate::error::{refused, CaptureError};
-use crate::functions::Function;
-use crate::operations::{self, Operation, Operations};
+use crate::kernel::kernel_btf;
+use crate::kernel::syscall_functions::Function;
+use crate::kernel::uring_functions::{self, Operation, Operations};
 use crate::pins::{Attached, Pins};
-use crate::types;
 use bpf::shared::{
     self, uring_control, uring_part, uring_request, URING_FAILURE, URING_ISSUE, URING_PART_SHIFT,
     URING_PREP,
@@ -133,7 +133,7 @@ impl Uring {
     }
 
     fn find() -> Option<Uring> {
-        let types = types::of_this_kernel()?;
+        let types = kernel_btf::of_this_kernel()?;
         let btf = types.btf();
         let submit = if arguments(btf, "io_uring_submit_req").is_some() {
             "uring_submit"
@@ -172,10 +172,10 @@ impl Uring {
 
     fn find_functions() -> Option<Uring> {
         let mut uring = Uring::of_this_kernel()?;
-        let types = types::of_this_kernel()?;
+        let types = kernel_btf::of_this_kernel()?;
         // Cancelled links do not pass the function through which others fail.
         arguments(types.btf(), "io_uring_fail_link").filter(|count| *count == 3)?;
-        uring.functions = Some(operations::of_this_kernel(&types, uring.operations)?);
+        uring.functions = Some(uring_functions::of_this_kernel(&types, uring.operations)?);
         Some(uring)
     }
 

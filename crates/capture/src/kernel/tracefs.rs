@@ -1,6 +1,6 @@
 //! What tracefs tells: numbers of the per-syscall tracepoints, and which functions can be traced.
 
-use crate::kernel_fs;
+use crate::kernel::file_systems;
 use rustix::fd::OwnedFd;
 use rustix::fs::{openat, Mode, OFlags};
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,8 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Whether some function can be traced whose name ends so. The kernel's entry code cannot.
 pub(crate) fn has_traced(name_end: &str) -> bool {
     let flags = OFlags::RDONLY;
-    let Ok(list) = kernel_fs::open("tracefs", &PLACES, "available_filter_functions", flags) else {
+    let Ok(list) = file_systems::open("tracefs", &PLACES, "available_filter_functions", flags)
+    else {
         return false;
     };
     let mut list = BufReader::new(std::fs::File::from(list));
@@ -37,7 +38,7 @@ impl SyscallEvents {
     /// Opens it where it is mounted, or by a mount of our own.
     pub(crate) fn open() -> rustix::io::Result<SyscallEvents> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        kernel_fs::open("tracefs", &PLACES, "events/syscalls", flags).map(SyscallEvents)
+        file_systems::open("tracefs", &PLACES, "events/syscalls", flags).map(SyscallEvents)
     }
 
     /// Number of the exit tracepoint of the call with this name; `None` when there is none.

@@ -1,8 +1,8 @@
 //! Which arguments of hooked functions the programs of `bpf/object_hooks.bpf.inc.c` read, and of what type: a kernel whose
 //! function has others is not hooked there, rather than misunderstood.
 
-use crate::tracepoint::probes::PROBE;
-use crate::types::Types;
+use crate::hooks::probes::PROBE;
+use crate::kernel::kernel_btf::Types;
 
 /// Arguments that are pointers to structures: their places, and the structures.
 type Arguments = &'static [(usize, &'static str)];

@@ -1,7 +1,7 @@
 //! Copies of programs on tracepoints: where the kernel preempts programs there, the next copy sees what one that is
 //! preempted misses. `COPIES` of bpf/copies.h.
 
-use super::fexit;
+use super::trampoline;
 use libbpf_rs::{Object, OpenObject};
 use plan::Form;
 use std::os::fd::AsFd;
@@ -65,7 +65,7 @@ pub(super) fn missed(object: &Object, form: Form) -> u64 {
         let program = object
             .progs()
             .find(|program| program.name() == name && program.autoload());
-        program.map(|program| fexit::misses(program.as_fd()))
+        program.map(|program| trampoline::misses(program.as_fd()))
     };
     let is_made_good = |program: &&str| form.probes && program.starts_with("exec_");
     let copied = COPIED
@@ -83,7 +83,7 @@ pub(super) fn missed(object: &Object, form: Form) -> u64 {
         .filter(|program| program.autoload() && !program.name().to_str().is_some_and(is_copied));
     copied.sum::<u64>()
         + others
-            .map(|program| fexit::misses(program.as_fd()))
+            .map(|program| trampoline::misses(program.as_fd()))
             .sum::<u64>()
 }
 

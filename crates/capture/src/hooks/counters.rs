@@ -4,7 +4,7 @@ use super::atomic::atomic;
 use crate::error::{refused, system, CaptureError};
 use bpf::shared::{cpu_state, rule_count};
 use event::wire;
-use libbpf_rs::{Map, MapCore, MapFlags, MapType};
+use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
 use rustix::mm::{mmap, munmap, MapFlags as Mapping, ProtFlags};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
@@ -87,7 +87,9 @@ unsafe impl Send for CpuStates {}
 
 impl CpuStates {
     /// Maps what so many CPUs have.
-    pub(super) fn map(map: &Map<'_>, cpus: usize) -> Result<CpuStates, CaptureError> {
+    pub(super) fn map(object: &Object, cpus: usize) -> Result<CpuStates, CaptureError> {
+        let map = object.maps().find(|map| map.name() == "cpu_states");
+        let map = map.ok_or_else(|| super::missing("cpu_states"))?;
         let has_all = map.max_entries() as usize >= cpus;
         if !has_all || map.value_size() as usize != size_of::<cpu_state>() {
             return Err(super::missing("cpu_states of the expected size"));

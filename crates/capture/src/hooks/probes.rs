@@ -1,15 +1,15 @@
 //! Probes (kprobe.multi): programs at the beginnings and ends of kernel functions that run with preemption off. They cost
-//! more than programs in trampolines (fexit.rs), and are taken where those would be preempted and missed.
+//! more than programs in trampolines (trampoline.rs), and are taken where those would be preempted and missed.
 //!
 //! One link has many functions. Each link has a number, which its runs find as their cookie, and looks at calls only
 //! while the bit of that number is set in `control.probe_links`: so one link takes over from another in one step.
 
-use super::fexit;
-use super::Tracepoint;
+use super::trampoline;
+use super::EbpfEngine;
 use crate::error::{system, CaptureError};
-use crate::functions::{self, Function};
+use crate::kernel::kernel_btf::{self, Types};
+use crate::kernel::syscall_functions::{self, Function};
 use crate::pins::{info_of, Attached, Pins};
-use crate::types::{self, Types};
 use bpf::shared::PROBE_LINKS_MAX;
 use libbpf_rs::btf::types::Struct;
 use libbpf_rs::libbpf_sys::{
@@ -78,16 +78,16 @@ impl<P> Probes<P> {
     }
 }
 
-impl Tracepoint {
+impl EbpfEngine {
     /// Probes the functions that serve calls of the plan, as far as that is missing.
     pub(super) fn probe_functions(
         &mut self,
         plan: &Plan,
     ) -> Result<Option<CallProbes>, CaptureError> {
-        let Some(all) = functions::of_this_kernel().filter(|_| plan.form().probes) else {
+        let Some(all) = syscall_functions::of_this_kernel().filter(|_| plan.form().probes) else {
             return Ok(None);
         };
-        let wanted = functions::places_of(plan.hooks.sys_exit.functions());
+        let wanted = syscall_functions::places_of(plan.hooks.sys_exit.functions());
         let places = to_probe(&self.armed.probes, &wanted);
         if places.is_empty() {
             return Ok(None);
@@ -127,11 +127,11 @@ impl Tracepoint {
     /// A number that no link has, of this daemon or an earlier one, in force or being taken down, nor `other`: of two
     /// with one number both would look at calls, and each call be recorded twice.
     pub(super) fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
-        let resting = self.resting.probe_numbers();
+        let resting = self.detach_queue.probe_numbers();
         if let Some(number) = lowest_free(self.taken_numbers(other) | resting) {
             return Ok(number);
         }
-        self.resting.end_probes();
+        self.detach_queue.end_probes();
         let number = lowest_free(self.taken_numbers(other));
         number.ok_or_else(|| super::missing("room for one more link of probes"))
     }
@@ -249,12 +249,12 @@ pub(crate) fn attach(
     }
     // SAFETY: the options and the arrays they point to, `count` long each, outlive the call, which only reads them.
     let fd = unsafe { bpf_link_create(program.as_raw_fd(), 0, BPF_TRACE_KPROBE_MULTI, &options) };
-    fexit::new_fd(fd)
+    trampoline::new_fd(fd)
 }
 
 /// Whether each link has a store of its own for return addresses: its `struct fprobe` has it.
 fn keeps_returns_by_link() -> bool {
-    let Some(types) = types::of_this_kernel() else {
+    let Some(types) = kernel_btf::of_this_kernel() else {
         return true;
     };
     let fprobe = types.btf().type_by_name::<Struct<'_>>("fprobe");
@@ -269,7 +269,7 @@ fn keeps_returns_by_link() -> bool {
 pub(crate) fn work() -> bool {
     static TRIED: OnceLock<bool> = OnceLock::new();
     *TRIED.get_or_init(|| {
-        let types = types::of_this_kernel();
+        let types = kernel_btf::of_this_kernel();
         types.is_some_and(|types| try_to_attach(&types).is_ok())
     })
 }
@@ -302,7 +302,7 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
             &mut options,
         )
     };
-    let program = fexit::new_fd(fd)?;
+    let program = trampoline::new_fd(fd)?;
     attach(program.as_fd(), &[(&function, 0)], At::End).map(drop)
 }
 

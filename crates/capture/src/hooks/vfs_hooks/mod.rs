@@ -4,10 +4,10 @@
 mod arguments;
 
 use crate::error::{refused, CaptureError};
+use crate::hooks::probes::{self, At, PROBE};
+use crate::hooks::{attach_trace, trampolines_attach};
+use crate::kernel::kernel_btf;
 use crate::pins::{Attached, Pins};
-use crate::tracepoint::probes::{self, At, PROBE};
-use crate::tracepoint::{attach_trace, fexit_attaches};
-use crate::types;
 use bpf::shared::{self, object_calls};
 use libbpf_rs::{MapCore, MapFlags, Object, OpenObject, ProgramMut};
 use plan::{Form, ObjectClass, Plan};
@@ -33,7 +33,7 @@ const _: () = {
 /// Whether this kernel lets programs hook functions: one is hooked, and let go.
 pub fn functions_can_be_hooked() -> bool {
     crate::error::keep_libbpf_quiet();
-    fexit_attaches().is_ok()
+    trampolines_attach().is_ok()
 }
 
 /// What comes between the name of a function and the place of the argument that its program reads.
@@ -71,24 +71,24 @@ fn attach(
 }
 
 /// Whether this kernel has the function that a program hooks, with the arguments that it reads.
-pub(crate) fn is_there(types: &types::Types, program: &str) -> bool {
+pub(crate) fn is_there(types: &kernel_btf::Types, program: &str) -> bool {
     function_of(program).is_none_or(|f| arguments::are_as_read(types, program, f))
 }
 
 /// The hooks in force, by program.
-pub(crate) struct Objects {
+pub(crate) struct VfsHooks {
     /// Programs that are loaded.
     loaded: BTreeSet<String>,
     armed: BTreeMap<String, Attached>,
     epoch: u64,
 }
 
-impl Objects {
+impl VfsHooks {
     /// Leaves programs out of `open` that this kernel would not take: all, if the engine hooks no functions or
     /// they cannot be hooked, those whose function it does not have, and those of the other form.
-    pub(crate) fn choose(open: &mut OpenObject, form: Form) -> Objects {
+    pub(crate) fn choose(open: &mut OpenObject, form: Form) -> VfsHooks {
         let types =
-            types::of_this_kernel().filter(|_| form.trampoline && functions_can_be_hooked());
+            kernel_btf::of_this_kernel().filter(|_| form.trampoline && functions_can_be_hooked());
         let mut loaded = BTreeSet::new();
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
@@ -104,7 +104,7 @@ impl Objects {
                 loaded.insert(name);
             }
         }
-        Objects {
+        VfsHooks {
             loaded,
             armed: BTreeMap::new(),
             // Another than an earlier daemon's last.
@@ -113,7 +113,7 @@ impl Objects {
     }
 
     /// Hooks what `plan` needs and returns what it no longer does, still hooked, by program. `resting` gives
-    /// hooks that are there already. What calls belong to which hooks is put in force by [`Objects::set_calls`].
+    /// hooks that are there already. What calls belong to which hooks is put in force by [`VfsHooks::set_calls`].
     pub(crate) fn arm(
         &mut self,
         object: &mut Object,

@@ -4,7 +4,7 @@
 //! and rule sets often come and go in a row. So such hooks rest for a while, in which the next rule set may take them
 //! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
 
-use super::fexit::{AtFunction, Fexit, Hook};
+use super::trampoline::{AtFunction, Hook, Trampolines};
 use super::uring::OperationHook;
 use crate::pins::Attached;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const REST: Duration = Duration::from_secs(3);
 type Idle<T> = (T, Instant);
 
 #[derive(Default)]
-pub(super) struct Resting {
+pub(super) struct DetachQueue {
     /// By place in the kernel's functions.
     functions: BTreeMap<usize, Idle<Hook>>,
     /// By program of `bpf/object_hooks.bpf.inc.c`.
@@ -32,7 +32,7 @@ pub(super) struct Resting {
     leaving_numbers: u64,
 }
 
-impl Resting {
+impl DetachQueue {
     /// Lays hooks to rest.
     pub(super) fn add(
         &mut self,
@@ -77,7 +77,7 @@ impl Resting {
     }
 
     /// Has those taken down that have rested long enough.
-    pub(super) fn tidy(&mut self, fexit: Option<&mut Fexit>) {
+    pub(super) fn tidy(&mut self, trampolines: Option<&mut Trampolines>) {
         if self
             .leaving
             .as_ref()
@@ -94,9 +94,9 @@ impl Resting {
         {
             return;
         }
-        if let Some(fexit) = fexit {
-            functions.values().for_each(|hook| fexit.retire(hook));
-            operations.values().for_each(|hook| fexit.count(hook));
+        if let Some(trampolines) = trampolines {
+            functions.values().for_each(|hook| trampolines.retire(hook));
+            operations.values().for_each(|hook| trampolines.count(hook));
         }
         self.leaving_numbers = bits(&probes);
         let leave = move || drop((functions, objects, operations, probes));

@@ -6,10 +6,10 @@
 //! one: both are hooked. The other is then never called on x86, and on arm64 serves the 64-bit
 //! call of that name.
 
-use crate::symbol_names::is_call_function;
-use crate::symbols::{self, Symbol};
-use crate::tracefs;
-use crate::types::{self, Types};
+use crate::kernel::kallsyms::{self, Symbol};
+use crate::kernel::kernel_btf::{self, Types};
+use crate::kernel::symbol_names::is_call_function;
+use crate::kernel::tracefs;
 use abi::Arch;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
@@ -51,8 +51,8 @@ pub(crate) fn of_this_kernel() -> Option<&'static Functions> {
 
 impl Functions {
     fn find() -> Option<Functions> {
-        let types = types::of_this_kernel()?;
-        let symbols = Symbols::parse(symbols::of_this_kernel().ok()?).ok()?;
+        let types = kernel_btf::of_this_kernel()?;
+        let symbols = Symbols::parse(kallsyms::of_this_kernel().ok()?).ok()?;
         let typed = typed_functions(&types);
         let mut functions = Functions::default();
         let mut by_name: HashMap<&str, usize> = HashMap::new();
@@ -219,7 +219,7 @@ impl Symbols {
             addresses: HashMap::new(),
             by_address: HashMap::new(),
         };
-        symbols::each(text, |Symbol { address, name, .. }| {
+        kallsyms::each(text, |Symbol { address, name, .. }| {
             if !is_call_function(name) {
                 return;
             }

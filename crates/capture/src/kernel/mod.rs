@@ -1,0 +1,13 @@
+//! What the running kernel is: its types, symbols and functions, and what it lets us do.
+
+pub(crate) mod file_systems;
+pub(crate) mod kallsyms;
+#[doc(hidden)]
+pub mod kernel_btf;
+pub(crate) mod perm_lists;
+pub(crate) mod preemption;
+pub mod probe;
+pub(crate) mod symbol_names;
+pub(crate) mod syscall_functions;
+pub(crate) mod tracefs;
+pub(crate) mod uring_functions;
