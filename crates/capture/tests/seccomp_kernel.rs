@@ -11,7 +11,8 @@ mod seccomp_child;
 use capture::seccomp_cache::{SeccompCaches, TaskCache};
 use filters::{random_filter, Rng};
 use seccomp::{code, Action, CacheTable, Chain, ConstantAllow, Filter, Insn, Verdict};
-use seccomp_child::{lock, rounds, Call, Child, Outcome};
+use seccomp_child::{rounds, Call, Child, Outcome};
+use testkit::machine_lock;
 
 /// Chains that are compared at a time: so many children are held.
 const BATCH: usize = 50;
@@ -106,7 +107,7 @@ fn passing(filter: &Filter) -> Filter {
 
 #[test]
 fn computed_bitmaps_are_those_of_the_kernel() {
-    let _lock = lock();
+    let _lock = machine_lock();
     let mut rng = Rng(2024);
     let wanted = rounds(300);
     let mut real: Vec<Chain> = REAL.map(filters::data).to_vec();
@@ -227,7 +228,7 @@ fn expected(verdict: Verdict, call: &Call) -> Outcome {
 
 #[test]
 fn the_kernel_decides_calls_as_the_interpreter_does() {
-    let _lock = lock();
+    let _lock = machine_lock();
     let mut rng = Rng(4711);
     let native = abi::Arch::native();
     let compat = native.compat().filter(|_| has_compat());
@@ -305,7 +306,7 @@ fn random_program(rng: &mut Rng) -> Vec<Insn> {
 
 #[test]
 fn the_kernel_takes_exactly_the_programs_that_are_valid_here() {
-    let _lock = lock();
+    let _lock = machine_lock();
     let mut rng = Rng(31337);
     let (mut valid, mut invalid, wanted) = (0, 0, rounds(300) * 10);
     while valid + invalid < wanted {

@@ -1,7 +1,7 @@
 //! auditd.conf: what is accepted, what is refused and how that is said.
 
 use std::os::unix::fs::{symlink, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use conf::Notice;
 use conf::{
@@ -77,11 +77,10 @@ fn shipped_file_gives_the_defaults_and_nothing_to_say() {
 
 #[test]
 fn every_file_of_the_distribution_is_accepted() {
-    let Some(peers) = std::env::var_os("TARSIER_PEERS") else {
-        println!("skipped: TARSIER_PEERS is not set");
+    let Some(peers) = testkit::peers("the distribution's auditd.conf") else {
         return;
     };
-    let path = PathBuf::from(peers).join("etc/audit/auditd.conf");
+    let path = peers.join("etc/audit/auditd.conf");
     let text = std::fs::read(&path).unwrap();
     let loaded = parse(&text, &path).unwrap();
     assert_eq!(loaded.notices, []);
@@ -524,11 +523,10 @@ fn every_key_is_honoured_or_answered_precisely() {
 
 #[test]
 fn every_key_of_the_manual_page_is_in_the_list_above() {
-    let Some(peers) = std::env::var_os("TARSIER_PEERS") else {
-        println!("skipped: keys of auditd.conf(5): TARSIER_PEERS is not set");
+    let Some(peers) = testkit::peers("keys of auditd.conf(5)") else {
         return;
     };
-    let page = PathBuf::from(peers).join("usr/share/man/man5/auditd.conf.5.gz");
+    let page = peers.join("usr/share/man/man5/auditd.conf.5.gz");
     let page = std::process::Command::new("zcat")
         .arg(page)
         .output()

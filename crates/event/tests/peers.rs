@@ -214,11 +214,10 @@ fn sorted(text: &str) -> Vec<&str> {
 
 #[test]
 fn ausearch_reads_every_event() {
-    let Some(peers) = std::env::var_os("TARSIER_PEERS") else {
-        println!("skipped: TARSIER_PEERS is not set");
+    let Some(peers) = testkit::peers("ausearch on what the encoder writes") else {
         return;
     };
-    let peers = Path::new(&peers);
+    let peers = peers.as_path();
     for format in [Format::Raw, Format::Enriched] {
         let names = NameTable::parse("alice:x:1000:1000::/:", "");
         let (mut encoder, mut log) = (Encoder::new(format, Box::new(names)), Vec::new());

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::fs::FlockOperation;
 
 use super::*;
 
@@ -26,13 +25,7 @@ impl Machine {
         if !rustix::process::geteuid().is_root() {
             return skip("needs root".into());
         }
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(std::env::temp_dir().join("tarsier-audit-test.lock"))
-            .unwrap();
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let lock = testkit::machine_lock();
         let mut socket = match AuditSocket::open() {
             Ok(socket) => socket,
             Err(error) => return skip(error.to_string()),

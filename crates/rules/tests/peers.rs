@@ -16,11 +16,7 @@ use rules::{
 use rustix::net;
 
 fn peers() -> Option<PathBuf> {
-    let peers = std::env::var_os("TARSIER_PEERS").map(PathBuf::from);
-    if peers.is_none() {
-        println!("skipped: TARSIER_PEERS is not set");
-    }
-    peers
+    testkit::peers("rules of the distribution's auditctl and samples")
 }
 
 /// Name and content of every sample, sorted.

@@ -22,13 +22,7 @@ fn claim(test: &str) -> Option<File> {
         println!("skipped: {test}: needs root");
         return None;
     }
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(std::env::temp_dir().join("tarsier-audit-test.lock"))
-        .unwrap();
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let lock = testkit::machine_lock();
     let status = text(&kernel(&["-s"]));
     let rules = text(&kernel(&["-l"]));
     if !status.starts_with("enabled 0\nfailure 1\npid 0\n") || rules != "No rules\n" {
@@ -60,13 +54,7 @@ struct Peer {
 
 impl Peer {
     fn find() -> Option<Peer> {
-        match std::env::var_os("TARSIER_PEERS") {
-            Some(root) => Some(Peer { root: root.into() }),
-            None => {
-                println!("skipped: TARSIER_PEERS is not set");
-                None
-            }
-        }
+        testkit::peers("auditctl").map(|root| Peer { root })
     }
 
     fn auditctl(&self, args: &[&str]) -> Output {

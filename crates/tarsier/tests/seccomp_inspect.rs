@@ -60,9 +60,7 @@ fn a_merged_chain_differs_in_nothing_and_a_changed_one_in_what_was_changed() {
 #[test]
 fn check_names_the_instruction_that_lost_each_bit() {
     // It reads the sizes of the kernel's bitmaps by a BPF program.
-    let lock = std::env::temp_dir().join("tarsier-audit-test.lock");
-    let lock = std::fs::File::create(lock).expect("the lock file");
-    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
+    let _lock = testkit::machine_lock();
     let check = seccomp(&["check", &data("systemd-hardened.hex")]);
     let text = stdout(&check);
     assert_eq!(check.status.code(), Some(0), "{}", stderr(&check));

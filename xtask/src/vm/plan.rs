@@ -84,7 +84,7 @@ const USUAL: [Line; 8] = [
     Line {
         roles: &[Role::Newest],
         variants: &["stock"],
-        tests: &["survival"],
+        tests: &["survival", "pressure"],
     },
     Line {
         roles: &[Role::Reference, Role::Newest],

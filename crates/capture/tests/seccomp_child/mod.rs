@@ -1,7 +1,6 @@
 //! Children that take filters and are held, or make calls and report.
 
 use seccomp::Chain;
-use std::fs::File;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,14 +10,6 @@ pub(crate) fn rounds(default: usize) -> usize {
         Ok(text) => text.parse().expect("TARSIER_SECCOMP_ROUNDS is a number"),
         Err(_) => default,
     }
-}
-
-/// Keeps other tests of BPF and audit away.
-pub(crate) fn lock() -> File {
-    let path = std::env::temp_dir().join("tarsier-audit-test.lock");
-    let file = File::create(path).expect("the lock file");
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
-    file
 }
 
 /// Memory that parent and child share.

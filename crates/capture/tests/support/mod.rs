@@ -5,7 +5,6 @@ use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use plan::tables::{Row, ROWS};
 use plan::Shape;
-use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
 use zerocopy::IntoBytes;
 
@@ -20,10 +19,7 @@ pub(crate) fn may_load_programs() -> Option<File> {
         println!("skipped: the kernel has no BTF");
         return None;
     }
-    let path = std::env::temp_dir().join("tarsier-audit-test.lock");
-    let lock = File::create(path).expect("the lock file can be made");
-    flock(&lock, FlockOperation::LockExclusive).expect("flock");
-    Some(lock)
+    Some(testkit::machine_lock())
 }
 
 /// A map with these rows, as the engine makes them.

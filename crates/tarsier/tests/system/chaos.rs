@@ -249,11 +249,9 @@ fn check_log(disk: &Disk, key: &Path) {
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let Some(peers) = std::env::var_os("TARSIER_PEERS") else {
-        println!("skipped: ausearch on the log of chaos: TARSIER_PEERS is not set");
+    let Some(root) = testkit::peers("ausearch on the log of chaos") else {
         return;
     };
-    let root = Path::new(&peers);
     let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
     let libraries = libraries
         .map(|dir| root.join(dir).display().to_string())

@@ -23,7 +23,7 @@ fn a_message_of_another_program_is_in_the_log_exactly_once() {
             let text = format!("op=tarsier-test number={number} res=success");
             socket.send_user_message(USER, &text).expect("it is sent");
         }
-        if programs::peers("USER message of auditctl").is_some() {
+        if testkit::peers("USER message of auditctl").is_some() {
             let mut auditctl = programs::peer("auditctl");
             programs::output_of(auditctl.args(["-m", "tarsier-test of auditctl"]));
         }

@@ -2,9 +2,7 @@
 
 use crate::daemon::Setup;
 use netlink::{AuditSocket, Status};
-use rustix::fs::FlockOperation;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +20,7 @@ pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
         println!("skipped: {name}: needs root");
         return;
     }
-    let lock = lock();
+    let lock = testkit::machine_lock();
     let before = match State::now() {
         Ok(state) => state,
         Err(error) => {
@@ -52,19 +50,6 @@ pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
         left.is_empty(),
         "after {name} the machine is not as before: {left:#?}"
     );
-}
-
-/// Other crates' tests of the audit socket take the same lock.
-fn lock() -> File {
-    let path = std::env::temp_dir().join("tarsier-audit-test.lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .expect("the lock file opens");
-    rustix::fs::flock(&file, FlockOperation::LockExclusive).expect("the lock is taken");
-    file
 }
 
 /// Processes that a killed daemon leaves behind become children of this one, and so are seen.

@@ -4,7 +4,7 @@ use crate::daemon::{Daemon, Setup};
 use crate::{log, machine, programs};
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const GROUP: u32 = 61236;
@@ -140,11 +140,7 @@ fn programs_end_with_a_daemon_that_is_killed() {
 /// `audisp-syslog` of the distribution, if it is there, and a script that runs it with a /dev/log of
 /// its own.
 fn audisp_syslog(setup: &Setup) -> Option<PathBuf> {
-    let Some(peers) = std::env::var_os("TARSIER_PEERS") else {
-        println!("skipped: audisp-syslog: TARSIER_PEERS is not set");
-        return None;
-    };
-    let root = Path::new(&peers);
+    let root = testkit::peers("audisp-syslog")?;
     let program = root.join("sbin/audisp-syslog");
     if !program.exists() {
         println!("skipped: audisp-syslog: {} is not there", program.display());

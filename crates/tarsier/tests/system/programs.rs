@@ -28,15 +28,6 @@ pub(crate) fn workload() -> PathBuf {
     path.trim().into()
 }
 
-/// Where the distribution's audit programs are; None, said aloud, without them.
-pub(crate) fn peers(test: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("TARSIER_PEERS");
-    if root.is_none() {
-        println!("skipped: {test}: TARSIER_PEERS is not set");
-    }
-    root.map(PathBuf::from)
-}
-
 /// One of the distribution's audit programs.
 pub(crate) fn peer(program: &str) -> Command {
     let mut command = Command::new(checkout().join("scripts/peer"));

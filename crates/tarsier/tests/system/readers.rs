@@ -18,7 +18,7 @@ fn read(program: &str, log: &Path, options: &[&str]) -> String {
 
 fn tools_read(name: &str, format: &str) {
     machine::test(name, |setup| {
-        if programs::peers(name).is_none() {
+        if testkit::peers(name).is_none() {
             return;
         }
         let ended = workload::record(setup, &workload::rules(&programs::workload()), format);

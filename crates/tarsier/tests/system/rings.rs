@@ -164,7 +164,7 @@ fn a_rule_on_openat_alone_sees_the_files_opened_through_rings() {
 #[test]
 fn readers_of_the_log_know_operations() {
     machine::test("ausearch and operations", |setup| {
-        let Some(_) = programs::peers("ausearch and operations") else {
+        let Some(_) = testkit::peers("ausearch and operations") else {
             return;
         };
         let directory = setup.path("work");

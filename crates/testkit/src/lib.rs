@@ -1,0 +1,30 @@
+//! What tests of several crates share: the lock of the machine, and the programs that `make test` gives them.
+
+use rustix::fs::{flock, FlockOperation};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// Waits until no other test has the kernel's audit and BPF to itself, and keeps others away while the file is open.
+///
+/// # Panics
+/// The lock file cannot be made or locked.
+pub fn machine_lock() -> File {
+    let path = std::env::temp_dir().join("tarsier-audit-test.lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .expect("the lock file opens");
+    flock(&file, FlockOperation::LockExclusive).expect("the lock is taken");
+    file
+}
+
+/// Where the distribution's audit programs are (`scripts/peers`); none, having said that `what` is skipped, without them.
+pub fn peers(what: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("TARSIER_PEERS");
+    if root.is_none() {
+        println!("skipped: {what}: TARSIER_PEERS is not set");
+    }
+    root.map(PathBuf::from)
+}
