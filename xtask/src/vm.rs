@@ -2,7 +2,7 @@
 //!
 //! A machine is a kernel from the distribution's package, an initramfs made here (see [`image`]) and
 //! QEMU without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. What the
-//! guest runs is in `tests/vm`; what its results must be is in [`tests`]; which tests run on which kernels is in [`plan`].
+//! guest runs is in `tests/vm`; what its results must be is in [`judges`]; which tests run on which kernels is in [`plan`].
 
 mod apt;
 mod disk;
@@ -10,6 +10,7 @@ mod documents;
 mod engines;
 mod guest;
 mod image;
+mod judges;
 mod kernels;
 mod machine;
 mod plan;
@@ -17,7 +18,6 @@ mod pressure;
 mod request;
 mod results;
 mod rings;
-mod tests;
 mod variant;
 mod workloads;
 
@@ -28,11 +28,11 @@ use std::sync::Mutex;
 
 use anyhow::{bail, Context, Result};
 use guest::Guest;
+use judges::Test;
 use kernels::{Kernel, Store, Wanted};
 use plan::Job;
 use request::Request;
 use results::Entry;
-use tests::Test;
 
 pub(crate) use request::USAGE;
 

@@ -86,27 +86,24 @@ impl Output {
         self.oldest_ns.get_or_insert_with(made_ns);
     }
 
-    /// Writes a part of what was gathered; a log that `is_urgent` is made durable soon.
-    pub(super) fn write_piece(&mut self, is_urgent: bool) {
+    /// Writes part of what was gathered.
+    pub(super) fn write_piece(&mut self) {
         self.journal.write_piece();
-        self.hurry(is_urgent);
     }
 
-    /// Has the log made durable soon if it `is_urgent`.
-    pub(super) fn hurry(&mut self, is_urgent: bool) {
-        if is_urgent {
-            // The error is among the actions.
-            let _ = self.journal.hurry();
-        }
+    /// Commits, and has what was written made durable whatever the flush mode.
+    pub(super) fn hurry(&mut self) {
+        // The error is among the actions.
+        let _ = self.journal.hurry();
     }
 
-    /// Writes what was gathered. [`Output::follow_commit`] does what comes of it.
+    /// Writes what was gathered; [`Output::follow_commit`] is to come next.
     pub(super) fn commit(&mut self) {
         // The error is among the actions.
         let _ = self.journal.commit();
     }
 
-    /// Notes what became durable, passes on what plugins may have, and does what the journal asks for.
+    /// Notes what became durable, gives plugins what they may have, and tells the administrator what happened.
     pub(super) fn follow_commit(&mut self) {
         self.note_durability();
         self.pass_on();

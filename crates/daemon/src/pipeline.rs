@@ -190,7 +190,10 @@ impl Pipeline {
                 recorder.costs.share(monotonic_ns() - batch_ns);
                 hand_over(output, &mut batch, lines, events);
                 events = 0;
-                output.write_piece(std::mem::take(&mut is_urgent));
+                output.write_piece();
+                if std::mem::take(&mut is_urgent) {
+                    output.hurry();
+                }
                 batch_ns = monotonic_ns();
             }
             read += 1;
@@ -201,7 +204,9 @@ impl Pipeline {
             recorder.costs.share(monotonic_ns() - batch_ns);
         }
         hand_over(output, &mut batch, lines, events);
-        output.hurry(is_urgent);
+        if is_urgent {
+            output.hurry();
+        }
         self.has_more = is_cut;
         self.give_back(batch);
         frames + records

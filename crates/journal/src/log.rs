@@ -1,11 +1,11 @@
 //! The journal itself: append, commit, sync, rotate, and what follows a failure.
 
-mod change;
 mod compress;
 mod current;
 mod durability;
 mod notices;
 mod open;
+mod reconfigure;
 mod respond;
 mod sealing;
 mod stream;

@@ -1,8 +1,8 @@
 //! Which tests run on which kernels and variants.
 
 use super::guest::Guest;
+use super::judges::{Test, TESTS};
 use super::machine::{Kind, Machine};
-use super::tests::{Test, TESTS};
 use super::variant::{Variant, VARIANTS};
 use super::Ground;
 

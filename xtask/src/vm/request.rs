@@ -3,9 +3,9 @@
 use anyhow::{bail, ensure, Context, Result};
 
 use super::guest::Guest;
+use super::judges::{self, Test};
 use super::kernels::Wanted;
 use super::plan::Extent;
-use super::tests::{self, Test};
 use super::variant::{self, Variant};
 
 /// How the task is called.
@@ -75,7 +75,7 @@ impl Request {
                 "--tables" => request.only_tables = true,
                 "--" => {
                     for name in words.by_ref() {
-                        request.tests.push(tests::named(name)?);
+                        request.tests.push(judges::named(name)?);
                     }
                 }
                 other => bail!("unknown argument '{other}'\nusage: {USAGE}"),

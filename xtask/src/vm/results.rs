@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::engines::{self, Engine};
+use super::judges::Test;
 use super::machine::Machine;
-use super::tests::Test;
 
 /// How much of what a test said is kept.
 const LINES: usize = 4;
