@@ -1,21 +1,19 @@
 //! Attaching what a plan needs, and parting with what it no longer does.
 
-use super::copies;
-use super::operation_probes::OperationProbes;
+use super::gates;
+use super::operation_probes::{probe_operations, OperationProbes};
 use super::probes::{self, CallProbes};
+use super::programs::Programs;
 use super::trampoline::{self, Hook};
 use super::uring::{self, Wanted};
-use super::{missing, perf, EbpfEngine};
-use crate::error::{refused, system, CaptureError};
+use super::{missing, Hooks};
+use crate::error::CaptureError;
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions;
-use crate::pins::{Attached, Pins};
+use crate::pins::Attached;
 use libbpf_rs::btf::ReferencesType;
-use libbpf_rs::libbpf_sys::BPF_PERF_EVENT;
 use plan::{Plan, SysExit};
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Arc;
 
 /// Hooks in force. Links go away when dropped.
 #[derive(Default)]
@@ -32,13 +30,29 @@ pub(super) struct Armed {
     pub(super) uring: uring::Hooks,
 }
 
-impl EbpfEngine {
+impl Armed {
+    /// Calls that its probes could not look at.
+    fn missed_by_probes(&self) -> u64 {
+        let calls = self.probes.iter().map(CallProbes::missed);
+        let operations = self.operation_probes.iter().map(OperationProbes::missed);
+        calls.chain(operations).sum()
+    }
+}
+
+impl Hooks {
+    /// Hooks the functions that tell what calls touched; those that `plan` does not need, still hooked.
     pub(super) fn arm_objects(
         &mut self,
         plan: &Plan,
     ) -> Result<BTreeMap<String, Attached>, CaptureError> {
-        let (detach_queue, pins) = (&mut self.detach_queue, self.pins.as_ref());
-        let inherited = &mut self.inherited;
+        let detach_queue = &mut self.detach_queue;
+        let Programs {
+            object,
+            pins,
+            inherited,
+            ..
+        } = &mut self.programs;
+        let pins = pins.as_ref();
         let there = |program: &str| {
             if let Some(link) = detach_queue.take_object(program) {
                 return Ok(Some(link));
@@ -50,7 +64,7 @@ impl EbpfEngine {
             inherited.extend(found.iter().filter_map(trampoline::program_of));
             Ok(found)
         };
-        self.objects.arm(&mut self.object, plan, pins, there)
+        self.vfs.arm(object, plan, pins, there)
     }
 
     /// Pins of the hooks in force.
@@ -70,7 +84,7 @@ impl EbpfEngine {
         let links = links.chain(operations.flat_map(OperationProbes::links));
         let links = links.chain(self.detach_queue.links());
         let names = links.filter_map(Attached::pin_name).map(str::to_owned);
-        names.chain(self.objects.armed().cloned()).collect()
+        names.chain(self.vfs.armed().cloned()).collect()
     }
 
     /// Attaches what `plan` needs and returns what it no longer does, still attached.
@@ -79,27 +93,29 @@ impl EbpfEngine {
         let hooks = &plan.hooks;
         for &nr in hooks.sys_exit.per_syscall() {
             if !self.armed.per_syscall.contains_key(&nr) {
-                added.insert(nr, self.attach_call(plan, nr)?);
+                added.insert(nr, self.programs.attach_call(plan, nr)?);
             }
         }
         let functions = self.hook_functions(plan)?;
         let new_probes = self.probe_functions(plan)?;
         let sys_exit = hooks.sys_exit == SysExit::Every;
-        let new_sys_exit = self.attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
+        let new_sys_exit = self
+            .programs
+            .attach_if(sys_exit && self.armed.sys_exit.is_none(), "sys_exit")?;
         let new_exit = if hooks.exit && self.armed.exit.is_empty() {
             self.attach_exit()?
         } else {
             Vec::new()
         };
         let new_fork = match hooks.fork && self.armed.fork.is_empty() {
-            true => self.attach_copies("task_made")?,
+            true => self.programs.attach_copies("task_made")?,
             false => Vec::new(),
         };
         let (new_uring, new_operation_probes) = self.attach_uring(plan, new_probes.as_ref())?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_done", "exec_entry"] {
-                new_exec.extend(self.attach_copies(program)?);
+                new_exec.extend(self.programs.attach_copies(program)?);
             }
         }
         // Nothing can fail from here on.
@@ -129,7 +145,7 @@ impl EbpfEngine {
         if !hooks.fork {
             old.fork = std::mem::take(&mut armed.fork);
         }
-        if let Some(uring) = &self.uring {
+        if let Some(uring) = &self.operations.uring {
             let wanted = uring.wanted(plan);
             old.uring = armed.uring.take_unwanted(&wanted);
             let probed = wanted.probed().keys().copied().collect();
@@ -162,7 +178,7 @@ impl EbpfEngine {
     /// Hooks those functions that serve calls of the plan and are not hooked yet.
     fn hook_functions(&mut self, plan: &Plan) -> Result<BTreeMap<usize, Hook>, CaptureError> {
         let mut added = BTreeMap::new();
-        let gates = self.gates(plan);
+        let gates = gates::of(plan);
         if plan.form().probes {
             return Ok(added);
         }
@@ -196,47 +212,43 @@ impl EbpfEngine {
         Ok(added)
     }
 
+    /// Lets hooks rest that are no longer needed.
+    pub(super) fn part_with(&mut self, old: Armed, old_objects: BTreeMap<String, Attached>) {
+        self.missed_by_probes += old.missed_by_probes();
+        let calls = old.probes.into_iter().map(CallProbes::at_rest);
+        let operations = old.operation_probes.into_iter();
+        let probes = calls.chain(operations.map(OperationProbes::at_rest));
+        self.detach_queue
+            .add(old.functions, old_objects, old.uring.functions, probes);
+    }
+
+    /// Unhooks everything at once.
+    pub(super) fn drop_all(&mut self) {
+        let armed = std::mem::take(&mut self.armed);
+        if let Some(trampolines) = &mut self.trampolines {
+            armed
+                .functions
+                .values()
+                .for_each(|hook| trampolines.retire(hook));
+            let operations = armed.uring.functions.values();
+            operations.for_each(|hook| trampolines.count(hook));
+        }
+    }
+
+    /// Watched calls that programs could not look at.
+    pub(super) fn missed(&self) -> u64 {
+        let mut missed = self.programs.missed() + self.missed_by_probes;
+        if let Some(trampolines) = &self.trampolines {
+            let armed = self.armed.functions.values().map(Hook::at_function);
+            let armed = armed.chain(self.armed.uring.functions.values());
+            missed += trampolines.missed(armed.chain(self.detach_queue.at_functions()));
+        }
+        missed + self.armed.missed_by_probes()
+    }
+
     /// Takes down hooks that no rule set has needed for a while. To be called every second or so.
-    pub fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         self.detach_queue.tidy(self.trampolines.as_mut());
-    }
-
-    /// A program on a tracepoint, with its copies where those are wanted.
-    fn attach_copies(&mut self, program: &str) -> Result<Vec<Attached>, CaptureError> {
-        let mut links = Vec::new();
-        for name in copies::of(program, self.form.copies) {
-            links.extend(self.attach_if(true, &name)?);
-        }
-        Ok(links)
-    }
-
-    /// Nothing where the kernel lacks the tracepoint: [`EbpfEngine::gaps`] says so.
-    fn attach_if(&mut self, wanted: bool, program: &str) -> Result<Option<Attached>, CaptureError> {
-        if !wanted {
-            return Ok(None);
-        }
-        if let Some(found) = self.find_pinned(program)? {
-            return Ok(Some(found));
-        }
-        let found = self.object.progs_mut().find(|p| p.name() == program);
-        let program_mut = found.ok_or_else(|| missing(program))?;
-        if !program_mut.autoload() {
-            return Ok(None);
-        }
-        let link = attach_trace(&program_mut, self.pins.as_ref())?;
-        Attached::new(link, self.pins.as_ref(), program).map(Some)
-    }
-
-    /// A hook of an earlier daemon that is in force.
-    fn find_pinned(&mut self, name: &str) -> Result<Option<Attached>, CaptureError> {
-        let Some(pins) = &self.pins else {
-            return Ok(None);
-        };
-        let found = Attached::find(pins, name)?;
-        if let Some(link) = &found {
-            self.inherited.extend(trampoline::program_of(link));
-        }
-        Ok(found)
     }
 
     /// Hooks what the operations that `plan` watches need and is not hooked yet. `calls`: the probes that the plan
@@ -249,12 +261,13 @@ impl EbpfEngine {
         if plan.hooks.uring.is_none() {
             return Ok(Default::default());
         }
-        let uring = self.uring.take().ok_or_else(|| missing("io_uring"))?;
+        let uring = self.operations.uring.take();
+        let uring = uring.ok_or_else(|| missing("io_uring"))?;
         let wanted = uring.wanted(plan);
         let hooks = self.attach_wanted(&wanted);
-        let attached = hooks.and_then(|hooks| Ok((hooks, self.probe_operations(&wanted, calls)?)));
+        let attached = hooks.and_then(|hooks| Ok((hooks, probe_operations(self, &wanted, calls)?)));
         drop(wanted);
-        self.uring = Some(uring);
+        self.operations.uring = Some(uring);
         attached
     }
 
@@ -264,7 +277,7 @@ impl EbpfEngine {
         let programs: Vec<&'static str> = wanted.programs().collect();
         for program in programs {
             if !self.armed.uring.programs.contains_key(program) {
-                let links = self.attach_copies(program)?;
+                let links = self.programs.attach_copies(program)?;
                 added.programs.insert(program, links);
             }
         }
@@ -275,110 +288,38 @@ impl EbpfEngine {
             }
             let hook = match self.detach_queue.take_operation(key) {
                 Some(hook) => hook,
-                None => uring::hook(&self.object, function, part, self.pins.as_ref())?,
+                None => {
+                    let Programs { object, pins, .. } = &self.programs;
+                    uring::hook(object, function, part, pins.as_ref())?
+                }
             };
             added.functions.insert(key, hook);
         }
         Ok(added)
     }
 
-    /// Operations that rules of the set in force watch, and those of another set.
-    pub(super) fn watch_operations(
-        &mut self,
-        plan: &Plan,
-        others: bool,
-    ) -> Result<(), CaptureError> {
-        let Some(uring) = &self.uring else {
-            return Ok(());
-        };
-        let mut watched = plan.watched_operations();
-        for (known, bits) in self.known_operations.iter_mut().zip(watched) {
-            *known |= bits;
-        }
-        if others {
-            for (bits, other) in watched.iter_mut().zip(self.operations) {
-                *bits |= other;
-            }
-        }
-        uring.set_watched(&self.object, &watched, &self.known_operations)
-    }
-
-    /// Ids of the events of io_uring operations that are under way.
-    pub fn in_flight(&self) -> std::collections::HashSet<u64> {
-        uring::in_flight(&self.object)
-    }
-
-    fn attach_call(&mut self, plan: &Plan, nr: u32) -> Result<Attached, CaptureError> {
-        let name = plan
-            .entries
-            .arch(plan::Entry::Native)
-            .and_then(|arch| abi::syscall_name(arch, nr))
-            .unwrap_or("?");
-        let event = self
-            .events
-            .as_ref()
-            .and_then(|events| events.exit_event(name));
-        self.attach_event("sys_exit_one", event, &format!("sys_exit_{name}"))
-    }
-
     /// Where the task still has its executable when it ends, one hook sees every exit; else the
     /// entry of the native calls is hooked, and 32-bit ones are recorded without executable.
     fn attach_exit(&mut self) -> Result<Vec<Attached>, CaptureError> {
-        let mut links: Vec<Attached> = self.attach_copies("exit_call")?;
-        let at_entry = !exit_is_seen_early() && self.events.is_some();
+        let mut links: Vec<Attached> = self.programs.attach_copies("exit_call")?;
+        let at_entry = !exit_is_seen_early() && self.programs.events.is_some();
         if at_entry {
             for name in ["exit", "exit_group"] {
                 let event = self
+                    .programs
                     .events
                     .as_ref()
                     .and_then(|events| events.enter_event(name));
-                links.push(self.attach_event("exit_entry", event, &format!("sys_enter_{name}"))?);
+                links.push(self.programs.attach_event(
+                    "exit_entry",
+                    event,
+                    &format!("sys_enter_{name}"),
+                )?);
             }
         }
         self.control.set_exit_at_entry(at_entry);
         Ok(links)
     }
-
-    fn attach_event(
-        &mut self,
-        program: &str,
-        event: Option<u64>,
-        name: &str,
-    ) -> Result<Attached, CaptureError> {
-        let pin = format!("{program}-{name}");
-        if let Some(found) = self.find_pinned(&pin)? {
-            return Ok(found);
-        }
-        let event = event.ok_or_else(|| missing(&format!("tracepoint {name}")))?;
-        let perf = perf::open_tracepoint(event)
-            .map_err(system(format!("perf_event_open for tracepoint {name}")))?;
-        let found = self.object.progs_mut().find(|p| p.name() == program);
-        let program = found.ok_or_else(|| missing(program))?;
-        if let Some(pins) = &self.pins {
-            pins.wait_for_end_of(&pin);
-        }
-        let link = trampoline::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
-            .map_err(system(format!("hook tracepoint/syscalls/{name}")))?;
-        Attached::new(link, self.pins.as_ref(), &pin)
-    }
-}
-
-/// Attaches a program where its section says.
-pub(crate) fn attach_trace(
-    program: &libbpf_rs::ProgramMut<'_>,
-    pins: Option<&Arc<Pins>>,
-) -> Result<OwnedFd, CaptureError> {
-    if let Some(pins) = pins {
-        pins.wait_for_end_of(&program.name().to_string_lossy());
-    }
-    let what = || format!("hook {}", program.name().to_string_lossy());
-    let link = program.attach_trace().map_err(refused(what()))?;
-    link.as_fd()
-        .try_clone_to_owned()
-        .map_err(|source| CaptureError::System {
-            what: what(),
-            source,
-        })
 }
 
 /// Whether sched_process_exit comes before the task gives up its memory: since Linux 6.16, when it

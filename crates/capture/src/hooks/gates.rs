@@ -1,64 +1,66 @@
 //! Gates of the hooked functions: see `plan::Gate` and `bpf/gate.h`.
 
 use super::trampoline::{Hook, Trampolines};
-use super::EbpfEngine;
+use super::Hooks;
 use crate::kernel::syscall_functions;
 use plan::{Fact, Gate, Plan};
 use std::collections::BTreeMap;
 
-impl EbpfEngine {
-    /// The gate of each hooked function: what all its calls agree on. Notes of objects have to be
-    /// closed when a call ends, whatever its result: two equal calls must not be taken for one.
-    pub(super) fn gates(&self, plan: &Plan) -> BTreeMap<usize, Option<Gate>> {
-        let mut gates = BTreeMap::new();
-        let Some(functions) = syscall_functions::of_this_kernel() else {
-            return gates;
-        };
-        let classes = plan.object_classes();
-        for call in plan.hooks.sys_exit.functions() {
-            let has_objects = |place: &u8| *place != 0;
-            let classes = classes.get(call.0 as usize);
-            let has_objects = classes
-                .and_then(|classes| classes.get(call.1 as usize))
-                .is_some_and(has_objects);
-            let gate = plan
-                .gate(call.0, call.1)
-                .filter(|gate| !(has_objects && matches!(gate.fact, Fact::Exit | Fact::Success)));
-            for &place in functions.of(*call) {
-                gates
-                    .entry(place)
-                    .and_modify(|agreed: &mut Option<Gate>| {
-                        if *agreed != gate {
-                            *agreed = None;
-                        }
-                    })
-                    .or_insert(gate);
-            }
-        }
-        gates
-    }
+/// By place in the kernel's functions; none lets every call through.
+pub(super) type Gates = BTreeMap<usize, Option<Gate>>;
 
-    pub(super) fn open_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
-        for (trampolines, hook, gate) in self.gated(gates) {
-            trampolines.open_unless(hook, gate);
+/// The gate of each hooked function: what all its calls agree on. Notes of objects have to be
+/// closed when a call ends, whatever its result: two equal calls must not be taken for one.
+pub(super) fn of(plan: &Plan) -> Gates {
+    let mut gates = BTreeMap::new();
+    let Some(functions) = syscall_functions::of_this_kernel() else {
+        return gates;
+    };
+    let classes = plan.object_classes();
+    for call in plan.hooks.sys_exit.functions() {
+        let has_objects = |place: &u8| *place != 0;
+        let classes = classes.get(call.0 as usize);
+        let has_objects = classes
+            .and_then(|classes| classes.get(call.1 as usize))
+            .is_some_and(has_objects);
+        let gate = plan
+            .gate(call.0, call.1)
+            .filter(|gate| !(has_objects && matches!(gate.fact, Fact::Exit | Fact::Success)));
+        for &place in functions.of(*call) {
+            gates
+                .entry(place)
+                .and_modify(|agreed: &mut Option<Gate>| {
+                    if *agreed != gate {
+                        *agreed = None;
+                    }
+                })
+                .or_insert(gate);
         }
     }
+    gates
+}
 
-    pub(super) fn close_gates(&self, gates: &BTreeMap<usize, Option<Gate>>) {
-        for (trampolines, hook, gate) in self.gated(gates) {
-            trampolines.close(hook, gate);
-        }
+/// Lets through what `gates` let through of these hooks' calls.
+pub(super) fn open(hooks: &Hooks, gates: &Gates) {
+    for (trampolines, hook, gate) in gated(hooks, gates) {
+        trampolines.open_unless(hook, gate);
     }
+}
 
-    fn gated<'a>(
-        &'a self,
-        gates: &'a BTreeMap<usize, Option<Gate>>,
-    ) -> impl Iterator<Item = (&'a Trampolines, &'a Hook, Option<&'a Gate>)> {
-        self.trampolines.iter().flat_map(move |trampolines| {
-            let hooks = self.armed.functions.iter();
-            hooks.filter_map(move |(place, hook)| {
-                Some((trampolines, hook, gates.get(place)?.as_ref()))
-            })
-        })
+/// Has these hooks ask what `gates` ask.
+pub(super) fn close(hooks: &Hooks, gates: &Gates) {
+    for (trampolines, hook, gate) in gated(hooks, gates) {
+        trampolines.close(hook, gate);
     }
+}
+
+fn gated<'a>(
+    hooks: &'a Hooks,
+    gates: &'a Gates,
+) -> impl Iterator<Item = (&'a Trampolines, &'a Hook, Option<&'a Gate>)> {
+    hooks.trampolines.iter().flat_map(move |trampolines| {
+        let functions = hooks.armed.functions.iter();
+        functions
+            .filter_map(move |(place, hook)| Some((trampolines, hook, gates.get(place)?.as_ref())))
+    })
 }

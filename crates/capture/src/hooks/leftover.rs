@@ -103,7 +103,7 @@ impl EbpfEngine {
             Some(left) => left,
             None => {
                 pins.leave(false);
-                for map in self.object.maps() {
+                for map in self.hooks.programs.object.maps() {
                     pins.pin(map.as_fd(), &pin_of(map.name()))?;
                 }
                 let handover = Handover::create(layout.0, layout.1)?;
@@ -117,11 +117,11 @@ impl EbpfEngine {
 
     /// Takes hooks down that an earlier daemon left and that are not needed.
     pub(super) fn drop_unneeded(&mut self) {
-        let Some(pins) = self.pins.clone() else {
+        let Some(pins) = self.pins().cloned() else {
             return;
         };
-        pins.unhook_but(&self.pinned_names());
-        if let Some(trampolines) = &mut self.trampolines {
+        pins.unhook_but(&self.hooks.pinned_names());
+        if let Some(trampolines) = &mut self.hooks.trampolines {
             trampolines.forget_left();
         }
     }

@@ -12,16 +12,18 @@ mod gates;
 mod leftover;
 pub(crate) mod map_options;
 mod operation_probes;
+mod operations;
 mod perf;
 pub(crate) mod probes;
+mod programs;
 mod trampoline;
 mod uring;
 pub(crate) mod vfs_hooks;
 
-pub(crate) use arm::attach_trace;
 use counters::CpuStates;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
 pub use leftover::Leftover;
+pub(crate) use programs::attach_trace;
 pub(crate) use trampoline::attaches as trampolines_attach;
 pub(crate) use uring::{enumerator, Uring};
 pub use vfs_hooks::functions_can_be_hooked;
@@ -32,7 +34,6 @@ use crate::hooks::map_options::map_options;
 use crate::hooks::vfs_hooks::VfsHooks;
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::{self, Functions};
-use crate::kernel::tracefs::SyscallEvents;
 use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
 use crate::rings::Stream;
@@ -42,12 +43,12 @@ use control::Control;
 use detach_queue::DetachQueue;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
-use operation_probes::OperationProbes;
+use operations::Operations;
 use plan::{tables, Form, Gap, Plan, SysExit};
-use probes::CallProbes;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use programs::Programs;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
-use trampoline::{Hook, Trampolines};
+use trampoline::Trampolines;
 use zerocopy::IntoBytes;
 
 /// What may be chosen when an engine is loaded.
@@ -106,33 +107,51 @@ impl Options {
     }
 }
 
-/// A loaded and armed eBPF engine: trampoline or tracepoint, as the plan says. Dropping it takes every hook away.
-pub struct EbpfEngine {
-    object: Object,
-    objects: VfsHooks,
-    form: Form,
+/// What is hooked, and what it takes to hook more.
+struct Hooks {
+    programs: Programs,
     control: Control,
-    cpu_states: CpuStates,
-    stream: Stream,
-    bell: Stream,
+    vfs: VfsHooks,
     armed: Armed,
     detach_queue: DetachQueue,
     trampolines: Option<Trampolines>,
-    events: Option<SyscallEvents>,
-    uring: Option<uring::Uring>,
-    /// io_uring operations that are watched.
-    operations: uring::OperationBits,
-    /// Those that some rule has watched since the start: one of them may still be under way.
-    known_operations: uring::OperationBits,
-    cpus: usize,
-    /// Where it outlives this process.
-    pins: Option<Arc<Pins>>,
-    handover: Option<Arc<Handover>>,
-    /// Programs that an earlier daemon loaded and that are still attached.
-    inherited: Vec<OwnedFd>,
-    is_disarmed: bool,
+    operations: Operations,
     /// Calls that probes which are gone could not look at.
     missed_by_probes: u64,
+}
+
+impl Hooks {
+    /// Nothing is hooked yet.
+    fn new(
+        programs: Programs,
+        control: Control,
+        vfs: VfsHooks,
+        operations: Operations,
+        trampolines: Option<Trampolines>,
+    ) -> Hooks {
+        Hooks {
+            programs,
+            control,
+            vfs,
+            operations,
+            trampolines,
+            armed: Armed::default(),
+            detach_queue: DetachQueue::default(),
+            missed_by_probes: 0,
+        }
+    }
+}
+
+/// A loaded and armed eBPF engine: trampoline or tracepoint, as the plan says. Dropping it takes every hook away.
+pub struct EbpfEngine {
+    hooks: Hooks,
+    cpu_states: CpuStates,
+    stream: Stream,
+    bell: Stream,
+    cpus: usize,
+    /// The page for the next daemon, where it outlives this process.
+    handover: Option<Arc<Handover>>,
+    is_disarmed: bool,
     /// What the kernel lacks of what the programs use.
     gaps: Vec<Gap>,
 }
@@ -175,7 +194,7 @@ impl EbpfEngine {
             None => None,
         };
         let from = pins.filter(|_| left.is_some());
-        let (object, objects) = load(cpus, form, functions, uring.as_ref(), from)
+        let (object, vfs) = load(cpus, form, functions, uring.as_ref(), from)
             .map_err(|error| without(&gaps, error))?;
         let trampolines = functions
             .map(|_| Trampolines::new(&object, pins))
@@ -193,27 +212,16 @@ impl EbpfEngine {
         control.set_daemon(daemon_pid)?;
         set_limits(&control, &stream, options, from.is_some());
         control.set_copies(form.copies);
+        let programs = Programs::new(object, form, pins);
+        let operations = Operations::new(uring);
         let mut engine = EbpfEngine {
-            object,
-            objects,
-            form,
-            control,
+            hooks: Hooks::new(programs, control, vfs, operations, trampolines),
             cpu_states,
             stream,
             bell: Stream::new(vec![bell]),
-            armed: Armed::default(),
-            detach_queue: DetachQueue::default(),
-            trampolines,
-            events: SyscallEvents::open().ok(),
-            uring,
-            operations: Default::default(),
-            known_operations: Default::default(),
             cpus,
-            pins: pins.cloned(),
             handover: None,
-            inherited: Vec::new(),
             is_disarmed: false,
-            missed_by_probes: 0,
             gaps,
         };
         if let Some(pins) = pins {
@@ -230,7 +238,7 @@ impl EbpfEngine {
 
     /// Where it is pinned, if it is.
     pub fn pins(&self) -> Option<&Arc<Pins>> {
-        self.pins.as_ref()
+        self.hooks.programs.pins.as_ref()
     }
 
     /// The page for the next daemon, where there is to be one.
@@ -240,7 +248,7 @@ impl EbpfEngine {
 
     /// Name of the engine: `trampoline` or `tracepoint`.
     pub fn name(&self) -> &'static str {
-        match self.form.trampoline {
+        match self.hooks.programs.form.trampoline {
             true => "trampoline",
             false => "tracepoint",
         }
@@ -255,48 +263,34 @@ impl EbpfEngine {
     /// and then what is no longer needed is disarmed. On error the old rule set stays in force.
     pub fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
         let table = make_table(&plan.rows)?;
-        self.fill_objects(plan)?;
-        let old = self.arm(plan)?;
-        let old_objects = self.arm_objects(plan)?;
-        self.objects.set_calls(&self.object, plan)?;
-        let gates = self.gates(plan);
-        self.open_gates(&gates);
-        self.control.add_watched(&plan.watched());
-        self.switch_probes();
-        self.watch_operations(plan, true)?;
+        self.add_executables(plan)?;
+        let hooks = &mut self.hooks;
+        let old = hooks.arm(plan)?;
+        let old_objects = hooks.arm_objects(plan)?;
+        hooks.vfs.set_calls(&hooks.programs.object, plan)?;
+        let gates = gates::of(plan);
+        gates::open(hooks, &gates);
+        hooks.control.add_watched(&plan.watched());
+        hooks.switch_probes();
+        hooks.operations.watch_too(plan, &hooks.programs)?;
         let fd = table.as_fd().as_raw_fd() as u32;
-        self.map("tables")?
+        let tables = hooks.programs.map("tables")?;
+        tables
             .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
             .map_err(refused("match tables"))?;
-        self.control
-            .set_every(plan.hooks.sys_exit == SysExit::Every);
-        self.control.set_task_list(plan.task_list);
-        self.control.set_watched(&plan.watched());
-        self.close_gates(&gates);
-        self.watch_operations(plan, false)?;
-        self.operations = plan.watched_operations();
-        self.switch_probes();
-        self.missed_by_probes += old.probes.iter().map(CallProbes::missed).sum::<u64>();
-        let operations = old.operation_probes.iter();
-        self.missed_by_probes += operations.map(OperationProbes::missed).sum::<u64>();
-        let calls = old.probes.into_iter().map(CallProbes::at_rest);
-        let operations = old.operation_probes.into_iter();
-        let probes = calls.chain(operations.map(OperationProbes::at_rest));
-        self.detach_queue
-            .add(old.functions, old_objects, old.uring.functions, probes);
-        self.remove_objects(plan)?;
-        Ok(())
+        let is_every = plan.hooks.sys_exit == SysExit::Every;
+        hooks.control.set_every(is_every);
+        hooks.control.set_task_list(plan.task_list);
+        hooks.control.set_watched(&plan.watched());
+        gates::close(hooks, &gates);
+        hooks.operations.watch(plan, &hooks.programs)?;
+        hooks.switch_probes();
+        hooks.part_with(old, old_objects);
+        self.remove_executables(plan)
     }
 
-    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, CaptureError> {
-        self.object
-            .maps()
-            .find(|map| map.name() == name)
-            .ok_or_else(|| missing(name))
-    }
-
-    fn fill_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
-        let map = self.map("executables")?;
+    fn add_executables(&self, plan: &Plan) -> Result<(), CaptureError> {
+        let map = self.hooks.programs.map("executables")?;
         for (object, number) in &plan.executables.by_object {
             let key = key_of(object);
             map.update(key.as_bytes(), number.as_bytes(), MapFlags::ANY)
@@ -305,8 +299,8 @@ impl EbpfEngine {
         Ok(())
     }
 
-    fn remove_objects(&self, plan: &Plan) -> Result<(), CaptureError> {
-        let map = self.map("executables")?;
+    fn remove_executables(&self, plan: &Plan) -> Result<(), CaptureError> {
+        let map = self.hooks.programs.map("executables")?;
         let wanted: Vec<object_key> = plan.executables.by_object.keys().map(key_of).collect();
         let stale: Vec<Vec<u8>> = map
             .keys()
@@ -320,20 +314,21 @@ impl EbpfEngine {
 
     /// Readable when the programs want the daemon's attention.
     pub fn doorbell(&self) -> Result<BorrowedFd<'_>, CaptureError> {
-        let map = self.object.maps().find(|map| map.name() == "doorbell");
-        let fd = map.ok_or_else(|| missing("doorbell"))?.as_fd().as_raw_fd();
-        // SAFETY: the descriptor belongs to `self.object`, which outlives the borrow.
+        let fd = self.hooks.programs.map("doorbell")?.as_fd().as_raw_fd();
+        // SAFETY: the descriptor belongs to the object of programs of `self`, which outlives the borrow.
         Ok(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
     /// Says whether the daemon looks at the rings by itself for now, so that nobody rings.
     pub fn set_awake(&self, awake: bool) {
-        self.control.set_awake(awake);
+        self.hooks.control.set_awake(awake);
     }
 
     /// What happens to calls whose events come faster than they are read. At first they wait.
     pub fn set_overload(&self, overload: Overload) {
-        self.control.set_throttle(overload == Overload::Throttle);
+        self.hooks
+            .control
+            .set_throttle(overload == Overload::Throttle);
     }
 
     /// The rules, by place in the plan, whose events wake the daemon at once. An event that is left to
@@ -347,7 +342,7 @@ impl EbpfEngine {
             }
         }
         let any = words.iter().any(|word| *word != 0);
-        self.control.set_urgent(&words, any);
+        self.hooks.control.set_urgent(&words, any);
     }
 
     /// Takes what the programs rang with, so that the doorbell is quiet again.
@@ -358,19 +353,11 @@ impl EbpfEngine {
     /// Matches nothing any more: calls that end from now on are not recorded, nor by another daemon.
     pub fn disarm(&mut self) {
         self.is_disarmed = true;
-        if let Some(pins) = &self.pins {
+        if let Some(pins) = self.pins() {
             pins.leave(false);
         }
-        self.control.set_watched(&[0; tables::CALLS / 64]);
-        let armed = std::mem::take(&mut self.armed);
-        if let Some(trampolines) = &mut self.trampolines {
-            armed
-                .functions
-                .values()
-                .for_each(|hook| trampolines.retire(hook));
-            let operations = armed.uring.functions.values();
-            operations.for_each(|hook| trampolines.count(hook));
-        }
+        self.hooks.control.set_watched(&[0; tables::CALLS / 64]);
+        self.hooks.drop_all();
     }
 
     /// The fullest ring, parts per thousand.
@@ -386,24 +373,23 @@ impl EbpfEngine {
     /// Counters of all CPUs.
     pub fn counters(&self) -> Counters {
         let mut counters = self.cpu_states.read();
-        counters.missed = copies::missed(&self.object, self.form);
-        let inherited = self.inherited.iter().map(|program| program.as_fd());
-        counters.missed += inherited.map(trampoline::misses).sum::<u64>();
-        if let Some(trampolines) = &self.trampolines {
-            let armed = self.armed.functions.values().map(Hook::at_function);
-            let armed = armed.chain(self.armed.uring.functions.values());
-            counters.missed += trampolines.missed(armed.chain(self.detach_queue.at_functions()));
-        }
-        let probes = self.armed.probes.iter().map(CallProbes::missed);
-        let operations = self.armed.operation_probes.iter();
-        let probes = probes.chain(operations.map(OperationProbes::missed));
-        counters.missed += self.missed_by_probes + probes.sum::<u64>();
+        counters.missed = self.hooks.missed();
         counters
     }
 
     /// Counts of the first `rules` rules; and those of undecided events.
     pub fn rule_counts(&self, rules: usize) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
-        counters::read_rules(&self.map("rule_counts")?, rules)
+        counters::read_rules(&self.hooks.programs.map("rule_counts")?, rules)
+    }
+
+    /// Takes down hooks that no rule set has needed for a while. To be called every second or so.
+    pub fn tidy(&mut self) {
+        self.hooks.tidy();
+    }
+
+    /// Ids of the events of io_uring operations that are under way.
+    pub fn in_flight(&self) -> std::collections::HashSet<u64> {
+        uring::in_flight(&self.hooks.programs.object)
     }
 
     /// How many CPUs have a ring.
@@ -417,7 +403,7 @@ impl Drop for EbpfEngine {
         // A daemon that fails in the middle of its work is like one that is killed.
         let has_failed = std::thread::panicking() && !self.is_disarmed;
         let is_left = |pins: &Arc<Pins>| pins.is_left() || has_failed;
-        match &self.pins {
+        match self.pins() {
             Some(pins) if is_left(pins) => return pins.leave(true),
             Some(pins) if self.is_disarmed => {
                 pins.remove();
@@ -427,7 +413,7 @@ impl Drop for EbpfEngine {
             None => {}
         }
         // Gates first: nothing more is matched while links are taken down one by one.
-        self.control.set_watched(&[0; tables::CALLS / 64]);
+        self.hooks.control.set_watched(&[0; tables::CALLS / 64]);
     }
 }
 

@@ -5,7 +5,7 @@
 //! while the bit of that number is set in `control.probe_links`: so one link takes over from another in one step.
 
 use super::trampoline;
-use super::EbpfEngine;
+use super::Hooks;
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf::{self, Types};
 use crate::kernel::syscall_functions::{self, Function};
@@ -78,7 +78,7 @@ impl<P> Probes<P> {
     }
 }
 
-impl EbpfEngine {
+impl Hooks {
     /// Probes the functions that serve calls of the plan, as far as that is missing.
     pub(super) fn probe_functions(
         &mut self,
@@ -98,30 +98,14 @@ impl EbpfEngine {
             .map(|&place| (&all.all[place], u64::from(number)))
             .collect();
         let what = "probes at the ends of functions of system calls";
-        let link = self.probe(CALL_PROBE, &functions, At::End, number, what)?;
+        let link = self
+            .programs
+            .probe(CALL_PROBE, &functions, At::End, number, what)?;
         Ok(Some(Probes {
             links: vec![link],
             number,
             places,
         }))
-    }
-
-    pub(super) fn probe(
-        &self,
-        program: &str,
-        functions: &[Probed<'_>],
-        at: At,
-        number: u32,
-        what: &str,
-    ) -> Result<Attached, CaptureError> {
-        let found = self.object.progs().find(|p| p.name() == program);
-        let found = found.ok_or_else(|| super::missing(program))?;
-        let pin = pin_of(program, number);
-        if let Some(pins) = &self.pins {
-            pins.wait_for_end_of(&pin);
-        }
-        let link = attach(found.as_fd(), functions, at).map_err(system(what))?;
-        Attached::new(link, self.pins.as_ref(), &pin)
     }
 
     /// A number that no link has, of this daemon or an earlier one, in force or being taken down, nor `other`: of two
@@ -138,7 +122,7 @@ impl EbpfEngine {
 
     fn taken_numbers(&self, other: Option<u32>) -> u64 {
         let own = self.own_numbers() | self.control.probe_links();
-        let pins = self.pins.as_ref().map(|pins| pins.links());
+        let pins = self.programs.pins.as_ref().map(|pins| pins.links());
         let pinned = pins.iter().flatten().filter_map(|pin| number_of(pin));
         pinned.chain(other).fold(own, |bits, n| bits | 1 << n)
     }
@@ -163,7 +147,7 @@ fn lowest_free(taken: u64) -> Option<u32> {
 }
 
 /// Name of the pin of a link.
-fn pin_of(program: &str, number: u32) -> String {
+pub(super) fn pin_of(program: &str, number: u32) -> String {
     format!("{program}-{number}")
 }
 

@@ -1,0 +1,165 @@
+//! The loaded programs: how one is attached, or found where an earlier daemon attached it.
+
+use super::copies;
+use super::probes::{self, At, Probed};
+use super::trampoline;
+use super::{missing, perf};
+use crate::error::{refused, system, CaptureError};
+use crate::kernel::tracefs::SyscallEvents;
+use crate::pins::{Attached, Pins};
+use libbpf_rs::libbpf_sys::BPF_PERF_EVENT;
+use libbpf_rs::{Map, MapCore, Object};
+use plan::{Form, Plan};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// The object of BPF programs, loaded.
+pub(super) struct Programs {
+    pub(super) object: Object,
+    pub(super) form: Form,
+    /// Where links outlive this process.
+    pub(super) pins: Option<Arc<Pins>>,
+    /// Programs that an earlier daemon loaded and that are still attached.
+    pub(super) inherited: Vec<OwnedFd>,
+    /// The tracepoints of single calls, where tracefs is to be had.
+    pub(super) events: Option<SyscallEvents>,
+}
+
+impl Programs {
+    pub(super) fn new(object: Object, form: Form, pins: Option<&Arc<Pins>>) -> Programs {
+        Programs {
+            object,
+            form,
+            pins: pins.cloned(),
+            inherited: Vec::new(),
+            events: SyscallEvents::open().ok(),
+        }
+    }
+
+    /// A map of the object.
+    pub(super) fn map(&self, name: &str) -> Result<Map<'_>, CaptureError> {
+        let found = self.object.maps().find(|map| map.name() == name);
+        found.ok_or_else(|| missing(name))
+    }
+
+    /// Watched calls that programs on tracepoints could not look at, and those of an earlier daemon.
+    pub(super) fn missed(&self) -> u64 {
+        let inherited = self.inherited.iter().map(|program| program.as_fd());
+        copies::missed(&self.object, self.form) + inherited.map(trampoline::misses).sum::<u64>()
+    }
+
+    /// A program on a tracepoint, with its copies where those are wanted.
+    pub(super) fn attach_copies(&mut self, program: &str) -> Result<Vec<Attached>, CaptureError> {
+        let mut links = Vec::new();
+        for name in copies::of(program, self.form.copies) {
+            links.extend(self.attach_if(true, &name)?);
+        }
+        Ok(links)
+    }
+
+    /// Nothing where the kernel lacks the tracepoint: [`super::EbpfEngine::gaps`] says so.
+    pub(super) fn attach_if(
+        &mut self,
+        wanted: bool,
+        program: &str,
+    ) -> Result<Option<Attached>, CaptureError> {
+        if !wanted {
+            return Ok(None);
+        }
+        if let Some(found) = self.find_pinned(program)? {
+            return Ok(Some(found));
+        }
+        let found = self.object.progs_mut().find(|p| p.name() == program);
+        let program_mut = found.ok_or_else(|| missing(program))?;
+        if !program_mut.autoload() {
+            return Ok(None);
+        }
+        let link = attach_trace(&program_mut, self.pins.as_ref())?;
+        Attached::new(link, self.pins.as_ref(), program).map(Some)
+    }
+
+    /// A hook of an earlier daemon that is in force.
+    fn find_pinned(&mut self, name: &str) -> Result<Option<Attached>, CaptureError> {
+        let Some(pins) = &self.pins else {
+            return Ok(None);
+        };
+        let found = Attached::find(pins, name)?;
+        if let Some(link) = &found {
+            self.inherited.extend(trampoline::program_of(link));
+        }
+        Ok(found)
+    }
+
+    pub(super) fn attach_call(&mut self, plan: &Plan, nr: u32) -> Result<Attached, CaptureError> {
+        let name = plan
+            .entries
+            .arch(plan::Entry::Native)
+            .and_then(|arch| abi::syscall_name(arch, nr))
+            .unwrap_or("?");
+        let event = self
+            .events
+            .as_ref()
+            .and_then(|events| events.exit_event(name));
+        self.attach_event("sys_exit_one", event, &format!("sys_exit_{name}"))
+    }
+
+    pub(super) fn attach_event(
+        &mut self,
+        program: &str,
+        event: Option<u64>,
+        name: &str,
+    ) -> Result<Attached, CaptureError> {
+        let pin = format!("{program}-{name}");
+        if let Some(found) = self.find_pinned(&pin)? {
+            return Ok(found);
+        }
+        let event = event.ok_or_else(|| missing(&format!("tracepoint {name}")))?;
+        let perf = perf::open_tracepoint(event)
+            .map_err(system(format!("perf_event_open for tracepoint {name}")))?;
+        let found = self.object.progs_mut().find(|p| p.name() == program);
+        let program = found.ok_or_else(|| missing(program))?;
+        if let Some(pins) = &self.pins {
+            pins.wait_for_end_of(&pin);
+        }
+        let link = trampoline::link(program.as_fd(), perf.as_raw_fd(), BPF_PERF_EVENT)
+            .map_err(system(format!("hook tracepoint/syscalls/{name}")))?;
+        Attached::new(link, self.pins.as_ref(), &pin)
+    }
+
+    /// Probes these functions, as the link of that number.
+    pub(super) fn probe(
+        &self,
+        program: &str,
+        functions: &[Probed<'_>],
+        at: At,
+        number: u32,
+        what: &str,
+    ) -> Result<Attached, CaptureError> {
+        let found = self.object.progs().find(|p| p.name() == program);
+        let found = found.ok_or_else(|| missing(program))?;
+        let pin = probes::pin_of(program, number);
+        if let Some(pins) = &self.pins {
+            pins.wait_for_end_of(&pin);
+        }
+        let link = probes::attach(found.as_fd(), functions, at).map_err(system(what))?;
+        Attached::new(link, self.pins.as_ref(), &pin)
+    }
+}
+
+/// Attaches a program where its section says.
+pub(crate) fn attach_trace(
+    program: &libbpf_rs::ProgramMut<'_>,
+    pins: Option<&Arc<Pins>>,
+) -> Result<OwnedFd, CaptureError> {
+    if let Some(pins) = pins {
+        pins.wait_for_end_of(&program.name().to_string_lossy());
+    }
+    let what = || format!("hook {}", program.name().to_string_lossy());
+    let link = program.attach_trace().map_err(refused(what()))?;
+    link.as_fd()
+        .try_clone_to_owned()
+        .map_err(|source| CaptureError::System {
+            what: what(),
+            source,
+        })
+}
