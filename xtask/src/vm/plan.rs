@@ -84,7 +84,7 @@ const USUAL: [Line; 8] = [
     Line {
         roles: &[Role::Newest],
         variants: &["stock"],
-        tests: &["survival", "pressure"],
+        tests: &["survival"],
     },
     Line {
         roles: &[Role::Reference, Role::Newest],
