@@ -9,6 +9,9 @@ use rustix::process::Pid;
 
 /// Fill of a ring, parts per thousand, from which on the daemon is late.
 const LATE_PER_MILLE: u32 = 400;
+/// Fill of a ring, parts per thousand, from which on events are about to be lost: calls that wait for room keep their
+/// processor, and a daemon that is not run before them loses what they make.
+const NEARLY_FULL_PER_MILLE: u32 = 850;
 /// The best nice value there is.
 const NICE_MIN: i32 = -20;
 /// How much better it becomes at once.
@@ -26,7 +29,7 @@ const WAITED_LITTLE: u64 = 100;
 /// read, it is as good as the daemon needs to be run: better while the thread waits for a processor for a
 /// quarter of the time, by what `schedstat` says (Documentation/scheduler/sched-stats.rst), worse while
 /// it waits for less than a tenth. Better than that would only hold up others, the kernel's own
-/// writers of the log among them.
+/// writers of the log among them. While a ring is nearly full it is the best there is.
 #[derive(Debug)]
 pub(super) struct Scheduling {
     /// The nice value when nothing presses.
@@ -100,8 +103,13 @@ impl Scheduling {
     /// After a pass that read `frames`; `fill` is what was in the fullest ring before it, `left` what is now, parts per
     /// thousand: a daemon that is seldom run finds them full, and leaves them empty.
     pub(super) fn note(&mut self, frames: usize, fill: u32, left: u32, syncer: Option<Pid>) {
+        let fullest = fill.max(left);
         match self.window {
-            None if fill.max(left) < LATE_PER_MILLE => {}
+            None if fullest < LATE_PER_MILLE => {}
+            _ if fullest >= NEARLY_FULL_PER_MILLE => {
+                self.begin_window();
+                self.set(NICE_MIN, syncer);
+            }
             None => {
                 self.begin_window();
                 let step = self
