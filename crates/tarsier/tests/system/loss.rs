@@ -62,6 +62,9 @@ fn write_script(setup: &Setup) {
             setup.path(&done).display(),
         );
     }
+    // The daemon says that it is armed before it starts its command.
+    fifo(setup, "ready");
+    script.insert_str(0, &format!("echo >'{}'\n", setup.path("ready").display()));
     fifo(setup, "end");
     script += &format!("read x <'{}'\n", setup.path("end").display());
     setup.write("script", &script);
@@ -91,6 +94,7 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
             .ring_kib(64)
             .command(&[&"sh", &setup.path("script")])
             .start();
+        assert_eq!(setup.read("ready"), "\n");
         // A reader that does not read cannot but lose, and says so; then it reads while others write.
         daemon.signal(Signal::STOP);
         run_workload(setup, 1);
