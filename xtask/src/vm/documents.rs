@@ -212,7 +212,7 @@ fn long_table(rows: &[Row]) -> String {
             joined(&row.released_with, ", "),
             row.engines[0],
             row.engines[1],
-            joined(&row.variants, ", ")
+            shown_variants(&row.variants)
         );
     }
     table + &differing(rows)
@@ -266,6 +266,21 @@ fn write_short(table: &mut String, series: &str, released_with: &BTreeSet<String
 /// Whether no series can be between them: 6.19 was followed by 7.0.
 fn follows([major, minor]: [u64; 2], next: [u64; 2]) -> bool {
     next == [major, minor + 1] || next == [major + 1, 0]
+}
+
+/// As many names as a cell of a table holds, and how many there are besides.
+fn shown_variants(names: &[String]) -> String {
+    const CELL_MAX: usize = 60;
+    let mut text = String::new();
+    for (place, name) in names.iter().enumerate() {
+        let separator = if place > 0 { ", " } else { "" };
+        if text.len() + separator.len() + name.len() > CELL_MAX {
+            return format!("{text} and {} more", names.len() - place);
+        }
+        text += separator;
+        text += name;
+    }
+    text
 }
 
 #[cfg(test)]
