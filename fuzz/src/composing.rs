@@ -3,7 +3,7 @@
 use compose::{Composer, Generation, Outcome, StaticFile, StaticSystem};
 use event::record::Inode;
 use event::{Encoder, Format};
-use plan::{Capabilities, Identities, Plan, RecordFilter};
+use plan::{Capabilities, Identities, Plan};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -80,13 +80,8 @@ fn rule_set(text: &str) -> Arc<Generation> {
     let identities = Identities::default();
     let capabilities = Capabilities::assumed(abi::Arch::X86_64);
     let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
-    Arc::new(Generation {
-        exclude: RecordFilter::exclude(&set.rules),
-        user: RecordFilter::user(&set.rules),
-        urgent: BTreeSet::new(),
-        plan: plan.expect("they are few"),
-        identities,
-    })
+    let plan = plan.expect("they are few");
+    Arc::new(Generation::new(plan, identities, BTreeSet::new()))
 }
 
 /// A system with a few files, in namespace 0, which frames of zeros are from.

@@ -302,7 +302,7 @@ static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, vo
 		return 0;
 	if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
 		return TARSIER_LOSS_TOO_BIG + 1;
-	if (!control.throttle || !is_being_read(cpu, ring))
+	if (!control.throttle || !is_reader_alive(cpu))
 		return TARSIER_LOSS_RING_FULL + 1;
 	wait_for(cpu, ring, control.ring_bytes - size - 8, WAIT_FULL_NS);
 	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))

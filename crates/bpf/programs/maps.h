@@ -40,9 +40,9 @@ struct {
 } doorbell SEC(".maps");
 
 /*
- * One for each CPU, which the daemon maps: while a process asks for a value of a
- * map that is per CPU by its type, the kernel runs no probes on its processor,
- * and other tasks may get in between.
+ * One for each CPU, in an array that the daemon maps, which a map of a per-CPU
+ * type cannot be: while a process asks for a value by bpf(2) the kernel runs no
+ * probes on its processor, also if other tasks get in between.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

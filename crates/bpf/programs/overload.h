@@ -10,7 +10,7 @@
 #define WAIT_MAX_NS 1000000ULL
 /* And when it is full. */
 #define WAIT_FULL_NS 20000000ULL
-/* A reader that has read nothing for this long is not waited for. */
+/* A reader that has taken no frame from any ring for this long is not waited for. */
 #define STALL_MAX_NS 1000000000ULL
 /* Bounds the loop for the verifier: far more looks at the clock than fit into WAIT_FULL_NS. */
 #define WAIT_STEPS_MAX (1 << 22)
@@ -45,16 +45,19 @@ static __always_inline void wait_for(struct cpu_state *cpu, void *ring, __u64 fi
 	cpu->waited_ns += bpf_ktime_get_ns() - start_ns;
 }
 
-/* Whether the reader has read from this ring of late. */
-static __always_inline bool is_being_read(struct cpu_state *cpu, void *ring)
+/*
+ * Whether the reader has taken frames of late, from whatever ring: frames are
+ * taken in order of time, and those of another ring may be older for a while.
+ */
+static __always_inline bool is_reader_alive(struct cpu_state *cpu)
 {
-	__u64 now_ns = bpf_ktime_get_ns(), read = bpf_ringbuf_query(ring, BPF_RB_CONS_POS);
+	__u64 taken = *(volatile __u64 *)&control.frames_taken, now_ns = bpf_ktime_get_ns();
 
-	if (read != cpu->read_pos) {
-		cpu->read_pos = read;
-		cpu->read_ns = now_ns;
+	if (taken != cpu->taken_seen) {
+		cpu->taken_seen = taken;
+		cpu->taken_ns = now_ns;
 	}
-	return now_ns - cpu->read_ns < STALL_MAX_NS;
+	return now_ns - cpu->taken_ns < STALL_MAX_NS;
 }
 
 /* How long a call may wait when `over` bytes of the `room` above the mark are unread. */
@@ -79,10 +82,10 @@ static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 f
 	__u64 room = control.ring_bytes - control.high_bytes;
 
 	if (fill <= control.high_bytes || !room) {
-		cpu->read_ns = now_ns;
+		cpu->taken_ns = now_ns;
 		return;
 	}
-	if (!control.throttle || !is_being_read(cpu, ring))
+	if (!control.throttle || !is_reader_alive(cpu))
 		return;
 	wait_for(cpu, ring, control.high_bytes, wait_limit(fill - control.high_bytes, room));
 }

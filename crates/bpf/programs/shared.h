@@ -37,8 +37,8 @@ struct cpu_state {
 	__u64 unread_bound; /* no more than this is unread in the ring */
 	__u64 waits; /* calls that were slowed */
 	__u64 waited_ns; /* by how much, together */
-	__u64 read_pos; /* how far the reader was when it was last seen to read */
-	__u64 read_ns; /* when that was */
+	__u64 taken_seen; /* frames that the reader had taken when it was last seen to take any */
+	__u64 taken_ns; /* when that was */
 	__u64 pad[2]; /* to whole cache lines: other CPUs write beside it */
 };
 
@@ -73,6 +73,9 @@ struct control {
 	__u64 daemon_start; /* of daemon_tgid, which may be another's by now; clock ticks, 0: not known */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* bit per number: the links whose probes look at calls */
+	/* A cache line of its own, which the reader writes. */
+	__u64 frames_taken; /* by the reader, from all rings */
+	__u64 pad_taken[7];
 };
 
 /* Families of calls, whose objects the same hooks see. */

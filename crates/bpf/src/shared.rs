@@ -91,8 +91,8 @@ pub struct cpu_state {
     pub unread_bound: __u64,
     pub waits: __u64,
     pub waited_ns: __u64,
-    pub read_pos: __u64,
-    pub read_ns: __u64,
+    pub taken_seen: __u64,
+    pub taken_ns: __u64,
     pub pad: [__u64; 2usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -111,9 +111,10 @@ const _: () = {
     ["Offset of field: cpu_state::waits"][::core::mem::offset_of!(cpu_state, waits) - 80usize];
     ["Offset of field: cpu_state::waited_ns"]
         [::core::mem::offset_of!(cpu_state, waited_ns) - 88usize];
-    ["Offset of field: cpu_state::read_pos"]
-        [::core::mem::offset_of!(cpu_state, read_pos) - 96usize];
-    ["Offset of field: cpu_state::read_ns"][::core::mem::offset_of!(cpu_state, read_ns) - 104usize];
+    ["Offset of field: cpu_state::taken_seen"]
+        [::core::mem::offset_of!(cpu_state, taken_seen) - 96usize];
+    ["Offset of field: cpu_state::taken_ns"]
+        [::core::mem::offset_of!(cpu_state, taken_ns) - 104usize];
     ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 112usize];
 };
 #[repr(C)]
@@ -164,10 +165,12 @@ pub struct control {
     pub daemon_start: __u64,
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
+    pub frames_taken: __u64,
+    pub pad_taken: [__u64; 7usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of control"][::core::mem::size_of::<control>() - 1344usize];
+    ["Size of control"][::core::mem::size_of::<control>() - 1408usize];
     ["Alignment of control"][::core::mem::align_of::<control>() - 8usize];
     ["Offset of field: control::watched"][::core::mem::offset_of!(control, watched) - 0usize];
     ["Offset of field: control::every"][::core::mem::offset_of!(control, every) - 256usize];
@@ -195,6 +198,10 @@ const _: () = {
     ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 312usize];
     ["Offset of field: control::probe_links"]
         [::core::mem::offset_of!(control, probe_links) - 1336usize];
+    ["Offset of field: control::frames_taken"]
+        [::core::mem::offset_of!(control, frames_taken) - 1344usize];
+    ["Offset of field: control::pad_taken"]
+        [::core::mem::offset_of!(control, pad_taken) - 1352usize];
 };
 pub const OBJECTS_NONE: object_class = 0;
 pub const OBJECTS_ENTRIES: object_class = 1;

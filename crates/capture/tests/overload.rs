@@ -28,8 +28,14 @@ fn engine(ring_bytes: usize) -> EbpfEngine {
 
 /// A process of user `uid` that makes marked calls on the first CPU and ends.
 fn caller(calls: u64, uid: u32) -> Child {
+    caller_on(0, calls, uid)
+}
+
+/// The same on another CPU.
+fn caller_on(cpu: usize, calls: u64, uid: u32) -> Child {
     std::process::Command::new(std::env::current_exe().expect("our own path"))
         .args(["--exact", "marked_calls", "--nocapture"])
+        .env("TARSIER_TEST_CPU", cpu.to_string())
         .env("TARSIER_TEST_CALLS", calls.to_string())
         .env("TARSIER_TEST_UID", uid.to_string())
         .stdout(std::process::Stdio::null())
@@ -41,13 +47,16 @@ fn caller(calls: u64, uid: u32) -> Child {
 #[test]
 fn marked_calls() {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
-    let (Some(calls), Some(uid)) = (number("TARSIER_TEST_CALLS"), number("TARSIER_TEST_UID"))
-    else {
+    let (Some(calls), Some(uid), Some(cpu)) = (
+        number("TARSIER_TEST_CALLS"),
+        number("TARSIER_TEST_UID"),
+        number("TARSIER_TEST_CPU"),
+    ) else {
         return;
     };
-    let mut first = rustix::thread::CpuSet::new();
-    first.set(0);
-    rustix::thread::sched_setaffinity(None, &first).expect("CPU 0 is there");
+    let mut only = rustix::thread::CpuSet::new();
+    only.set(cpu as usize);
+    rustix::thread::sched_setaffinity(None, &only).expect("the CPU is there");
     // SAFETY: neither call takes a pointer; getppid(2) looks at none of its arguments.
     unsafe {
         assert_eq!(libc::syscall(libc::SYS_setresuid, uid, uid, uid), 0);
@@ -58,7 +67,7 @@ fn marked_calls() {
 }
 
 fn events_of(engine: &mut EbpfEngine, mut take: impl FnMut(u32)) {
-    engine.stream().drain(u64::MAX, |_, frame| {
+    engine.drain(u64::MAX, |_, frame| {
         let event = event::wire::Event::parse(frame).expect("a whole event");
         take(event.header().uid);
         true
@@ -112,6 +121,33 @@ fn a_reader_that_reads_nothing_is_given_up_and_every_loss_counted() {
     assert!((1..WAITS_MAX).contains(&counters.waits), "{counters:?}");
     let (rules, _) = engine.rule_counts(1).expect("counts");
     assert_eq!((rules[0].selected, rules[0].lost), (seen, CALLS - seen));
+}
+
+#[test]
+fn a_reader_that_is_busy_with_the_ring_of_another_cpu_is_waited_for() {
+    let Some(_lock) = support::may_load_programs() else {
+        return;
+    };
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("skipped: this takes two CPUs");
+        return;
+    }
+    let mut engine = engine(64 << 10);
+    assert!(caller_on(1, 20, 0).wait().expect("it ends").success());
+    // Until nobody waits for the reader any more.
+    assert!(caller(10_000, 0).wait().expect("it ends").success());
+    let given_up = engine.counters();
+    assert!(given_up.lost_total() > 0, "{given_up:?}");
+    assert!(caller(1, 0).wait().expect("it ends").success());
+    assert_eq!(engine.counters().waits, given_up.waits);
+    let mut from = None;
+    engine.drain(u64::MAX, |cpu, _| {
+        from = Some(cpu);
+        false
+    });
+    assert_eq!(from, Some(1));
+    assert!(caller(1, 0).wait().expect("it ends").success());
+    assert!(engine.counters().waits > given_up.waits);
 }
 
 #[test]

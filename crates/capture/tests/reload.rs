@@ -135,7 +135,7 @@ fn a_thousand_reloads_lose_no_event_and_mix_no_rule_sets() {
         engine
             .replace(&sets[reload % 2])
             .expect("the rules are replaced");
-        engine.stream().drain(now_ns(), |_, frame| {
+        engine.drain(now_ns(), |_, frame| {
             seen.take(frame);
             true
         });

@@ -20,6 +20,17 @@ pub struct Generation {
 }
 
 impl Generation {
+    /// The rules of `plan`, whose paths were `identities`; those at the places `urgent` have their events flushed at once.
+    pub fn new(plan: Plan, identities: Identities, urgent: BTreeSet<u32>) -> Generation {
+        Generation {
+            exclude: RecordFilter::exclude(&plan.rules),
+            user: RecordFilter::user(&plan.rules),
+            urgent,
+            plan,
+            identities,
+        }
+    }
+
     /// The rules among which the first stage has left the decision, with their places.
     pub(crate) fn remaining<'a>(
         &'a self,

@@ -8,7 +8,7 @@ use compose::{Composer, Generation, Outcome, StaticFile, StaticSystem};
 use event::record::Inode;
 use event::text::parse_line;
 use event::{Encoder, Format, NoNames};
-use plan::{Capabilities, Plan, RecordFilter};
+use plan::{Capabilities, Plan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,13 +23,8 @@ fn rule_set(rules: &[u8]) -> Arc<Generation> {
     let identities = compose::identify(&set.rules, &system());
     let capabilities = Capabilities::assumed(abi::Arch::X86_64);
     let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
-    Arc::new(Generation {
-        exclude: RecordFilter::exclude(&set.rules),
-        user: RecordFilter::user(&set.rules),
-        urgent: BTreeSet::new(),
-        plan: plan.expect("they are few"),
-        identities,
-    })
+    let plan = plan.expect("they are few");
+    Arc::new(Generation::new(plan, identities, BTreeSet::new()))
 }
 
 /// A system that shows of its files what the frames do not tell.

@@ -449,7 +449,8 @@ impl Control {
 
 /// Losses but for those that the kernel counts itself.
 fn lost_elsewhere(recording: &Recording) -> u64 {
-    let lost = losses::by_cause(&recording.pipeline);
+    let pipeline = &recording.pipeline;
+    let lost = losses::by_cause(pipeline, &pipeline.engine.counters());
     let elsewhere = lost.iter().filter(|(cause, _)| *cause != KERNEL_BACKLOG);
     elsewhere.map(|(_, count)| count).sum()
 }

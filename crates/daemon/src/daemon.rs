@@ -326,7 +326,7 @@ impl Daemon {
         if keeps {
             recording.losses.say(pipeline);
         }
-        let lost = losses::by_cause(pipeline);
+        let lost = losses::by_cause(pipeline, &pipeline.engine.counters());
         let who = sender.unwrap_or_else(Who::this_process);
         recording.losses.say_all(who, pipeline);
         pipeline.say_done(RecordType::DAEMON_END, "terminate", who, true);

@@ -73,10 +73,11 @@ impl Engine {
         mut take: impl FnMut(usize, u64, &[u8]) -> bool,
     ) -> usize {
         let is_held = self.handover().is_some();
-        match self.stream() {
-            Some(stream) if is_held => stream.drain_held(now_ns, take),
-            Some(stream) => stream.drain(now_ns, |cpu, frame| take(cpu, 0, frame)),
-            None => 0,
+        match self {
+            Engine::Ebpf(programs) if is_held => programs.drain_held(now_ns, take),
+            Engine::Ebpf(programs) => programs.drain(now_ns, |cpu, frame| take(cpu, 0, frame)),
+            Engine::Leftover(leftover) => leftover.stream().drain_held(now_ns, take),
+            Engine::Kernel => 0,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::daemon_records::{Action, Who};
 use crate::engine::Engine;
 use crate::pipeline::Pipeline;
-use capture::hooks::LOSS_CAUSES;
+use capture::hooks::{Counters, LOSS_CAUSES};
 use event::RecordType;
 use std::collections::BTreeMap;
 
@@ -23,9 +23,8 @@ struct Reported {
     by_rule: BTreeMap<String, u64>,
 }
 
-/// Events lost since the start, by cause.
-pub(super) fn by_cause(pipeline: &Pipeline) -> BTreeMap<String, u64> {
-    let counters = pipeline.engine.counters();
+/// Events lost since the start, by cause. `counters`: those of the engine.
+pub(super) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<String, u64> {
     let mut lost = BTreeMap::new();
     for (i, cause) in LOSS_CAUSES.iter().enumerate() {
         let count = counters.lost.iter().map(|cpu| cpu[i]).sum();
@@ -50,9 +49,8 @@ pub(super) fn by_cause(pipeline: &Pipeline) -> BTreeMap<String, u64> {
 /// Events lost on the way to the daemon, by place and key of their rule.
 ///
 /// The kernel is asked only if there are any: while it copies the counts of a rule, no probe runs on that processor.
-pub(super) fn by_rule(pipeline: &Pipeline) -> BTreeMap<String, u64> {
-    let lost = pipeline.engine.counters().lost;
-    if lost.iter().flatten().all(|count| *count == 0) {
+pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<String, u64> {
+    if counters.lost.iter().flatten().all(|count| *count == 0) {
         return BTreeMap::new();
     }
     let rules = &pipeline.generation.plan.rules;
@@ -90,12 +88,13 @@ impl Losses {
 
     /// Says what was lost since it was last said, if anything. Call it once a second.
     pub(super) fn say(&mut self, pipeline: &mut Pipeline) {
-        let by_cause = by_cause(pipeline);
+        let counters = pipeline.engine.counters();
+        let by_cause = by_cause(pipeline, &counters);
         if by_cause == self.told.by_cause {
             return;
         }
         let now = Reported {
-            by_rule: by_rule(pipeline),
+            by_rule: by_rule(pipeline, &counters),
             by_cause,
         };
         let before = std::mem::replace(&mut self.told, now);
@@ -111,9 +110,10 @@ impl Losses {
 
     /// Says at the end what was lost in all, if anything.
     pub(super) fn say_all(&self, who: Who, pipeline: &mut Pipeline) {
+        let counters = pipeline.engine.counters();
         let all = Reported {
-            by_cause: by_cause(pipeline),
-            by_rule: by_rule(pipeline),
+            by_cause: by_cause(pipeline, &counters),
+            by_rule: by_rule(pipeline, &counters),
         };
         if total(&all.by_cause) > 0 {
             all.say(&Reported::default(), "events-lost-in-all", who, pipeline);

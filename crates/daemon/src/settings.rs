@@ -11,7 +11,7 @@ use cli::{LogFormat, RunArgs};
 use compose::Generation;
 use conf::{Config, LoadOptions};
 use event::Format;
-use plan::{Capabilities, IoUring, Plan, RecordFilter};
+use plan::{Capabilities, IoUring, Plan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -148,13 +148,8 @@ fn generation(
             .map_err(|error| too_large(&error, &rules))
             .context("the rules cannot be planned")?,
     };
-    Ok(Arc::new(Generation {
-        exclude: RecordFilter::exclude(&rules),
-        user: RecordFilter::user(&rules),
-        urgent: urgent(&rules, &config.urgent_keys),
-        plan,
-        identities,
-    }))
+    let urgent = urgent(&rules, &config.urgent_keys);
+    Ok(Arc::new(Generation::new(plan, identities, urgent)))
 }
 
 /// Places of the rules that have one of `keys`.

@@ -24,7 +24,7 @@ impl<const N: usize> Shareable for [u64; N] {
     type Atomic = [AtomicU64; N];
 }
 
-/// What is at `place`, as atomics.
+/// The memory at `place` as atomics.
 ///
 /// # Safety
 /// `place` is aligned and mapped as long as what is given back is used, and all use it by atomics meanwhile.

@@ -121,6 +121,12 @@ impl Control {
         fence(Ordering::SeqCst);
     }
 
+    /// A frame was taken from a ring. Only the reader says so.
+    pub(super) fn count_taken(&self) {
+        let taken = member!(self.frames_taken);
+        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
     pub(super) fn add_watched(&self, watched: &[u64; CALLS / 64]) {
         for (word, bits) in member!(self.watched).iter().zip(watched) {
             word.fetch_or(*bits, Ordering::SeqCst);

@@ -27,7 +27,7 @@ pub const LOSS_CAUSES: [&str; wire::TARSIER_LOSS_CAUSES as usize] = {
 pub struct Counters {
     /// Events that reached a ring.
     pub events: u64,
-    /// Of those, left to the second stage.
+    /// Events in a ring whose decision was left to the second stage.
     pub undecided: u64,
     /// Watched calls that were matched against the rules.
     pub evaluated: u64,

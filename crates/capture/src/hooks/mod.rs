@@ -107,7 +107,7 @@ impl Options {
     }
 }
 
-/// What is hooked, and what it takes to hook more.
+/// The hooks in force, and the programs and queues that it takes to change them.
 struct Hooks {
     programs: Programs,
     control: Control,
@@ -368,6 +368,28 @@ impl EbpfEngine {
     /// The rings as one stream.
     pub fn stream(&mut self) -> &mut Stream {
         &mut self.stream
+    }
+
+    /// [`Stream::drain`], while calls that wait for room see that their events are read.
+    pub fn drain(&mut self, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> bool) -> usize {
+        let control = &self.hooks.control;
+        self.stream.drain(now_ns, |cpu, frame| {
+            control.count_taken();
+            take(cpu, frame)
+        })
+    }
+
+    /// [`Stream::drain_held`], likewise.
+    pub fn drain_held(
+        &mut self,
+        now_ns: u64,
+        mut take: impl FnMut(usize, u64, &[u8]) -> bool,
+    ) -> usize {
+        let control = &self.hooks.control;
+        self.stream.drain_held(now_ns, |cpu, end, frame| {
+            control.count_taken();
+            take(cpu, end, frame)
+        })
     }
 
     /// Counters of all CPUs.

@@ -8,9 +8,9 @@ use plan::Plan;
 /// The operations that rules watch, where the kernel lets them be seen.
 pub(super) struct Operations {
     pub(super) uring: Option<Uring>,
-    /// Those of the rule set in force.
+    /// Operations that the rule set in force watches.
     watched: OperationBits,
-    /// Those that some rule has watched since the start: one of them may still be under way.
+    /// Operations that some rule has watched since the start: one of them may still be under way.
     known: OperationBits,
 }
 

@@ -137,7 +137,7 @@ impl AtFunction {
     }
 }
 
-/// The same with a gate, whose place is freed by [`Trampolines::retire`].
+/// A hook on the function of a call, with its gate, whose place is freed by [`Trampolines::retire`].
 pub(super) struct Hook {
     at: AtFunction,
     at_gate: AtGate,
