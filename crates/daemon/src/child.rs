@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 
 /// Starts `command`: program and arguments.
@@ -10,8 +10,15 @@ pub(super) fn start(command: &[OsString]) -> Result<Option<Child>> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
-    let child = Command::new(program).args(arguments).spawn();
-    child
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
+    unsafe {
+        // The daemon refuses huge pages for itself alone.
+        command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
+    }
+    command
+        .spawn()
         .map(Some)
         .with_context(|| format!("cannot run {}", program.to_string_lossy()))
 }

@@ -78,6 +78,14 @@ impl Scheduling {
         }
     }
 
+    /// Has no pages of this process made huge. khugepaged, which runs at nice 19, locks the address space meanwhile: on a
+    /// busy host the daemon's next page fault waited up to six seconds for it. Programs that it starts take this over,
+    /// unless they are told otherwise ([`crate::child::start`], plugins).
+    pub(super) fn refuse_huge_pages() {
+        // Before Linux 3.15 there is no such switch, and nothing to do about it.
+        let _ = rustix::thread::disable_transparent_huge_pages(true);
+    }
+
     /// Brings all threads of the process to `base`, where they are while nothing presses.
     ///
     /// # Errors

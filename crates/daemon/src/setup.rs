@@ -84,6 +84,7 @@ fn is_unhooked(error: &CaptureError) -> bool {
 /// Loads, checks and arms. Everything that can fail on wrong input fails before anything is
 /// changed.
 pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
+    Scheduling::refuse_huge_pages();
     let sources = Sources::of(args);
     let config = sources.config()?;
     let mut recorder = recorder(&config)?;

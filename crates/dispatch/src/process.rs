@@ -37,6 +37,8 @@ impl Process {
         // SAFETY: prctl(2) and getppid(2) are async-signal-safe, and nothing is allocated.
         unsafe {
             command.pre_exec(move || die_with(parent));
+            // The daemon refuses huge pages for itself alone.
+            command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
         }
         let child = command.spawn()?;
         // Not what the daemon may have for the time of an overload.

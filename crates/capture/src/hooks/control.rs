@@ -124,7 +124,10 @@ impl Control {
     /// A frame was taken from a ring. Only the reader says so.
     pub(super) fn count_taken(&self) {
         let taken = member!(self.frames_taken);
-        taken.store(taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        taken.store(
+            taken.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
     }
 
     pub(super) fn add_watched(&self, watched: &[u64; CALLS / 64]) {

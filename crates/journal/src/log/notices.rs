@@ -1,5 +1,6 @@
 //! What the owner of the journal is told and asked to do, and programs that the configuration names.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -28,12 +29,17 @@ impl Notices {
 
     /// Runs an EXEC program, without arguments; it resumes logging by signal when it is done.
     pub(super) fn run(&mut self, program: &Path) {
-        let started = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        match started {
+            .stderr(Stdio::null());
+        // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
+        unsafe {
+            // The daemon refuses huge pages for itself alone.
+            command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
+        }
+        match command.spawn() {
             Ok(child) => {
                 self.children.push(child);
                 self.say(Severity::Notice, format!("{} started", program.display()));

@@ -76,6 +76,22 @@ fn the_commands_exit_status_is_its_own() {
 }
 
 #[test]
+fn only_the_daemon_itself_does_without_huge_pages() {
+    machine::test("huge pages", |setup| {
+        let script =
+            "grep -h THP_enabled /proc/$PPID/status /proc/self/status | tr -s '\\t\\n' ' ' >";
+        let script = format!("{script}{}", setup.path("thp").display());
+        let ended = setup
+            .tarsier(RULE)
+            .command(&[&"sh", &"-c", &script])
+            .finish();
+        assert!(ended.status.success(), "{}", ended.said);
+        let said = std::fs::read_to_string(setup.path("thp")).expect("what the command wrote");
+        assert_eq!(said, "THP_enabled: 0 THP_enabled: 1 ");
+    });
+}
+
+#[test]
 fn a_duration_ends_it_and_the_command() {
     machine::test("--duration", |setup| {
         let begun = Instant::now();
