@@ -47,18 +47,17 @@ pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
 }
 
 /// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
-/// descriptor alone was asked about with an empty path: `vfs_fstatat()` since 6.6, `statx()` since 6.11.
+/// descriptor alone was asked about with an empty path, where the kernel takes that apart.
 pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
-    let release = kernel.release;
     let is_empty = |index| event.path(index).is_some_and(|path| path.data.is_empty());
     let empty_path = || is_empty(0);
     let is_nameless = |index| is_empty(index) && names_descriptor_alone(event, index, kernel);
     match (call_name(event), event.exit()) {
         (Some("openat2"), Some(EINVAL | EFAULT | E2BIG)) => false,
-        (Some("newfstatat" | "fstatat64"), _) if release >= (6, 6) => {
+        (Some("newfstatat" | "fstatat64"), _) if kernel.fstatat_takes_descriptor => {
             event.header().args[3] & AT_EMPTY_PATH == 0 || !empty_path()
         }
-        (Some("statx"), _) if release >= (6, 11) => {
+        (Some("statx"), _) if kernel.statx_takes_descriptor => {
             event.header().args[2] & AT_EMPTY_PATH == 0 || !empty_path()
         }
         (Some("move_mount"), _) => !(is_nameless(0) && is_nameless(1)),

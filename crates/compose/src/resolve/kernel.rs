@@ -5,8 +5,12 @@ use crate::system::{Sign, System};
 /// What the running kernel does, as its types tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// Major and minor number.
-    pub(super) release: (u32, u32),
+    /// newfstatat(2) of a descriptor alone, with an empty path, collects no name (`vfs_fstatat()`, fs/stat.c).
+    pub(super) fstatat_takes_descriptor: bool,
+    /// The same of statx(2).
+    pub(super) statx_takes_descriptor: bool,
+    /// open(2) with O_CREAT looks for the file first, and names the directory only for a file that it makes.
+    pub(super) opens_first: bool,
     /// rename, link and symlink take the second of their names from user memory first.
     pub(super) last_name_first: bool,
     /// sysfs(2) takes the name of a file system for a path.
@@ -28,8 +32,12 @@ impl Kernel {
         // The functions that take names which their callers have read, one after the other, came with the series that
         // reads the argument of sysfs(2) as plain text.
         let reads_in_order = system.kernel_has(Sign::Function("filename_renameat2"));
+        // Two changes that show in no type of the kernel.
+        let release = system.release();
         Kernel {
-            release: system.release(),
+            fstatat_takes_descriptor: release >= (6, 6),
+            statx_takes_descriptor: system.kernel_has(Sign::Function("do_statx_fd")),
+            opens_first: release >= (6, 12),
             last_name_first: LAST_ARGUMENT_FIRST && !reads_in_order,
             sysfs_takes_path: !reads_in_order,
             target_first: system.kernel_has(Sign::Enumerator {
@@ -41,12 +49,6 @@ impl Kernel {
                 name: "create_error",
             }),
         }
-    }
-
-    /// open(2) with O_CREAT notes the directory for what it makes only: since Linux 6.12, which looks
-    /// for the file first.
-    pub(super) fn opens_first(self) -> bool {
-        self.release >= (6, 12)
     }
 
     /// Whether an open with O_CREAT that failed with `exit` names the entry that it did not make: the file system is
@@ -71,6 +73,7 @@ mod tests {
     use crate::static_system::StaticSystem;
 
     const READS_IN_ORDER: Sign<'_> = Sign::Function("filename_renameat2");
+    const STATX_OF_DESCRIPTOR: Sign<'_> = Sign::Function("do_statx_fd");
     const TARGET_FIRST: Sign<'_> = Sign::Enumerator {
         of: "mnt_tree_flags_t",
         name: "MNT_TREE_PROPAGATION",
@@ -101,6 +104,16 @@ mod tests {
         assert!(kernel.sysfs_takes_path);
         assert!(!kernel.target_first);
         assert!(!kernel.tells_denied_creation);
+        assert!(!kernel.statx_takes_descriptor);
+    }
+
+    #[test]
+    fn what_shows_in_no_type_goes_by_the_release() {
+        let before = with((6, 5), &[]);
+        assert!(!before.fstatat_takes_descriptor && !before.opens_first);
+        let between = with((6, 11), &[]);
+        assert!(between.fstatat_takes_descriptor && !between.opens_first);
+        assert!(with((6, 12), &[]).opens_first);
     }
 
     #[test]
@@ -114,6 +127,11 @@ mod tests {
                 ..before
             }
         );
+        let expected = Kernel {
+            statx_takes_descriptor: true,
+            ..before
+        };
+        assert_eq!(with((7, 3), &[STATX_OF_DESCRIPTOR]), expected);
         let expected = Kernel {
             target_first: true,
             ..before

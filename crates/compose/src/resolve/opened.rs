@@ -29,11 +29,11 @@ impl Resolver {
             .filter(|_| succeeded)
             .map(|opened| objects::with_path(opened, event.file(0)));
         if let Some(opened) = opened {
-            if creates && (opened.is_created() || !self.kernel.opens_first()) {
+            if creates && (opened.is_created() || !self.kernel.opens_first) {
                 arg.parent_inode = objects::parent(event, 0).0;
                 self.parent(arg);
             }
-            if opened.is_created() && self.kernel.opens_first() && self.is_link(arg) {
+            if opened.is_created() && self.kernel.opens_first && self.is_link(arg) {
                 self.through_link(arg);
             }
             let inode = self.agree(arg, &opened, true);
@@ -47,7 +47,7 @@ impl Resolver {
         let is_made = file
             .as_ref()
             .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
-        if creates && (is_made || !self.kernel.opens_first()) {
+        if creates && (is_made || !self.kernel.opens_first) {
             self.parent(arg);
         }
         match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
@@ -59,7 +59,7 @@ impl Resolver {
                 };
                 self.item(arg, nametype, Some(inode));
             }
-            None if creates && !self.kernel.opens_first() => {
+            None if creates && !self.kernel.opens_first => {
                 // O_EXCL is refused before the object is looked at.
                 let is_passed = matches!(LookupOutcome::by(event), LookupOutcome::Missing)
                     || event.exit() == Some(EEXIST);
