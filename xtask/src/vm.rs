@@ -5,6 +5,7 @@
 //! guest runs is in `tests/vm`; what its results must be is in [`judges`]; which tests run on which kernels is in [`plan`].
 
 mod apt;
+mod broken_kernels;
 mod disk;
 mod documents;
 mod engines;
@@ -128,9 +129,15 @@ impl Ground {
         if kernels.is_empty() {
             return Ok(Err("no kernel can be had".to_owned()));
         }
+        let mut programs = Vec::new();
+        if request.names(broken_kernels::NAME) {
+            let program = broken_kernels::build(&source_root())?;
+            programs.push((program, broken_kernels::PROGRAM));
+        }
+        let packages = guest.packages()?;
         Ok(Ok(Ground {
             guest,
-            initramfs: image::build(guest, &guest.packages()?, &source_root(), &dir)?,
+            initramfs: image::build(guest, &packages, programs, &source_root(), &dir)?,
             dir,
             kernels,
             newest: newest.unwrap_or_default(),

@@ -20,10 +20,12 @@ const TESTS: &str = "tests/vm";
 /// The exactness suite: its script and scenarios go into `/exact`, its program to `/bin/acts`.
 const EXACT: &str = "tests/exact";
 
-/// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree.
+/// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree; `more` are programs of
+/// this system that the guest gets besides, with their places there.
 pub(super) fn build(
     guest: Guest,
     packages: &Packages,
+    more: Vec<(PathBuf, &str)>,
     source: &Path,
     dir: &Path,
 ) -> Result<PathBuf> {
@@ -56,6 +58,7 @@ pub(super) fn build(
     if let Some(workload) = guest.workload()? {
         programs.push((workload, "bin/workload"));
     }
+    programs.extend(more);
     for (file, to) in programs {
         install(&file, &root.join(to))?;
         linked.push(file);

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{bail, ensure, Context, Result};
 
 use super::machine::{last_lines, Kind};
-use super::{disk, engines, pressure, rings, source_root, workloads};
+use super::{broken_kernels, disk, engines, pressure, rings, source_root, workloads};
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
 pub(super) struct Test {
@@ -20,15 +20,23 @@ pub(super) struct Test {
     check: fn(&Path) -> Result<String>,
 }
 
-/// What runs only when it is named: a benchmark, `bench/run workloads --vm`.
-const MEASUREMENT: Test = Test {
-    name: "workloads-icount",
-    kind: Kind::Instructions,
-    seconds: 600,
-    check: workloads::judge,
-};
+/// Tests that run only when they are named: a benchmark (`bench/run workloads --vm`), and one that takes long.
+const NAMED: [Test; 2] = [
+    Test {
+        name: "workloads-icount",
+        kind: Kind::Instructions,
+        seconds: 600,
+        check: workloads::judge,
+    },
+    Test {
+        name: broken_kernels::NAME,
+        kind: Kind::Usual,
+        seconds: 1200,
+        check: broken_kernels::judge,
+    },
+];
 
-/// All tests but [`MEASUREMENT`], in the order in which a machine runs them.
+/// All tests but [`NAMED`], in the order in which a machine runs them.
 pub(super) const TESTS: [Test; 15] = [
     Test {
         name: "refusal",
@@ -137,7 +145,7 @@ const KERNEL_COMPLAINTS: [&str; 6] = [
 
 /// The test of that name.
 pub(super) fn named(name: &str) -> Result<&'static Test> {
-    let mut known = TESTS.iter().chain([&MEASUREMENT]);
+    let mut known = TESTS.iter().chain(&NAMED);
     match known.clone().find(|test| test.name == name) {
         Some(test) => Ok(test),
         None => {

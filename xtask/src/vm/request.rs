@@ -121,6 +121,11 @@ impl Request {
         self.continues || self.arch.is_some() || !self.kernels.is_empty()
     }
 
+    /// Whether a test is asked for by its name.
+    pub(super) fn names(&self, test: &str) -> bool {
+        self.tests.iter().any(|named| named.name == test)
+    }
+
     pub(super) fn extent(&self) -> Extent<'_> {
         if self.is_matrix {
             return Extent::Matrix;

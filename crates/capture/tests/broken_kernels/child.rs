@@ -117,7 +117,7 @@ fn watch(mut engine: EbpfEngine) {
     // SAFETY: getppid(2) looks at none of its arguments.
     unsafe { libc::syscall(libc::SYS_getppid, MARK, 0, 0, 0) };
     let mut is_recorded = false;
-    engine.stream().drain(u64::MAX, |_, frame| {
+    engine.drain(u64::MAX, |_, frame| {
         if let Ok(event) = event::wire::Event::parse(frame) {
             let header = event.header();
             is_recorded |= i64::from(header.nr) == libc::SYS_getppid

@@ -1,6 +1,8 @@
 //! One thing missing costs one thing: the kernel's types with each member, enumerator and tracepoint, and each function
 //! that the programs use, under another name, one at a time. The engine starts all the same, records, and names the
-//! loss; without what every record needs it refuses, and names that. `TARSIER_BREAK=io_statx` breaks only what is called so.
+//! loss; without what every record needs it refuses, and names that. `TARSIER_BREAK=io_statx` breaks only what is called so,
+//! `TARSIER_BREAK_ENGINE=trampoline` tries one engine. `TARSIER_BREAK_TOGETHER=16` takes away so many things at a time, and one
+//! at a time only where that costs more than their features: for machines where an engine takes long to start.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -12,7 +14,7 @@ use btf::Kernel;
 use capture::btf::{Btf, Kind};
 use capture::relocations::{self, Member, Question, Relocation};
 use child::Answer;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -134,11 +136,18 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
 }
 
 fn engines() -> Vec<&'static str> {
-    if capture::functions_can_be_hooked() {
-        return vec!["tracepoint", "trampoline"];
+    let mut engines = vec!["tracepoint", "trampoline"];
+    if !capture::functions_can_be_hooked() {
+        println!(
+            "skipped: kernels without functions: this one does not let programs hook functions"
+        );
+        engines.pop();
     }
-    println!("skipped: kernels without functions: this one does not let programs hook functions");
-    vec!["tracepoint"]
+    if let Ok(name) = std::env::var("TARSIER_BREAK_ENGINE") {
+        engines.retain(|engine| *engine == name);
+        assert!(!engines.is_empty(), "no engine {name} on this kernel");
+    }
+    engines
 }
 
 #[test]
@@ -149,33 +158,75 @@ fn child_starts_an_engine() {
 /// Breaks that have been made, and faults.
 #[derive(Default)]
 struct Outcome {
-    broken: u32,
+    broken: usize,
+    kernels: u32,
     wrong: Vec<String>,
 }
 
-/// One worker: takes break after break until there is none left.
-fn work(kernel: &Kernel, engine: &str, file: &Path, next: impl Fn() -> Option<Break>) -> Outcome {
+/// What is still to be broken: things that are taken away together.
+type Queue<'a> = Mutex<VecDeque<Vec<&'a Break>>>;
+
+/// One worker: breaks kernel after kernel until nothing is left to be broken.
+fn work(kernel: &Kernel, engine: &str, file: &Path, queue: &Queue<'_>) -> Outcome {
     let used = capture::probe::members_in_use();
     std::fs::write(file, kernel.renamed(&BTreeSet::new())).expect("a file");
     let whole = child::ask(file, engine);
     assert!(whole.is_recorded, "on a whole kernel: {}", whole.text);
     let btf = kernel.types();
     let mut outcome = Outcome::default();
-    while let Some(one) = next() {
-        let places = one.places(&btf);
-        if places.is_empty() || !one.is_in_use(&used) {
-            println!("{engine}: this kernel has no use for {one}");
+    let next = || queue.lock().expect("no worker panics").pop_front();
+    while let Some(mut group) = next() {
+        group.retain(|one| {
+            let has_use = !one.places(&btf).is_empty() && one.is_in_use(&used);
+            if !has_use {
+                println!("{engine}: this kernel has no use for {one}");
+            }
+            has_use
+        });
+        if group.is_empty() {
             continue;
         }
+        let places = group.iter().flat_map(|one| one.places(&btf)).collect();
         std::fs::write(file, kernel.renamed(&places)).expect("a file");
-        outcome.broken += 1;
-        if let Err(fault) = one.check(&child::ask(file, engine), &whole) {
-            outcome
-                .wrong
-                .push(format!("{engine}: without {one}: {fault}"));
+        outcome.kernels += 1;
+        let answer = child::ask(file, engine);
+        let faults = group
+            .iter()
+            .filter_map(|one| Some((one, one.check(&answer, &whole).err()?)));
+        let faults: Vec<_> = faults.collect();
+        if group.len() > 1 && (answer.refusal.is_some() || !faults.is_empty()) {
+            let mut queue = queue.lock().expect("no worker panics");
+            queue.extend(parts(group, &answer));
+            continue;
         }
+        outcome.broken += group.len();
+        let faults = faults.into_iter();
+        let faults = faults.map(|(one, fault)| format!("{engine}: without {one}: {fault}"));
+        outcome.wrong.extend(faults);
     }
     outcome
+}
+
+/// What is tried instead of a group that costs more than it may: alone what every record needs, else half and half.
+fn parts<'a>(mut group: Vec<&'a Break>, answer: &Answer) -> Vec<Vec<&'a Break>> {
+    let is_essential = |one: &&Break| answer.essential.iter().any(|line| one.is_in(line));
+    if !group.iter().any(is_essential) {
+        let rest = group.split_off(group.len() / 2);
+        return vec![group, rest];
+    }
+    let (essential, rest) = group.into_iter().partition(|one| is_essential(&one));
+    let essential: Vec<&Break> = essential;
+    let alone = essential.into_iter().map(|one| vec![one]);
+    alone.chain([rest]).collect()
+}
+
+/// How many things are taken away at a time.
+fn together() -> usize {
+    let number = std::env::var("TARSIER_BREAK_TOGETHER").map(|text| text.parse());
+    match number {
+        Ok(number) => number.expect("TARSIER_BREAK_TOGETHER takes a number above 0"),
+        Err(_) => 1,
+    }
 }
 
 /// Makes the breaks that `TARSIER_BREAK` leaves, some at a time.
@@ -186,18 +237,23 @@ fn break_all(kernel: &Kernel, engine: &str, breaks: &BTreeSet<Break>) -> Outcome
         let is_there = has_functions || !matches!(one, Break::Function(_));
         is_there && one.to_string().contains(&name)
     });
-    let todo = Mutex::new(todo);
+    // What may cost hooks is not taken away together with what may not.
+    let (hooks, others): (Vec<_>, Vec<_>) = todo.partition(|one| one.costs_hooks());
+    let groups = [hooks, others];
+    let groups = groups.iter().flat_map(|all| all.chunks(together()));
+    let queue = Mutex::new(groups.map(<[_]>::to_vec).collect());
     let dir = tempfile::tempdir().expect("a directory");
-    let next = || todo.lock().expect("no worker panics").next().cloned();
     std::thread::scope(|scope| {
         let start = |worker: usize| {
             let file = dir.path().join(worker.to_string());
-            scope.spawn(move || work(kernel, engine, &file, next))
+            let queue = &queue;
+            scope.spawn(move || work(kernel, engine, &file, queue))
         };
         let workers: Vec<_> = (0..WORKERS).map(start).collect();
         let done = workers.into_iter().map(|w| w.join().expect("no panic"));
         done.fold(Outcome::default(), |mut all, one| {
             all.broken += one.broken;
+            all.kernels += one.kernels;
             all.wrong.extend(one.wrong);
             all
         })
@@ -217,11 +273,12 @@ fn what_a_kernel_lacks_costs_its_feature_alone() {
     for engine in engines() {
         let start = Instant::now();
         let outcome = break_all(&kernel, engine, &breaks);
-        let (broken, took) = (outcome.broken, start.elapsed());
+        let (broken, kernels, took) = (outcome.broken, outcome.kernels, start.elapsed());
         println!(
-            "{engine}: {covered} relocations, {broken} broken kernels in {took:?}, {:?} each",
-            took / broken.max(1)
+            "{engine}: {covered} relocations, {broken} things missing, {kernels} broken kernels in {took:?}, {:?} each",
+            took / kernels.max(1)
         );
+        assert!(broken > 0, "nothing was broken");
         wrong.extend(outcome.wrong);
     }
     wrong.sort();
