@@ -32,9 +32,9 @@ pub(super) fn build(source: &Path) -> Result<PathBuf> {
     let artifacts = said
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok());
-    let executables = artifacts.filter_map(|artifact: Artifact| artifact.executable);
+    let mut executables = artifacts.filter_map(|artifact: Artifact| artifact.executable);
     executables
-        .last()
+        .next_back()
         .context("cargo names no program of the test broken_kernels")
 }
 
