@@ -3,9 +3,37 @@
 use crate::generated::{aarch64, arm, i386, x86_64};
 use crate::{by_name, by_number, Arch};
 
-/// The name of call `number`, as audit's own tools print it (`pread`, not `pread64`).
+/// The name of call `number`, as audit's own tools print it (`pread`, not `pread64`). Calls of x32 have the names of
+/// their 64-bit twins.
 pub fn syscall_name(arch: Arch, number: u32) -> Option<&'static str> {
-    by_number(numbers(arch), number)
+    let twin = || twin_of_x32(number).filter(|_| arch == Arch::X86_64);
+    by_number(numbers(arch), number).or_else(|| by_number(numbers(arch), twin()?))
+}
+
+/// Bit of the numbers of x32 calls (arch/x86/include/uapi/asm/unistd.h).
+pub const X32_BIT: u32 = 0x4000_0000;
+
+/// Numbers from here on belong to x32 alone (arch/x86/entry/syscalls/syscall_64.tbl).
+const X32_FIRST: u32 = 512;
+
+/// By number from [`X32_FIRST`] on: the 64-bit calls that do the same.
+const X32_TWINS: [u32; 36] = [
+    13, 15, 16, 19, 20, 45, 46, 47, 59, 101, 127, 128, 129, 131, 222, 244, 246, 247, 273, 274, 278,
+    279, 295, 296, 297, 299, 307, 310, 311, 54, 55, 206, 209, 322, 327, 328,
+];
+
+/// The number of the 64-bit call that does the same as x32 call `number`, which has [`X32_BIT`]; `None` for any other.
+pub fn twin_of_x32(number: u32) -> Option<u32> {
+    let own = number.checked_sub(X32_BIT).filter(|own| *own < X32_BIT)?;
+    match own.checked_sub(X32_FIRST) {
+        None => Some(own),
+        Some(place) => X32_TWINS.get(place as usize).copied(),
+    }
+}
+
+/// Numbers of the 64-bit calls that x32 has functions of its own for.
+pub fn x32_twins() -> impl Iterator<Item = u32> {
+    X32_TWINS.into_iter()
 }
 
 /// The number of the call that audit or the kernel names `name`.
@@ -36,6 +64,29 @@ fn numbers(arch: Arch) -> &'static [(u32, &'static str)] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_of_x32_are_those_of_their_twins() {
+        let name = |number| syscall_name(Arch::X86_64, number | X32_BIT);
+        assert_eq!(name(83), Some("mkdir"));
+        assert_eq!(name(520), Some("execve"));
+        assert_eq!(name(547), Some("pwritev2"));
+        assert_eq!((name(548), name(1 << 31), name(511)), (None, None, None));
+        assert_eq!(syscall_name(Arch::I386, 39 | X32_BIT), None);
+        assert_eq!(twin_of_x32(83), None);
+    }
+
+    #[test]
+    fn what_x32_has_of_its_own_has_a_twin_with_a_name() {
+        let names: Vec<_> = x32_twins()
+            .map(|number| syscall_name(Arch::X86_64, number))
+            .collect();
+        let at = |place: usize| names[place];
+        assert_eq!(at(0), Some("rt_sigaction"));
+        assert_eq!(at(29), Some("setsockopt"));
+        assert_eq!(at(33), Some("execveat"));
+        assert!(names.iter().all(Option::is_some));
+    }
 
     #[test]
     fn names_and_numbers_agree_on_every_architecture() {

@@ -21,10 +21,17 @@ static __always_inline bool same_place(const struct call_place *one, const struc
 #if defined(__TARGET_ARCH_x86)
 #define TS_COMPAT 2
 
-static __always_inline __u64 call_number(const struct pt_regs *regs)
+/*
+ * The number of the call as the kernel takes it: the low half of the register
+ * (entry_SYSCALL_64, arch/x86/entry/entry_64.S).
+ */
+static __always_inline __u32 call_number(const struct pt_regs *regs)
 {
 	return regs->orig_ax;
 }
+
+/* In the number of a call of x32 (arch/x86/include/uapi/asm/unistd.h). */
+#define X32_BIT 0x40000000
 
 static __always_inline bool entered_compat(const struct task_struct *task)
 {
@@ -70,7 +77,7 @@ static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, _
 static __always_inline struct call_place call_place(const struct pt_regs *regs)
 {
 	struct call_place place = {
-		.nr = regs->orig_ax,
+		.nr = call_number(regs),
 		.pc = regs->ip,
 		.sp = regs->sp,
 		.args = { regs->di, regs->si, regs->dx, regs->r10 },
@@ -111,10 +118,13 @@ static __always_inline long call_result(long result, __u32 compat)
 #elif defined(__TARGET_ARCH_arm64)
 #define TIF_32BIT_MASK (1UL << 22)
 
-static __always_inline __u64 call_number(const struct pt_regs *regs)
+static __always_inline __u32 call_number(const struct pt_regs *regs)
 {
-	return (__s64)regs->syscallno;
+	return regs->syscallno;
 }
+
+/* No number is one of x32 here. */
+#define X32_BIT 0
 
 static __always_inline bool entered_compat(const struct task_struct *task)
 {
@@ -151,7 +161,7 @@ static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, _
 static __always_inline struct call_place call_place(const struct pt_regs *regs)
 {
 	struct call_place place = {
-		.nr = (__s64)regs->syscallno,
+		.nr = call_number(regs),
 		.pc = regs->pc,
 		.sp = regs->sp,
 		.args = { regs->orig_x0, regs->regs[1], regs->regs[2], regs->regs[3] },

@@ -7,6 +7,7 @@
 #include "facts.h"
 #include "gate.h"
 #include "match.h"
+#include "number.h"
 
 struct call {
 	struct table *table;
@@ -18,6 +19,7 @@ struct call {
 static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
 {
 	call->table = this_table();
+	nr = table_number(nr, arch);
 	if (!call->table || nr >= TABLE_CALLS)
 		return false;
 	call->generation = row_at(call->table, 0)->a;
@@ -76,9 +78,18 @@ static __always_inline __u32 matched(struct call *call, struct work *w, struct t
 	return evaluate(call->table, w, call->what.pages, call->what.npages, call->what.list);
 }
 
-static __always_inline bool watched(__u64 nr)
+/* Whether any entry's calls of that number are watched. */
+static __always_inline bool watched(__u32 nr)
 {
+	nr = table_number(nr, 0);
 	return nr < TABLE_CALLS && control.watched[nr / 64] & (1ULL << (nr % 64));
+}
+
+static __always_inline void set_call(struct work *w, __u32 compat, __u32 nr)
+{
+	w->arch = compat;
+	w->nr = table_number(nr, compat);
+	w->given_nr = nr;
 }
 
 #endif /* TARSIER_CALL_H */

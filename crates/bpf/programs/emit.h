@@ -223,7 +223,7 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->rule = w->rule;
 	e->flags = flags;
 	e->arch = arch_audit(w->arch);
-	e->nr = w->nr;
+	e->nr = w->given_nr;
 	e->exit = w->ret;
 	e->chunks = 0;
 	e->mnt_ns = LOAD(0, untrusted(task), nsproxy, mnt_ns, ns.inum);

@@ -164,7 +164,7 @@ __noinline int find_fact(struct work *w, __u32 field)
 	} else if (field == FACT_ACCESS) {
 		w->fact[FACT_ACCESS] = access_of(w);
 	} else if (field == FACT_SADDR_FAM) {
-		struct object_note *note = note_at_end(bpf_get_current_task_btf(), w->nr);
+		struct object_note *note = note_at_end(bpf_get_current_task_btf(), w->given_nr);
 		const void *addr;
 		__u16 family = 0;
 

@@ -10,6 +10,7 @@
 #include "arch.h"
 #include "base.h"
 #include "maps.h"
+#include "number.h"
 #include "walk.h"
 
 #define PF_IO_WORKER 0x10
@@ -68,10 +69,12 @@ struct {
 	__type(value, struct object_note);
 } object_notes SEC(".maps");
 
-static __always_inline __u32 object_class(struct object_calls *calls, __u64 nr, __u32 compat)
+static __always_inline __u32 object_class(struct object_calls *calls, __u32 nr, __u32 compat)
 {
-	__u64 at = (compat & 1) * TABLE_CALLS + nr;
+	__u64 at;
 
+	nr = table_number(nr, compat);
+	at = (compat & 1) * TABLE_CALLS + nr;
 	if (nr >= TABLE_CALLS)
 		return OBJECTS_NONE;
 	/* One bounded number, for the reasons that frame_at() has. */

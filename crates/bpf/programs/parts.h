@@ -227,7 +227,7 @@ __noinline int event_objects(struct work *w)
 
 	if (!w)
 		return 0;
-	note = w->noted ? note_at_end(task, w->nr) : 0;
+	note = w->noted ? note_at_end(task, w->given_nr) : 0;
 	if (note)
 		part_note(w, note);
 	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 || names_socket(w))

@@ -69,7 +69,7 @@ struct control {
 	__u32 throttle; /* calls wait; 0: events are dropped */
 	__u32 urgent_undecided; /* an undecided event may be of an urgent rule */
 	__u32 copies; /* of programs on tracepoints are attached */
-	__u32 pad;
+	__u32 x32; /* the kernel has calls of x32 */
 	__u64 daemon_start; /* of daemon_tgid, which may be another's by now; clock ticks, 0: not known */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* bit per number: the links whose probes look at calls */

@@ -87,8 +87,7 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 		note->exec_valid = 0;
 		return;
 	}
-	w->arch = compat;
-	w->nr = nr;
+	set_call(w, compat, nr);
 	w->ret = 0;
 	for (i = 0; i < 6; i++)
 		w->args[i] = is_known ? note->exec_args[i] : 0;
@@ -126,8 +125,7 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
 		goto out;
 	w->noted = noted;
-	w->arch = compat;
-	w->nr = nr;
+	set_call(w, compat, nr);
 	w->ret = ret;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, true);
@@ -154,7 +152,7 @@ SEC("tp_btf/sys_exit")
 int sys_exit(__u64 *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	__u64 nr = call_number(regs);
+	__u32 nr = call_number(regs);
 	struct task_struct *task;
 
 	if (!watched(nr) || !control.every)
@@ -209,7 +207,7 @@ int call_probe(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	__u64 nr = call_number(regs);
+	__u32 nr = call_number(regs);
 
 	if (control.every || !watched(nr) || !link_is_in_force(bpf_get_attach_cookie(ctx)))
 		return 0;
@@ -242,7 +240,7 @@ static __always_inline int exec_begins(void)
 	struct task_note *note;
 	struct call call = {};
 	struct table_spec *spec;
-	__u64 nr = call_number(regs);
+	__u32 nr = call_number(regs);
 
 	if (!watched(nr) || !find_call(&call, compat, nr))
 		return 0;
@@ -295,8 +293,7 @@ static __always_inline int exec_ended(__u64 *ctx)
 	if (!w)
 		return 0;
 	find_spec(&call, w);
-	w->arch = note->exec_compat & 1;
-	w->nr = note->exec_nr;
+	set_call(w, note->exec_compat & 1, note->exec_nr);
 	w->ret = 0;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
 	if (matched(&call, w, task, cpu, true) != VERDICT_DROP)
@@ -336,7 +333,7 @@ static __always_inline int exit_event(bool at_end)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u32 verdict, compat = entered_compat(task);
-	__u64 nr = call_number(regs);
+	__u32 nr = call_number(regs);
 	struct call call = {};
 	struct cpu_state *cpu;
 	struct work *w;
@@ -355,8 +352,7 @@ static __always_inline int exit_event(bool at_end)
 	find_spec(&call, w);
 	if (w->spec.kind != KIND_EXIT)
 		goto out;
-	w->arch = compat;
-	w->nr = nr;
+	set_call(w, compat, nr);
 	w->ret = 0;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, false);

@@ -269,6 +269,7 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	find_spec(&call, w);
 	w->arch = 0;
 	w->nr = op;
+	w->given_nr = op;
 	w->ret = 0;
 	uring_args(w, &names, req, op);
 	task_facts(w, task);

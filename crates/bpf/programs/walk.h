@@ -35,7 +35,8 @@ struct work {
 	__u32 parts;
 	__u64 id; /* of the event */
 	__u32 arch; /* TABLE_ARCHES index */
-	__u32 nr;
+	__u32 nr; /* as the tables have it */
+	__u32 given_nr; /* as the caller gave it */
 	__s64 ret;
 	__u64 args[6];
 	union {

@@ -161,7 +161,7 @@ pub struct control {
     pub throttle: __u32,
     pub urgent_undecided: __u32,
     pub copies: __u32,
-    pub pad: __u32,
+    pub x32: __u32,
     pub daemon_start: __u64,
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
@@ -192,7 +192,7 @@ const _: () = {
     ["Offset of field: control::urgent_undecided"]
         [::core::mem::offset_of!(control, urgent_undecided) - 292usize];
     ["Offset of field: control::copies"][::core::mem::offset_of!(control, copies) - 296usize];
-    ["Offset of field: control::pad"][::core::mem::offset_of!(control, pad) - 300usize];
+    ["Offset of field: control::x32"][::core::mem::offset_of!(control, x32) - 300usize];
     ["Offset of field: control::daemon_start"]
         [::core::mem::offset_of!(control, daemon_start) - 304usize];
     ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 312usize];

@@ -14,7 +14,7 @@ pub(crate) struct CallFacts {
 }
 
 /// Architecture, 0 for operations of rings, and number.
-type Number = (u32, i32);
+type Number = (u32, u32);
 
 /// The calls that events were of.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Calls {
             true => 0,
             false => header.arch,
         };
-        let number = (arch, header.nr);
+        let number = (arch, event.call_number());
         match &self.last {
             Some((last, call)) if *last == number => Arc::clone(call),
             _ => {
@@ -49,7 +49,7 @@ impl Calls {
 impl CallFacts {
     fn of(event: &Event<'_>) -> CallFacts {
         let header = event.header();
-        let nr = header.nr as u32;
+        let nr = event.call_number();
         if event.has_flag(wire::TARSIER_URING) {
             let name = abi::uring_op_name(nr).map_or_else(|| nr.to_string(), str::to_owned);
             return CallFacts {

@@ -102,7 +102,7 @@ fn decide(
         } else {
             Entry::Native
         },
-        nr: header.nr as u32,
+        nr: event.call_number(),
         args: [
             header.args[0],
             header.args[1],

@@ -15,6 +15,8 @@ pub struct Capabilities {
     pub arch: Arch,
     /// 32-bit entry works: a process can make calls under the compat architecture.
     pub compat_entry: bool,
+    /// The kernel has the calls of x32 (x86-64 with 32-bit pointers), which rules select like their 64-bit twins.
+    pub x32_calls: bool,
     /// The edition of its lists of calls behind `perm=`.
     #[serde(skip)]
     pub perm_lists: PermLists,
@@ -139,6 +141,7 @@ impl Capabilities {
         Capabilities {
             arch,
             compat_entry: arch.compat().is_some(),
+            x32_calls: false,
             perm_lists: PermLists::default(),
             tp_btf: true,
             syscall_tracepoints: true,

@@ -197,6 +197,8 @@ fn tracepoints(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit,
         every("32-bit entry is possible here and watched")
     } else if native.len() > PER_SYSCALL_MAX {
         every("more calls are watched than tracepoints are worth arming")
+    } else if capabilities.x32_calls && !native.is_empty() {
+        every("calls of x32 are possible here, and have no tracepoints of their own")
     } else if !capabilities.syscall_tracepoints {
         every("per-syscall tracepoints are not available here")
     } else if native

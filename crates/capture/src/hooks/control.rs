@@ -94,6 +94,10 @@ impl Control {
         member!(self.use_task_list).store(used.into(), Ordering::Relaxed);
     }
 
+    pub(super) fn set_x32(&self, has_calls: bool) {
+        member!(self.x32).store(has_calls.into(), Ordering::Relaxed);
+    }
+
     pub(super) fn set_exit_at_entry(&self, at_entry: bool) {
         member!(self.exit_at_entry).store(at_entry.into(), Ordering::Relaxed);
     }

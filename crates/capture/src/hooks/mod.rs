@@ -34,8 +34,8 @@ use crate::error::{refused, system, CaptureError};
 use crate::gaps;
 use crate::hooks::map_options::map_options;
 use crate::hooks::vfs_hooks::VfsHooks;
-use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::{self, Functions};
+use crate::kernel::{entries, kernel_btf};
 use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
 use crate::rings::Stream;
@@ -149,6 +149,7 @@ impl EbpfEngine {
             uring.set_bodies(&object)?;
         }
         let control = Control::map(&object)?;
+        control.set_x32(entries::x32_calls());
         let cpu_states = CpuStates::map(&object, cpus)?;
         let stream = Stream::new(match from {
             Some(pins) => leftover::rings(pins)?,

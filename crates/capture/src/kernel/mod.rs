@@ -1,5 +1,6 @@
 //! What the running kernel is: its types, symbols and functions, and what it lets us do.
 
+pub(crate) mod entries;
 pub(crate) mod file_systems;
 pub(crate) mod kallsyms;
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! What this host can do, found by trying.
 
 use crate::hooks::{enumerator, probes, Uring};
+pub use crate::kernel::entries::{compat_entry, x32_calls};
 use crate::kernel::preemption;
 use crate::kernel::tracefs::SyscallEvents;
 use abi::Arch;
@@ -87,6 +88,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
     Capabilities {
         arch,
         compat_entry: compat_entry(),
+        x32_calls: x32_calls(),
         perm_lists: perm_lists(),
         tp_btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
         syscall_tracepoints: events.is_some(),
@@ -116,68 +118,5 @@ pub fn io_uring() -> (IoUring, u32) {
     match Uring::of_this_kernel() {
         Some(uring) => (IoUring::Twins, uring.operations),
         None => (IoUring::Unseen, 0),
-    }
-}
-
-/// Whether a 32-bit system call works: a child tries getpid(2) by the 32-bit gate.
-#[cfg(target_arch = "x86_64")]
-pub fn compat_entry() -> bool {
-    // SAFETY: the child calls nothing but async-signal-safe system calls before it ends, so it
-    // does not matter which locks other threads held at the fork.
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            libc::signal(libc::SIGSEGV, libc::SIG_DFL);
-            let core = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: 0,
-            };
-            libc::setrlimit(libc::RLIMIT_CORE, &core);
-            let got = getpid_by_int80();
-            libc::_exit(i32::from(got != libc::getpid()));
-        }
-        let mut status = 0;
-        child > 0
-            && libc::waitpid(child, &mut status, 0) == child
-            && libc::WIFEXITED(status)
-            && libc::WEXITSTATUS(status) == 0
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn getpid_by_int80() -> i32 {
-    const I386_GETPID: i32 = 20;
-    let result;
-    // SAFETY: getpid takes no argument and touches no memory; r8 to r11 are clobbered by the gate.
-    unsafe {
-        std::arch::asm!(
-            "int 0x80",
-            inlateout("eax") I386_GETPID => result,
-            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
-        );
-    }
-    result
-}
-
-/// Whether 32-bit programs can run: a child asks for their personality, which arm64 refuses where the processor has no
-/// entry for them (arch/arm64/kernel/sys.c). Where there is no way to try, it is assumed.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn compat_entry() -> bool {
-    const PER_LINUX32: libc::c_ulong = 0x8;
-    if Arch::native() != Arch::Aarch64 {
-        return Arch::native().compat().is_some();
-    }
-    // SAFETY: the child calls nothing but async-signal-safe system calls before it ends, so it
-    // does not matter which locks other threads held at the fork.
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            libc::_exit(i32::from(libc::personality(PER_LINUX32) < 0));
-        }
-        let mut status = 0;
-        child > 0
-            && libc::waitpid(child, &mut status, 0) == child
-            && libc::WIFEXITED(status)
-            && libc::WEXITSTATUS(status) == 0
     }
 }

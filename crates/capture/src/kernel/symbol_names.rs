@@ -1,7 +1,8 @@
 //! Names of the kernel's symbols that the engine looks for.
 
-const PREFIXES: [&str; 7] = [
+const PREFIXES: [&str; 8] = [
     "__x64_sys_",
+    X32_PREFIX,
     "__ia32_sys_",
     "__ia32_compat_sys_",
     "__arm64_sys_",
@@ -9,6 +10,9 @@ const PREFIXES: [&str; 7] = [
     "__do_sys_",
     "__do_compat_sys_",
 ];
+
+/// Functions of calls that x32 has of its own.
+pub(crate) const X32_PREFIX: &str = "__x64_compat_sys_";
 
 /// The calls that read: numbers and an end (arch/x86/kernel/audit_64.c, lib/audit.c).
 pub(crate) const READ_CALLS: &str = "read_class";

@@ -6,9 +6,10 @@
 //! one: both are hooked. The other is then never called on x86, and on arm64 serves the 64-bit
 //! call of that name.
 
+use crate::kernel::entries;
 use crate::kernel::kallsyms::{self, Symbol};
 use crate::kernel::kernel_btf::{self, Types};
-use crate::kernel::symbol_names::is_call_function;
+use crate::kernel::symbol_names::{is_call_function, X32_PREFIX};
 use crate::kernel::tracefs;
 use abi::Arch;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
@@ -70,12 +71,17 @@ impl Functions {
             };
             names.into_iter().filter_map(place).collect()
         };
+        let has_x32 = entries::x32_calls();
         for entry in [Entry::Native, Entry::Compat] {
             let Some(arch) = arch_of(entry) else {
                 continue;
             };
             for (nr, name) in abi::syscalls(arch) {
-                if let Some(names) = symbols.functions(arch, name, &typed) {
+                if let Some(mut names) = symbols.functions(arch, name, &typed) {
+                    if entry == Entry::Native && has_x32 && abi::x32_twins().any(|twin| twin == nr)
+                    {
+                        names.extend(symbols.x32_functions(arch, name, &typed));
+                    }
                     let places = places(&mut functions.all, names);
                     functions.calls.insert((entry, nr), places);
                 }
@@ -260,6 +266,21 @@ impl Symbols {
             return prefixes(arch).iter().any(is_absent).then_some(names);
         }
         Some(names)
+    }
+
+    /// Names, known to type information, of the functions by which x32 alone makes the call.
+    fn x32_functions<'a>(
+        &self,
+        arch: Arch,
+        call: &str,
+        typed: &'a HashMap<String, Function>,
+    ) -> Vec<&'a str> {
+        let points = abi::entry_points(arch, call).into_iter();
+        let names = points.filter_map(|point| {
+            let address = *self.addresses.get(&format!("{X32_PREFIX}{point}"))?;
+            self.typed_name(X32_PREFIX, point, address, typed)
+        });
+        names.collect()
     }
 
     /// Names, known to type information, of the functions that answer for numbers without a call.

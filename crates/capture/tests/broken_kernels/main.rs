@@ -214,7 +214,7 @@ fn parts<'a>(mut group: Vec<&'a Break>, answer: &Answer) -> Vec<Vec<&'a Break>> 
         let rest = group.split_off(group.len() / 2);
         return vec![group, rest];
     }
-    let (essential, rest) = group.into_iter().partition(|one| is_essential(&one));
+    let (essential, rest) = group.into_iter().partition(|one| is_essential(one));
     let essential: Vec<&Break> = essential;
     let alone = essential.into_iter().map(|one| vec![one]);
     alone.chain([rest]).collect()

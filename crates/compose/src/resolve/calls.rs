@@ -39,7 +39,7 @@ impl LookupOutcome {
 /// The call, or the call that does what the io_uring operation does.
 pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
     let header = event.header();
-    let nr = header.nr as u32;
+    let nr = event.call_number();
     if event.has_flag(wire::TARSIER_URING) {
         return abi::uring_op_calls(nr).first().copied();
     }

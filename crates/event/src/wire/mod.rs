@@ -171,6 +171,18 @@ impl<'a> Event<'a> {
         until_nul(&self.frame[at..at + len])
     }
 
+    /// The number under which the call is known: that of the 64-bit call for one of x32. For an operation of io_uring
+    /// its opcode.
+    pub fn call_number(&self) -> u32 {
+        let number = self.header.nr as u32;
+        let is_x86_64 = self.header.arch == abi::Arch::X86_64.audit_arch();
+        let twin = || abi::twin_of_x32(number);
+        match is_x86_64 && !self.has_flag(TARSIER_URING) {
+            true => twin().unwrap_or(number),
+            false => number,
+        }
+    }
+
     /// The result, as the kernel returned it (ERESTART* included): `None` for calls that do not return.
     pub fn exit(&self) -> Option<i64> {
         (!self.has_flag(TARSIER_NO_RETURN)).then_some(self.header.exit)

@@ -135,6 +135,45 @@ fn on_callers(conditions: &str, callers: Vec<(Caller, &[&'static str])>) -> Row 
 }
 
 #[test]
+fn what_the_kernel_does_not_look_at_in_a_number_hides_no_call() {
+    // 64-bit entry dispatches by the low half of the register.
+    let high = |nr: i64, bits: i64| nr | bits << 32;
+    rows_select("numbers", |setup| {
+        let dir = setup.path("made");
+        let dir = dir.to_str().expect("a test's path is UTF-8").to_owned();
+        let at = i64::from(libc::AT_FDCWD);
+        let mkdir = |bits| {
+            let nr = high(libc::SYS_mkdirat, bits);
+            Call::new(nr, vec![at.into(), dir.as_str().into(), 0o700.into()])
+        };
+        let rmdir = vec![at.into(), dir.as_str().into(), libc::AT_REMOVEDIR.into()];
+        let rmdir = Call::new(high(libc::SYS_unlinkat, 1), rmdir);
+        let getppid = Call::new(high(libc::SYS_getppid, -1), Vec::new());
+        let execve = high(libc::SYS_execve, 0x4000_0000);
+        let execve = Call::new(execve, vec!["/bin/true".into(), 0.into(), 0.into()]);
+        let calls = "-a always,exit -F arch=b64 -S getppid,mkdirat,execve -F gid=61238 -k mine";
+        let path = format!("-a always,exit -F arch=b64 -S all -F path={dir} -F gid=61238 -k path");
+        vec![
+            row(
+                calls,
+                vec![
+                    make(
+                        Caller::gid(61238),
+                        &[mkdir(1), getppid, mkdir(0x7fff_ffff)],
+                        &["mkdirat mine", "getppid mine", "mkdirat mine"],
+                    ),
+                    make(Caller::gid(61238), &[execve], &["execve mine"]),
+                ],
+            ),
+            row(
+                path,
+                vec![make(Caller::gid(61238), &[rmdir], &["unlinkat path"])],
+            ),
+        ]
+    });
+}
+
+#[test]
 fn rules_on_uids_select_their_callers() {
     rows_select("uids", |_| {
         vec![
