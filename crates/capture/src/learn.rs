@@ -1,6 +1,7 @@
 //! Which system calls a program and its descendants make, counted in the kernel.
 
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, CaptureError};
+use bpf::load::{keep_libbpf_quiet, need_btf, refused};
 use bpf::shared::{call_key, value_key, LEARN_MISSED_KINDS};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 use std::collections::BTreeMap;
@@ -34,10 +35,8 @@ impl CallCounter {
     /// # Errors
     /// The kernel refuses the programs, or the caller may not load any.
     pub fn start(telling: &[(Call, u32)]) -> Result<CallCounter, CaptureError> {
-        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-            return Err(CaptureError::NoBtf);
-        }
-        crate::error::keep_libbpf_quiet();
+        need_btf()?;
+        keep_libbpf_quiet();
         let open = ObjectBuilder::default()
             .open_memory(bpf::LEARN)
             .map_err(refused("object of BPF programs"))?;
@@ -72,7 +71,8 @@ impl CallCounter {
         let fd = process.as_fd().as_raw_fd();
         self.map("recorded")?
             .update(fd.as_bytes(), &[1], MapFlags::ANY)
-            .map_err(refused("mark on the task"))
+            .map_err(refused("mark on the task"))?;
+        Ok(())
     }
 
     /// What was counted so far.

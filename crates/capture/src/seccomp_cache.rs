@@ -2,8 +2,8 @@
 //! iterator. No task is stopped, and /proc/PID/seccomp_cache (CONFIG_SECCOMP_CACHE_DEBUG) is not
 //! needed.
 
-use crate::error::{keep_libbpf_quiet, refused, system};
-use crate::CaptureError;
+use crate::error::{system, CaptureError};
+use bpf::load::{keep_libbpf_quiet, need_btf, refused};
 use bpf::shared::seccomp_record;
 use libbpf_rs::{Iter, Link, Object, ObjectBuilder};
 use rustix::process::{Pid, Signal};
@@ -23,7 +23,7 @@ pub struct TaskCache {
     /// The bitmap of the kernel's own system calls, 8 to a byte from the lowest bit. Bits beyond
     /// the last system call, up to a multiple of 64, are 1. Empty if the kernel keeps none.
     pub native: Vec<u8>,
-    /// That of 32-bit system calls; empty if the kernel has none.
+    /// The bitmap of 32-bit system calls; empty if the kernel has none.
     pub compat: Vec<u8>,
 }
 
@@ -42,15 +42,13 @@ pub struct SeccompCaches {
 }
 
 impl SeccompCaches {
-    /// Loads it.
+    /// Loads the iterator.
     ///
     /// # Errors
     /// No BTF, missing privileges, or a kernel without task iterators (before 5.8) or without
     /// these bitmaps (before 5.11).
     pub fn load() -> Result<SeccompCaches, CaptureError> {
-        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-            return Err(CaptureError::NoBtf);
-        }
+        need_btf()?;
         keep_libbpf_quiet();
         let object = ObjectBuilder::default()
             .open_memory(bpf::SECCOMP_ITER)
@@ -94,7 +92,7 @@ impl SeccompCaches {
 pub struct CacheSizes {
     /// System calls below this number have a bit (`NR_syscalls`).
     pub native: u32,
-    /// The same for 32-bit calls; 0 if there are none.
+    /// 32-bit calls below this number have a bit; 0 if there are none.
     pub compat: u32,
     /// Native calls that are allowed although a filter denies them
     /// (`seccomp_uprobe_exception`).

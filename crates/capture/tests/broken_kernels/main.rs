@@ -2,9 +2,6 @@
 //! that the programs use, under another name, one at a time. The engine starts all the same, records, and names the
 //! loss; without what every record needs it refuses, and names that. `TARSIER_BREAK=io_statx` breaks only what is called so.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod btf;
 mod child;
 
@@ -206,7 +203,7 @@ fn break_all(kernel: &Kernel, engine: &str, breaks: &BTreeSet<Break>) -> Outcome
 
 #[test]
 fn what_a_kernel_lacks_costs_its_feature_alone() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let relocations = relocations::of_programs().expect("the object can be read");
