@@ -1,7 +1,7 @@
 //! What a program does is counted: its calls, and the values of an argument that was asked for.
 
-use capture::learn::CallCounter;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use seccomp_kernel::calls::CallCounter;
 use std::process::{Command, Stdio};
 
 #[test]
