@@ -1,6 +1,8 @@
 //! The BPF programs, compiled: an ELF object for each file `programs/NAME.bpf.c`, for any kernel with
-//! BTF (CO-RE). Whoever loads one says what its maps hold, in the structs of [`shared`].
+//! BTF (CO-RE). Whoever loads one says what its maps hold, in the structs of [`shared`]; [`load`] tells why the kernel
+//! refused one.
 
+pub mod load;
 pub mod shared;
 
 macro_rules! object {

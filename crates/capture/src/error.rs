@@ -1,60 +1,15 @@
 //! What can go wrong with capture, in words that say what to do.
 
-use std::sync::Mutex;
+use bpf::load::LoadError;
 use thiserror::Error;
-
-/// Last lines of what libbpf said. A refused program comes with the verifier's whole log, which
-/// is thousands of lines.
-static LIBBPF_SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-const LIBBPF_LINES_KEPT: usize = 6;
-
-/// Keeps libbpf's messages for errors instead of printing them.
-pub(crate) fn keep_libbpf_quiet() {
-    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| {
-        if let Ok(mut said) = LIBBPF_SAID.lock() {
-            said.extend(
-                text.lines()
-                    .filter(|line| !line.is_empty())
-                    .map(str::to_owned),
-            );
-            let surplus = said.len().saturating_sub(LIBBPF_LINES_KEPT);
-            said.drain(..surplus);
-        }
-    })));
-}
-
-fn refusal(what: String, source: libbpf_rs::Error) -> CaptureError {
-    let detail = match LIBBPF_SAID.lock() {
-        Ok(mut said) => said.drain(..).collect::<Vec<_>>().join(" | "),
-        Err(_) => String::new(),
-    };
-    CaptureError::Refused {
-        what,
-        source,
-        detail,
-    }
-}
 
 /// An engine could not be loaded, armed or read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The kernel has no type information.
-    #[error("this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): the eBPF engines need CONFIG_DEBUG_INFO_BTF=y")]
-    NoBtf,
-    /// Not root, or a capability is missing.
-    #[error("not permitted to load BPF programs: run as root (CAP_BPF, CAP_PERFMON, CAP_SYS_RESOURCE is not needed)")]
-    NotPermitted,
-    /// The kernel refused a program or a map.
-    #[error("the kernel refused the {what}: {source}; libbpf says: {detail}")]
-    Refused {
-        /// Which program, map or step.
-        what: String,
-        /// The error.
-        source: libbpf_rs::Error,
-        /// The last lines of libbpf's account, the verifier's verdict among them.
-        detail: String,
-    },
+    /// The kernel has no type information, or refused a program or a map.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// A program cannot be attached to the end of a call's function.
     #[error("call {} of the {:?} entry: {source}", .call.1, .call.0)]
     Unhooked {
@@ -125,19 +80,5 @@ pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) 
     move |errno| CaptureError::System {
         what,
         source: errno.into(),
-    }
-}
-
-pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> CaptureError {
-    let what = what.into();
-    move |source| match source.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => {
-            if rustix::process::geteuid().is_root() {
-                refusal(what, source)
-            } else {
-                CaptureError::NotPermitted
-            }
-        }
-        _ => refusal(what, source),
     }
 }

@@ -4,10 +4,8 @@ mod error;
 mod gaps;
 pub mod hooks;
 mod kernel;
-pub mod learn;
 mod pins;
 mod rings;
-pub mod seccomp_cache;
 
 pub use error::CaptureError;
 #[doc(hidden)]

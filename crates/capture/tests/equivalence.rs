@@ -217,7 +217,7 @@ fn some<S: Strategy>(strategy: S, runner: &mut TestRunner) -> S::Value {
 
 #[test]
 fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let mut runner = TestRunner::deterministic();
@@ -250,7 +250,7 @@ fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
 
 #[test]
 fn every_supplementary_group_is_compared() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let mut harness = Harness::load();

@@ -1,7 +1,5 @@
 //! Events that come faster than they are read.
 
-mod support;
-
 use capture::{EbpfEngine, Options, Overload};
 use plan::{Capabilities, Identities, Plan};
 use rules::{Command, Source, StaticHost};
@@ -77,7 +75,7 @@ fn events_of(engine: &mut EbpfEngine, mut take: impl FnMut(u32)) {
 #[test]
 fn calls_wait_for_a_reader_that_is_slower_and_none_is_lost() {
     const CALLS: u64 = 20_000;
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     // Room for a sixth of the events. Waits get longer as it fills: for half a second in all before it is
@@ -109,7 +107,7 @@ fn a_reader_that_reads_nothing_is_given_up_and_every_loss_counted() {
     const CALLS: u64 = 50_000;
     // A second in waits of a millisecond, and the shorter ones before.
     const WAITS_MAX: u64 = 3_000;
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let mut engine = engine(64 << 10);
@@ -125,7 +123,7 @@ fn a_reader_that_reads_nothing_is_given_up_and_every_loss_counted() {
 
 #[test]
 fn a_reader_that_is_busy_with_the_ring_of_another_cpu_is_waited_for() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
@@ -153,7 +151,7 @@ fn a_reader_that_is_busy_with_the_ring_of_another_cpu_is_waited_for() {
 #[test]
 fn a_user_with_few_events_finds_room_where_another_drops_many() {
     const QUIET: u64 = 20;
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let mut engine = engine(256 << 10);

@@ -1,7 +1,5 @@
 //! Replacing the rules of a running engine: atomic, quick, and within its memory.
 
-mod support;
-
 use capture::{EbpfEngine, Options};
 use libbpf_rs::MapHandle;
 use plan::{Capabilities, Identities, Plan};
@@ -115,7 +113,7 @@ fn now_ns() -> u64 {
 
 #[test]
 fn a_thousand_reloads_lose_no_event_and_mix_no_rule_sets() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let sets = rule_sets();
@@ -192,7 +190,7 @@ fn map_bytes() -> BTreeMap<u32, u64> {
 
 #[test]
 fn two_thousand_rules_fit_sixteen_mebibytes() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let rule = |i: u32| {
@@ -211,7 +209,7 @@ fn two_thousand_rules_fit_sixteen_mebibytes() {
 
 #[test]
 fn the_verifier_finishes_each_program_within_twenty_thousand_instructions() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let plan = plan(["-a always,exit -F arch=b64 -S getppid -k k".to_owned()], 1);

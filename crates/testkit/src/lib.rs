@@ -1,8 +1,9 @@
-//! What tests of several crates share: the lock of the machine, and the programs that `make test` gives them.
+//! What tests of several crates share: the lock of the machine, whether it runs BPF programs, and the programs
+//! that `make test` gives them.
 
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Waits until no other test has the kernel's audit and BPF to itself, and keeps others away while the file is open.
 ///
@@ -18,6 +19,22 @@ pub fn machine_lock() -> File {
         .expect("the lock file opens");
     flock(&file, FlockOperation::LockExclusive).expect("the lock is taken");
     file
+}
+
+/// The [`machine_lock`]; none, having said what is skipped, where BPF programs cannot be loaded.
+///
+/// # Panics
+/// As [`machine_lock`].
+pub fn may_load_programs() -> Option<File> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: BPF programs: not root");
+        return None;
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        println!("skipped: BPF programs: the kernel has no BTF");
+        return None;
+    }
+    Some(machine_lock())
 }
 
 /// Where the distribution's audit programs are (`scripts/peers`); none, having said that `what` is skipped, without them.

@@ -1,7 +1,8 @@
 //! Counters that the programs keep: `struct cpu_state` and `struct rule_count` of bpf/shared.h.
 
 use super::atomic::atomic;
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, CaptureError};
+use bpf::load::refused;
 use bpf::shared::{cpu_state, rule_count};
 use event::wire;
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};

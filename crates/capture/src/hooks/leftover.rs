@@ -2,11 +2,12 @@
 
 use super::counters::{self, Counters};
 use super::EbpfEngine;
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, CaptureError};
 use crate::hooks::map_options::map_options;
 use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
 use crate::rings::Stream;
+use bpf::load::refused;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 use plan::Form;
 use std::ffi::OsStr;

@@ -30,7 +30,7 @@ pub(crate) use trampoline::attaches as trampolines_attach;
 pub(crate) use uring::{enumerator, Uring};
 pub use vfs_hooks::functions_can_be_hooked;
 
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, CaptureError};
 use crate::gaps;
 use crate::hooks::map_options::map_options;
 use crate::hooks::vfs_hooks::VfsHooks;
@@ -40,6 +40,7 @@ use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
 use crate::rings::Stream;
 use arm::Armed;
+use bpf::load::refused;
 use bpf::shared::{object_key, DOORBELL_BYTES, WORKS_PER_CPU};
 use control::Control;
 use detach_queue::DetachQueue;
@@ -453,7 +454,7 @@ fn load(
     uring: Option<&uring::Uring>,
     from: Option<&Arc<Pins>>,
 ) -> Result<(Object, VfsHooks), CaptureError> {
-    crate::error::keep_libbpf_quiet();
+    bpf::load::keep_libbpf_quiet();
     let mut builder = ObjectBuilder::default();
     if let Some(types) = kernel_btf::overridden() {
         let given = builder.btf_custom_path(types);
@@ -490,9 +491,7 @@ fn load(
 
 /// What the kernel lacks, if that leaves what every record needs.
 fn gaps_that_leave_enough(form: Form) -> Result<Vec<Gap>, CaptureError> {
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Err(CaptureError::NoBtf);
-    }
+    bpf::load::need_btf()?;
     let gaps = gaps::of_this_kernel(form.trampoline)?;
     match gaps.iter().find(|gap| gap.essential) {
         Some(gap) => Err(CaptureError::Lacking { gap: gap.clone() }),

@@ -2,10 +2,11 @@
 //! (bpf/tarsier.bpf.c), which knows the place of its gate and jumps to the body that all share.
 
 use super::gate_cells::{Gates, PLACES};
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::{Function, Functions, PROTOTYPES};
 use crate::pins::{Attached, Pins};
+use bpf::load::refused;
 use bpf::shared;
 use libbpf_rs::libbpf_sys::{
     bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,

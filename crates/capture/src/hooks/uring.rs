@@ -4,11 +4,12 @@
 use super::copies;
 use super::probes::{At, Probed, OPERATION_BEGINS, OPERATION_ENDS};
 use super::trampoline::{AtFunction, Edge};
-use crate::error::{refused, CaptureError};
+use crate::error::CaptureError;
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::Function;
 use crate::kernel::uring_functions::{self, Operation, Operations};
 use crate::pins::{Attached, Pins};
+use bpf::load::refused;
 use bpf::shared::{
     self, uring_control, uring_part, uring_request, URING_FAILURE, URING_ISSUE, URING_PART_SHIFT,
     URING_PREP,
@@ -253,7 +254,8 @@ impl Uring {
             skip_bit: self.skip_bit,
         };
         map.update(0u32.as_bytes(), control.as_bytes(), MapFlags::ANY)
-            .map_err(refused("watched io_uring operations"))
+            .map_err(refused("watched io_uring operations"))?;
+        Ok(())
     }
 
     /// Says for which function a program is verified; whether it is loaded at all.

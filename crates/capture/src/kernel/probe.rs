@@ -22,7 +22,7 @@ pub fn is_too_old() -> bool {
 
 /// Why the trampoline engine does not work here, if so. Needs root to tell the truth.
 pub fn trampoline_refusal() -> Option<String> {
-    crate::error::keep_libbpf_quiet();
+    bpf::load::keep_libbpf_quiet();
     if let Err(reason) = crate::hooks::trampolines_attach() {
         return Some(reason);
     }
@@ -90,7 +90,7 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
         compat_entry: compat_entry(),
         x32_calls: x32_calls(),
         perm_lists: perm_lists(),
-        tp_btf: std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
+        tp_btf: bpf::load::has_btf(),
         syscall_tracepoints: events.is_some(),
         io_uring,
         uring_operations,

@@ -184,7 +184,7 @@ ffffffff81000030 t sys_read
     /// Where addresses are hidden or programs refused, there is nothing to compare.
     #[test]
     fn the_kernel_s_table_names_the_functions_of_operations() {
-        crate::error::keep_libbpf_quiet();
+        bpf::load::keep_libbpf_quiet();
         let Some(types) = crate::kernel::kernel_btf::of_this_kernel() else {
             println!("skipped: the kernel's table of operations: no BTF");
             return;

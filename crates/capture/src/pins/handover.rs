@@ -9,7 +9,8 @@
 //! One thread writes; all that is needed is that the stores are made in the order of the program.
 
 use super::Pins;
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, CaptureError};
+use bpf::load::refused;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};

@@ -9,7 +9,8 @@ pub(crate) use attached::{info_of, Attached};
 pub use file_system::STANDARD_PIN_DIR;
 pub use handover::{Handed, Handover, UnfinishedWrite};
 
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, CaptureError};
+use bpf::load::refused;
 use libbpf_rs::libbpf_sys::{bpf_obj_get, bpf_obj_pin};
 use libbpf_rs::MapHandle;
 use rustix::fs::{flock, FlockOperation, Mode, OFlags};
@@ -140,7 +141,7 @@ impl Pins {
         let path = PathBuf::from(OsStr::from_bytes(self.path(name)?.as_bytes()));
         let is_there = path.symlink_metadata().is_ok();
         let open = || MapHandle::from_pinned_path(path).map_err(refused(format!("pinned {name}")));
-        is_there.then(open).transpose()
+        Ok(is_there.then(open).transpose()?)
     }
 
     /// Lets go of what has this name, if anything has.

@@ -4,9 +4,6 @@
 //! `TARSIER_BREAK_ENGINE=trampoline` tries one engine. `TARSIER_BREAK_TOGETHER=16` takes away so many things at a time, and one
 //! at a time only where that costs more than their features: for machines where an engine takes long to start.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod btf;
 mod child;
 
@@ -262,7 +259,7 @@ fn break_all(kernel: &Kernel, engine: &str, breaks: &BTreeSet<Break>) -> Outcome
 
 #[test]
 fn what_a_kernel_lacks_costs_its_feature_alone() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let relocations = relocations::of_programs().expect("the object can be read");

@@ -1,26 +1,10 @@
-//! What tests on a live kernel share.
-#![allow(dead_code)] // every test file uses some of it
+//! Tables, groups and memory as the programs meet them on a live kernel.
 
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use plan::tables::{Row, ROWS};
 use plan::Shape;
-use std::fs::File;
 use zerocopy::IntoBytes;
-
-/// The lock under which tests touch the kernel's audit and BPF; `None`, having said so, where
-/// programs cannot be loaded.
-pub(crate) fn may_load_programs() -> Option<File> {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: not root");
-        return None;
-    }
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        println!("skipped: the kernel has no BTF");
-        return None;
-    }
-    Some(testkit::machine_lock())
-}
 
 /// A map with these rows, as the engine makes them.
 pub(crate) fn table(rows: &[Row]) -> MapHandle {

@@ -4,11 +4,11 @@
 use super::filters;
 use abi::Arch;
 use anyhow::{bail, Context, Result};
-use capture::seccomp_cache::{SeccompCaches, TaskCache};
 use cli::seccomp::CheckArgs;
 use daemon::stderr::say;
 use seccomp::policy::Abi;
 use seccomp::{CacheTable, Chain, ConstantAllow, CostModel, LostBit};
+use seccomp_kernel::bitmaps::{SeccompCaches, TaskCache};
 use std::collections::BTreeMap;
 use std::io::Write;
 

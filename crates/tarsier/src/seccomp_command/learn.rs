@@ -1,14 +1,14 @@
 //! `tarsier seccomp learn`: a profile of what a program does.
 
-use super::launch::{Launch, Program};
 use super::{log_reader, source};
 use anyhow::{Context as _, Result};
-use capture::learn::{CallCounter, CallCounts};
 use cli::seccomp::LearnArgs;
 use daemon::stderr::say;
 use seccomp::policy::Abi;
 use seccomp::profile::learned::{Observed, VALUES_MAX};
 use seccomp::profile::Context;
+use seccomp_kernel::calls::{CallCounter, CallCounts};
+use seccomp_kernel::launch::{Launch, Program};
 use std::io::Write;
 
 /// Status 0, or that of the program.
@@ -54,7 +54,7 @@ fn record(args: &LearnArgs) -> Result<(Observed, u8)> {
     )?;
     let mut launch = Launch::start(&program, None)?;
     counter.follow(launch.pidfd())?;
-    launch.go()?;
+    launch.go();
     let status = launch.wait()?;
     let counts = counter.counts()?;
     let [calls, values, tasks] = counts.missed;

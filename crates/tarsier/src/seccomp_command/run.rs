@@ -1,11 +1,12 @@
 //! `tarsier seccomp run`: a program under a profile.
 
-use super::launch::{self, Install, Launch, Program};
-use super::{report, source, supervisor};
+use super::{in_full, report, source, supervisor};
 use anyhow::{bail, Context as _, Result};
 use cli::seccomp::RunArgs;
 use daemon::stderr::say;
 use seccomp::compile::{compile, compile_as, Frequencies};
+use seccomp::policy::Policy;
+use seccomp_kernel::launch::{self, Install, Launch, Program};
 
 /// Status 127: the program cannot be run.
 const CANNOT_RUN: u8 = 127;
@@ -32,12 +33,20 @@ pub(super) fn run(args: &RunArgs) -> Result<u8> {
         flags: policy.flags,
         listen: args.log,
     };
-    let result = Program::find(&args.command).and_then(|program| match args.log {
-        true => supervisor::supervise(Launch::start(&program, Some(&install))?, &policy, &profile),
-        false => Err(launch::replace(&program, &install)),
-    });
-    result.or_else(|error| {
-        say!("tarsier: {error:#}");
+    under(&install, args, &policy, &profile).or_else(|error| {
+        say!("tarsier: {}", in_full(&error));
         Ok(CANNOT_RUN)
     })
+}
+
+/// The status of the program, where it was supervised; otherwise this process became the program.
+fn under(install: &Install, args: &RunArgs, policy: &Policy, profile: &str) -> Result<u8> {
+    let program = Program::find(&args.command)?;
+    match args.log {
+        true => {
+            let launch = Launch::start(&program, Some(install))?;
+            supervisor::supervise(launch, policy, profile)
+        }
+        false => Err(launch::replace(&program, install).into()),
+    }
 }

@@ -1,13 +1,13 @@
 //! Answers denied calls and says what they were.
 
-use super::launch::Launch;
-use super::notify::{Listener, Notification};
 use super::report::Reporter;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use seccomp::policy::Policy;
 use seccomp::{Action, Verdict};
+use seccomp_kernel::launch::Launch;
+use seccomp_kernel::listener::{Listener, Notification};
 use std::os::fd::AsFd;
 
 /// What the filter answers while it is supervised: denials come to us. ENOSYS stays with the kernel:
@@ -25,7 +25,7 @@ pub(super) fn supervised(verdict: Verdict) -> Verdict {
 /// Lets the program run and answers its denied calls until the last process that has the filter
 /// ends. The program's status.
 pub(super) fn supervise(mut launch: Launch, policy: &Policy, profile: &str) -> Result<u8> {
-    launch.go()?;
+    launch.go();
     let listener = Listener::new(launch.listener()?);
     let mut reporter = Reporter::new(policy, profile);
     let mut status = None;
@@ -43,7 +43,7 @@ pub(super) fn supervise(mut launch: Launch, policy: &Policy, profile: &str) -> R
         }
         let events: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
         if events[0].contains(PollFlags::IN) {
-            if let Some(call) = listener.receive().context("SECCOMP_IOCTL_NOTIF_RECV")? {
+            if let Some(call) = listener.receive()? {
                 answer(&listener, &call, policy, &mut reporter)?;
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn supervise(mut launch: Launch, policy: &Policy, profile: &str) -> R
     reporter.finish();
     match status {
         Some(status) => Ok(status),
-        None => launch.wait(),
+        None => Ok(launch.wait()?),
     }
 }
 
@@ -84,9 +84,8 @@ fn answer(
             libc::EPERM as u16
         }
     };
-    listener
-        .deny(call, errno)
-        .context("SECCOMP_IOCTL_NOTIF_SEND")
+    listener.deny(call, errno)?;
+    Ok(())
 }
 
 /// Ends the process of a thread, which waits for our answer and so is still the one we mean.

@@ -3,11 +3,12 @@
 
 mod arguments;
 
-use crate::error::{refused, CaptureError};
+use crate::error::CaptureError;
 use crate::hooks::probes::{self, At, PROBE};
 use crate::hooks::{attach_trace, trampolines_attach};
 use crate::kernel::kernel_btf;
 use crate::pins::{Attached, Pins};
+use bpf::load::refused;
 use bpf::shared::{self, object_calls};
 use libbpf_rs::{MapCore, MapFlags, Object, OpenObject, ProgramMut};
 use plan::{Form, ObjectClass, Plan};
@@ -32,7 +33,7 @@ const _: () = {
 
 /// Whether this kernel lets programs hook functions: one is hooked, and let go.
 pub fn functions_can_be_hooked() -> bool {
-    crate::error::keep_libbpf_quiet();
+    bpf::load::keep_libbpf_quiet();
     trampolines_attach().is_ok()
 }
 
@@ -176,6 +177,7 @@ impl VfsHooks {
                 source: std::io::ErrorKind::NotFound.into(),
             })?
             .update(0u32.as_bytes(), calls.as_bytes(), MapFlags::ANY)
-            .map_err(refused("calls of the hooks on objects"))
+            .map_err(refused("calls of the hooks on objects"))?;
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Which system calls a program and its descendants make, counted in the kernel.
 
-use crate::error::{refused, system, CaptureError};
+use crate::error::{system, SeccompKernelError};
+use bpf::load::{keep_libbpf_quiet, need_btf, refused};
 use bpf::shared::{call_key, value_key, LEARN_MISSED_KINDS};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 use std::collections::BTreeMap;
@@ -33,11 +34,9 @@ impl CallCounter {
     ///
     /// # Errors
     /// The kernel refuses the programs, or the caller may not load any.
-    pub fn start(telling: &[(Call, u32)]) -> Result<CallCounter, CaptureError> {
-        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-            return Err(CaptureError::NoBtf);
-        }
-        crate::error::keep_libbpf_quiet();
+    pub fn start(telling: &[(Call, u32)]) -> Result<CallCounter, SeccompKernelError> {
+        need_btf()?;
+        keep_libbpf_quiet();
         let open = ObjectBuilder::default()
             .open_memory(bpf::LEARN)
             .map_err(refused("object of BPF programs"))?;
@@ -68,18 +67,19 @@ impl CallCounter {
     ///
     /// # Errors
     /// The task has ended.
-    pub fn follow(&self, process: impl AsFd) -> Result<(), CaptureError> {
+    pub fn follow(&self, process: impl AsFd) -> Result<(), SeccompKernelError> {
         let fd = process.as_fd().as_raw_fd();
         self.map("recorded")?
             .update(fd.as_bytes(), &[1], MapFlags::ANY)
-            .map_err(refused("mark on the task"))
+            .map_err(refused("mark on the task"))?;
+        Ok(())
     }
 
     /// What was counted so far.
     ///
     /// # Errors
     /// A map cannot be read.
-    pub fn counts(&self) -> Result<CallCounts, CaptureError> {
+    pub fn counts(&self) -> Result<CallCounts, SeccompKernelError> {
         let mut counts = CallCounts::default();
         for (call_key { arch, nr }, count) in self.entries("counts")? {
             counts.calls.insert((arch, nr), count);
@@ -101,12 +101,12 @@ impl CallCounter {
         Ok(counts)
     }
 
-    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, CaptureError> {
+    fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>, SeccompKernelError> {
         let found = self.object.maps().find(|map| map.name() == name);
         found.ok_or_else(|| missing(name))
     }
 
-    fn entries<K: FromBytes>(&self, name: &str) -> Result<Vec<(K, u64)>, CaptureError> {
+    fn entries<K: FromBytes>(&self, name: &str) -> Result<Vec<(K, u64)>, SeccompKernelError> {
         let map = self.map(name)?;
         let mut entries = Vec::new();
         for bytes in map.keys() {
@@ -121,6 +121,6 @@ impl CallCounter {
     }
 }
 
-fn missing(name: &str) -> CaptureError {
+fn missing(name: &str) -> SeccompKernelError {
     system(format!("the object of BPF programs has no {name}"))(rustix::io::Errno::NOENT)
 }

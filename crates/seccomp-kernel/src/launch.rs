@@ -3,7 +3,7 @@
 //! Between the filter and execve(2) nothing may happen that the filter could refuse, so the program
 //! is found, and its arguments are laid out, before; a child says how far it came in shared memory.
 
-use anyhow::{bail, Context, Result};
+use crate::error::{system, SeccompKernelError};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use seccomp::policy::Flags;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// A program with its arguments and environment, ready for execve(2).
-pub(super) struct Program {
+pub struct Program {
     name: String,
     path: CString,
     arguments: Vec<CString>,
@@ -24,14 +24,16 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Looks a command up as execvp(3) does.
-    pub(super) fn find(command: &[OsString]) -> Result<Program> {
-        let first = command.first().context("no program given")?;
+    /// Looks a command up as execvp(3) does: the program, then its arguments. It gets our environment.
+    ///
+    /// # Errors
+    /// There are no words, no such executable, or a NUL byte in a word.
+    pub fn find(command: &[OsString]) -> Result<Program, SeccompKernelError> {
+        let first = command.first().ok_or(SeccompKernelError::NoProgram)?;
         let name = first.to_string_lossy().into_owned();
-        let path = search(first).with_context(|| {
-            format!("cannot run {name}: no such executable; give its path, or see PATH")
-        })?;
-        let text = |bytes: Vec<u8>| CString::new(bytes).context("an argument has a NUL byte");
+        let path =
+            search(first).ok_or_else(|| SeccompKernelError::NotFound { name: name.clone() })?;
+        let text = CString::new::<Vec<u8>>;
         let arguments = command.iter().map(|word| text(word.as_bytes().to_vec()));
         let environment = std::env::vars_os().map(|(name, value)| {
             let mut pair = name.into_vec();
@@ -42,8 +44,8 @@ impl Program {
         Ok(Program {
             name,
             path: text(path.into_os_string().into_vec())?,
-            arguments: arguments.collect::<Result<_>>()?,
-            environment: environment.collect::<Result<_>>()?,
+            arguments: arguments.collect::<Result<_, _>>()?,
+            environment: environment.collect::<Result<_, _>>()?,
         })
     }
 }
@@ -62,11 +64,13 @@ fn search(name: &OsString) -> Option<PathBuf> {
 }
 
 /// A filter and how it is installed.
-pub(super) struct Install {
-    pub(super) filter: Filter,
-    pub(super) flags: Flags,
+pub struct Install {
+    /// What is installed.
+    pub filter: Filter,
+    /// What the profile asks for besides; of these `spec_allow` and `wait_killable` count.
+    pub flags: Flags,
     /// Whether a supervisor answers SECCOMP_RET_USER_NOTIF.
-    pub(super) listen: bool,
+    pub listen: bool,
 }
 
 impl Install {
@@ -182,7 +186,7 @@ fn restore_sigpipe() {
 }
 
 /// Replaces this process by the program. Comes back only with an error.
-pub(super) fn replace(program: &Program, install: &Install) -> anyhow::Error {
+pub fn replace(program: &Program, install: &Install) -> SeccompKernelError {
     restore_sigpipe();
     let shared = Shared::default();
     let pointers = Pointers::of(program, Some(install));
@@ -190,29 +194,27 @@ pub(super) fn replace(program: &Program, install: &Install) -> anyhow::Error {
     failure(program, step, errno)
 }
 
-fn failure(program: &Program, step: i32, errno: i32) -> anyhow::Error {
-    let error = io::Error::from_raw_os_error(errno);
+fn failure(program: &Program, step: i32, errno: i32) -> SeccompKernelError {
+    let source = io::Error::from_raw_os_error(errno);
+    let name = || program.name.clone();
     match (step, errno) {
-        (NO_NEW_PRIVS, _) => anyhow::anyhow!("prctl(PR_SET_NO_NEW_PRIVS): {error}"),
-        (SECCOMP, libc::EINVAL) => anyhow::anyhow!(
-            "seccomp(SECCOMP_SET_MODE_FILTER): {error}; this kernel lacks filters or one of their \
-             flags (SECCOMP_RET_USER_NOTIF with TSYNC needs Linux 5.7)"
-        ),
-        (SECCOMP, libc::EBUSY) => anyhow::anyhow!(
-            "seccomp(SECCOMP_SET_MODE_FILTER): {error}: this process has a supervisor already; \
-             run it without --log"
-        ),
-        (SECCOMP, _) => anyhow::anyhow!("seccomp(SECCOMP_SET_MODE_FILTER): {error}"),
-        (_, libc::EPERM | libc::EACCES) => anyhow::anyhow!(
-            "cannot run {}: {error}; the profile must allow execve, and the file must be executable",
-            program.name
-        ),
-        _ => anyhow::anyhow!("cannot run {}: {error}", program.name),
+        (NO_NEW_PRIVS, _) => system("prctl(PR_SET_NO_NEW_PRIVS)")(source),
+        (SECCOMP, libc::EINVAL) => SeccompKernelError::FilterUnknown { source },
+        (SECCOMP, libc::EBUSY) => SeccompKernelError::HasListener { source },
+        (SECCOMP, _) => system("seccomp(SECCOMP_SET_MODE_FILTER)")(source),
+        (_, libc::EPERM | libc::EACCES) => SeccompKernelError::ExecDenied {
+            name: name(),
+            source,
+        },
+        _ => SeccompKernelError::Exec {
+            name: name(),
+            source,
+        },
     }
 }
 
 /// A child that waits to become a program.
-pub(super) struct Launch<'a> {
+pub struct Launch<'a> {
     program: &'a Program,
     shared: *mut Shared,
     pid: Pid,
@@ -223,7 +225,13 @@ pub(super) struct Launch<'a> {
 impl<'a> Launch<'a> {
     /// Makes the child. With a filter that has a listener it shares our descriptors, until it
     /// becomes the program, so that the listener is ours.
-    pub(super) fn start(program: &'a Program, install: Option<&Install>) -> Result<Launch<'a>> {
+    ///
+    /// # Errors
+    /// mmap(2), clone(2) or pidfd_open(2) fails.
+    pub fn start(
+        program: &'a Program,
+        install: Option<&Install>,
+    ) -> Result<Launch<'a>, SeccompKernelError> {
         // SAFETY: a fresh anonymous page, large enough and aligned for `Shared`, whose all-zero
         // bytes are a valid value.
         let shared = unsafe {
@@ -239,7 +247,7 @@ impl<'a> Launch<'a> {
             )
         };
         if shared == libc::MAP_FAILED {
-            bail!("mmap: {}", io::Error::last_os_error());
+            return Err(system("mmap")(io::Error::last_os_error()));
         }
         let shared = shared.cast::<Shared>();
         let pointers = Pointers::of(program, install);
@@ -248,8 +256,8 @@ impl<'a> Launch<'a> {
         } else {
             0
         };
-        // SAFETY: as fork(2): memory is copied, and the child gets no stack of its own. The program
-        // has one thread here, and the child only makes system calls.
+        // SAFETY: as fork(2): memory is copied, and the child gets no stack of its own. It has one
+        // thread whatever we have, and takes no lock and no memory: it only makes system calls.
         let pid = unsafe {
             libc::syscall(
                 libc::SYS_clone,
@@ -265,10 +273,10 @@ impl<'a> Launch<'a> {
             0 => unsafe { child(program, &pointers, install, &*shared) },
             pid => {
                 let Some(pid) = Pid::from_raw(pid as i32).filter(|_| pid > 0) else {
-                    bail!("clone: {}", io::Error::last_os_error());
+                    return Err(system("clone")(io::Error::last_os_error()));
                 };
                 let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
-                    .map_err(|errno| anyhow::anyhow!("pidfd_open: {errno}"))?;
+                    .map_err(system("pidfd_open"))?;
                 Ok(Launch {
                     program,
                     shared,
@@ -285,13 +293,13 @@ impl<'a> Launch<'a> {
         unsafe { &*self.shared }
     }
 
-    /// The child.
-    pub(super) fn pidfd(&self) -> BorrowedFd<'_> {
+    /// The child; readable when it has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
     /// Lets the child become the program.
-    pub(super) fn go(&self) -> Result<()> {
+    pub fn go(&self) {
         self.shared().go.store(1, Ordering::SeqCst);
         // SAFETY: the address is that of a live atomic.
         unsafe {
@@ -302,15 +310,18 @@ impl<'a> Launch<'a> {
                 1,
             )
         };
-        Ok(())
     }
 
-    /// The listener, once the child has installed its filter; what failed, if it ended instead.
-    pub(super) fn listener(&mut self) -> Result<OwnedFd> {
+    /// The listener, once the child has installed its filter; to be asked for once, after [`Launch::go`].
+    ///
+    /// # Errors
+    /// The child ended instead: what failed.
+    pub fn listener(&mut self) -> Result<OwnedFd, SeccompKernelError> {
         loop {
             // In this order: a child that ends after it was asked about may have installed it.
             let has_ended = self.has_ended(1)?;
-            let listener = self.shared().listener.load(Ordering::SeqCst);
+            // Taken out, so that nobody is given it twice.
+            let listener = self.shared().listener.swap(0, Ordering::SeqCst);
             if listener > 0 {
                 // SAFETY: the descriptor was made in the table that we share with the child, and
                 // nobody else knows it.
@@ -320,16 +331,15 @@ impl<'a> Launch<'a> {
             // the word is looked at every millisecond.
             if has_ended {
                 self.wait()?;
-                bail!(
-                    "{} ended before its filter was installed",
-                    self.program.name
-                );
+                return Err(SeccompKernelError::EndedEarly {
+                    name: self.program.name.clone(),
+                });
             }
         }
     }
 
     /// Whether the child has ended, after so many milliseconds at most.
-    fn has_ended(&self, timeout_ms: i64) -> Result<bool> {
+    fn has_ended(&self, timeout_ms: i64) -> Result<bool, SeccompKernelError> {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let timeout = rustix::event::Timespec {
             tv_sec: 0,
@@ -338,17 +348,21 @@ impl<'a> Launch<'a> {
         match rustix::event::poll(&mut fds, Some(&timeout)) {
             Ok(ready) => Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(errno) => bail!("poll: {errno}"),
+            Err(errno) => Err(system("poll")(errno)),
         }
     }
 
-    /// Waits for the end of the program. Its status as a shell gives it.
-    pub(super) fn wait(&mut self) -> Result<u8> {
+    /// Waits for the end of the program. Its status as a shell gives it: 128 and the signal's
+    /// number if one killed it.
+    ///
+    /// # Errors
+    /// The child did not become the program: what failed.
+    pub fn wait(&mut self) -> Result<u8, SeccompKernelError> {
         let status = loop {
             match rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty()) {
                 Ok(Some((_, status))) => break status,
                 Ok(None) | Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => bail!("waitpid: {errno}"),
+                Err(errno) => return Err(system("waitpid")(errno)),
             }
         };
         self.reaped = true;

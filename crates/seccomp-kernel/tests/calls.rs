@@ -1,14 +1,12 @@
 //! What a program does is counted: its calls, and the values of an argument that was asked for.
 
-mod support;
-
-use capture::learn::CallCounter;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use seccomp_kernel::calls::CallCounter;
 use std::process::{Command, Stdio};
 
 #[test]
 fn calls_and_values_of_a_program_are_counted() {
-    let Some(_lock) = support::may_load_programs() else {
+    let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
     let kill = (abi::Arch::native().audit_arch(), libc::SYS_kill as u32);

@@ -1,32 +1,38 @@
 //! The listener of a filter: seccomp_unotify(2).
 
+use crate::error::{system, SeccompKernelError};
 use seccomp::SeccompData;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A descriptor from SECCOMP_FILTER_FLAG_NEW_LISTENER.
-pub(super) struct Listener(OwnedFd);
+pub struct Listener(OwnedFd);
 
 /// A call that waits for an answer.
-pub(super) struct Notification {
+pub struct Notification {
     id: u64,
     /// The thread that makes it, as our pid namespace numbers it.
-    pub(super) tid: u32,
-    pub(super) data: SeccompData,
+    pub tid: u32,
+    /// The call, as filters see it.
+    pub data: SeccompData,
 }
 
 impl Listener {
-    pub(super) fn new(fd: OwnedFd) -> Listener {
+    /// Takes the descriptor, as [`crate::launch::Launch::listener`] gives it.
+    pub fn new(fd: OwnedFd) -> Listener {
         Listener(fd)
     }
 
     /// Readable when a call waits; hung up when no process has the filter.
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
     /// A call that waits; `None` if its thread was killed meanwhile.
-    pub(super) fn receive(&self) -> io::Result<Option<Notification>> {
+    ///
+    /// # Errors
+    /// ioctl(SECCOMP_IOCTL_NOTIF_RECV) fails.
+    pub fn receive(&self) -> Result<Option<Notification>, SeccompKernelError> {
         // SAFETY: integers only; the kernel wants it zeroed.
         let mut raw: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the request's argument is this structure.
@@ -41,7 +47,7 @@ impl Listener {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
                 Some(libc::ENOENT | libc::EINTR) => Ok(None),
-                _ => Err(error),
+                _ => Err(system("SECCOMP_IOCTL_NOTIF_RECV")(error)),
             };
         }
         let data = SeccompData {
@@ -58,7 +64,7 @@ impl Listener {
     }
 
     /// Whether the thread still waits: then its pid is still its own.
-    pub(super) fn is_waiting(&self, notification: &Notification) -> bool {
+    pub fn is_waiting(&self, notification: &Notification) -> bool {
         let id = notification.id;
         // SAFETY: the request's argument is this number.
         let result = unsafe {
@@ -73,7 +79,10 @@ impl Listener {
 
     /// Makes the call fail with `errno`; 0: return 0 without having run, which is what
     /// SECCOMP_RET_ERRNO with 0 does. A thread that is gone needs no answer.
-    pub(super) fn deny(&self, notification: &Notification, errno: u16) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// ioctl(SECCOMP_IOCTL_NOTIF_SEND) fails.
+    pub fn deny(&self, notification: &Notification, errno: u16) -> Result<(), SeccompKernelError> {
         let response = libc::seccomp_notif_resp {
             id: notification.id,
             val: 0,
@@ -92,7 +101,7 @@ impl Listener {
         match result {
             0 => Ok(()),
             _ if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-            _ => Err(error),
+            _ => Err(system("SECCOMP_IOCTL_NOTIF_SEND")(error)),
         }
     }
 }

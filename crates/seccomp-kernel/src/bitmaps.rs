@@ -2,8 +2,8 @@
 //! iterator. No task is stopped, and /proc/PID/seccomp_cache (CONFIG_SECCOMP_CACHE_DEBUG) is not
 //! needed.
 
-use crate::error::{keep_libbpf_quiet, refused, system};
-use crate::CaptureError;
+use crate::error::{system, SeccompKernelError};
+use bpf::load::{keep_libbpf_quiet, need_btf, refused};
 use bpf::shared::seccomp_record;
 use libbpf_rs::{Iter, Link, Object, ObjectBuilder};
 use rustix::process::{Pid, Signal};
@@ -23,7 +23,7 @@ pub struct TaskCache {
     /// The bitmap of the kernel's own system calls, 8 to a byte from the lowest bit. Bits beyond
     /// the last system call, up to a multiple of 64, are 1. Empty if the kernel keeps none.
     pub native: Vec<u8>,
-    /// That of 32-bit system calls; empty if the kernel has none.
+    /// The bitmap of 32-bit system calls; empty if the kernel has none.
     pub compat: Vec<u8>,
 }
 
@@ -42,15 +42,13 @@ pub struct SeccompCaches {
 }
 
 impl SeccompCaches {
-    /// Loads it.
+    /// Loads the iterator.
     ///
     /// # Errors
     /// No BTF, missing privileges, or a kernel without task iterators (before 5.8) or without
     /// these bitmaps (before 5.11).
-    pub fn load() -> Result<SeccompCaches, CaptureError> {
-        if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-            return Err(CaptureError::NoBtf);
-        }
+    pub fn load() -> Result<SeccompCaches, SeccompKernelError> {
+        need_btf()?;
         keep_libbpf_quiet();
         let object = ObjectBuilder::default()
             .open_memory(bpf::SECCOMP_ITER)
@@ -75,14 +73,11 @@ impl SeccompCaches {
     ///
     /// # Errors
     /// The iterator cannot be opened or read.
-    pub fn read(&self) -> Result<Vec<TaskCache>, CaptureError> {
+    pub fn read(&self) -> Result<Vec<TaskCache>, SeccompKernelError> {
         let mut iter = Iter::new(&self.link).map_err(refused("task iterator's file"))?;
         let mut bytes = Vec::new();
         iter.read_to_end(&mut bytes)
-            .map_err(|source| CaptureError::System {
-                what: "reading the task iterator".into(),
-                source,
-            })?;
+            .map_err(system("reading the task iterator"))?;
         let records = bytes.chunks_exact(size_of::<seccomp_record>());
         let records = records.filter_map(|bytes| seccomp_record::read_from_bytes(bytes).ok());
         Ok(records.map(|record| task_cache(&record)).collect())
@@ -94,7 +89,7 @@ impl SeccompCaches {
 pub struct CacheSizes {
     /// System calls below this number have a bit (`NR_syscalls`).
     pub native: u32,
-    /// The same for 32-bit calls; 0 if there are none.
+    /// 32-bit calls below this number have a bit; 0 if there are none.
     pub compat: u32,
     /// Native calls that are allowed although a filter denies them
     /// (`seccomp_uprobe_exception`).
@@ -107,12 +102,12 @@ impl SeccompCaches {
     ///
     /// # Errors
     /// The child cannot be made or takes no filter, or the iterator cannot be read.
-    pub fn sizes(&self) -> Result<CacheSizes, CaptureError> {
+    pub fn sizes(&self) -> Result<CacheSizes, SeccompKernelError> {
         let child = Filtered::start()?;
         let pid = child.pid.as_raw_nonzero().get() as u32;
         let caches = self.read()?;
         let cache = caches.iter().find(|cache| cache.tid == pid);
-        let cache = cache.ok_or_else(|| CaptureError::System {
+        let cache = cache.ok_or_else(|| SeccompKernelError::System {
             what: "measuring the seccomp bitmaps: the child that took a filter is not listed"
                 .into(),
             source: std::io::ErrorKind::NotFound.into(),
@@ -148,7 +143,7 @@ struct Filtered {
 }
 
 impl Filtered {
-    fn start() -> Result<Filtered, CaptureError> {
+    fn start() -> Result<Filtered, SeccompKernelError> {
         let pipe = || rustix::pipe::pipe().map_err(system("making a pipe"));
         let ((ready, tell), (wait, hold)) = (pipe()?, pipe()?);
         let insn = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
@@ -185,7 +180,7 @@ impl Filtered {
             }
             pid
         };
-        let pid = Pid::from_raw(pid.max(0)).ok_or_else(|| CaptureError::System {
+        let pid = Pid::from_raw(pid.max(0)).ok_or_else(|| SeccompKernelError::System {
             what: "making a child that takes a seccomp filter".into(),
             source: std::io::Error::last_os_error(),
         })?;
@@ -194,7 +189,7 @@ impl Filtered {
         let mut failed = [1];
         let got = rustix::io::read(&ready, &mut failed).map_err(system("reading a pipe"))?;
         if got != 1 || failed != [0] {
-            return Err(CaptureError::System {
+            return Err(SeccompKernelError::System {
                 what: "the kernel gives a child no seccomp filter (CONFIG_SECCOMP_FILTER?)".into(),
                 source: std::io::ErrorKind::Unsupported.into(),
             });

@@ -1,0 +1,86 @@
+//! What can go wrong when libbpf loads the programs, in words that say what to do.
+
+use std::sync::Mutex;
+use thiserror::Error;
+
+/// Last lines of what libbpf said. A refused program comes with the verifier's whole log, which
+/// is thousands of lines.
+static LIBBPF_SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const LIBBPF_LINES_KEPT: usize = 6;
+
+/// The kernel's type information.
+const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// A program or map could not be loaded, attached or read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The kernel has no type information.
+    #[error("this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): the eBPF engines need CONFIG_DEBUG_INFO_BTF=y")]
+    NoBtf,
+    /// Not root, or a capability is missing.
+    #[error("not permitted to load BPF programs: run as root (CAP_BPF, CAP_PERFMON, CAP_SYS_RESOURCE is not needed)")]
+    NotPermitted,
+    /// The kernel refused a program or a map.
+    #[error("the kernel refused the {what}: {source}; libbpf says: {detail}")]
+    Refused {
+        /// Which program, map or step.
+        what: String,
+        /// The error.
+        source: libbpf_rs::Error,
+        /// The last lines of libbpf's account, the verifier's verdict among them.
+        detail: String,
+    },
+}
+
+/// Keeps libbpf's messages for errors instead of printing them.
+pub fn keep_libbpf_quiet() {
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, text| {
+        if let Ok(mut said) = LIBBPF_SAID.lock() {
+            said.extend(
+                text.lines()
+                    .filter(|line| !line.is_empty())
+                    .map(str::to_owned),
+            );
+            let surplus = said.len().saturating_sub(LIBBPF_LINES_KEPT);
+            said.drain(..surplus);
+        }
+    })));
+}
+
+/// Whether the kernel has type information, which every program needs.
+pub fn has_btf() -> bool {
+    std::path::Path::new(KERNEL_BTF).exists()
+}
+
+/// Nothing where the kernel has type information.
+///
+/// # Errors
+/// It has none: [`LoadError::NoBtf`].
+pub fn need_btf() -> Result<(), LoadError> {
+    match has_btf() {
+        true => Ok(()),
+        false => Err(LoadError::NoBtf),
+    }
+}
+
+/// Makes the error for an attempt that libbpf reports as failed; `what` names the program, map or step. Takes the
+/// lines of libbpf that [`keep_libbpf_quiet`] kept.
+pub fn refused(what: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> LoadError {
+    let what = what.into();
+    move |source| {
+        let is_denied = source.kind() == libbpf_rs::ErrorKind::PermissionDenied;
+        if is_denied && !rustix::process::geteuid().is_root() {
+            return LoadError::NotPermitted;
+        }
+        let detail = match LIBBPF_SAID.lock() {
+            Ok(mut said) => said.drain(..).collect::<Vec<_>>().join(" | "),
+            Err(_) => String::new(),
+        };
+        LoadError::Refused {
+            what,
+            source,
+            detail,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What the running kernel does for seccomp: it counts the calls of a program, holds bitmaps of always allowed calls,
+//! starts programs under a filter, and hands denied calls to a supervisor. Filters themselves are the crate `seccomp`.
+
+pub mod bitmaps;
+pub mod calls;
+mod error;
+pub mod launch;
+pub mod listener;
+
+pub use error::SeccompKernelError;
