@@ -1,4 +1,4 @@
-//! Architectures, as `AUDIT_ARCH_*` of linux/audit.h names them.
+//! Architectures and their `AUDIT_ARCH_*` numbers (linux/audit.h).
 
 /// A system-call table that a task can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,7 +14,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// Every architecture that has tables here.
+    /// Every architecture that this crate has tables for.
     pub const EVERY: [Arch; 4] = [Arch::X86_64, Arch::I386, Arch::Aarch64, Arch::Arm];
 
     /// The number in `arch=` of a SYSCALL record and in `-F arch=` (linux/audit.h).
@@ -27,15 +27,15 @@ impl Arch {
         }
     }
 
-    /// The inverse of [`Arch::audit_arch`]; `None` for an architecture without tables here.
+    /// The inverse of [`Arch::audit_arch`]; `None` for an architecture that this crate has no tables for.
     pub fn from_audit_arch(number: u32) -> Option<Arch> {
         Arch::EVERY
             .into_iter()
             .find(|arch| arch.audit_arch() == number)
     }
 
-    /// The architecture this code was compiled for. On one without tables it is x86-64, so that
-    /// rules can still be read.
+    /// The architecture that this code was compiled for; x86-64 if this crate has no tables for it, so
+    /// that rules can still be read.
     pub const fn native() -> Arch {
         if cfg!(target_arch = "x86") {
             Arch::I386
@@ -48,7 +48,7 @@ impl Arch {
         }
     }
 
-    /// The 32-bit sibling that a 64-bit kernel also serves.
+    /// The 32-bit architecture whose programs a 64-bit kernel also runs.
     pub const fn compat(self) -> Option<Arch> {
         match self {
             Arch::X86_64 => Some(Arch::I386),
@@ -72,8 +72,8 @@ impl Arch {
         }
     }
 
-    /// A machine name as `-F arch=` takes it (`uname -m` spellings, any case). `b32` and `b64`
-    /// depend on the host: [`Arch::from_bits`].
+    /// The architecture of a machine name as `-F arch=` takes it (`uname -m` spellings, any case).
+    /// For `b32` and `b64`, which depend on the host, use [`Arch::from_bits`].
     pub fn from_name(name: &str) -> Option<Arch> {
         match name.to_ascii_lowercase().as_str() {
             "x86_64" => Some(Arch::X86_64),
@@ -101,8 +101,8 @@ impl Arch {
         "armv7l",
     ];
 
-    /// `b64` or `b32` on a host of architecture `host`; `None` for any other text, and when the
-    /// host cannot run programs of that width.
+    /// The architecture that `b64` or `b32` means on a host of architecture `host`; `None` for any
+    /// other text, and if the host cannot run programs of that width.
     pub fn from_bits(text: &str, host: Arch) -> Option<Arch> {
         match text {
             "b64" => host.is_64bit().then_some(host),

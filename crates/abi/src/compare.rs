@@ -1,8 +1,8 @@
-//! Two fields compared with each other: `-C`, `AUDIT_COMPARE_*` of linux/audit.h.
+//! Comparisons of two fields: `-C`, `AUDIT_COMPARE_*` of linux/audit.h.
 
 use crate::Field;
 
-/// One `AUDIT_COMPARE_*`: its number and the two fields, in the order auditctl lists them.
+/// One `AUDIT_COMPARE_*`: its number and the two fields, in the order in which auditctl lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compare {
     /// The kernel's number, 1 to 25.

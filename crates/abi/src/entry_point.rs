@@ -1,10 +1,10 @@
-//! Names of the kernel's own functions for system calls.
+//! Names of the kernel functions that implement system calls.
 
 use crate::Arch;
 
-/// Names that the kernel's function for a call may have behind `sys_` or `compat_sys_`: mostly the
-/// call's own. For 32-bit calls it is what the 64-bit kernel runs for them. More than one where
-/// kernels differ.
+/// Names that the kernel function of a call may have after the prefix `sys_` or `compat_sys_`: mostly
+/// the name of the call itself, and more than one if kernels differ. For a 32-bit call, it is the
+/// function that a 64-bit kernel runs.
 ///
 /// From arch/x86/entry/syscalls/syscall_{32,64}.tbl, include/uapi/asm-generic/unistd.h and
 /// arch/arm64/tools/syscall_32.tbl of Linux. `name` is that of [`crate::syscall_name`].
@@ -18,7 +18,7 @@ pub fn entry_points(arch: Arch, name: &str) -> Vec<&str> {
     }
 }
 
-/// Calls whose functions have other names, and these.
+/// Pairs of a call and its function, for calls whose function has another name.
 fn exceptions(arch: Arch) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let (shared, own): (&[_], _) = match arch {
         Arch::X86_64 => (&[], X86_64),
@@ -29,7 +29,7 @@ fn exceptions(arch: Arch) -> impl Iterator<Item = &'static (&'static str, &'stat
     shared.iter().chain(own)
 }
 
-/// Name of the function that stands for calls that a kernel does not have.
+/// Name of the function that the kernel runs for calls that it does not implement.
 pub const NOT_IMPLEMENTED: &str = "ni_syscall";
 
 const X86_64: &[(&str, &str)] = &[
@@ -41,14 +41,14 @@ const X86_64: &[(&str, &str)] = &[
     ("sendfile", "sendfile64"),
     ("uname", "newuname"),
     ("umount2", "umount"),
-    // Functions of these names serve the 32-bit calls.
+    // The functions with these names serve only 32-bit calls.
     ("uselib", NOT_IMPLEMENTED),
     ("_sysctl", NOT_IMPLEMENTED),
     ("set_thread_area", NOT_IMPLEMENTED),
     ("get_thread_area", NOT_IMPLEMENTED),
 ];
 
-/// What both 32-bit tables have.
+/// Pairs that both 32-bit tables have.
 const BOTH_32: &[(&str, &str)] = &[
     ("lchown", "lchown16"),
     ("setuid", "setuid16"),
@@ -187,7 +187,7 @@ const AARCH64: &[(&str, &str)] = &[
     ("personality", "arm64_personality"),
 ];
 
-/// Functions of calls of 32-bit programs on arm64, by name of the call.
+/// Functions that arm64 kernels run for calls of 32-bit programs, by name of the call.
 const ARM: &[(&str, &str)] = &[
     ("newselect", "select"),
     ("pread64", "aarch32_pread64"),
@@ -205,7 +205,7 @@ const ARM: &[(&str, &str)] = &[
     ("semtimedop", "semtimedop_time32"),
     ("sync_file_range", "aarch32_sync_file_range2"),
     ("fallocate", "aarch32_fallocate"),
-    // Functions of these names serve other calls.
+    // The functions with these names serve other calls.
     ("time", NOT_IMPLEMENTED),
     ("umount", NOT_IMPLEMENTED),
     ("stime", NOT_IMPLEMENTED),

@@ -3,8 +3,8 @@
 use crate::generated::errno;
 use crate::{by_name, by_number};
 
-/// The name of a positive error number (`2` gives `ENOENT`). Kernel-internal numbers from 512 on
-/// have none: audit does not know them either, and the kernel reports them as `EINTR`.
+/// The name of a positive error number: `ENOENT` for 2. Kernel-internal numbers, from 512, have no
+/// name: audit does not know them either, because the kernel reports them as `EINTR`.
 pub fn errno_name(number: i32) -> Option<&'static str> {
     by_number(errno::BY_NUMBER, u32::try_from(number).ok()?)
 }

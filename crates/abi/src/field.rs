@@ -1,4 +1,4 @@
-//! What a rule can ask about (`AUDIT_*` rule fields of linux/audit.h).
+//! The fields of rules (`AUDIT_*` of linux/audit.h).
 
 /// A field of a rule. The discriminant is the kernel's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,15 +52,16 @@ pub enum Field {
     ObjLevLow = 22,
     /// `obj_lev_high`: High level of the object's security label.
     ObjLevHigh = 23,
-    /// `loginuid_set`: Whether the audit user id was ever set; the kernel's own form of `auid=unset`. auditctl has no name for it.
+    /// `loginuid_set`: Whether the audit user id was ever set; the kernel's own form of `auid=unset`.
+    /// auditctl has no name for it.
     LoginuidSet = 24,
     /// `sessionid`: Login session.
     Sessionid = 25,
     /// `fstype`: File system's magic number.
     Fstype = 26,
-    /// `devmajor`: Major number of the device that a file is on or is.
+    /// `devmajor`: Major number of the device that holds a file, or that a device file stands for.
     Devmajor = 100,
-    /// `devminor`: Minor number of the device that a file is on or is.
+    /// `devminor`: Minor number of the device that holds a file, or that a device file stands for.
     Devminor = 101,
     /// `inode`: Inode number of a file.
     Inode = 102,

@@ -1,13 +1,13 @@
-//! What a system call does to files, as far as `perm=` is concerned, and the kernel's classes of
-//! system calls that `-S 2032` to `-S 2047` select.
+//! The kinds of access that `perm=` sees in a system call, and the kernel's classes of system calls
+//! that `-S 2032` to `-S 2047` select.
 //!
-//! Sources: `audit_match_perm()` in kernel/auditsc.c, `audit_classify_syscall()` per
-//! architecture, include/asm-generic/audit_*.h. The lists are those of Linux 7.2 and 7.3; calls that
-//! an older kernel does not have do not matter there.
+//! Sources: `audit_match_perm()` in kernel/auditsc.c, `audit_classify_syscall()` of each
+//! architecture, include/asm-generic/audit_*.h. The lists are those of Linux 7.2 and 7.3. They name
+//! calls that older kernels lack, which makes no difference on those.
 
 use crate::{syscall_name, syscall_number, Arch};
 
-/// What `perm=` sees in a system call.
+/// The kinds of access that `perm=` sees in a system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PermClass {
     /// Reads: `r`.
@@ -18,13 +18,13 @@ pub struct PermClass {
     pub attr: bool,
     /// Executes: `x`.
     pub exec: bool,
-    /// Opens: reads or writes according to the access mode found here.
+    /// Opens a file: reads or writes, according to the access mode that is found here.
     pub open: Option<OpenFlags>,
-    /// socketcall(2): a write when its first argument is `SYS_BIND` (2).
+    /// socketcall(2): writes if its first argument is `SYS_BIND` (2).
     pub socketcall: bool,
 }
 
-/// Where a call holds its `O_*` flags.
+/// Where the `O_*` flags of a call are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenFlags {
     /// In this argument, counted from 0.
@@ -34,7 +34,7 @@ pub enum OpenFlags {
 }
 
 impl PermClass {
-    /// The `PERM_*` bits that the call has whatever its arguments are.
+    /// The `PERM_*` bits that the call has regardless of its arguments.
     pub const fn bits(self) -> u32 {
         (self.exec as u32)
             | (self.write as u32) << 1
@@ -42,8 +42,8 @@ impl PermClass {
             | (self.attr as u32) << 3
     }
 
-    /// The `PERM_*` bits that an open with these `O_*` flags has (`ACC_MODE`): the access mode's,
-    /// where 3 counts as reading and writing.
+    /// The `PERM_*` bits of a call that opens a file with these `O_*` flags: those of the access mode,
+    /// where 3 counts as reading and writing (the kernel's `ACC_MODE()`).
     pub const fn open_bits(flags: u32) -> u32 {
         match flags & 3 {
             0 => crate::PERM_READ,
@@ -53,14 +53,14 @@ impl PermClass {
     }
 }
 
-/// Which edition of its lists of calls a kernel has.
+/// Edition of a kernel's lists of system calls per class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PermLists {
     /// Up to Linux 7.2.
     #[default]
     Short,
-    /// Since 7.3: who asks for a file's attributes reads, and quotactl_fd and file_setattr are not
-    /// forgotten.
+    /// Since Linux 7.3: calls that read the attributes of a file are in the read class, and
+    /// quotactl_fd and file_setattr are in the lists too.
     Long,
 }
 
@@ -119,7 +119,7 @@ const WRITE: &[&str] = &[
     "bind",
     "fallocate",
 ];
-/// What [`PermLists::Long`] has besides.
+/// The `LONG_` lists hold what [`PermLists::Long`] has in addition.
 const LONG_WRITE: &[&str] = &["quotactl_fd"];
 const READ: &[&str] = &[
     "readlink",
@@ -175,7 +175,8 @@ const LONG_CHANGE_ATTR: &[&str] = &["file_setattr"];
 const SIGNAL: &[&str] = &["kill", "tgkill", "tkill"];
 
 impl SyscallClass {
-    /// The list of a class in every kernel, the lists inside it, and what some kernels add.
+    /// The calls of a class: those in every kernel, those of a class that it includes, and those that
+    /// some kernels add.
     fn lists(self, lists: PermLists) -> [&'static [&'static str]; 3] {
         let long = |more: &'static [&'static str]| match lists {
             PermLists::Short => &[],
@@ -194,8 +195,8 @@ impl SyscallClass {
         self.lists(lists).iter().any(|list| list.contains(&name))
     }
 
-    /// The number that selects the class in `-S` for the calls of `arch`: `2047 - n`, with `n`
-    /// odd for the 32-bit table of a 64-bit kernel.
+    /// The number that selects this class in `-S`: 2047 minus the class, and one less for the 32-bit
+    /// table of a 64-bit kernel (`is_compat`).
     pub const fn selector(self, is_compat: bool) -> u32 {
         2047 - self as u32 - is_compat as u32
     }
@@ -214,7 +215,8 @@ pub fn class_syscalls(
         .filter_map(move |name| syscall_number(arch, name))
 }
 
-/// What `perm=` sees in call `number` of `arch`. Calls it knows nothing about never match.
+/// The kinds of access that `perm=` sees in call `number` of `arch`. Calls in none of the lists have
+/// none, so that `perm=` never matches them.
 pub fn perm_class(arch: Arch, number: u32, lists: PermLists) -> PermClass {
     let none = PermClass::default();
     let Some(name) = syscall_name(arch, number) else {
@@ -312,7 +314,7 @@ mod tests {
         assert_eq!(long("quotactl_fd"), PERM_READ | PERM_WRITE);
         assert_eq!(long("file_getattr"), PERM_READ);
         assert_eq!(long("file_setattr"), PERM_ATTR);
-        // Not these.
+        // These calls are in no list.
         let none = ["access", "statfs", "open_tree_attr", "fchroot"];
         assert_eq!(none.map(long), [0; 4]);
     }
@@ -338,7 +340,7 @@ mod tests {
 
     #[test]
     fn classes_hold_what_a_6_18_kernel_lists_for_them() {
-        // `auditctl -a always,exit -S 2047` and so on, listed back by Linux 6.18 on x86-64.
+        // What Linux 6.18 on x86-64 lists after `auditctl -a always,exit -S 2047` and so on.
         let names = |arch, class| {
             let mut numbers: Vec<u32> = class_syscalls(arch, class, PermLists::Short).collect();
             numbers.sort_unstable();

@@ -126,8 +126,8 @@ pub const ANOM_CREAT: u32 = 1703;
 /// `type=KERNEL`.
 pub const KERNEL: u32 = 2000;
 
-/// What the audit user space (audit-userspace lib/audit-records.h, msg_typetab.h) adds to the
-/// kernel's types, 3.0.9 and 4.x alike.
+/// Types that audit's user space adds to those of the kernel, in 3.0.9 and 4.x alike
+/// (audit-userspace lib/audit-records.h, msg_typetab.h).
 #[rustfmt::skip]
 static USER_SPACE: &[(u32, &str)] = &[
     (1100, "USER_AUTH"),
@@ -252,12 +252,11 @@ static USER_SPACE: &[(u32, &str)] = &[
     (2507, "VIRT_MIGRATE_OUT"),
 ];
 
-/// Types that the kernel emits and audit up to 4.2.1 has no name for: it logs them as
-/// `UNKNOWN[n]`.
+/// Types of the kernel that audit up to 4.2.1 has no name for and logs as `UNKNOWN[n]`.
 const UNNAMED: [u32; 7] = [1329, 1420, 1421, 1422, 1425, 1426, 1808];
 
-/// The name that auditd writes after `type=`. `None` for types that it does not know and writes
-/// as `UNKNOWN[n]`, even if the kernel's header has a name.
+/// The name that auditd writes after `type=`. `None` for types that auditd writes as `UNKNOWN[n]`,
+/// even if the kernel's header has a name for them.
 pub fn record_type_name(number: u32) -> Option<&'static str> {
     if UNNAMED.contains(&number) {
         return None;
@@ -265,8 +264,8 @@ pub fn record_type_name(number: u32) -> Option<&'static str> {
     by_number(records::BY_NUMBER, number).or_else(|| by_number(USER_SPACE, number))
 }
 
-/// The number of a record type, by auditd's name or by the kernel header's (without `AUDIT_`).
-/// `UNKNOWN[n]` is `n`.
+/// The number of a record type by its name in auditd or in the kernel's header (without `AUDIT_`).
+/// `UNKNOWN[n]` gives `n`.
 pub fn record_type_number(name: &str) -> Option<u32> {
     if let Some(number) = name
         .strip_prefix("UNKNOWN[")

@@ -1,4 +1,4 @@
-//! System calls.
+//! Names and numbers of system calls.
 
 use crate::generated::{aarch64, arm, i386, x86_64};
 use crate::{by_name, by_number, Arch};
@@ -47,7 +47,7 @@ pub fn syscall_number(arch: Arch, name: &str) -> Option<u32> {
     by_name(table, name)
 }
 
-/// Every call of an architecture, by ascending number, with the name of [`syscall_name`].
+/// Every call of an architecture, by ascending number, with its name as in [`syscall_name`].
 pub fn syscalls(arch: Arch) -> impl Iterator<Item = (u32, &'static str)> {
     numbers(arch).iter().copied()
 }

@@ -1,10 +1,11 @@
-//! io_uring operations, the system calls that do the same, and which the kernel's audit sees.
+//! io_uring operations: their names, the system calls that do the same, and which of them the
+//! kernel audits.
 
 use crate::by_number;
 use crate::generated::uring;
 
-/// The name of an io_uring operation: `IORING_OP_*` of linux/io_uring.h in lower case, which is
-/// how audit-userspace (lib/uringop_table.h) spells those it knows.
+/// The name of an io_uring operation: `IORING_OP_*` of linux/io_uring.h in lower case, as in
+/// audit-userspace (lib/uringop_table.h), which knows fewer of them.
 pub fn uring_op_name(op: u32) -> Option<&'static str> {
     by_number(uring::BY_NUMBER, op)
 }
@@ -22,14 +23,14 @@ pub fn uring_ops() -> impl Iterator<Item = (u32, &'static str)> {
     uring::BY_NUMBER.iter().copied()
 }
 
-/// Whether the kernel's own audit sees operation `op`: those marked `audit_skip` in
-/// io_uring/opdef.c never reach it. From 6.12 to 7.3 no mark has changed.
+/// Whether the kernel audits operation `op`. It skips those marked `audit_skip` in
+/// io_uring/opdef.c; the marks have not changed from Linux 6.12 to 7.3.
 pub fn uring_op_is_audited(op: u32) -> bool {
     uring::AUDITED.binary_search(&op).is_ok()
 }
 
-/// Operation, and the system calls that do the same, by the names that audit prints; the first
-/// is the one whose arguments stand for those of the operation.
+/// Operations, each with the system calls that do the same, by the names that audit prints. The
+/// arguments of an operation are recorded like those of the first call.
 #[rustfmt::skip]
 const CALLS: &[(&str, &[&str])] = &[
     ("readv", &["preadv2", "preadv", "readv"]),
@@ -87,7 +88,7 @@ const CALLS: &[(&str, &[&str])] = &[
 ];
 
 /// The system calls that do what operation `op` does. Empty for operations on the ring itself,
-/// timeouts and polling, and for those unknown here.
+/// timeouts, polling, and unknown operations.
 pub fn uring_op_calls(op: u32) -> &'static [&'static str] {
     let row = uring_op_name(op).and_then(|name| CALLS.iter().find(|row| row.0 == name));
     row.map_or(&[], |row| row.1)

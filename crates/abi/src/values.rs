@@ -1,4 +1,4 @@
-//! Values that have names in rules.
+//! Named values of the fields `perm=`, `filetype=` and `fstype=`.
 
 /// `x` of `perm=`: `AUDIT_PERM_EXEC`.
 pub const PERM_EXEC: u32 = 1;
@@ -20,8 +20,8 @@ const FILE_TYPES: [(u32, &str); 7] = [
     (0o140_000, "socket"),
 ];
 
-/// Super-block magic numbers, as `fstype=` names them (audit-userspace lib/fstypetab.h). The last
-/// two are known from audit 4.0 on.
+/// Super-block magic numbers, as `fstype=` names them (audit-userspace lib/fstypetab.h). audit knows
+/// the last two since 4.0.
 const FS_TYPES: [(u32, &str); 4] = [
     (0x6462_6720, "debugfs"),
     (0x7472_6163, "tracefs"),
@@ -34,7 +34,7 @@ pub fn file_type_name(mode: u32) -> Option<&'static str> {
     FILE_TYPES.iter().find(|row| row.0 == mode).map(|row| row.1)
 }
 
-/// The `S_IFMT` bits that `name` means.
+/// The `S_IFMT` bits of the file type `name`.
 pub fn file_type_number(name: &str) -> Option<u32> {
     FILE_TYPES.iter().find(|row| row.1 == name).map(|row| row.0)
 }

@@ -1,4 +1,4 @@
-//! Against the distribution's ausyscall, found below `TARSIER_PEERS`.
+//! Comparison with the distribution's ausyscall, found below `TARSIER_PEERS`.
 
 use std::path::PathBuf;
 use std::process::Command;

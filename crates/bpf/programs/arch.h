@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What differs between architectures: registers and how a call was entered. */
+/* Differences between architectures: registers, and how a call was entered. */
 #ifndef TARSIER_ARCH_H
 #define TARSIER_ARCH_H
 
 #include "base.h"
 
-/* What sets a call of a task apart from its other calls, as long as it lasts. */
+/* Tells a call in progress apart from other calls of the same task. */
 struct call_place {
 	__u64 nr, pc, sp;
 	__u64 args[4];
@@ -62,7 +62,7 @@ static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, b
 	}
 }
 
-/* One of the first four arguments: all six at once need stack. */
+/* One of the first four arguments; an array of all six would take stack. */
 static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, __u32 i)
 {
 	if (i == 0)
@@ -86,7 +86,7 @@ static __always_inline struct call_place call_place(const struct pt_regs *regs)
 	return place;
 }
 
-/* Argument of a probed function, and at its end the result. */
+/* Argument of a probed function; below, its result, in a probe at its end. */
 static __always_inline __u64 probe_argument(const struct pt_regs *regs, __u32 i)
 {
 	switch (i) {
@@ -110,7 +110,7 @@ static __always_inline __u64 probe_result(const struct pt_regs *regs)
 	return regs->ax;
 }
 
-/* What the function of a call gave back, as audit takes it. */
+/* The return value of a call's function as audit uses it. */
 static __always_inline long call_result(long result, __u32 compat)
 {
 	return result;
@@ -146,7 +146,7 @@ static __always_inline void call_args(__u64 *args, const struct pt_regs *regs, b
 	args[5] = regs->regs[5];
 }
 
-/* One of the first four arguments: all six at once need stack. */
+/* One of the first four arguments; an array of all six would take stack. */
 static __always_inline __u64 call_arg(const struct pt_regs *regs, bool compat, __u32 i)
 {
 	if (i == 0)
@@ -170,7 +170,7 @@ static __always_inline struct call_place call_place(const struct pt_regs *regs)
 	return place;
 }
 
-/* Argument of a probed function, and at its end the result. */
+/* Argument of a probed function; below, its result, in a probe at its end. */
 static __always_inline __u64 probe_argument(const struct user_pt_regs *regs, __u32 i)
 {
 	return regs->regs[i];
@@ -181,7 +181,7 @@ static __always_inline __u64 probe_result(const struct user_pt_regs *regs)
 	return regs->regs[0];
 }
 
-/* What the function of a call gave back, as audit takes it: of a 32-bit program a number of 32 bits. */
+/* The return value of a call's function as audit uses it: 32 bits for 32-bit programs. */
 static __always_inline long call_result(long result, __u32 compat)
 {
 	return compat ? (__s32)result : result;

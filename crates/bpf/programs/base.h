@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What every program needs: the kernel's types, libbpf's helpers, guarded reads. */
+/* Included by every program: the kernel's types, libbpf's helpers, guarded reads. */
 #ifndef TARSIER_BASE_H
 #define TARSIER_BASE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* A call, or an operation of io_uring, that some rule watches: what the tables say of it. */
+/* A call or io_uring operation that some rule watches: its entry in the tables. */
 #ifndef TARSIER_CALL_H
 #define TARSIER_CALL_H
 
@@ -15,7 +15,7 @@ struct call {
 	struct table_call what;
 };
 
-/* The tables in force and what they say about a call; false: nothing. */
+/* Finds the tables in force and their entry for a call; false if no rule watches it. */
 static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
 {
 	call->table = this_table();
@@ -57,7 +57,7 @@ static __always_inline bool call_admitted(struct call *call, struct task_struct 
 			    ret);
 }
 
-/* The programs' scratch for a call; NULL, and counted, when there is none. */
+/* Takes a work area for a call; NULL if none is free, which is counted as a loss. */
 static __always_inline struct work *work_for(struct cpu_state *cpu)
 {
 	struct work *w = work_take();

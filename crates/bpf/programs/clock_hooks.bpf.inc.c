@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Hooks on the functions that set the clock: what the calls that do so changed. */
+/* Hooks on the functions that set the clock: they note what calls change. */
 #include "base.h"
 #include "hook_forms.h"
 
-/* struct __kernel_timex of user space, as far as it is looked at. */
+/* Offsets of the members of struct __kernel_timex that are read, and flags. */
 #define TIMEX_SEC 72
 #define TIMEX_FRACTION 80
 #define ADJ_SETOFFSET 0x100
@@ -26,7 +26,8 @@ static __always_inline void time_begin(struct object_note *note)
 
 /*
  * adjtimex and clock_adjtime. __do_adjtimex() runs while the clock is being written and must not be
- * read: memory for the note, which might wake somebody who reads it, is taken here, before that.
+ * read. The note is allocated here, before that, because an allocation can wake a task that reads
+ * the clock.
  */
 AT_ENTRY(do_adjtimex, )
 {
@@ -45,7 +46,7 @@ static __always_inline struct object_note *time_note(void)
 	return note && note->open && note->has_time ? note : 0;
 }
 
-/* Where this is reached, an offset has been added already. `values`: struct audit_ntp_data. */
+/* At this point, an offset has already been added. `values`: address of a struct audit_ntp_data. */
 static __always_inline int clock_adjusts(__u64 timex, __u64 values)
 {
 	struct object_note *note = time_note();
@@ -84,10 +85,10 @@ static __always_inline int clock_adjusted(void)
 	}
 
 CLOCK_HOOKS(__do_adjtimex, 0, 3)
-/* Linux 6.17 and later call this function, whose first argument is the number of the clock. */
+/* Called since Linux 6.17; its first argument is the number of the clock. */
 CLOCK_HOOKS(ntp_adjtimex, 1, 4)
 
-/* By how much the wall clock, which setting it leaves out, is ahead of the one that is not set. */
+/* By how much the wall clock (as TAI) is ahead of the monotonic clock, which cannot be set. */
 static __always_inline __s64 clock_ahead_ns(void)
 {
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_ktime_get_tai_ns))

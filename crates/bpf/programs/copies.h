@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Programs on tracepoints where the kernel preempts them. */
+/* Programs on tracepoints, for kernels that preempt them there. */
 #ifndef TARSIER_COPIES_H
 #define TARSIER_COPIES_H
 
@@ -10,10 +10,11 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 
 /*
  * A program on a tracepoint, and copies of it for kernels that preempt programs
- * there. A copy turns preemption off, but may still be preempted before it does
- * so and when it turns it on again; while it is, and so is missed by other tasks
- * on the CPU, the next copy sees them. What one has dealt with the others leave
- * alone. The daemon attaches the program or its copies.
+ * there. A copy turns preemption off, but can still be preempted before it does
+ * so and when it turns preemption on again. Meanwhile the kernel does not run it
+ * for other tasks on the CPU; the next copy runs for them. The copies ignore what
+ * another one has already handled. The daemon attaches either the program or its
+ * copies.
  */
 #define COPY(section, program, number, run)               \
 	SEC(section) int program##number(__u64 *ctx)      \

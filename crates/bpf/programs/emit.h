@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* From a selected call to frames in the ring of this CPU. */
+/* Makes frames of a selected call and puts them into the ring of this CPU. */
 #ifndef TARSIER_EMIT_H
 #define TARSIER_EMIT_H
 
@@ -11,10 +11,10 @@
 
 #define AT_FDCWD (-100)
 #define FMODE_CREATED 0x100000
-/* Bytes of the ring that each record takes beside its own, rounding included. */
+/* Bytes that each record takes in the ring in addition to its own, rounding included. */
 #define RING_HEADER 16
 
-/* Files named by a descriptor of the current task. */
+/* The file that a descriptor of the task refers to; 0 if there is none. */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
 	struct fdtable *fdt = READ(task, files, fdt);
@@ -28,7 +28,7 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 	return file;
 }
 
-/* Adds a string of user space; returns its first byte, or 0. */
+/* Adds a string from user space; returns its first byte, or 0. */
 static __always_inline char part_user_string(struct work *w, __u16 tag, __u8 index, __u64 address)
 {
 	struct tarsier_part *part = part_begin(w, tag, index);
@@ -83,7 +83,7 @@ static __always_inline void part_file(struct work *w, struct task_struct *task, 
 		  true);
 }
 
-/* Bytes of the part that is being written must lie inside the frame. */
+/* Adds bytes from user space: `len` of them, but at most `max`, which FRAME_SLACK has to exceed. */
 static __always_inline void part_user_bytes(struct work *w, __u16 tag, const void *addr, __u32 len,
 					    __u32 max)
 {
@@ -109,14 +109,14 @@ static __always_inline void copy_title(__u64 *to, const __u64 *from)
 		to[i] = from[i];
 }
 
-/* Where the arguments of a process lie. */
+/* Whether the kernel's types say where the arguments of a process are. */
 #define ARGUMENTS_ARE_KNOWN \
 	(TYPE_HAS(task_struct, mm, arg_start) && TYPE_HAS(task_struct, mm, arg_end))
 
 /*
- * The command line. A task's records have the one that its first event had
- * (audit_log_proctitle(), kernel/auditsc.c), so that the next event of the task
- * needs no user memory: that would be a seventh of what it costs.
+ * Adds the command line. All records of a task have the command line of its first
+ * event (audit_log_proctitle(), kernel/auditsc.c). Later events thus need not read
+ * user memory, which would be a seventh of their cost.
  */
 static __always_inline void part_proctitle(struct work *w, struct task_struct *task)
 {
@@ -136,7 +136,7 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 	len = end - start;
 	if (!part)
 		return;
-	/* Those of rings may be made by another task than the one that they are for. */
+	/* Events of io_uring may be made by another task than the one that they are about. */
 	if (kept->tid == e->tid && kept->start_time_ns == e->start_time_ns &&
 	    !(e->flags & TARSIER_URING)) {
 		copy_title((__u64 *)(part + 1), kept->words);
@@ -151,10 +151,10 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 	}
 	part_end(w, part, len);
 	first = *(__u8 *)(part + 1);
-	/* One of an earlier task with the same number is none of this one. */
+	/* Without its start time, a task cannot be told from an earlier one with the same id. */
 	if (!HAS(task, group_leader, start_boottime))
 		return;
-	/* The kernel keeps no title of unprintable bytes alone, nor that of a call that no rule selects. */
+	/* The kernel keeps no unprintable title, and none for calls that no rule selects. */
 	if (!len || first <= ' ' || first > '~' || e->flags & (TARSIER_UNDECIDED | TARSIER_URING))
 		return;
 	kept->tid = e->tid;
@@ -198,13 +198,13 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 		no_inode_facts(&e->exe);
 }
 
-/* The id of the next event: others on this CPU may be under way. */
+/* The id of the next event. Atomic, since other events on this CPU may be in progress. */
 static __always_inline __u64 next_id(struct cpu_state *cpu)
 {
 	return (__u64)bpf_get_smp_processor_id() << 48 | __sync_fetch_and_add(&cpu->serial, 1);
 }
 
-/* Header and the parts that every event has; `id` of the work is set. */
+/* Writes the header and the parts that every event has. The caller has set w->id. */
 __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -246,19 +246,20 @@ static __always_inline void ring_bell(void)
 }
 
 /*
- * After `size` bytes went into the ring: wakes the daemon when it sleeps, when
- * the ring fills up, or at once. How much is unread, 0 for less than the
- * watermark. It is asked only when it may be that much: the reader does not
- * make it more. `is_all`: nothing else went into the ring before.
+ * Called after `size` bytes were put into the ring. Wakes the daemon if it sleeps,
+ * if the ring reaches the watermark, or if the event is urgent. Returns the number
+ * of unread bytes, or 0 if they are below the watermark. The ring is queried only
+ * if they may have reached it: reading only makes them fewer. `is_all`: nothing
+ * else was put into the ring since the last call.
  */
 static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u32 size, bool is_all,
 					 bool urgent)
 {
 	__u64 before = cpu->unread_bound, bound = before + size + RING_HEADER;
 
-	/* The end of bpf_ringbuf_output(), an xchg(), is a full barrier between
-	 * the record and the look at the flag, which the daemon clears before
-	 * it looks at the ring once more. */
+	/* bpf_ringbuf_output() ends in an xchg(), a full barrier between writing the
+	 * record and reading the flag. The daemon clears the flag before it looks at
+	 * the ring once more. */
 	if (!*(volatile __u32 *)&control.reader_awake || urgent)
 		ring_bell();
 	if (is_all && bound < control.watermark_bytes) {
@@ -290,7 +291,7 @@ static __always_inline void count_rule(__u32 rule, bool lost)
 		__sync_fetch_and_add(&count->selected, 1);
 }
 
-/* Puts the finished event into the ring: 0, or the cause of its loss + 1. */
+/* Puts the finished event into the ring. Returns 0, or the cause of its loss + 1. */
 static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, void *ring,
 				       __u32 cpu_nr, __u32 size)
 {
@@ -310,7 +311,7 @@ static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, vo
 	return TARSIER_LOSS_RING_FULL + 1;
 }
 
-/* Hands the finished event over, or counts it as lost; whether it went. */
+/* Sends the finished event or counts it as lost. Returns 1 if it was sent. */
 __noinline int event_end(struct work *w)
 {
 	struct tarsier_event *e;
@@ -357,7 +358,7 @@ struct chunks {
 	__u32 failed;
 };
 
-/* Chunks are built in the frame's room, before the event itself. */
+/* Sends one chunk. It is built in the space of the frame, before the event itself. */
 static long chunk_step(__u32 i, struct chunks *c)
 {
 	struct tarsier_chunk *chunk = (struct tarsier_chunk *)c->w->frame;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * Gates: one cheap question per call whose answer "no" means that no rule can
- * select it, asked before anything else is done for the call. plan::Gate.
+ * Gates: one cheap test per call, made before anything else is done for it. If
+ * the test fails, no rule can select the call. See plan::Gate.
  */
 #ifndef TARSIER_GATE_H
 #define TARSIER_GATE_H
@@ -15,7 +15,7 @@
 #define ENOIOCTLCMD 515
 #define ERESTART_RESTARTBLOCK 516
 
-/* The result as audit compares and prints it: audit_return_fixup(). */
+/* The result in the form that audit compares and prints: audit_return_fixup(). */
 static __always_inline __s64 audit_result(__s64 ret)
 {
 	if (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK && ret != -ENOIOCTLCMD)
@@ -29,16 +29,16 @@ static __always_inline __u32 success_of(__u64 ret)
 	return ret >= (__u64)-4095 ? 2 : 1;
 }
 
-/* The current task, which a caller may have already: asking for it is a call. */
+/* The current task: `known`, if the caller has it already, which saves a helper call. */
 static __always_inline struct task_struct *this_task(struct task_struct *known)
 {
 	return known ? known : bpf_get_current_task_btf();
 }
 
 /*
- * One of the ids of the task. The pointer to them is loaded in one place: for each place where a
- * pointer is, the verifier of later kernels goes through all their types, several times. Copies of a
- * gate that ask about no id jump over it (trampoline.rs).
+ * One of the ids of the task. The pointer to the credentials is loaded in one place only: for each
+ * load of a pointer, the verifier of newer kernels goes through all types of the kernel, several
+ * times. Copies of a gate that do not test an id skip this load (trampoline.rs).
  */
 static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 {
@@ -47,7 +47,7 @@ static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 	asm volatile("" : "+r"(cred));
 	if (fact == FACT_UID)
 		return cred->uid.val;
-	/* By itself, as the most usual: the compiler would make one load of all four. */
+	/* The most usual id, apart: the compiler would merge all four loads. */
 	asm volatile("" : "+r"(cred));
 	if (fact == FACT_EUID)
 		return cred->euid.val;
@@ -57,8 +57,8 @@ static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 }
 
 /*
- * The fact that a gate asks about, the most usual first. Of an argument the low
- * word; the 32-bit entry has its own registers. `task`: the current one, or NULL.
+ * The value of the fact that a gate tests, the most usual facts first. For an
+ * argument, it is the low word. `task` is the current task, or NULL.
  */
 static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
 					const struct pt_regs *regs, __s64 ret)
@@ -75,8 +75,8 @@ static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
 }
 
 /*
- * A gate in two halves, as it lies in the tables: fact, mask and the first
- * range, then the second range. A copy would be more stack than 6.1 grants.
+ * Tests a gate in two halves, as the tables contain it: fact, mask and the first
+ * range, then the second range. A copy would take more stack than 6.1 allows.
  */
 static __always_inline bool halves_admit(const __u32 *first, const __u32 *second,
 					 struct task_struct *task, const struct pt_regs *regs,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Hooks on functions of the kernel in their two forms: programs in trampolines, and probes. */
+/* The two forms of hooks on kernel functions: programs in trampolines, and probes. */
 #ifndef TARSIER_HOOK_FORMS_H
 #define TARSIER_HOOK_FORMS_H
 
@@ -7,12 +7,12 @@
 #include "objects.h"
 
 /*
- * A hook in two forms with one body. In on_F and after_F the trampoline of the
- * function runs it, which may be preempted there; what other tasks then do in
- * the function is missed. In probe_on_F and probe_after_F it is a probe, which
- * runs with preemption off and costs more; it is taken where the kernel's model
- * of preemption asks for it. The end of a probed function has its result, but
- * not its arguments: what the body asks for has been kept by probe_on_F.
+ * A hook in two forms with the same body. on_F and after_F run in the trampoline
+ * of the function, where they can be preempted; calls of the function by other
+ * tasks are then missed. probe_on_F and probe_after_F are probes, which run with
+ * preemption off and cost more; they are used if the kernel's preemption model
+ * requires it. The end of a probed function has its result, but not its
+ * arguments: probe_on_F saves those that the body needs.
  */
 #define AT_ENTRY(function, suffix)                                                   \
 	static __always_inline int entry_##function##suffix(void *ctx, bool probed); \
@@ -38,7 +38,7 @@
 	}                                                                          \
 	static __always_inline int end_##function##suffix(void *ctx, bool probed)
 
-/* What only the probe at the entry is for: it keeps arguments for the end. */
+/* A probe at the entry that only saves arguments for the end of the function. */
 #define KEEPS(function, class, first, second, third)           \
 	SEC("kprobe.multi") int probe_on_##function(void *ctx) \
 	{                                                      \

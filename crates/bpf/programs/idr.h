@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Looks numbers up in the kernel's trees of them, without its lock. */
+/* Looks up ids in the kernel's IDR trees, without taking its lock. */
 #ifndef TARSIER_IDR_H
 #define TARSIER_IDR_H
 
 #include "read.h"
 
-/* Levels of 64 places each: numbers below 2^24. */
+/* Levels of the tree, with 64 slots each: ids below 2^24. */
 #define IDR_LEVELS 4
 #define IDR_PLACES 64
-/* The low bits of an entry that is a node of the tree: xa_is_internal(). */
+/* The low bits of an entry that points to a node of the tree: xa_is_internal(). */
 #define IDR_NODE_MASK 3
 #define IDR_NODE 2
 
 /*
- * What the kernel keeps under `number`, as an address; 0 for nothing, and where
- * the kernel's trees are not known. The caller runs under RCU, which keeps nodes
- * and most of what they lead to; a number that was given anew meanwhile has to
- * be told from what is found.
+ * The address that the kernel stores under `number`; 0 if there is none, or if
+ * the layout of the kernel's trees is not known. The caller runs under RCU, which
+ * keeps nodes and most objects that they point to. It has to check whether the
+ * object found still has this number, since numbers are reused.
  */
 static __always_inline __u64 idr_entry(const struct idr *idr, __u32 number)
 {
@@ -28,7 +28,7 @@ static __always_inline __u64 idr_entry(const struct idr *idr, __u32 number)
 	    bpf_core_field_size(node->slots) != IDR_PLACES * sizeof(entry))
 		return 0;
 	entry = (__u64)READ(idr, idr_rt.xa_head);
-	/* Of a tree without nodes the head is what 0 stands for. */
+	/* In a tree without nodes, the head is the entry of number 0. */
 	if ((entry & IDR_NODE_MASK) != IDR_NODE)
 		return number ? 0 : entry;
 	above = number;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Hooks on the functions that look for System V objects: whose they are that calls use. */
+/* Hooks on the functions that look up System V objects: they note the owners of those used. */
 #include "base.h"
 #include "hook_forms.h"
 #include "idr.h"
 
 #define EPERM 1
-/* Places of the tree that numbers are looked up in, where /proc/sys has not been told of more. */
+/* The number of indices in a tree of objects, unless the kernel was booted with ipcmni_extend. */
 #define IPC_PLACES (1 << 15)
 
 static __always_inline void note_ipc(struct object_note *note, __u64 object)
@@ -30,9 +30,10 @@ AT_ENTRY(ipcperms, )
 }
 
 /*
- * The object with this number, where ipcctl_obtain_check() refuses a change of
- * it and does not give it back: its callers hold the lock that keeps it. A
- * number is a place in a tree, below bits that tell its users apart.
+ * The object with this id. Needed if ipcctl_obtain_check() refuses a change of
+ * the object and thus does not return it. Its callers hold the lock that keeps
+ * the object. The low bits of an id are an index in a tree; the others tell
+ * objects apart that had the same index.
  */
 static __always_inline __u64 refused_object(__u64 ids_at, __u32 id)
 {
@@ -60,7 +61,7 @@ SEC("kprobe.multi") int probe_on_ipcctl_obtain_check(void *ctx)
 	return 0;
 }
 
-/* IPC_SET, IPC_RMID and the like: `cmd` of IPC_SET says what is to be. */
+/* IPC_SET, IPC_RMID and the like. With IPC_SET, the requested permissions are noted too. */
 AT_END(ipcctl_obtain_check, )
 {
 	struct object_note *note = note_of(OBJECTS_IPC);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
- * What system calls a program and its descendants make: counts per call, and
- * the values of one telling argument of calls that user space asks about.
- * Nothing is sent anywhere; user space reads the maps at the end.
+ * Records which system calls a program and its descendants make: counts per
+ * call and, for calls that user space chooses, the values of the argument that
+ * tells what the call is for. User space reads the maps at the end.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -12,7 +12,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Tasks that are recorded. */
+/* The tasks whose calls are recorded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -27,7 +27,7 @@ struct {
 	__type(value, __u64);
 } counts SEC(".maps");
 
-/* Which argument of a call tells what it is for. */
+/* Index of the argument that tells what a call is for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);

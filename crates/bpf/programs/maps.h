@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* The maps that the programs share, and who the daemon is. */
+/* The maps that the programs share, and the test for the daemon itself. */
 #ifndef TARSIER_MAPS_H
 #define TARSIER_MAPS_H
 
 #include "base.h"
 #include "shared.h"
 
-/* Match tables of the rule set in force: one update of slot 0 replaces it. */
+/* Match tables of the rule set in force: one update of slot 0 replaces the rule set. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1);
@@ -21,7 +21,7 @@ struct {
 		});
 } tables SEC(".maps");
 
-/* One ring per CPU; the daemon makes them. */
+/* One ring per CPU; the daemon creates them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, 1); /* set to the number of CPUs */
@@ -33,16 +33,16 @@ struct {
 		});
 } rings SEC(".maps");
 
-/* Woken through this one: the rings themselves never wake the daemon. */
+/* Wakes the daemon, which the rings themselves never do. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, DOORBELL_BYTES);
 } doorbell SEC(".maps");
 
 /*
- * One for each CPU, in an array that the daemon maps, which a map of a per-CPU
- * type cannot be: while a process asks for a value by bpf(2) the kernel runs no
- * probes on its processor, also if other tasks get in between.
+ * One entry per CPU, in an array that the daemon can map into its memory, unlike
+ * a per-CPU map: while a process reads a value with bpf(2), the kernel runs no
+ * probes on that CPU, not even for other tasks that run there in between.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -74,22 +74,22 @@ struct {
 	__type(value, __u32);
 } executables SEC(".maps");
 
-/* How far the last execve of a task has been seen. */
+/* Progress of the last execve of a task, as seen by the hooks. */
 enum exec_state {
 	EXEC_BEGUN = 1,
 	EXEC_SEEN = 2,
 };
 
-/* What a task needs remembered between two hooks. */
+/* What has to be remembered about a task between two hooks. */
 struct task_note {
 	__u64 exec_args[6];
 	__u64 old_caps[4]; /* inheritable, permitted, effective, ambient */
 	__u32 exec_nr; /* as the caller gave it */
 	__u32 exec_valid; /* enum exec_state */
 	__u32 exec_compat;
-	__u32 never; /* a task-list rule said never */
+	__u32 never; /* a task-list rule with `never` matched */
 	__u32 old_uid;
-	__u64 operation; /* address of the io_uring request that a probed function is about */
+	__u64 operation; /* address of the io_uring request that a probed function works on */
 };
 
 struct {
@@ -99,7 +99,7 @@ struct {
 	__type(value, struct task_note);
 } task_notes SEC(".maps");
 
-/* What the programs on kernel functions jump to: one body for each prototype. */
+/* The bodies that programs on kernel functions jump to, one for each prototype. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -107,26 +107,27 @@ struct {
 	__type(value, __u32);
 } bodies SEC(".maps"), other_bodies SEC(".maps");
 
-/* Gates of the hooked functions. Each has a program that knows its place. */
+/* Gates of the hooked functions. Each has a program that knows its index. */
 struct gate gates[FUNCTIONS_MAX] SEC(".bss.gates");
 
 struct control control;
 
-/* Whether the probes of a link look at anything: its number is in the low bits of their cookies. */
+/* Whether the probes of a link are in force. The low bits of their cookies are its number. */
 static __always_inline bool link_is_in_force(__u64 cookie)
 {
 	return control.probe_links >> (cookie & (PROBE_LINKS_MAX - 1)) & 1;
 }
 
-/* Nanoseconds of a clock tick as /proc/PID/stat has it: USER_HZ is 100. */
+/* Nanoseconds of a clock tick, the unit of /proc/PID/stat: USER_HZ is 100. */
 #define TICK_NS 10000000ULL
 
 extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 
 /*
- * The task for loads of pointers. For each that is loaded through a pointer which the verifier trusts, it
- * goes through all types of the kernel, four times, to find whether the loaded one is to be trusted too. Loads
- * through what this gives read 0 where an address is wrong, and are not asked about.
+ * The task as an untrusted pointer. For each pointer that is loaded through a trusted one, the
+ * verifier goes through all types of the kernel, four times, to find out whether the loaded
+ * pointer is trusted too. It does not for loads through an untrusted pointer; they read 0 if the
+ * address is not valid.
  */
 static __always_inline struct task_struct *untrusted(struct task_struct *task)
 {
@@ -135,7 +136,7 @@ static __always_inline struct task_struct *untrusted(struct task_struct *task)
 	return task;
 }
 
-/* The daemon's own calls are not recorded. Its number may belong to another process when it is gone. */
+/* The daemon's own calls are not recorded. After its end, its pid may belong to another process. */
 static __always_inline bool is_daemon(struct task_struct *task)
 {
 	if ((__u32)task->tgid != control.daemon_tgid)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Matching: facts of the call against the tables, field by field. */
+/* Matches the facts of a call against the tables, field by field. */
 #ifndef TARSIER_MATCH_H
 #define TARSIER_MATCH_H
 
@@ -18,7 +18,7 @@ static __always_inline struct table *this_table(void)
 	return map ? bpf_map_lookup_elem(map, &zero) : 0;
 }
 
-/* The mask is applied by hand for the reasons that frame_at() has. */
+/* A row of the tables. The mask is applied in assembly for the reasons given at frame_at(). */
 static __always_inline struct table_row *row_at(struct table *table, __u64 row)
 {
 	asm volatile("%[row] &= %[mask]" : [row] "+r"(row) : [mask] "i"(TABLE_ROWS - 1));
@@ -30,12 +30,12 @@ static __always_inline void set_fact(struct work *w, __u32 field, __u32 value)
 	w->fact[field] = value;
 }
 
-/* AUDIT_COMPARE_*: a bit for every pair of the task's own ids that is equal. */
+/* AUDIT_COMPARE_*: one bit for every pair of the task's own ids that are equal. */
 static __always_inline __u32 compare_ids(struct work *w)
 {
 	__u64 *f = w->fact, bits = 0;
 
-/* Without branches, each of which the verifier would follow. */
+/* Without branches, because the verifier would follow each of them. */
 #define EQUAL(bit, x, y) bits |= (((f[x] ^ f[y]) - 1) >> 63) << (bit)
 	EQUAL(10, FACT_UID, FACT_AUID);
 	EQUAL(11, FACT_UID, FACT_EUID);
@@ -81,7 +81,7 @@ static __always_inline __u32 exe_id(struct task_struct *task)
 	return id ? *id : 0;
 }
 
-/* AUDIT_PERM_* that open flags ask for: ACC_MODE() of linux/fs.h. */
+/* AUDIT_PERM_* bits of the access that open flags request: ACC_MODE() of linux/fs.h. */
 static __always_inline __u32 access_of(struct work *w)
 {
 	__u64 flags = 0;
@@ -108,7 +108,7 @@ static __always_inline __u32 access_of(struct work *w)
 #define EBADF 9
 #define AF_UNIX 1
 
-/* Where user space put the socket address of the call; its length, or 0. */
+/* Finds the socket address of the call in user space. Returns its length, or 0. */
 static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 {
 	__u8 arg = w->spec.sockaddr, len_arg = w->spec.sockaddr_len;
@@ -149,9 +149,9 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 }
 
 /*
- * Finds a fact that is dear, when it is first asked for. A global function, as
- * are the others that are not static: the verifier looks at it once, and not
- * again with every state of its callers.
+ * Computes an expensive fact when it is first needed. Like the other functions
+ * here that are not static, it is a global function, which the verifier checks
+ * once instead of once for every state of its callers.
  */
 __noinline int find_fact(struct work *w, __u32 field)
 {
@@ -183,7 +183,7 @@ struct lookup {
 	struct work *w;
 	__u64 mask;
 	__u64 any;
-	__u64 worth; /* pages that can hold a match */
+	__u64 worth; /* one bit for each page that can have a match */
 	__u32 entries_row;
 	__u32 entries;
 	__u32 value;
@@ -191,13 +191,13 @@ struct lookup {
 	__u32 pages;
 	__u32 list;
 	__u32 page; /* row of the page that decided, or 0 */
-	__u32 bit; /* of the rule in it */
+	__u32 bit; /* position of the deciding rule in that page */
 };
 
 /*
- * Row of the last of `n` ascending entries that is not above the value; values
- * have 32 bits. Without branches on what is read: the verifier, which wants to
- * know offsets exactly, would follow each outcome of every step.
+ * Row of the last of `n` ascending entries that is not above the 32-bit value.
+ * Without branches on values that were read: the verifier tracks offsets exactly
+ * and would follow both outcomes of every step.
  */
 __noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
 {
@@ -219,7 +219,7 @@ __noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
 	return first + base;
 }
 
-/* The same; as few entries as one `=` makes need no call. */
+/* As search(), but without a call for up to three entries, which a single `=` makes. */
 static __always_inline struct table_row *row_of(struct table *table, __u32 first, __u32 n,
 						__u32 value)
 {
@@ -302,7 +302,7 @@ static long lookup_step(__u32 i, struct lookup *l)
 		open = l->mask & ~l->any;
 		if (kind == LOOKUP_ANY_OF)
 			open &= ~head->b;
-		/* Rules about which the group itself does not say all. */
+		/* For some rules, the supplementary groups decide too. */
 		if (open && has_groups())
 			bpf_loop(TARSIER_GROUPS_MAX, group_step, l, 0);
 		l->mask &= kind == LOOKUP_ANY_OF ? (head->b | l->any) : ~l->any;
@@ -310,7 +310,7 @@ static long lookup_step(__u32 i, struct lookup *l)
 	return l->mask == 0;
 }
 
-/* Number of the lowest bit; 64 if there is none. Without branches. */
+/* Number of the lowest bit that is set; 64 if there is none. Without branches. */
 static __always_inline __u32 lowest_bit(__u64 mask)
 {
 	__u64 below = (mask & -mask) - 1;
@@ -334,16 +334,16 @@ static __always_inline void leave_undecided(struct lookup *l, __u32 page, __u64 
 	w->nundecided = n + 1;
 }
 
-/* Rules of a page that the call meets: l->mask. */
+/* Sets l->mask to the rules of a page whose conditions the call meets. */
 static __always_inline void look_up(struct lookup *l, __u32 page)
 {
 	l->mask = row_at(l->table, page)->a;
 	l->first = page + PAGE_LOOKUPS;
-	/* Masked, because bpf_loop() looks at all 64 bits where it is inlined. */
+	/* Masked, because an inlined bpf_loop() uses all 64 bits. */
 	bpf_loop(row_at(l->table, page + 1)->b & 0xffff, lookup_step, l, 0);
 }
 
-/* Page `i` of the call; 1: it decided. */
+/* Evaluates page `i` of the call; returns 1 if it decides. */
 static __always_inline long look_at_page(__u32 i, struct lookup *l)
 {
 	__u32 page = row_at(l->table, l->pages + i)->a;
@@ -357,9 +357,9 @@ static __always_inline long look_at_page(__u32 i, struct lookup *l)
 		return 0;
 	decided = l->mask & ~more->a;
 	first = decided & -decided;
-	/* What follows the first decided rule cannot win. */
+	/* Rules after the first decided one cannot be the first match. */
 	l->mask &= (first - 1) | first;
-	/* With candidates of this page or an earlier one before it, it is the last of them. */
+	/* If candidates precede it, in this page or an earlier one, it is the last candidate. */
 	if (l->mask != first || l->w->nundecided)
 		leave_undecided(l, i, l->mask);
 	else
@@ -373,7 +373,7 @@ static long next_page_step(__u32 i, struct lookup *l)
 	return look_at_page(i + 1, l);
 }
 
-/* First match of the call in `w` among its candidates: enum verdict. */
+/* Finds the first match of the call in `w` among its candidates; returns an enum verdict. */
 __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 npages, __u32 list)
 {
 	struct lookup l = {
@@ -398,7 +398,7 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 		if (!l.worth)
 			return VERDICT_DROP;
 	}
-	/* Most calls have one: no call for it. */
+	/* Most calls have one page, which needs no bpf_loop(). */
 	if (npages && !look_at_page(0, &l) && npages > 1)
 		bpf_loop(npages - 1, next_page_step, &l, 0);
 	if (w->nundecided)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
- * For tests only: runs evaluate() of match.h, the very code of the engine, on
- * facts that the test gives. What is found on demand (executable, open flags,
- * socket address, groups) is found in the task that runs the test.
+ * For tests only: runs evaluate() of match.h, the same code as in the engine, on
+ * facts that the test provides. Facts that are looked up on demand (executable,
+ * open flags, socket address, groups) are those of the task that runs the test.
  */
 #include "base.h"
 #include "facts.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * The hooked functions. Which of them are armed follows from the calls that
- * rules watch (crates/plan/src/objects.rs); one that a kernel lacks is left
- * out, and the daemon looks up what it would have said. A program is named
- * on_FUNCTION or after_FUNCTION; where the arguments of a function have moved,
- * there is one for each form, with the place of the argument behind `__at`.
- * Which form a kernel has is told by the types of the arguments
+ * The object hooks. The calls that rules watch decide which of them are attached
+ * (crates/plan/src/objects.rs). If a kernel lacks a function, its hook is left
+ * out, and the daemon looks up itself what the hook would have noted. A program
+ * is named on_FUNCTION or after_FUNCTION. If the arguments of a function differ
+ * between kernels, there is a program for each form, with the index of the
+ * argument after `__at`; the types of the arguments tell which form a kernel has
  * (crates/capture/src/hooks/vfs_hooks).
  */
 #include "base.h"
@@ -13,7 +13,7 @@
 
 #define IS_ERR(value) ((value) >= (__u64)-4095)
 
-/* Names that the kernel has read: struct filename. */
+/* Hooks that note the names that the kernel has read (struct filename). */
 
 #define NAMES_HOOK(function, one, two, first)                           \
 	AT_ENTRY(function, )                                            \
@@ -38,7 +38,7 @@ NAMES_HOOK(do_renameat2, 1, 3, 0)
 NAMES_HOOK(do_linkat, 1, 3, 1)
 NAMES_HOOK(do_symlinkat, 0, 2, 1)
 
-/* Linux 7.0 and later call these functions in place of the above. */
+/* Linux 7.0 and later call these functions instead of the above. */
 NAMES_HOOK(filename_unlinkat, 1, 0, 0)
 NAMES_HOOK(filename_rmdir, 1, 0, 0)
 NAMES_HOOK(filename_mkdirat, 1, 0, 0)
@@ -47,7 +47,7 @@ NAMES_HOOK(filename_renameat2, 1, 3, 0)
 NAMES_HOOK(filename_linkat, 1, 3, 1)
 NAMES_HOOK(filename_symlinkat, 0, 2, 1)
 
-/* The directory was found; its last name is about to be looked up in it. */
+/* The directory was found; the last name is about to be looked up in it. */
 AT_ENTRY(lookup_one_qstr_excl, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
@@ -58,7 +58,7 @@ AT_ENTRY(lookup_one_qstr_excl, )
 		return 0;
 	dir = (struct dentry *)argument(ctx, 1, probed);
 	index = note->first_parent + note->parents;
-	/* What comes behind the last name of the call is looked up by a file system for itself. */
+	/* Lookups after those of all names of the call are made by a file system for itself. */
 	if (index >= note->names)
 		return 0;
 	if (note_object(note, OBJECT(TARSIER_OBJECT_PARENT, index), (__u64)READ(dir, d_inode), 0))
@@ -66,7 +66,7 @@ AT_ENTRY(lookup_one_qstr_excl, )
 	return 0;
 }
 
-/* The same directory, with the mount that it was reached by. */
+/* Hooks that get the same directory with the mount through which it was reached. */
 #define PARENT_HOOK(function, arg)                                                                \
 	AT_ENTRY(function, )                                                                      \
 	{                                                                                         \
@@ -96,7 +96,7 @@ AT_ENTRY(security_path_rename, )
 	return 0;
 }
 
-/* Both sides of a hard link lie on one mount. */
+/* Both ends of a hard link are on the same mount. */
 AT_ENTRY(security_path_link, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
@@ -162,7 +162,7 @@ AT_ENTRY(vfs_link, )
 	return 0;
 }
 
-/* The entry that a function makes has its inode when the function returns. */
+/* A function creates an entry, which has its inode only when the function returns. */
 static __always_inline int entry_begins(__u64 dentry)
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
@@ -178,7 +178,7 @@ static __always_inline void note_made(struct object_note *note, __u64 dentry)
 		   (__u64)READ((struct dentry *)dentry, d_inode));
 }
 
-/* A layer of file systems below the one that was asked makes an entry of its own. */
+/* Stacked file systems also create entries in the layers below, which are ignored. */
 #define CREATE_HOOKS(function, suffix, arg)                                \
 	AT_ENTRY(function, suffix)                                         \
 	{                                                                  \
@@ -204,8 +204,8 @@ AT_ENTRY(vfs_mkdir, )
 }
 
 /*
- * Since 6.15 vfs_mkdir() gives back the entry that was made, which need not be
- * the one that it was asked for, and has let go of that one when it fails.
+ * Since 6.15, vfs_mkdir() returns the entry that was created, which need not be
+ * the one that was passed to it; if it fails, it has released the latter.
  */
 AT_END(vfs_mkdir, )
 {
@@ -223,7 +223,7 @@ AT_END(vfs_mkdir, )
 	return 0;
 }
 
-/* A message queue was made: its entry, or rather its inode, for the call has the name. */
+/* A message queue was created: notes its inode; the name is already known from the call. */
 KEEPS(vfs_mkobj, note_of(OBJECTS_ENTRIES), 0, 0, 0)
 AT_END(vfs_mkobj, )
 {
@@ -242,9 +242,9 @@ AT_END(vfs_mkobj, )
 #define O_CREAT 0100
 
 /*
- * An open is over: its name, and the file or what is known of the failure. The path of a call's
- * file is walked only if a rule selects the call: see part_file() in event_objects(). The daemon
- * takes it if that is still the same file.
+ * An open has ended: notes its name, and the file if it succeeded. The path of the file is walked
+ * only if a rule selects the call: see part_file() in event_objects(). The daemon uses that path if
+ * it is still of the same file.
  */
 static __always_inline void opened_file(struct object_note *note, __u64 pathname, __u64 file,
 					__u32 open_flag)
@@ -279,7 +279,7 @@ static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_f
 						    : OBJECTS_OPEN_CHANGES);
 }
 
-/* Since 7.0 the function is called for a name that could not be read, too: then nothing is noted. */
+/* Since 7.0, the function is also called for a name that could not be read; nothing is noted then. */
 static __always_inline int open_ended(void *ctx)
 {
 	struct open_flags *how = (struct open_flags *)hooked(ctx, 2);
@@ -295,7 +295,7 @@ static __always_inline int open_ended(void *ctx)
 	return 0;
 }
 
-/* How it ends is not known yet: note_of_open() at the end decides whether it was worth it. */
+/* The result is not known yet: at the end, note_of_open() decides whether the note is needed. */
 static __always_inline int open_begins(void *ctx)
 {
 	struct object_note *note = note_of_either(OBJECTS_OPEN, OBJECTS_OPEN_CHANGES);
@@ -338,10 +338,10 @@ static __always_inline int probed_open_ended(void *ctx)
 	}
 
 OPEN_HOOKS(do_filp_open)
-/* Linux 7.0 and later call this function in place of do_filp_open(). */
+/* Linux 7.0 and later call this function instead of do_filp_open(). */
 OPEN_HOOKS(do_file_open)
 
-/* Calls on what a path led to. */
+/* Hooks of calls that act on the object a path leads to. */
 #define TARGET_HOOK(function, class, index, arg)                                     \
 	AT_ENTRY(function, )                                                         \
 	{                                                                            \
@@ -359,7 +359,7 @@ TARGET_HOOK(vfs_truncate, OBJECTS_LOOKUP, 0, 0)
 TARGET_HOOK(vfs_utimes, OBJECTS_LOOKUP, 0, 0)
 TARGET_HOOK(security_sb_mount, OBJECTS_MOUNT, 0, 1)
 
-/* The same where the function has the entry alone: a mount of its file system will do. */
+/* As TARGET_HOOK, for functions without the mount: any mount of the file system will do. */
 #define ENTRY_HOOK(function, arg)                                          \
 	AT_ENTRY(function, )                                               \
 	{                                                                  \
@@ -402,7 +402,7 @@ AT_ENTRY(security_move_mount, )
 	return 0;
 }
 
-/* Where the task is before it goes elsewhere. */
+/* Notes the current directory before the call changes it. */
 static __always_inline void note_cwd(struct object_note *note)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -448,7 +448,7 @@ static __always_inline void note_address(struct object_note *note, __u64 address
 		note->address_len = len;
 }
 
-/* A socket address as the kernel has copied it from user space. */
+/* A socket address that the kernel has copied from user space. */
 KEEPS(move_addr_to_kernel, note_of(OBJECTS_ADDRESS), 2, 1, 0)
 AT_END(move_addr_to_kernel, )
 {
@@ -463,7 +463,7 @@ AT_END(move_addr_to_kernel, )
 	return 0;
 }
 
-/* The same of an operation, which may have copied it when it was submitted. */
+/* The address of an io_uring operation, which may have been copied at its submission. */
 #define ADDRESS_HOOK(function)                                                                  \
 	AT_ENTRY(function, )                                                                    \
 	{                                                                                       \
@@ -488,7 +488,7 @@ AT_ENTRY(move_addr_to_user, )
 	return 0;
 }
 
-/* A process that a signal is for; one call may have many. */
+/* A target of a signal; a call may have many. */
 AT_ENTRY(audit_signal_info, )
 {
 	struct object_note *note = note_of(OBJECTS_SIGNAL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * What a call really touches: hooks on the functions of the kernel that act
- * on objects. They write into a note of the task, in the form of parts; the
- * hook at the end of the call takes them over.
+ * Records the objects that a call really touches, by hooks on kernel functions
+ * that act on objects (object hooks). They write parts into a note of the task;
+ * the hook at the end of the call copies them into the event.
  */
 #ifndef TARSIER_OBJECTS_H
 #define TARSIER_OBJECTS_H
@@ -16,13 +16,13 @@
 #define PF_IO_WORKER 0x10
 #define PF_KTHREAD 0x200000
 
-/* Bytes of parts; a power of two. */
+/* The most bytes of parts in a note; a power of two. */
 #define NOTE_BYTES 4096
 #define NOTE_MASK (NOTE_BYTES - 1)
-/* A longer name is left out; the daemon then takes what user space has. */
+/* A longer name is left out; the daemon then uses the name read from user space. */
 #define NOTE_NAME_MAX 1024
 
-/* How many watched operations are under way: while there is none, nothing is looked for. */
+/* Number of watched operations in progress. While it is 0, no operation is looked up. */
 __s64 uring_under_way SEC(".bss.uring_under_way");
 
 struct {
@@ -32,27 +32,27 @@ struct {
 	__type(value, struct object_calls);
 } object_calls SEC(".maps");
 
-/* What a call in progress has touched so far. */
+/* The objects that a call in progress has touched so far. */
 struct object_note {
-	__u64 epoch; /* with `place`, the call that it belongs to */
+	__u64 epoch; /* together with `place`, identifies the call */
 	struct call_place place;
-	__u64 cred; /* that it was made with: a gate may have kept its end from us */
+	__u64 cred; /* credentials of the call, to notice another one: a gate can hide its end */
 	__u32 auid;
-	__u64 operation; /* address of the request that the task carries out; 0: the note is of a call */
-	__u32 class; /* of the operation */
-	__u32 open; /* the call is not over */
-	__u32 ready; /* it is, and the parts have not been taken yet */
-	__u64 seen; /* bit role * 2 + index: found already */
-	__u64 created; /* address of the entry that is being made */
+	__u64 operation; /* address of the request that the task carries out; 0: this is a call */
+	__u32 class; /* family of the operation */
+	__u32 open; /* the call has not ended */
+	__u32 ready; /* the call has ended, and its parts can be used */
+	__u64 seen; /* bit role * 2 + index: the object has been found */
+	__u64 created; /* address of the entry that is being created */
 	__u64 kept[4]; /* arguments that a probe at the end of a function needs */
 	__u32 first_parent; /* index of the first parent that is found */
-	__u32 names; /* that the kernel has read for the call */
-	__u32 parents; /* how many were found */
+	__u32 names; /* number of names that the kernel has read for the call */
+	__u32 parents; /* number of parents found */
 	__u32 len; /* bytes of `parts` in use */
-	__u32 count; /* of the parts */
-	__u32 last; /* where the last one begins */
+	__u32 count; /* number of parts */
+	__u32 last; /* offset of the last object */
 	__u32 cut; /* something did not fit */
-	__u32 address_len; /* of `address`, which the kernel copied */
+	__u32 address_len; /* length of `address`, as copied by the kernel */
 	__u8 address[128];
 	__u32 has_ipc, has_ipc_set;
 	struct tarsier_ipc ipc;
@@ -77,7 +77,7 @@ static __always_inline __u32 object_class(struct object_calls *calls, __u32 nr, 
 	at = (compat & 1) * TABLE_CALLS + nr;
 	if (nr >= TABLE_CALLS)
 		return OBJECTS_NONE;
-	/* One bounded number, for the reasons that frame_at() has. */
+	/* One bounded number, for the reasons given at frame_at(). */
 	asm volatile("%[at] &= %[mask]" : [at] "+r"(at) : [mask] "i"(2 * TABLE_CALLS - 1));
 	return ((__u8 *)calls->class)[at];
 }
@@ -108,7 +108,7 @@ static __always_inline void note_clear(struct object_note *note)
 	note->has_time = 0;
 }
 
-/* The note of the io_uring operation that the task carries out, if it is one of this family. */
+/* The note of the io_uring operation that the task carries out, if it is of this family. */
 static __always_inline struct object_note *note_of_operation(struct task_struct *task, __u32 class)
 {
 	struct object_note *note;
@@ -119,12 +119,12 @@ static __always_inline struct object_note *note_of_operation(struct task_struct 
 	note = bpf_task_storage_get(&object_notes, task, 0, 0);
 	if (!note || !note->operation || note->class != class)
 		return 0;
-	/* Its end may have been missed: then the task is in another call by now. */
+	/* If the end of the operation was missed, the task is in another call by now. */
 	place = call_place((struct pt_regs *)bpf_task_pt_regs(task));
 	return same_place(&note->place, &place) ? note : 0;
 }
 
-/* The note of the current call, if it is a watched one of this family, or of another. */
+/* The note of the current call or operation, if it is watched and of family `class` or `other`. */
 static __always_inline struct object_note *note_of_either(__u32 class, __u32 other)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -150,9 +150,9 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	if (!note)
 		return 0;
 	place = call_place(regs);
-	/* As a number: for a pointer that is loaded the verifier goes through all types of the kernel. */
+	/* As a number: for a pointer, the verifier would go through all types of the kernel. */
 	bpf_core_read(&cred, sizeof(cred), &task->real_cred);
-	/* One that is open is of another call when that one's end was missed. */
+	/* A note that is still open may be of an earlier call whose end was missed. */
 	if (!note->open || note->epoch != calls->epoch || !same_place(&note->place, &place) ||
 	    note->cred != cred || note->auid != task->loginuid.val) {
 		note->cred = cred;
@@ -170,7 +170,7 @@ static __always_inline struct object_note *note_of(__u32 class)
 	return note_of_either(class, class);
 }
 
-/* Whether hooks on objects may have seen the call. */
+/* Whether object hooks may have seen the call. */
 static __always_inline bool has_objects(__u32 nr, __u32 compat)
 {
 	struct object_calls *calls = these_object_calls();
@@ -178,8 +178,8 @@ static __always_inline bool has_objects(__u32 nr, __u32 compat)
 	return calls && object_class(calls, nr, compat) != OBJECTS_NONE;
 }
 
-/* A watched call of has_objects() is over: does its note say something of this very call? Not inline, to
- * spare stack; unused in tests of matching. */
+/* Called at the end of a watched call with has_objects(). Returns whether the note is of this call.
+ * Not inline, to save stack; unused in tests of matching. */
 static __noinline __attribute__((unused)) bool note_end(struct task_struct *task,
 							struct pt_regs *regs)
 {
@@ -198,7 +198,7 @@ static __noinline __attribute__((unused)) bool note_end(struct task_struct *task
 	return note->ready;
 }
 
-/* The note of the call that has just ended; NULL: no hook saw anything. */
+/* The note of the call that has just ended; NULL if no object hook saw it. */
 static __always_inline struct object_note *note_at_end(struct task_struct *task, __u32 nr)
 {
 	struct object_note *note = bpf_task_storage_get(&object_notes, task, 0, 0);
@@ -212,7 +212,7 @@ static __always_inline void *note_at(struct object_note *note, __u64 off)
 	return note->parts + off;
 }
 
-/* What an object is recorded as: role, index of its argument, flags of the part. */
+/* How an object is recorded: its role, the index of its argument, flags of the part. */
 #define OBJECT(role, index) ((role) | (__u32)(index) << 8)
 #define OBJECT_FLAGS(flags) ((__u32)(flags) << 16)
 
@@ -222,9 +222,9 @@ static __always_inline bool note_has(struct object_note *note, __u32 what)
 }
 
 /*
- * Adds an object, once: layers of file systems call the same functions again
- * for what lies below. Addresses come as numbers, 0 for none. Whether it was
- * added.
+ * Adds an object, unless it was added before: stacked file systems call the same
+ * functions again for the layers below. Addresses are passed as numbers, 0 for
+ * none. Returns 1 if the object was added.
  */
 __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at, __u64 name_at)
 {
@@ -321,7 +321,7 @@ static long note_walk_step(__u32 i, struct note_walk *walk)
 	return 0;
 }
 
-/* A mount that shows the file system of an entry, where the hook knows none. */
+/* Any mount of the file system of an entry, for hooks that do not know the mount used. */
 static __always_inline struct mount *some_mount(struct dentry *dentry)
 {
 	struct super_block___mounts *mounted;
@@ -349,7 +349,7 @@ static long note_above_step(__u32 i, struct note_walk *walk)
 	return !write_directory(note_at(walk->note, off), dentry);
 }
 
-/* As part_above(). */
+/* As part_above(), for a note. */
 static __always_inline void note_above(struct object_note *note, struct note_walk *walk)
 {
 	struct tarsier_part *part;
@@ -372,7 +372,7 @@ static __always_inline void note_above(struct object_note *note, struct note_wal
 	note->count++;
 }
 
-/* Ends the object that was added last with the walked path of an entry. */
+/* Appends the walked path of an entry to the object that was added last. */
 __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at)
 {
 	struct dentry *dentry = (struct dentry *)dentry_at;
@@ -413,7 +413,7 @@ __noinline int note_path(struct object_note *note, __u64 dentry_at, __u64 mnt_at
 	return 0;
 }
 
-/* Argument of a hooked function, as a number that helpers and globals take. */
+/* Argument of a hooked function, as a number, which helpers and global functions accept. */
 static __always_inline __u64 hooked(void *ctx, __u32 i)
 {
 	__u64 value = 0;
@@ -429,7 +429,7 @@ static __always_inline void note_name(struct object_note *note, __u32 index, __u
 			    (__u64)READ((struct filename *)filename, name));
 }
 
-/* An object and where it is. */
+/* Adds an object and its path. */
 static __always_inline void note_where(struct object_note *note, __u32 what, __u64 dentry,
 				       __u64 mnt)
 {
@@ -449,7 +449,7 @@ static __always_inline void note_struct_path(struct object_note *note, __u32 wha
 static __always_inline void note_entry(struct object_note *note, __u32 what, __u64 dentry,
 				       __u64 inode)
 {
-	/* Nothing is to be read at address 1: the name is marked as unreadable. */
+	/* Address 1 cannot be read, so that the name is marked as unreadable. */
 	note_object(note, what, inode,
 		    (__u64)READ_OR((const unsigned char *)1, (struct dentry *)dentry, d_name.name));
 }

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What happens when events are made faster than the daemon reads them. */
+/* What happens if events are made faster than the daemon reads them. */
 #ifndef TARSIER_OVERLOAD_H
 #define TARSIER_OVERLOAD_H
 
 #include "base.h"
 #include "maps.h"
 
-/* Longest wait at the end of one call, until a ring is nearly full: three quarters of the room above the mark. */
+/* Longest wait at the end of a call while less than 3/4 of the space above the mark is in use. */
 #define WAIT_MAX_NS 1000000ULL
-/* And when it is full. */
+/* Longest wait when the ring is full. */
 #define WAIT_FULL_NS 20000000ULL
-/* A reader that has taken no frame from any ring for this long is not waited for. */
+/* Calls do not wait for a reader that has taken no frame from any ring for this long. */
 #define STALL_MAX_NS 1000000000ULL
-/* Bounds the loop for the verifier: far more looks at the clock than fit into WAIT_FULL_NS. */
+/* Bounds the loop for the verifier: far more steps than can be made within WAIT_FULL_NS. */
 #define WAIT_STEPS_MAX (1 << 22)
-/* Looks at the clock between two looks at the ring, whose positions the reader writes. */
+/* Steps between two looks at the ring, whose positions the reader writes; each reads the clock. */
 #define STEPS_PER_LOOK 8
-/* A ring is read in this many steps, for each of which a uid has a share. */
+/* A uid gets a new share each time the reader has read another 1/RING_STEPS of the ring. */
 #define RING_STEPS 16
 
 struct wait {
 	void *ring;
 	__u64 until_ns;
-	__u64 fill; /* the wait is over when no more bytes than this are unread */
+	__u64 fill; /* the wait ends when at most this many bytes are unread */
 };
 
 static long wait_step(__u32 i, struct wait *wait)
@@ -33,7 +33,7 @@ static long wait_step(__u32 i, struct wait *wait)
 	return bpf_ktime_get_ns() >= wait->until_ns;
 }
 
-/* Waits until `fill` bytes are unread, or for limit_ns at most. */
+/* Waits until at most `fill` bytes are unread, but no longer than limit_ns. */
 static __always_inline void wait_for(struct cpu_state *cpu, void *ring, __u64 fill, __u64 limit_ns)
 {
 	struct wait wait = { .ring = ring, .fill = fill };
@@ -46,8 +46,8 @@ static __always_inline void wait_for(struct cpu_state *cpu, void *ring, __u64 fi
 }
 
 /*
- * Whether the reader has taken frames of late, from whatever ring: frames are
- * taken in order of time, and those of another ring may be older for a while.
+ * Whether the reader has recently taken frames, from any ring: it takes frames in
+ * the order of their times, and for a while those of other rings may be older.
  */
 static __always_inline bool is_reader_alive(struct cpu_state *cpu)
 {
@@ -60,7 +60,7 @@ static __always_inline bool is_reader_alive(struct cpu_state *cpu)
 	return now_ns - cpu->taken_ns < STALL_MAX_NS;
 }
 
-/* How long a call may wait when `over` bytes of the `room` above the mark are unread. */
+/* How long a call may wait if `over` of the `room` bytes above the mark are unread. */
 static __always_inline __u64 wait_limit(__u64 over, __u64 room)
 {
 	__u64 near = room / 4 * 3;
@@ -73,9 +73,9 @@ static __always_inline __u64 wait_limit(__u64 over, __u64 room)
 }
 
 /*
- * After an event went into the ring: above the high mark the call waits, the
- * longer the fuller the ring is, so that producers settle at the pace of the
- * reader. `fill` is what was unread.
+ * Called after an event was put into the ring. Above the high mark, the call
+ * waits, longer as the ring fills, so that producers adapt to the pace of the
+ * reader. `fill` is the number of unread bytes.
  */
 static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 fill, __u64 now_ns)
 {
@@ -90,14 +90,14 @@ static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 f
 	wait_for(cpu, ring, control.high_bytes, wait_limit(fill - control.high_bytes, room));
 }
 
-/* What a uid has put into the ring of a CPU above the high mark. */
+/* The bytes that a uid has put into the ring of a CPU above the high mark. */
 struct share_key {
 	__u32 uid;
 	__u32 cpu;
 };
 
 struct share {
-	__u64 step; /* how far the reader was, in sixteenths of the ring */
+	__u64 step; /* position of the reader, in sixteenths of the ring */
 	__u64 bytes;
 };
 
@@ -109,10 +109,10 @@ struct {
 } shares SEC(".maps");
 
 /*
- * Where events are dropped: whether this uid has had its share of the room
- * above the high mark. The share is a quarter of the room that is left
- * (dynamic thresholds, as in switches with shared memory: Choudhury and Hahne
- * 1998), so that there is always room for a uid that makes few events.
+ * With overload = DROP: whether this uid has used up its share of the space above
+ * the high mark. The share is a quarter of the space that is left (dynamic
+ * thresholds, as in switches with shared memory: Choudhury and Hahne 1998), so
+ * that there is always space for a uid with few events.
  */
 static __always_inline bool over_share(struct cpu_state *cpu, void *ring, __u32 cpu_nr, __u32 uid,
 				       __u32 size)
@@ -141,7 +141,7 @@ static __always_inline bool over_share(struct cpu_state *cpu, void *ring, __u32 
 	return false;
 }
 
-/* Whether the daemon is to be woken for an event of this rule at once. */
+/* Whether the daemon has to be woken at once for an event of this rule. */
 static __always_inline bool is_urgent(__u32 rule)
 {
 	if (rule >= RULES_MAX)

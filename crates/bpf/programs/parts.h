@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* The parts of an event that only some calls have: paths, objects, what an execve was. */
+/* The parts of an event that only some calls have: paths, objects, details of an execve. */
 #ifndef TARSIER_PARTS_H
 #define TARSIER_PARTS_H
 
@@ -9,7 +9,7 @@
 #include "match.h"
 #include "objects.h"
 
-/* Path argument `i`, with the directory it is relative to. */
+/* Adds path argument `i`, and the directory that it is relative to. */
 static __always_inline void part_path(struct work *w, struct task_struct *task, __u32 i)
 {
 	__u8 arg = w->spec.path[i], dir = w->spec.dir[i];
@@ -41,7 +41,7 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 		return;
 	mnt = BPF_CORE_READ(task, fs, root.mnt);
 	here = real_mount(mnt);
-	/* A mount that lies on the root of another one hides it; one below it is a chroot's. */
+	/* A mount on the root of its parent hides that; one elsewhere is that of a chroot. */
 	if (fs->root.dentry != fs->root.mnt->mnt_root ||
 	    BPF_CORE_READ(here, mnt_mountpoint) != BPF_CORE_READ(here, mnt_parent, mnt.mnt_root)) {
 		fs = BPF_CORE_READ(task, fs);
@@ -54,7 +54,7 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 	 TYPE_HAS(pid, level) && TYPE_HAS(pid, numbers) && TYPE_HAS(pid, tasks) && \
 	 TYPE_HAS(upid, ns) && TYPE_HAS(pid_namespace, idr))
 
-/* The task that the current one calls `number`, in its own pid namespace; NULL: there is none. */
+/* The task with the pid `number` in the pid namespace of `task`; NULL if there is none. */
 static __always_inline struct task_struct *task_called(struct task_struct *task, __s32 number)
 {
 	struct pid_namespace *ns = 0;
@@ -72,12 +72,12 @@ static __always_inline struct task_struct *task_called(struct task_struct *task,
 	pid = (struct pid *)idr_entry(&ns->idr, number);
 	if (!pid)
 		return 0;
-	/* The first kind of link, PIDTYPE_PID: the one task that has the number. */
+	/* The first list, of PIDTYPE_PID: the only task with this number. */
 	bpf_core_read(&first, sizeof(first), &pid->tasks);
 	return first ? (void *)first - bpf_core_field_offset(struct task_struct, pid_links) : 0;
 }
 
-/* The process that a signal or ptrace was for, if it has not been waited for yet. */
+/* Adds the target of a signal or ptrace, unless the process has already been reaped. */
 static __always_inline void part_target(struct work *w)
 {
 	struct tarsier_obj_pid target = {};
@@ -99,7 +99,7 @@ static __always_inline void part_target(struct work *w)
 	(TYPE_HAS(cred, cap_inheritable) && TYPE_HAS(cred, cap_permitted) && \
 	 TYPE_HAS(cred, cap_effective) && TYPE_HAS(cred, cap_ambient))
 
-/* A set of capabilities: one word since 6.3, two halves of one before. */
+/* A set of capabilities: one 64-bit word since 6.3, two 32-bit words before. */
 static __always_inline __u64 capabilities(const kernel_cap_t *set)
 {
 	__u64 value = 0;
@@ -136,7 +136,7 @@ static __always_inline void part_address(struct work *w, struct object_note *not
 	part_end(w, part, len);
 }
 
-/* Whether there was room for what hooks on objects have found. */
+/* Adds the parts that object hooks have written; false if they do not fit. */
 static __always_inline bool note_parts(struct work *w, struct object_note *note)
 {
 	__u64 len = note->len;
@@ -151,7 +151,7 @@ static __always_inline bool note_parts(struct work *w, struct object_note *note)
 	return true;
 }
 
-/* What hooks on objects have found, as parts of an event. */
+/* Adds everything that object hooks have noted to the event. */
 static __always_inline void part_note(struct work *w, struct object_note *note)
 {
 	if (note->cut)
@@ -168,7 +168,7 @@ static __always_inline void part_note(struct work *w, struct object_note *note)
 		part_bytes(w, TARSIER_PART_TIME, note->time, sizeof(note->time));
 }
 
-/* Whether the call's socket address may be a path. */
+/* Whether the socket address of the call may contain a path. */
 static __always_inline bool names_socket(struct work *w)
 {
 	if (w->spec.sockaddr >= 6 || (w->spec.flags & SPEC_SOCKADDR_OUT))
@@ -185,8 +185,8 @@ static __always_inline bool has_memory(struct work *w)
 }
 
 /*
- * What the call was given in user memory, and the process that it was for, beside event_objects()
- * for the sake of its stack.
+ * Adds memory that arguments point to, and the target process. Apart from event_objects(), because
+ * that has no stack left for it.
  */
 __noinline int event_memory(struct work *w)
 {
@@ -201,23 +201,23 @@ __noinline int event_memory(struct work *w)
 	if (w->spec.kind == KIND_SOCKETCALL && w->args[0] == 8 && w->ret == 0 &&
 	    !bpf_probe_read_user(&pair, sizeof(pair), (void *)((__u64)(__u32)w->args[1] + 12)))
 		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)(__u64)pair, 8, 8);
-	/* A note has every process that the signal was for. */
+	/* If there is a note, it already has every target of the signal. */
 	if (w->spec.target < 6 && !w->noted)
 		part_target(w);
 	return 0;
 }
 
-/* Whether the call touches nothing that event_objects() would collect. */
+/* Whether event_objects() would have nothing to collect for the call. */
 static __always_inline bool touches_nothing(struct work *w)
 {
 	struct table_spec *spec = &w->spec;
 
-	/* From `path` to `fd_pair`, all of them 0xff. */
+	/* spec_row.a covers the members from `path` to `fd_pair`. */
 	return !w->noted && w->spec_row.a == ~0ULL && spec->how == 0xff && spec->module == 0xff &&
 	       spec->kind == KIND_PLAIN;
 }
 
-/* What the call touched, as its spec says; the target of a signal apart. */
+/* Adds what the call touched, as its spec says; the target of a signal is in event_memory(). */
 __noinline int event_objects(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -290,7 +290,7 @@ static __always_inline void part_kernel_string(struct work *w, __u16 tag, const 
 	part_end(w, part, n > 0 ? n - 1 : 0);
 }
 
-/* Identity of the executable and the interpreter's name: PART_EXEC_FILE. */
+/* Adds identity of the file that runs, and name of the interpreter: PART_EXEC_FILE. */
 static __always_inline void part_exec_file(struct work *w, struct linux_binprm *bprm)
 {
 	struct tarsier_part *part = part_begin(w, TARSIER_PART_EXEC_FILE, 0);
@@ -314,7 +314,7 @@ static __always_inline void part_exec_file(struct work *w, struct linux_binprm *
 	part_end(w, part, len);
 }
 
-/* Capabilities before and after: the daemon decides whether BPRM_FCAPS tells them. */
+/* Adds the capabilities before and after; the daemon decides whether to make a BPRM_FCAPS. */
 static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 				       struct task_note *note)
 {
@@ -327,7 +327,7 @@ static __always_inline void part_fcaps(struct work *w, struct task_struct *task,
 	caps.old.permitted = note->old_caps[1];
 	caps.old.effective = note->old_caps[2];
 	caps.old.ambient = note->old_caps[3];
-	caps.old.pid = note->old_uid; /* whose capabilities they were */
+	caps.old.pid = note->old_uid; /* see struct tarsier_caps */
 	caps.new.inheritable = capabilities(&cred->cap_inheritable);
 	caps.new.permitted = capabilities(&cred->cap_permitted);
 	caps.new.effective = capabilities(&cred->cap_effective);

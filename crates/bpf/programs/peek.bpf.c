@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
-/* Copies memory of the kernel: user space reads a table of the kernel through it. */
+/* Copies kernel memory, so that user space can read a table of the kernel. */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include "shared.h"
@@ -8,7 +8,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 __u8 copy[PEEK_BYTES] SEC(".bss.copy");
 
-/* Arguments: address and number of bytes. */
+/* Arguments: address and number of bytes. Returns 0 if the memory was copied. */
 SEC("raw_tp")
 int peek(__u64 *ctx)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * Reads of kernel structures that a kernel may lack members of. What the loader
- * cannot place it replaces by an instruction that the verifier refuses; here it
- * lies behind a question whose answer the verifier knows, so that it is never
- * looked at. Members that every event needs (Need::Essential,
- * crates/capture/src/gaps) are read without.
+ * Reads of structure members that some kernels lack. The loader replaces the
+ * access to a missing member by an instruction that the verifier refuses. Here
+ * that instruction is behind a condition that the verifier knows to be false, so
+ * that it never sees it. Members that every event needs (Need::Essential in
+ * crates/capture/src/gaps) are read without these macros.
  */
 #ifndef TARSIER_READ_H
 #define TARSIER_READ_H
@@ -17,20 +17,20 @@
 #define ___has4(src, a, b, c) (___has3(src, a, b) && ___has2((src)->a->b, c))
 #define ___has5(src, a, b, c, d) (___has4(src, a, b, c) && ___has2((src)->a->b->c, d))
 
-/* Whether the kernel has these members, each of what the one before points to. A constant. */
+/* Whether the kernel has a chain of members, each in the target of the previous one. A constant. */
 #define HAS(src, ...) ___apply(___has, ___narg(src, __VA_ARGS__))((src), __VA_ARGS__)
 
-/* HAS() for a structure by its name, where no pointer to one is at hand. */
+/* HAS() for a structure given by its name instead of a pointer to it. */
 #define TYPE_HAS(type, ...) HAS((struct type *)0, __VA_ARGS__)
 
-/* BPF_CORE_READ(), or `otherwise` where the kernel lacks a member. */
+/* BPF_CORE_READ(), or `otherwise` if the kernel lacks a member. */
 #define READ_OR(otherwise, src, ...) \
 	(HAS(src, __VA_ARGS__) ? BPF_CORE_READ(src, __VA_ARGS__) : (otherwise))
 
-/* The same, and 0 otherwise. */
+/* BPF_CORE_READ(), or 0 if the kernel lacks a member. */
 #define READ(src, ...) READ_OR((___type((src), __VA_ARGS__))0, src, __VA_ARGS__)
 
-/* By loads, where the verifier knows the type of `src`. */
+/* As READ_OR(), but with plain loads, for a `src` whose type the verifier knows. */
 #define LOAD(otherwise, src, ...) \
 	(HAS(src, __VA_ARGS__) ? ___arrow((src), __VA_ARGS__) : (otherwise))
 

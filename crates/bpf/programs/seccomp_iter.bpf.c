@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
  * Writes a record for every task that has seccomp filters: how many, and the
- * bitmaps of always allowed system calls (kernel/seccomp.c, struct
- * action_cache) that the newest filter carries. The tasks are not stopped.
+ * bitmaps in the newest filter of system calls that are always allowed (struct
+ * action_cache in kernel/seccomp.c). The tasks are not stopped.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -13,7 +13,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define MODE_FILTER 2
 
-/* Own flavours: only this program looks at these members. */
+/* Types of this program's own, for members that only it reads. */
 struct action_cache___tarsier {
 	unsigned long allow_native[1];
 	unsigned long allow_compat[1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * What the programs and the daemon share, beside the match tables (tables.h) and
- * the frames (tarsier_event.h): limits, and values of maps. The daemon's view,
- * crates/bpf/src/shared.rs, is generated from this file.
+ * What the programs and the daemon share, apart from the match tables (tables.h)
+ * and the frames (tarsier_event.h): limits, and values of maps. The Rust
+ * bindings, crates/bpf/src/shared.rs, are generated from this file.
  */
 #ifndef TARSIER_SHARED_H
 #define TARSIER_SHARED_H
@@ -16,69 +16,69 @@
 #include "tables.h"
 
 #define RULES_MAX 8192
-/* Functions that can be hooked at a time. */
+/* The most functions that can be hooked at the same time. */
 #define FUNCTIONS_MAX 1024
-/* Links of probes at a time: the number of a link is in the low bits of its cookies. */
+/* The most links of probes at the same time. The low bits of a cookie are the link's number. */
 #define PROBE_LINKS_MAX 64
-/* Scratch for calls that are looked at on one CPU at a time: a per-CPU map cannot hold values this large. */
+/* Work areas of each CPU (struct work), whose values are too large for a per-CPU map. */
 #define WORKS_PER_CPU 4
-/* The ring that the daemon is woken through. */
+/* Size of the ring that wakes the daemon. */
 #define DOORBELL_BYTES 4096
-/* Numbers of io_uring operations. */
+/* Upper bound for the numbers of io_uring operations. */
 #define OBJECT_OPERATIONS 256
 
 /* Counters of a CPU. */
 struct cpu_state {
 	__u64 events; /* frames of kind EVENT that reached the ring */
-	__u64 undecided; /* of those, left to the second stage */
+	__u64 undecided; /* those among them that the second stage has to decide */
 	__u64 evaluated; /* watched calls that were matched against the rules */
 	__u64 lost[TARSIER_LOSS_CAUSES];
 	__u64 serial; /* low part of the next event id */
-	__u64 unread_bound; /* no more than this is unread in the ring */
-	__u64 waits; /* calls that were slowed */
-	__u64 waited_ns; /* by how much, together */
-	__u64 taken_seen; /* frames that the reader had taken when it was last seen to take any */
-	__u64 taken_ns; /* when that was */
-	__u64 pad[2]; /* to whole cache lines: other CPUs write beside it */
+	__u64 unread_bound; /* upper bound for the unread bytes in the ring */
+	__u64 waits; /* calls that had to wait */
+	__u64 waited_ns; /* total time of their waits */
+	__u64 taken_seen; /* control.frames_taken when this CPU last saw it change */
+	__u64 taken_ns; /* time of that change */
+	__u64 pad[2]; /* up to whole cache lines: other CPUs write to the next entries */
 };
 
-/* Per rule: selected by the first stage, and lost. Slot 0: undecided. */
+/* Events of a rule: selected by the first stage, and lost. Slot 0: undecided events. */
 struct rule_count {
 	__u64 selected;
 	__u64 lost;
 };
 
-/* Executables that exe= names, by identity. */
+/* Identity of an executable that an exe= condition names. */
 struct object_key {
 	__u64 ino;
 	__u32 dev;
 	__u32 pad;
 };
 
-/* Switches that the daemon sets; read by every program. */
+/* Settings that the daemon makes and every program reads. */
 struct control {
-	__u64 watched[TABLE_CALLS / 64]; /* calls that any entry watches */
-	__u32 every; /* tp_btf/sys_exit sees the calls; 0: other hooks do */
+	__u64 watched[TABLE_CALLS / 64]; /* call numbers that are watched at any entry */
+	__u32 every; /* calls are seen by tp_btf/sys_exit; 0: by other hooks */
 	__u32 daemon_tgid;
-	__u32 reader_awake; /* the daemon polls the rings: do not ring */
-	__u32 watermark_bytes; /* ring fill at which the bell rings anyway */
+	__u32 reader_awake; /* the daemon polls the rings and need not be woken */
+	__u32 watermark_bytes; /* fill of a ring at which the daemon is woken anyway */
 	__u32 use_task_list; /* some task-list rule is loaded */
 	__u32 exit_at_entry; /* native exit calls are seen at their entry */
 	__u32 ring_bytes; /* size of a ring */
-	__u32 high_bytes; /* ring fill above which calls wait, or uids have shares */
-	__u32 throttle; /* calls wait; 0: events are dropped */
-	__u32 urgent_undecided; /* an undecided event may be of an urgent rule */
-	__u32 copies; /* of programs on tracepoints are attached */
-	__u32 x32; /* the kernel has calls of x32 */
-	__u64 daemon_start; /* of daemon_tgid, which may be another's by now; clock ticks, 0: not known */
+	__u32 high_bytes; /* fill of a ring above which calls wait, or uids have shares */
+	__u32 throttle; /* on overload, calls wait; 0: events are dropped */
+	__u32 urgent_undecided; /* an undecided event may belong to an urgent rule */
+	__u32 copies; /* copies of the programs on tracepoints are attached */
+	__u32 x32; /* the kernel has the calls of x32 */
+	__u64 daemon_start; /* of daemon_tgid, which may be reused; clock ticks, 0: unknown */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
-	__u64 probe_links; /* bit per number: the links whose probes look at calls */
-	/* A cache line of its own, which the reader writes. */
-	__u64 frames_taken; /* by the reader, from all rings */
+	__u64 probe_links; /* one bit per number: the links of probes that are in force */
+	/* In a cache line of its own, since the reader writes it. */
+	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];
 };
 
-/* Families of calls, whose objects the same hooks see. */
+/* Families of calls; the same hooks see the objects of all calls of a family. */
 enum object_class {
 	OBJECTS_NONE = 0,
 	OBJECTS_ENTRIES = 1, /* make, remove or rename directory entries */
@@ -86,57 +86,57 @@ enum object_class {
 	OBJECTS_LOOKUP = 3, /* act on what a path leads to */
 	OBJECTS_DIRECTORY = 4, /* change the current or the root directory */
 	OBJECTS_MOUNT = 5,
-	OBJECTS_ADDRESS = 6, /* take or give socket addresses */
+	OBJECTS_ADDRESS = 6, /* take or return socket addresses */
 	OBJECTS_SIGNAL = 7,
 	OBJECTS_IPC = 8,
 	OBJECTS_TIME = 9, /* set the clock */
-	/* Open, and no rule can select one for reading alone that succeeds. */
+	/* Open files, with rules that cannot select a successful open for reading only. */
 	OBJECTS_OPEN_CHANGES = 10,
 };
 
-/* Which family each watched call belongs to; the daemon writes it. */
+/* The family (enum object_class) of each watched call; the daemon writes it. */
 struct object_calls {
-	__u64 epoch; /* changes with it: notes of another one are not used */
-	__u8 class[2][TABLE_CALLS]; /* native entries, 32-bit ones */
+	__u64 epoch; /* changes with the table: notes with another one are not used */
+	__u8 class[2][TABLE_CALLS]; /* native entry, 32-bit entry */
 	__u8 operations
-		[OBJECT_OPERATIONS]; /* of io_uring, of which the same hooks see the objects */
+		[OBJECT_OPERATIONS]; /* io_uring operations, whose objects the same hooks see */
 };
 
-/* Set by the daemon, from the kernel's own types. */
+/* Settings for io_uring; the bits are found in the kernel's types. */
 struct uring_control {
 	__u64 watched[OBJECT_OPERATIONS / 64]; /* operations that some rule watches */
-	/* Operations that some rule has watched: some may be under way. */
+	/* Operations that some rule has ever watched: some may be in progress. */
 	__u64 known[OBJECT_OPERATIONS / 64];
-	__u32 creds_bit; /* of io_kiocb.flags: the request has its own credentials */
-	__u32 skip_bit; /* no completion on success */
+	__u32 creds_bit; /* bit of io_kiocb.flags: the request has its own credentials */
+	__u32 skip_bit; /* bit of io_kiocb.flags: no completion on success */
 };
 
-/* The entry of operations in the tables, where calls have 0 or 1. */
+/* The entry number of operations in the tables, where calls have 0 or 1. */
 #define ENTRY_URING 2
 
-/* What an operation of io_uring under way is known by. */
+/* An io_uring operation in progress. */
 struct uring_request {
-	__u64 id; /* of its event */
-	__u64 ctx; /* of its ring */
+	__u64 id; /* id of its event */
+	__u64 ctx; /* address of its ring's context */
 	__u64 user_data;
 	__u32 rule;
-	__u32 tgid; /* whose descriptors a result is one of */
+	__u32 tgid; /* process to which a descriptor in the result belongs */
 	__u8 opens; /* its result is a descriptor */
 	__u8 silent; /* posts a completion only if it fails */
 	__u8 pad[6];
 };
 
-/* Which function of an operation a probe is at. */
+/* The function of an operation that a probe is attached to. */
 enum uring_part {
 	URING_PREP = 0,
 	URING_ISSUE = 1,
 	URING_FAILURE = 2,
 };
 
-/* Where the part is in a cookie; below it is the number of the link. */
+/* Shift of the part in a cookie; the number of the link is in the bits below. */
 #define URING_PART_SHIFT 8
 
-/* What the tables say of a call. */
+/* The outcome of matching a call. */
 enum verdict {
 	VERDICT_DROP = 0,
 	VERDICT_RECORD = 1,
@@ -144,7 +144,7 @@ enum verdict {
 };
 
 /*
- * Programs beside those of tarsier.bpf.c.
+ * Programs other than those of tarsier.bpf.c.
  */
 
 /* learn.bpf.c: a call. */
@@ -153,13 +153,13 @@ struct call_key {
 	__u32 nr;
 };
 
-/* learn.bpf.c: a value of the telling argument of a call. */
+/* learn.bpf.c: a value of the argument that tells what a call is for. */
 struct value_key {
 	struct call_key call;
 	__u64 value;
 };
 
-/* learn.bpf.c: what did not fit a map. */
+/* learn.bpf.c: what did not fit into a map. */
 enum learn_missed {
 	LEARN_MISSED_CALLS = 0,
 	LEARN_MISSED_VALUES = 1,
@@ -167,13 +167,13 @@ enum learn_missed {
 	LEARN_MISSED_KINDS = 3,
 };
 
-/* peek.bpf.c: how much can be copied at once. */
+/* peek.bpf.c: the most bytes that can be copied at once. */
 #define PEEK_BYTES 8192
 
-/* seccomp_iter.bpf.c: words of 64 bits that a bitmap may have, for 1024 system calls. */
+/* seccomp_iter.bpf.c: the most 64-bit words of a bitmap: 1024 system calls. */
 #define SECCOMP_WORDS_MAX 16
 
-/* seccomp_iter.bpf.c: a task that has filters. */
+/* seccomp_iter.bpf.c: a task with filters. */
 struct seccomp_record {
 	__u32 tgid;
 	__u32 tid;
@@ -190,13 +190,13 @@ struct test_call {
 	__u64 fact[FACTS];
 	__u64 args[6];
 	__s64 ret;
-	__u32 absent; /* bit per fact */
+	__u32 absent; /* one bit per fact */
 	__u32 arch;
 	struct table_spec spec;
 	struct table_call what;
 };
 
-/* match_test.bpf.c: what was decided. */
+/* match_test.bpf.c: the outcome. */
 struct test_verdict {
 	__u32 verdict; /* enum verdict */
 	__u32 rule;

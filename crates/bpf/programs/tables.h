@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * Layout of the match tables: what crates/plan writes (plan::tables) and the
- * programs read. One array of 16-byte rows holds everything, so that a new
- * rule set replaces the old one by a single map update.
+ * Layout of the match tables, which crates/plan writes (plan::tables) and the
+ * programs read. One array of 16-byte rows contains everything, so that a single
+ * map update replaces the rule set.
  *
  *   row 0                  generation, unused
  *   row TABLE_TASK_LIST    struct table_call of the task list
@@ -24,7 +24,7 @@
 #define TABLE_INDEX 16
 #define TABLE_TASK_LIST 1
 
-/* Bounds of one call's evaluation. */
+/* Bounds for the evaluation of one call. */
 #define TABLE_PAGES_MAX 64
 #define TABLE_LOOKUPS_MAX 64
 #define TABLE_SEARCH_STEPS 13
@@ -37,18 +37,18 @@ struct table_row {
 	__u64 b;
 };
 
-/* The one value of a table map: rows are reached without a look-up each. */
+/* The only value of a table map, so that not every row needs a lookup. */
 struct table {
 	struct table_row row[TABLE_ROWS];
 };
 
-/* One (entry, call number). */
+/* The entry for one pair of entry point and call number. */
 struct table_call {
-	__u32 pages; /* first row of the list of pages; 0: nothing watches it */
-	__u32 gate; /* row of its struct gate, in two rows; 0: none */
+	__u32 pages; /* first row of the list of pages; 0: no rule watches the call */
+	__u32 gate; /* first of the two rows of its struct gate; 0: none */
 	__u32 spec; /* row of its struct table_spec */
 	__u16 npages;
-	__u16 list; /* ordinal of the candidate list, for CANDIDATES parts */
+	__u16 list; /* number of the candidate list, for CANDIDATES parts */
 };
 
 struct gate_range {
@@ -56,7 +56,7 @@ struct gate_range {
 	__u32 span; /* last - first */
 };
 
-/* No rule can select the call unless the fact, masked, lies in one of two ranges. */
+/* No rule can select the call unless the masked fact is in one of two ranges. */
 struct gate {
 	__u32 fact; /* enum table_field, or GATE_OPEN */
 	__u32 mask;
@@ -65,29 +65,29 @@ struct gate {
 
 #define GATE_OPEN 0 /* not a fact that gates ask about */
 
-/* What to collect of a call. 0xff: none. */
+/* What to collect for a call. An argument of 0xff means none. */
 struct table_spec {
 	__u8 path[2]; /* arguments that are paths */
-	__u8 dir[2]; /* arguments that are the directories they are relative to */
-	__u8 fd; /* argument that is a descriptor to name */
+	__u8 dir[2]; /* arguments that are the directories which the paths are relative to */
+	__u8 fd; /* argument that is a descriptor whose file is to be named */
 	__u8 sockaddr; /* argument that is a struct sockaddr */
-	__u8 sockaddr_len; /* argument with its length (or a pointer to it) */
+	__u8 sockaddr_len; /* argument that is the length of sockaddr, or points to it */
 	__u8 fd_pair; /* argument that points to two descriptors */
-	__u8 target; /* argument that is a pid to describe */
+	__u8 target; /* argument that is the pid of a process to describe */
 	__u8 how; /* argument that is a struct open_how */
 	__u8 module; /* argument that is a module name */
 	__u8 kind; /* enum table_kind */
 	__u8 flags; /* enum table_spec_flags */
-	__u8 open_flags; /* argument that holds open(2) flags */
-	__u8 memory; /* argument that points to what is copied as it is */
-	__u8 memory_len; /* how much of it, bytes, at most 64 */
+	__u8 open_flags; /* argument that contains open(2) flags */
+	__u8 memory; /* argument that points to memory to copy as it is */
+	__u8 memory_len; /* length of that memory, in bytes, at most 64 */
 };
 
 enum table_kind {
 	KIND_PLAIN = 0,
-	KIND_OPEN = 1, /* a successful result is a descriptor to name */
+	KIND_OPEN = 1, /* a successful result is a descriptor whose file is to be named */
 	KIND_EXEC = 2, /* success is seen at sched_process_exec */
-	KIND_FORK = 3, /* returns 0 in the child, which made no call */
+	KIND_FORK = 3, /* also returns 0 in the child, which did not make the call */
 	KIND_EXIT = 4, /* does not return */
 	KIND_CAPSET = 5,
 	KIND_SOCKETCALL = 6,
@@ -96,32 +96,32 @@ enum table_kind {
 enum table_spec_flags {
 	SPEC_SOCKADDR_LEN_PTR = 1, /* sockaddr_len points to the length */
 	SPEC_MSGHDR = 2, /* sockaddr is a struct msghdr */
-	SPEC_SOCKADDR_OUT = 8, /* the kernel writes the address: only on success */
+	SPEC_SOCKADDR_OUT = 8, /* the kernel writes the address, on success only */
 };
 
 /*
- * The list of pages: a row { page, summary } for each, where summary is that
- * of the first row and 0 if there is none. A summary is a page whose bits
- * stand for the pages of the list: only those in its mask can hold a match.
+ * The list of pages has a row { page, summary } for each page. Only the summary
+ * of the first row counts; 0: there is none. A summary is a page whose bits
+ * stand for the pages of the list: only pages in its mask can have a match.
  *
  * A page, from its first row:
  *   { valid, never }      masks over the page's 64 rules
  *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers
  *   nlookups times:
- *     { field | kind << 32, absent }     mask when the field is not there
+ *     { field | kind << 32, absent }     absent: mask if the call lacks the field
  *     { first entry row | entries << 32, 0 }
  */
 #define PAGE_LOOKUPS 2
 
 enum lookup_kind {
-	/* entries {start, mask}, ascending, the first start 0: the last start
-	 * not above the value gives the mask */
+	/* entries {start, mask}, ascending, the first start 0: the mask is that of
+	 * the last start that is not above the value */
 	LOOKUP_RANGES = 0,
-	/* entries {operand | bit_op << 32, mask of the rules that ask it} */
+	/* entries {operand | bit_op << 32, mask of the rules with this test} */
 	LOOKUP_BITS = 1,
-	/* entries {value, mask}: rules that want the value to be among the ids */
+	/* entries {value, mask}: rules that require the value to be among the ids */
 	LOOKUP_ANY_OF = 2,
-	/* entries {value, mask}: rules that want it not to be among them */
+	/* entries {value, mask}: rules that require the value not to be among the ids */
 	LOOKUP_NONE_OF = 3,
 };
 
@@ -131,7 +131,7 @@ enum bit_op {
 	BIT_NONE = 2, /* value & operand == 0 */
 };
 
-enum table_field { /* 0 is GATE_OPEN in a gate */
+enum table_field { /* in a gate, 0 is GATE_OPEN */
 	FACT_PID,
 	FACT_PPID,
 	FACT_UID,
@@ -151,7 +151,7 @@ enum table_field { /* 0 is GATE_OPEN in a gate */
 	FACT_A1,
 	FACT_A2,
 	FACT_A3,
-	FACT_EXE, /* id of the executable in map `objects`; 0: not named by a rule */
+	FACT_EXE, /* id of the executable in the map `executables`; 0: no rule names it */
 	FACT_ACCESS, /* AUDIT_PERM_* bits of the open flags */
 	FACT_COMPARE, /* bit AUDIT_COMPARE_x: the two ids are equal */
 	FACT_SADDR_FAM,

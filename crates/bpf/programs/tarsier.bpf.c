@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
- * The eBPF engines: one program body behind the ends of the kernel's functions
- * (trampoline), or tp_btf/sys_exit or the per-syscall exit tracepoints
- * (tracepoint), and the hooks of the calls that do not return where they were
- * made (execve, exit).
+ * The eBPF engines. One program body is run at the ends of the kernel's functions
+ * (engine trampoline), or by tp_btf/sys_exit or the exit tracepoints of single
+ * calls (engine tracepoint). Calls that do not return to their caller (execve,
+ * exit) have hooks of their own.
  */
 #include "base.h"
 #include "call.h"
@@ -16,7 +16,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Sends argv as chunks; how many, or -1 when the event has to be given up. */
+/* Sends argv as chunks. Returns their number, or -1 if the event has to be given up. */
 static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
 {
 	unsigned long start = READ(task, mm, arg_start);
@@ -38,7 +38,7 @@ static __always_inline int send_argv(struct work *w, struct task_struct *task, _
 	return chunks.failed == 1 ? -1 : (int)chunks.sent;
 }
 
-/* `bprm`, `note`: NULL when the hooks that have them were missed. */
+/* Makes the event of an execve. `bprm`, `note`: NULL if the hooks that provide them were missed. */
 static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, struct task_note *note,
 				 __u64 generation, struct cpu_state *cpu)
 {
@@ -70,9 +70,9 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 }
 
 /*
- * A probe sees that execve has succeeded: where the hooks meant for that were
- * missed, as they can be where tracepoints are preempted, the event is made
- * here, with what is left.
+ * A probe sees that execve has succeeded. If the hooks meant for that were missed,
+ * which can happen on kernels that preempt tracepoints, the event is made here,
+ * with the facts that are still available.
  */
 static __always_inline void exec_unseen(struct call *call, struct work *w, struct task_struct *task,
 					struct cpu_state *cpu, __u32 compat, __u32 nr)
@@ -97,7 +97,7 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 		note->exec_valid = 0;
 }
 
-/* A watched call is over: match it, and record it if a rule says so. */
+/* A watched call has ended: matches it, and records it if a rule says so. */
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
 					 __u32 nr, __u32 compat, bool probed)
 {
@@ -147,7 +147,7 @@ out:
 	return 0;
 }
 
-/* Every entry, 32-bit ones included: a bit test for calls nobody watches. */
+/* All calls of all entries, 32-bit ones included. Calls that no rule watches cost a bit test. */
 SEC("tp_btf/sys_exit")
 int sys_exit(__u64 *ctx)
 {
@@ -162,10 +162,10 @@ int sys_exit(__u64 *ctx)
 }
 
 /*
- * The end of a kernel function that serves a watched call: of each function a
- * copy of `call_gate`, which knows the place of its gate and jumps to a body.
- * A program array holds programs for one prototype only, so that there is a
- * body for each of the two that these functions have.
+ * The end of a kernel function that implements a watched call. Each function has
+ * a copy of `call_gate`, which knows the index of its gate and jumps to a body. A
+ * program array can only contain programs for one prototype, so there is a body
+ * for each of the two prototypes that these functions have.
  */
 static __always_inline int function_returned(__u64 *ctx)
 {
@@ -199,8 +199,8 @@ int call_gate(__u64 *ctx)
 }
 
 /*
- * The same as a probe, which runs with preemption off: where a program at the
- * end of a function can be preempted, it is missed by other tasks meanwhile.
+ * The same as a probe, which runs with preemption off: while a program at the end
+ * of a function is preempted, the kernel does not run it for other tasks.
  */
 SEC("kprobe.multi")
 int call_probe(void *ctx)
@@ -214,7 +214,7 @@ int call_probe(void *ctx)
 	return call_returned(task, regs, probe_result(ctx), nr, entered_compat(task), true);
 }
 
-/* One watched call, 64-bit entry: the kernel runs it for no other. */
+/* One watched call of the 64-bit entry: the kernel runs this program for no other call. */
 SEC("tracepoint")
 int sys_exit_one(struct perf_sys_exit *ctx)
 {
@@ -228,7 +228,7 @@ int sys_exit_one(struct perf_sys_exit *ctx)
 }
 
 /*
- * execve is about to give the task its new name: the registers still hold
+ * execve is about to set the new name of the task. The registers still contain
  * the arguments, which are cleared before the call returns.
  */
 static __always_inline int exec_begins(void)
@@ -273,7 +273,7 @@ static __always_inline int exec_begins(void)
 
 COPIES("tp_btf/task_rename", exec_entry, exec_begins())
 
-/* execve succeeded: the task is the new image, and its argv is in place. */
+/* execve succeeded: the task runs the new image, and its argv is in place. */
 static __always_inline int exec_ended(__u64 *ctx)
 {
 	struct linux_binprm *bprm = (struct linux_binprm *)ctx[2];
@@ -304,7 +304,7 @@ static __always_inline int exec_ended(__u64 *ctx)
 
 COPIES("tp_btf/sched_process_exec", exec_done, exec_ended(ctx))
 
-/* Tasks whose exit has been recorded by one of several copies. */
+/* Tasks whose exit has already been recorded by one of the copies. */
 struct exit_key {
 	__u64 start_time_ns;
 	__u64 tid;
@@ -322,12 +322,12 @@ static __always_inline bool exit_is_new(struct task_struct *task)
 	struct exit_key key = { .tid = task->pid };
 	__u32 one = 1;
 
-	/* What copies see of one exit they see within a moment. */
+	/* Without the start time: the copies see an exit at nearly the same time. */
 	key.start_time_ns = LOAD(bpf_ktime_get_ns() >> 32, task, start_boottime);
 	return !control.copies || !bpf_map_update_elem(&exits, &key, &one, BPF_NOEXIST);
 }
 
-/* exit and exit_group do not return: the event is made while they are under way. */
+/* exit and exit_group do not return: the event is made while they are in progress. */
 static __always_inline int exit_event(bool at_end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -338,7 +338,7 @@ static __always_inline int exit_event(bool at_end)
 	struct cpu_state *cpu;
 	struct work *w;
 
-	/* Where both hooks are armed, each sees the entries that the other does not. */
+	/* If both hooks are attached, each handles the entry that the other ignores. */
 	if (control.exit_at_entry && at_end != compat)
 		return 0;
 	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
@@ -373,8 +373,8 @@ out:
 COPIES("tp_btf/sched_process_exit", exit_call, exit_event(true))
 
 /*
- * The entry of these calls, for kernels before 6.16: there the task has given
- * up its memory, and with it its executable, before sched_process_exit.
+ * The entry of these calls, for kernels before 6.16, on which the task has already
+ * released its memory, and with it its executable, at sched_process_exit.
  */
 SEC("tracepoint")
 int exit_entry(void *ctx)
@@ -384,7 +384,7 @@ int exit_entry(void *ctx)
 
 #include "uring_hooks.bpf.inc.c"
 
-/* A task was made: does the task list keep it from being audited? */
+/* A task was created: notes if a rule of the task list keeps it from being audited. */
 static __always_inline int task_begins(__u64 *ctx)
 {
 	struct task_struct *child = (struct task_struct *)ctx[1];
@@ -400,7 +400,7 @@ static __always_inline int task_begins(__u64 *ctx)
 	if (!call.table)
 		return 0;
 	call.what = *(struct table_call *)row_at(call.table, TABLE_TASK_LIST);
-	/* Without scratch the task is audited: too much rather than too little. */
+	/* Without a work area, the task is audited: too much is better than too little. */
 	w = work_take();
 	if (!w)
 		return 0;

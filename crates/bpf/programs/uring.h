@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * io_uring operations. One is matched when it is submitted, where its names
- * are kernel copies and the current task is the one that submits it (or the
- * ring's SQPOLL thread, which has its ids). Its event waits in the daemon for
- * a RESULT frame, made when the operation has ended.
+ * io_uring operations. An operation is matched when it is submitted: its names
+ * are then kernel copies, and the current task is the submitter (or the ring's
+ * SQPOLL thread, which has the submitter's ids). Its event waits in the daemon
+ * for a RESULT frame, which is sent when the operation has ended.
  *
- * uring_hooks.bpf.inc.c says where submissions and ends are seen.
+ * The hooks that see submissions and ends are in uring_hooks.bpf.inc.c.
  */
 #ifndef TARSIER_URING_H
 #define TARSIER_URING_H
@@ -20,7 +20,7 @@
 #define CQE_F_MORE 2
 #define CQE_F_NOTIF 8
 
-/* By address of the request. */
+/* Operations in progress, by the address of the request. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, TARSIER_PENDING_MAX);
@@ -34,7 +34,7 @@ struct uring_completion {
 	__u64 user_data;
 };
 
-/* Address of the request by what a completion without one is known by. */
+/* Address of the request, for completions that do not have it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, TARSIER_PENDING_MAX);
@@ -45,7 +45,7 @@ struct {
 
 struct uring_control uring_control SEC(".bss.uring");
 
-/* Without these, operations are not looked at. */
+/* Without these members, operations are not captured. */
 #define REQUESTS_ARE_KNOWN \
 	(TYPE_HAS(io_kiocb, opcode) && TYPE_HAS(io_kiocb, flags) && TYPE_HAS(io_kiocb, ctx))
 
@@ -62,7 +62,7 @@ static __always_inline __u64 uring_flags(struct io_kiocb *req)
 	return flags;
 }
 
-/* The ids that the operation runs with: the request's own, or the task's. */
+/* Replaces the ids of the task by those of the request, if the request has its own. */
 static __always_inline void uring_ids(struct work *w, struct io_kiocb *req, __u64 flags)
 {
 	const struct cred *cred;
@@ -121,7 +121,7 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 		part_cwd(w, task);
 	part_name(w, task, names, 0);
 	part_name(w, task, names, 1);
-	/* A registered file has a number of its own kind. */
+	/* The number of a registered file is not a descriptor. */
 	if (w->spec.fd < 6 && !(uring_flags(req) & 1))
 		part_file(w, task, w->args[w->spec.fd], 1, TARSIER_PART_FILE);
 	len = sockaddr_place(w, &addr);
@@ -136,7 +136,7 @@ static __always_inline void uring_objects(struct work *w, struct task_struct *ta
 	}
 }
 
-/* Adds what the request touched, if it was this task that carried it out. */
+/* Adds the objects that the request touched, if this task carried it out. */
 __noinline int uring_note(struct work *w, __u64 req)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -152,7 +152,7 @@ __noinline int uring_note(struct work *w, __u64 req)
 	return 0;
 }
 
-/* Hands a result over; `req` is the address of the request if that is what has ended here. */
+/* Sends a result. `req` is the address of the request, or 0 if its end was not seen. */
 static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 					 const struct uring_request *request, __u64 req, __s64 exit,
 					 __u32 flags)
@@ -167,7 +167,7 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	if (request->opens && exit >= 0 && !(flags & TARSIER_RESULT_UNKNOWN) &&
 	    request->tgid == (__u32)(bpf_get_current_pid_tgid() >> 32))
 		part_file(w, bpf_get_current_task_btf(), exit, 0, TARSIER_PART_FILE);
-	/* By way of memory, where the verifier forgets that it may be a pointer, which globals do not take. */
+	/* Through memory, where the verifier forgets that it may be a pointer. */
 	*(volatile __u64 *)&w->own[0] = req;
 	uring_note(w, *(volatile __u64 *)&w->own[0]);
 	size = w->len;
@@ -206,8 +206,8 @@ static __always_inline void uring_forget(__u64 address, const struct uring_reque
 }
 
 /*
- * The request is used again although the operation that it stood for has not
- * been seen to end: it succeeded in silence, or its completion was not seen.
+ * The request is reused although the end of its last operation was not seen: it
+ * succeeded without a completion, or its completion was missed.
  */
 static __always_inline void uring_ended_unseen(struct work *w, struct cpu_state *cpu, __u64 address)
 {
@@ -237,13 +237,13 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_NOEXIST))
 		return false;
 	__sync_fetch_and_add(&uring_under_way, 1);
-	/* Without this, a completion that overflows its ring is not seen. */
+	/* Needed to recognise a completion that overflows its ring. */
 	if (HAS(req, cqe.user_data))
 		bpf_map_update_elem(&uring_by_data, &key, &address, BPF_ANY);
 	return true;
 }
 
-/* An operation is submitted; its arguments have been read and checked. */
+/* An operation is submitted; the kernel has read and checked its arguments. */
 static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -299,7 +299,7 @@ out:
 	return 0;
 }
 
-/* A completion is posted: `req` is 0 for one of several of a request, or when there is no room. */
+/* A completion is posted. `req` is 0 if the request has several, or if the queue is full. */
 static __always_inline int uring_completed(__u64 ctx, __u64 req, __u64 user_data, __s32 res,
 					   __u32 cqe_flags, __u32 result_flags)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * Arguments and names of io_uring operations, from the request as the kernel
- * has prepared it: copies, which no other thread can change.
+ * Arguments and names of io_uring operations. They are read from the request that
+ * the kernel has prepared: copies that no other thread can change.
  */
 #ifndef TARSIER_URING_ARGS_H
 #define TARSIER_URING_ARGS_H
@@ -41,16 +41,16 @@ enum uring_op {
 	OP_SENDMSG_ZC = 48,
 };
 
-/* The names of an operation: kernel copies, and what they are relative to. */
+/* The names of an operation, as kernel copies, and the directories they are relative to. */
 struct uring_names {
 	struct filename *name[2];
 	__s32 dir[2];
 };
 
-/* A descriptor: where the kernel does not say which, one that no file has. */
+/* A descriptor; -1, which no file has, if the kernel lacks the member. */
 #define READ_FD(src, ...) READ_OR(-1, src, __VA_ARGS__)
 
-/* A name of an operation. Each form of the member is one that some kernels have. */
+/* A name of an operation. The member has two forms, depending on the kernel. */
 #define URING_NAME(type, req, member)                                         \
 	({                                                                    \
 		struct type *plain_ = (struct type *)(req);                   \
@@ -162,7 +162,7 @@ static __always_inline void uring_file_args(struct work *w, struct uring_names *
 	w->args[0] = names->dir[0];
 }
 
-/* Arguments as the call has them that does the same, and names. */
+/* Reads the names, and the arguments in the order of the call that does the same. */
 static __always_inline void uring_args(struct work *w, struct uring_names *names,
 				       struct io_kiocb *req, __u32 op)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * Where io_uring operations are seen: tracepoints, which every operation
- * passes; or the functions that prepare and issue exactly the watched ones, by
- * programs in trampolines or by probes.
+ * The hooks that see io_uring operations: tracepoints, which every operation
+ * passes; or the functions that prepare and issue the watched operations only,
+ * hooked by programs in trampolines or by probes.
  */
 #include "base.h"
 #include "copies.h"
@@ -36,7 +36,7 @@ int uring_complete(__u64 *ctx)
 			       READ(cqe, flags), HAS(cqe, res) ? 0 : TARSIER_RESULT_UNKNOWN);
 }
 
-/* Where the members of the completion are arguments of their own. */
+/* For kernels that pass the members of the completion as separate arguments. */
 SEC("tp_btf/io_uring_complete")
 int uring_complete_args(__u64 *ctx)
 {
@@ -51,9 +51,9 @@ int uring_overflow(__u64 *ctx)
 }
 
 /*
- * The functions of operations: `int prep(req, sqe)` when one is submitted,
- * `int issue(req, flags)` when it is carried out. Of each watched operation's
- * functions a copy of the gate, which jumps to the body that all share.
+ * The functions of operations: `int prep(req, sqe)` when an operation is
+ * submitted, `int issue(req, flags)` when it is carried out. Each function of a
+ * watched operation has a copy of the gate, which jumps to the shared body.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -81,9 +81,9 @@ int uring_prep_gate(__u64 *ctx)
 }
 
 /*
- * An operation that some rule selects, or may select, is about to be carried out by this task:
- * hooks on objects that it touches find a note. It may be given up and be tried again by another
- * task; then the note that counts is that one's.
+ * This task is about to carry out an operation that some rule selects or may select: prepares the
+ * note for the object hooks. The operation may be given up and tried again by another task; then
+ * the note of that task counts.
  */
 static __always_inline int issue_begins(__u64 address, __u8 op)
 {
@@ -125,7 +125,7 @@ int uring_issue_body(__u64 *ctx)
 			       HAS(req, cqe.res) ? 0 : TARSIER_RESULT_UNKNOWN);
 }
 
-/* 0 (IOU_OK): the operation has ended. Anything else is tried again or fails, which other hooks see. */
+/* 0 (IOU_OK): the operation has ended. Otherwise other hooks see it tried again or fail. */
 SEC("fexit")
 int uring_issue_gate(__u64 *ctx)
 {
@@ -143,17 +143,18 @@ int uring_failed(__u64 *ctx)
 	return uring_completed(0, ctx[0], 0, (__s32)ctx[1], 0, 0);
 }
 
-/* An operation is cancelled because one that it was linked to has failed. */
+/* An operation is cancelled because another one that it was linked to has failed. */
 COPIES("tp_btf/io_uring_fail_link", uring_link_failed,
        uring_completed(0, ctx[1], 0, -ECANCELED, 0, 0))
 
 /*
- * Probes at those functions, which run with preemption off. The end of
- * a probed function does not have its arguments: the entry keeps the request in
- * the task's note. A task is in one of these functions at a time.
+ * Probes on the same functions, which run with preemption off. At the end of a
+ * probed function, its arguments are not available: the probe at the entry saves
+ * the request in the note of the task. A task runs one of these functions at a
+ * time.
  */
 
-/* Which function the cookie is of: enum uring_part. */
+/* The function that the cookie stands for: enum uring_part. */
 static __always_inline __u64 uring_part(__u64 cookie)
 {
 	return cookie >> URING_PART_SHIFT;

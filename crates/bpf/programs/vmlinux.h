@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * The kernel types that Tarsier's programs read, by hand: only the members
- * that are used, relocated by CO-RE when a program is loaded, so that the
- * object is the same whichever host built it.
+ * The kernel types that Tarsier's programs read, written by hand: they have only
+ * the members that are used, which CO-RE relocates when a program is loaded. The
+ * object is thus the same on whatever host it is built.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -113,7 +113,7 @@ struct dentry {
 	union shortname_store d_shortname;
 	struct super_block *d_sb;
 };
-/* Until the short name became d_shortname. */
+/* For kernels in which the short name is not d_shortname yet. */
 struct dentry___iname {
 	unsigned char d_iname[32];
 };
@@ -126,7 +126,7 @@ struct mount {
 	struct vfsmount mnt;
 	struct list_head mnt_instance;
 };
-/* Since 6.18 the mounts of a file system are no list_head. */
+/* Since 6.18, the mounts of a file system are not in a list_head. */
 struct super_block___mounts {
 	struct mount *s_mounts;
 };
@@ -253,7 +253,7 @@ struct task_struct {
 struct filename {
 	const char *name;
 };
-/* Since 7.0 operations of rings keep their names in this. */
+/* Since 7.0, io_uring operations have their names in this struct. */
 struct delayed_filename {
 	struct filename *__incomplete_filename;
 };
@@ -285,7 +285,7 @@ struct linux_binprm {
 	const char *fdpath;
 };
 
-/* io_uring: a request, and what each operation keeps at its start. */
+/* io_uring: a request, and the data of each operation, which is at the start of the request. */
 struct io_cqe {
 	__u64 user_data;
 	__s32 res;
@@ -396,7 +396,7 @@ enum bpf_func_id {
 #pragma clang attribute pop
 #endif
 
-/* Context that perf gives a program on tracepoint syscalls/sys_exit_*. */
+/* The context of a program on a tracepoint syscalls/sys_exit_*. */
 struct perf_sys_exit {
 	__u64 common;
 	__s32 nr;

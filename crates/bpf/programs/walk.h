@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* The event under construction: its parts, and paths from directory entries. */
+/* Builds an event: its parts, and paths from directory entries. */
 #ifndef TARSIER_WALK_H
 #define TARSIER_WALK_H
 
@@ -9,10 +9,10 @@
 #define NAME_MAX_LEN 256
 #define WALK_STEPS_MAX 4096
 #define FRAME_MASK (TARSIER_EVENT_MAX - 1)
-/* Room behind the last offset that is still written to. */
+/* Space after the last offset at which something may still be written. */
 #define FRAME_SLACK (TARSIER_PATH_MAX + 512)
 
-/* The command line of the task whose event was made last, as it was at its first one. */
+/* The command line of the task that the last event was about, as of the task's first event. */
 struct title {
 	__u64 start_time_ns;
 	__u32 tid; /* 0: none */
@@ -21,16 +21,16 @@ struct title {
 };
 
 /*
- * Everything about the call at hand. A task takes one for the time of a hook.
- * Each CPU has several: programs on kernel functions may be preempted by
- * another task's, which then finds the first one busy.
+ * The work area for one call. A task takes one for the time of a hook. Each CPU
+ * has several: a program on a kernel function may be preempted by one of another
+ * task, which then finds the first area busy.
  */
 struct work {
 	__u32 busy;
-	__u32 noted; /* hooks on objects have seen this call */
+	__u32 noted; /* object hooks have seen this call */
 	__u64 fact[FACTS];
-	__u32 absent; /* bit per fact that this call does not have */
-	__u32 computed; /* bit per fact that is filled on demand, once filled */
+	__u32 absent; /* one bit per fact that this call does not have */
+	__u32 computed; /* one bit per fact that is known, or has been computed on demand */
 	__u32 len; /* bytes of `frame` in use */
 	__u32 parts;
 	__u64 id; /* of the event */
@@ -41,10 +41,10 @@ struct work {
 	__u64 args[6];
 	union {
 		struct table_spec spec;
-		struct table_row spec_row; /* to copy it as */
+		struct table_row spec_row; /* for copying spec */
 	};
-	__u64 own[4]; /* of walk_own() */
-	struct title title; /* outlives the call */
+	__u64 own[4]; /* used by walk_own() */
+	struct title title; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;
 	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];
@@ -58,7 +58,7 @@ struct {
 	__type(value, struct work);
 } works SEC(".maps");
 
-/* A free one of this CPU, which work_leave() gives back; NULL when all are busy. */
+/* Takes a free work area of this CPU, to be returned by work_leave(); NULL if all are busy. */
 static __always_inline struct work *work_take(void)
 {
 	__u32 first = bpf_get_smp_processor_id() * WORKS_PER_CPU, i;
@@ -84,9 +84,9 @@ static __always_inline struct tarsier_event *event_of(struct work *w)
 }
 
 /*
- * Place in the frame. The mask is applied by hand, and here, because the
- * compiler drops one that it knows to change nothing, and kernels up to 6.1
- * forget bounds of values that went through the stack.
+ * A place in the frame. The mask is applied here and in assembly: the compiler
+ * would drop a mask that it knows to change nothing, and kernels up to 6.1 forget
+ * the bounds of values that were spilled to the stack.
  */
 static __always_inline void *frame_at(struct work *w, __u64 off)
 {
@@ -94,7 +94,7 @@ static __always_inline void *frame_at(struct work *w, __u64 off)
 	return w->frame + off;
 }
 
-/* Starts a part; NULL when the frame is full. */
+/* Starts a part; NULL if the frame is full. */
 static __always_inline struct tarsier_part *part_begin(struct work *w, __u16 tag, __u8 index)
 {
 	__u32 off = w->len;
@@ -120,12 +120,12 @@ static __always_inline void part_end(struct work *w, struct tarsier_part *part, 
 	w->parts++;
 }
 
-/* What inodes are recorded with; where a part of it is unknown, all is. */
+/* Whether the kernel has all members that are recorded of an inode; otherwise none are. */
 #define INODES_ARE_KNOWN                                                                      \
 	(TYPE_HAS(inode, i_ino) && TYPE_HAS(inode, i_sb, s_dev) && TYPE_HAS(inode, i_rdev) && \
 	 TYPE_HAS(inode, i_mode) && TYPE_HAS(inode, i_uid.val) && TYPE_HAS(inode, i_gid.val))
 
-/* Whether there is a way from an entry to the root, across mounts. */
+/* Whether the kernel has all members needed to walk from an entry to the root, across mounts. */
 #define PATHS_ARE_KNOWN                                                                           \
 	(TYPE_HAS(dentry, d_parent) && TYPE_HAS(dentry, d_name.name) && TYPE_HAS(path, dentry) && \
 	 TYPE_HAS(path, mnt) && TYPE_HAS(vfsmount, mnt_root) && TYPE_HAS(mount, mnt.mnt_root) &&  \
@@ -151,7 +151,7 @@ static __always_inline void inode_facts(struct tarsier_inode *out, const struct 
 	out->gid = BPF_CORE_READ(inode, i_gid.val);
 }
 
-/* The same where the verifier knows the type, so that each load is one instruction. */
+/* As inode_facts(), if the verifier knows the type: each load is then one instruction. */
 static __always_inline void known_inode_facts(struct tarsier_inode *out, const struct inode *inode)
 {
 	if (!INODES_ARE_KNOWN) {
@@ -175,18 +175,19 @@ struct walk {
 	struct mount *root_mnt;
 	__u32 off;
 	__u32 flags;
-	struct dentry *
-		shown; /* root of the first mount on the way, if that shows a part of a file system */
-	__u32 crossed; /* mounts; then directories */
+	/* Root of the first mount that the walk left, if it shows a part of a file system. */
+	struct dentry *shown;
+	/* Whether a mount was left; in above_step(), the number of directories. */
+	__u32 crossed;
 };
 
-/* The root of the first mount that a walk leaves, if it is not that of the file system. */
+/* `root`, the root of a mount, if it is not the root of its file system. */
 static __always_inline struct dentry *shown_part(struct dentry *root)
 {
 	return READ(root, d_parent) != root ? root : 0;
 }
 
-/* For PATHS_ARE_KNOWN. */
+/* One step of a walk towards the root. Only valid if PATHS_ARE_KNOWN. */
 static long walk_step(__u32 i, struct walk *walk)
 {
 	struct dentry *dentry = walk->dentry, *parent;
@@ -235,7 +236,7 @@ static __always_inline struct mount *real_mount(struct vfsmount *mnt)
 	return TYPE_HAS(mount, mnt) ? (void *)mnt - bpf_core_field_offset(struct mount, mnt) : 0;
 }
 
-/* How many directories above a mount are told. */
+/* The most directories above a mount that are recorded. */
 #define ABOVE_MAX 64
 
 static __always_inline bool write_directory(__u64 *to, struct dentry *dentry)
@@ -254,7 +255,7 @@ static long above_step(__u32 i, struct walk *walk)
 	return !write_directory(frame_at(walk->w, walk->off + i * 2 * sizeof(__u64)), dentry);
 }
 
-/* Says which directories hold what a mount showed: of a rule on one of them it is, too. */
+/* Adds the directories that contain what a mount shows: a rule on one of them applies too. */
 static __always_inline void part_above(struct work *w, struct walk *walk)
 {
 	struct tarsier_part *part;
@@ -271,14 +272,14 @@ static __always_inline void part_above(struct work *w, struct walk *walk)
 	part_end(w, part, (walk->crossed & (2 * ABOVE_MAX - 1)) * 2 * sizeof(__u64));
 }
 
-/* Whether the entry is in no list of names any more. */
+/* Whether the entry has been removed from the table of names. */
 #define IS_UNHASHED(dentry) (HAS(dentry, d_hash.pprev) && !READ(dentry, d_hash.pprev))
 
 /*
  * Adds a walked path, as d_path() would print it for the current task. With
- * `prefix`, an inode comes first: that of `inode`. `tag_index` is the part's
- * tag, its index << 16 and flags << 24. The addresses of the path and of the
- * inode come as numbers, which is all that a global function takes of them.
+ * `prefix`, the inode comes first. `tag_index` is the tag of the part, its index
+ * << 16 and its flags << 24. The addresses of path and inode are passed as
+ * numbers, because global functions do not accept these pointers.
  */
 __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 inode_at,
 			 bool prefix)
@@ -304,7 +305,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 		start += sizeof(struct tarsier_inode);
 	}
 	walk.off = start;
-	/* Not by way of a variable: callers have 384 bytes of stack for themselves. */
+	/* Not through a variable, to save stack: 384 bytes of it are left to the callers. */
 	BPF_CORE_READ_INTO(&walk.dentry, path, dentry);
 	dentry = walk.dentry;
 	mnt = READ(path, mnt);
@@ -325,12 +326,13 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	return 0;
 }
 
-/* Bytes that a name has at most, with its end, which every kernel keeps in the entry itself. */
+/* The most bytes of a name, its NUL included, that every kernel stores in the entry itself. */
 #define SHORT_NAME_MAX 32
 
 /*
- * Copies the name of an entry whose type the verifier knows, and which keeps it
- * in itself, by words: no helper call. Its bytes with the NUL, or 0.
+ * Copies the name of an entry by words, without a helper call. The verifier has
+ * to know the type of the entry, and the name has to be stored in the entry
+ * itself. Returns the number of bytes with the NUL, or 0.
  */
 static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
 {
@@ -352,19 +354,19 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
 		*(__u64 *)frame_at(w, off + 16) = *(const __u64 *)(text + 16);
 		*(__u64 *)frame_at(w, off + 24) = *(const __u64 *)(text + 24);
 	}
-	/* A rename under way could have left none. */
+	/* A rename in progress could have removed the NUL. */
 	*(__u8 *)frame_at(w, off + len) = 0;
 	return len + 1;
 }
 
-/* Steps of walk_own() before it leaves the rest to walk_step(). */
+/* The most steps of walk_own() before it leaves the rest to walk_step(). */
 #define OWN_STEPS_MAX 5
 
 /*
- * The same for a path of the current task, `task`, its executable (PART_EXE) or its
- * current directory (PART_CWD). Here the verifier knows the types, so that
- * each load is one instruction where walk_path() calls a helper, and so is
- * each word of a short name; this holds until the path leaves a mount.
+ * As walk_path(), for a path of the current task, `task`: its executable
+ * (PART_EXE) or current directory (PART_CWD). Here the verifier knows the types,
+ * so that each load, and each word of a short name, is one instruction, where
+ * walk_path() calls a helper. This holds until the path leaves a mount.
  */
 static __always_inline int walk_own(struct work *w, struct task_struct *task, __u32 tag)
 {
@@ -410,12 +412,12 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 						      dentry->d_name.name);
 		if (n < 0 || parent == dentry)
 			break;
-		/* By way of memory, where the verifier forgets it: it would follow each length. */
+		/* Through memory: the verifier, which would follow each length, forgets it. */
 		*(volatile __u64 *)&w->own[0] = off + n;
 		off = *(volatile __u64 *)&w->own[0];
 		dentry = parent;
 	}
-	/* As numbers, which is how walk_step() takes them. */
+	/* As numbers, because walk_step() needs pointers that the verifier does not know. */
 	w->own[0] = (__u64)dentry;
 	w->own[1] = (__u64)mnt;
 	w->own[2] = (__u64)root_dentry;
@@ -435,7 +437,7 @@ out:
 	return 0;
 }
 
-/* The current directory. */
+/* Adds the path of the current directory. */
 __noinline int walk_cwd(struct work *w)
 {
 	if (!w)

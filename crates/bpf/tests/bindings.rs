@@ -1,14 +1,14 @@
-//! What Rust has of the headers is what clang makes of them.
+//! The generated Rust bindings agree with clang's view of the headers.
 
 use std::path::Path;
 
-/// Rust's view of the headers, as bindgen wrote it.
+/// The bindings that bindgen generated from the headers.
 const GENERATED: [&str; 2] = [
     include_str!("../src/shared.rs"),
     include_str!("../../event/src/wire/bindings.rs"),
 ];
 
-/// Sizes, offsets and constants in generated code: each a C expression and its value.
+/// The sizes, offsets and constants in generated code, each as a C expression and its value.
 fn claims(generated: &str) -> Vec<(String, &str)> {
     let layout = |what: &'static str, expression: fn(&str) -> String| {
         generated.split(what).skip(1).filter_map(move |rest| {
@@ -32,7 +32,7 @@ fn claims(generated: &str) -> Vec<(String, &str)> {
     sizes.chain(offsets).chain(constants).collect()
 }
 
-/// Compiles assertions of these claims.
+/// Compiles static assertions of these claims.
 fn check(claims: &[(String, &str)]) -> Result<(), String> {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/shared.h");
     let mut text = format!("#include \"{}\"\n", header.display());

@@ -1,4 +1,4 @@
-//! Each header includes what it needs, so that the order of includes means nothing.
+//! Each header includes what it needs, so that the order of includes does not matter.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn every_header_compiles_alone() {
         let source = dir.path().join("alone.bpf.c");
         let text = format!("#include \"{}\"\n", header.display());
         std::fs::write(&source, text).expect("the source is written");
-        // Functions that nobody calls are what a header alone has.
+        // A header alone has only functions that nothing calls.
         libbpf_cargo::SkeletonBuilder::new()
             .source(&source)
             .clang_args([

@@ -1,13 +1,13 @@
-//! What a key's function gets to work with.
+//! The context that the function of a key works with.
 
 use crate::error::{BadValue, ConfigError, Notice, Place};
 
-/// A value as an error shows it.
+/// A value as error messages show it, with special characters escaped.
 pub(super) fn printable(text: &str) -> String {
     text.escape_debug().to_string()
 }
 
-/// A key's value, and where it stands.
+/// The value of a key, and its place in the file.
 pub(super) struct Context<'a> {
     pub(super) place: Place,
     pub(super) key: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct Context<'a> {
     pub(super) value: &'a str,
     /// The word after the value (a program for EXEC).
     pub(super) option: Option<&'a str>,
-    /// Whether files named in values are looked at.
+    /// Whether files that values name are checked.
     pub(super) check_files: bool,
     pub(super) notices: &'a mut Vec<Notice>,
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration file, and what in it is not honoured yet.
+//! Errors in a configuration file, and notices about keys that are not honoured.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub struct Place {
     /// The file.
     pub file: PathBuf,
-    /// The line, from 1; 0 if it is about the file as a whole.
+    /// The line, counted from 1; 0 for the file as a whole.
     pub line: usize,
 }
 
@@ -22,14 +22,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something accepted that does not do what it says in auditd, or that deserves a second look.
+/// A setting that is accepted although it does not do what it does in auditd, or is suspicious.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Where it is set.
+    /// Place of the setting.
     pub place: Place,
     /// The key as auditd.conf(5) spells it; empty if the notice is about the line itself.
     pub key: &'static str,
-    /// One line: what was asked and what happens in its place.
+    /// One line: what was set and what happens instead.
     pub text: String,
 }
 
@@ -52,7 +52,7 @@ pub enum ConfigError {
         format: &'static str,
         /// The host's name.
         host: String,
-        /// What the resolver says.
+        /// Error of the resolver.
         source: std::io::Error,
     },
     /// The file cannot be read.
@@ -64,10 +64,10 @@ pub enum ConfigError {
         call: &'static str,
         /// What to do.
         remedy: &'static str,
-        /// Its error.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// The file is not one that root alone controls.
+    /// The file is not controlled by root alone, not a regular file, or too large.
     #[error("{}: {found}; {remedy}", path.display())]
     Untrusted {
         /// The file.
@@ -80,25 +80,25 @@ pub enum ConfigError {
     /// The line is not `key = value`.
     #[error("{place}: {found}; expected `key = value` with blanks around the `=`")]
     Syntax {
-        /// Where.
+        /// Place of the line.
         place: Place,
         /// What was found.
         found: String,
     },
-    /// No such key.
+    /// The key does not exist.
     #[error(
         "{place}: unknown keyword {key:?}{}; see auditd.conf(5)",
         did_you_mean(nearest)
     )]
     UnknownKey {
-        /// Where.
+        /// Place of the line.
         place: Place,
         /// The key as written.
         key: String,
-        /// The closest key.
+        /// The most similar key, if one is similar enough.
         nearest: Option<&'static str>,
     },
-    /// The key does not take this value.
+    /// The key does not accept this value.
     #[error(transparent)]
     Value(Box<BadValue>),
     /// Two keys contradict each other.
@@ -106,21 +106,21 @@ pub enum ConfigError {
     Conflict {
         /// The file.
         path: PathBuf,
-        /// What contradicts what.
+        /// The contradiction.
         found: String,
         /// What to do.
         remedy: String,
     },
 }
 
-/// A value that its key does not take.
+/// A value that its key does not accept.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "{place}: {key} = {value}: {found}; expected {expected}{}",
     did_you_mean(nearest)
 )]
 pub struct BadValue {
-    /// Where.
+    /// Place of the line.
     pub place: Place,
     /// The key.
     pub key: &'static str,
@@ -128,9 +128,9 @@ pub struct BadValue {
     pub value: String,
     /// What is wrong with it.
     pub found: String,
-    /// What the key takes.
+    /// What the key accepts.
     pub expected: String,
-    /// The closest word.
+    /// The most similar word, if one is similar enough.
     pub nearest: Option<&'static str>,
 }
 
@@ -138,8 +138,8 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
     nearest.map_or(String::new(), |name| format!(" (did you mean {name}?)"))
 }
 
-/// The candidate that is closest to `word` by edit distance, case ignored, if one is close enough
-/// to be a likely typing error.
+/// The candidate with the smallest edit distance to `word`, ignoring case, if `word` is likely a
+/// misspelling of it.
 pub(super) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

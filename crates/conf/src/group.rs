@@ -6,14 +6,14 @@ use std::io;
 /// A group as `log_group` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its number.
+    /// Number of the group.
     pub gid: u32,
-    /// Its name as written in the file (a number's text if it was a number).
+    /// Name or number of the group, as written in the file.
     pub name: String,
 }
 
 impl Group {
-    /// The default: group 0, which means that nobody but root reads the log.
+    /// The default: group 0, with which only root can read the log.
     pub fn root() -> Self {
         Group {
             gid: 0,
@@ -27,11 +27,11 @@ impl Group {
     }
 }
 
-/// Largest group entry that is looked at.
+/// Size limit of a group entry, in bytes.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
-/// The number of the group `name` in the system's group database (getgrnam_r(3), so that NSS
-/// sources count). `Ok(None)` if there is no such group.
+/// The number of the group `name` in the system's group database, NSS sources included
+/// (getgrnam_r(3)). `Ok(None)` if there is no such group.
 pub(super) fn lookup(name: &str) -> io::Result<Option<u32>> {
     let Ok(name) = CString::new(name) else {
         return Ok(None);
@@ -52,8 +52,8 @@ pub(super) fn lookup(name: &str) -> io::Result<Option<u32>> {
 fn lookup_with(name: &CStr, buffer: &mut [u8]) -> io::Result<Option<u32>> {
     let mut group = std::mem::MaybeUninit::<libc::group>::uninit();
     let mut found: *mut libc::group = std::ptr::null_mut();
-    // SAFETY: `name` is NUL-terminated; `group`, `buffer` and `found` outlive the call and `buffer`
-    // is as long as stated. getgrnam_r writes nothing else.
+    // SAFETY: `name` is NUL-terminated; `group`, `buffer` and `found` outlive the call, and the length
+    // passed is that of `buffer`. getgrnam_r writes nothing else.
     let rc = unsafe {
         libc::getgrnam_r(
             name.as_ptr(),
@@ -67,7 +67,7 @@ fn lookup_with(name: &CStr, buffer: &mut [u8]) -> io::Result<Option<u32>> {
         0 if found.is_null() => Ok(None),
         // SAFETY: rc 0 and a non-null `found` mean that it points at `group`, now initialised.
         0 => Ok(Some(unsafe { (*found).gr_gid })),
-        // Some databases say "not found" with an errno; getgrnam_r(3) lists these.
+        // Some databases report "not found" by an errno; getgrnam_r(3) lists these.
         libc::ENOENT | libc::ESRCH | libc::EPERM | libc::EBADF => Ok(None),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }

@@ -1,4 +1,4 @@
-//! The keys of auditd.conf: audit 3.0.9's, and those that 4.x added.
+//! The keys of auditd.conf: those of audit 3.0.9, those that 4.x added, and Tarsier's own.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,9 @@ pub(super) struct Key {
     pub(super) name: &'static str,
     /// Whether a second word may follow the value.
     pub(super) takes_option: bool,
-    /// The value that needs no notice: auditd's own.
+    /// auditd's default, for which no notice is given.
     pub(super) auditd_default: &'static str,
-    /// For a key that Tarsier does not honour yet: what happens.
+    /// For a key that Tarsier does not honour yet: what happens instead.
     pub(super) not_honoured: Option<&'static str>,
     pub(super) apply: Apply,
 }
@@ -45,7 +45,7 @@ const fn action(name: &'static str, apply: Apply) -> Key {
     }
 }
 
-/// A key that is checked and kept but has no effect yet.
+/// A key whose value is checked and stored but has no effect yet.
 const fn later(
     name: &'static str,
     auditd_default: &'static str,
@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
         absolute_path(x).map(|path| c.log_file = path)
     }),
     key("log_format", log_format),
-    // Tarsier's own.
+    // Tarsier's own keys.
     key("seal", |c, x| yes_no(x).map(|yes| c.seal = yes)),
     key("compress_rotated", |c, x| {
         yes_no(x).map(|yes| c.compress_rotated = yes)
@@ -94,7 +94,7 @@ pub(super) const KEYS: &[Key] = &[
         c.name = Some(x.value.to_owned());
         Ok(())
     }),
-    // A limit that cannot be counted in bytes is refused; auditd takes it.
+    // A limit whose size in bytes exceeds 64 bits is refused; auditd accepts it.
     key("max_log_file", |c, x| {
         number(x, 0..=u64::MAX >> 20).map(|n| c.max_log_file_mib = n)
     }),
@@ -198,7 +198,7 @@ pub(super) const KEYS: &[Key] = &[
         c.plugins.plugin_dir = PathBuf::from(x.value);
         Ok(())
     }),
-    // Read by ausearch and aureport; nothing for the daemon to do.
+    // Only ausearch and aureport use it.
     key("end_of_event_timeout", |c, x| {
         number(x, 0..=u64::MAX).map(|n| c.end_of_event_timeout_s = n)
     }),
@@ -210,7 +210,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("dispatcher", deprecated),
     key("disp_qos", deprecated),
-    // Tarsier's own.
+    // Tarsier's own keys.
     key("io_uring_twins", |c, x| {
         yes_no(x).map(|yes| c.io_uring_twins = yes)
     }),
@@ -248,7 +248,7 @@ const OVERFLOW: &[(&str, OverflowAction)] = &[
     ("halt", OverflowAction::Halt),
 ];
 
-/// Keys with commas between them, and no blanks: a second word would be an option.
+/// Keys separated by commas without blanks, since a second word would be an option.
 fn urgent_keys(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
     let keys: Vec<&str> = context.value.split(',').collect();
     if keys.iter().any(|key| key.is_empty()) {
@@ -266,7 +266,7 @@ fn pin_dir(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigE
     Ok(())
 }
 
-/// Loopback only: what the daemon tells is not for the network.
+/// Accepts loopback addresses only: the daemon's state must not be readable from the network.
 fn metrics(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
     let expected = "unix:/path, 127.0.0.1:PORT or off";
     let port = |text: &str| text.parse().ok().filter(|&port: &u16| port > 0);

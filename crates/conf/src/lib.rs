@@ -1,11 +1,11 @@
 //! auditd.conf(5): the daemon's configuration file, read as auditd reads it.
 //!
-//! Every key of audit 3.0.9 and of 4.x is known. What Tarsier does not honour yet is accepted and
-//! answered with a [`Notice`], so that the program can say it; what auditd refuses is refused, with
-//! the place, what was expected and the nearest name. The rules are those of auditd.conf(5) and of
-//! the checks that audit-userspace's `src/auditd-config.c` makes.
+//! Every key of audit 3.0.9 and 4.x is known. A setting that Tarsier does not honour yet is accepted
+//! with a [`Notice`] for the program to print. What auditd refuses is refused, with an error that
+//! names the place, what was expected and the nearest name. The rules are those of auditd.conf(5) and
+//! of the checks in audit-userspace's `src/auditd-config.c`.
 //!
-//! Tarsier's own additions to the file are exactly these:
+//! Tarsier adds these settings, and no others:
 //! * `log_format = JSON` (one object per event) and `COMPACT`,
 //! * `seal = yes` (decision 0011),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
@@ -34,7 +34,7 @@ pub use load::load;
 pub use manual::{described_keys, KeyDescription};
 pub use parse::{parse, LoadOptions, Loaded, LINE_BYTES_MAX};
 
-/// The program that sends mail for EMAIL actions: auditd's.
+/// The program that sends mail for EMAIL actions, the same as auditd's.
 pub const SENDMAIL: &str = "/usr/lib/sendmail";
 
 /// Where auditd keeps its configuration.
@@ -45,36 +45,37 @@ pub const AUDITD_CONF: &str = "/etc/audit/auditd.conf";
 pub enum LogFormat {
     /// As the kernel sends them.
     Raw,
-    /// Raw, then a 0x1d byte and names for uids, gids, syscall, architecture and addresses.
+    /// As RAW, followed by a 0x1d byte and the names of uids, gids, system call, architecture and
+    /// addresses.
     Enriched,
     /// One JSON object per event (Tarsier only).
     Json,
-    /// ENRICHED, compressed as it is written (Tarsier only); `tarsier cat` turns it back.
+    /// As ENRICHED, compressed while it is written (Tarsier only); `tarsier cat` prints it as text.
     Compact,
 }
 
 /// When written records are made durable (`flush`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
-    /// Left to the kernel.
+    /// When the kernel writes them back.
     None,
-    /// A sync every `freq` records, waited for.
+    /// By a sync every `freq` records, for which writing waits.
     Incremental,
-    /// A sync every `freq` records, in the background.
+    /// By a sync every `freq` records, in the background.
     IncrementalAsync,
-    /// Every batch, data (and the size) only: fdatasync(2).
+    /// With every batch; data and the file's size only: fdatasync(2).
     Data,
-    /// Every batch, data and all metadata: fsync(2).
+    /// With every batch; data and all metadata: fsync(2).
     Sync,
 }
 
 impl Flush {
-    /// Whether every batch is made durable before more is promised.
+    /// Whether every batch is made durable.
     pub fn is_durable(self) -> bool {
         matches!(self, Flush::Data | Flush::Sync)
     }
 
-    /// Whether the log is synced at all, also by the last sync of a file.
+    /// Whether the log is synced at all, the last sync of a file included.
     pub fn syncs(self) -> bool {
         self != Flush::None
     }
@@ -88,9 +89,9 @@ impl Flush {
 /// What to do when the log file reaches `max_log_file` (`max_log_file_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeAction {
-    /// Nothing.
+    /// Do nothing.
     Ignore,
-    /// Warn.
+    /// Warn in syslog.
     Syslog,
     /// Stop writing until resumed.
     Suspend,
@@ -102,18 +103,19 @@ pub enum SizeAction {
     Exec(PathBuf),
 }
 
-/// What to do about a disk that fills or fails (`*_space_left_action`, `disk_*_action`).
+/// What to do when disk space runs out or the disk fails (`space_left_action`,
+/// `admin_space_left_action`, `disk_full_action`, `disk_error_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureAction {
-    /// Nothing (for a full disk, auditd still warns).
+    /// Do nothing (for a full disk, auditd still warns).
     Ignore,
-    /// Warn.
+    /// Warn in syslog.
     Syslog,
-    /// Rotate, losing the oldest file.
+    /// Rotate; the oldest file is lost.
     Rotate,
-    /// Send a mail to `action_mail_acct` and warn.
+    /// Send a mail to `action_mail_acct` and warn in syslog.
     Email,
-    /// Suspend and run a program, which resumes logging when done.
+    /// Suspend and run a program, which has to resume logging when it is done.
     Exec(PathBuf),
     /// Stop writing until resumed.
     Suspend,
@@ -126,11 +128,11 @@ pub enum FailureAction {
 /// What to do when a plugin's queue is full (`overflow_action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverflowAction {
-    /// Nothing.
+    /// Do nothing.
     Ignore,
-    /// Warn.
+    /// Warn in syslog.
     Syslog,
-    /// Stop passing events on.
+    /// Stop passing events to the plugin.
     Suspend,
     /// Put the system in single user mode.
     Single,
@@ -141,17 +143,17 @@ pub enum OverflowAction {
 /// What happens to calls whose events come faster than they can be recorded (`overload`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overload {
-    /// Each waits at its end, at most 1 ms until a ring is nearly full, then at most 20 ms.
+    /// Each call waits at its end: at most 1 ms, or 20 ms once the ring is nearly full.
     #[default]
     Throttle,
-    /// Their events are dropped and counted.
+    /// Events are dropped and counted.
     Drop,
 }
 
-/// Where the state can be read in Prometheus' text format (`metrics`).
+/// Where the daemon's counters can be read in Prometheus' text format (`metrics`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetricsAddress {
-    /// A Unix socket, absolute.
+    /// Absolute path of a Unix socket.
     Unix(PathBuf),
     /// A TCP port of 127.0.0.1.
     Loopback(u16),
@@ -192,11 +194,11 @@ pub enum Transport {
     Krb5,
 }
 
-/// Keys about events from other hosts (`tcp_*`, `transport`, `krb5_*`, `tls_*`). Parsed and
-/// checked; Tarsier does not listen yet.
+/// Keys about events from other hosts (`tcp_*`, `transport`, `krb5_*`, `tls_*`). They are parsed and
+/// checked, but Tarsier does not listen for such events yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// `tcp_listen_port`, 1 to 65535; none means that auditd does not listen.
+    /// `tcp_listen_port`, 1 to 65535; `None` means that auditd does not listen.
     pub tcp_listen_port: Option<u16>,
     /// `tcp_listen_queue`.
     pub tcp_listen_queue: u16,
@@ -204,11 +206,11 @@ pub struct Network {
     pub tcp_max_per_addr: u16,
     /// `use_libwrap`.
     pub use_libwrap: bool,
-    /// `tcp_client_ports`, first and last allowed source port.
+    /// `tcp_client_ports`: first and last allowed source port.
     pub tcp_client_ports: (u16, u16),
-    /// `tcp_client_max_idle`; 0 is no limit.
+    /// `tcp_client_max_idle`, in seconds; 0 means no limit.
     pub tcp_client_max_idle_s: u32,
-    /// `transport`, or what the older `enable_krb5` made of it.
+    /// `transport`, or KRB5 if the older `enable_krb5` is set.
     pub transport: Transport,
     /// `krb5_principal`.
     pub krb5_principal: Option<String>,
@@ -233,10 +235,10 @@ pub struct Plugins {
     pub plugin_dir: PathBuf,
 }
 
-/// Everything auditd.conf(5) can say.
+/// All settings of auditd.conf(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// `local_events`: read this host's kernel.
+    /// `local_events`: record events of this host.
     pub local_events: bool,
     /// `write_logs`: write a log at all.
     pub write_logs: bool,
@@ -246,9 +248,9 @@ pub struct Config {
     pub log_format: LogFormat,
     /// `seal`: keep a seal beside the log.
     pub seal: bool,
-    /// `compress_rotated`: compress files that are not current any more.
+    /// `compress_rotated`: compress files after rotation.
     pub compress_rotated: bool,
-    /// `log_group`: group of the files; anything but gid 0 lets it read them.
+    /// `log_group`: group of the files, which may read them unless it is gid 0.
     pub log_group: Group,
     /// `priority_boost`: nice value to subtract.
     pub priority_boost: u32,
@@ -256,14 +258,14 @@ pub struct Config {
     pub flush: Flush,
     /// `freq`: records between two syncs of the incremental modes.
     pub freq: u32,
-    /// `num_logs`: files kept by ROTATE, the current one included; 0 to 999, less than 2 means
-    /// that rotation is off.
+    /// `num_logs`, 0 to 999: files that ROTATE keeps, the current one included. Below 2, ROTATE does
+    /// nothing.
     pub num_logs: u32,
     /// `name_format`.
     pub name_format: NameFormat,
     /// `name`, for `name_format = USER`.
     pub name: Option<String>,
-    /// `max_log_file`; 0 is no limit.
+    /// `max_log_file`, in MiB; 0 means no limit.
     pub max_log_file_mib: u64,
     /// `max_log_file_action`.
     pub max_log_file_action: SizeAction,
@@ -283,13 +285,13 @@ pub struct Config {
     pub disk_full_action: FailureAction,
     /// `disk_error_action`.
     pub disk_error_action: FailureAction,
-    /// Events from other hosts.
+    /// Keys about events from other hosts.
     pub network: Network,
-    /// Plugins.
+    /// Keys about plugins.
     pub plugins: Plugins,
-    /// `end_of_event_timeout`: age at which readers take an event to be complete.
+    /// `end_of_event_timeout`: age in seconds at which readers of the log consider an event complete.
     pub end_of_event_timeout_s: u64,
-    /// `report_interval` (audit 4.x); 0 is never.
+    /// `report_interval` (audit 4.x), in seconds; 0 means never.
     pub report_interval_s: u64,
     /// `io_uring_twins` (Tarsier only): rules on system calls also select the io_uring operations
     /// that do the same.
@@ -298,15 +300,16 @@ pub struct Config {
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
     pub urgent_keys: Vec<String>,
-    /// `pin_dir` (Tarsier only): where capture is kept that outlives the daemon; none is off.
+    /// `pin_dir` (Tarsier only): directory of the pins by which capture outlives the daemon; `None`
+    /// if it is off.
     pub pin_dir: Option<PathBuf>,
-    /// `metrics` (Tarsier only); none is off.
+    /// `metrics` (Tarsier only); `None` if it is off.
     pub metrics: Option<MetricsAddress>,
 }
 
 impl Config {
-    /// What auditd assumes for a key that its file does not set (`clear_config` in
-    /// `auditd-config.c`; not what the man page says for every key).
+    /// The values that auditd assumes for keys that its file does not set (`clear_config()` in
+    /// `auditd-config.c`; for some keys the man page differs).
     pub fn unset() -> Self {
         Config {
             local_events: true,
@@ -361,9 +364,11 @@ impl Config {
         }
     }
 
-    /// The node name that precedes each record as `node=NAME `, if one is wanted. FQD and NUMERIC
-    /// ask the resolver, which may take its time; as in auditd a name that it does not know is an
-    /// error.
+    /// The node name that precedes each record as `node=NAME `; `None` if `name_format` is NONE. FQD
+    /// and NUMERIC ask the resolver, which may take long.
+    ///
+    /// # Errors
+    /// The resolver does not know the host's name. As in auditd, this is an error.
     pub fn node_name(&self) -> Result<Option<String>, ConfigError> {
         let host = node::hostname();
         let resolved = |outcome: std::io::Result<String>, format| {
@@ -391,8 +396,8 @@ impl Config {
     }
 }
 
-/// The values of the configuration file that auditd ships (group root), which are also Tarsier's
-/// when there is no file.
+/// The values of the configuration file that auditd ships (with group root), which Tarsier also uses
+/// if there is no file.
 impl Default for Config {
     fn default() -> Self {
         Config {

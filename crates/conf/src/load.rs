@@ -1,4 +1,4 @@
-//! Reading the configuration file: auditd's checks of who controls it.
+//! Reads the configuration file, with auditd's checks of who controls it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,12 +11,12 @@ use crate::error::ConfigError;
 use crate::parse::{parse_with, LoadOptions, Loaded};
 use crate::Config;
 
-/// Largest file that is read.
+/// The largest configuration file that is accepted, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Reads and checks `path`: a regular file (no symbolic link unless allowed), owned by root, not
-/// writable for others. If there is no such file, the result is [`Config::default`], as auditd
-/// skips a missing file.
+/// Reads and checks `path`. It must be a regular file (no symbolic link unless `options` allow it),
+/// owned by root and not writable by everyone. If the file does not exist, returns
+/// [`Config::default`], as auditd skips a missing file.
 pub fn load(path: &Path, options: LoadOptions) -> Result<Loaded, ConfigError> {
     let Some(file) = open(path, options)? else {
         return Ok(Loaded {
@@ -33,7 +33,7 @@ pub fn load(path: &Path, options: LoadOptions) -> Result<Loaded, ConfigError> {
         return Err(ConfigError::Untrusted {
             path: path.to_owned(),
             found: format!("larger than {FILE_BYTES_MAX} bytes"),
-            remedy: "this is not an auditd.conf; name the right file",
+            remedy: "no auditd.conf is that large; name the right file",
         });
     }
     parse_with(&text, path, &options, true)
@@ -42,7 +42,7 @@ pub fn load(path: &Path, options: LoadOptions) -> Result<Loaded, ConfigError> {
 fn io_error(path: &Path, call: &'static str, source: io::Error) -> ConfigError {
     let remedy = match source.raw_os_error() {
         Some(libc::ELOOP) => "symbolic links are not followed: name the file itself",
-        Some(libc::EACCES | libc::EPERM) => "run as root, or make the file readable",
+        Some(libc::EACCES | libc::EPERM) => "run as root, or make the file readable for this user",
         Some(libc::ENOENT) => "name a file that exists",
         _ => "check the file and its file system",
     };
@@ -55,7 +55,7 @@ fn io_error(path: &Path, call: &'static str, source: io::Error) -> ConfigError {
 }
 
 fn open(path: &Path, options: LoadOptions) -> Result<Option<File>, ConfigError> {
-    // NONBLOCK so that a FIFO is refused below in place of waiting for its writer.
+    // NONBLOCK, so that open(2) does not wait for the writer of a FIFO, which is refused below.
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     if !options.allow_links {
         flags |= OFlags::NOFOLLOW;

@@ -1,27 +1,28 @@
-//! What the manual says of the keys: `cargo xtask` makes tarsier.conf(5) and the reference of it.
+//! Descriptions of the keys, from which `cargo xtask` makes tarsier.conf(5) and the reference manual.
 
 use crate::keys::KEYS;
 
-/// A key of the configuration file, for people.
+/// Description of a key of the configuration file.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyDescription {
-    /// The key as the file has it.
+    /// The key as it is written in the file.
     pub name: &'static str,
-    /// Whether auditd does not have it.
+    /// Whether the key is Tarsier's own, unknown to auditd.
     pub is_own: bool,
-    /// What may stand after `=`.
+    /// The values that the key accepts.
     pub values: &'static str,
-    /// What holds where a file does not set the key; empty: nothing.
+    /// The value if the file does not set the key; empty if there is none.
     pub unset: &'static str,
-    /// What holds where there is no file, which is what auditd ships; empty: as `unset`.
+    /// The value if there is no file, which is that of the file that auditd ships; empty if it is the
+    /// same as `unset`.
     pub shipped: &'static str,
-    /// What it is for. Empty for a key that has no effect.
+    /// What the key does. Empty for a key that has no effect.
     pub meaning: &'static str,
     /// For a key that has no effect: what happens instead.
     pub no_effect: Option<&'static str>,
 }
 
-/// Every key that a file may have, in auditd.conf(5)'s order, then Tarsier's own.
+/// Every key that a file may have: first those of auditd.conf(5), in its order, then Tarsier's own.
 pub fn described_keys() -> Vec<KeyDescription> {
     let described = KEYS.iter().filter_map(|key| {
         let text = TEXTS.iter().find(|text| text.0 == key.name);
@@ -56,7 +57,7 @@ const OWN: [&str; 7] = [
 
 const SPACE_ACTIONS: &str = "IGNORE, SYSLOG, ROTATE, EMAIL, EXEC /PROGRAM, SUSPEND, SINGLE or HALT";
 
-/// Key, values, what holds unset, what auditd ships, meaning.
+/// Key, values, value if unset, value that auditd ships, meaning.
 type Text = (
     &'static str,
     &'static str,
@@ -69,39 +70,41 @@ type Text = (
 const TEXTS: &[Text] = &[
     ("local_events", "yes or no", "", "", ""),
     ("write_logs", "yes or no", "yes", "",
-     "With no, no log is opened, made, rotated or sealed, and what is about its file or its disk has no effect. Plugins \
-      get every event at once. Switched off while recording, the log ends with a durable record \
-      `op=reconfigure write_logs=no`, its seal in order."),
-    ("log_file", "absolute path", "/var/log/audit/audit.log", "", "The log."),
+     "With `no`, no log file is opened, created, rotated or sealed, and keys about the log file or its disk have no \
+      effect; plugins get every event at once. If it is set to `no` while the daemon is recording, the log ends with a \
+      durable record `op=reconfigure write_logs=no`, and its seal is valid."),
+    ("log_file", "absolute path", "/var/log/audit/audit.log", "", "The log file."),
     ("log_format", "RAW, ENRICHED, JSON or COMPACT", "ENRICHED", "",
-     "Form of the log. JSON and COMPACT are Tarsier's own: one object per event, and ENRICHED compressed as it is \
-      written, a tenth of RAW's bytes or less, which `tarsier cat` prints as text. NOLOG is an old name of \
-      `write_logs = no`."),
+     "Format of the log. JSON (one object per event) and COMPACT are Tarsier's own. COMPACT is ENRICHED, compressed \
+      while it is written; it takes a tenth of the size of RAW or less, and `tarsier cat` prints it as text. NOLOG is \
+      an old name for `write_logs = no`."),
     ("log_group", "name or number of a group", "root", "", "Group that may read the log."),
     ("flush", "NONE, INCREMENTAL, INCREMENTAL_ASYNC, DATA or SYNC", "NONE", "INCREMENTAL_ASYNC",
-     "When records are durable. NONE: when the kernel writes them back. INCREMENTAL, INCREMENTAL_ASYNC: `freq` records \
-      later, waiting for the disk or not. DATA and SYNC: 5 ms and two syncs of the disk after the call."),
+     "When records become durable. NONE: when the kernel writes them back. INCREMENTAL and INCREMENTAL_ASYNC: after \
+      every `freq` records; INCREMENTAL waits for the disk, INCREMENTAL_ASYNC does not. DATA and SYNC: 5 ms and two \
+      syncs of the disk after the call."),
     ("freq", "number", "0", "50", "Records between two syncs of the incremental modes."),
     ("num_logs", "0 to 999", "0", "5",
-     "Files that ROTATE keeps, the current one included; less than 2: no rotation."),
+     "Number of files that ROTATE keeps, the current one included. Below 2, nothing is rotated."),
     ("name_format", "NONE, HOSTNAME, FQD, NUMERIC or USER", "NONE", "",
      "Node name before each record: none, that of gethostname(2), the fully qualified one, the host's address, or \
-      `name`. FQD and NUMERIC ask the resolver, and the daemon does not start if that does not know the host."),
+      the value of `name`. FQD and NUMERIC ask the resolver; if it does not know the host, the daemon does not start."),
     ("name", "word", "", "", "Node name for `name_format = USER`."),
-    ("max_log_file", "MiB", "0", "8", "Size at which `max_log_file_action` is taken; 0: never."),
+    ("max_log_file", "MiB", "0", "8", "Size of the log at which `max_log_file_action` is taken; 0 means never."),
     ("max_log_file_action", "IGNORE, SYSLOG, SUSPEND, ROTATE, KEEP_LOGS or EXEC /PROGRAM", "IGNORE", "ROTATE",
      "What is done when the log reaches `max_log_file`."),
     ("space_left", "MiB, or a percentage", "0", "75",
-     "Free space of the log's disk below which `space_left_action` is taken."),
+     "Free space on the log's file system below which `space_left_action` is taken."),
     ("space_left_action", SPACE_ACTIONS, "IGNORE", "SYSLOG",
-     "Messages go to syslog and to standard error; EMAIL runs `/usr/lib/sendmail -t`; SINGLE and HALT suspend the log \
-      and run `/sbin/init 1` and `/sbin/init 0`."),
+     "What is done when less than `space_left` is free. Messages go to syslog and standard error; EMAIL runs \
+      `/usr/lib/sendmail -t`; SINGLE and HALT suspend the log and run `/sbin/init 1` and `/sbin/init 0`."),
     ("verify_email", "yes or no", "yes", "",
-     "Whether the form of `action_mail_acct` is checked. Its domain is not looked up."),
-    ("action_mail_acct", "account or mail address", "root", "", "Who gets the mail of EMAIL."),
+     "Whether the syntax of `action_mail_acct` is checked. Its domain is not looked up."),
+    ("action_mail_acct", "account or mail address", "root", "", "Recipient of the mail that EMAIL sends."),
     ("admin_space_left", "MiB, or a percentage", "0", "50",
-     "Free space below which `admin_space_left_action` is taken; less than `space_left`."),
-    ("admin_space_left_action", SPACE_ACTIONS, "IGNORE", "SUSPEND", "As `space_left_action`."),
+     "Free space below which `admin_space_left_action` is taken. Must be less than `space_left`."),
+    ("admin_space_left_action", SPACE_ACTIONS, "IGNORE", "SUSPEND",
+     "What is done when less than `admin_space_left` is free; see `space_left_action`."),
     ("disk_full_action", "IGNORE, SYSLOG, ROTATE, EXEC /PROGRAM, SUSPEND, SINGLE or HALT", "IGNORE", "SUSPEND",
      "What is done when the disk is full."),
     ("disk_error_action", "IGNORE, SYSLOG, EXEC /PROGRAM, SUSPEND, SINGLE or HALT", "SYSLOG", "SUSPEND",
@@ -127,33 +130,36 @@ const TEXTS: &[Text] = &[
     ("tls_key_exchange", "text", "", "", ""),
     ("tls_require_pqc", "yes or no", "", "", ""),
     ("distribute_network", "yes or no", "", "", ""),
-    ("q_depth", "0 to 99999", "2000", "", "Records that may wait for each plugin."),
+    ("q_depth", "0 to 99999", "2000", "", "Number of records that may wait for each plugin."),
     ("overflow_action", "IGNORE, SYSLOG, SUSPEND, SINGLE or HALT", "SYSLOG", "",
      "What is done when a plugin's queue is full. SUSPEND stops that plugin; auditd stops all of them."),
-    ("max_restarts", "number", "10", "", "How often a plugin that ends is started again."),
-    ("plugin_dir", "path", "/etc/audit/plugins.d", "", "Directory of the plugins' files."),
+    ("max_restarts", "number", "10", "", "How often a plugin that has ended is restarted."),
+    ("plugin_dir", "path", "/etc/audit/plugins.d", "", "Directory of the configuration files of plugins."),
     ("end_of_event_timeout", "seconds", "2", "",
-     "Age at which the readers of the log take an event to be complete. Nothing for the daemon to do."),
+     "Age at which ausearch and aureport consider an event complete. The daemon does not use it."),
     ("report_interval", "seconds, or a number with s, m, h, d or M", "", "", ""),
     ("dispatcher", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("disp_qos", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("seal", "yes or no", "no", "",
-     "A seal beside the log, so that `tarsier verify` finds any change."),
+     "Whether a seal is kept beside the log, with which `tarsier verify` detects any change."),
     ("compress_rotated", "yes or no", "no", "",
-     "Rotated files become `audit.log.N.zst`; `tarsier cat` and `tarsier verify` read them, ausearch does not."),
+     "Whether rotated files are compressed to `audit.log.N.zst`. `tarsier cat` and `tarsier verify` read them, \
+      ausearch does not."),
     ("io_uring_twins", "yes or no", "yes", "",
-     "A rule on system calls also selects the io_uring operations that do the same: `-S openat` and `-w` see a file \
-      that is opened through a ring."),
+     "Whether rules on system calls also select the io_uring operations that do the same. Then `-S openat` and `-w` \
+      also match a file that is opened through io_uring."),
     ("overload", "THROTTLE or DROP", "THROTTLE", "",
-     "What happens when the ring of a processor is more than half full. THROTTLE: a recorded call waits at its end, the \
-      longer the fuller the ring is, at most 1 ms, and 20 ms when it is nearly full; a daemon that has read nothing for 1 s is not waited for. DROP: \
-      events are dropped and counted, first those of uids that make many: each has a quarter of the room that is left."),
+     "What happens when the ring buffer of a processor is more than half full. THROTTLE: each recorded call waits at \
+      its end, longer as the ring fills: at most 1 ms, or 20 ms once the ring is nearly full. Calls do not wait if the \
+      daemon has read nothing for 1 s. DROP: events are dropped and counted. Uids with many events lose theirs first, \
+      since each uid may use a quarter of the space that is left."),
     ("urgent_keys", "KEY[,KEY…]", "", "",
-     "Events of rules with one of these keys wake the daemon and are synced at once, whatever `flush` says."),
-    ("pin_dir", "/sys/fs/bpf/DIRECTORY, or OFF", "OFF", "", "Capture goes on when the daemon is killed."),
+     "Events of rules with one of these keys wake the daemon and are synced at once, regardless of `flush`."),
+    ("pin_dir", "/sys/fs/bpf/DIRECTORY, or OFF", "OFF", "",
+     "Directory for pinned BPF objects, with which capture goes on when the daemon is killed."),
     ("metrics", "unix:/PATH, 127.0.0.1:PORT, or OFF", "OFF", "",
-     "Where `GET /metrics` gives the daemon's counts in Prometheus' text format. The socket is root's alone; the port is \
-      open to every user of the host."),
+     "Address at which `GET /metrics` returns the daemon's counters in Prometheus' text format. Only root can use the \
+      socket; every user of the host can use the port."),
 ];
 
 #[cfg(test)]
@@ -182,7 +188,7 @@ mod tests {
         }
     }
 
-    /// The configuration of a file with what `value` gives for each key.
+    /// The configuration of a file in which each key has the value that `value` returns for it.
     fn file(value: fn(&KeyDescription) -> &'static str) -> Config {
         let keys = described_keys();
         let set = keys.iter().filter(|key| !value(key).is_empty());

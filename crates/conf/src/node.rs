@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::net::ToSocketAddrs;
 
-/// gethostname(2).
+/// The host's name, as from gethostname(2).
 pub(super) fn hostname() -> String {
     rustix::system::uname()
         .nodename()
@@ -19,7 +19,7 @@ pub(super) fn address(host: &str) -> io::Result<String> {
     Ok(first.ip().to_string())
 }
 
-/// The canonical name of the host's name (getaddrinfo(3) with AI_CANONNAME, as auditd asks).
+/// The canonical name of `host` (getaddrinfo(3) with AI_CANONNAME, as in auditd).
 pub(super) fn canonical(host: &str) -> io::Result<String> {
     let host = CString::new(host)?;
     // SAFETY: all-zero bytes are a valid addrinfo: numbers and null pointers.
@@ -34,8 +34,8 @@ pub(super) fn canonical(host: &str) -> io::Result<String> {
         let text = unsafe { CStr::from_ptr(libc::gai_strerror(rc)) };
         return Err(io::Error::other(text.to_string_lossy().into_owned()));
     }
-    // SAFETY: rc 0 means that `found` is a list that getaddrinfo made and freeaddrinfo takes; its
-    // first entry's ai_canonname is null or NUL-terminated, and copied before the list is freed.
+    // SAFETY: rc 0 means that `found` is a list made by getaddrinfo, which freeaddrinfo frees. The
+    // ai_canonname of its first entry is null or NUL-terminated, and is copied before the list is freed.
     let name = unsafe {
         let name = (*found).ai_canonname;
         let name = (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! Lines and words of auditd.conf, and what its keys must agree on.
+//! Parses the lines of auditd.conf, and checks that its keys do not contradict each other.
 
 use std::path::Path;
 
@@ -7,33 +7,34 @@ use crate::error::{nearest, ConfigError, Notice, Place};
 use crate::keys::KEYS;
 use crate::{Config, Flush, NameFormat, SizeAction, SpaceLimit};
 
-/// Longest line that auditd reads (its buffer of 160 also holds the newline and a NUL); it skips
-/// longer ones.
+/// The longest line that auditd reads, in bytes; it skips longer ones. Its buffer of 160 bytes also
+/// holds the newline and a NUL.
 pub const LINE_BYTES_MAX: usize = 158;
 
-/// How strict [`crate::load`] is.
+/// Which files [`crate::load`] accepts beyond those of root.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions {
     /// Follow a symbolic link (auditd's `-l`).
     pub allow_links: bool,
-    /// Accept a file that belongs to this user id besides root. For a program that an ordinary
-    /// user runs on a file of their own.
+    /// Also accept a file owned by this user id. For a program that an ordinary user runs on a file
+    /// of their own.
     pub also_owned_by: Option<u32>,
 }
 
-/// A configuration and what has to be said about it.
+/// A configuration and the notices about it.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// What is accepted but not done as written. The program prints these.
+    /// Settings that were accepted but do not act as written, for the program to print.
     pub notices: Vec<Notice>,
 }
 
-/// Parses the text of a configuration file. `file` is only used to name places. Touches no file;
-/// group names are looked up in the system's group database.
+/// Parses the text of a configuration file. `file` only serves to name places in errors and notices.
+/// Accesses no file, but looks up group names in the system's group database.
 ///
-/// A key that is absent has auditd's built-in value ([`Config::unset`]), not the shipped one.
+/// A key that is not set has auditd's built-in value ([`Config::unset`]), not the value in the file
+/// that auditd ships.
 pub fn parse(text: &[u8], file: &Path) -> Result<Loaded, ConfigError> {
     parse_with(text, file, &LoadOptions::default(), false)
 }
@@ -79,7 +80,7 @@ fn parse_line(
     config: &mut Config,
     notices: &mut Vec<Notice>,
 ) -> Result<bool, ConfigError> {
-    // Only blanks separate words; a tab is part of one, as in libaudit's audit_strsplit().
+    // Only blanks separate words; a tab is part of a word, as in libaudit's audit_strsplit().
     let start = line.iter().position(|&b| b != b' ').unwrap_or(line.len());
     let line = &line[start..];
     if line.is_empty() || line[0] == b'#' {
@@ -142,7 +143,7 @@ fn parse_line(
     Ok(true)
 }
 
-/// The checks of auditd's `sanity_check()`, and values that agree but do nothing.
+/// Makes the checks of auditd's `sanity_check()`, and notes settings that have no effect.
 fn check_agreement(
     config: &Config,
     file: &Path,
@@ -156,8 +157,8 @@ fn check_agreement(
     if let (SpaceLimit::Mib(space), SpaceLimit::Mib(admin)) =
         (config.space_left, config.admin_space_left)
     {
-        // auditd also refuses 0 and 0, that is, a file that sets neither. There is no check to
-        // get wrong then, so a file of a few lines is accepted here.
+        // auditd also refuses 0 and 0, and thus every file that sets neither. Nothing is checked
+        // in that case, so such a file is accepted here.
         if space <= admin && (space, admin) != (0, 0) {
             return Err(conflict(
                 format!("space_left ({space}) is not larger than admin_space_left ({admin})"),

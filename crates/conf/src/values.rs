@@ -1,4 +1,4 @@
-//! Kinds of values that auditd.conf's keys take.
+//! Parsers for the kinds of values that keys of auditd.conf have.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::error::{nearest, ConfigError};
 use crate::group::{self, Group};
 use crate::{FailureAction, SpaceLimit};
 
-/// One of the words of `table`, case ignored.
+/// Looks the value up among the words of `table`, ignoring case.
 pub(super) fn word<T: Copy>(
     context: &Context<'_>,
     table: &[(&'static str, T)],
@@ -62,7 +62,7 @@ pub(super) fn space_limit(context: &Context<'_>) -> Result<SpaceLimit, ConfigErr
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(context.refuse("neither a number nor a percentage", expected));
     }
-    // Larger than this no size in bytes can be computed.
+    // The size in bytes of a larger value exceeds 64 bits.
     match digits.parse::<u64>() {
         Ok(value) if percent && value <= 99 => Ok(SpaceLimit::Percent(value as u8)),
         Ok(value) if !percent && value <= u64::MAX >> 20 => Ok(SpaceLimit::Mib(value)),
@@ -96,7 +96,8 @@ pub(super) fn port_range(context: &Context<'_>) -> Result<(u16, u16), ConfigErro
     }
 }
 
-/// Seconds, or a number with the unit s, m, h, d (M: 30 days) (`report_interval`, audit 4.x).
+/// Seconds, or a number with the unit s, m, h, d or M, which is 30 days (`report_interval` of audit
+/// 4.x).
 pub(super) fn duration_s(context: &Context<'_>, max_s: u64) -> Result<u64, ConfigError> {
     let expected = format!("seconds, or a number followed by s, m, h, d or M, at most {max_s} s");
     let (digits, unit_s) = match context.value.as_bytes() {
@@ -124,7 +125,7 @@ pub(super) fn group(context: &Context<'_>) -> Result<Group, ConfigError> {
     let expected = "the name or number of a group that exists";
     if context.value.as_bytes()[0].is_ascii_digit() {
         return match context.value.parse() {
-            // (gid_t)-1 means "leave it" to chown(2).
+            // chown(2) leaves the group unchanged for (gid_t)-1.
             Ok(gid) if gid != u32::MAX => Ok(Group { gid, name }),
             _ => Err(context.refuse("not a group number", expected)),
         };
@@ -132,7 +133,9 @@ pub(super) fn group(context: &Context<'_>) -> Result<Group, ConfigError> {
     match group::lookup(context.value) {
         Ok(Some(gid)) => Ok(Group { gid, name }),
         Ok(None) => Err(context.refuse("no such group", expected)),
-        Err(error) => Err(context.refuse(format!("looking it up failed: {error}"), expected)),
+        Err(error) => {
+            Err(context.refuse(format!("the group cannot be looked up: {error}"), expected))
+        }
     }
 }
 
@@ -183,12 +186,12 @@ pub(super) fn space_action(context: &mut Context<'_>) -> Result<FailureAction, C
     failure_action(context, SPACE_ACTIONS)
 }
 
-/// `disk_full_action`: not EMAIL.
+/// `disk_full_action`: any action but EMAIL.
 pub(super) fn full_action(context: &mut Context<'_>) -> Result<FailureAction, ConfigError> {
     failure_action(context, FULL_ACTIONS)
 }
 
-/// `disk_error_action`: neither EMAIL nor ROTATE.
+/// `disk_error_action`: any action but EMAIL and ROTATE.
 pub(super) fn error_action(context: &mut Context<'_>) -> Result<FailureAction, ConfigError> {
     failure_action(context, ERROR_ACTIONS)
 }
@@ -216,7 +219,7 @@ fn failure_action(
             let sendmail = Path::new(crate::SENDMAIL);
             if context.check_files && access(sendmail, Access::EXEC_OK).is_err() {
                 context.notice(format!(
-                    "{key} = EMAIL: {} cannot be run: no mail is sent, only syslog is told",
+                    "{key} = EMAIL: {} cannot be run: no mail is sent; the warning goes to syslog only",
                     sendmail.display()
                 ));
             }
@@ -227,10 +230,11 @@ fn failure_action(
     })
 }
 
-/// The program of an EXEC action: absolute, a regular file, owned by root, with one of the modes
-/// that auditd accepts (`check_exe_name()`).
+/// The program of an EXEC action: an absolute path to a regular file that is owned by root and has
+/// one of the modes that auditd accepts (`check_exe_name()`).
 pub(super) fn program(context: &Context<'_>) -> Result<PathBuf, ConfigError> {
-    let expected = "EXEC and the absolute path of a program of root's with mode 0750, 0755, 0550 \
+    let expected =
+        "EXEC and the absolute path of a program owned by root with mode 0750, 0755, 0550 \
                     or 0555";
     let Some(option) = context.option else {
         return Err(context.refuse("the program is missing", expected));

@@ -1,4 +1,4 @@
-//! auditd.conf: what is accepted, what is refused and how that is said.
+//! auditd.conf: what is accepted, what is refused, and the errors and notices about it.
 
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// The keys and values that audit 3.0.9 ships, group apart.
+/// The keys and values of the file that audit 3.0.9 ships, except for `log_group`.
 const SHIPPED: &str = "\
 #
 # comment
@@ -182,7 +182,7 @@ fn a_line_that_auditd_would_skip_is_skipped_and_said() {
     assert_eq!(parsed(&fits).0.num_logs, 4);
 }
 
-/// Each text is refused with an error that has the other.
+/// Asserts that the first text of each pair is refused with an error that contains the second.
 fn are_refused(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let message = refused(text);
@@ -410,11 +410,11 @@ fn metrics_are_off_or_on_this_host_only() {
     );
 }
 
-/// What a line of the file comes to.
+/// The outcome of a line of the file.
 enum Outcome {
-    /// It changes the configuration, or is the value that Tarsier has anyway, and nothing is said.
+    /// The line changes the configuration, or sets the value that it has anyway, without a notice.
     Honoured,
-    /// It is accepted, and this is said.
+    /// The line is accepted with a notice that contains this text.
     Says(&'static str),
 }
 

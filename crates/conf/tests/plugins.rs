@@ -1,4 +1,5 @@
-//! Files of plugins: those that auditd takes are taken, others are refused with their place.
+//! Files of plugins: those that auditd accepts are accepted; others are refused, and the error names
+//! the place.
 
 use conf::plugins::{load, parse, Format, Kind, Plugin};
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ fn parsed(text: &str) -> Result<Option<Plugin>, String> {
     parse(text.as_bytes(), Path::new("/p/my.conf")).map_err(|error| error.to_string())
 }
 
-/// As Debian's `syslog.conf` and `af_unix.conf` of audispd-plugins 3.0.9, but active.
+/// The content of `syslog.conf` and `af_unix.conf` in Debian's audispd-plugins 3.0.9, but active.
 const SYSLOG: &str = "# comment\n\nactive = yes\ndirection = out\npath = /sbin/audisp-syslog\n\
                       type = always \nargs = LOG_INFO LOG_AUTH\nformat = string\n";
 const AF_UNIX: &str = "active = YES\nDirection = out\npath = builtin_af_unix\ntype = builtin \n\

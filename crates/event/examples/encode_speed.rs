@@ -1,5 +1,5 @@
-//! How long the encoder takes for an ordinary event of one call, by itself: `bench/run flush` runs it.
-//! Prints `FORMAT NANOSECONDS BYTES` for each format, the least of several rounds.
+//! Measures how long the encoder alone takes for an ordinary event of one call. `bench/run flush` runs it.
+//! Prints `FORMAT NANOSECONDS BYTES` for each format, the fastest of several rounds.
 
 use event::record::{Proctitle, Syscall};
 use event::{Encoder, Format, NameTable, Stamp};
@@ -34,7 +34,7 @@ const CALL: Syscall<'static> = Syscall {
     key: Some(b"bench"),
 };
 
-/// Nanoseconds per event, and bytes.
+/// Encodes [`EVENTS`] events; returns the nanoseconds and bytes per event.
 fn round(encoder: &mut Encoder, out: &mut Vec<u8>) -> (f64, usize) {
     let started = Instant::now();
     for serial in 0..EVENTS {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * The wire layout between Tarsier's BPF programs and its user space: the only
- * definition of it. Rust sees it through bindings generated from this file.
+ * The only definition of the wire layout between Tarsier's BPF programs and its
+ * user space. Rust uses bindings that are generated from this file.
  *
  * A ring holds frames. Every frame starts with struct tarsier_frame and is
- * `size` bytes long, a multiple of 8. An EVENT frame is a struct
- * tarsier_event followed by parts; a CHUNK frame carries a slice of a part that is too
- * long for one frame, and comes before the EVENT frame with the same `id` in
- * the same ring. All integers are in the byte order of the host.
+ * `size` bytes long, a multiple of 8. An EVENT frame is a struct tarsier_event
+ * followed by parts. A CHUNK frame carries a slice of a part that is too long
+ * for one frame, and comes before the EVENT frame with the same `id` in the
+ * same ring. A RESULT frame carries the result of an earlier EVENT. All
+ * integers are in the byte order of the host.
  */
 #ifndef TARSIER_EVENT_H
 #define TARSIER_EVENT_H
@@ -21,20 +22,20 @@
 #define TARSIER_COMM_LEN 16
 #define TARSIER_TTY_LEN 32
 #define TARSIER_NO_RULE 0xffffffffU
-/* Longest text of one part: PATH_MAX, as getname() limits it. */
+/* The longest text of a part: PATH_MAX, which is also the limit of getname(). */
 #define TARSIER_PATH_MAX 4096
-/* Bytes of a chunk, and how many one event may have (argv of up to 8 MiB). */
+/* The most bytes of a chunk and chunks of an event: an argv of up to 8 MiB. */
 #define TARSIER_CHUNK_MAX 16384
 #define TARSIER_CHUNKS_MAX 512
-/* Supplementary groups looked at by gid= and egid=: NGROUPS_MAX. */
+/* The most supplementary groups that gid= and egid= check: NGROUPS_MAX. */
 #define TARSIER_GROUPS_MAX 65536
-/* Bytes of the command line that PROCTITLE holds: MAX_PROCTITLE_AUDIT_LEN. */
+/* The most bytes of the command line in PROCTITLE: MAX_PROCTITLE_AUDIT_LEN. */
 #define TARSIER_PROCTITLE_MAX 128
-/* Bytes of a structure that is copied as it is. */
+/* The most bytes of a structure that is copied as it is. */
 #define TARSIER_MEMORY_MAX 64
-/* Numbers of a TIME part. */
+/* The number of values in a TIME part. */
 #define TARSIER_TIME_VALUES 14
-/* Events whose result is still to come, at a time. */
+/* The most events that wait for their results at the same time. */
 #define TARSIER_PENDING_MAX 65536
 /* Largest EVENT frame. */
 #define TARSIER_EVENT_MAX 65536
@@ -47,37 +48,37 @@ enum tarsier_frame_kind {
 
 /* tarsier_event.flags */
 enum tarsier_event_flags {
-	/* The call does not return (exit, exit_group): no success, no exit. */
+	/* The call does not return (exit, exit_group): no success= and exit=. */
 	TARSIER_NO_RETURN = 1 << 0,
-	/* Entered through a 32-bit entry point. */
+	/* The call came through a 32-bit entry point. */
 	TARSIER_COMPAT = 1 << 1,
-	/* Candidates remain that need the names of the event: see PART_CANDIDATES. */
+	/* Some rules can only be decided by the names of the event: see PART_CANDIDATES. */
 	TARSIER_UNDECIDED = 1 << 2,
 	/* A part did not fit and was cut. */
 	TARSIER_TRUNCATED = 1 << 3,
 	/* An io_uring operation (nr is the opcode), not a system call. */
 	TARSIER_URING = 1 << 4,
-	/* The argument values are those of the entry (execve clears them). */
+	/* The arguments were read at the entry of the call (execve clears them). */
 	TARSIER_ENTRY_ARGS = 1 << 5,
 	/* The result comes in a RESULT frame with the same id. */
 	TARSIER_PENDING = 1 << 6,
-	/* With PENDING: no RESULT frame comes if the operation succeeds. */
+	/* With PENDING: no RESULT frame is sent if the operation succeeds. */
 	TARSIER_SILENT = 1 << 7,
 };
 
 struct tarsier_frame {
-	__u32 size; /* of the whole frame, bytes, multiple of 8 */
+	__u32 size; /* of the whole frame, in bytes; a multiple of 8 */
 	__u16 kind; /* enum tarsier_frame_kind */
 	__u16 version; /* TARSIER_WIRE_VERSION */
 	__u64 id; /* of the event; unique while this set of programs is loaded */
-	__u64 time_ns; /* CLOCK_MONOTONIC, when the hook ran */
+	__u64 time_ns; /* when the hook ran, CLOCK_MONOTONIC */
 };
 
-/* Identity of an object of a file system, as audit prints it. */
+/* Identity of a file-system object, as audit prints it. */
 struct tarsier_inode {
 	__u64 ino;
 	__u32 dev; /* kernel encoding: major << 20 | minor */
-	__u32 rdev; /* same encoding */
+	__u32 rdev; /* in the same encoding */
 	__u32 mode;
 	__u32 uid; /* ids as the initial user namespace sees them */
 	__u32 gid;
@@ -86,14 +87,14 @@ struct tarsier_inode {
 
 struct tarsier_event {
 	struct tarsier_frame frame;
-	__u64 generation; /* of the rule set that selected it */
+	__u64 generation; /* of the rule set that selected the event */
 	__u32 rule; /* winning rule (position in the rule set), or TARSIER_NO_RULE */
 	__u32 flags; /* enum tarsier_event_flags */
 	__u32 cpu;
 	__u32 parts; /* number of parts that follow */
 
 	__u32 arch; /* AUDIT_ARCH_* */
-	__s32 nr; /* system call number, as the entry gave it */
+	__s32 nr; /* system call number, as user space passed it */
 	__s64 exit; /* result as the kernel returned it, ERESTART* included */
 	__u64 args[6];
 
@@ -116,15 +117,15 @@ struct tarsier_event {
 /*
  * A part: header, then `len` bytes, then padding to a multiple of 8.
  *
- * Paths made of directory entries (EXE, CWD, DIR, FILE) are "walked": the
- * names from the entry up to the root, each ended by NUL, so "usr\0" comes
- * after "bin\0". An empty walk is the root itself.
+ * Paths made of directory entries (EXE, CWD, DIR, FILE) are "walked": they
+ * consist of the names from the entry up to the root, each ended by NUL, so
+ * that /usr/bin is "bin\0usr\0". An empty walk is the root itself.
  */
 struct tarsier_part {
 	__u16 tag; /* enum tarsier_part_tag */
-	__u8 index; /* which path argument, 0 or 1; 0 otherwise */
+	__u8 index; /* of the path argument, 0 or 1; otherwise 0 */
 	__u8 flags; /* enum tarsier_part_flags */
-	__u32 len; /* of the data, bytes */
+	__u32 len; /* of the data, in bytes */
 };
 
 enum tarsier_part_tag {
@@ -138,13 +139,14 @@ enum tarsier_part_tag {
 	 * argument `index` is relative to, when that is not the cwd */
 	TARSIER_PART_DIR = 4,
 	/* struct tarsier_inode, then the walked path of the file that the call
-	 * opened (index 0) or that a descriptor argument names (index 1) */
+	 * opened (index 0) or that a descriptor argument refers to (index 1) */
 	TARSIER_PART_FILE = 5,
-	/* struct sockaddr bytes, as long as user space said */
+	/* bytes of a struct sockaddr, of the length that user space passed */
 	TARSIER_PART_SOCKADDR = 6,
 	/* start of the command line, at most TARSIER_PROCTITLE_MAX bytes */
 	TARSIER_PART_PROCTITLE = 7,
-	/* argv of the new image, each argument ended by NUL; continues CHUNKs */
+	/* argv of the new image, each argument ended by NUL; the programs do not
+	 * send this part: all of argv is in CHUNK frames */
 	TARSIER_PART_ARGV = 8,
 	/* __s32 fd0, fd1 */
 	TARSIER_PART_FD_PAIR = 9,
@@ -152,8 +154,8 @@ enum tarsier_part_tag {
 	TARSIER_PART_OBJ_PID = 10,
 	/* struct tarsier_caps: after a successful capset */
 	TARSIER_PART_CAPSET = 11,
-	/* struct tarsier_fcaps: capabilities before and after a successful execve; the
-	 * file's own are left zero */
+	/* struct tarsier_fcaps: capabilities before and after a successful execve;
+	 * those of the file are left zero */
 	TARSIER_PART_BPRM_FCAPS = 12,
 	/* name of the module, without NUL */
 	TARSIER_PART_MODULE = 13,
@@ -161,66 +163,69 @@ enum tarsier_part_tag {
 	TARSIER_PART_OPEN_HOW = 14,
 	/* struct tarsier_candidates[] */
 	TARSIER_PART_CANDIDATES = 15,
-	/* struct tarsier_inode of the executable file named by execve, then the
-	 * name of the interpreter that runs it when that is another */
+	/* struct tarsier_inode of the file that runs: the one named by execve or,
+	 * for a script, its interpreter; then the name of that interpreter */
 	TARSIER_PART_EXEC_FILE = 16,
 	/* struct tarsier_inode of the current directory */
 	TARSIER_PART_CWD_INODE = 17,
-	/* walked path of the root directory, when it is not the root of the
-	 * mount namespace */
+	/* walked path of the root directory, if it is not the root of the mount
+	 * namespace */
 	TARSIER_PART_ROOT = 18,
-	/* __u32[6]: the arguments that a 32-bit socketcall points to, and what is behind them */
+	/* __u32[6]: the arguments that a 32-bit socketcall points to; if it has
+	 * fewer, the memory that follows them */
 	TARSIER_PART_SOCKETCALL = 19,
 	/* struct tarsier_object, then `name_len` bytes of name, then a walked
-	 * path: what the call itself found, taken from kernel objects while it
-	 * ran; `index` is the path argument it belongs to */
+	 * path: an object that the call itself found, taken from kernel objects
+	 * while it ran; `index` is that of the path argument it belongs to */
 	TARSIER_PART_OBJECT = 20,
 	/* struct tarsier_ipc: the System V object of the call */
 	TARSIER_PART_IPC = 21,
-	/* struct tarsier_ipc_perm: what IPC_SET asks for */
+	/* struct tarsier_ipc_perm: the permissions that IPC_SET requests */
 	TARSIER_PART_IPC_SET_PERM = 22,
 	/* a structure that an argument points to, at most TARSIER_MEMORY_MAX bytes */
 	TARSIER_PART_MEMORY = 23,
-	/* __s64[TARSIER_TIME_VALUES]: by how much the call set the clock, seconds and
-	 * nanoseconds; then, in the order of audit_ntp_type, old and new value of each */
+	/* __s64[TARSIER_TIME_VALUES]: by how much the call moved the clock, in
+	 * seconds and nanoseconds; then the old and new value of each parameter,
+	 * in the order of enum audit_ntp_type */
 	TARSIER_PART_TIME = 24,
-	/* __u64[2] each: inode number and device of directories of a file system of which a
-	 * mount shows a part; the highest directory that is shown, and all that hold it.
-	 * One for each path of the call that came by such a mount */
+	/* pairs of __u64: inode number and device of directories of a file system
+	 * of which a mount shows only a part: the highest directory that is shown,
+	 * and all directories above it. One part for each path of the call that
+	 * leads through such a mount */
 	TARSIER_PART_ABOVE = 25,
 };
 
 enum tarsier_part_flags {
-	/* user memory could not be read: the call failed with EFAULT or the
-	 * page was gone */
+	/* user memory could not be read: the call failed with EFAULT, or the page
+	 * was not present */
 	TARSIER_PART_UNREADABLE = 1 << 0,
-	/* longer than fits: cut */
+	/* the data was too long and was cut */
 	TARSIER_PART_CUT = 1 << 1,
 	/* the entry was unlinked: audit adds " (deleted)" */
 	TARSIER_PART_DELETED = 1 << 2,
 	/* the walk did not end at the root of the mount namespace */
 	TARSIER_PART_UNREACHABLE = 1 << 3,
-	/* more data in the CHUNK frames of this event */
+	/* more data is in the CHUNK frames of this event */
 	TARSIER_PART_CHUNKED = 1 << 4,
-	/* the call made the file (FMODE_CREATED) */
+	/* the call created the file (FMODE_CREATED) */
 	TARSIER_PART_CREATED = 1 << 5,
 };
 
-/* What an object was to the call. */
+/* The role of an object in the call. */
 enum tarsier_object_role {
-	/* the path argument as the kernel read it; no object */
+	/* the path argument as the kernel read it; without an object */
 	TARSIER_OBJECT_NAME = 1,
-	/* directory that holds, or would hold, the last name of the argument */
+	/* directory that contains, or would contain, the last name of the argument */
 	TARSIER_OBJECT_PARENT = 2,
-	/* the same with its walked path */
+	/* as PARENT, with the walked path of the directory */
 	TARSIER_OBJECT_PARENT_PATH = 3,
-	/* entry that goes away; the name is its last component */
+	/* entry that is removed; the name is its last component */
 	TARSIER_OBJECT_DELETE = 4,
-	/* entry that appears; without inode when the call failed to make it */
+	/* entry that is created; without inode if the call failed to create it */
 	TARSIER_OBJECT_CREATE = 5,
-	/* what the argument led to, with its walked path */
+	/* object that the argument leads to, with its walked path */
 	TARSIER_OBJECT_TARGET = 6,
-	/* the file that was opened, with its walked path */
+	/* the file that was opened; for an operation, with its walked path */
 	TARSIER_OBJECT_OPENED = 7,
 	/* current directory before the call changed it, with its walked path */
 	TARSIER_OBJECT_CWD = 8,
@@ -255,7 +260,7 @@ struct tarsier_obj_pid {
 };
 
 struct tarsier_caps {
-	__u32 pid; /* in tarsier_fcaps.old: the real user id before */
+	__u32 pid; /* in tarsier_fcaps.old: the real user id before the execve */
 	__u32 reserved;
 	__u64 inheritable, permitted, effective, ambient;
 };
@@ -267,10 +272,10 @@ struct tarsier_fcaps {
 	__u32 file_rootid, reserved;
 };
 
-/* Rules of one page of 64 that may still be the first match. */
+/* The rules of one page of 64 that may still be the first match. */
 struct tarsier_candidates {
 	__u32 page; /* rules page * 64 … page * 64 + 63 of the candidate list */
-	__u32 list; /* which candidate list of the tables */
+	__u32 list; /* number of the candidate list in the tables */
 	__u64 mask;
 };
 
@@ -278,24 +283,24 @@ struct tarsier_candidates {
 struct tarsier_chunk {
 	struct tarsier_frame frame;
 	__u32 seq; /* 0, 1, 2, … */
-	__u32 len; /* of the data that follows, bytes */
+	__u32 len; /* of the data that follows, in bytes */
 };
 
 /* tarsier_result.flags */
 enum tarsier_result_flags {
 	/* More results of the same operation follow (multishot). */
 	TARSIER_RESULT_MORE = 1 << 0,
-	/* The operation posts no completion when it succeeds: its request was
-	 * used again, and no failure had been seen. */
+	/* Success is assumed: operations of this kind post no completion when they
+	 * succeed, and the request was reused without a failure having been seen. */
 	TARSIER_RESULT_ASSUMED = 1 << 1,
 	/* The operation is over, but its completion was not seen. */
 	TARSIER_RESULT_UNKNOWN = 1 << 2,
 };
 
 /*
- * RESULT frame: what became of a PENDING event, whose id it has. It comes
- * later, perhaps in the ring of another CPU. Parts that belong to the event
- * follow the struct.
+ * RESULT frame: the result of the PENDING event with the same id. It comes
+ * later, perhaps in the ring of another CPU. The struct is followed by parts
+ * that belong to the event.
  */
 struct tarsier_result {
 	struct tarsier_frame frame;
@@ -304,14 +309,14 @@ struct tarsier_result {
 	__u32 parts; /* number of parts that follow */
 };
 
-/* Why an event was lost: index of the per-CPU counters. */
+/* Why an event was lost: the index of the per-CPU counter. */
 enum tarsier_loss {
-	TARSIER_LOSS_RING_FULL = 0, /* no room in the ring of this CPU */
-	TARSIER_LOSS_TOO_BIG = 1, /* a frame larger than the ring can hold */
-	TARSIER_LOSS_NO_MEMORY = 2, /* no task storage or scratch buffer */
+	TARSIER_LOSS_RING_FULL = 0, /* the ring of this CPU was full */
+	TARSIER_LOSS_TOO_BIG = 1, /* the frame was larger than the ring */
+	TARSIER_LOSS_NO_MEMORY = 2, /* no memory to note an execve or an operation */
 	TARSIER_LOSS_OVER_SHARE =
-		3, /* the ring is filling up, and its uid has had its share of it */
-	TARSIER_LOSS_BUSY = 4, /* too many calls of one CPU under way at once */
+		3, /* the ring was filling up, and its uid had used up its share */
+	TARSIER_LOSS_BUSY = 4, /* too many calls in progress on one CPU */
 	TARSIER_LOSS_CAUSES = 5,
 };
 

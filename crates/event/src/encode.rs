@@ -1,36 +1,36 @@
-//! Records to log lines.
+//! Encodes records as log lines.
 
 use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
 use crate::{enrich, json, put, text, Names, RecordType, Stamp};
 
-/// How a line of the log looks: `log_format` of auditd.conf(5), and JSON.
+/// Format of the lines of the log: `log_format` of auditd.conf(5), and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The kernel's text.
     Raw,
-    /// RAW, then byte 0x1d, then names for numbers, as auditd 3.0.9 adds them.
+    /// RAW, then byte 0x1d, then the names of numbers, as auditd 3.0.9 appends them.
     Enriched,
     /// One object for each event: see `docs/json.md` of this crate.
     Json,
 }
 
-/// Makes log lines of one format. Keep one and reuse it: its buffers grow to the largest event and stay.
+/// Makes log lines in one format. Keep it and reuse it: its buffers grow to the size of the largest event.
 pub struct Encoder {
     format: Format,
     node: Vec<u8>,
     names: Box<dyn Names + Send>,
-    /// `audit(…): ` of the present event.
+    /// `audit(…): ` of the current event.
     stamp_text: Vec<u8>,
-    /// Its time, and the length of the text of that: the next event is often of the same millisecond.
+    /// The time in `stamp_text`, and the length of its text: the next event often has the same millisecond.
     stamp_time: Option<(u64, u16, usize)>,
     tasks: TaskTexts,
     pending: Pending,
 }
 
 impl Encoder {
-    /// `names` is asked only in [`Format::Enriched`].
+    /// An encoder for `format`. `names` is only used in [`Format::Enriched`].
     pub fn new(format: Format, names: Box<dyn Names + Send>) -> Encoder {
         Encoder {
             format,
@@ -43,17 +43,18 @@ impl Encoder {
         }
     }
 
-    /// The present format.
+    /// The current format.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Changes the format, from the next event on.
+    /// Changes the format, starting with the next event.
     pub fn set_format(&mut self, format: Format) {
         self.format = format;
     }
 
-    /// Sets what `node=` in front of every line says (`name_format` of auditd.conf(5)); `None`: no such field.
+    /// Sets the value of `node=` at the start of every line (`name_format` of auditd.conf(5)); with `None`, lines have
+    /// no such field.
     pub fn set_node(&mut self, node: Option<&[u8]>) {
         self.node.clear();
         self.node.extend_from_slice(node.unwrap_or_default());
@@ -64,7 +65,8 @@ impl Encoder {
         self.names = names;
     }
 
-    /// Starts an event whose lines are appended to `out`. It ends with [`EventWriter::end`] or when dropped.
+    /// Starts an event whose lines are appended to `out`. The event ends with [`EventWriter::end`], or when the writer
+    /// is dropped.
     pub fn begin<'a>(&'a mut self, out: &'a mut Vec<u8>, stamp: Stamp) -> EventWriter<'a> {
         self.write_stamp(stamp);
         self.pending.text.clear();
@@ -89,12 +91,12 @@ impl Encoder {
         stamp.write_serial(text);
     }
 
-    /// Appends one record that the kernel made: `number` is its nlmsg_type, `message` is `audit(…): body`.
+    /// Appends one record that the kernel made. `number` is its nlmsg_type, `message` is `audit(…): body`.
     ///
-    /// As auditd does: newlines become blanks, one blank at the end goes, an unknown type is `UNKNOWN[n]`. EOE gives no
-    /// line. In JSON each call makes an object of one record; to have an event's records in one object, take them apart
-    /// with [`text::parse_message`] and use [`Encoder::begin`] and [`EventWriter::raw`]. A message without a proper
-    /// stamp is written as it is (in JSON as `{"type":…,"text":…}`), never dropped.
+    /// As in auditd, newlines become blanks, one blank at the end is removed, an unknown type is `UNKNOWN[n]`, and EOE
+    /// makes no line. In JSON, each call makes an object with one record; to put all records of an event into one
+    /// object, split the messages with [`text::parse_message`] and use [`Encoder::begin`] and [`EventWriter::raw`]. A
+    /// message without a valid stamp is written as it is (in JSON as `{"type":…,"text":…}`), never dropped.
     pub fn raw(&mut self, out: &mut Vec<u8>, number: u16, message: &[u8]) {
         let kind = RecordType(number);
         match text::parse_message(message) {
@@ -109,8 +111,8 @@ impl Encoder {
         }
     }
 
-    /// Appends the EOE line that plugins get after the last record of an event and that the log does not have.
-    /// As from auditd 3.0.9, its last blank is there only if the line says `node=`.
+    /// Appends the EOE line that plugins, but not the log, get after the last record of an event. As in auditd 3.0.9,
+    /// the line ends in a blank only if it has `node=`.
     pub fn end_of_event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
         self.write_head(out, RecordType::EOE);
         stamp.write(out);
@@ -120,7 +122,7 @@ impl Encoder {
         out.push(b'\n');
     }
 
-    /// `[node=X ]type=NAME msg=`
+    /// Appends `[node=X ]type=NAME msg=`.
     fn write_head(&self, out: &mut Vec<u8>, kind: RecordType) {
         if !self.node.is_empty() {
             put::text(out, "node=");
@@ -128,7 +130,7 @@ impl Encoder {
             out.push(b' ');
         }
         match kind {
-            // Most lines, without a search for the name.
+            // The types of most lines, without a search for the name.
             RecordType::SYSCALL => put::text(out, "type=SYSCALL msg="),
             RecordType::PROCTITLE => put::text(out, "type=PROCTITLE msg="),
             RecordType::PATH => put::text(out, "type=PATH msg="),
@@ -142,8 +144,9 @@ impl Encoder {
     }
 }
 
-/// Appends kernel text as one line: NULs at its end cut, newlines and other NULs made blanks, one last blank removed.
-/// The separator of ENRICHED also becomes a blank, so that no sender of a message can make up interpretations.
+/// Appends kernel text as one line: cuts NULs at its end, removes one blank at its end, and replaces newlines and other
+/// NULs by blanks. The separator of ENRICHED also becomes a blank, so that no sender of a message can forge
+/// interpretations.
 fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
     let end = text
         .iter()
@@ -163,7 +166,7 @@ fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
     }));
 }
 
-/// An event being written: put its records in the kernel's order, PROCTITLE last.
+/// An event being written. Its records have to be added in the kernel's order, PROCTITLE last.
 pub struct EventWriter<'a> {
     encoder: &'a mut Encoder,
     out: &'a mut Vec<u8>,
@@ -176,14 +179,14 @@ impl EventWriter<'_> {
         self.line(record.kind(), |out| record.write(out));
     }
 
-    /// Adds SYSCALL. The same as [`put`](Self::put), and faster: what it says of a task is kept.
+    /// Adds the SYSCALL record. Faster than [`put`](Self::put), because the text about the task is cached.
     pub fn syscall(&mut self, record: &Syscall<'_>) {
         let mut tasks = std::mem::take(&mut self.encoder.tasks);
         self.line(record.kind(), |out| tasks.write_record(record, out));
         self.encoder.tasks = tasks;
     }
 
-    /// Adds the EXECVE record, in as many lines as the kernel would take.
+    /// Adds the EXECVE record, in as many lines as the kernel would use.
     pub fn execve(&mut self, record: &Execve<'_>) {
         let kind = RecordType::EXECVE;
         let (encoder, out) = (&mut *self.encoder, &mut *self.out);
@@ -218,7 +221,7 @@ impl EventWriter<'_> {
         }
     }
 
-    /// Ends the event; in JSON this is when its object is written.
+    /// Ends the event. In JSON, this writes its object.
     pub fn end(self) {}
 
     fn line(&mut self, kind: RecordType, write: impl FnOnce(&mut Vec<u8>)) {

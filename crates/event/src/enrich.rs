@@ -1,9 +1,9 @@
 //! ENRICHED: names for the numbers of a record, as auditd 3.0.9 appends them.
 //!
-//! The facts are format_enrich() of src/auditd-event.c, parse_up_record() of auparse/ellist.c and auparse/typetab.h:
-//! the body is cut at blanks; each `name=value` whose name is of the type user, group, arch, syscall or socket address
-//! is interpreted, in order. Two things differ on purpose: a user or group id that is not a number is `?` (auditd says
-//! `root`), and nothing is cut at 8970 bytes.
+//! Sources: format_enrich() of src/auditd-event.c, parse_up_record() of auparse/ellist.c, and auparse/typetab.h. The
+//! body is split at blanks; each `name=value` whose name has the type user, group, arch, syscall or socket address is
+//! interpreted, in order. Two things differ on purpose: a user or group id that is not a number becomes `?` (`root` in
+//! auditd), and nothing is cut at 8970 bytes.
 
 use abi::Arch;
 
@@ -42,7 +42,7 @@ fn field_type(kind: RecordType, name: &[u8]) -> Option<FieldType> {
     })
 }
 
-/// Record types of which no field is ever interpreted.
+/// Whether records of this type never have a field to interpret.
 fn has_nothing(kind: RecordType) -> bool {
     matches!(
         kind,
@@ -59,7 +59,7 @@ fn has_nothing(kind: RecordType) -> bool {
     )
 }
 
-/// Appends the separator and the interpretations of the body that starts at `start` of `out`, if it has any.
+/// Appends the separator and the interpretations of the body that starts at `start` in `out`, if it has any.
 pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &mut dyn Names) {
     if has_nothing(kind) {
         return;
@@ -113,13 +113,13 @@ pub(crate) fn append(out: &mut Vec<u8>, start: usize, kind: RecordType, names: &
 
 type Span = core::ops::Range<usize>;
 
-/// Ids that were shown last, and where: most ids of a record are the same.
+/// The ids interpreted last, and the place of their names in the line: most ids of a record are the same.
 struct Shown {
     user: Option<(u32, Span)>,
     group: Option<(u32, Span)>,
 }
 
-/// Cuts a token into name and value as parse_up_record() does: no quote or bracket before the name.
+/// Splits a token into name and value as parse_up_record() does, without `msg='` or a bracket before the name.
 fn split(text: &[u8], token: Span) -> Option<(Span, Span)> {
     let mut name_at = token.start;
     if text[token.clone()].starts_with(b"msg='") {
@@ -132,7 +132,7 @@ fn split(text: &[u8], token: Span) -> Option<(Span, Span)> {
     (name_at <= equals).then_some((name_at..equals, equals + 1..token.end))
 }
 
-/// The value without the punctuation that parse_up_record() cuts behind it; `None` if nothing is left.
+/// The value without the punctuation that parse_up_record() removes from its end; `None` if nothing is left.
 fn trimmed(text: &[u8], mut value: Span) -> Option<Span> {
     for mark in *b":,')" {
         if text[value.clone()].ends_with(&[mark]) {
@@ -142,7 +142,7 @@ fn trimmed(text: &[u8], mut value: Span) -> Option<Span> {
     (!value.is_empty()).then_some(value)
 }
 
-/// `"NAME"`, or hex if the name has a byte that must not stand in quotes (audit_encode_nv_string()).
+/// Appends `"NAME"`, or hex if the name has a byte that is not allowed in quotes (audit_encode_nv_string()).
 fn push_name(
     out: &mut Vec<u8>,
     value: Span,
@@ -173,7 +173,7 @@ fn push_name(
     *shown = Some((id, start..out.len()));
 }
 
-/// Ids whose name anyone is asked for.
+/// The id, if its name has to be looked up.
 fn asked(id: u32) -> Option<u32> {
     (id != 0 && id != u32::MAX).then_some(id)
 }
@@ -228,14 +228,14 @@ fn push_syscall(out: &mut Vec<u8>, body: Span, value: Span, arch: Option<Arch>) 
     }
 }
 
-/// a0 of a SYSCALL record.
+/// The value of a0 of a SYSCALL record.
 fn first_argument(body: &[u8]) -> Option<u64> {
     text::fields(body)
         .find(|field| field.name == b"a0")
         .and_then(|field| text::number(field.value, 16))
 }
 
-/// Functions of socketcall(2): linux/net.h.
+/// Name of a function of socketcall(2): linux/net.h.
 pub(crate) fn socketcall_name(call: Option<u64>) -> Option<&'static str> {
     const NAMES: [&str; 20] = [
         "socket",
@@ -264,7 +264,7 @@ pub(crate) fn socketcall_name(call: Option<u64>) -> Option<&'static str> {
         .copied()
 }
 
-/// Functions of ipc(2): linux/ipc.h.
+/// Name of a function of ipc(2): linux/ipc.h.
 fn ipc_name(call: Option<u64>) -> Option<&'static str> {
     Some(match call? {
         1 => "semop",

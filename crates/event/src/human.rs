@@ -1,14 +1,14 @@
-//! One line per event, for a person who watches.
+//! One line per event, for people who watch events as they happen.
 //!
 //! `14:02:11.123 openat /etc/shadow  exit=-13 EACCES  cat[4242] auid=1000 uid=1000 key=access`
 
 use crate::put;
 use crate::record::fixed_exit;
 
-/// Facts of an event that a person wants first.
+/// The facts of an event that people look for first.
 #[derive(Debug, Clone, Copy)]
 pub struct Summary<'a> {
-    /// Time of day, in whatever zone the reader lives.
+    /// Time of day, in the time zone of the reader.
     pub hour: u8,
     #[allow(missing_docs)]
     pub minute: u8,
@@ -18,7 +18,7 @@ pub struct Summary<'a> {
     pub msec: u16,
     /// Name of the call ("openat", "io_uring:openat").
     pub call: &'a str,
-    /// What it was about: paths, or the arguments of an execve, or an address.
+    /// What the call acted on: paths, the arguments of an execve, or an address.
     pub objects: &'a [&'a [u8]],
     /// The result; `None` for calls that do not return.
     pub exit: Option<i64>,
@@ -34,12 +34,12 @@ pub struct Summary<'a> {
     pub key: Option<&'a [u8]>,
 }
 
-/// Most characters that all objects of one line take; what is longer ends in `…`.
+/// The most bytes that all objects of a line take; what is longer is cut and ends in `…`.
 const OBJECTS_MAX: usize = 512;
 
 impl Summary<'_> {
-    /// Appends the line, without a newline. It has no control characters: those and bytes that are not UTF-8 are
-    /// written `\xNN`, characters that change the direction of text `\u{NNNN}`.
+    /// Appends the line, without a newline. Control characters and bytes that are not UTF-8 are written as `\xNN`,
+    /// characters that change the direction of text as `\u{NNNN}`.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (value, width, mark) in [
             (self.hour.into(), 2, ":"),
@@ -110,7 +110,7 @@ fn write_exit(out: &mut Vec<u8>, exit: i64) {
     }
 }
 
-/// Appends text that may come from anyone so that a terminal only shows it.
+/// Appends text of unknown origin, escaped so that a terminal only displays it.
 pub fn escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {

@@ -1,6 +1,6 @@
-//! `log_format = JSON`: one object for each event. `docs/json.md` of this crate is its description.
+//! `log_format = JSON`: one object for each event. `docs/json.md` of this crate describes it.
 //!
-//! Made from the same text that RAW has, so that records of the kernel and our own take one way.
+//! Objects are made from the text of RAW, so that records of the kernel and our own are treated alike.
 
 use abi::Arch;
 
@@ -8,7 +8,7 @@ use crate::pending::Pending;
 use crate::text::{self, fields, Field};
 use crate::{put, sockaddr, RecordType, SockaddrView, Stamp};
 
-/// Appends the object of the event whose bodies are pending, and a newline; clears them.
+/// Appends the object of the event whose bodies are pending, and a newline. Clears the bodies.
 pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut Pending) {
     put::text(out, "{\"time\":");
     put::decimal(out, stamp.sec);
@@ -66,7 +66,7 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
     bodies.clear();
 }
 
-/// Appends the object of a message that has no proper stamp.
+/// Appends the object of a message without a valid stamp.
 pub(crate) fn unparsed(out: &mut Vec<u8>, node: &[u8], kind: RecordType, message: &[u8]) {
     put::text(out, "{\"type\":\"");
     kind.write(out);
@@ -87,7 +87,7 @@ fn argument_list(out: &mut Vec<u8>, args: &[u8]) {
     list(out, args.strip_suffix(b"\0").unwrap_or(args), 0);
 }
 
-/// `["a","b"]`: the pieces of `text` between separators.
+/// Appends `["a","b"]`: the pieces of `text` between separators.
 fn list(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     let mut mark = b'[';
     for piece in text.split(|&byte| byte == separator) {
@@ -98,14 +98,14 @@ fn list(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     out.push(b']');
 }
 
-/// Whether text can stand in quotes as it is.
+/// Whether text can be put in quotes as it is.
 fn is_plain(text: &[u8]) -> bool {
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) & (byte != b'"') & (byte != b'\\');
     text.iter()
         .fold(true, |plain, &byte| plain & is_plain(byte))
 }
 
-/// A JSON string; bytes that are not UTF-8 make it `{"text":"…\ufffd…","hex":"…"}` instead.
+/// Appends a JSON string, or `{"text":"…\ufffd…","hex":"…"}` if the bytes are not UTF-8.
 fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     if is_plain(bytes) {
         return put::quoted(out, bytes);
@@ -122,7 +122,7 @@ fn string(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// A JSON string with U+FFFD in place of what is not UTF-8.
+/// Appends a JSON string, with U+FFFD in place of bytes that are not UTF-8.
 fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
     if is_plain(bytes) {
         return put::quoted(out, bytes);
@@ -148,21 +148,21 @@ fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// What a value is, beyond what it looks like.
+/// The meaning of a value, which its spelling alone does not tell.
 enum Class {
     Arch,
     Syscall,
     UringOp,
     /// A register or flag word in hex without 0x.
     Hex,
-    /// Text however it looks.
+    /// Text, even if it looks like a number.
     Text,
-    /// Untrusted string: hex if it is not in quotes.
+    /// An untrusted string: in quotes or in hex.
     Untrusted,
     Keys,
     CommandLine,
     Sockaddr,
-    /// A number if it looks like one, text otherwise.
+    /// A number if it looks like one, otherwise text.
     Plain,
 }
 
@@ -197,7 +197,7 @@ struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// `,"name":value` for each field; bare words together as `"words"`.
+    /// Appends `,"name":value` for each field, and all bare words together as `"words"`.
     fn body(&mut self, body: &[u8]) {
         let mut has_words = false;
         for field in fields(body) {
@@ -267,7 +267,7 @@ impl Object<'_> {
         }
     }
 
-    /// The bytes of an untrusted string, into `scratch`.
+    /// Decodes an untrusted string into `scratch`.
     fn decode(&mut self, field: &Field<'_>) {
         self.scratch.clear();
         match field.quoted() {
@@ -313,7 +313,7 @@ impl Object<'_> {
         }
     }
 
-    /// `"hex"` and then what the address says, under the names that ENRICHED has for it.
+    /// Appends the address as `"hex"`, and its parts under the names that ENRICHED uses.
     fn sockaddr(&mut self, field: &Field<'_>) {
         string(self.out, field.value);
         self.scratch.clear();
@@ -348,7 +348,7 @@ impl Object<'_> {
     }
 }
 
-/// A decimal number as JSON has them, within 64 bits: no leading zero, no plus.
+/// Whether the value is a decimal number in JSON's syntax (no leading zero, no plus) that fits into 64 bits.
 fn is_number(value: &[u8]) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     let canonical = match digits {

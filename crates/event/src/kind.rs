@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Number of a record type, as in a netlink message's `nlmsg_type`.
+/// Number of a record type: the `nlmsg_type` of a netlink message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordType(pub u16);
 
@@ -33,7 +33,7 @@ impl RecordType {
         abi::record_type_name(self.0.into())
     }
 
-    /// The type with this name: a known one, or `UNKNOWN[n]`.
+    /// The type with this name: that of a known type, or `UNKNOWN[n]`.
     pub fn from_name(name: &[u8]) -> Option<RecordType> {
         let name = core::str::from_utf8(name).ok()?;
         if let Some(number) = name

@@ -1,10 +1,10 @@
-//! From what a probe saw to what stands in the log, and back from text. No I/O.
+//! Decodes the frames of the BPF programs, encodes records as log lines, and parses log lines. No I/O.
 //!
 //! * [`wire`]: the frames that BPF programs write, checked and borrowed.
 //! * [`record`]: the records that Tarsier itself writes, with the kernel's field order, spelling and encodings.
-//! * [`Encoder`]: records to complete log lines in one [`Format`]: RAW, ENRICHED or JSON.
-//! * [`text`]: a log line, or a kernel message from netlink, back to fields and typed records.
-//! * [`human`]: one line per event for people.
+//! * [`Encoder`]: makes complete log lines of records, in one [`Format`]: RAW, ENRICHED or JSON.
+//! * [`text`]: parses log lines and the kernel's netlink messages into fields and typed records.
+//! * [`human`]: one line per event, for people.
 //!
 //! Encoding an event allocates nothing once the reused buffers have grown (see `tests/allocation.rs`).
 

@@ -1,18 +1,19 @@
-//! Names of users and groups for ENRICHED. Where they come from is the caller's business: this crate does no I/O.
+//! Names of users and groups for ENRICHED. The caller provides their source, since this crate does no I/O.
 
 use std::collections::HashMap;
 
-/// Who knows the names of ids. 0 and 4294967295 are never asked for: they are `root` and `unset`.
+/// A source of names for ids. It is never asked for 0 and 4294967295, which are `root` and `unset`.
 pub trait Names {
     /// Name of a user.
     fn user(&mut self, uid: u32) -> Option<&str>;
     /// Name of a group.
     fn group(&mut self, gid: u32) -> Option<&str>;
-    /// Names may have changed: the encoder says so at each ADD_USER and ADD_GROUP record, as auditd does.
+    /// Drops cached names, since they may have changed. The encoder calls this at each ADD_USER and ADD_GROUP record,
+    /// as auditd does.
     fn forget(&mut self) {}
 }
 
-/// Knows nobody: every id is `unknown(N)`.
+/// A source without names: every id is `unknown(N)`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoNames;
 
@@ -34,8 +35,8 @@ pub struct NameTable {
 }
 
 impl NameTable {
-    /// Takes the text of both files; lines that are not entries are skipped. As in getpwuid(3), the first line with an
-    /// id gives its name.
+    /// Reads the text of both files; lines that are not entries are skipped. As in getpwuid(3), the first line with an
+    /// id decides its name.
     pub fn parse(passwd: &str, group: &str) -> NameTable {
         NameTable {
             users: entries(passwd),
@@ -69,8 +70,8 @@ impl Names for NameTable {
     }
 }
 
-/// Asks `user` and `group` once for each id and remembers the answer, "nobody" included, up to
-/// [`NameCache::ENTRIES_MAX`] ids; then it starts anew.
+/// Looks up each id once and caches the answer, even that it has no name. When it holds [`NameCache::ENTRIES_MAX`] ids,
+/// it drops them all.
 pub struct NameCache<U, G> {
     users: HashMap<u32, Option<Box<str>>>,
     groups: HashMap<u32, Option<Box<str>>>,
@@ -83,10 +84,10 @@ where
     U: FnMut(u32) -> Option<String>,
     G: FnMut(u32) -> Option<String>,
 {
-    /// Ids of each sort that are remembered.
+    /// The most users, and the most groups, that are cached.
     pub const ENTRIES_MAX: usize = 4096;
 
-    /// Takes what looks up a user and a group, such as getpwuid_r(3) and getgrgid_r(3).
+    /// A cache in front of two functions that look up a user and a group, such as getpwuid_r(3) and getgrgid_r(3).
     pub fn new(ask_user: U, ask_group: G) -> Self {
         NameCache {
             users: HashMap::new(),

@@ -1,10 +1,10 @@
-//! An event that is not written before it has ended.
+//! An event that is written only at its end.
 
 use core::ops::Range;
 
 use crate::{text, RecordType};
 
-/// Bodies of an event that becomes one JSON object at its end.
+/// The bodies of an event until they become one JSON object.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     pub(crate) text: Vec<u8>,

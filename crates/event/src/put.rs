@@ -1,15 +1,15 @@
-//! Writers for the few ways in which audit prints a value. They append to a `Vec<u8>` and allocate nothing else.
+//! Writers for the ways in which audit prints values. They append to a `Vec<u8>` and allocate nothing else.
 
 const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
 const HEX_LOWER: &[u8; 16] = b"0123456789abcdef";
 
-/// ` NAME=` or whatever literal text is given.
+/// Literal text, such as ` NAME=`.
 #[inline]
 pub fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// `00` to `99`.
+/// The texts `00` to `99`.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut number = 0;
@@ -34,11 +34,11 @@ pub fn decimal(out: &mut Vec<u8>, value: u64) {
 fn long_decimal(out: &mut Vec<u8>, mut value: u64) {
     let len = value.checked_ilog10().unwrap_or(0) as usize + 1;
     let start = out.len();
-    // An addition of a fixed length costs less than one of `len`.
+    // Appending a fixed number of bytes is cheaper than appending `len` bytes.
     out.extend_from_slice(&[b'0'; 20]);
     out.truncate(start + len);
     let mut at = out.len();
-    // Most numbers of a record fit into 32 bits, where division costs a fraction.
+    // Most numbers of a record fit into 32 bits, where division is much cheaper.
     while value > u64::from(u32::MAX) {
         at -= 1;
         out[at] = b'0' + (value % 10) as u8;
@@ -91,22 +91,22 @@ fn long_hex(out: &mut Vec<u8>, value: u64, width: u32) {
         .max(width)
         .clamp(1, 16);
     let start = out.len();
-    // The first digit to the front, and the digits after the last one cut off.
+    // Moves the first digit to the front; the digits after the last one are cut off below.
     let value = value << (64 - 4 * digits);
     out.extend_from_slice(&hex_of_32(value >> 32, b'a'));
     out.extend_from_slice(&hex_of_32(value & 0xffff_ffff, b'a'));
     out.truncate(start + digits as usize);
 }
 
-/// The eight hexadecimal digits of a number of 32 bits, which have `ten` for 10: all at once, one in
-/// each byte of a word.
+/// The eight hexadecimal digits of a 32-bit number. `ten` is the digit for 10, `a` or `A`. Computes all digits at
+/// once, one in each byte of a word.
 #[inline]
 fn hex_of_32(value: u64, ten: u8) -> [u8; 8] {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let value = (value << 16 | value) & 0x0000_ffff_0000_ffff;
     let value = (value << 8 | value) & 0x00ff_00ff_00ff_00ff;
     let value = (value << 4 | value) & (0x0f * ONES);
-    // 1 in each byte that is 10 or more.
+    // 1 in each byte whose digit is 10 or more.
     let letters = ((value + 0x06 * ONES) >> 4) & ONES;
     let to_letter = u64::from(ten - b'0' - 10);
     (value + u64::from(b'0') * ONES + letters * to_letter).to_be_bytes()
@@ -142,13 +142,13 @@ pub fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Whether an untrusted string must be written in hex: audit_string_contains_control() in kernel/audit.c.
 pub fn needs_hex(bytes: &[u8]) -> bool {
-    // No early end: the loop without branches is the faster one for strings as short as these.
+    // Without an early exit: for strings this short, the loop without branches is faster.
     bytes.iter().fold(false, |odd, &byte| {
         odd | (byte == b'"') | !(0x21..=0x7e).contains(&byte)
     })
 }
 
-/// An untrusted string: in quotes, or in hex if any byte is a quote, a blank, or not printable ASCII.
+/// An untrusted string: in quotes, or in hex if any byte is a double quote, a blank, or not printable ASCII.
 pub fn untrusted(out: &mut Vec<u8>, bytes: &[u8]) {
     if needs_hex(bytes) {
         hex_bytes(out, bytes);
@@ -195,7 +195,7 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: u32) {
     decimal(out, value.into());
 }
 
-/// ` subj=VALUE` or ` obj=VALUE`; nothing if there is no such label.
+/// ` subj=VALUE` or ` obj=VALUE`; nothing if there is no label. `name` is the literal text before the label.
 pub fn label(out: &mut Vec<u8>, name: &str, value: Option<&[u8]>) {
     if let Some(value) = value {
         text(out, name);

@@ -1,4 +1,4 @@
-//! What the bytes of a socket address say.
+//! Decodes the bytes of socket addresses.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use crate::put;
 /// A socket address, read from the bytes of `saddr=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sockaddr<'a> {
-    /// AF_UNIX: the path up to its NUL; an abstract name keeps its leading NUL.
+    /// AF_UNIX: the path without its final NUL; an abstract name keeps its leading NUL.
     Unix(&'a [u8]),
     /// AF_INET
     Inet(Ipv4Addr, u16),
@@ -27,7 +27,7 @@ const AF_INET6: u16 = 10;
 const AF_NETLINK: u16 = 16;
 
 impl<'a> Sockaddr<'a> {
-    /// Reads the address; `None` if there is not even a family.
+    /// Decodes an address; `None` if it is too short for a family.
     pub fn parse(bytes: &'a [u8]) -> Option<Sockaddr<'a>> {
         let (family, rest) = bytes.split_first_chunk()?;
         let family = u16::from_ne_bytes(*family);
@@ -56,7 +56,7 @@ impl<'a> Sockaddr<'a> {
 fn unix(rest: &[u8]) -> Option<Sockaddr<'_>> {
     let rest = &rest[..rest.len().min(108)];
     let (first, tail) = rest.split_first()?;
-    rest.get(1)?; // auditd asks for four bytes at least
+    rest.get(1)?; // auditd requires at least four bytes
     Some(match first {
         0 => Sockaddr::Unix(&rest[..1 + crate::wire::until_nul(tail).len()]),
         _ => Sockaddr::Unix(crate::wire::until_nul(rest)),
@@ -144,7 +144,7 @@ pub(crate) fn family_name(family: u16) -> Option<&'static str> {
 
 /// Appends what auparse 3.0.9 prints for the address (print_sockaddr() of auparse/interpret.c).
 ///
-/// Control characters of a UNIX path are written as `\ooo` where auditd would put them raw, line breaks included.
+/// Control characters of a UNIX path are written as `\ooo`; auditd writes them as they are, even line breaks.
 pub(crate) fn interpret(out: &mut Vec<u8>, bytes: &[u8]) {
     let Some(address) = Sockaddr::parse(bytes) else {
         return put::text(out, "unknown-family(0)");
@@ -205,7 +205,8 @@ pub(crate) fn ipv4(out: &mut Vec<u8>, address: Ipv4Addr) {
     }
 }
 
-/// As glibc's inet_ntop and getnameinfo print it: IPv4-compatible addresses with dots, a link-local scope as `%N`.
+/// Appends the address as glibc's inet_ntop and getnameinfo print it: IPv4-compatible addresses with dots, a link-local
+/// scope as `%N`.
 pub(crate) fn ipv6(out: &mut Vec<u8>, address: Ipv6Addr, scope: u32) {
     let words = address.segments();
     let compatible = words[..6] == [0; 6] && words[6] != 0;
@@ -223,7 +224,8 @@ pub(crate) fn ipv6(out: &mut Vec<u8>, address: Ipv6Addr, scope: u32) {
     }
 }
 
-/// Hexadecimal words, the first longest run of two zeros or more as `::`.
+/// Appends the words in hexadecimal. The longest run of two or more zeros, or the first of several such runs, becomes
+/// `::`.
 fn write_words(out: &mut Vec<u8>, words: &[u16; 8]) {
     let (mut gap_at, mut gap_len, mut run) = (8, 1, 0);
     for (at, &word) in words.iter().enumerate() {

@@ -1,20 +1,20 @@
-//! What identifies an event.
+//! The stamp that identifies an event.
 
 use crate::put;
 
-/// What identifies an event: `audit(SEC.MSEC:SERIAL)`.
+/// Time and serial, which together identify an event: `audit(SEC.MSEC:SERIAL)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
-    /// Seconds of the epoch.
+    /// Seconds since 1970.
     pub sec: u64,
-    /// 0 to 999.
+    /// Milliseconds, 0 to 999.
     pub msec: u16,
     /// Unique together with the time.
     pub serial: u32,
 }
 
 impl Stamp {
-    /// The stamp of a moment given in nanoseconds of the epoch (CLOCK_REALTIME).
+    /// The stamp of a time given in nanoseconds since 1970 (CLOCK_REALTIME).
     pub fn from_unix_ns(unix_ns: u64, serial: u32) -> Stamp {
         let (sec, below_ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
         Stamp {

@@ -1,16 +1,16 @@
-//! Text of tasks: what SYSCALL says of the caller is the same from one of its calls to the next.
+//! Caches the text about a task in SYSCALL records, which is mostly the same from one call to the next.
 
 use crate::record::Syscall;
 
-/// Tasks whose text is kept.
+/// The number of tasks whose text is cached.
 const TASKS: usize = 64;
-/// A longer name is written anew each time, so that what is kept stays small.
+/// Tasks with a longer name are not cached, so that the cache stays small.
 const NAME_MAX: usize = 512;
 
-/// The text of the tasks that were written last, found by what it is made of.
+/// The texts of the tasks that were written last, found by the values in them.
 #[derive(Debug, Default)]
 pub(crate) struct TaskTexts {
-    /// Empty until the first task, then [`TASKS`] long.
+    /// Empty until the first task; then it has [`TASKS`] entries.
     kept: Vec<Kept>,
 }
 
@@ -20,7 +20,7 @@ struct Kept {
     ids: [u32; 12],
     /// Terminal, thread, executable and label.
     names: [Name; 4],
-    /// Empty: nothing is kept here.
+    /// Empty if the entry is unused.
     text: Vec<u8>,
 }
 
@@ -44,14 +44,14 @@ impl Name {
 }
 
 impl TaskTexts {
-    /// The same as [`crate::record::Body::write`], with the text of tasks that were written before.
+    /// Writes the same as [`crate::record::Body::write`], with the cached text of the task if there is one.
     pub(crate) fn write_record(&mut self, call: &Syscall<'_>, out: &mut Vec<u8>) {
         call.write_call(out);
         self.write(call, out);
         call.write_key(out);
     }
 
-    /// Appends what [`Syscall::write_task`] writes of this call's task.
+    /// Appends the text that [`Syscall::write_task`] writes for the task of this call.
     fn write(&mut self, call: &Syscall<'_>, out: &mut Vec<u8>) {
         let names = [Some(call.tty), Some(call.comm), call.exe, call.subj];
         if names.iter().flatten().any(|name| name.len() > NAME_MAX) {
@@ -88,7 +88,7 @@ fn ids(call: &Syscall<'_>) -> [u32; 12] {
     ]
 }
 
-/// Threads of a process often differ in their names.
+/// The entry for a task: a hash of its pid and, since threads of a process often differ in it, its name.
 fn place(call: &Syscall<'_>) -> usize {
     let name = call.comm.iter().take(8);
     let hash = name.fold(call.pid, |hash, &byte| {

@@ -12,7 +12,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; only a thread-local number is touched besides.
+// SAFETY: every call is passed to the system's allocator unchanged; only a thread-local counter is added to.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));

@@ -1,4 +1,4 @@
-//! What the encoder promises beyond the corpus: heads, kernel messages, EXECVE in pieces, JSON.
+//! Promises of the encoder that the corpus does not cover: heads, kernel messages, EXECVE in pieces, JSON.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -216,7 +216,8 @@ fn execve(args: &[u8]) -> String {
 
 #[test]
 fn long_arguments_are_cut_where_the_kernel_cuts_them() {
-    // 7400 characters do not fit beside argc and a0 (7500, less 96 kept for the label): two pieces, two lines.
+    // 7400 characters do not fit beside argc and a0 into 7500, of which 96 are reserved for the label: two pieces, two
+    // lines.
     let args = [b"/bin/true\0".as_slice(), &[b'A'; 7400], b"\0tail\0"].concat();
     let text = execve(&args);
     let lines: Vec<&str> = text.lines().collect();
@@ -226,15 +227,15 @@ fn long_arguments_are_cut_where_the_kernel_cuts_them() {
         lines[1].contains("):  a"),
         "a continuation starts with a blank"
     );
-    // 7500 bytes fill the kernel's window: hex, however plain they are.
+    // 7500 bytes fill the kernel's buffer and are written in hex, even if they are plain.
     let text = execve(&[&[b'A'; 7500][..], b"\0"].concat());
     assert!(text.contains("argc=1 a0_len=15000 a0[0]=4141"));
     let text = execve(&[&[b'A'; 7499][..], b"\0"].concat());
     assert!(text.contains("argc=1 a0_len=7499 a0[0]=\"AA"));
 }
 
-/// Lengths of the bodies that Linux's audit_log_execve_info() makes of arguments with these lengths, taken by running
-/// the kernel's function in user space. (In the same way, 3000 random lists of arguments gave the same 36020 lines.)
+/// Lengths of the bodies that Linux's audit_log_execve_info() makes of arguments with these lengths, found by running
+/// the kernel's function in user space. (A comparison of 3000 random lists of arguments gave 36020 identical lines.)
 #[test]
 fn lines_break_where_those_of_linux_break() {
     let cases: &[(&[usize], &[usize])] = &[
@@ -317,7 +318,7 @@ proptest! {
     }
 }
 
-/// An event with records of every kind of value, in JSON.
+/// An event in JSON whose records have values of every kind.
 fn event_in_json() -> String {
     let inode = Inode {
         ino: 5,

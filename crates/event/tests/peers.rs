@@ -34,7 +34,6 @@ fn syscall<'a>(nr: i32, exit: Option<i64>, key: Option<&'a [u8]>) -> Syscall<'a>
     }
 }
 
-/// Events of every shape that Tarsier itself makes.
 fn stamp(serial: u32) -> Stamp {
     Stamp {
         sec: 1_795_229_646,
@@ -43,6 +42,7 @@ fn stamp(serial: u32) -> Stamp {
     }
 }
 
+/// Events of every shape that Tarsier itself makes.
 fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
     let start = DaemonStart {
         ver: "0.1.0",
@@ -84,7 +84,7 @@ fn write_log(encoder: &mut Encoder, out: &mut Vec<u8>) {
     encoder.begin(out, stamp(6)).put(&action);
 }
 
-/// A long command line, and files of odd names.
+/// An execve with a long command line, and files with odd names.
 fn write_execve(encoder: &mut Encoder, out: &mut Vec<u8>) {
     let inode = Inode {
         ino: 5,
@@ -204,7 +204,7 @@ fn ausearch(peers: &Path, log: &Path, options: &[&str]) -> (String, String) {
     (text(output.stdout), text(output.stderr))
 }
 
-/// The records of a log in order of their text; ausearch ends lines without interpretations with an idle separator.
+/// The records of a log, sorted by their text. ausearch appends a useless separator to lines without interpretations.
 fn sorted(text: &str) -> Vec<&str> {
     let records = text.lines().filter(|line| line.starts_with("type="));
     let mut lines: Vec<&str> = records.map(|line| line.trim_end_matches('\x1d')).collect();

@@ -1,4 +1,4 @@
-//! Frames: what a probe writes is read back, and no bytes whatever make the reader panic.
+//! Frames: what a BPF program writes is read back, and no input makes the reader panic.
 
 use event::record::{ObjPid, Syscall, UringOp};
 use event::wire::*;
@@ -72,7 +72,7 @@ fn inode_and(walk: &[u8]) -> Vec<u8> {
     [inode.as_bytes(), walk].concat()
 }
 
-/// An event with every part there is.
+/// An event with every kind of part.
 fn full_event() -> Vec<u8> {
     let obj_pid = tarsier_obj_pid {
         pid: 9,
@@ -159,7 +159,7 @@ fn chunk(seq: u32, data: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Uses every getter; returns how many bytes it saw, so that nothing is optimised away.
+/// Calls every getter; returns the number of bytes seen, so that nothing is optimised away.
 fn use_everything(frame: &[u8]) -> usize {
     let mut seen = frame_kind(frame).is_ok() as usize;
     if let Ok(chunk) = Chunk::parse(frame) {

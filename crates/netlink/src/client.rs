@@ -1,4 +1,4 @@
-//! One audit socket: requests with their answers, and the records that arrive meanwhile.
+//! One audit socket: requests, their answers, and the records that arrive in between.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,10 +15,11 @@ use rustix::net::{
 use super::error::NetlinkError;
 use super::message::{self, kind, status_mask, Datagram, Features, SignalInfo, Status};
 
-/// Longest datagram: MAX_AUDIT_MESSAGE_LENGTH (8970) and a header, rounded up.
+/// Size of the longest datagram, in bytes: MAX_AUDIT_MESSAGE_LENGTH (8970) and a header, rounded up.
 pub const RECORD_BYTES_MAX: usize = 9216;
 
-/// Wanted receive buffer. Unicast records wait in the kernel's backlog when it is full.
+/// Requested size of the receive buffer. While it is full, unicast records wait in the kernel's
+/// backlog.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,14 +30,14 @@ const QUEUED_RECORDS_MAX: usize = 65536;
 /// A record as the kernel sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRecord<'a> {
-    /// Its type (1005, 1006, 1100 and up).
+    /// Type of the record: 1005, 1006, or 1100 and above.
     pub kind: u16,
     /// `audit(SEC.MSEC:SERIAL): …`.
     pub text: &'a [u8],
 }
 
-/// A NETLINK_AUDIT socket. Requests wait for the kernel's answer (at most 5 s); records that come
-/// in between are kept for [`receive`](Self::receive).
+/// A NETLINK_AUDIT socket. Each request waits for the kernel's answer, at most 5 s; records that
+/// arrive meanwhile are kept for [`receive`](Self::receive).
 #[derive(Debug)]
 pub struct AuditSocket {
     fd: OwnedFd,
@@ -51,8 +52,8 @@ impl AuditSocket {
         Self::open_with_groups(0)
     }
 
-    /// Opens a socket that gets a copy of every record (AUDIT_NLGRP_READLOG, CAP_AUDIT_READ),
-    /// whoever is registered. Copies are dropped when the buffer is full.
+    /// Opens a socket that gets a copy of every record, whichever process is registered
+    /// (AUDIT_NLGRP_READLOG; needs CAP_AUDIT_READ). Copies are dropped while the buffer is full.
     pub fn open_multicast() -> Result<Self, NetlinkError> {
         Self::open_with_groups(1)
     }
@@ -66,7 +67,7 @@ impl AuditSocket {
             Some(AUDIT),
         )
         .map_err(|errno| NetlinkError::io(what, "socket", errno))?;
-        // Beyond the system's limit only with CAP_NET_ADMIN; a smaller buffer serves too.
+        // Exceeding the system's limit needs CAP_NET_ADMIN; a smaller buffer will do.
         if sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER_BYTES).is_err() {
             let _ = sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER_BYTES);
         }
@@ -80,7 +81,7 @@ impl AuditSocket {
         })
     }
 
-    /// The status, all members that this kernel knows.
+    /// Reads the status. Members that this kernel does not have are 0.
     pub fn status(&mut self) -> Result<Status, NetlinkError> {
         let what = "reading the audit status";
         let reply = self.ask(what, kind::GET)?;
@@ -94,7 +95,7 @@ impl AuditSocket {
         self.request(what, kind::SET, &status.encode(mask))
     }
 
-    /// 0 off, 1 on. (2 locks until the next boot.)
+    /// Sets `enabled`: 0 off, 1 on, 2 on and locked until the next boot.
     pub fn set_enabled(&mut self, enabled: u32) -> Result<(), NetlinkError> {
         let status = Status {
             enabled,
@@ -104,7 +105,7 @@ impl AuditSocket {
             .map(drop)
     }
 
-    /// 0 silent, 1 printk, 2 panic.
+    /// Sets the failure mode: 0 silent, 1 printk, 2 panic.
     pub fn set_failure(&mut self, failure: u32) -> Result<(), NetlinkError> {
         let status = Status {
             failure,
@@ -118,7 +119,7 @@ impl AuditSocket {
         .map(drop)
     }
 
-    /// Records per second, 0 is no limit.
+    /// Sets the most records per second; 0 means no limit.
     pub fn set_rate_limit(&mut self, rate_limit: u32) -> Result<(), NetlinkError> {
         let status = Status {
             rate_limit,
@@ -132,7 +133,7 @@ impl AuditSocket {
         .map(drop)
     }
 
-    /// Records that may wait, 0 is no limit.
+    /// Sets how many records may wait in the kernel; 0 means no limit.
     pub fn set_backlog_limit(&mut self, backlog_limit: u32) -> Result<(), NetlinkError> {
         let status = Status {
             backlog_limit,
@@ -142,7 +143,8 @@ impl AuditSocket {
         self.set(what, status_mask::BACKLOG_LIMIT, status).map(drop)
     }
 
-    /// In jiffies; EINVAL above ten times the default.
+    /// Sets how long a process waits while the backlog is full, in jiffies. EINVAL above ten times
+    /// the default.
     pub fn set_backlog_wait_time(&mut self, backlog_wait_time: u32) -> Result<(), NetlinkError> {
         let status = Status {
             backlog_wait_time,
@@ -153,20 +155,20 @@ impl AuditSocket {
             .map(drop)
     }
 
-    /// Sets the count of lost records to 0; gives the count before.
+    /// Sets the count of lost records to 0 and returns the previous count.
     pub fn reset_lost(&mut self) -> Result<u32, NetlinkError> {
         let what = "resetting the audit lost count";
         self.set(what, status_mask::LOST, Status::default())
     }
 
-    /// Sets the time that processes have waited to 0; gives it, in jiffies.
+    /// Sets the total time that processes have waited to 0 and returns the previous value, in jiffies.
     pub fn reset_backlog_wait_time_actual(&mut self) -> Result<u32, NetlinkError> {
         let what = "resetting the audit backlog wait time";
         let mask = status_mask::BACKLOG_WAIT_TIME_ACTUAL;
         self.set(what, mask, Status::default())
     }
 
-    /// Registers this process as the audit daemon: records come to this socket from now on.
+    /// Registers this process as the audit daemon: from now on the kernel sends records to this socket.
     pub fn register(&mut self) -> Result<(), NetlinkError> {
         let pid = std::process::id();
         match self.set_pid(pid) {
@@ -178,7 +180,7 @@ impl AuditSocket {
         }
     }
 
-    /// Ends the registration of this process, or of one that is dead.
+    /// Ends the registration of this process, or of a dead one.
     pub fn unregister(&mut self) -> Result<(), NetlinkError> {
         self.set_pid(0)
     }
@@ -192,7 +194,7 @@ impl AuditSocket {
             .map(drop)
     }
 
-    /// The features that can be set and locked.
+    /// Reads the features that can be set and locked.
     pub fn features(&mut self) -> Result<Features, NetlinkError> {
         let what = "reading the audit features";
         let reply = self.ask(what, kind::GET_FEATURE)?;
@@ -202,7 +204,7 @@ impl AuditSocket {
         })
     }
 
-    /// `--loginuid-immutable`: set and locked until the next boot.
+    /// `--loginuid-immutable`: sets the feature and locks it until the next boot.
     pub fn set_loginuid_immutable(&mut self) -> Result<(), NetlinkError> {
         let bit = Features::LOGINUID_IMMUTABLE;
         let features = Features {
@@ -215,33 +217,34 @@ impl AuditSocket {
             .map(drop)
     }
 
-    /// `-t`: forgets parts of watched trees that are gone.
+    /// `-t`: makes the kernel forget parts of watched trees that were unmounted.
     pub fn trim(&mut self) -> Result<(), NetlinkError> {
         self.request("trimming watched trees", kind::TRIM, &[])
             .map(drop)
     }
 
-    /// `-q`: treats `subtree` as part of the tree at `mount`. ENOENT if one of them is not there.
+    /// `-q`: makes the kernel treat `subtree` as part of the tree at `mount`. ENOENT if one of them
+    /// does not exist.
     pub fn make_equivalent(&mut self, mount: &[u8], subtree: &[u8]) -> Result<(), NetlinkError> {
         let payload = message::make_equivalent(mount, subtree);
         let what = "making a tree equivalent to another";
         self.request(what, kind::MAKE_EQUIV, &payload).map(drop)
     }
 
-    /// Adds a rule (`struct audit_rule_data` with its strings; AUDIT_FILTER_PREPEND in its flags
-    /// puts it first). EEXIST if it is there.
+    /// Adds a rule: `struct audit_rule_data` with its strings. AUDIT_FILTER_PREPEND in its flags puts
+    /// it first. EEXIST if the rule is already loaded.
     pub fn add_rule(&mut self, rule: &[u8]) -> Result<(), NetlinkError> {
         self.request("adding an audit rule", kind::ADD_RULE, rule)
             .map(drop)
     }
 
-    /// Deletes a rule. ENOENT if it is not there.
+    /// Deletes a rule. ENOENT if it is not loaded.
     pub fn delete_rule(&mut self, rule: &[u8]) -> Result<(), NetlinkError> {
         self.request("deleting an audit rule", kind::DEL_RULE, rule)
             .map(drop)
     }
 
-    /// Deletes a rule; that somebody has deleted it meanwhile is fine.
+    /// Deletes a rule, if it is loaded: somebody else may have deleted it meanwhile.
     pub(crate) fn delete_rule_if_there(&mut self, rule: &[u8]) -> Result<(), NetlinkError> {
         match self.delete_rule(rule) {
             Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
@@ -273,8 +276,8 @@ impl AuditSocket {
         Ok(rules)
     }
 
-    /// Sends a message of a program (type 1005, 1100 to 1199 or 2100 to 2999). Without audit
-    /// enabled the kernel takes and drops it.
+    /// Sends a message as programs do (type 1005, 1100 to 1199 or 2100 to 2999). While audit is
+    /// disabled, the kernel accepts the message and drops it.
     pub fn send_user_message(&mut self, kind: u16, text: &str) -> Result<(), NetlinkError> {
         // The kernel overwrites the last byte with a NUL.
         let payload = [text.as_bytes(), &[0]].concat();
@@ -282,7 +285,7 @@ impl AuditSocket {
             .map(drop)
     }
 
-    /// Who sent the registered daemon its last signal.
+    /// Asks which process sent the registered daemon its last signal.
     pub fn signal_info(&mut self) -> Result<SignalInfo, NetlinkError> {
         let what = "reading the sender of a signal";
         let reply = self.ask(what, kind::SIGNAL_INFO)?;
@@ -292,8 +295,9 @@ impl AuditSocket {
         })
     }
 
-    /// The next record, if one is there; never waits. `buffer` should hold [`RECORD_BYTES_MAX`]
-    /// bytes: a longer record is cut. [`NetlinkError::Overrun`] is not the end: go on reading.
+    /// The next record, or `None` if none has arrived; never waits. `buffer` should hold
+    /// [`RECORD_BYTES_MAX`] bytes: what does not fit is cut off. After [`NetlinkError::Overrun`], go on
+    /// reading.
     pub fn receive<'b>(
         &mut self,
         buffer: &'b mut [u8],
@@ -314,8 +318,8 @@ impl AuditSocket {
             let Some(len) = self.read_datagram(what, buffer)? else {
                 return Ok(None);
             };
-            // Decided with one borrow and returned with another, which is what the borrow
-            // checker can follow.
+            // Decoded twice, because the borrow checker does not accept returning a borrow that
+            // the loop has tested.
             if matches!(message::decode(&buffer[..len]), Datagram::Record { .. }) {
                 let Datagram::Record { kind, text } = message::decode(&buffer[..len]) else {
                     return Ok(None);
@@ -325,8 +329,8 @@ impl AuditSocket {
         }
     }
 
-    /// Asks for something and gives the data of the reply, which may come before or after the
-    /// acknowledgement: the kernel sends it from another thread.
+    /// Sends a query and returns the data of the reply. The kernel sends the reply from another
+    /// thread, so it may arrive before or after the acknowledgement.
     fn ask(&mut self, what: &'static str, asked: u16) -> Result<Vec<u8>, NetlinkError> {
         let sequence = self.send(what, asked, &[])?;
         let mut answer = None;
@@ -348,7 +352,7 @@ impl AuditSocket {
         Ok(answer.unwrap_or_default())
     }
 
-    /// Sends a request and waits for its acknowledgement.
+    /// Sends a request, waits for its acknowledgement, and returns the result in it.
     fn request(
         &mut self,
         what: &'static str,
@@ -372,7 +376,7 @@ impl AuditSocket {
     }
 
     fn send(&mut self, what: &'static str, kind: u16, payload: &[u8]) -> Result<u32, NetlinkError> {
-        // Records carry 0.
+        // 0 is the number that records carry.
         self.sequence = self.sequence.wrapping_add(1).max(1);
         let bytes = message::request(kind, self.sequence, payload);
         let kernel = SocketAddrNetlink::new(0, 0);
@@ -385,7 +389,7 @@ impl AuditSocket {
         }
     }
 
-    /// Reads until `done` says so; keeps records for [`receive`](Self::receive).
+    /// Reads datagrams until `done` returns a result; keeps records for [`receive`](Self::receive).
     fn exchange(
         &mut self,
         what: &'static str,
@@ -444,7 +448,8 @@ impl AuditSocket {
         }
     }
 
-    /// One datagram from the kernel (others cannot speak for it), or none if nothing waits.
+    /// Reads one datagram from the kernel and returns its length, or `None` if none is waiting. Ignores
+    /// datagrams of other senders.
     fn read_datagram(
         &self,
         what: &'static str,
@@ -467,8 +472,9 @@ fn is_kernel(from: &SocketAddrAny) -> bool {
     SocketAddrNetlink::try_from(from.clone()).is_ok_and(|address| address.pid() == 0)
 }
 
-/// For an event loop: readable when records may be there. Records that came during a request do
-/// not show: read until [`AuditSocket::receive`] gives none before waiting.
+/// For an event loop: the descriptor is readable when records may have arrived. It is not for records
+/// that were kept during a request: before waiting, call [`AuditSocket::receive`] until it returns
+/// `None`.
 impl AsFd for AuditSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

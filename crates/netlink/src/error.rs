@@ -1,4 +1,4 @@
-//! What can go wrong on the audit socket.
+//! Errors of the audit socket.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use rustix::io::Errno;
 /// A request to the kernel's audit system failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
-    /// This kernel has no audit, or hides it from this namespace.
+    /// The kernel has no audit, or does not offer it in this namespace.
     #[error("the kernel's audit is not available here ({0}): no CONFIG_AUDIT, audit=off, or not the initial namespaces")]
     Unavailable(Errno),
-    /// The caller may not do this.
+    /// The process lacks a capability, or audit is locked.
     #[error("{what}: not permitted ({errno}): CAP_AUDIT_CONTROL (or CAP_AUDIT_WRITE for messages) in the initial namespaces is needed, and audit must not be locked (enabled 2)")]
     NotPermitted {
-        /// What was asked.
+        /// The request.
         what: &'static str,
         /// EPERM or EACCES.
         errno: Errno,
@@ -22,39 +22,39 @@ pub enum NetlinkError {
     /// Another process is registered as the audit daemon.
     #[error("another audit daemon (pid {pid}) owns the audit socket")]
     AnotherDaemon {
-        /// Its process id; 0 if it could not be found out.
+        /// Process id of the other daemon; 0 if unknown.
         pid: u32,
     },
     /// The kernel refused the request.
     #[error("{what}: the kernel answered {errno}")]
     Refused {
-        /// What was asked.
+        /// The request.
         what: &'static str,
-        /// Its answer.
+        /// The kernel's answer.
         errno: Errno,
     },
     /// A system call on the socket failed.
     #[error("{what}: {call} on the audit socket: {errno}")]
     Io {
-        /// What was asked.
+        /// The request.
         what: &'static str,
         /// The system call.
         call: &'static str,
-        /// Its error.
+        /// The error of the system call.
         errno: Errno,
     },
-    /// No answer in time.
+    /// The kernel did not answer in time.
     #[error("{what}: the kernel did not answer within {timeout_ms} ms")]
     Timeout {
-        /// What was asked.
+        /// The request.
         what: &'static str,
-        /// How long was waited.
+        /// How long the request waited, in milliseconds.
         timeout_ms: u64,
     },
-    /// The answer is not what the protocol says.
+    /// The answer is shorter than the protocol requires.
     #[error("{what}: the kernel's answer is too short ({len} bytes)")]
     Malformed {
-        /// What was asked.
+        /// The request.
         what: &'static str,
         /// Length of the answer.
         len: usize,
@@ -100,64 +100,66 @@ impl NetlinkError {
     }
 }
 
-/// Why the audit socket is not ours. Except where it says so, nothing was changed, and a daemon
-/// goes on without the records of others.
+/// Why this process could not take over the audit socket, or give it back. Unless a variant says
+/// otherwise, nothing was changed; the daemon then goes on without the records of others.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeOverError {
-    /// Somebody else is registered.
+    /// Another daemon is registered.
     #[error("another audit daemon (pid {pid}) owns the audit socket: records made by others go to it, not to this log; stop it to get them here")]
     AnotherDaemon {
-        /// Its process id.
+        /// Process id of the other daemon.
         pid: u32,
     },
     /// Another process that took over with the same state file is alive.
-    #[error("{}: written by process {pid}, which is alive: one of the two has to go", path.display())]
+    #[error("{}: written by process {pid}, which is still running: stop one of the two", path.display())]
     AnotherInstance {
         /// The state file.
         path: PathBuf,
-        /// Its writer.
+        /// Process id of its writer.
         pid: u32,
     },
     /// `auditctl -e 2` was used.
-    #[error("the kernel's audit configuration is locked (enabled 2) until the next boot: records made by others stay where they go now")]
+    #[error("the kernel's audit configuration is locked (enabled 2) until the next boot: records made by others still go where they go now")]
     Immutable,
-    /// Rules that are not ours are loaded in the kernel, and would select what this log is then
-    /// to hold.
-    #[error("{count} rule(s) of somebody else are loaded in the kernel's audit: delete them (auditctl -D), or use another engine, which leaves them alone")]
+    /// Rules that this process did not load are in the kernel; they would add their events to this
+    /// log.
+    #[error("the kernel has {count} audit rule(s) that were not loaded here: delete them (auditctl -D), or use another engine, which leaves them alone")]
     OtherRules {
         /// How many.
         count: usize,
     },
-    /// The kernel does not take a rule. What had been changed was put back.
-    #[error("a rule is refused: {error}")]
+    /// The kernel refused a rule. What had been changed was put back.
+    #[error("the kernel refused a rule: {error}")]
     Rule {
-        /// Its `struct audit_rule_data` with its strings.
+        /// The rule: `struct audit_rule_data` with its strings.
         rule: Vec<u8>,
-        /// What the kernel answered.
+        /// The kernel's answer.
+        error: NetlinkError,
         error: NetlinkError,
     },
-    /// Rules that were loaded here cannot be deleted: an `exe=` whose directory is gone.
+    /// Rules that were loaded here cannot be deleted, for example because the directory of their `exe=`
+    /// no longer exists.
     #[error("{count} rule(s) loaded here cannot be deleted from the kernel, and stay until the next boot; `auditctl -l` shows them")]
     LeftRules {
         /// How many.
         count: usize,
     },
     /// The state file cannot be written or read.
-    #[error("{}: {call} failed: {source}; the audit state found has to be kept there: use a directory of root's that can be written", path.display())]
+    #[error("{}: {call} failed: {source}; the audit state found at the start is kept there: choose a writable directory that belongs to root", path.display())]
     StateFile {
         /// The state file.
         path: PathBuf,
         /// The system call.
         call: &'static str,
-        /// Its error.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The state file is not one that we wrote.
+    /// The content of the state file is not what Tarsier writes.
     #[error("{}: {found}; compare `auditctl -s` with what you expect and remove the file", path.display())]
     BadState {
         /// The state file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with it.
         found: String,
     },
     /// The kernel refused a step. What had been changed was put back.

@@ -1,4 +1,5 @@
-//! The real kernel: short, under a lock, and put back as it was even when a test fails.
+//! Tests with the kernel's audit. They are short, hold a lock, and restore the state that they found,
+//! even if they fail.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -9,14 +10,14 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use super::*;
 
-/// Holds the machine's lock for tests of audit, and cleans up behind them.
+/// Holds the machine-wide lock for tests of audit, and cleans up when it is dropped.
 struct Machine {
     _lock: File,
     before: Status,
 }
 
 impl Machine {
-    /// None, loudly, if this machine is not one to test on.
+    /// `None`, with the reason printed, if this machine is not fit for the test.
     fn claim(test: &str) -> Option<Self> {
         let skip = |why: String| {
             println!("skipped: {test}: {why}");
@@ -129,7 +130,7 @@ fn messages_of_others_arrive_while_owned_and_all_is_as_before_after_release() {
     );
     assert!(line.ends_with(&format!("msg='{text}'")), "{line}");
 
-    // A second owner is refused, whichever way it finds out, and disturbs nothing.
+    // A second owner is refused, by the state file or by the kernel, and changes nothing.
     let second = take_over(&state_file).unwrap_err();
     assert!(matches!(second, TakeOverError::AnotherInstance { .. }));
     let second = take_over(&dir.path().join("other-state")).unwrap_err();
@@ -139,7 +140,7 @@ fn messages_of_others_arrive_while_owned_and_all_is_as_before_after_release() {
     assert!(!dir.path().join("other-state").exists());
     assert_owned(&state_file);
 
-    // What is changed through the socket is put back too.
+    // Changes made through the socket are put back too.
     let backlog_limit = machine.before.backlog_limit + 100;
     ownership.socket().set_backlog_limit(backlog_limit).unwrap();
     let late = ownership.release().unwrap();

@@ -1,13 +1,13 @@
 //! The kernel's audit socket (NETLINK_AUDIT): status, rules, messages and the record stream.
 //!
-//! * [`message`]: bytes to values and back, pure.
+//! * [`message`]: converts messages between bytes and values; pure.
 //! * [`AuditSocket`]: one socket, its requests and the records that arrive on it.
-//! * [`take_over`]: what a daemon does to own the socket, so that the records that others make
-//!   (USER_*, LOGIN, AVC, SECCOMP, CONFIG_CHANGE, …) reach its log, and how everything is put
-//!   back as it was, after a kill -9 too. [`take_over_with_rules`] does it for an engine that has
-//!   the kernel match rules.
+//! * [`take_over`]: makes this process the audit daemon, so that the records of others (USER_*,
+//!   LOGIN, AVC, SECCOMP, CONFIG_CHANGE, …) reach its log, and restores the former state at the end,
+//!   even after a kill -9. [`take_over_with_rules`] does the same for the engine that has the kernel
+//!   match the rules.
 //!
-//! Layouts and meanings: `include/uapi/linux/audit.h` and `kernel/audit.c`.
+//! Sources of layouts and meanings: `include/uapi/linux/audit.h`, `kernel/audit.c`.
 
 mod client;
 mod error;

@@ -1,13 +1,14 @@
-//! Messages of the audit socket as bytes. Pure; no input makes it panic.
+//! Encodes and decodes the messages of the audit socket. Pure; no input causes a panic.
 
 use rustix::io::Errno;
 
-/// Bytes of a netlink header.
+/// Size of a netlink header, in bytes.
 pub const HEADER_BYTES: usize = 16;
-/// Bytes of `struct audit_rule_data` before its strings.
+/// Size of `struct audit_rule_data` without its strings, in bytes.
 pub const RULE_BYTES_MIN: usize = 1040;
 
-/// Message types of requests and of what is not a record (`linux/audit.h`, `linux/netlink.h`).
+/// Message types of requests and answers, and bounds of those of records (`linux/audit.h`,
+/// `linux/netlink.h`).
 pub mod kind {
     /// Acknowledgement or error.
     pub const ERROR: u16 = 2;
@@ -19,9 +20,9 @@ pub mod kind {
     pub const SET: u16 = 1001;
     /// A message from user space.
     pub const USER: u16 = 1005;
-    /// Change of a login uid: the other record below 1100.
+    /// Change of a login uid. With USER, the only records below 1100.
     pub const LOGIN: u16 = 1006;
-    /// Who sent the daemon its last signal.
+    /// Get the sender of the daemon's last signal.
     pub const SIGNAL_INFO: u16 = 1010;
     /// Add a rule.
     pub const ADD_RULE: u16 = 1011;
@@ -29,7 +30,7 @@ pub mod kind {
     pub const DEL_RULE: u16 = 1012;
     /// List the rules.
     pub const LIST_RULES: u16 = 1013;
-    /// Forget parts of watched trees that are gone.
+    /// Forget parts of watched trees that were unmounted.
     pub const TRIM: u16 = 1014;
     /// Treat a tree as part of another one.
     pub const MAKE_EQUIV: u16 = 1015;
@@ -37,7 +38,7 @@ pub mod kind {
     pub const SET_FEATURE: u16 = 1018;
     /// Get the features.
     pub const GET_FEATURE: u16 = 1019;
-    /// First type of the records proper.
+    /// The lowest type of all other records.
     pub const FIRST_RECORD: u16 = 1100;
     /// The kernel asks whether the registered daemon is alive; not a record.
     pub const REPLACE: u16 = 1329;
@@ -66,7 +67,7 @@ pub mod status_mask {
     pub const BACKLOG_WAIT_TIME_ACTUAL: u32 = 0x80;
 }
 
-/// A request with its header, asking for an acknowledgement.
+/// A request with its header, which asks for an acknowledgement.
 pub fn request(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     let len = HEADER_BYTES + payload.len();
     let mut message = Vec::with_capacity(len);
@@ -86,19 +87,19 @@ pub fn make_equivalent(mount: &[u8], subtree: &[u8]) -> Vec<u8> {
     [&len(mount), &len(subtree), mount, subtree].concat()
 }
 
-/// What a datagram from the kernel is.
+/// A decoded datagram from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagram<'a> {
-    /// The kernel's answer to the request with this number: zero or a positive result, or an error.
+    /// An acknowledgement: zero or a positive result, or an error.
     Ack {
         /// Number of the request.
         sequence: u32,
-        /// The answer.
+        /// The kernel's answer.
         result: Result<u32, Errno>,
     },
     /// A reply with data.
     Reply {
-        /// Its type.
+        /// Message type.
         kind: u16,
         /// Number of the request.
         sequence: u32,
@@ -112,17 +113,17 @@ pub enum Datagram<'a> {
     },
     /// An audit record.
     Record {
-        /// Its type.
+        /// Record type.
         kind: u16,
         /// `audit(SEC.MSEC:SERIAL): …`, without trailing NULs and newlines.
         text: &'a [u8],
     },
-    /// Nothing for us: a liveness probe, or not even a header.
+    /// Nothing to process: a liveness probe, an unknown type, or fewer bytes than a header.
     Ignored,
 }
 
-/// Reads a datagram. The kernel sends one message per datagram, and for unicast records states a
-/// length without the header, so the datagram's own length is what counts.
+/// Decodes a datagram. The kernel sends one message per datagram. The length in the header of a
+/// unicast record does not include the header, so the length of the datagram is used instead.
 pub fn decode(datagram: &[u8]) -> Datagram<'_> {
     let (Some(kind), Some(sequence)) = (u16_at(datagram, 4), u32_at(datagram, 8)) else {
         return Datagram::Ignored;
@@ -153,7 +154,7 @@ pub fn decode(datagram: &[u8]) -> Datagram<'_> {
     }
 }
 
-/// The payload without padding, for replies, whose stated length includes the header.
+/// The payload of a reply without padding. The length in the header of a reply includes the header.
 fn stated_payload<'a>(datagram: &[u8], payload: &'a [u8]) -> &'a [u8] {
     let stated = u32_at(datagram, 0).unwrap_or(0) as usize;
     let len = stated.saturating_sub(HEADER_BYTES);
@@ -163,7 +164,7 @@ fn stated_payload<'a>(datagram: &[u8], payload: &'a [u8]) -> &'a [u8] {
 fn ack_result(code: i32) -> Result<u32, Errno> {
     match u32::try_from(code) {
         Ok(result) => Ok(result),
-        // from_raw_os_error takes 1 to 4095; what is not in it cannot come from a kernel.
+        // from_raw_os_error takes 1 to 4095; no kernel sends other numbers.
         Err(_) => match code.checked_neg().filter(|errno| (1..4096).contains(errno)) {
             Some(errno) => Err(Errno::from_raw_os_error(errno)),
             None => Err(Errno::INVAL),
@@ -188,37 +189,38 @@ fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*field))
 }
 
-/// `struct audit_status`, as `auditctl -s` shows it.
+/// `struct audit_status`, which `auditctl -s` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// 0 off, 1 on, 2 on and locked.
+    /// 0 off, 1 on, 2 on and locked until the next boot.
     pub enabled: u32,
     /// 0 silent, 1 printk, 2 panic.
     pub failure: u32,
     /// Process id of the registered daemon, 0 if none.
     pub pid: u32,
-    /// Records per second, 0 is no limit.
+    /// The most records per second; 0 means no limit.
     pub rate_limit: u32,
-    /// Records that may wait, 0 is no limit.
+    /// The most records that may wait in the kernel; 0 means no limit.
     pub backlog_limit: u32,
     /// Records lost since boot.
     pub lost: u32,
-    /// Records waiting.
+    /// Records that are waiting.
     pub backlog: u32,
-    /// Bits of what this kernel's audit can do.
+    /// `AUDIT_FEATURE_BITMAP_*` bits of what this kernel's audit can do.
     pub features: u32,
     /// How long a process waits when the backlog is full, in jiffies.
     pub backlog_wait_time: u32,
-    /// How long processes have waited, in jiffies; 0 on kernels that do not tell (before 5.9).
+    /// How long processes have waited in total, in jiffies; 0 on kernels before 5.9, which do not
+    /// report it.
     pub backlog_wait_time_actual: u32,
 }
 
 impl Status {
-    /// Bytes that every kernel with CONFIG_AUDIT sends (up to `backlog`).
+    /// Size of the part that every kernel with CONFIG_AUDIT sends (up to `backlog`), in bytes.
     const BYTES_MIN: usize = 32;
 
-    /// From a GET reply. Kernels send as many members as they know; the others are 0. None if it
-    /// is too short to hold the members of the first version.
+    /// Decodes a GET reply. Members that the kernel does not send are 0. `None` if the reply is too
+    /// short for the members of the first version.
     pub fn decode(payload: &[u8]) -> Option<Self> {
         if payload.len() < Self::BYTES_MIN {
             return None;
@@ -238,7 +240,7 @@ impl Status {
         })
     }
 
-    /// For a SET that changes the members in `mask` (see [`status_mask`]).
+    /// The payload of a SET that changes the members in `mask` (see [`status_mask`]).
     pub fn encode(&self, mask: u32) -> Vec<u8> {
         let members = [
             mask,
@@ -260,11 +262,11 @@ impl Status {
 /// `struct audit_features`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Which bits mean something.
+    /// The bits that are valid.
     pub mask: u32,
-    /// Which are on.
+    /// The bits that are on.
     pub features: u32,
-    /// Which cannot be changed any more.
+    /// The bits that are locked until the next boot.
     pub lock: u32,
 }
 
@@ -272,7 +274,7 @@ impl Features {
     /// Bit of `loginuid_immutable`.
     pub const LOGINUID_IMMUTABLE: u32 = 1 << 1;
 
-    /// From a GET_FEATURE reply.
+    /// Decodes a GET_FEATURE reply; `None` if it is too short.
     pub fn decode(payload: &[u8]) -> Option<Self> {
         Some(Features {
             mask: u32_at(payload, 4)?,
@@ -281,7 +283,7 @@ impl Features {
         })
     }
 
-    /// For a SET_FEATURE.
+    /// The payload of a SET_FEATURE.
     pub fn encode(&self) -> Vec<u8> {
         [1, self.mask, self.features, self.lock]
             .iter()
@@ -289,18 +291,18 @@ impl Features {
             .collect()
     }
 
-    /// Whether a login uid that is set cannot be set again.
+    /// Whether a login uid cannot be changed once it is set.
     pub fn loginuid_immutable(&self) -> bool {
         self.features & Self::LOGINUID_IMMUTABLE != 0
     }
 
-    /// Whether that is locked until the next boot.
+    /// Whether `loginuid_immutable` is locked until the next boot.
     pub fn loginuid_immutable_locked(&self) -> bool {
         self.lock & Self::LOGINUID_IMMUTABLE != 0
     }
 }
 
-/// `struct audit_sig_info`: who sent the registered daemon its last TERM, HUP, USR1 or USR2.
+/// `struct audit_sig_info`: the sender of the last TERM, HUP, USR1 or USR2 to the registered daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignalInfo {
     /// The sender's login uid.
@@ -312,7 +314,7 @@ pub struct SignalInfo {
 }
 
 impl SignalInfo {
-    /// From a SIGNAL_INFO reply.
+    /// Decodes a SIGNAL_INFO reply; `None` if it is too short.
     pub fn decode(payload: &[u8]) -> Option<Self> {
         Some(SignalInfo {
             auid: u32_at(payload, 0)?,
@@ -327,8 +329,8 @@ const FILTER_PREPEND: u32 = 0x10;
 const ACTION_NEVER: u32 = 0;
 
 /// The rule `-a never,task` as `struct audit_rule_data`: new tasks get no audit context, so
-/// kernel syscall auditing costs them nothing. `prepend` puts it before all rules of its list
-/// (for adding only: a rule is stored, and deleted, without that flag).
+/// kernel syscall auditing costs them nothing. `prepend` puts it before all rules of its list;
+/// use it only to add the rule, because the kernel stores and deletes rules without that flag.
 pub fn never_task_rule(prepend: bool) -> Vec<u8> {
     let flags = FILTER_TASK | if prepend { FILTER_PREPEND } else { 0 };
     let mut rule = vec![0u8; RULE_BYTES_MIN];
@@ -337,8 +339,8 @@ pub fn never_task_rule(prepend: bool) -> Vec<u8> {
     rule
 }
 
-/// Whether a listed rule is `never,task` without conditions. The list ignores the rule's syscall
-/// mask (`audit_filter_task()` in `kernel/auditsc.c`), so it is not looked at.
+/// Whether a listed rule is `never,task` without conditions. Its system-call mask is not checked,
+/// because the task list ignores it (`audit_filter_task()` in `kernel/auditsc.c`).
 pub fn is_never_task_rule(rule: &[u8]) -> bool {
     let member = |index: usize| u32_at(rule, index * 4);
     rule.len() >= RULE_BYTES_MIN

@@ -1,4 +1,4 @@
-//! Owning the audit socket for a while, and leaving everything as it was.
+//! Owns the audit socket while the daemon runs, and restores the former state afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -11,45 +11,47 @@ use super::message::{is_never_task_rule, never_task_rule, Status};
 use super::rules::{self, Change};
 use super::state::{self, Found, Saved, Writer};
 
-/// How long the last records are waited for when the socket is given up.
+/// How long to wait for the last records before the socket is given up.
 const LATE_RECORDS_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 20_000_000,
 };
 
-/// A record that arrived while the ownership was given up: its type and text.
+/// Type and text of a record that arrived while the socket was being given up.
 pub type LateRecord = (u16, Vec<u8>);
 
-/// The audit socket is ours: audit is on and records arrive on [`socket`](Self::socket). Kernel
-/// syscall auditing is off for new tasks (`never,task`), or rules of ours are loaded.
+/// This process is the audit daemon: audit is on, and records arrive on [`socket`](Self::socket).
+/// Either kernel syscall auditing is off for new tasks (`never,task`), or our rules are loaded.
 ///
-/// Dropping it puts everything back like [`release`](Self::release), without a word.
+/// Dropping it restores the former state like [`release`](Self::release), but reports no errors.
 #[derive(Debug)]
 pub struct Ownership {
     socket: AuditSocket,
     state_file: PathBuf,
     found: Found,
-    /// Rules of ours in the kernel, in its order; none where `never,task` is.
+    /// Our rules in the kernel, in its order; empty if `never,task` is used.
     loaded: Vec<Vec<u8>>,
-    /// Left over by a predecessor that was killed: its process id.
+    /// Process id of a killed predecessor whose state file was found.
     predecessor: Option<u32>,
     released: bool,
 }
 
-/// Becomes the audit daemon. Before anything is changed, the state found is remembered in
-/// `state_file` (0600, atomically, synced). Then `never,task` is put before all rules, audit is
-/// enabled and this process registered. Rules that are loaded stay as they are.
+/// Makes this process the audit daemon. Before it changes anything, it saves the state found in
+/// `state_file` (mode 0600, written atomically, synced). Then it puts `never,task` before all rules,
+/// enables audit and registers this process. Loaded rules stay as they are.
 ///
-/// If the file of a predecessor that is dead is there, what it remembers is what will be put back;
-/// rules that it had loaded are deleted.
-/// If anything is refused, what had been changed is put back and the error says why.
+/// If the file of a dead predecessor exists, the state in it is what will be restored, and rules that
+/// the predecessor had loaded are deleted.
+///
+/// # Errors
+/// If anything is refused, what had been changed is put back, and the error names the reason.
 pub fn take_over(state_file: &Path) -> Result<Ownership, TakeOverError> {
     let mut begun = begin(state_file)?;
     let rules = begun.socket.list_rules()?;
     let never_task_loaded = rules.iter().any(|rule| is_never_task_rule(rule));
     let status = begun.status;
     let mut ownership = begun.own(state_file, rules.len(), never_task_loaded, Vec::new())?;
-    // First, so that no task ever starts with an audit context on our account.
+    // Before audit is enabled, so that no task gets an audit context because of us.
     if !never_task_loaded {
         ownership.socket.add_rule(&never_task_rule(true))?;
     }
@@ -60,12 +62,12 @@ pub fn take_over(state_file: &Path) -> Result<Ownership, TakeOverError> {
     Ok(ownership)
 }
 
-/// As [`take_over`], for the kernel to match `rules` (`struct audit_rule_data` with its strings,
-/// no two of them equal): registers, loads them in this order and enables audit. They are in
-/// `state_file` before the first is loaded.
+/// As [`take_over`], but has the kernel match `rules` (each a `struct audit_rule_data` with its
+/// strings, no two equal): registers, loads them in this order and enables audit. They are written to
+/// `state_file` before the first one is loaded.
 ///
 /// # Errors
-/// [`TakeOverError::OtherRules`] if rules are loaded that are not a dead predecessor's.
+/// [`TakeOverError::OtherRules`] if the kernel has rules that no dead predecessor loaded.
 pub fn take_over_with_rules(
     state_file: &Path,
     rules: Vec<Vec<u8>>,
@@ -80,7 +82,7 @@ pub fn take_over_with_rules(
     }
     let status = begun.status;
     let mut ownership = begun.own(state_file, 0, false, rules)?;
-    // First of all: from now on the kernel leaves this process's own calls out.
+    // Before any rule is loaded: the kernel does not audit the calls of the registered daemon.
     ownership.register()?;
     for rule in &ownership.loaded {
         let added = ownership.socket.add_rule(rule);
@@ -95,14 +97,14 @@ pub fn take_over_with_rules(
     Ok(ownership)
 }
 
-/// What is known before anything is changed.
+/// The state found before anything is changed.
 struct Begun {
     socket: AuditSocket,
     status: Status,
     leftover: Option<Saved>,
 }
 
-/// Checks that nobody has the socket, and takes away rules of a dead predecessor.
+/// Checks that nobody else owns the socket, and deletes rules that a dead predecessor loaded.
 fn begin(state_file: &Path) -> Result<Begun, TakeOverError> {
     let mut socket = AuditSocket::open()?;
     let status = socket.status()?;
@@ -110,7 +112,7 @@ fn begin(state_file: &Path) -> Result<Begun, TakeOverError> {
     if status.enabled >= 2 {
         return Err(TakeOverError::Immutable);
     }
-    // The number of a predecessor that is known to be dead may belong to another process by now.
+    // The process id of a dead predecessor may belong to another process by now.
     let is_stale = |(writer, ..): &Saved| writer.pid == status.pid;
     let stale = leftover.as_ref().is_some_and(is_stale);
     if status.pid != 0 && !stale && is_alive(status.pid) {
@@ -127,7 +129,7 @@ fn begin(state_file: &Path) -> Result<Begun, TakeOverError> {
 }
 
 impl Begun {
-    /// Remembers the state found. From here on, dropping what comes back restores it.
+    /// Saves the state found. Dropping the returned ownership restores that state.
     fn own(
         self,
         state_file: &Path,
@@ -152,8 +154,8 @@ impl Begun {
     }
 }
 
-/// Puts back what a killed predecessor left changed, if its state file is there; gives what was
-/// restored.
+/// Restores the state that a killed predecessor had found, if its state file exists, and returns
+/// that state.
 pub fn restore_leftover(state_file: &Path) -> Result<Option<Found>, TakeOverError> {
     let Some((_, found, loaded)) = leftover(state_file)? else {
         return Ok(None);
@@ -168,7 +170,7 @@ pub fn restore_leftover(state_file: &Path) -> Result<Option<Found>, TakeOverErro
     Ok(Some(found))
 }
 
-/// The state that a dead predecessor left in this boot. A file of an earlier boot is removed.
+/// The state file that a predecessor left since the last boot. A file of an earlier boot is removed.
 fn leftover(state_file: &Path) -> Result<Option<Saved>, TakeOverError> {
     let Some((writer, found, loaded)) = state::read(state_file)? else {
         return Ok(None);
@@ -191,7 +193,7 @@ fn is_alive(pid: u32) -> bool {
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     match pid.map(rustix::process::test_kill_process) {
-        // EPERM: there, but somebody else's.
+        // EPERM: the process exists, but belongs to somebody else.
         Some(Ok(()) | Err(Errno::PERM)) => true,
         Some(Err(_)) | None => false,
     }
@@ -205,16 +207,16 @@ impl Ownership {
         }
     }
 
-    /// The rules that this ownership has in the kernel, in its order.
+    /// The rules that were loaded into the kernel, in its order.
     pub fn rules(&self) -> &[Vec<u8>] {
         &self.loaded
     }
 
-    /// Replaces the rules that [`take_over_with_rules`] loaded, so that each event is matched
-    /// against the old ones or the new ones as a whole. Gives what was added and deleted, in order.
+    /// Replaces the rules that [`take_over_with_rules`] loaded. Each event is decided either by the
+    /// old set or by the new one, never by a mixture. Returns the rules added and deleted, in order.
     ///
     /// # Errors
-    /// The kernel refused one: then the old ones are in force.
+    /// The kernel refused a rule; then the old set is in force.
     pub fn replace_rules(&mut self, new: Vec<Vec<u8>>) -> Result<Vec<Change>, TakeOverError> {
         let change = rules::Replacement::between(&self.loaded, &new);
         let all: Vec<&[u8]> = change.ever_loaded(&self.loaded).collect();
@@ -228,33 +230,34 @@ impl Ownership {
         outcome
     }
 
-    /// The socket: records, and requests such as
-    /// [`signal_info`](AuditSocket::signal_info) and the setters. What the setters change is put
-    /// back at release.
+    /// The socket, for records and requests. What its setters change is restored by
+    /// [`release`](Self::release).
     pub fn socket(&mut self) -> &mut AuditSocket {
         &mut self.socket
     }
 
-    /// The state that will be put back.
+    /// The state that will be restored.
     pub fn found(&self) -> &Found {
         &self.found
     }
 
-    /// Process id of a killed predecessor whose remembered state was taken over.
+    /// Process id of a killed predecessor whose saved state was taken over.
     pub fn predecessor(&self) -> Option<u32> {
         self.predecessor
     }
 
-    /// Puts back what was found: our rule deleted, `enabled` and the limits as they were, nobody
-    /// registered; then removes the state file. Gives the records that arrived until then,
-    /// unread ones included. If a step fails the others are still done, and the state file stays.
+    /// Restores the state found: resets `enabled` and the limits, deletes our rules, unregisters this
+    /// process, then removes the state file. Returns the records that have not been read yet.
+    ///
+    /// # Errors
+    /// The first step that failed. The other steps are done nevertheless, and the state file stays.
     pub fn release(mut self) -> Result<Vec<LateRecord>, TakeOverError> {
         let mut late = Vec::new();
         self.give_up(&mut late)?;
         Ok(late)
     }
 
-    /// Leaves everything changed, as a kill does.
+    /// Restores nothing, as if the process had been killed.
     #[cfg(test)]
     pub(super) fn forget(mut self) {
         self.released = true;
@@ -270,13 +273,13 @@ impl Ownership {
 impl Drop for Ownership {
     fn drop(&mut self) {
         if !self.released {
-            // Nobody is left to tell; the state file stays if this failed.
+            // Drop cannot report an error. If a step fails, the state file stays.
             let _ = self.give_up(&mut Vec::new());
         }
     }
 }
 
-/// Does every step, and gives the first error.
+/// Restores `found` and deletes the `loaded` rules. Does every step; returns the first error.
 fn restore(
     socket: &mut AuditSocket,
     found: &Found,
@@ -324,7 +327,7 @@ fn restore(
     first_error.map_or(Ok(()), Err)
 }
 
-/// Records on their way: the kernel sends them from a thread of its own.
+/// Collects records, including those on their way: the kernel sends them from a thread of its own.
 fn collect(socket: &mut AuditSocket, late: &mut Vec<LateRecord>) {
     loop {
         collect_queued(socket, late);

@@ -1,15 +1,16 @@
-//! Rules of ours in the kernel: replaced without a moment in which an event is matched against
-//! parts of both sets, and taken away again.
+//! Replaces and deletes our rules in the kernel. While one set replaces another, no event is decided
+//! by parts of both.
 //!
-//! The kernel takes rules one by one, at the end of a list or before its first; the first match
-//! decides (`audit_filter()` in `kernel/auditsc.c`). Added at the end, in order, a new set decides
-//! nothing that the old one matches, and of the rest only what its own first match decides.
-//! Deleted from its last rule to its first, the old set decides an event by its first match until
-//! that one is gone, and then no longer at all: what is left of it is in front of that rule.
+//! The kernel adds rules one by one, at the end of a list or at its beginning; the first match decides
+//! (`audit_filter()` in `kernel/auditsc.c`). The new set is first appended, in order. Meanwhile the
+//! old set still decides every event that it matches; any other event is decided by its first match
+//! in the new set, once that rule has been added. Then the old set is deleted, from its last rule to
+//! its first. The first match of an event decides until it is deleted itself; what is left of the old
+//! set then stands before it and does not match the event.
 //!
-//! A rule that both sets have cannot be added a second time (EEXIST). Then the new set is first
-//! added in a *disguise*, a condition more that always holds, and again as it is once the old one
-//! is gone; see docs/decisions/0008-kernel-engine.md.
+//! A rule that is in both sets cannot be added a second time (EEXIST). In that case the new set is
+//! first added in *disguise*: each rule with an additional condition that always holds. It is added
+//! as it is once the old set has been deleted; see docs/decisions/0008-kernel-engine.md.
 
 use std::collections::HashSet;
 
@@ -22,32 +23,33 @@ use super::message::RULE_BYTES_MIN;
 /// A rule added to or deleted from the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Added, else deleted.
+    /// Whether the rule was added; otherwise it was deleted.
     pub is_added: bool,
     /// `struct audit_rule_data` with its strings.
     pub rule: Vec<u8>,
 }
 
-/// What makes one rule set of another: changes in order, of all lists.
+/// The changes that turn one rule set into another: of all lists, in order.
 #[derive(Debug, Default)]
 pub(super) struct Replacement {
     changes: Vec<Change>,
 }
 
-/// Places in the members of `struct audit_rule_data`, as 32-bit words.
+/// Offsets of members of `struct audit_rule_data`, in 32-bit words.
 const FIELD_COUNT: usize = 2;
 const FIELDS: usize = 67;
 const VALUES: usize = FIELDS + FIELDS_MAX;
 const OPS: usize = VALUES + FIELDS_MAX;
 const FIELDS_MAX: usize = 64;
-/// `AUDIT_PID`, `AUDIT_GREATER_THAN_OR_EQUAL`: `pid>=0`, compared as unsigned numbers.
+/// `AUDIT_PID` and `AUDIT_GREATER_THAN_OR_EQUAL`: `pid>=0` always holds, since pids are compared as
+/// unsigned numbers.
 const PID: u32 = 0;
 const AT_LEAST: u32 = 0x6000_0000;
-/// `AUDIT_FILTER_FS`, whose rules can ask about nothing but file systems.
+/// `AUDIT_FILTER_FS`. Its rules cannot have a `pid` condition, only `fstype`.
 const FILTER_FS: u32 = 6;
 
 impl Replacement {
-    /// From the rules in `old` to those in `new`, each without duplicates.
+    /// The changes from the rules in `old` to those in `new`. Neither may contain duplicates.
     pub(super) fn between(old: &[Vec<u8>], new: &[Vec<u8>]) -> Replacement {
         let mut lists: Vec<u32> = old.iter().chain(new).map(|rule| word(rule, 0)).collect();
         lists.sort_unstable();
@@ -63,14 +65,15 @@ impl Replacement {
         Replacement { changes }
     }
 
-    /// Every rule that may be loaded before, during or after: what has to be deleted after a kill.
+    /// Every rule that may be loaded before, during or after the replacement. After a kill, all of
+    /// them have to be deleted.
     pub(super) fn ever_loaded<'a>(&'a self, old: &'a [Vec<u8>]) -> impl Iterator<Item = &'a [u8]> {
         let added = self.changes.iter().filter(|change| change.is_added);
         let added = added.map(|change| change.rule.as_slice());
         old.iter().map(Vec::as_slice).chain(added)
     }
 
-    /// Carries it out; undoes what was done if the kernel refuses a rule.
+    /// Makes the changes and returns them. If the kernel refuses a rule, undoes those already made.
     pub(super) fn carry_out(self, socket: &mut AuditSocket) -> Result<Vec<Change>, TakeOverError> {
         for (done, change) in self.changes.iter().enumerate() {
             let result = match change.is_added {
@@ -89,8 +92,8 @@ impl Replacement {
     }
 }
 
-/// Deletes what was added and adds what was deleted, the last first. Rules that were deleted come
-/// back at the end of their list, as they were before, since they were deleted from its end.
+/// Deletes what was added and adds what was deleted, in reverse order. Deleted rules come back in
+/// their old order: they were deleted from the last to the first, and are appended to their list.
 fn undo(socket: &mut AuditSocket, done: &[Change]) -> Result<(), NetlinkError> {
     for change in done.iter().rev() {
         match change.is_added {
@@ -122,7 +125,7 @@ fn replace_list(list: u32, old: &[Vec<u8>], new: &[Vec<u8>], changes: &mut Vec<C
         changes.extend(old.iter().rev().cloned().map(delete));
         return;
     }
-    // Without a disguise there is a moment without the rules that stay.
+    // Without a disguise, the rules that both sets have are missing for a moment.
     let disguised: Option<Vec<Vec<u8>>> = match list {
         FILTER_FS => None,
         _ => new.iter().map(|rule| disguise(rule)).collect(),
@@ -134,7 +137,7 @@ fn replace_list(list: u32, old: &[Vec<u8>], new: &[Vec<u8>], changes: &mut Vec<C
     changes.extend(disguised.into_iter().rev().map(delete));
 }
 
-/// The rule with `pid>=0` behind its conditions; none if it has no room for one more.
+/// The rule with the additional condition `pid>=0`; `None` if it has the most conditions already.
 fn disguise(rule: &[u8]) -> Option<Vec<u8>> {
     let count = word(rule, FIELD_COUNT) as usize;
     if rule.len() < RULE_BYTES_MIN || count >= FIELDS_MAX {
@@ -157,8 +160,10 @@ fn word(rule: &[u8], place: usize) -> u32 {
     bytes.map_or(0, u32::from_ne_bytes)
 }
 
-/// Deletes rules, the last first. Those that are not there are fine; one that is there and cannot
-/// be deleted is not.
+/// Deletes rules, from the last to the first. Rules that are not loaded are no error.
+///
+/// # Errors
+/// [`TakeOverError::LeftRules`] if some are still loaded afterwards.
 pub(super) fn unload(socket: &mut AuditSocket, loaded: &[Vec<u8>]) -> Result<(), TakeOverError> {
     if loaded.is_empty() {
         return Ok(());
@@ -182,7 +187,7 @@ mod tests {
     const EVENTS: u32 = 8;
     const MASK: usize = 3;
 
-    /// A rule that matches the events of `events`, one bit each.
+    /// A rule that matches the events in the bit mask `events`.
     fn rule(list: u32, is_always: bool, events: u32) -> Vec<u8> {
         let mut rule = vec![0; RULE_BYTES_MIN];
         let words = [(0, list), (1, u32::from(is_always) * 2), (MASK, events)];
@@ -192,7 +197,7 @@ mod tests {
         rule
     }
 
-    /// What the first match says.
+    /// Whether the first match records the event.
     fn is_recorded(rules: &[Vec<u8>], event: u32) -> bool {
         let matches = |rule: &&Vec<u8>| word(rule, MASK) & 1 << event != 0;
         rules.iter().find(matches).is_some_and(|r| word(r, 1) != 0)
@@ -207,7 +212,7 @@ mod tests {
         })
     }
 
-    /// What the kernel does with a change; false where it answers an error.
+    /// Makes a change as the kernel would; false if the kernel would return an error.
     fn apply(kernel: &mut Vec<Vec<u8>>, change: &Change) -> bool {
         let place = kernel.iter().position(|rule| *rule == change.rule);
         match (change.is_added, place) {

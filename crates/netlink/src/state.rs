@@ -1,4 +1,4 @@
-//! The file that remembers the audit state found, for whoever has to put it back.
+//! The state file: the audit state found at the start, so that it can be restored after a kill too.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,10 +10,11 @@ use super::error::TakeOverError;
 use super::message::Status;
 
 const HEADER: &str = "tarsier-audit-state 1";
-/// Rules are written in hexadecimal: room for some ten thousand.
+/// The largest size of the file. Rules are written in hexadecimal; some ten thousand fit.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What the file holds: who wrote it, the state found, and the rules that the writer loads.
+/// Content of the file: the process that wrote it, the state found, and the rules that the process
+/// loads.
 pub(super) type Saved = (Writer, Found, Vec<Vec<u8>>);
 
 /// The audit state as it was before anything was changed.
@@ -29,11 +30,11 @@ pub struct Found {
     pub backlog_limit: u32,
     /// `backlog_wait_time`
     pub backlog_wait_time: u32,
-    /// `pid`: 0, or that of a daemon that had died.
+    /// `pid`: 0, or the id of a daemon that had died.
     pub pid: u32,
     /// Number of rules loaded.
     pub rules: u32,
-    /// Whether `never,task` was among them: 1, else 0.
+    /// 1 if `never,task` was among the rules, else 0.
     pub never_task: u32,
 }
 
@@ -65,7 +66,8 @@ impl Found {
     }
 }
 
-/// A process, told apart from later ones with its number, and the boot it belongs to.
+/// Identity of a process: its start time tells it apart from later processes with the same id, the
+/// boot id from processes before a reboot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Writer {
     pub(super) pid: u32,
@@ -88,7 +90,7 @@ impl Writer {
         start_ticks(self.pid) == Some(self.start_ticks)
     }
 
-    /// Whether the kernel has started anew since: then nothing is left to put back.
+    /// Whether the machine was rebooted since: then nothing is left to restore.
     pub(super) fn is_of_another_boot(&self) -> bool {
         self.boot_id != boot_id()
     }
@@ -100,16 +102,17 @@ fn boot_id() -> String {
         .unwrap_or_default()
 }
 
-/// None if there is no such process (or it is a zombie, which can do nothing any more).
+/// Start time of a process, in clock ticks since boot. `None` if there is no such process or it is
+/// a zombie, which does nothing any more.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, parentheses and blanks too; what follows the last one does not.
+    // The name may contain parentheses and blanks; what follows its closing parenthesis does not.
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     match fields.next()? {
         "Z" | "X" => None,
-        // State is field 3, the start time field 22.
+        // The state is field 3, the start time field 22.
         _ => fields.nth(18)?.parse().ok(),
     }
 }
@@ -134,12 +137,12 @@ pub(super) fn encode(writer: &Writer, mut found: Found, loaded: &[&[u8]]) -> Str
     text
 }
 
-/// The inverse of [`encode`]; what is wrong otherwise.
+/// The inverse of [`encode`]. The error says what is wrong with the text.
 pub(super) fn decode(text: &str) -> Result<Saved, String> {
     let members = text
         .strip_prefix(HEADER)
         .and_then(|rest| rest.strip_prefix('\n'))
-        .ok_or("not a state file of this version of Tarsier's")?
+        .ok_or("not a state file of this version of Tarsier")?
         .strip_suffix("end\n")
         .ok_or("cut short")?;
     let mut lines = members.lines();
@@ -182,7 +185,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| format!("{name} is not a number that it can have"))
+        .map_err(|_| format!("the value of {name} is not a number in its range"))
 }
 
 fn failed(path: &Path, call: &'static str, source: impl Into<io::Error>) -> TakeOverError {
@@ -193,7 +196,7 @@ fn failed(path: &Path, call: &'static str, source: impl Into<io::Error>) -> Take
     }
 }
 
-/// Reads the file; none if it does not exist.
+/// Reads the file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<Saved>, TakeOverError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -213,8 +216,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Saved>, TakeOverError> {
         })
 }
 
-/// Writes the file so that it is whole and on disk, or not there at all: mode 0600, beside its
-/// place, synced, renamed, the directory synced.
+/// Writes the file atomically, with mode 0600: writes and syncs a new file beside it, renames it, and
+/// syncs the directory.
 pub(super) fn write(
     path: &Path,
     writer: &Writer,
@@ -222,7 +225,7 @@ pub(super) fn write(
     loaded: &[&[u8]],
 ) -> Result<(), TakeOverError> {
     let beside = sibling(path);
-    // Left by a process that was killed while writing it.
+    // A process that was killed while writing may have left it.
     let _ = std::fs::remove_file(&beside);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let fd = rustix::fs::open(&beside, flags, Mode::RUSR | Mode::WUSR)
@@ -235,7 +238,7 @@ pub(super) fn write(
     sync_dir_of(path)
 }
 
-/// Removes the file; that it is gone already is fine.
+/// Removes the file, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), TakeOverError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, "unlink", error)),

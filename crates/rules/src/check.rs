@@ -1,9 +1,9 @@
-//! What the kernel refuses although auditctl sends it.
+//! Finds rules that auditctl sends but the kernel refuses.
 //!
 //! Sources: audit_data_to_entry() and audit_field_valid() in kernel/auditfilter.c,
 //! audit_to_watch() in kernel/audit_watch.c, audit_make_tree() in kernel/audit_tree.c,
-//! audit_alloc_mark() in kernel/audit_fsnotify.c. What a security module thinks of `subj_*` and
-//! `obj_*` labels cannot be known here.
+//! audit_alloc_mark() in kernel/audit_fsnotify.c. Whether the security module accepts the labels
+//! of `subj_*` and `obj_*` cannot be known here.
 
 use abi::Field;
 
@@ -12,7 +12,7 @@ use crate::{Condition, ErrorKind, Host, List, Op, PathKind, Rule, Value};
 /// Why the kernel refuses a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Place of the condition among the rule's.
+    /// Index of the refused condition in `Rule::conditions`.
     pub condition: usize,
     /// [`ErrorKind::Invalid`] or [`ErrorKind::MissingPath`].
     pub kind: ErrorKind,
@@ -21,7 +21,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// What `strerror` says about it.
+    /// The strerror(3) text of the errno that the kernel returns.
     pub fn errno_text(&self) -> &'static str {
         match self.kind {
             ErrorKind::MissingPath => "No such file or directory",
@@ -30,11 +30,11 @@ impl Refusal {
     }
 }
 
-/// Whether the kernel would take `rule`. With `host` it is also asked whether the paths that have
-/// to exist do; the kernel does that only when a rule is added.
+/// Checks that the kernel would accept `rule`. With `host`, also checks that the required paths
+/// exist; the kernel does so only when a rule is added, not when it is deleted.
 ///
 /// # Errors
-/// The first condition that the kernel stumbles over.
+/// The first condition that the kernel refuses.
 pub fn check(rule: &Rule, host: Option<&dyn Host>) -> Result<(), Refusal> {
     let mut seen = Seen::default();
     for (index, condition) in rule.conditions.iter().enumerate() {
@@ -158,7 +158,7 @@ fn check_text(field: Field, text: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a rule can have only once.
+/// The kinds of conditions seen so far that a rule can have only once.
 #[derive(Default)]
 struct Seen {
     has_place: bool,
@@ -172,7 +172,10 @@ impl Seen {
         match field {
             Field::Watch | Field::Dir | Field::Inode => {
                 if !matches!(list, List::Exit | List::IoUring) {
-                    return Err(format!("`{}` is for the exit list", field.name()));
+                    return Err(format!(
+                        "`{}` can only be used on the exit and io_uring lists",
+                        field.name()
+                    ));
                 }
                 if self.has_place {
                     return Err("a rule can have only one of path, dir and inode".to_owned());
@@ -195,8 +198,8 @@ impl Seen {
     }
 }
 
-/// The path that a condition needs and that is not there: a watched file's or a program's
-/// directory, or a watched directory itself.
+/// The path that a condition needs but that does not exist: the directory of a watched file or of a
+/// program, or a watched directory itself.
 fn missing_path(condition: &Condition, host: &dyn Host) -> Option<String> {
     let Value::Text(path) = &condition.value else {
         return None;

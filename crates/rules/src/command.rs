@@ -1,39 +1,40 @@
-//! What a line of a rules file, or a call of auditctl, asks for.
+//! The commands that a line of a rules file, or a call of auditctl, consists of.
 
 use crate::{Rule, RuleError};
 
-/// Which auditctl's acceptance and listing is followed.
+/// The version of auditctl whose syntax and listing are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// audit 3.0.9, as Debian 12 ships it: no io_uring list, few fields on the exclude list.
     V3,
-    /// audit 4.x, which takes everything that 3.0.9 takes. Unlike 4.x itself, `perm=` with `arch=`
-    /// does not narrow a rule to a list of calls: that selects the same events.
+    /// audit 4.x, which accepts everything that 3.0.9 accepts. One thing differs: 4.x narrows a rule
+    /// with `perm=` and `arch=` to a list of calls. Here it keeps all calls and selects the same
+    /// events.
     #[default]
     V4,
 }
 
-/// One thing to do.
+/// One command.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// `-a`, `-w`: add a rule at the end.
     Append(Rule),
     /// `-A`: add a rule at the beginning.
     Prepend(Rule),
-    /// `-d`, `-W`: delete the rule that is the same.
+    /// `-d`, `-W`: delete the rule that equals this one.
     Delete(Rule),
-    /// `-D`, `-D -k key`: delete all rules, or those whose key contains the text.
+    /// `-D`, `-D -k key`: delete all rules, or those whose key contains `key`.
     DeleteAll {
-        /// What the key has to contain.
+        /// The text that the key of a rule has to contain; `None` for all rules.
         key: Option<Vec<u8>>,
     },
     /// `-e`: 0 off, 1 on, 2 on and locked until reboot.
     Enabled(u32),
     /// `-f`: 0 silent, 1 printk, 2 panic.
     Failure(u32),
-    /// `-b`: how many records may wait; 0 is no limit.
+    /// `-b`: how many records may wait in the kernel's queue; 0 means no limit.
     Backlog(u32),
-    /// `-r`: records per second; 0 is no limit.
+    /// `-r`: the most records per second; 0 means no limit.
     Rate(u32),
     /// `--backlog_wait_time`, in the kernel's clock ticks.
     BacklogWaitTime(u32),
@@ -53,7 +54,7 @@ pub enum Command {
     MakeEquivalent {
         /// A mount point.
         mount: Vec<u8>,
-        /// What is to be treated like it.
+        /// The directory that is watched wherever the mount point is.
         subtree: Vec<u8>,
     },
     /// `-m`: log this text.
@@ -67,15 +68,14 @@ pub enum Command {
     List {
         /// With names for numbers.
         is_interpreted: bool,
-        /// What the key of a rule has to contain.
+        /// The text that the key of a listed rule has to contain; `None` for all rules.
         key: Option<Vec<u8>>,
     },
     /// `--signal`: the signal's name without `SIG`: `TERM`, `HUP`, `USR1`, `USR2`, `CONT`.
     Signal(&'static str),
     /// `-R file` as the only words on a command line.
     ReadFile(Vec<u8>),
-    /// Several things that stood on one line, in order; only [`parse_line`](crate::parse_line)
-    /// makes this.
+    /// Several commands of one line, in order. Only [`parse_line`](crate::parse_line) makes this.
     Several(Vec<Command>),
     /// `-v`
     Version,
@@ -83,14 +83,13 @@ pub enum Command {
     Help,
 }
 
-/// What one line held.
+/// The commands, warnings and error of one line.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
-    /// What to do, in order. Usually one thing; `-b 8192 -f 1` are two. Nothing if there is an
-    /// error.
+    /// The commands, in order. Usually one; `-b 8192 -f 1` makes two. Empty if there is an error.
     pub commands: Vec<Command>,
-    /// What auditctl would print and go on.
+    /// Warnings: auditctl prints them and goes on.
     pub warnings: Vec<RuleError>,
-    /// The first thing that is wrong.
+    /// The first error.
     pub error: Option<RuleError>,
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a rule, and where.
+//! Errors in rules: what is wrong, and where.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use miette::{LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpa
 
 use crate::Source;
 
-/// How bad it is.
+/// Whether a line is accepted despite its fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Said, but the rule is taken.
+    /// Reported, but the line is accepted.
     Warning,
-    /// The line is not taken.
+    /// The line is rejected.
     Error,
 }
 
-/// Which kind of mistake it is.
+/// The kind of a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// auditctl itself refuses the line.
     Syntax,
-    /// auditctl takes it and the kernel refuses it with EINVAL, whatever is on the machine.
+    /// auditctl accepts the line, but the kernel refuses the rule with EINVAL on any machine.
     Invalid,
-    /// The kernel refuses it because a path it needs is missing (ENOENT).
+    /// The kernel refuses the rule because a path that it needs is missing (ENOENT).
     MissingPath,
-    /// The same rule is there already (EEXIST).
+    /// The same rule exists already (EEXIST).
     Exists,
     /// There is no such rule to delete (ENOENT).
     NoSuchRule,
@@ -32,18 +32,18 @@ pub enum ErrorKind {
     Locked,
 }
 
-/// One thing that is wrong with one line.
+/// One error or warning about one line.
 ///
 /// [`fmt::Display`] gives `file:line:column: message`; as a [`miette::Diagnostic`] it shows the line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct RuleError {
-    /// Where the line is.
+    /// File and number of the line.
     pub source_place: Source,
-    /// Column of the offending word, in bytes from 1; 0 when the whole line is meant.
+    /// Column of the offending word, in bytes, counted from 1; 0 if the whole line is meant.
     pub column: u32,
-    /// Its length in bytes.
+    /// Length of the offending word, in bytes.
     pub len: u32,
-    /// What is wrong, in auditctl's words where it has any.
+    /// What is wrong, in the words of auditctl if it has a message for it.
     pub message: String,
     /// What would have been right.
     pub expected: Option<String>,
@@ -51,9 +51,9 @@ pub struct RuleError {
     pub help: Option<String>,
     /// The line, or the rule as auditctl lists it.
     pub source_line: String,
-    /// How bad it is.
+    /// Whether the line is accepted despite the fault.
     pub severity: Severity,
-    /// Which kind of mistake it is.
+    /// The kind of the mistake.
     pub kind: ErrorKind,
     /// Whether an earlier `-i` or `-c` lets loading go on (auditctl(8)).
     pub is_tolerated: bool,
@@ -76,12 +76,12 @@ impl RuleError {
         }
     }
 
-    /// The file it is in, or "command line".
+    /// The file that contains the line, or "command line".
     pub fn file(&self) -> &str {
         &self.source_place.file
     }
 
-    /// The line it is on, from 1; 0 when there is none.
+    /// The number of the line, counted from 1; 0 if there is none.
     pub fn line(&self) -> u32 {
         self.source_place.line
     }
@@ -147,7 +147,7 @@ impl miette::Diagnostic for RuleError {
     }
 }
 
-/// The one line, under its true file name and line number.
+/// The source of a report is this one line, with its real file name and line number.
 impl SourceCode for RuleError {
     fn read_span<'a>(
         &'a self,

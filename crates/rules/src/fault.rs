@@ -1,12 +1,12 @@
-//! An error while a line is read, before it is known where the line came from.
+//! An error found while a line is read, before its place in a file is attached.
 
 use crate::words::Word;
 use crate::{ErrorKind, RuleError, Severity, Source};
 
-/// What is wrong with one word.
+/// An error or warning about one word or the whole line.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// The word; `None` means the line.
+    /// The word; `None` for the whole line.
     word: Option<Word>,
     message: String,
     expected: Option<String>,
@@ -34,19 +34,19 @@ impl Fault {
         }
     }
 
-    /// Says what would have been right.
+    /// Adds what would have been right.
     pub(crate) fn expected(mut self, expected: impl Into<String>) -> Fault {
         self.expected = Some(expected.into());
         self
     }
 
-    /// Says what to do.
+    /// Adds what to do.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Fault {
         self.help = Some(help.into());
         self
     }
 
-    /// Names the nearest valid name, if there is one.
+    /// Suggests the nearest of the valid names, if one is near enough.
     pub(crate) fn nearest<'a>(
         self,
         name: &str,
@@ -58,13 +58,13 @@ impl Fault {
         }
     }
 
-    /// Says that the kernel refuses it, not auditctl.
+    /// Sets the kind, for errors of the kernel rather than auditctl.
     pub(crate) fn kind(mut self, kind: ErrorKind) -> Fault {
         self.kind = kind;
         self
     }
 
-    /// With its place.
+    /// The error of the line `line` at `place`.
     pub(crate) fn into_error(self, place: &Source, line: &str, severity: Severity) -> RuleError {
         let (start, len) = self
             .word

@@ -1,7 +1,7 @@
-//! One `-F field op value` or `-C field op field`.
+//! Reads one `-F field op value` or `-C field op field`.
 //!
-//! The rules are those of audit_rule_fieldpair_data() and audit_rule_interfield_comp_data() in
-//! audit-userspace lib/libaudit.c; messages are those of its lib/errormsg.h.
+//! Which pairs are accepted: audit_rule_fieldpair_data() and audit_rule_interfield_comp_data() in
+//! audit-userspace lib/libaudit.c. The messages are those of its lib/errormsg.h.
 
 use abi::{Arch, Compare, Field};
 
@@ -9,19 +9,19 @@ use crate::fault::Fault;
 use crate::words::Word;
 use crate::{number, Condition, Dialect, Host, List, Op, Value};
 
-/// Conditions that a rule can have; the kernel's limit is one more (`AUDIT_MAX_FIELDS`).
+/// The most conditions of a rule; the kernel's limit is one more (`AUDIT_MAX_FIELDS`).
 pub(crate) const CONDITIONS_MAX: usize = 63;
 /// `PATH_MAX`: the longest text of a condition, in bytes.
 const TEXT_LEN_MAX: usize = 4096;
-/// `AUDIT_MAX_KEY_LEN`: the longest key, in bytes, with all parts of it.
+/// `AUDIT_MAX_KEY_LEN`: the length of all keys of a rule together, in bytes.
 pub(crate) const KEY_LEN_MAX: usize = 256;
 /// `AF_MAX` of the C library that auditctl is built with.
 const ADDRESS_FAMILY_MAX: u32 = 46;
 
-/// What the words before said, as far as it decides whether a condition is allowed.
+/// What earlier words of the line contained, as far as it decides whether a condition is allowed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
-    /// `AUDIT_ARCH_*` of the last `-F arch=`, or the host's once `-S` needed one.
+    /// `AUDIT_ARCH_*` of the last `-F arch=`, or of the host once `-S` needed an architecture.
     pub(crate) arch: Option<u32>,
     /// There was a `-S` or a `-w`.
     pub(crate) has_syscalls: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Facts {
     pub(crate) has_fstype: bool,
 }
 
-/// A condition being read: the pair taken apart, and where it is for.
+/// A condition being read: the parts of the pair, and the filter list of its rule.
 struct Pair<'a> {
     field: Field,
     op: Op,
@@ -74,7 +74,7 @@ impl Pair<'_> {
         self.value.text()
     }
 
-    /// A digit first, or a sign and a digit if `is_signed`.
+    /// Whether the value starts with a digit or, if `is_signed`, with `-` and a digit.
     fn is_number(&self, is_signed: bool) -> bool {
         match self.value.bytes.as_slice() {
             [digit, ..] if digit.is_ascii_digit() => true,
@@ -83,7 +83,7 @@ impl Pair<'_> {
         }
     }
 
-    /// The value as a number, cut to 32 bits as auditctl cuts it.
+    /// The value as a number, truncated to 32 bits as auditctl does.
     fn number(&self) -> u32 {
         if self.value.bytes.first() == Some(&b'-') {
             number::signed(&self.value.bytes) as u32
@@ -92,7 +92,7 @@ impl Pair<'_> {
         }
     }
 
-    /// The value as a number that cannot be larger than a signed 64-bit one, cut to 32 bits.
+    /// The value as a number limited to the range of an `i64`, then truncated to 32 bits.
     fn signed_number(&self) -> u32 {
         number::signed(&self.value.bytes) as u32
     }
@@ -184,7 +184,7 @@ fn unknown_field(name: &Word, message: &str) -> Fault {
         )
 }
 
-/// What audit 3.0.9 allows on the exclude list.
+/// The fields that audit 3.0.9 allows on the exclude list.
 fn is_exclude_field(field: Field) -> bool {
     matches!(
         field,
@@ -328,7 +328,7 @@ fn text(pair: &Pair<'_>, facts: &mut Facts) -> Result<Value, Fault> {
     Ok(Value::Text(pair.value.bytes.clone()))
 }
 
-/// Architectures that rules may name although there are no call tables for them here.
+/// Architectures that rules may name although this program has no call tables for them.
 const OTHER_ARCHES: [(&str, u32); 7] = [
     ("ppc64", 0x8000_0015),
     ("ppc64le", 0xC000_0015),
@@ -464,12 +464,12 @@ fn session(pair: &Pair<'_>) -> Result<u32, Fault> {
     if pair.is_number(true) {
         return Ok(pair.number());
     }
-    // Any other text is silently 0.
+    // As in auditctl, any other text silently becomes 0.
     Ok(if pair.text() == "unset" { u32::MAX } else { 0 })
 }
 
 fn address_family(pair: &Pair<'_>) -> Result<u32, Fault> {
-    // A text is silently 0.
+    // As in auditctl, a text that is no number silently becomes 0.
     let number = number::unsigned(&pair.value.bytes, 0) as u32;
     if number >= ADDRESS_FAMILY_MAX {
         return Err(pair

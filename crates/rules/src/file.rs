@@ -3,20 +3,20 @@
 use crate::parse::parse_line_as;
 use crate::{Command, Dialect, Host, RuleError, Source};
 
-/// What a rules file held.
+/// The commands, errors and warnings of a rules file.
 #[derive(Clone, Debug, Default)]
 pub struct ParsedFile {
-    /// What to do, in order, with where it was said.
+    /// The commands, in order, each with its place in the file.
     pub commands: Vec<(Source, Command)>,
     /// Lines that are wrong. Those after `-i` or `-c` are marked as tolerated.
     pub errors: Vec<RuleError>,
-    /// What auditctl would print and go on.
+    /// Warnings: auditctl prints them and goes on.
     pub warnings: Vec<RuleError>,
 }
 
-/// Reads a whole rules file named `name` as audit 4.x does: its commands and its wrong lines.
-/// Unlike auditctl, which stops at the first wrong line, it reads on, so that all of them can be
-/// shown. [`parse_text`] also gives warnings.
+/// Reads a whole rules file named `name` as audit 4.x does. Returns its commands and the errors of
+/// its wrong lines. auditctl stops at the first wrong line; this function reads on, so that all of
+/// them can be shown. [`parse_text`] also returns warnings.
 pub fn parse_file(
     name: &str,
     text: impl AsRef<[u8]>,
@@ -47,7 +47,7 @@ pub fn parse_text(
     parse_lines(dialect, numbered, host)
 }
 
-/// Reads lines from wherever they come.
+/// Reads the lines of one or several files, each with its place.
 pub(crate) fn parse_lines<'a>(
     dialect: Dialect,
     lines: impl Iterator<Item = (Source, &'a [u8])>,

@@ -1,4 +1,4 @@
-//! What reading rules needs to know about the machine they are for.
+//! What the parser needs to know about the machine that the rules are for.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ pub enum PathKind {
     Missing,
 }
 
-/// Looks up what rules name. The real one is [`SystemHost`](crate::SystemHost).
+/// Looks up the users, groups and paths that rules name. [`SystemHost`](crate::SystemHost) asks the
+/// running system.
 pub trait Host {
     /// The kernel's architecture: what `b64`, `b32` and names of calls without `arch=` mean.
     fn arch(&self) -> Arch;
@@ -27,7 +28,7 @@ pub trait Host {
     fn path_kind(&self, path: &[u8]) -> PathKind;
 }
 
-/// A host that is made up, for tests and for checking rules meant for another machine.
+/// A host described by tables, for tests and for checking rules meant for another machine.
 #[derive(Clone, Debug)]
 pub struct StaticHost {
     /// Its architecture.
@@ -66,7 +67,7 @@ impl StaticHost {
         self
     }
 
-    /// Says what is at `path`.
+    /// Sets what is at `path`.
     pub fn path(mut self, path: &str, kind: PathKind) -> StaticHost {
         self.paths.insert(path.as_bytes().to_vec(), kind);
         self

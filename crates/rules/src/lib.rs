@@ -1,4 +1,4 @@
-//! Audit rules: text as auditctl takes it, the kernel's bytes, and what is between them.
+//! Audit rules: the text that auditctl reads, the kernel's binary form, and the conversions between them.
 //!
 //! * [`parse_line`], [`parse_file`], [`parse_args`]: text becomes [`Command`]s.
 //! * [`RuleSet`]: commands become the rules in force, as the kernel would have them.
@@ -6,10 +6,10 @@
 //! * [`list_rules`] and `Display`: rules become the text of `auditctl -l`.
 //! * [`to_kernel`], [`from_kernel`]: rules become `struct audit_rule_data` and back.
 //!
-//! Everything but [`SystemHost`] and [`load()`] is pure: what has to be looked up goes through
-//! [`Host`].
+//! Everything but [`SystemHost`] and [`load()`] is pure: users, groups and paths are looked up
+//! through [`Host`].
 
-// Errors are made for people, at most one a line: their size does not matter.
+// There is at most one error per line of rules, for people to read: its size does not matter.
 #![allow(clippy::result_large_err)]
 
 mod check;

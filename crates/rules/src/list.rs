@@ -12,13 +12,13 @@ use crate::{Action, Condition, Dialect, List, Op, Rule, SyscallSet, Value};
 /// How rules are printed.
 #[derive(Clone, Copy, Debug)]
 pub struct ListStyle {
-    /// Whose oddities are kept. 3.0.9 prints `exe!=` as `exe=`.
+    /// The version of auditctl whose oddities are kept: 3.0.9 prints `exe!=` as `exe=`.
     pub dialect: Dialect,
-    /// As `auditctl -l -i`: names of architectures, `unset`, lower-case hexadecimal. Arguments
-    /// are not interpreted further.
+    /// Print as `auditctl -l -i`: names of architectures, `unset`, lower-case hexadecimal. Call
+    /// arguments (`a0=` …) are not interpreted further.
     pub is_interpreted: bool,
-    /// Not as auditctl, but so that reading the text gives the same rule again: always `-a`,
-    /// blanks escaped, nothing left out.
+    /// Print text that reads back as the same rule, unlike auditctl: always `-a`, blanks escaped,
+    /// nothing left out.
     pub is_reloadable: bool,
     /// The machine that the rules are for.
     pub host: Arch,
@@ -41,7 +41,7 @@ pub fn list_rule(rule: &Rule, style: &ListStyle) -> String {
     Listing { style, arch: None }.rule(rule)
 }
 
-/// Several rules, one a line. Like auditctl, a rule without `arch=` gets its calls' names from
+/// Several rules, one per line. As in auditctl, the calls of a rule without `arch=` are named by
 /// the architecture of the last rule that had one.
 pub fn list_rules<'a>(rules: impl IntoIterator<Item = &'a Rule>, style: &ListStyle) -> String {
     let mut listing = Listing { style, arch: None };
@@ -93,7 +93,7 @@ impl Action {
 }
 
 impl Op {
-    /// How it is written.
+    /// The operator as rules write it.
     pub const fn symbol(self) -> &'static str {
         match self {
             Op::Eq => "=",
@@ -133,8 +133,9 @@ impl Listing<'_> {
         text
     }
 
-    /// The `arch=` conditions, which come before `-S`. Reloadable text keeps the order of
-    /// conditions: then everything up to the last `arch=` comes here. Gives how many are done.
+    /// Prints the `arch=` conditions, which come before `-S`. Reloadable text keeps the order of
+    /// conditions, so everything up to the last `arch=` is printed. Returns the index of the first
+    /// condition that the caller has to print.
     fn arches(&mut self, rule: &Rule, text: &mut String) -> usize {
         let is_arch = |condition: &Condition| condition.field == Field::Arch;
         let last = rule
@@ -190,7 +191,8 @@ impl Listing<'_> {
         }
     }
 
-    /// audit 3.0.9 knows the calls up to Linux 5.17 and lists later ones as numbers.
+    /// The highest call number that is listed by name. audit 3.0.9 knows the calls up to Linux 5.17 and
+    /// lists later ones as numbers.
     fn last_named_syscall(&self) -> u32 {
         let is_old = self.style.dialect == Dialect::V3 && !self.style.is_reloadable;
         if is_old {
@@ -322,8 +324,8 @@ impl Listing<'_> {
     }
 }
 
-/// Whether auditctl prints a rule as a watch: nothing but path, dir, perm and key, with a perm,
-/// for every call.
+/// Whether auditctl prints a rule as a watch: it applies to every call, has a perm, and no other
+/// conditions than path, dir, perm and key.
 fn is_watch(rule: &Rule) -> bool {
     let fields = || rule.conditions.iter().map(|condition| condition.field);
     let is_fine = |field| {
@@ -351,7 +353,7 @@ fn perm(bits: u32) -> String {
         .collect()
 }
 
-/// auditctl leaves comparisons out that it does not know.
+/// A `-C` condition. Like auditctl, omits comparisons that are unknown, except from reloadable text.
 fn compare(op: Op, number: u32, is_reloadable: bool) -> String {
     let symbol = op.symbol();
     match Compare::from_number(number) {

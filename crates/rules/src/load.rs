@@ -1,4 +1,4 @@
-//! Rules from the file system.
+//! Loads rules from a file or directory.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::file::parse_lines;
 use crate::{merge_lines, parse_text, Dialect, Host, ParsedFile, RuleError, RuleSet, Source};
 
-/// The most that is read of one rules file, in bytes.
+/// The largest size of a rules file, in bytes.
 const FILE_LEN_MAX: u64 = 64 << 20;
 
 /// Why rules were not loaded.
@@ -18,30 +18,30 @@ pub enum LoadError {
     /// A file or directory cannot be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Io {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// A file is one that auditctl does not trust.
+    /// A file is not one that auditctl trusts.
     #[error("{path} {problem}", path = path.display())]
     Untrusted {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it and what to do.
         problem: &'static str,
     },
-    /// Lines are wrong.
+    /// Lines are wrong; all errors, in order.
     #[error("{} error(s) in rules, nothing was loaded; the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
     Rules(Vec<RuleError>),
 }
 
 /// Loads the rules file `path`, or every `*.rules` file of the directory `path` merged as
-/// augenrules does. Errors keep the file and line that they are in.
+/// augenrules does. Errors name the original file and line.
 ///
 /// # Errors
-/// Something cannot be read or is not to be trusted (not a regular file, writable by everyone:
-/// auditctl(8) `-R`), or lines are wrong and neither `-i` nor `-c` came before.
+/// A file cannot be read or is not to be trusted (not a regular file, or writable by everyone:
+/// auditctl(8) `-R`), or lines are wrong and neither `-i` nor `-c` came before them.
 pub fn load(path: &Path, host: &dyn Host) -> Result<RuleSet, LoadError> {
     let metadata = fs::metadata(path).map_err(|source| io_error(path, source))?;
     let parsed = if metadata.is_dir() {

@@ -1,8 +1,8 @@
-//! A directory of rules files as one file: what augenrules(8) does.
+//! Merges a directory of rules files into one file, as augenrules(8) does.
 
 use std::cmp::Ordering;
 
-/// A line that is kept, with where it comes from.
+/// One line of the merged file, with its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergedLine<'a> {
     /// The file's name, as given.
@@ -13,10 +13,10 @@ pub struct MergedLine<'a> {
     pub text: &'a [u8],
 }
 
-/// Takes `(name, content)` of every rules file in any order and gives the lines in the order in
-/// which augenrules has them loaded: files by [`version_order`] of their names; blank lines and
-/// comments dropped; the last lone `-D`, the last `-b` and the last `-f` first, the last `-e`
-/// last.
+/// Takes `(name, content)` of every rules file, in any order, and returns the lines in the order in
+/// which augenrules has them loaded. Files are sorted by [`version_order`] of their names; empty
+/// lines and comments are dropped. The last `-D` that is alone on its line, the last `-b` and the
+/// last `-f` come first, the last `-e` comes last.
 pub fn merge_lines<N: AsRef<str>, T: AsRef<[u8]>>(files: &[(N, T)]) -> Vec<MergedLine<'_>> {
     let parts = sort_out(files);
     [parts.delete_all, parts.backlog, parts.failure]
@@ -28,7 +28,7 @@ pub fn merge_lines<N: AsRef<str>, T: AsRef<[u8]>>(files: &[(N, T)]) -> Vec<Merge
 }
 
 /// The text that augenrules would write to `audit.rules` for the files of `directory`: a header,
-/// a line each for `-D`, `-b` and `-f` (empty without one), the rules, and a line for `-e`.
+/// a line each for `-D`, `-b` and `-f` (empty if no file has one), the rules, and a line for `-e`.
 pub fn merge_directory<N: AsRef<str>, T: AsRef<[u8]>>(
     directory: &str,
     files: &[(N, T)],
@@ -85,9 +85,9 @@ fn sort_out<N: AsRef<str>, T: AsRef<[u8]>>(files: &[(N, T)]) -> Parts<'_> {
     parts
 }
 
-/// The order of `ls -v`: runs of digits compare as numbers, a trailing run of extensions
-/// (`.rules`) counts only between names that are equal without it (GNU coreutils manual,
-/// "Version sort ordering").
+/// Compares file names as `ls -v` does: runs of digits compare as numbers, and trailing extensions
+/// (`.rules`) count only between names that are equal without them (GNU coreutils manual, "Version
+/// sort ordering").
 pub fn version_order(a: &str, b: &str) -> Ordering {
     let hidden = |name: &str| name.starts_with('.');
     let (a_stem, b_stem) = (stem(a.as_bytes()), stem(b.as_bytes()));
@@ -110,7 +110,7 @@ fn stem(name: &[u8]) -> &[u8] {
             .count();
         let dot = end - part;
         let starts_well = part > 0 && (name[dot].is_ascii_alphabetic() || name[dot] == b'~');
-        // A name is not all extension: its first byte always counts.
+        // The first byte of a name never belongs to an extension.
         if !starts_well || dot < 2 || name[dot - 1] != b'.' {
             return &name[..end];
         }
@@ -118,7 +118,7 @@ fn stem(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Debian's comparison of version strings: text by weight, then numbers by value, in turns.
+/// Debian's comparison of version strings: text by weight and numbers by value, alternately.
 fn compare_versions(mut a: &[u8], mut b: &[u8]) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         loop {
@@ -147,7 +147,7 @@ fn compare_versions(mut a: &[u8], mut b: &[u8]) -> Ordering {
     Ordering::Equal
 }
 
-/// `~` before the end, the end before digits, digits before letters, letters before the rest.
+/// Sort weight of the first byte: `~`, the end of the text, digits, letters, all other bytes.
 fn weight(text: &[u8]) -> i32 {
     match text.first() {
         None => -1,

@@ -1,4 +1,4 @@
-//! What a rule is, as the kernel sees it: `struct audit_rule_data` without its byte layout.
+//! An audit rule as the kernel sees it: `struct audit_rule_data` without its byte layout.
 
 use abi::{class_syscalls, Arch, Field, PermLists, SYSCALL_CLASSES};
 
@@ -14,7 +14,7 @@ pub enum List {
     Exit = 4,
     /// Records that are about to be written.
     Exclude = 5,
-    /// Names as they are collected.
+    /// File names, when the kernel collects them for a call (`fstype=` rules).
     Filesystem = 6,
     /// Completion of an io_uring operation.
     IoUring = 7,
@@ -66,9 +66,9 @@ pub enum Value {
 pub struct Condition {
     /// Which field; `-C` is [`Field::FieldCompare`] with an `AUDIT_COMPARE_*` value.
     pub field: Field,
-    /// How it is compared.
+    /// The comparison.
     pub op: Op,
-    /// With what.
+    /// Right-hand side of the comparison.
     pub value: Value,
 }
 
@@ -81,7 +81,7 @@ pub struct SyscallSet(pub [u32; 64]);
 pub struct Source {
     /// File, or "command line".
     pub file: String,
-    /// Line, from 1; 0 when there is none.
+    /// Line, counted from 1; 0 if the rule came from no line of a file.
     pub line: u32,
 }
 
@@ -98,11 +98,11 @@ impl Source {
 /// One audit rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Which list it belongs to.
+    /// The filter list that the rule belongs to.
     pub list: List,
     /// What it does.
     pub action: Action,
-    /// Which calls it is about.
+    /// The calls that the rule applies to.
     pub syscalls: SyscallSet,
     /// All of its conditions, in the order given; they must all hold. Keys are a
     /// [`Field::FilterKey`] condition, several joined by 0x01 as the kernel keeps them.
@@ -129,15 +129,15 @@ impl SyscallSet {
         }
     }
 
-    /// Whether it is the mask that auditctl calls `all`: as there the last 32 bits do not count,
-    /// because the kernel clears the class selectors among them.
+    /// Whether this is the mask that auditctl lists as `all`. As in auditctl, the last 32 bits do not
+    /// count, because the kernel clears the class selectors among them.
     pub fn is_all(&self) -> bool {
         self.0[..63].iter().all(|&word| word == u32::MAX)
     }
 
-    /// The set that the kernel of a `host` machine with these `lists` makes of it: each of 2032 to 2047 selects a
-    /// class of calls (`audit_to_entry_common()` in kernel/auditfilter.c). Every call stays every
-    /// call.
+    /// The set that the kernel of a `host` machine makes of this one: each of the numbers 2032 to
+    /// 2047 selects a class of calls, whose members `lists` decides (`audit_to_entry_common()` in
+    /// kernel/auditfilter.c). A set of all calls stays as it is.
     pub fn expand_classes(&self, host: Arch, lists: PermLists) -> SyscallSet {
         if self.is_all() {
             return SyscallSet::ALL;
@@ -177,7 +177,7 @@ impl std::fmt::Debug for SyscallSet {
 }
 
 impl Op {
-    /// The comparison on numbers, as `audit_comparator()` in kernel/auditfilter.c does it.
+    /// Whether `left OP right` holds, as `audit_comparator()` in kernel/auditfilter.c decides it.
     pub fn holds(self, left: u32, right: u32) -> bool {
         match self {
             Op::Eq => left == right,
@@ -203,8 +203,8 @@ impl Rule {
             })
     }
 
-    /// Same list, action, calls and conditions in the same order: what the kernel calls the
-    /// same rule (`audit_compare_rule()`).
+    /// Whether both rules have the same list, action and calls, and the same conditions in the same
+    /// order: the kernel then regards them as equal (`audit_compare_rule()`).
     pub fn same(&self, other: &Rule) -> bool {
         self.list == other.list
             && self.action == other.action

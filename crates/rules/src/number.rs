@@ -1,6 +1,6 @@
-//! Numbers as C's `strtoul` and `strtol` read them, because auditctl does: a sign, `0x` or `0`
-//! for hexadecimal or octal, then digits up to the first byte that is none. What follows is
-//! ignored, too large a number is the largest.
+//! Numbers as auditctl reads them, with C's strtoul(3) and strtol(3): a sign, `0x` or `0` for
+//! hexadecimal or octal, then digits up to the first byte that is none. What follows the digits
+//! is ignored; a number that is too large becomes the largest one.
 
 /// `strtoul(text, NULL, base)` with base 0 or 16. A sign negates modulo 2^64.
 pub(crate) fn unsigned(text: &[u8], base: u32) -> u64 {

@@ -1,11 +1,11 @@
-//! The rules in force after a rules file was carried out, as the kernel would have them.
+//! The rules and settings that the kernel would have after the commands of a rules file.
 
 use abi::Arch;
 
 use crate::list::{list_rules, ListStyle};
 use crate::{Command, ErrorKind, List, ParsedFile, Rule, RuleError, Source};
 
-/// What a rules file sets besides rules. `None`: left as it is.
+/// What a rules file sets besides rules. `None` leaves the setting as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `-e`
@@ -35,26 +35,25 @@ pub struct Settings {
 /// Rules and settings.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
-    /// The rules in the order in which they are tried: each `-A` before all rules there were.
+    /// The rules in the order in which they are tried. `-A` puts a rule before all earlier ones.
     pub rules: Vec<Rule>,
-    /// What else was set.
+    /// The settings.
     pub settings: Settings,
-    /// Errors that `-i` or `-c` let pass: those lines are not in force.
+    /// Errors that `-i` or `-c` let pass; their lines are not in force.
     pub skipped: Vec<RuleError>,
-    /// What was said and taken.
+    /// Warnings about lines that were accepted.
     pub warnings: Vec<RuleError>,
     /// Whether a `-i` or `-c` was seen.
     pub ignores_errors: bool,
-    /// Whether a `-c` was seen: then skipped errors make loading fail in the end.
+    /// Whether a `-c` was seen: skipped errors then make loading fail at the end.
     pub continues_on_error: bool,
 }
 
 impl RuleSet {
-    /// Carries out commands from the beginning.
+    /// Carries out `commands` on an empty set.
     ///
     /// # Errors
-    /// All of them, if there was one that no `-i` or `-c` came before: then nothing is to be
-    /// loaded.
+    /// All errors, if at least one of them came before any `-i` or `-c`. No rule may be loaded then.
     pub fn apply(
         commands: impl IntoIterator<Item = (Source, Command)>,
     ) -> Result<RuleSet, Vec<RuleError>> {
@@ -65,10 +64,10 @@ impl RuleSet {
         })
     }
 
-    /// Carries out what a file held; its wrong lines count as errors.
+    /// Carries out the commands of a file on an empty set; its wrong lines count as errors.
     ///
     /// # Errors
-    /// As [`RuleSet::apply`], by file and line.
+    /// As [`RuleSet::apply`], sorted by file and line.
     pub fn build(parsed: ParsedFile) -> Result<RuleSet, Vec<RuleError>> {
         let mut set = RuleSet {
             warnings: parsed.warnings,
@@ -93,7 +92,7 @@ impl RuleSet {
     /// Carries out one command. Commands that only ask for something (`-l`, `-s`, …) do nothing.
     ///
     /// # Errors
-    /// The rule to add is there already, the rule to delete is not, or `-e 2` came before.
+    /// The rule to add exists already, the rule to delete does not exist, or `-e 2` came before.
     pub fn run(&mut self, source: &Source, command: Command) -> Result<(), RuleError> {
         if let Some(what) = changed_by(&command).filter(|_| self.is_immutable()) {
             let message = format!("Error sending {what} request (Operation not permitted)");
@@ -105,8 +104,8 @@ impl RuleSet {
         let settings = &mut self.settings;
         match command {
             Command::Append(rule) => return self.append(rule),
-            // The kernel does not look for a duplicate of a rule that goes first: the flag that
-            // says so is part of its comparison.
+            // The kernel never finds a duplicate of a prepended rule: its comparison includes the
+            // prepend flag, which the rules in its list do not have.
             Command::Prepend(rule) => self.rules.insert(0, rule),
             Command::Delete(rule) => return self.delete(&rule),
             Command::DeleteAll { key: None } => self.rules.clear(),
@@ -156,8 +155,8 @@ impl RuleSet {
         self.continues_on_error && !self.skipped.is_empty()
     }
 
-    /// The rules as `auditctl -l` prints them, list by list; with `key` only those whose key
-    /// contains it. Like auditctl, `No rules` when there are none at all.
+    /// The rules as `auditctl -l` prints them, list by list; with `key`, only those whose key
+    /// contains it. Like auditctl, prints `No rules` if the set is empty.
     pub fn list(&self, style: &ListStyle, key: Option<&[u8]>) -> String {
         if self.rules.is_empty() {
             return "No rules\n".to_owned();
@@ -205,8 +204,8 @@ impl RuleSet {
     }
 }
 
-/// The same for the kernel, which has resolved class selectors when it compares: by every edition of
-/// its lists, since that is not known here.
+/// Whether the kernel would regard `a` and `b` as equal. It compares rules after resolving class
+/// selectors; the edition of its class lists is not known here, so all editions must agree.
 fn is_same(a: &Rule, b: &Rule) -> bool {
     let calls = |rule: &Rule| {
         abi::PERM_LISTS.map(|lists| rule.syscalls.expand_classes(Arch::native(), lists))

@@ -15,8 +15,8 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`, letter
-/// case ignored (optimal string alignment distance).
+/// The least number of insertions, deletions, replacements and swaps of neighbours that turn `a`
+/// into `b`, ignoring letter case (optimal string alignment distance).
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<u8> = a.bytes().map(|byte| byte.to_ascii_lowercase()).collect();
     let b: Vec<u8> = b.bytes().map(|byte| byte.to_ascii_lowercase()).collect();

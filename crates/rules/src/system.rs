@@ -1,4 +1,4 @@
-//! The machine that this program runs on.
+//! Looks up what rules name on the machine that this program runs on.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use abi::Arch;
 
 use crate::{Host, PathKind};
 
-/// The running host: its user database, its file system, its kernel's architecture.
+/// The running host: its user and group databases, file system, and kernel architecture.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemHost;
 

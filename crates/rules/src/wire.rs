@@ -1,5 +1,5 @@
-//! `struct audit_rule_data`: a rule as it travels between kernel and user space
-//! (linux/audit.h). 32-bit words in the machine's byte order, then the texts without separators.
+//! `struct audit_rule_data` (linux/audit.h): a rule as the kernel and user space exchange it.
+//! 32-bit words in the machine's byte order, then the texts without separators.
 
 use abi::Field;
 
@@ -12,7 +12,7 @@ pub const FILTER_PREPEND: u32 = 0x10;
 /// `AUDIT_MAX_FIELDS`, `AUDIT_BITMASK_SIZE`.
 const FIELDS_MAX: usize = 64;
 const MASK_WORDS: usize = 64;
-/// flags, action, field_count; mask; fields, values, fieldflags; buflen.
+/// Words for flags, action, field_count; mask; fields, values, fieldflags; buflen.
 const HEADER_WORDS: usize = 3 + MASK_WORDS + 3 * FIELDS_MAX + 1;
 const HEADER_LEN: usize = HEADER_WORDS * 4;
 const FIELDS_AT: usize = 3 + MASK_WORDS;
@@ -22,7 +22,7 @@ const BUFLEN_AT: usize = FLAGS_AT + FIELDS_MAX;
 /// `PATH_MAX`, which is also the kernel's limit for every text.
 const TEXT_LEN_MAX: usize = 4096;
 
-/// Why bytes are no rule, or a rule cannot be made into bytes.
+/// Why bytes are not a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// Fewer bytes than the structure has.
@@ -34,7 +34,7 @@ pub enum WireError {
     /// An action that does not exist.
     #[error("there is no action {0}")]
     Action(u32),
-    /// More conditions than fit.
+    /// More conditions than the structure can hold.
     #[error("a rule has at most {FIELDS_MAX} conditions, not {0}")]
     FieldCount(u32),
     /// A field that does not exist.
@@ -53,7 +53,7 @@ pub enum WireError {
         /// The number given.
         number: u32,
     },
-    /// A text that is longer than what is left, or than the kernel takes.
+    /// A text longer than the bytes that are left, or than the kernel accepts.
     #[error("condition {index}: a text of {len} bytes does not fit")]
     Text {
         /// Which condition, from 0.
@@ -109,8 +109,8 @@ impl List {
     }
 }
 
-/// The bytes that add or delete `rule` in the kernel. Conditions beyond the 64th, which no parser
-/// here makes, are left out.
+/// The bytes by which a request adds or deletes `rule` in the kernel. Conditions beyond the 64th
+/// are left out; the parsers of this crate never make so many.
 pub fn to_kernel(rule: &Rule) -> Vec<u8> {
     let mut words = [0u32; HEADER_WORDS];
     let mut texts = Vec::new();
@@ -138,12 +138,12 @@ pub fn to_kernel(rule: &Rule) -> Vec<u8> {
     bytes
 }
 
-/// The rule that `bytes` describe, as the kernel sends them on AUDIT_LIST_RULES. Bytes after the
-/// texts are ignored. A mask of every call but the class selectors, which the kernel resolves
-/// and clears, is [`SyscallSet::ALL`].
+/// The rule that `bytes` describe, as the kernel sends them in reply to AUDIT_LIST_RULES. Bytes after
+/// the texts are ignored. The kernel resolves and clears class selectors; a mask that selects every
+/// other call becomes [`SyscallSet::ALL`].
 ///
 /// # Errors
-/// The first thing that makes them no rule.
+/// The first fault of the bytes.
 pub fn from_kernel(bytes: &[u8]) -> Result<Rule, WireError> {
     let Some((header, rest)) = bytes.split_at_checked(HEADER_LEN) else {
         return Err(WireError::Short(bytes.len()));

@@ -1,23 +1,23 @@
-//! A line's words, and its options as getopt_long(3) would hand them over.
+//! Splits a line into words, and the words into options as getopt_long(3) does.
 
 /// One word of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Its bytes, escapes resolved.
+    /// The bytes of the word, with escapes resolved.
     pub(crate) bytes: Vec<u8>,
-    /// Where in the line it starts, in bytes from 0.
+    /// Offset of the word in the line, in bytes.
     pub(crate) start: usize,
-    /// How many bytes of the line it takes.
+    /// Length of the word in the line, in bytes, escapes included.
     pub(crate) len: usize,
 }
 
 impl Word {
-    /// The part of the word from byte `from` on, `len` bytes long.
+    /// The part of the word that starts at byte `from` and has at most `len` bytes.
     pub(crate) fn part(&self, from: usize, len: usize) -> Word {
         let from = from.min(self.bytes.len());
         let end = (from + len).min(self.bytes.len());
         let bytes = self.bytes[from..end].to_vec();
-        // With escapes resolved, places inside the word are no longer those of the line.
+        // Once escapes are resolved, offsets in the word no longer match offsets in the line.
         if self.bytes.len() == self.len {
             Word {
                 start: self.start + from,
@@ -69,7 +69,7 @@ pub(crate) fn split(line: &[u8]) -> Vec<Word> {
     words
 }
 
-/// Words that were separate already, and the line they would have made.
+/// Makes words of separate arguments, and the line that they form when joined by blanks.
 pub(crate) fn join<T: AsRef<[u8]>>(args: &[T]) -> (Vec<Word>, String) {
     let mut line = String::new();
     let mut words = Vec::new();
@@ -105,11 +105,11 @@ pub(crate) enum Flag {
     Signal,
 }
 
-/// Letters without and with an argument.
+/// Option letters without an argument, then those with one.
 const PLAIN: &[u8] = b"hicslDvt";
 const WITH_ARGUMENT: &[u8] = b"CefrbaAdSFmRwWkpq";
 
-/// Long options, and whether they take an argument.
+/// Long options: name, flag, and whether they take an argument.
 const LONG: [(&str, Flag, bool); 6] = [
     ("help", Flag::Short(b'h'), false),
     ("loginuid-immutable", Flag::LoginuidImmutable, false),
@@ -132,11 +132,11 @@ pub(crate) enum Found {
     Bad(Word),
 }
 
-/// Options one after the other; words that are neither options nor arguments are set aside.
+/// Iterates over the options; words that are neither options nor arguments are set aside.
 pub(crate) struct Options<'a> {
     words: &'a [Word],
     at: usize,
-    /// Byte inside a word of bundled letters.
+    /// Index of the next letter in a word of bundled letters (`-vt`); 0 between words.
     inside: usize,
     /// Words that were set aside.
     pub(crate) extra: Vec<&'a Word>,
@@ -152,7 +152,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The words that no step has looked at, beginning after the last option's argument.
+    /// The words that have not been read yet: those after the last option and its argument.
     pub(crate) fn rest(&self) -> &'a [Word] {
         &self.words[self.at.min(self.words.len())..]
     }

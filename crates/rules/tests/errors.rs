@@ -1,4 +1,4 @@
-//! What people are told about wrong rules.
+//! The messages about wrong rules.
 
 use abi::Arch;
 use rules::{

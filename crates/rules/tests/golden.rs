@@ -1,5 +1,5 @@
 //! Every call of auditctl 3.0.9 in `data/cli.golden`, recorded on Debian 12 (kernel 6.1): what it
-//! accepts, what it says, and what it lists afterwards.
+//! accepts, what it prints, and what it lists afterwards.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use rules::{
 
 const GOLDEN: &str = include_str!("data/cli.golden");
 
-/// Calls whose outcome is not decided by the rules, with the reason.
+/// Calls whose outcome does not depend on the rules, with the reason.
 const NOT_DECIDED_HERE: [(&str, &str); 11] = [
     ("auditctl", "usage text"),
     ("auditctl -h", "usage text"),
@@ -121,7 +121,7 @@ fn shell_words(text: &str) -> Vec<String> {
     words
 }
 
-/// A pretended auditctl with a pretended kernel.
+/// A simulation of auditctl and the kernel.
 struct Machine {
     host: StaticHost,
     set: RuleSet,
@@ -184,8 +184,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Like auditctl, and unlike [`RuleSet::build`], up to the first error and no further back.
-    /// What is said before the first rule was sent goes to syslog.
+    /// Reads a rules file. Like auditctl, and unlike [`RuleSet::build`], stops at the first error and
+    /// keeps what came before it. Messages before the first rule is sent go to syslog.
     fn read_file(&mut self, path: &str) {
         let parsed = parse_text(Dialect::V3, path, &rules_files()[path], &self.host);
         let fatal = parsed.errors.iter().find(|error| !error.is_tolerated);
@@ -205,7 +205,7 @@ impl Machine {
                 ]
             })
             .collect();
-        // The recording has standard error before standard output.
+        // In the recording, standard error comes before standard output.
         let listed = std::mem::take(&mut self.output);
         said.iter().for_each(|text| self.say(text));
         self.output.push_str(&listed);

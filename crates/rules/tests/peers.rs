@@ -1,4 +1,4 @@
-//! Against the distribution's own auditctl and sample rules, found below `TARSIER_PEERS`.
+//! Comparison with the distribution's auditctl and sample rules, found below `TARSIER_PEERS`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,7 +60,7 @@ fn every_sample_of_the_distribution_is_taken() {
             distinct.dedup();
             assert_eq!(distinct.len(), lines, "{name}: {commands:?}");
             let set = RuleSet::build(parsed);
-            // Two samples of 3.0.9 repeat a rule, as the kernel would point out.
+            // Two samples of 3.0.9 repeat a rule; the kernel refuses the second one too.
             if let Err(errors) = set {
                 assert!(
                     errors.iter().all(|error| error.kind == ErrorKind::Exists),
@@ -166,7 +166,7 @@ struct Auditctl {
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Auditctl {
-    /// `None`, with the reason printed, unless this may and can be used here.
+    /// `None`, with the reason printed, if auditctl cannot or must not be used on this machine.
     fn new(peers: PathBuf) -> Option<Auditctl> {
         let auditctl = Auditctl { peers };
         let (status, _) = auditctl.run(&["-s"]);
@@ -184,7 +184,7 @@ impl Auditctl {
         None
     }
 
-    /// Standard output and error.
+    /// Runs auditctl and returns its standard output and standard error.
     fn run(&self, args: &[&str]) -> (String, String) {
         let libraries = format!(
             "{0}/usr/lib/x86_64-linux-gnu:{0}/lib/x86_64-linux-gnu",
@@ -208,7 +208,7 @@ impl Drop for Auditctl {
     }
 }
 
-/// What came of the lines.
+/// How many lines had which outcome.
 #[derive(Default, Debug)]
 struct Tally {
     same: u32,
@@ -216,7 +216,7 @@ struct Tally {
     refused_by_security_module: u32,
 }
 
-/// Loads one line there and reads it here.
+/// Loads one line with auditctl, parses it with this crate, and compares the outcomes.
 fn compare(auditctl: &Auditctl, line: &str, host: &dyn Host, tally: &mut Tally) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (_, said) = auditctl.run(&words);
@@ -281,7 +281,7 @@ fn every_rule_of_every_sample_is_listed_as_auditctl_lists_it() {
     assert!(tally.same > 100, "{tally:?}");
 }
 
-/// Rules that the samples do not have: every field, operator and list.
+/// Rules beyond those of the samples: every field, operator and list.
 const MORE: &[&str] = &[
     "-a always,exit -S 2047 -F pid=1",
     "-a always,exit -F arch=b64 -S 2045,2043,2041,2039 -F pid=1",
@@ -392,7 +392,7 @@ impl Kernel {
         }
     }
 
-    /// Sends a request that wants to be acknowledged.
+    /// Sends a request that the kernel acknowledges.
     fn send(&self, request: u16, payload: &[u8]) {
         const REQUEST_AND_ACK: u16 = 1 | 4;
         let mut message = (16 + payload.len() as u32).to_ne_bytes().to_vec();
@@ -412,7 +412,7 @@ impl Kernel {
         (kind, buffer[16..len].to_vec())
     }
 
-    /// The error number of an acknowledged request, 0 when it was carried out.
+    /// Sends a request and returns the errno of its acknowledgement, 0 if it was carried out.
     fn request(&self, request: u16, payload: &[u8]) -> i32 {
         self.send(request, payload);
         let (kind, answer) = self.receive();

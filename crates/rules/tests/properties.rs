@@ -1,4 +1,4 @@
-//! What holds for every text, every rule and every byte string.
+//! Properties that hold for every text, every rule and every byte string.
 
 use abi::Arch;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn read(line: &str) -> Option<Rule> {
     }
 }
 
-/// Conditions that are right on the exit list.
+/// Conditions that are valid on the exit list.
 fn condition() -> impl Strategy<Value = String> {
     let ids = [
         "uid", "euid", "suid", "fsuid", "obj_uid", "gid", "egid", "sgid", "fsgid", "obj_gid",
@@ -79,7 +79,7 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace(' ', "\\ ")
 }
 
-/// Lines that are rules.
+/// Lines that are valid rules, most of them.
 fn line() -> impl Strategy<Value = String> {
     let head = prop::sample::select(vec![
         "-a always,exit",
@@ -122,7 +122,7 @@ fn line() -> impl Strategy<Value = String> {
     )
 }
 
-/// Words that options are made of, right and wrong.
+/// Words of options, valid and invalid, in any order.
 fn soup() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! What can be wrong with a plugin.
+//! Errors in the configuration of plugins.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// A file or directory cannot be read.
-    #[error("{}: cannot {call} it: {source}; {remedy}", path.display())]
+    #[error("{}: cannot {call} this file: {source}; {remedy}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -15,10 +15,10 @@ pub enum PluginError {
         call: &'static str,
         /// What to do.
         remedy: &'static str,
-        /// Its error.
+        /// Error of the system call.
         source: io::Error,
     },
-    /// A file that others than root control, or that is no regular file.
+    /// The file is not controlled by root alone, is no regular file, or is not executable.
     #[error("{}: {found}; {remedy}", path.display())]
     Untrusted {
         /// The file.
@@ -28,19 +28,19 @@ pub enum PluginError {
         /// What to do.
         remedy: &'static str,
     },
-    /// A line that is not understood.
+    /// A line is not valid.
     #[error("{}:{line}: {found}; expected {expected}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: usize,
         /// What was found.
         found: String,
-        /// What belongs there.
+        /// What the line should contain.
         expected: &'static str,
     },
-    /// Keys that do not make a plugin together.
+    /// The keys of a file do not describe a plugin.
     #[error("{}: {found}; {remedy}", path.display())]
     Incomplete {
         /// The file.

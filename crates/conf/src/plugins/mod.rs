@@ -12,37 +12,37 @@ use rustix::fs::{Mode, OFlags};
 
 pub use error::PluginError;
 
-/// Longest line that is read, without its newline: auditd 4.x has a buffer of 512 bytes.
+/// The longest line that is accepted, in bytes without its newline: auditd 4.x has a buffer of 512.
 pub const LINE_BYTES_MAX: usize = 510;
-/// Largest file that is read.
+/// How much of a file is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// What names a builtin plugin.
+/// Prefix of the names of builtin plugins.
 const BUILTIN: &str = "builtin_";
 
-/// How a plugin gets records.
+/// The format in which a plugin gets records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// `string`: lines as the log has them.
+    /// `string`: lines, as in the log.
     String,
-    /// `binary`: `struct audit_dispatcher_header` and the text, padded as by auditd up to 4.0.
+    /// `binary`: `struct audit_dispatcher_header` and the text, padded as in auditd up to 4.0.
     Binary,
 }
 
-/// What a plugin is.
+/// The kind of a plugin: a program or a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A program that reads events from its standard input.
     Program {
-        /// Absolute.
+        /// Absolute path of the program.
         path: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String>,
     },
     /// `builtin_af_unix`: a stream socket.
     Socket {
-        /// Where it is bound; absolute.
+        /// Absolute path that the socket is bound to.
         path: PathBuf,
-        /// Its permissions; none leaves what the umask gives.
+        /// Permissions of the socket; `None` leaves those that the umask gives.
         mode: Option<u32>,
     },
 }
@@ -52,18 +52,17 @@ pub enum Kind {
 pub struct Plugin {
     /// Name of its file.
     pub name: String,
-    /// What it is.
+    /// Program or socket.
     pub kind: Kind,
     /// `format`.
     pub format: Format,
 }
 
-/// The active plugins of a directory, in the order of their files' names, and what is wrong with
-/// others. Files that are hidden, that have more than one dot or whose name does not end in
-/// `.conf` are not plugins, as for auditd.
+/// Returns the active plugins of a directory, sorted by the names of their files, and the errors in
+/// the files of others. As in auditd, only files named `NAME.conf` without further dots are plugins.
 ///
 /// # Errors
-/// The directory cannot be read. A directory that does not exist has no plugins.
+/// The directory cannot be read. If it does not exist, there are no plugins.
 pub fn load(dir: &Path) -> Result<(Vec<Plugin>, Vec<PluginError>), PluginError> {
     let unreadable = |source| PluginError::Io {
         path: dir.to_owned(),
@@ -79,7 +78,7 @@ pub fn load(dir: &Path) -> Result<(Vec<Plugin>, Vec<PluginError>), PluginError> 
     let mut names = Vec::new();
     for entry in entries {
         let name = entry.map_err(unreadable)?.file_name();
-        // Whoever gives a plugin a name that is not text finds it missing in the list.
+        // A file whose name is not UTF-8 is skipped.
         names.extend(name.into_string().ok().filter(|name| is_plugin(name)));
     }
     names.sort();
@@ -105,7 +104,8 @@ fn load_one(path: &Path) -> Result<Option<Plugin>, PluginError> {
         remedy: "make it a regular file that root can read",
         source,
     };
-    // NONBLOCK so that a FIFO is refused below and not waited for. Links are followed, as by auditd.
+    // NONBLOCK, so that open(2) does not wait for the writer of a FIFO, which is refused below. Links
+    // are followed, as in auditd.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty())
         .map_err(|errno| io_error("open", errno.into()))?;
@@ -132,7 +132,7 @@ fn check_trust(path: &Path, metadata: &Metadata) -> Result<(), PluginError> {
         ),
         metadata if metadata.mode() & 0o022 != 0 => (
             "writable by group or others".into(),
-            "chmod go-w it: who changes it decides what root runs",
+            "chmod go-w it: whoever can change it decides what root runs",
         ),
         _ => return Ok(()),
     };
@@ -147,7 +147,7 @@ fn check_program(conf: &Path, program: &Path) -> Result<(), PluginError> {
     let metadata = std::fs::metadata(program).map_err(|source| PluginError::Io {
         path: conf.to_owned(),
         call: "find the program of",
-        remedy: "install what `path` names, or set `active = no`",
+        remedy: "install the program that `path` names, or set `active = no`",
         source,
     })?;
     check_trust(program, &metadata)?;
@@ -161,7 +161,7 @@ fn check_program(conf: &Path, program: &Path) -> Result<(), PluginError> {
     }
 }
 
-/// What the lines of a file say, so far.
+/// The settings from the lines read so far.
 #[derive(Default)]
 struct Draft {
     is_active: bool,
@@ -171,8 +171,8 @@ struct Draft {
     is_binary: bool,
 }
 
-/// Parses the text of a plugin's file; `path` names it in errors and gives the plugin its name.
-/// `None` if the plugin is not active. Touches no file.
+/// Parses the text of a plugin's file. `path` names the file in errors, and its last part is the name
+/// of the plugin. Returns `None` if the plugin is not active. Accesses no file.
 pub fn parse(text: &[u8], path: &Path) -> Result<Option<Plugin>, PluginError> {
     let mut draft = Draft::default();
     for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -197,7 +197,7 @@ pub fn parse(text: &[u8], path: &Path) -> Result<Option<Plugin>, PluginError> {
 }
 
 impl Draft {
-    /// Takes one line; the error says what was found and what belongs there.
+    /// Reads one line. The error says what was found and what was expected.
     fn line(&mut self, line: &str) -> Result<(), (String, &'static str)> {
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         let Some(key) = words.next() else {
@@ -220,7 +220,7 @@ impl Draft {
             "active" => {
                 self.is_active = either(value, ["no", "yes"]).ok_or((found(), "yes or no"))?
             }
-            // A hint for people: nothing comes back from a plugin.
+            // Checked but not used: nothing comes back from a plugin.
             "direction" => {
                 either(value, ["in", "out"]).ok_or((found(), "out or in"))?;
             }
@@ -284,7 +284,8 @@ impl Draft {
         }))
     }
 
-    /// As `init_af_unix()` of auditd 3.0.9: digits are the mode, a word with a slash is the path.
+    /// Reads the arguments as `init_af_unix()` of auditd 3.0.9 does: digits are the mode, a word that
+    /// starts with a slash is the path.
     fn socket(&self, conf: &Path) -> Result<Kind, PluginError> {
         let wrong = |found: String| PluginError::Incomplete {
             path: conf.to_owned(),
@@ -310,7 +311,7 @@ impl Draft {
     }
 }
 
-/// Whether `word` is the second of two.
+/// Whether `word` is the second of `words`; `None` if it is neither. Ignores case.
 fn either(word: &str, words: [&str; 2]) -> Option<bool> {
     let place = words
         .iter()

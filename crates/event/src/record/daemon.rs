@@ -1,9 +1,9 @@
-//! DAEMON_*: what the audit daemon says about itself. Their serials are the daemon's own sequence.
+//! DAEMON_*: records of the audit daemon about itself. Their serials are a sequence of the daemon's own.
 
 use super::Body;
 use crate::{put, RecordType};
 
-/// DAEMON_START (1200), as auditd 3.0.9 (src/auditd.c) writes it, with room for fields of our own before `res`.
+/// DAEMON_START (1200), as auditd 3.0.9 (src/auditd.c) writes it, with optional fields of our own before `res`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonStart<'a> {
     /// Version of the daemon.
@@ -20,7 +20,7 @@ pub struct DaemonStart<'a> {
     pub uid: u32,
     #[allow(missing_docs)]
     pub ses: u32,
-    /// Label of the daemon. auditd keeps the newline that AppArmor puts after it, as a blank.
+    /// Label of the daemon. auditd writes the newline that AppArmor puts after it as a blank.
     pub subj: Option<&'a [u8]>,
     /// More fields, in order: names and values that need no quoting.
     pub extra: &'a [(&'a str, &'a str)],
@@ -53,10 +53,10 @@ impl Body for DaemonStart<'_> {
 
 /// Any other DAEMON_* record: DAEMON_END, ABORT, CONFIG, ROTATE, RESUME, ERR …
 ///
-/// auid, uid, ses and pid are those of who sent the signal that asked for it.
+/// auid, uid, ses and pid are those of the process whose signal asked for the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonAction<'a> {
-    /// Which of them.
+    /// Type of the record.
     pub kind: RecordType,
     /// `terminate`, `reconfigure`, `rotate-logs`, `resume-logging`, …
     pub op: &'a str,
@@ -64,9 +64,9 @@ pub struct DaemonAction<'a> {
     pub state: Option<&'a str>,
     #[allow(missing_docs)]
     pub auid: u32,
-    /// auditd leaves out uid and ses in DAEMON_CONFIG and DAEMON_ABORT.
+    /// User id. auditd leaves out uid and ses in DAEMON_CONFIG and DAEMON_ABORT.
     pub uid: Option<u32>,
-    /// See `uid`.
+    /// Login session; see `uid`.
     pub ses: Option<u32>,
     #[allow(missing_docs)]
     pub pid: u32,

@@ -1,29 +1,29 @@
-//! EXECVE: the one record that may take several lines.
+//! EXECVE: the only record that may take several lines.
 
 use crate::put;
 
-/// Bytes of arguments that one EXECVE line may take: MAX_EXECVE_AUDIT_LEN.
+/// The most bytes of arguments in one EXECVE line: MAX_EXECVE_AUDIT_LEN.
 pub const EXECVE_RECORD_MAX: usize = 7500;
 
-/// Room that the kernel keeps for the text around an argument: its `char abuf[96]`.
+/// Space that the kernel reserves for the text around an argument: its `char abuf[96]`.
 const LABEL_ROOM: usize = 96;
-/// With less room than this left a new line begins.
+/// A new line begins if less space than this is left.
 const LINE_ROOM_MIN: usize = LABEL_ROOM + 8;
 
 /// EXECVE (1309): the arguments of the new image.
 ///
-/// Written through [`crate::EventWriter::execve`] because long arguments take more than one line. The splitting is
-/// what audit_log_execve_info() of kernel/auditsc.c (4.8 and later) does, to the byte: arguments are taken through a
-/// window of 7500 bytes; one that fills the window is always written in hex; one that does not fit into what is left
-/// of its line becomes ` aN_len=LEN aN[0]=… aN[1]=…`.
+/// Written by [`crate::EventWriter::execve`], because long arguments take more than one line. Lines are split exactly
+/// as audit_log_execve_info() of kernel/auditsc.c (4.8 and later) does: arguments pass through a buffer of 7500 bytes;
+/// an argument that fills the buffer is always written in hex; one that does not fit into the rest of its line becomes
+/// ` aN_len=LEN aN[0]=… aN[1]=…`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execve<'a> {
-    /// All arguments, each ended by NUL (a last one without NUL counts).
+    /// All arguments, each ended by NUL, which the last one may lack.
     pub args: &'a [u8],
 }
 
 impl<'a> Execve<'a> {
-    /// Number of arguments; a process never has none (since Linux 5.18 execve adds an empty one).
+    /// Number of arguments, at least 1: since Linux 5.18, execve adds an empty argument if there is none.
     pub fn argc(&self) -> usize {
         self.iter().count()
     }
@@ -34,7 +34,7 @@ impl<'a> Execve<'a> {
         args.split(|&byte| byte == 0)
     }
 
-    /// Writes the record: `next_line(out)` must end the present line and start another of the same event.
+    /// Writes the record. `next_line(out)` must end the current line and start another one of the same event.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mut next_line: impl FnMut(&mut Vec<u8>)) {
         put::text(out, "argc=");
         put::decimal(out, self.argc() as u64);
@@ -61,12 +61,12 @@ struct Window<'a> {
     written: usize,
     /// Bytes of `arg` that have entered the buffer.
     read: usize,
-    /// The end of the argument has not entered the buffer yet.
+    /// Whether the end of the argument has not entered the buffer yet.
     more: bool,
     hex: bool,
-    /// `aN_len`: characters that all pieces will have together (a first guess if the argument fills the window).
+    /// `aN_len`: the number of characters of all pieces together (only an estimate if the argument fills the buffer).
     shown_len: usize,
-    /// Characters that the bytes in the buffer take, quotes included.
+    /// The number of characters that the bytes in the buffer take, quotes included.
     text_len: usize,
     pieces: usize,
 }
@@ -91,7 +91,7 @@ impl<'a> Window<'a> {
         self.written == self.read && !self.more
     }
 
-    /// Takes more of the argument into the buffer, unless its end is there.
+    /// Reads more of the argument into the buffer, unless its end is already there.
     fn fill(&mut self) {
         if !self.more {
             return;
@@ -117,7 +117,7 @@ impl<'a> Window<'a> {
         self.text_len = if self.hex { held * 2 } else { held + 2 };
     }
 
-    /// Writes the label and as much as fits into `room` characters; returns how many it took.
+    /// Writes the label and as much of the argument as fits into `room` characters; returns the number written.
     fn write_piece(&mut self, out: &mut Vec<u8>, room: usize) -> usize {
         let start = out.len();
         let in_pieces = self.more || self.pieces > 0 || self.text_len + LABEL_ROOM > room;

@@ -1,7 +1,7 @@
-//! The records that Tarsier writes itself, borrowed from whoever knows the facts.
+//! The records that Tarsier writes itself. They borrow their texts from the caller.
 //!
-//! Field order, spelling and number bases are those of Linux 6.1 and 6.18, kernel/auditsc.c (the function is named at
-//! each type). A field that the kernel leaves out when a security module gives no label is an `Option`.
+//! Field order, spelling and number bases are those of Linux 6.1 and 6.18, kernel/auditsc.c (each type names the
+//! function). A field that the kernel leaves out if no security module provides a label is an `Option`.
 
 mod daemon;
 mod execve;
@@ -24,19 +24,19 @@ use crate::RecordType;
 
 /// A record of one line: its type and the text after `msg=audit(…): `.
 pub trait Body {
-    /// Its type.
+    /// The type of the record.
     fn kind(&self) -> RecordType;
 
     /// Appends the body, without the newline.
     fn write(&self, out: &mut Vec<u8>);
 }
 
-/// A record whose body was written before, by [`Body::write`] of the same kind.
+/// A record whose body has already been written, by [`Body::write`] of a record of the same type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written<'a> {
-    /// Its type.
+    /// The type of the record.
     pub kind: RecordType,
-    /// Its body.
+    /// The body.
     pub text: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! Records of one kind of call: what it was given or what it acted on.
+//! Records that only certain calls have: their arguments, or the objects that they acted on.
 
 use super::Body;
 use crate::{put, wire, RecordType};
@@ -20,8 +20,8 @@ pub struct Proctitle<'a> {
 }
 
 impl<'a> Proctitle<'a> {
-    /// The command line without what the kernel drops at its end, as audit_proctitle_rtrim() does: bytes that are not
-    /// printable. `None` if nothing remains.
+    /// The command line without the bytes at its end that are not printable, as audit_proctitle_rtrim() removes them.
+    /// The title is `None` if nothing remains.
     pub fn trimmed(title: &'a [u8]) -> Proctitle<'a> {
         let title = &title[..title.len().min(wire::TARSIER_PROCTITLE_MAX as usize)];
         let end = title
@@ -34,7 +34,7 @@ impl<'a> Proctitle<'a> {
     }
 }
 
-/// isprint() of the kernel: its ctype table is Latin-1.
+/// The kernel's isprint(), whose ctype table is Latin-1.
 fn is_print(byte: u8) -> bool {
     matches!(byte, 0x20..=0x7e | 0xa0..=0xff)
 }
@@ -51,7 +51,7 @@ impl Body for Proctitle<'_> {
 /// SOCKADDR (1306).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sockaddr<'a> {
-    /// `struct sockaddr`, as long as user space said.
+    /// `struct sockaddr`, of the length that user space passed.
     pub saddr: &'a [u8],
 }
 
@@ -64,12 +64,12 @@ impl Body for Sockaddr<'_> {
     }
 }
 
-/// SOCKETCALL (1304): only for socketcall(2) of 32-bit programs.
+/// SOCKETCALL (1304): for socketcall(2), which only 32-bit programs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socketcall {
-    /// How many of `args` the call has, at most 6.
+    /// The number of arguments that the call has, at most 6.
     pub nargs: u32,
-    /// Its arguments.
+    /// The arguments.
     pub args: [u64; 6],
 }
 
@@ -87,7 +87,7 @@ impl Body for Socketcall {
     }
 }
 
-/// FD_PAIR (1317): the descriptors that pipe or socketpair made.
+/// FD_PAIR (1317): the descriptors that pipe or socketpair created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct FdPair {
@@ -106,7 +106,7 @@ impl Body for FdPair {
     }
 }
 
-/// OBJ_PID (1318): audit_log_pid_context(). Ids print as `%d`: unset is -1 here.
+/// OBJ_PID (1318): audit_log_pid_context(). Ids are printed with `%d`, so that an unset one is -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ObjPid<'a> {
@@ -114,7 +114,7 @@ pub struct ObjPid<'a> {
     pub oauid: u32,
     pub ouid: u32,
     pub oses: u32,
-    /// Label of the process, if a security module gives one.
+    /// Label of the process, if a security module provides one.
     pub obj: Option<&'a [u8]>,
     pub ocomm: &'a [u8],
 }
@@ -202,7 +202,7 @@ impl From<&wire::tarsier_caps> for Capabilities {
     }
 }
 
-/// BPRM_FCAPS (1321): an execve that gained privileges from the file.
+/// BPRM_FCAPS (1321): an execve that gained privileges from the capabilities of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BprmFcaps {
     /// Version of the file's capabilities.
@@ -213,11 +213,11 @@ pub struct BprmFcaps {
     pub fi: u64,
     /// Effective bit of the file.
     pub fe: i32,
-    /// The task's sets before.
+    /// The sets of the task before the execve.
     pub old: Capabilities,
-    /// The task's sets after.
+    /// The sets of the task after the execve.
     pub new: Capabilities,
-    /// User id of the root of the namespace that the file's capabilities are for.
+    /// User id of the root user of the namespace for which the file has its capabilities.
     pub frootid: i32,
 }
 
@@ -332,7 +332,7 @@ pub struct Ipc<'a> {
     pub ouid: u32,
     pub ogid: u32,
     pub mode: u16,
-    /// Label of the object, if a security module gives one.
+    /// Label of the object, if a security module provides one.
     pub obj: Option<&'a [u8]>,
 }
 
@@ -348,7 +348,7 @@ impl Body for Ipc<'_> {
     }
 }
 
-/// IPC_SET_PERM (1311): the permissions that IPC_SET asked for.
+/// IPC_SET_PERM (1311): the permissions that IPC_SET requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct IpcSetPerm {

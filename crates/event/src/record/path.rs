@@ -6,7 +6,7 @@ use crate::{put, wire, RecordType};
 /// CWD (1307).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cwd<'a> {
-    /// Absolute path, ` (deleted)` included if it is.
+    /// Absolute path, followed by ` (deleted)` if the directory was removed.
     pub cwd: &'a [u8],
 }
 
@@ -21,16 +21,16 @@ impl Body for Cwd<'_> {
     }
 }
 
-/// What part a name played in the call: enum audit_ntype in kernel/audit.h.
+/// The role of a name in the call: enum audit_ntype in kernel/audit.h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NameType {
     /// The object itself.
     Normal,
-    /// The directory that an entry is made in or removed from.
+    /// The directory in which an entry was created or removed.
     Parent,
     /// An entry that was removed.
     Delete,
-    /// An entry that was made.
+    /// An entry that was created.
     Create,
     /// The lookup found nothing.
     #[default]
@@ -67,14 +67,14 @@ pub struct Inode {
     pub mode: u16,
     /// Owner, as the initial user namespace sees it.
     pub ouid: u32,
-    /// Group, likewise.
+    /// Group, as the initial user namespace sees it.
     pub ogid: u32,
-    /// Device that a device node stands for, same encoding.
+    /// Device that a device node stands for, in the same encoding as `dev`.
     pub rdev: u32,
 }
 
 impl Inode {
-    /// From the wire; `None` if it says that there is no such object.
+    /// Converts the struct of the wire; `None` if no object was found.
     pub fn from_wire(inode: &wire::tarsier_inode) -> Option<Inode> {
         (inode.valid != 0).then_some(Inode {
             ino: inode.ino,
@@ -90,7 +90,7 @@ impl Inode {
 /// File capabilities of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileCaps {
-    /// They were looked up (all zero: the file has none).
+    /// They were looked up; all are zero if the file has none.
     Known {
         /// cap_fp
         permitted: u64,
@@ -127,15 +127,15 @@ impl Default for FileCaps {
 /// PATH (1302): audit_log_name().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PathItem<'a> {
-    /// 0, 1, … within the event.
+    /// Number of the item within the event: 0, 1, …
     pub item: u32,
     /// The name; `None` prints `(null)`.
     pub name: Option<&'a [u8]>,
-    /// The object; `None` leaves out inode to rdev.
+    /// The object; with `None`, the fields from `inode` to `rdev` are left out.
     pub inode: Option<Inode>,
-    /// Label of the object, if a security module gives one.
+    /// Label of the object, if a security module provides one.
     pub obj: Option<&'a [u8]>,
-    /// Its part in the call.
+    /// Role of the name in the call.
     pub nametype: NameType,
     /// File capabilities.
     pub caps: FileCaps,

@@ -1,4 +1,4 @@
-//! POSIX message queues and the clock: show_special(), kernel/auditsc.c.
+//! Records of POSIX message queues and the clock: show_special(), kernel/auditsc.c.
 
 use super::Body;
 use crate::{put, RecordType};
@@ -56,9 +56,9 @@ pub struct MqSendrecv {
     pub mqdes: i32,
     pub msg_len: u64,
     pub msg_prio: u32,
-    /// Absolute time until which the call waits, seconds; 0 without one.
+    /// Seconds of the absolute time until which the call waits; 0 without a timeout.
     pub timeout_sec: i64,
-    /// The same, nanoseconds of that second.
+    /// Nanoseconds of that time.
     pub timeout_nsec: i64,
 }
 
@@ -121,7 +121,7 @@ impl Body for MqGetsetattr {
     }
 }
 
-/// TIME_INJOFFSET (1332): by how much the clock was set.
+/// TIME_INJOFFSET (1332): by how much the clock was moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct TimeInjoffset {
@@ -142,7 +142,7 @@ impl Body for TimeInjoffset {
     }
 }
 
-/// TIME_ADJNTPVAL (1333): a value of the clock's discipline that was changed.
+/// TIME_ADJNTPVAL (1333): an NTP parameter of the clock that was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct TimeAdjntpval {
@@ -152,7 +152,7 @@ pub struct TimeAdjntpval {
 }
 
 impl TimeAdjntpval {
-    /// What `op` may be, in the order of `enum audit_ntp_type`, linux/audit.h.
+    /// The values of `op`, in the order of `enum audit_ntp_type`, linux/audit.h.
     pub const OPS: [&'static str; 6] = ["offset", "freq", "status", "tai", "tick", "adjust"];
 }
 

@@ -1,4 +1,4 @@
-//! SYSCALL and URINGOP: the first record of an event that a rule selected.
+//! SYSCALL and URINGOP: the first records of events that rules selected.
 
 use super::Body;
 use crate::{put, wire, RecordType};
@@ -9,7 +9,7 @@ const ERESTART_RESTARTBLOCK: i64 = 516;
 const EINTR: i64 = 4;
 const MAX_ERRNO: i64 = 4095;
 
-/// The result as audit shows it: the codes that only restart the call become -EINTR (audit_return_fixup()).
+/// The result as audit prints it: codes that only restart the call become -EINTR (audit_return_fixup()).
 pub fn fixed_exit(exit: i64) -> i64 {
     if (-ERESTART_RESTARTBLOCK..=-ERESTARTSYS).contains(&exit) && exit != -ENOIOCTLCMD {
         -EINTR
@@ -28,11 +28,11 @@ pub fn is_success(exit: i64) -> bool {
 pub struct Syscall<'a> {
     /// AUDIT_ARCH_*
     pub arch: u32,
-    /// Number of the call, as the entry gave it.
+    /// Number of the call, as user space passed it.
     pub nr: i32,
     /// Written as `per=` unless it is 0 (PER_LINUX).
     pub personality: u32,
-    /// What the kernel returned, ERESTART* included; `None` for exit and exit_group, which do not return.
+    /// The kernel's return value, ERESTART* included; `None` for exit and exit_group, which do not return.
     pub exit: Option<i64>,
     /// First four arguments, as registers.
     pub a: [u64; 4],
@@ -60,7 +60,7 @@ pub struct Syscall<'a> {
     pub sgid: u32,
     #[allow(missing_docs)]
     pub fsgid: u32,
-    /// Name of the terminal ("pts0"); empty: `(none)`.
+    /// Name of the terminal ("pts0"); an empty name is printed as `(none)`.
     pub tty: &'a [u8],
     /// Login session; 4294967295 if unset.
     pub ses: u32,
@@ -68,14 +68,14 @@ pub struct Syscall<'a> {
     pub comm: &'a [u8],
     /// Path of the executable; `None` for a task without one.
     pub exe: Option<&'a [u8]>,
-    /// Label of the task, if a security module gives one.
+    /// Label of the task, if a security module provides one.
     pub subj: Option<&'a [u8]>,
     /// Key of the rule; several are joined by byte 1.
     pub key: Option<&'a [u8]>,
 }
 
 impl<'a> Syscall<'a> {
-    /// The record of a wire event: `items`, `exe`, `subj` and `key` are what the event itself cannot tell.
+    /// The record of a wire event, with `items`, `exe`, `subj` and `key`, which the event itself does not contain.
     pub fn from_event(
         event: &wire::Event<'a>,
         items: u32,
@@ -114,7 +114,7 @@ impl<'a> Syscall<'a> {
 }
 
 impl Syscall<'_> {
-    /// Appends the call: what comes before the task.
+    /// Appends the fields of the call, which come before those of the task.
     pub(crate) fn write_call(&self, out: &mut Vec<u8>) {
         put::text(out, "arch=");
         put::hex(out, self.arch.into(), 0);
@@ -139,7 +139,7 @@ impl Syscall<'_> {
         put::field(out, " items=", self.items);
     }
 
-    /// What depends on the task alone.
+    /// Appends the fields that depend on the task alone.
     pub(crate) fn write_task(&self, out: &mut Vec<u8>) {
         put::field(out, " ppid=", self.ppid);
         put::field(out, " pid=", self.pid);
@@ -166,7 +166,7 @@ impl Syscall<'_> {
         put::label(out, " subj=", self.subj);
     }
 
-    /// Appends the key: what comes after the task.
+    /// Appends the key, which comes after the fields of the task.
     pub(crate) fn write_key(&self, out: &mut Vec<u8>) {
         put::text(out, " key=");
         put::untrusted_or_null(out, self.key);
@@ -197,14 +197,14 @@ fn write_result(out: &mut Vec<u8>, success: bool, exit: i64) {
     put::signed(out, fixed_exit(exit));
 }
 
-/// Who carries out an operation: fields that the kernel's own URINGOP lacks. They stand after its ids.
+/// Fields about the task behind an operation that the kernel's own URINGOP lacks. They follow the ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doer<'a> {
     /// Login uid; 4294967295 if unset.
     pub auid: u32,
     /// Login session; 4294967295 if unset.
     pub ses: u32,
-    /// Name of the thread that submitted it.
+    /// Name of the thread that submitted the operation.
     pub comm: &'a [u8],
     /// Path of the executable; `None` for a task without one.
     pub exe: Option<&'a [u8]>,
@@ -217,7 +217,7 @@ pub struct UringOp<'a> {
     pub op: i32,
     /// Whether the operation succeeded, and its result; `None` if it is not known.
     pub result: Option<(bool, i64)>,
-    /// Number of names collected.
+    /// Number of names that the operation collected.
     pub items: u32,
     /// Thread group id of the real parent.
     pub ppid: u32,
@@ -239,17 +239,17 @@ pub struct UringOp<'a> {
     pub sgid: u32,
     #[allow(missing_docs)]
     pub fsgid: u32,
-    /// Who carries it out; `None` in the kernel's own records.
+    /// The task behind the operation; `None` in the kernel's own records.
     pub doer: Option<Doer<'a>>,
-    /// Label of the task, if a security module gives one.
+    /// Label of the task, if a security module provides one.
     pub subj: Option<&'a [u8]>,
     /// Key of the rule; several are joined by byte 1.
     pub key: Option<&'a [u8]>,
 }
 
 impl<'a> UringOp<'a> {
-    /// The record of a wire event with the URING flag: `items`, `exe`, `subj` and `key` are what it cannot tell. It
-    /// succeeded unless its result is an error.
+    /// The record of a wire event with the URING flag, with `items`, `exe`, `subj` and `key`, which the event itself
+    /// does not contain. The operation succeeded unless its result is an error.
     pub fn from_event(
         event: &wire::Event<'a>,
         items: u32,

@@ -1,29 +1,29 @@
-//! The lines of an EXECVE record, put together.
+//! Puts the lines of an EXECVE record together.
 
 use super::{fields, hex_byte, number, unhex};
 
-/// Largest argv that is accepted, bytes: what execve itself allows is less (a quarter of the stack's limit).
+/// The largest argv that is accepted, in bytes. execve itself allows less: a quarter of the stack limit.
 const ARGV_BYTES_MAX: usize = 64 << 20;
 
 /// Lines of an EXECVE record that do not fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ArgvError {
-    /// An argument other than the next one.
+    /// The argument is not the next one.
     #[error("EXECVE: argument {found} where argument {expected} should continue")]
     Order {
-        /// The argument whose turn it was.
+        /// Number of the next argument.
         expected: u64,
-        /// The one found.
+        /// Number of the argument found.
         found: u64,
     },
-    /// A field that no EXECVE record has.
+    /// The field with this index is not one of EXECVE records.
     #[error("EXECVE: field {0} of the line is not argc=, aN=, aN_len= or aN[i]=")]
     Field(usize),
-    /// A value that is neither in quotes nor hex.
+    /// The value of the field with this index is neither in quotes nor in hex.
     #[error("EXECVE: the value of field {0} is neither in double quotes nor hex")]
     Value(usize),
     /// More arguments or bytes than a process can have.
-    #[error("EXECVE: more than a process can have")]
+    #[error("EXECVE: more arguments or bytes than a process can have")]
     TooLong,
 }
 
@@ -32,7 +32,8 @@ pub enum ArgvError {
 pub struct ArgvBuilder {
     args: Vec<u8>,
     argc: u64,
-    /// Arguments complete so far, and the pieces and characters still awaited of the present one.
+    /// Number of complete arguments. `pieces` counts the pieces read of the next one, and `awaited` the characters that
+    /// are still missing.
     done: u64,
     pieces: u64,
     awaited: Option<u64>,
@@ -64,12 +65,12 @@ fn label(name: &[u8]) -> Option<Label> {
 }
 
 impl ArgvBuilder {
-    /// Nothing read yet.
+    /// A builder that has read nothing yet.
     pub fn new() -> ArgvBuilder {
         ArgvBuilder::default()
     }
 
-    /// Forgets everything read, keeps the room.
+    /// Forgets what was read, but keeps the allocated memory.
     pub fn clear(&mut self) {
         let mut args = core::mem::take(&mut self.args);
         args.clear();
@@ -79,7 +80,7 @@ impl ArgvBuilder {
         };
     }
 
-    /// Takes the body of the next line.
+    /// Reads the body of the next line.
     pub fn push(&mut self, body: &[u8]) -> Result<(), ArgvError> {
         for (place, field) in fields(body).enumerate() {
             if field.name.is_empty() && field.value.is_empty() {
@@ -103,7 +104,7 @@ impl ArgvBuilder {
         Ok(())
     }
 
-    /// Whether all `argc` arguments are there.
+    /// Whether all `argc` arguments were read.
     pub fn is_complete(&self) -> bool {
         self.argc > 0 && self.done == self.argc
     }
@@ -114,8 +115,8 @@ impl ArgvBuilder {
     }
 
     fn expect(&mut self, arg: u64) -> Result<(), ArgvError> {
-        // A piece count that never reached aN_len (the kernel's first guess of it may be wrong) ends with the next
-        // argument's label.
+        // If the pieces never reach aN_len, which is only an estimate of the kernel, the argument ends at the label of
+        // the next one.
         if arg == self.done + 1 && self.pieces > 0 {
             self.finish();
         }

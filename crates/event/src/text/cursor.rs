@@ -1,20 +1,20 @@
-//! A place in a text that knows its position, for errors that name it.
+//! A cursor in a text. It knows its position, so that errors can name it.
 
 use super::{hex_byte, is_hex, TextError};
 
-/// Room for bytes that are in hex in the text: at least half as long as the text.
+/// Space for the bytes that the text has in hex. Half the length of the text is always enough.
 ///
-/// Typed records borrow what they can from the line, and the rest from here.
+/// Typed records borrow from the line what they can, and decoded bytes from here.
 #[derive(Debug)]
 pub struct Scratch<'a>(&'a mut [u8]);
 
 impl<'a> Scratch<'a> {
-    /// Uses `room`; half the length of the line is always enough.
+    /// Uses `room` as space; half the length of the line is always enough.
     pub fn new(room: &'a mut [u8]) -> Scratch<'a> {
         Scratch(room)
     }
 
-    /// Decodes hex digits (checked by the caller) into the room; `None` if it is too small.
+    /// Decodes hex digits, which the caller has checked; `None` if the space is too small.
     fn decode(&mut self, digits: &[u8]) -> Option<&'a [u8]> {
         let room = core::mem::take(&mut self.0);
         let (bytes, rest) = room.split_at_mut_checked(digits.len() / 2)?;
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         Ok(&left[..len])
     }
 
-    /// Bytes up to the last place where `end` stands.
+    /// The bytes up to the last occurrence of `end`.
     pub(super) fn until_last(&mut self, end: &'static str) -> Result<&'a [u8], TextError> {
         let left = self.left();
         let place = left
@@ -111,7 +111,7 @@ impl<'a> Cursor<'a> {
         Ok(&left[..place])
     }
 
-    /// A token of UTF-8.
+    /// A token that is UTF-8.
     pub(super) fn word(&mut self, expected: &'static str) -> Result<&'a str, TextError> {
         let at = self.at();
         core::str::from_utf8(self.token(expected)?).map_err(|_| TextError { at, expected })
@@ -136,7 +136,7 @@ impl<'a> Cursor<'a> {
         T::try_from(value).map_err(|_| error)
     }
 
-    /// A decimal number that may have a minus.
+    /// A decimal number, perhaps with a minus sign.
     pub(super) fn signed<T: TryFrom<i64>>(
         &mut self,
         expected: &'static str,

@@ -1,9 +1,9 @@
-//! The fields of a body, in order, without loss.
+//! Splits a body into its fields, in order and without loss.
 
 /// One field or bare word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// Blanks before it.
+    /// Number of blanks before it.
     pub blanks: usize,
     /// Text before `=`; empty for a bare word, whose text is `value`.
     pub name: &'a [u8],
@@ -23,14 +23,14 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Iterator over the fields of a body; blanks at its end come as one last bare word without text.
+/// Iterator over the fields of a body. Blanks at its end are returned as a last bare word without text.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// Walks `body`: fields are separated by blanks; a value in double quotes ends at the next such quote, one in single
-/// quotes (`msg='…'`) at the last one of the body, one in braces at the next closing brace.
+/// Splits `body` into fields, which are separated by blanks. A value in double quotes ends at the next double quote,
+/// one in single quotes (`msg='…'`) at the last single quote of the body, one in braces at the next closing brace.
 pub fn fields(body: &[u8]) -> Fields<'_> {
     Fields { rest: body }
 }
@@ -70,7 +70,7 @@ fn word_len(text: &[u8]) -> usize {
     memchr::memchr(b' ', text).unwrap_or(text.len())
 }
 
-/// Length of the value that starts `text`, with anything up to the next blank that follows its closing quote.
+/// Length of the value at the start of `text`, including what follows its closing quote up to the next blank.
 fn value_len(text: &[u8]) -> usize {
     let close = match text {
         [b'"', tail @ ..] => memchr::memchr(b'"', tail),
@@ -82,7 +82,7 @@ fn value_len(text: &[u8]) -> usize {
     quoted + word_len(&text[quoted..])
 }
 
-/// Appends fields as they stood in their body.
+/// Appends fields exactly as they were in their body.
 pub fn write_fields<'a>(out: &mut Vec<u8>, fields: impl Iterator<Item = Field<'a>>) {
     for field in fields {
         out.extend(core::iter::repeat_n(b' ', field.blanks));

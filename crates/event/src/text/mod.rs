@@ -1,8 +1,8 @@
-//! From text back to records: lines of a log, and messages that the kernel sends over netlink.
+//! Parses lines of a log, and messages that the kernel sends over netlink.
 //!
-//! [`parse_line`] cuts a line into its head, its body and its interpretations. [`fields`] walks a body in order.
-//! [`Typed::decode`] reads the body into one of the structs of [`crate::record`], and [`ArgvBuilder`] puts the lines of
-//! EXECVE together. What was read can be written again to the same bytes.
+//! [`parse_line`] splits a line into its head, its body and its interpretations. [`fields`] returns the fields of a
+//! body in order. [`Typed::decode`] reads a body into one of the structs of [`crate::record`], and [`ArgvBuilder`] puts
+//! the lines of EXECVE together. Writing what was read gives the same bytes again.
 
 mod argv;
 mod cursor;
@@ -20,39 +20,38 @@ use cursor::Cursor;
 /// Byte between a record and its interpretations: AUDIT_INTERP_SEPARATOR.
 pub(crate) const SEPARATOR: u8 = 0x1d;
 
-/// Text that is not what it should be. `at` counts bytes from the start of the line or message, from 0.
+/// Text is not what it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: expected {expected}")]
 pub struct TextError {
-    /// Where.
+    /// Offset in the line or message, in bytes.
     pub at: usize,
-    /// What should stand there.
+    /// What is expected there.
     pub expected: &'static str,
 }
 
-/// One line of a log, cut into its parts.
+/// The parts of one line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Value of `node=`, if the line has one.
     pub node: Option<&'a [u8]>,
-    /// Name of the type as the line has it.
+    /// Name of the type as the line spells it.
     pub type_name: &'a [u8],
     /// The type, if its name is known.
     pub kind: Option<RecordType>,
     /// Time and serial.
     pub stamp: Stamp,
-    /// Whether the blank before the body is there; it may be missing if the body is empty (EOE).
+    /// Whether there is a blank before the body; it may be missing if the body is empty (EOE).
     pub has_blank: bool,
     /// Text after `audit(…): `.
     pub body: &'a [u8],
-    /// Where the body starts in the line, for errors.
+    /// Offset of the body in the line, in bytes, for errors.
     pub body_at: usize,
     /// ENRICHED: text after byte 0x1d.
     pub interpretations: Option<&'a [u8]>,
 }
 
-/// Reads a log line: `[node=X ]type=NAME msg=audit(S.mmm:N): body[\x1dINTERPRETATIONS]`. One newline at its end is
-/// allowed.
+/// Parses a log line: `[node=X ]type=NAME msg=audit(S.mmm:N): body[\x1dINTERPRETATIONS]`. It may end in one newline.
 pub fn parse_line(line: &[u8]) -> Result<Record<'_>, TextError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let (text, interpretations) = match line.iter().position(|&byte| byte == SEPARATOR) {
@@ -86,14 +85,14 @@ pub fn parse_line(line: &[u8]) -> Result<Record<'_>, TextError> {
     })
 }
 
-/// Reads a message of the kernel: `audit(S.mmm:N): body`.
+/// Parses a message of the kernel: `audit(S.mmm:N): body`. Returns its stamp and body.
 pub fn parse_message(message: &[u8]) -> Result<(Stamp, &[u8]), TextError> {
     let mut cursor = Cursor::new(message, 0);
     let stamp = stamp(&mut cursor)?;
     Ok((stamp, cursor.rest().0))
 }
 
-/// `audit(S.mmm:N):` and one blank, which may be missing where the body is empty.
+/// Parses `audit(S.mmm:N):` and one blank, which may be missing if the body is empty.
 fn stamp(cursor: &mut Cursor<'_>) -> Result<Stamp, TextError> {
     cursor.literal("audit(")?;
     let sec = cursor.number(10, "seconds since 1970")?;
@@ -126,14 +125,14 @@ impl<'a> Record<'a> {
         fields(self.body)
     }
 
-    /// The value of the first field with this name, as it stands in the line.
+    /// The value of the first field with this name, as it is in the line.
     pub fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.fields()
             .find(|field| field.name == name)
             .map(|field| field.value)
     }
 
-    /// Appends the line again, without a newline, from its parts and fields.
+    /// Appends the line, composed of its parts and fields, without a newline.
     pub fn write(&self, out: &mut Vec<u8>) {
         if let Some(node) = self.node {
             put::text(out, "node=");
@@ -155,7 +154,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A whole text as an unsigned number of the given base (10 or 16).
+/// The whole text as an unsigned number in base 10 or 16.
 pub fn number(text: &[u8], base: u32) -> Option<u64> {
     let text = core::str::from_utf8(text).ok()?;
     if text.starts_with('+') {
@@ -164,7 +163,7 @@ pub fn number(text: &[u8], base: u32) -> Option<u64> {
     u64::from_str_radix(text, base).ok()
 }
 
-/// An id as strtoul(3) reads it and as it fits into 32 bits: an optional minus, then digits, then anything.
+/// An id as strtoul(3) reads it, truncated to 32 bits: an optional minus sign, digits, then anything.
 pub(crate) fn leading_number(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if !digits.first()?.is_ascii_digit() {
@@ -181,7 +180,7 @@ pub(crate) fn leading_number(text: &[u8]) -> Option<u32> {
     })
 }
 
-/// The byte that two hex digits stand for.
+/// The byte that two hex digits encode.
 pub fn hex_byte(pair: &[u8]) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     match pair {
@@ -190,7 +189,7 @@ pub fn hex_byte(pair: &[u8]) -> Option<u8> {
     }
 }
 
-/// Whether the text is the hex form of some bytes: pairs of upper-case digits, at least one.
+/// Whether the text encodes bytes in hex: pairs of upper-case digits, at least one pair.
 pub fn is_hex(text: &[u8]) -> bool {
     !text.is_empty()
         && text.len() % 2 == 0
@@ -199,7 +198,7 @@ pub fn is_hex(text: &[u8]) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))
 }
 
-/// Appends the bytes that hex digits stand for, up to the first that is none.
+/// Appends the bytes that pairs of hex digits encode, up to the first pair that is not valid.
 pub fn unhex(out: &mut Vec<u8>, text: &[u8]) {
     out.extend(text.chunks_exact(2).map_while(hex_byte));
 }

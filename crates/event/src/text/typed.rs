@@ -1,4 +1,4 @@
-//! Bodies read into the structs of [`crate::record`].
+//! Parses bodies into the structs of [`crate::record`].
 
 use super::cursor::{Cursor, Scratch};
 use super::{Record, TextError};
@@ -32,8 +32,8 @@ pub enum Typed<'a> {
 }
 
 impl<'a> Typed<'a> {
-    /// Reads the body of `record`: `None` if its type has no struct. Fields must be those that the struct has, in its
-    /// order; the DAEMON_ types must have no fields of other makers.
+    /// Parses the body of `record`; `None` if its type has no struct. The fields must be those of the struct, in its
+    /// order. DAEMON_ records must have no extra fields.
     pub fn decode(record: &Record<'a>, scratch: &mut Scratch<'a>) -> Result<Option<Typed<'a>>> {
         let Some(kind) = record.kind else {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Rust's view of `include/tarsier_event.h`: frames as the BPF programs put them into a ring.
 //!
-//! Every byte that comes in is treated as hostile: sizes, counts, tags and struct parts are checked once, in
-//! [`Event::parse`] and [`Chunk::parse`], and nothing here panics. Text is never copied: parts borrow from the frame.
+//! Input is not trusted: sizes, counts, tags and struct parts are checked once, in [`Event::parse`], [`Chunk::parse`]
+//! and [`OperationResult::parse`], and nothing here panics. Text is never copied: parts borrow from the frame.
 
 #[rustfmt::skip]
 mod bindings;
@@ -16,15 +16,15 @@ use core::mem::{offset_of, size_of};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Why a frame is not one that `tarsier_event.h` describes. Offsets are bytes from the frame's start.
+/// Why a frame is not valid by `tarsier_event.h`. Offsets are in bytes from the start of the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// Fewer bytes than the fixed header of this kind of frame.
+    /// The frame is shorter than the fixed header of its kind.
     #[error("frame of {have} bytes, but its header alone needs {need}")]
     Short {
-        /// Bytes given.
+        /// Length of the frame, in bytes.
         have: usize,
-        /// Bytes that the header has.
+        /// Length of the header, in bytes.
         need: usize,
     },
     /// `size` is not the length of the frame or not a multiple of 8.
@@ -32,43 +32,43 @@ pub enum WireError {
     Size {
         /// `tarsier_frame.size`.
         said: u32,
-        /// Bytes given.
+        /// Length of the frame, in bytes.
         have: usize,
     },
-    /// Written by programs of another version.
+    /// The frame was written by programs of another version.
     #[error("frame of wire version {0}, expected {TARSIER_WIRE_VERSION}")]
     Version(u16),
-    /// Neither the kind asked for nor one that exists.
+    /// The kind is not the expected one, or does not exist.
     #[error("frame of kind {0}, which is not the expected one")]
     Kind(u16),
     /// A part's header or data reaches past the end of the frame.
     #[error("part {part} at offset {at} reaches past the end of the frame")]
     PartBounds {
-        /// Which part, from 0.
+        /// Index of the part, from 0; in a CHUNK frame, its `seq`.
         part: u32,
-        /// Where its header starts.
+        /// Offset of the part's header.
         at: usize,
     },
-    /// No such `enum tarsier_part_tag`.
+    /// The tag is not in `enum tarsier_part_tag`.
     #[error("part {part} at offset {at} has the unknown tag {tag}")]
     Tag {
-        /// Which part, from 0.
+        /// Index of the part, from 0; in a CHUNK frame, its `seq`.
         part: u32,
-        /// Where its header starts.
+        /// Offset of the part's header.
         at: usize,
         /// The tag found.
         tag: u16,
     },
-    /// The data of a part cannot be what its tag says.
+    /// The data of a part has a length that its tag does not allow.
     #[error("part {part} at offset {at}, tag {tag}, cannot have {len} bytes of data")]
     PartLength {
-        /// Which part, from 0.
+        /// Index of the part, from 0; in a CHUNK frame, its `seq`.
         part: u32,
-        /// Where its header starts.
+        /// Offset of the part's header.
         at: usize,
-        /// Its tag.
+        /// The part's tag.
         tag: u16,
-        /// Its data's length, bytes.
+        /// Length of the part's data, in bytes.
         len: usize,
     },
     /// Bytes remain after the last part.
@@ -76,7 +76,7 @@ pub enum WireError {
     Trailing(usize),
 }
 
-/// Which struct a frame holds.
+/// The struct that a frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
     /// [`Event`]
@@ -87,7 +87,7 @@ pub enum FrameKind {
     Result,
 }
 
-/// Checks the common header of a frame that is exactly `bytes`, and tells what it is.
+/// Checks the common header of the frame `bytes`, and returns the frame's kind and that header.
 pub fn frame_kind(bytes: &[u8]) -> Result<(FrameKind, tarsier_frame), WireError> {
     let frame: tarsier_frame = read(bytes)?;
     if frame.version as u32 != TARSIER_WIRE_VERSION {
@@ -117,7 +117,7 @@ fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Result<T, WireE
     }
 }
 
-/// How many arguments each call of socketcall(2) has, SYS_SOCKET = 1 to SYS_SENDMMSG = 20 (`nargs[]`, net/socket.c).
+/// Number of arguments of each call of socketcall(2), SYS_SOCKET = 1 to SYS_SENDMMSG = 20 (`nargs[]`, net/socket.c).
 const SOCKETCALL_ARGS: [u32; 21] = [
     0, 3, 3, 3, 2, 3, 3, 3, 4, 4, 4, 6, 6, 2, 5, 5, 3, 3, 4, 5, 4,
 ];
@@ -127,12 +127,12 @@ const SOCKETCALL_ARGS: [u32; 21] = [
 pub struct Event<'a> {
     header: tarsier_event,
     frame: &'a [u8],
-    /// A bit for each tag that a part has: most questions are about parts that are not there.
+    /// One bit for each tag in the frame, because most queries are for parts that it does not have.
     tags: u64,
 }
 
 impl<'a> Event<'a> {
-    /// Checks all of the frame `bytes`: exactly one EVENT frame, of any alignment.
+    /// Checks the whole frame `bytes`, which must be exactly one EVENT frame. Any alignment will do.
     pub fn parse(bytes: &'a [u8]) -> Result<Event<'a>, WireError> {
         let (kind, frame) = frame_kind(bytes)?;
         if kind != FrameKind::Event {
@@ -147,7 +147,7 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// The fixed header. `comm` and `tty` are easier through [`Event::comm`] and [`Event::tty`].
+    /// The fixed header. For `comm` and `tty`, [`Event::comm`] and [`Event::tty`] are easier to use.
     pub fn header(&self) -> &tarsier_event {
         &self.header
     }
@@ -183,7 +183,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The result, as the kernel returned it (ERESTART* included): `None` for calls that do not return.
+    /// The result as the kernel returned it, ERESTART* included; `None` for calls that do not return.
     pub fn exit(&self) -> Option<i64> {
         (!self.has_flag(TARSIER_NO_RETURN)).then_some(self.header.exit)
     }
@@ -193,7 +193,7 @@ impl<'a> Event<'a> {
         Parts::new(&self.frame[size_of::<tarsier_event>()..])
     }
 
-    /// The first part with this tag, of any index.
+    /// The first part with this tag, whatever its index.
     pub fn part(&self, tag: tarsier_part_tag) -> Option<Part<'a>> {
         self.with_tag(tag).next()
     }
@@ -229,8 +229,8 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_ROOT)
     }
 
-    /// Inode number and device of the directories that hold, in their own file system, what mounts of a part of it
-    /// showed the call.
+    /// Inode number and device of directories of file systems of which a mount shows only a part: the highest directory
+    /// that is shown, and all directories above it. One series for each path of the call that led through such a mount.
     pub fn above(&self) -> impl Iterator<Item = (u64, u32)> + 'a {
         let parts = self.with_tag(TARSIER_PART_ABOVE);
         parts.flat_map(|part| {
@@ -245,18 +245,18 @@ impl<'a> Event<'a> {
         self.indexed(TARSIER_PART_PATH, index)
     }
 
-    /// Directory that path argument `index` is relative to, if it is not the cwd.
+    /// Directory that path argument `index` is relative to, if that is not the current directory.
     pub fn dir(&self, index: u8) -> Option<DirPart<'a>> {
         self.indexed(TARSIER_PART_DIR, index)?.inode_and_walk()
     }
 
-    /// The file that the call opened (0), or that a descriptor argument names (1).
+    /// The file that the call opened (`index` 0), or that a descriptor argument refers to (`index` 1).
     pub fn file(&self, index: u8) -> Option<DirPart<'a>> {
         self.indexed(TARSIER_PART_FILE, index)?.inode_and_walk()
     }
 
-    /// `struct sockaddr` bytes. Of an operation of a ring the address that was used is behind the one that it was
-    /// submitted with.
+    /// The bytes of a `struct sockaddr`: the last such part, since the event of an io_uring operation has the address
+    /// that was used after the address that it was submitted with.
     pub fn sockaddr(&self) -> Option<Part<'a>> {
         self.with_tag(TARSIER_PART_SOCKADDR).last()
     }
@@ -266,17 +266,18 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_PROCTITLE)
     }
 
-    /// argv of the new image, each argument ended by NUL; the rest is in CHUNK frames if [`Part::is_chunked`].
+    /// argv of the new image, each argument ended by NUL. If [`Part::is_chunked`], more is in CHUNK frames; the present
+    /// programs send all of argv in CHUNK frames, and no such part.
     pub fn argv(&self) -> Option<Part<'a>> {
         self.part(TARSIER_PART_ARGV)
     }
 
-    /// Descriptors that pipe or socketpair made.
+    /// Descriptors that pipe or socketpair created.
     pub fn fd_pair(&self) -> Option<[i32; 2]> {
         self.part(TARSIER_PART_FD_PAIR)?.read()
     }
 
-    /// The process that the call acted on; there may be several: see [`Event::parts`].
+    /// The first process that the call acted on. For all of them, use [`Event::parts`].
     pub fn obj_pid(&self) -> Option<tarsier_obj_pid> {
         self.part(TARSIER_PART_OBJ_PID)?.read()
     }
@@ -286,7 +287,7 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_CAPSET)?.read()
     }
 
-    /// What an execve gained from file capabilities.
+    /// Capabilities before and after a successful execve; those of the file are left zero.
     pub fn fcaps(&self) -> Option<tarsier_fcaps> {
         self.part(TARSIER_PART_BPRM_FCAPS)?.read()
     }
@@ -296,12 +297,12 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_MODULE)
     }
 
-    /// flags, mode and resolve of openat2.
+    /// The flags, mode and resolve members of openat2's `struct open_how`.
     pub fn open_how(&self) -> Option<[u64; 3]> {
         self.part(TARSIER_PART_OPEN_HOW)?.read()
     }
 
-    /// Rules that may still be the first match.
+    /// The rules that may still be the first match, in pages of 64.
     pub fn candidates(&self) -> impl Iterator<Item = tarsier_candidates> + 'a {
         let data = self
             .part(TARSIER_PART_CANDIDATES)
@@ -310,12 +311,12 @@ impl<'a> Event<'a> {
             .filter_map(|bytes| read(bytes).ok())
     }
 
-    /// The file that execve named, and the interpreter's name if another file runs it.
+    /// The file that a successful execve runs, and the name of the interpreter if that is what runs.
     pub fn exec_file(&self) -> Option<ExecFile<'a>> {
         self.part(TARSIER_PART_EXEC_FILE)?.exec_file()
     }
 
-    /// What the kernel's own objects told of the call; empty where no hooks on objects are armed.
+    /// The kernel objects that hooks saw during the call; empty if no object hooks are attached.
     pub fn objects(&self) -> impl Iterator<Item = ObjectPart<'a>> {
         self.with_tag(TARSIER_PART_OBJECT)
             .filter_map(|part| part.object())
@@ -332,23 +333,23 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_IPC)?.read()
     }
 
-    /// What IPC_SET asks for.
+    /// The permissions that IPC_SET requests.
     pub fn ipc_set_perm(&self) -> Option<tarsier_ipc_perm> {
         self.part(TARSIER_PART_IPC_SET_PERM)?.read()
     }
 
-    /// A structure that an argument points to, as long as its shape says; `None` if it could not be read.
+    /// A structure that an argument points to, of the length in the shape of the call; `None` if it could not be read.
     pub fn memory(&self) -> Option<&'a [u8]> {
         let part = self.part(TARSIER_PART_MEMORY)?;
         (!part.is_unreadable()).then_some(part.data)
     }
 
-    /// What the call changed of the clock.
+    /// The changes that the call made to the clock: see TARSIER_PART_TIME.
     pub fn time(&self) -> Option<[i64; TARSIER_TIME_VALUES as usize]> {
         self.part(TARSIER_PART_TIME)?.read()
     }
 
-    /// Arguments of a 32-bit socketcall: how many, and all six slots. `None` if there is no such call.
+    /// Number of arguments of a 32-bit socketcall, and all six slots. `None` if the event is no valid socketcall.
     pub fn socketcall(&self) -> Option<(u32, [u32; 6])> {
         let args: [u32; 6] = self.part(TARSIER_PART_SOCKETCALL)?.read()?;
         let call = usize::try_from(self.header.args[0]).ok()?;
@@ -357,19 +358,19 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A CHUNK frame: a slice of a part that was too long for the EVENT frame with the same id.
+/// A CHUNK frame: a slice of a part that is too long for the EVENT frame with the same id.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
     /// Common header; `id` is that of the event.
     pub frame: tarsier_frame,
-    /// 0, 1, 2, … within the event.
+    /// Number of the chunk within the event: 0, 1, 2, …
     pub seq: u32,
     /// The bytes.
     pub data: &'a [u8],
 }
 
 impl<'a> Chunk<'a> {
-    /// Checks all of the frame `bytes`: exactly one CHUNK frame.
+    /// Checks the whole frame `bytes`, which must be exactly one CHUNK frame.
     pub fn parse(bytes: &'a [u8]) -> Result<Chunk<'a>, WireError> {
         let (kind, frame) = frame_kind(bytes)?;
         if kind != FrameKind::Chunk {
@@ -393,7 +394,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Gives the bits of the tags that there are.
+/// Checks `count` parts, and returns a bit for each tag that they have.
 fn check_parts(bytes: &[u8], count: u32) -> Result<u64, WireError> {
     let mut parts = Parts::new(bytes);
     let mut tags = 0;
@@ -410,16 +411,16 @@ fn tag_bit(tag: tarsier_part_tag) -> u64 {
     1 << (tag % u64::BITS)
 }
 
-/// A RESULT frame: what became of an io_uring operation whose EVENT frame came before.
+/// A RESULT frame: the result of an io_uring operation whose EVENT frame came earlier.
 #[derive(Debug, Clone, Copy)]
 pub struct OperationResult<'a> {
-    /// The struct at its start; `frame.id` is that of the event.
+    /// The fixed header; `frame.id` is that of the event.
     pub header: tarsier_result,
     parts: &'a [u8],
 }
 
 impl<'a> OperationResult<'a> {
-    /// Checks all of the frame `bytes`: exactly one RESULT frame.
+    /// Checks the whole frame `bytes`, which must be exactly one RESULT frame.
     pub fn parse(bytes: &'a [u8]) -> Result<OperationResult<'a>, WireError> {
         let (kind, frame) = frame_kind(bytes)?;
         if kind != FrameKind::Result {
@@ -436,7 +437,7 @@ impl<'a> OperationResult<'a> {
         self.header.flags & flag == flag
     }
 
-    /// Completes the PENDING EVENT frame `event` in place: result, parts, and time of the result.
+    /// Completes the PENDING EVENT frame `event` in place: sets the result and its time, and appends the parts.
     pub fn complete(&self, event: &mut Vec<u8>) -> Result<(), WireError> {
         let is_known = !self.has_flag(TARSIER_RESULT_UNKNOWN);
         end_pending(event, is_known.then_some(self.header.exit))?;
@@ -450,7 +451,7 @@ impl<'a> OperationResult<'a> {
     }
 }
 
-/// Makes a PENDING EVENT frame one that waits for nothing: with this result, or with none.
+/// Ends the wait of a PENDING EVENT frame for its result: sets `exit`, or marks it as having no result.
 pub fn end_pending(event: &mut [u8], exit: Option<i64>) -> Result<(), WireError> {
     let mut header: tarsier_event = read(event)?;
     header.flags &= !(TARSIER_PENDING | TARSIER_SILENT);
@@ -462,7 +463,7 @@ pub fn end_pending(event: &mut [u8], exit: Option<i64>) -> Result<(), WireError>
     Ok(())
 }
 
-/// The text of a C array: up to its NUL, or all of it.
+/// The text in a C array: the bytes before the first NUL, or all of them.
 pub fn until_nul(text: &[u8]) -> &[u8] {
     let end = text
         .iter()

@@ -11,48 +11,48 @@ use super::*;
 pub struct Part<'a> {
     /// `enum tarsier_part_tag`
     pub tag: tarsier_part_tag,
-    /// Which path argument; 0 otherwise.
+    /// Index of the path argument that the part belongs to; otherwise 0.
     pub index: u8,
     /// `enum tarsier_part_flags`
     pub flags: u8,
-    /// Without padding.
+    /// The data, without padding.
     pub data: &'a [u8],
 }
 
-/// A part that is an inode and a walked path: DIR or FILE.
+/// The content of a DIR or FILE part: an inode and a walked path.
 #[derive(Debug, Clone, Copy)]
 pub struct DirPart<'a> {
     /// Identity; `valid` is 0 if there is no such object.
     pub inode: tarsier_inode,
-    /// For [`walked_path`].
+    /// Names on the path, for [`walked_path`].
     pub walk: &'a [u8],
     /// `enum tarsier_part_flags`
     pub flags: u8,
 }
 
-/// OBJECT: what the call itself found, as the kernel's own objects told while it ran.
+/// The content of an OBJECT part: an object that the call itself found, taken from kernel objects while it ran.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectPart<'a> {
     /// `enum tarsier_object_role`
     pub role: tarsier_object_role,
-    /// Which path argument it belongs to.
+    /// Index of the path argument that the object belongs to.
     pub index: u8,
     /// Identity; `valid` is 0 if there is no such object.
     pub inode: tarsier_inode,
-    /// NAME: the path argument. DELETE, CREATE: the last component. Empty otherwise.
+    /// With the role NAME, the path argument; with DELETE and CREATE, its last component; otherwise empty.
     pub name: &'a [u8],
-    /// For [`walked_path`].
+    /// Names on the path, for [`walked_path`].
     pub walk: &'a [u8],
     /// `enum tarsier_part_flags`
     pub flags: u8,
 }
 
-/// EXEC_FILE: the file that execve named.
+/// The content of an EXEC_FILE part: the file that a successful execve runs.
 #[derive(Debug, Clone, Copy)]
 pub struct ExecFile<'a> {
-    /// Identity of the file.
+    /// Identity of the file that runs: the one that execve named or, for a script, its interpreter.
     pub inode: tarsier_inode,
-    /// Name of the interpreter that runs it; empty if the file runs by itself.
+    /// Name of the interpreter; empty if the file that execve named runs by itself.
     pub interpreter: &'a [u8],
     /// `enum tarsier_part_flags`
     pub flags: u8,
@@ -63,32 +63,32 @@ impl<'a> Part<'a> {
         u32::from(self.flags) & flag != 0
     }
 
-    /// User memory could not be read.
+    /// Whether user memory could not be read.
     pub fn is_unreadable(&self) -> bool {
         self.has(TARSIER_PART_UNREADABLE)
     }
 
-    /// Longer than fits: cut.
+    /// Whether the data was too long and was cut.
     pub fn is_cut(&self) -> bool {
         self.has(TARSIER_PART_CUT)
     }
 
-    /// The entry was unlinked.
+    /// Whether the entry was unlinked.
     pub fn is_deleted(&self) -> bool {
         self.has(TARSIER_PART_DELETED)
     }
 
-    /// The walk did not end at the root of the mount namespace.
+    /// Whether the walk did not end at the root of the mount namespace.
     pub fn is_unreachable(&self) -> bool {
         self.has(TARSIER_PART_UNREACHABLE)
     }
 
-    /// More data is in the CHUNK frames of this event.
+    /// Whether more data is in CHUNK frames of this event.
     pub fn is_chunked(&self) -> bool {
         self.has(TARSIER_PART_CHUNKED)
     }
 
-    /// The data as a fixed struct; `None` if it is shorter.
+    /// The start of the data as a fixed struct; `None` if the data is shorter.
     pub fn read<T: FromBytes + KnownLayout + Immutable>(&self) -> Option<T> {
         T::read_from_prefix(self.data).ok().map(|(value, _)| value)
     }
@@ -147,12 +147,12 @@ impl ObjectPart<'_> {
         u32::from(self.flags) & flag != 0
     }
 
-    /// The call made it.
+    /// Whether the call created the file.
     pub fn is_created(&self) -> bool {
         self.has(TARSIER_PART_CREATED)
     }
 
-    /// Name or path are not complete: cut, or not readable.
+    /// Whether the name or path is not complete: it was cut, or could not be read.
     pub fn is_incomplete(&self) -> bool {
         self.has(TARSIER_PART_CUT | TARSIER_PART_UNREADABLE)
     }
@@ -178,12 +178,12 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Bytes not yet passed.
+    /// Number of bytes that are left.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// The next part with every check that [`Event::parse`] makes.
+    /// The next part, checked as [`Event::parse`] checks parts. `part` is its index, for errors.
     pub(super) fn checked_next(&mut self, part: u32) -> Result<Part<'a>, WireError> {
         let at = size_of::<tarsier_event>() + self.start - self.rest.len();
         let next = self.next().ok_or(WireError::PartBounds { part, at })?;
@@ -225,7 +225,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// What lengths the data of a tag may have.
+/// The lengths that the data of a tag may have, in bytes.
 enum Length {
     UpTo(usize),
     Exactly(usize),
@@ -244,7 +244,7 @@ impl Length {
     }
 }
 
-/// The table of `enum tarsier_part_tag`; `None` for a tag that does not exist.
+/// The lengths allowed for the tags of `enum tarsier_part_tag`; `None` for a tag that does not exist.
 fn data_length(tag: tarsier_part_tag) -> Option<Length> {
     Some(match tag {
         TARSIER_PART_EXE | TARSIER_PART_CWD | TARSIER_PART_ROOT | TARSIER_PART_ARGV => {

@@ -1,15 +1,15 @@
-//! Walked paths: names from the entry up to the root, as a BPF program meets them.
+//! Walked paths: names from the entry up to the root, in the order in which a BPF program finds them.
 
 use super::{tarsier_part_flags, TARSIER_PART_DELETED};
 
 /// More names than a path of PATH_MAX bytes can have.
 pub const WALK_DEPTH_MAX: usize = super::TARSIER_PATH_MAX as usize / 2 + 1;
 
-/// Appends the path that a walk (`bin\0usr\0`) stands for (`/usr/bin`) to `out`.
+/// Appends the path (`/usr/bin`) of a walk (`bin\0usr\0`) to `out`.
 ///
-/// The empty walk is `/`. With the DELETED flag ` (deleted)` follows, as d_path() in fs/d_path.c writes it. Takes any
-/// bytes: a last name without its NUL counts, empty names are skipped, and no more than [`WALK_DEPTH_MAX`] names are
-/// taken.
+/// The path of an empty walk is `/`. With the DELETED flag, ` (deleted)` follows, as d_path() in fs/d_path.c writes it.
+/// Any bytes are accepted: the last name may lack its NUL, empty names are skipped, and at most [`WALK_DEPTH_MAX`]
+/// names are used.
 pub fn walked_path(data: &[u8], flags: u8, out: &mut Vec<u8>) {
     let data = data.strip_suffix(b"\0").unwrap_or(data);
     let start = out.len();

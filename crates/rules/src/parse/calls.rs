@@ -96,7 +96,8 @@ impl Line<'_> {
         Ok(Next::Go)
     }
 
-    /// Warns when names mean other numbers for 32-bit programs (check_rule_mismatch()).
+    /// Warns if the same names have other numbers in 32-bit programs (check_rule_mismatch() in
+    /// audit-userspace src/auditctl.c).
     fn warn_of_mismatch(&mut self, argument: &Word) {
         if self.host.arch() != Arch::X86_64 {
             return;
@@ -127,7 +128,7 @@ impl Line<'_> {
     }
 }
 
-/// The items of a comma list; empty ones do not count.
+/// The items of a comma-separated list, without empty ones.
 fn items(argument: &Word) -> Vec<Word> {
     if !argument.bytes.contains(&b',') {
         return vec![argument.clone()];
@@ -147,7 +148,7 @@ fn syscall_number(arch: Arch, name: &str) -> Option<u32> {
     abi::syscall_number(arch, &name.to_ascii_lowercase())
 }
 
-/// A number where a name could be; `None` unless a digit comes first.
+/// The number that `item` stands for; `None` unless it starts with a digit.
 fn number_of(item: &Word) -> Option<u32> {
     item.bytes.first().filter(|byte| byte.is_ascii_digit())?;
     u32::try_from(number::signed(&item.bytes)).ok()

@@ -1,4 +1,4 @@
-//! `action,list`.
+//! Reads `action,list`, the argument of `-a`, `-A` and `-d`.
 
 use crate::fault::Fault;
 use crate::words::Word;
@@ -21,7 +21,7 @@ fn list_named(text: &str, dialect: Dialect) -> Option<List> {
         .filter(|&list| list != List::IoUring || dialect == Dialect::V4)
 }
 
-/// `Some(None)` is the action `possible`, which was taken away.
+/// `Some(None)` stands for `possible`, an action that no longer exists.
 fn action_named(text: &str) -> Option<Option<Action>> {
     match text {
         "always" => Some(Some(Action::Always)),
@@ -31,7 +31,8 @@ fn action_named(text: &str) -> Option<Option<Action>> {
     }
 }
 
-/// List and action in either order. `possible` counts only after the list, as with auditctl.
+/// List and action, in either order. As in auditctl, `possible` is recognised only after the list;
+/// the action is then `None`.
 pub(super) fn list_and_action(text: &str, dialect: Dialect) -> Option<(List, Option<Action>)> {
     let (first, second) = text.split_once(',')?;
     if let Some(list) = list_named(first, dialect) {

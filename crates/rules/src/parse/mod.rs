@@ -1,6 +1,6 @@
-//! One line, or one command line, of auditctl.
+//! Parses one line of a rules file, or one command line of auditctl.
 //!
-//! Options take effect from left to right, as setopt() in audit-userspace src/auditctl.c has it.
+//! Options take effect from left to right, as in setopt() of audit-userspace src/auditctl.c.
 
 mod calls;
 mod lists;
@@ -20,12 +20,12 @@ use crate::{
 /// The longest line of a rules file, in bytes, its end included (auditctl's `LINE_SIZE`).
 pub const LINE_LEN_MAX: usize = 6144;
 
-/// Reads one line of a rules file as audit 4.x does. `None` for blank lines and comments, and for
-/// lines that auditctl skips because they use an action that was taken away. Several commands on
-/// a line (`-b 8192 -f 1`) are one [`Command::Several`].
+/// Reads one line of a rules file as audit 4.x does. Returns `None` for blank lines, comments, and
+/// lines that auditctl skips because they use the obsolete action `possible`. Several commands on
+/// one line (`-b 8192 -f 1`) become a [`Command::Several`].
 ///
 /// # Errors
-/// The first thing that is wrong with the line.
+/// The first error of the line.
 pub fn parse_line(
     line: impl AsRef<[u8]>,
     source: &Source,
@@ -43,7 +43,7 @@ pub fn parse_line(
     }
 }
 
-/// Reads one line of a rules file, with warnings.
+/// Reads one line of a rules file as `dialect` does, and returns warnings too.
 pub fn parse_line_as(
     dialect: Dialect,
     line: impl AsRef<[u8]>,
@@ -73,7 +73,7 @@ pub fn parse_line_as(
     )
 }
 
-/// Reads the words after `auditctl` on a command line, with warnings.
+/// Reads the words after `auditctl` on a command line as `dialect` does, and returns warnings too.
 pub fn parse_args<T: AsRef<[u8]>>(
     dialect: Dialect,
     args: &[T],
@@ -120,7 +120,7 @@ fn parse_words(
     }
 }
 
-/// Where a rule goes.
+/// What is done with a rule: added last, added first, or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Append,
@@ -128,31 +128,32 @@ enum Target {
     Delete,
 }
 
-/// What to do after an option.
+/// How to go on after an option.
 enum Next {
     /// Read the next option.
     Go,
-    /// The line is done; what follows is an error.
+    /// The line is complete; any further word is an error.
     Last,
-    /// The line is done; what follows is not looked at.
+    /// The line is complete; further words are ignored.
     Done,
 }
 
-/// A line half read.
+/// The state of reading one line.
 struct Line<'a> {
     words: &'a [Word],
     dialect: Dialect,
     source: &'a Source,
     host: &'a dyn Host,
-    /// `-a`, `-A`, `-w` and `-W`, `-d` are remembered apart, as auditctl does; adding wins.
+    /// Set by `-a`, `-A` and `-w`. As in auditctl, `delete` is set apart from it by `-d` and `-W`; if
+    /// both are set, the rule is added.
     add: Option<(Target, List, Action)>,
     delete: Option<(List, Action)>,
-    /// A list was named by `-a`, `-A` or `-d`.
+    /// Whether there was a `-a`, `-A` or `-d`.
     has_list: bool,
     facts: Facts,
     syscalls: SyscallSet,
     conditions: Vec<Condition>,
-    /// The words that made the conditions, for messages about them.
+    /// The word of each condition, for error messages.
     condition_words: Vec<Word>,
     keys: Vec<u8>,
     commands: Vec<Command>,
@@ -214,7 +215,7 @@ impl<'a> Line<'a> {
         self.finish_rule()
     }
 
-    /// `-D -k key`, `-l -i` and `-s -i` have looked at the words after them.
+    /// Whether the last command, such as `-D -k key`, `-l -i` or `-s -i`, has used the words after it.
     fn has_swallowed_rest(&self) -> bool {
         match self.commands.last() {
             Some(Command::DeleteAll { key }) => key.is_some(),
@@ -304,7 +305,7 @@ impl<'a> Line<'a> {
         Ok(Next::Go)
     }
 
-    /// The list that fields are for.
+    /// The filter list of the rule; it decides which fields are allowed.
     fn list(&self) -> Option<List> {
         self.add
             .map(|add| add.1)
@@ -339,7 +340,7 @@ impl<'a> Line<'a> {
         Ok(Next::Go)
     }
 
-    /// Warns of a name where only numbers have a meaning, which auditctl takes for 0.
+    /// Warns about a name where only a number makes sense: auditctl takes it for 0.
     fn warn_of_zero(&mut self, argument: &Word, field: Field) {
         let text = argument.text();
         let value = text.trim_start_matches(|letter: char| !"=<>&".contains(letter));
@@ -404,7 +405,7 @@ impl<'a> Line<'a> {
         Ok(Next::Go)
     }
 
-    /// The keys become the last condition, through the same door as any other.
+    /// Makes the keys the last condition, with the same checks as any other `-F` pair.
     fn finish_keys(&mut self) -> Result<(), Fault> {
         let Some(list) = self.list().filter(|_| !self.keys.is_empty()) else {
             return Ok(());
@@ -428,7 +429,7 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// Makes the rule that the options added up to, and checks it as the kernel would.
+    /// Makes a rule of all options of the line, and checks it as the kernel would.
     fn finish_rule(&mut self) -> Result<(), Fault> {
         let (target, list, action) = match (self.add, self.delete) {
             (Some(add), _) => add,

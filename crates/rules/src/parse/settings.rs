@@ -1,4 +1,4 @@
-//! Options that make no rule.
+//! Options that are not part of a rule.
 
 use super::{Line, Next};
 use crate::fault::Fault;
@@ -7,7 +7,7 @@ use crate::words::{Flag, Word};
 use crate::{Command, ErrorKind};
 
 impl Line<'_> {
-    /// Options that set something in the kernel or the reader.
+    /// Options that change a setting of the kernel or control how rules are loaded.
     pub(super) fn setting(&mut self, flag: Flag, argument: &Word) -> Result<Next, Fault> {
         let (command, next) = match flag {
             Flag::Short(b'e') => (Command::Enabled(of_three(argument, "Enable")?), Next::Go),
@@ -29,7 +29,7 @@ impl Line<'_> {
         Ok(next)
     }
 
-    /// Options that allow nothing else on the line: `-D`, `-l`, `-s`, `-m`.
+    /// Options that nothing else may accompany on a line: `-D`, `-l`, `-s`, `-m`.
     pub(super) fn whole_line(
         &mut self,
         flag: Flag,
@@ -143,8 +143,8 @@ fn numeric(argument: &Word, what: &str) -> Result<u32, Fault> {
     Err(Fault::at(argument, message))
 }
 
-/// Ten times the kernel's default of one minute, at the most ticks per second that there are
-/// (kernel/audit.c, audit_set_backlog_wait_time()).
+/// Ten times the kernel's default of one minute, in ticks of the highest rate that kernels are
+/// configured with, 1000 Hz (audit_set_backlog_wait_time() in kernel/audit.c).
 const WAIT_TIME_MAX: u32 = 10 * 60 * 1000;
 
 fn wait_time(argument: &Word) -> Result<u32, Fault> {
