@@ -187,7 +187,7 @@ impl VerificationKey {
                 "secret" => {
                     secret = Some(Zeroizing::new(from_hex::<32>(value).ok_or_else(digits)?))
                 }
-                _ => return Err(wrong(number, "a line that begins otherwise")),
+                _ => return Err(wrong(number, "unknown name at the start of the line")),
             }
         }
         let id = id.ok_or_else(|| wrong(0, "no line `id`"))?;

@@ -53,8 +53,8 @@ pub enum VerifyError {
         seal: PathBuf,
     },
     /// The seal was made with another key.
-    #[error("{}: sealed by the series {found}, and the key is that of {expected}; \
-             give the key that was made with it", path.display())]
+    #[error("{}: sealed with keys of series {found}, but the given key belongs to {expected}; \
+             give the key that `tarsier seal init` made for this log", path.display())]
     OtherKey {
         /// The seal.
         path: PathBuf,
