@@ -1,6 +1,7 @@
-//! One thing missing costs one thing: the kernel's types with each member, enumerator and tracepoint, and each function
-//! that the programs use, under another name, one at a time. The engine starts all the same, records, and names the
-//! loss; without what every record needs it refuses, and names that. `TARSIER_BREAK=io_statx` breaks only what is called so.
+//! A missing part costs only what depends on it. Each member, enumerator, tracepoint and function that the
+//! programs use is renamed in the kernel's types, one at a time. The engine must still start, record, and report
+//! the loss; if every record needs the part, it must refuse and name it. `TARSIER_BREAK=io_statx` breaks only
+//! parts whose name contains this text.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -20,16 +21,16 @@ use std::time::Instant;
 
 /// Enumerators whose values are looked up for the programs.
 const ENUMERATORS: [&str; 3] = ["IORING_OP_LAST", "REQ_F_CREDS_BIT", "REQ_F_CQE_SKIP_BIT"];
-/// Kernels at a time.
+/// Number of kernels tested at the same time.
 const WORKERS: usize = 3;
 
-/// What is taken away.
+/// A part that is taken away.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Break {
-    /// Of a structure, union or enumeration.
+    /// Of a structure, union or enumeration: its type and name.
     Member(String, String),
     Type(String),
-    /// Of whichever enumeration.
+    /// Of any enumeration.
     Enumerator(&'static str),
     Tracepoint(&'static str),
     Function(&'static str),
@@ -48,7 +49,7 @@ impl fmt::Display for Break {
 }
 
 impl Break {
-    /// Where the names stand that change; nowhere if the kernel does not have it.
+    /// Offsets of the names to change; empty if the kernel does not have the part.
     fn places(&self, btf: &Btf<'_>) -> BTreeSet<usize> {
         match self {
             Break::Member(ty, member) => btf::members(btf, ty, member),
@@ -59,7 +60,7 @@ impl Break {
         }
     }
 
-    /// Whether programs read it here: of several forms of a member, a kernel has one.
+    /// Whether programs use it on this kernel: of several forms of a member, a kernel has one.
     fn is_in_use(&self, used: &BTreeSet<Member>) -> bool {
         let is_it = |m: &Member, ty: &str, name: &str| m.ty == ty && m.member == name;
         match self {
@@ -68,12 +69,12 @@ impl Break {
         }
     }
 
-    /// Whether hooks may be left out for it.
+    /// Whether hooks may be left out because of it.
     fn costs_hooks(&self) -> bool {
         !matches!(self, Break::Member(..) | Break::Type(_))
     }
 
-    /// Whether an answer is what is to be; else what is wrong.
+    /// Checks an answer. The error describes what is wrong.
     fn check(&self, answer: &Answer, whole: &Answer) -> Result<(), String> {
         let is_named = |lines: &[String]| lines.iter().any(|line| self.is_in(line));
         if is_named(&answer.essential) {
@@ -109,7 +110,7 @@ impl Break {
     }
 }
 
-/// All breaks, and how many relocations they are of.
+/// All breaks, and the number of relocations that they cover.
 fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
     let mut breaks = BTreeSet::new();
     let mut covered = 0;
@@ -120,7 +121,7 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
         if matches!(relocation.question, Question::Type | Question::TypeExists) {
             own.insert(Break::Type(relocation.ty.clone()));
         }
-        // What the object knows of itself no kernel can lack.
+        // A kernel cannot lack what the object knows about itself.
         covered += usize::from(!own.is_empty() || relocation.question == Question::Local);
         breaks.extend(own);
     }
@@ -146,14 +147,14 @@ fn child_starts_an_engine() {
     child::answer();
 }
 
-/// Breaks that have been made, and faults.
+/// Number of breaks that were made, and the faults found.
 #[derive(Default)]
 struct Outcome {
     broken: u32,
     wrong: Vec<String>,
 }
 
-/// One worker: takes break after break until there is none left.
+/// A worker: takes one break after another until none is left.
 fn work(kernel: &Kernel, engine: &str, file: &Path, next: impl Fn() -> Option<Break>) -> Outcome {
     let used = capture::probe::members_in_use();
     std::fs::write(file, kernel.renamed(&BTreeSet::new())).expect("a file");
@@ -178,7 +179,7 @@ fn work(kernel: &Kernel, engine: &str, file: &Path, next: impl Fn() -> Option<Br
     outcome
 }
 
-/// Makes the breaks that `TARSIER_BREAK` leaves, some at a time.
+/// Makes the breaks that `TARSIER_BREAK` selects, several at the same time.
 fn break_all(kernel: &Kernel, engine: &str, breaks: &BTreeSet<Break>) -> Outcome {
     let has_functions = engine == "trampoline";
     let name = std::env::var("TARSIER_BREAK").unwrap_or_default();

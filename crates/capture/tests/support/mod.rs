@@ -1,4 +1,4 @@
-//! What tests on a live kernel share.
+//! Shared by the tests on a live kernel.
 #![allow(dead_code)] // every test file uses some of it
 
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
@@ -8,8 +8,8 @@ use plan::Shape;
 use std::fs::File;
 use zerocopy::IntoBytes;
 
-/// The lock under which tests touch the kernel's audit and BPF; `None`, having said so, where
-/// programs cannot be loaded.
+/// Takes the lock under which tests use the kernel's audit and BPF. `None`, with a message, if programs cannot be
+/// loaded.
 pub(crate) fn may_load_programs() -> Option<File> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: not root");
@@ -22,7 +22,7 @@ pub(crate) fn may_load_programs() -> Option<File> {
     Some(testkit::machine_lock())
 }
 
-/// A map with these rows, as the engine makes them.
+/// A map with these rows, created as the engine does it.
 pub(crate) fn table(rows: &[Row]) -> MapHandle {
     let options = bpf_map_create_opts {
         sz: size_of::<bpf_map_create_opts>() as u64,
@@ -48,7 +48,7 @@ pub(crate) fn table(rows: &[Row]) -> MapHandle {
     map
 }
 
-/// Sets the supplementary groups of the calling thread alone.
+/// Sets the supplementary groups of the calling thread only.
 pub(crate) fn set_groups(groups: &[u32]) {
     // SAFETY: the kernel reads `groups.len()` words from the slice.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
@@ -84,13 +84,13 @@ impl LowMemory {
         }
     }
 
-    /// A `struct open_how` with these flags; its address.
+    /// Stores a `struct open_how` with these flags. Returns its address.
     pub(crate) fn put_how(&mut self, flags: u64) -> u64 {
         self.put(0, &flags.to_ne_bytes())
     }
 
-    /// The arguments for a socket address of this family, or for none, as the shape wants them:
-    /// address (of the `struct msghdr`) and length (or where it is).
+    /// Stores a socket address of this family, or none, and returns the arguments that describe it in this shape:
+    /// the address (of the `struct msghdr`), and the length (or its address).
     pub(crate) fn put_sockaddr(
         &mut self,
         family: Option<u32>,
