@@ -1,4 +1,4 @@
-# Each target installs what it needs and is quick when there is nothing left to do.
+# Each target installs what it needs, and is quick if there is nothing to do.
 target := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: help setup build peers workload run check test bench check-bench docs format clean

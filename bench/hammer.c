@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Makes system calls as fast as it can, or at a given rate; sleeps 1 ms at a
- * time and tells how late it woke; or syncs a file and tells how long that takes.
+ * time and reports how late it wakes; or syncs a file and reports how long that takes.
  *
  * hammer calls GID PRODUCERS SECONDS [RATE]
  *	processes in group GID call getppid; RATE is calls per second of each.
@@ -11,8 +11,8 @@
  * hammer timer SECONDS
  *	Prints "timer COUNT P50 P99 P999 MAX", lateness in microseconds.
  * hammer appends FILE SECONDS RATE
- *	adds 500 bytes to FILE and calls fdatasync, RATE times per second. Prints the same, of how long
- *	both calls took, after "appends".
+ *	appends 500 bytes to FILE and calls fdatasync, RATE times per second. Prints
+ *	"appends COUNT P50 P99 P999 MAX", the time of both calls in microseconds.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,7 +46,7 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-/* The clock is looked at every few calls only: it must not be what is measured. */
+/* The clock is read only every few calls, so that it is not what is measured. */
 static void produce(double seconds, double rate)
 {
 	uint64_t start = now_ns(), end = start + seconds * 1e9, now = start, calls = 0;

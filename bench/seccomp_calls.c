@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Takes seccomp filters and measures system calls under them; for bench/seccomp.
+ * Installs seccomp filters and measures system calls under them; for `bench/run seccomp`.
  *
  * usage: seccomp_calls CALLS FILTER...   raw filters, oldest first
  *
  * Prints a line per probe: its name, the minimum and the median of the slices in ns per call; and
- * `attach` with the ns that taking all filters took.
+ * `attach` with the time in ns for installing all filters.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define SLICES 48
 #define FILTERS_MAX 64
 
-/* Calls that fail at once or do nothing, so that what is measured is the way in. */
+/* Calls that fail at once or do nothing, so that only the entry is measured. */
 static const struct {
 	const char *name;
 	long nr, args[6];
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s CALLS FILTER...\n", argv[0]);
 		return 2;
 	}
-	/* Standard output is asked what it is before its first line; not every filter allows that. */
+	/* Before the first line, stdio calls fstat on standard output, which not every filter allows. */
 	setvbuf(stdout, NULL, _IOFBF, 1 << 14);
 	attach_ns = attach(argc - 2, argv + 2);
 	for (int i = 0; i < SLICES; i++)

@@ -1,1 +1,1 @@
-"""Benchmarks of Tarsier beside the kernel's audit; see bench/README.md."""
+"""Benchmarks of Tarsier and the kernel's audit; see bench/README.md."""

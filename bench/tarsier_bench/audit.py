@@ -1,4 +1,4 @@
-"""The kernel's audit: its state, and having it to ourselves for a while."""
+"""The kernel's audit: its state, and exclusive use of it for a while."""
 
 import contextlib
 import fcntl
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .environment import ROOT, BenchError
 
-# The tests of the crates hold this one while they touch kernel audit.
+# The tests of the crates hold this lock while they use kernel audit.
 LOCK = Path(tempfile.gettempdir(), "tarsier-audit-test.lock")
 
 
@@ -25,7 +25,7 @@ def auditctl(*arguments: str, check: bool = True) -> str:
 
 
 def parse_status(text: str) -> dict[str, str]:
-    """What `auditctl -s` prints, as {name: value}, both text."""
+    """The output of `auditctl -s` as {name: value}, both text."""
     pairs = (line.split(None, 1) for line in text.splitlines())
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
@@ -36,12 +36,12 @@ def status() -> dict[str, str]:
 
 
 def loaded_rules() -> list[str]:
-    """The rules in the kernel, a line each."""
+    """The rules in the kernel, one line each."""
     return [line for line in auditctl("-l").splitlines() if line != "No rules"]
 
 
 def what_is_not_idle(state: dict[str, str], rules: list[str]) -> list[str]:
-    """Why kernel audit in this state, with these rules, is in use; empty if it is idle."""
+    """Why kernel audit with this state and these rules is in use; empty if it is idle."""
     found = []
     if state.get("enabled") != "0":
         found.append(f"enabled is {state.get('enabled')}")
@@ -63,14 +63,14 @@ def require_idle_audit(when: str) -> None:
 
 
 def restore_audit() -> None:
-    """The state that require_idle_audit asks for; never raises, so that `finally` may call it."""
+    """Sets the state that require_idle_audit requires; never raises, for use in `finally`."""
     auditctl("-e", "0", check=False)
     auditctl("-D", check=False)
 
 
 @contextlib.contextmanager
 def audit_to_ourselves(when: str) -> Iterator[None]:
-    """Holds the lock of kernel audit. An error restores audit, but only what was idle before."""
+    """Holds the lock of kernel audit. Restores audit after an error, if it was idle before."""
     with LOCK.open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

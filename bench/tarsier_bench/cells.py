@@ -1,14 +1,14 @@
-"""Cells measured in interleaved rounds, with the audit state restored after each.
+"""Cells, which are measured in interleaved rounds, with the audit state restored after each.
 
-A cell is a fresh process of the workload, because a process keeps the audit context that it got at
-birth:
+Each cell runs in a new process of the workload, because a process keeps the audit context that it
+got when it was created:
 
-* native, and everything under Tarsier: born under `never,task`, which gives it none. (Once audit
-  has been enabled, every process born without that rule has a context until the next boot.)
-* kernel: born while audit is enabled and the rules are loaded.
+** native, and everything under Tarsier: created under `never,task`, without a context. (Once audit
+  was enabled, every process created without that rule has a context until the next boot.)
+* kernel: created while audit is enabled and the rules are loaded.
 
-Each round visits every cell once, in an order that moves on by one from round to round, so that
-drift of the machine falls on all alike. Needs audit off, without rules and without a daemon.
+Each round visits every cell once and begins one cell further than the last, so that drift of the
+machine affects all alike. Audit must be off, without rules and without a daemon.
 """
 
 import sys
@@ -25,18 +25,18 @@ from .stats import timing
 from .tables import PROBES
 
 SIDES = ("native", "kernel", "tarsier")
-# Of one visit: {probe: (minimum, median)} in ns per call.
+# Results of one visit: {probe: (minimum, median)} in ns per call.
 Visit = dict[str, tuple[float, float]]
-# A command, and what reads its output.
+# A command, and the parser of its output.
 Workload = tuple[Sequence[str | Path], Callable[[str], Visit]]
 Item = TypeVar("Item")
 
 
 @dataclass
 class Cell:
-    """One row of a table: on which side the workload runs, and under which rules.
+    """One row of a table: the side on which the workload runs, and the rules.
 
-    `facts` are further columns of the JSON, by which a benchmark finds the row again.
+    `facts` are further columns of the JSON, by which a benchmark finds the row.
     """
 
     side: str
@@ -47,7 +47,7 @@ class Cell:
     visits: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def add(self, visit: Visit) -> None:
-        """Takes what one visit has measured."""
+        """Adds the results of one visit."""
         for probe, pair in visit.items():
             self.visits.setdefault(probe, []).append(pair)
 
@@ -69,7 +69,7 @@ class Cell:
 
 
 def run_native(_cell: Cell, scratch: Path, _rules: Path, command: Sequence[str | Path]) -> str:
-    """The workload's output; no process that begins meanwhile has an audit context."""
+    """The workload's output; processes created meanwhile have no audit context."""
     try:
         audit.auditctl("-a", "never,task")
         return output_of(command, scratch)
@@ -80,9 +80,9 @@ def run_native(_cell: Cell, scratch: Path, _rules: Path, command: Sequence[str |
 def run_kernel(cell: Cell, scratch: Path, rules: Path, command: Sequence[str | Path]) -> str:
     """The workload's output under the kernel's audit, without a daemon."""
     try:
-        # Loaded while audit is off: each would otherwise be a record in the kernel's log. By
-        # Tarsier, because auditctl 3.0.9 does not know the newest system calls, which the
-        # optimiser names.
+        # Rules are loaded while audit is off: otherwise each would make a record in the kernel's
+        # log. Tarsier loads them, because auditctl 3.0.9 does not know the newest system calls,
+        # which the optimiser uses.
         output_of([TARSIER, "ctl", "--kernel", "-R", rules], scratch)
         cell.loaded = len(audit.loaded_rules())
         audit.auditctl("-e", "1")
@@ -105,7 +105,7 @@ RUN = dict(zip(SIDES, (run_native, run_kernel, run_tarsier), strict=True))
 
 def visit(cell: Cell, scratch: Path, workloads: Sequence[Workload]) -> None:
     """Runs every workload once in the cell."""
-    # A sample may watch what this system does not have.
+    # A sample may watch paths that this system does not have.
     rules = write_rules(scratch / "rules", tolerant(cell.rules))
     for command, parse in workloads:
         with audit.audit_to_ourselves(f"before '{cell.label}'"):
@@ -114,7 +114,7 @@ def visit(cell: Cell, scratch: Path, workloads: Sequence[Workload]) -> None:
 
 
 def rotated(items: Sequence[Item], number: int) -> list[Item]:
-    """The order of round `number`: it begins one further each time."""
+    """The order of round `number`: each round begins one item further."""
     first = number % len(items)
     return [*items[first:], *items[:first]]
 
@@ -126,7 +126,7 @@ def measure(
     cells: Sequence[Cell],
     workloads: Sequence[Workload],
 ) -> list[CellResult]:
-    """Visits the cells of these sides in `count` rounds: one result per cell, in their order."""
+    """Visits the cells of these sides in `count` rounds. One result per cell, in order."""
     environment.require_root()
     environment.require_workload()
     environment.require_tarsier()
@@ -140,12 +140,12 @@ def measure(
 
 
 def say_round(name: str, number: int, count: int, what: str) -> None:
-    """Progress, on standard error."""
+    """Prints progress on standard error."""
     print(f"{name}: round {number + 1} of {count}, {what}", file=sys.stderr)
 
 
 def parse_latency(text: str) -> Visit:
-    """What `workload --latency` prints; BenchError unless each probe is there."""
+    """Parses the output of `workload --latency`. BenchError unless it has every probe."""
     found = {}
     for line in text.splitlines():
         words = line.split("\t")
@@ -157,6 +157,6 @@ def parse_latency(text: str) -> Visit:
 
 
 def latency_workload(calls: int) -> list[Workload]:
-    """Each probe in five loops of `calls` calls."""
+    """The workload that runs each probe in five loops of `calls` calls."""
     command: list[str | Path] = [WORKLOAD, "--latency", "--rounds", "5", "--calls", str(calls)]
     return [(command, parse_latency)]

@@ -9,15 +9,15 @@ WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP = 64, 16, 52
 BOTTOM = HEIGHT - 48
 LEGEND_ROW, LEGEND_COLUMNS = 18, 2
-# Told apart by readers who see colours differently (Okabe and Ito's palette).
+# Distinguishable by colour-blind readers (Okabe and Ito's palette).
 COLOURS = ["#555555", "#d55e00", "#e69f00", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#000000"]
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line, or the bars of one colour: a value per category, or None for no point or bar.
+    """One line, or the bars of one colour: a value per category; None gives no point or bar.
 
-    `within_noise`: the indices of values that are drawn pale and without a figure.
+    `within_noise`: indices of values that are drawn pale and without a figure.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Text:
-    """How a piece of text looks. `turn`: degrees."""
+    """The style of a piece of text. `turn`: rotation in degrees."""
 
     anchor: str = "start"
     fill: str = "#222222"
@@ -45,9 +45,9 @@ FIGURE = Text(anchor="middle", size=10)
 
 
 def nice_step(top: float, ticks: int = 6) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that divides 0…top into at most `ticks` parts.
+    """The smallest step of 1, 2 or 5 times a power of ten with at most `ticks` steps up to `top`.
 
-    Of a `top` of zero or below: of next to nothing.
+    A `top` of zero or below is treated as a very small one.
     """
     raw = max(top, 1e-9) / ticks
     power: float = 10 ** math.floor(math.log10(raw))
@@ -55,12 +55,12 @@ def nice_step(top: float, ticks: int = 6) -> float:
 
 
 def colour(index: int) -> str:
-    """The colour of a series; after the last the first again."""
+    """The colour of a series; after the last colour they repeat."""
     return COLOURS[index % len(COLOURS)]
 
 
 class Chart:
-    """A frame with evenly spaced categories along x and a scale from zero along y."""
+    """A chart with evenly spaced categories along x and a scale from zero along y."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Chart:
         series: Sequence[Series],
         labels: tuple[str, str],
     ) -> None:
-        """`labels`: of the x and of the y axis."""
+        """`labels`: the labels of the x and y axes."""
         self.categories, self.names = categories, [one.name for one in series]
         top = max((v for one in series for v in one.values if v is not None), default=0)
         self.step = nice_step(top)
@@ -87,7 +87,7 @@ class Chart:
         self.legend()
 
     def text(self, x: float, y: float, content: str, look: Text = PLAIN) -> None:
-        """Adds text whose anchor is at (x, y), in pixels from the upper left."""
+        """Adds text with its anchor at (x, y), in pixels from the upper left."""
         turned = f' transform="rotate({look.turn} {x:.1f} {y:.1f})"' if look.turn else ""
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{look.anchor}" fill="{look.fill}" '
@@ -110,11 +110,11 @@ class Chart:
         return LEFT + self.slot() * (index + 0.5)
 
     def y(self, value: float) -> float:
-        """Place of a value, in pixels from above."""
+        """Position of a value, in pixels from above."""
         return BOTTOM - (BOTTOM - TOP) * value / self.top
 
     def axes(self, x_label: str, y_label: str) -> None:
-        """Adds the scale, the categories and what both axes are called."""
+        """Adds the scale, the categories and the labels of both axes."""
         for i in range(round(self.top / self.step) + 1):
             value = i * self.step
             self.level(self.y(value), "#888888" if i == 0 else "#e4e4e4")
@@ -135,7 +135,7 @@ class Chart:
             self.text(x + 20, y, name)
 
     def bar(self, left: float, width: float, value: float, fill: str, is_pale: bool) -> None:
-        """Adds a bar with its figure above. One below zero has no height."""
+        """Adds a bar with its figure above. A negative value has no height."""
         y = self.y(max(value, 0))
         pale = ' fill-opacity="0.35"' if is_pale else ""
         self.parts.append(
@@ -157,7 +157,7 @@ def line_chart(
     series: Sequence[Series],
     labels: tuple[str, str],
 ) -> str:
-    """A line per series; one passes over a category for which it has no value."""
+    """A chart with a line per series. Lines skip categories without a value."""
     chart = Chart(title, subtitle, categories, series, labels)
     for i, one in enumerate(series):
         values = enumerate(one.values)
@@ -179,7 +179,7 @@ def bar_chart(
     series: Sequence[Series],
     labels: tuple[str, str],
 ) -> str:
-    """The bars of a category stand side by side; those within noise are pale."""
+    """A bar chart; the bars of a category are side by side, those within noise are pale."""
     if any(one.within_noise for one in series):
         subtitle += " Pale: within noise."
     chart = Chart(title, subtitle, categories, series, labels)

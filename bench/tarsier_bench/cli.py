@@ -11,22 +11,22 @@ from .benchmarks import flush, latency, rings, samples, seccomp, share, uids, wo
 from .environment import BenchError
 from .results import Benchmark, read, write_record, write_report
 
-# In the order in which all of them run.
+# In the order in which they run if no name is given.
 MODULES = (latency, share, uids, samples, rings, flush, seccomp, workloads)
 BENCHMARKS = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}
-# Minutes, in a virtual machine; the sizes of the workloads are its own. After all others.
+# Runs last: takes minutes in a virtual machine, with its own sizes of workloads.
 IN_A_VM = ("workloads", ["--vm", "6.12"])
 REDRAW = "redraw"
 USAGE = "usage: bench/run [NAME] [OPTION…]"
 
 
 def first_line(benchmark: Benchmark) -> str:
-    """What it is, in a line."""
+    """The first line of its description."""
     return benchmark.description.splitlines()[0]
 
 
 def usage() -> str:
-    """What `bench/run --help` prints."""
+    """The output of `bench/run --help`."""
     names = "".join(f"  {name:<11}{first_line(one)}\n" for name, one in BENCHMARKS.items())
     return (
         f"{USAGE}\n\n"
@@ -37,7 +37,7 @@ def usage() -> str:
 
 
 def parser_of(benchmark: Benchmark) -> argparse.ArgumentParser:
-    """The options of a benchmark."""
+    """A parser for the options of a benchmark."""
     parser = argparse.ArgumentParser(
         prog=f"bench/run {benchmark.name}",
         description=benchmark.description,
@@ -49,7 +49,7 @@ def parser_of(benchmark: Benchmark) -> argparse.ArgumentParser:
 
 
 def run_one(benchmark: Benchmark, chosen: argparse.Namespace) -> None:
-    """Measures, writes and shows. What was measured is written first."""
+    """Measures, writes and prints the results. The measured values are written first."""
     try:
         measured = benchmark.measure(chosen)
         if measured is None:
@@ -63,13 +63,13 @@ def run_one(benchmark: Benchmark, chosen: argparse.Namespace) -> None:
 
 
 def unknown_to_all(arguments: Sequence[str]) -> list[str]:
-    """The arguments that no benchmark takes, in their order."""
+    """The arguments that no benchmark accepts, in order."""
     unknown = [parser_of(one).parse_known_args(arguments)[1] for one in BENCHMARKS.values()]
     return [word for word in arguments if all(word in words for words in unknown)]
 
 
 def run_all(arguments: list[str]) -> None:
-    """Every benchmark, with the options that it knows; the last in a virtual machine."""
+    """Runs every benchmark with the options that it accepts; the last one in a virtual machine."""
     unknown = unknown_to_all(arguments)
     if unknown:
         refuse(f"no benchmark knows {unknown[0]}")
@@ -81,7 +81,7 @@ def run_all(arguments: list[str]) -> None:
 
 
 def redraw(arguments: list[str]) -> None:
-    """Tables and plots of all results in the directory."""
+    """Makes the tables and plots of all results in the directory."""
     parser = argparse.ArgumentParser(
         prog=f"bench/run {REDRAW}",
         description="Makes the tables and plots of results anew, from the JSON beside them.",
@@ -122,7 +122,7 @@ def dispatch(arguments: list[str]) -> None:
 
 def main() -> None:
     """Runs the command line; ends the process with its status."""
-    # As an exception, so that `finally` restores.
+    # Raises an exception, so that `finally` blocks restore the state.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         dispatch(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Where things are, programs that benchmarks run, and the machine that runs them."""
+"""Paths, the programs that benchmarks run, and the machine that they run on."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ class BenchError(Exception):
 
 
 class Machine(TypedDict):
-    """What the results say of the machine; `kernel` is its release, as `uname -r` prints it."""
+    """The machine as described in results; `kernel` is the release that `uname -r` prints."""
 
     cpu: str
     cpus: int | None
@@ -32,7 +32,7 @@ class Machine(TypedDict):
 def bytes_of(command: Sequence[str | Path], cwd: str | Path | None = None) -> bytes:
     """Standard output of a program.
 
-    Raises BenchError if the program cannot be started or ends with another status than zero.
+    Raises BenchError if the program cannot be started, or ends with a status other than zero.
     """
     try:
         done = subprocess.run(command, capture_output=True, cwd=cwd, check=False)
@@ -50,7 +50,7 @@ def output_of(command: Sequence[str | Path], cwd: str | Path | None = None) -> s
 
 
 def compile_c(source: Path, directory: Path, *flags: str) -> Path:
-    """Builds a program of one C file in `directory`, which every user may then enter."""
+    """Builds a program from one C file in `directory`, and makes that accessible to all users."""
     program = directory / source.stem
     output_of(["cc", "-O2", "-Wall", "-Wextra", *flags, "-o", program, source])
     directory.chmod(0o755)
@@ -83,7 +83,7 @@ def require_workload() -> None:
 
 
 def cpu_model(cpuinfo: str) -> str:
-    """The first processor's name in the text of /proc/cpuinfo; `unknown` where it has none."""
+    """The first processor's name in the text of /proc/cpuinfo, or `unknown`."""
     for line in cpuinfo.splitlines():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
@@ -91,7 +91,7 @@ def cpu_model(cpuinfo: str) -> str:
 
 
 def machine() -> Machine:
-    """This machine."""
+    """Describes this machine."""
     return {
         "cpu": cpu_model(Path("/proc/cpuinfo").read_text()),
         "cpus": os.cpu_count(),

@@ -1,6 +1,6 @@
-"""Loggers that benchmarks compare, each as a context that gives its process id.
+"""Loggers that benchmarks compare, each a context manager that yields its process id.
 
-What a logger has changed in kernel audit is put back at its end.
+On exit each restores what it changed in kernel audit.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from .environment import ROOT, TARSIER, BenchError, output_of
 from .rules import write_rules
 
 PAUSE_S = 0.05
-# A logger that has not ended so long after SIGTERM is killed.
+# Time after SIGTERM at which a logger that still runs is killed.
 END_S = 60.0
 
 
@@ -34,7 +34,7 @@ def processor_s(pid: int) -> float:
 
 
 def wait_until(what: str, is_so: Callable[[], bool], seconds: float = 10) -> None:
-    """Asks again and again; BenchError when the time is over."""
+    """Polls until `is_so` returns true; raises BenchError when the time is over."""
     end = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > end:
@@ -43,7 +43,7 @@ def wait_until(what: str, is_so: Callable[[], bool], seconds: float = 10) -> Non
 
 
 def wait_for_quiet(log: Path, quiet_s: float, seconds: float = math.inf) -> None:
-    """Until a log does not grow for `quiet_s`, or the time is over."""
+    """Waits until a log has not grown for `quiet_s`, or the time is over."""
     end = time.monotonic() + seconds
     size = -1
     while time.monotonic() < end and size != (now := log.stat().st_size):
@@ -52,7 +52,7 @@ def wait_for_quiet(log: Path, quiet_s: float, seconds: float = math.inf) -> None
 
 
 def configuration(scratch: Path, settings: Sequence[str]) -> None:
-    """auditd.conf for a logger whose files are in `scratch`; `settings` are further lines."""
+    """Writes auditd.conf for a logger with files in `scratch`; `settings` are further lines."""
     lines = [
         f"log_file = {scratch}/audit.log",
         "log_format = RAW",
@@ -65,13 +65,13 @@ def configuration(scratch: Path, settings: Sequence[str]) -> None:
         *settings,
     ]
     (scratch / "auditd.conf").write_text("\n".join(lines) + "\n")
-    # auditd wants its files to be root's alone, and a directory of plugins.
+    # auditd requires files that only root can access, and a directory of plugins.
     (scratch / "auditd.conf").chmod(0o640)
     (scratch / "plugins.d").mkdir(exist_ok=True)
 
 
 def end(process: subprocess.Popen[Any]) -> None:
-    """SIGTERM, and SIGKILL if that does not help."""
+    """Ends a process with SIGTERM, and with SIGKILL if that does not help."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(END_S)
@@ -82,7 +82,7 @@ def end(process: subprocess.Popen[Any]) -> None:
 
 @contextlib.contextmanager
 def auditd(scratch: Path, wait_time: int, load_rules: Callable[[], object]) -> Iterator[int]:
-    """The real auditd, with what `load_rules()` loads.
+    """The real auditd, with the rules that `load_rules()` loads.
 
     `wait_time`: how long a caller waits for auditd, in the kernel's ticks; 0 loses events instead.
     """
@@ -100,7 +100,7 @@ def auditd(scratch: Path, wait_time: int, load_rules: Callable[[], object]) -> I
         wait_until("the start of auditd", has_started)
         if process.poll() is not None:
             raise BenchError(f"auditd ended with {process.returncode}")
-        # A full queue is no reason to fill the kernel's log.
+        # A full queue must not fill the kernel's log.
         auditctl("-f", "0")
         auditctl("-b", "8192")
         auditctl("--backlog_wait_time", str(wait_time))
@@ -127,7 +127,7 @@ def tarsier(scratch: Path, rules: Sequence[str]) -> Iterator[int]:
         scratch / "auditd.conf",
     ]
     command += ["--rules", write_rules(scratch / "rules", rules), "--run-dir", scratch / "run"]
-    # A file, and not a pipe, which nobody would read while the daemon runs.
+    # A file rather than a pipe, which nobody would read while the daemon runs.
     messages = scratch / "tarsier.messages"
     with messages.open("w") as file:
         process = subprocess.Popen(command, stderr=file)
@@ -147,7 +147,7 @@ def tarsier(scratch: Path, rules: Sequence[str]) -> Iterator[int]:
 
 
 def tarsier_status(scratch: Path) -> dict[str, Any]:
-    """What `tarsier status --json` says of the daemon whose files are in `scratch`."""
+    """The output of `tarsier status --json` for the daemon with files in `scratch`."""
     status = json.loads(output_of([TARSIER, "status", "--json", "--run-dir", scratch / "run"]))
     if not isinstance(status, dict):
         raise BenchError(f"tarsier status --json: expected an object, got {status}")
@@ -156,7 +156,7 @@ def tarsier_status(scratch: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def native() -> Iterator[None]:
-    """No logger: what begins in it has no audit context."""
+    """No logger: processes created meanwhile have no audit context."""
     auditctl("-a", "never,task")
     try:
         yield None
@@ -165,13 +165,13 @@ def native() -> Iterator[None]:
 
 
 def count_lines(log: Path, pattern: str) -> int:
-    """Lines of a log that match an extended regular expression; none of a log that is not there."""
+    """Number of lines in a log that match an extended regular expression; 0 without a log."""
     if not log.exists():
         return 0
     done = subprocess.run(
         ["grep", "-Ec", pattern, log], capture_output=True, text=True, check=False
     )
-    # 1: no line matches.
+    # Status 1: no line matches.
     if done.returncode > 1:
         raise BenchError(f"grep {log}: {done.stderr.strip()}")
     return int(done.stdout)

@@ -1,4 +1,4 @@
-"""Options that benchmarks have in common, and values that they refuse."""
+"""Options that several benchmarks have, and checks of their values."""
 
 import argparse
 import math
@@ -17,7 +17,7 @@ def positive_int(text: str) -> int:
 
 
 def positive_ints(text: str) -> list[int]:
-    """Whole numbers above zero, with commas between."""
+    """Whole numbers above zero, separated by commas."""
     return [positive_int(word) for word in text.split(",")]
 
 
@@ -33,7 +33,7 @@ def positive_seconds(text: str) -> float:
 
 
 def sides(text: str) -> list[str]:
-    """Sides, with commas between."""
+    """Sides, separated by commas."""
     chosen = text.split(",")
     unknown = [side for side in chosen if side not in SIDES]
     if unknown:
@@ -44,7 +44,7 @@ def sides(text: str) -> list[str]:
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
-    """--out."""
+    """Adds --out."""
     parser.add_argument(
         "--out",
         type=Path,
@@ -55,7 +55,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rounds(parser: argparse.ArgumentParser, default: int, what: str) -> None:
-    """--rounds."""
+    """Adds --rounds."""
     parser.add_argument(
         "--rounds",
         type=positive_int,
@@ -66,7 +66,7 @@ def add_rounds(parser: argparse.ArgumentParser, default: int, what: str) -> None
 
 
 def add_calls(parser: argparse.ArgumentParser, default: int) -> None:
-    """--calls."""
+    """Adds --calls."""
     parser.add_argument(
         "--calls",
         type=positive_int,
@@ -77,7 +77,7 @@ def add_calls(parser: argparse.ArgumentParser, default: int) -> None:
 
 
 def add_cells(parser: argparse.ArgumentParser, rounds: int, calls: int) -> None:
-    """The options of a benchmark that measures cells."""
+    """Adds the options of benchmarks that measure cells."""
     parser.add_argument(
         "--sides",
         type=sides,

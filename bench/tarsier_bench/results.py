@@ -1,4 +1,4 @@
-"""Results: what a benchmark has measured, as JSON, and what is made of it, as Markdown and SVG."""
+"""Results: a benchmark's measurements as JSON, and reports made from it as Markdown and SVG."""
 
 import argparse
 import datetime
@@ -11,14 +11,14 @@ from typing import Any, NotRequired, TypedDict
 from .environment import BenchError, machine
 from .stats import Timing
 
-# The JSON object of one benchmark: facts of the run, then what was measured.
+# The JSON object of one benchmark: facts about the run, then the measurements.
 Record = dict[str, Any]
 
 
 class CellResult(TypedDict):
-    """One row: a side of a benchmark under some rules. `loaded`: rules that the kernel then had.
+    """One row: a side of a benchmark under some rules. `loaded`: number of rules in the kernel.
 
-    From `count` on: facts by which a benchmark finds the row again, and what it has added.
+    Fields from `count` on: facts by which a benchmark finds the row, and values it has added.
     """
 
     side: str
@@ -38,7 +38,7 @@ class CellResult(TypedDict):
 
 @dataclass(frozen=True)
 class Report:
-    """What people read: a Markdown text, and a plot as SVG unless sides for it are missing."""
+    """A report: a Markdown text, and a plot as SVG unless sides for it are missing."""
 
     text: str
     plot: str | None
@@ -46,7 +46,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run: `stem` names its files."""
+    """A run: `stem` is the name of its files without suffix."""
 
     stem: str
     record: Record
@@ -54,10 +54,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark as `bench/run` starts it.
+    """A benchmark that `bench/run` can start.
 
-    `measure` gives None where this machine refuses, and has said why. `report` takes the record
-    and the stem of its files; it measures nothing, so that a record can be drawn again.
+    `measure` returns None, after printing why, if it cannot run on this machine. `report` takes
+    the record and the stem of its files; it measures nothing, so it can be repeated later.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Benchmark:
 
 
 def about(rounds: int, calls: int) -> Record:
-    """Facts of a run of rounds."""
+    """Facts about a run of rounds."""
     return {
         "machine": machine(),
         "date": today(),
@@ -79,7 +79,7 @@ def about(rounds: int, calls: int) -> Record:
 
 
 def today() -> str:
-    """The date, as in 2026-11-21."""
+    """Today's date, such as 2026-11-21."""
     return datetime.date.today().isoformat()
 
 
@@ -90,7 +90,7 @@ def where(record: Record) -> str:
 
 
 def machine_line(record: Record) -> str:
-    """A sentence: where, when, and how many rounds."""
+    """A sentence that says where, when, and how many rounds."""
     return f"{where(record)}, {record['rounds']} interleaved rounds."
 
 
@@ -100,7 +100,7 @@ def native_of(results: Sequence[CellResult]) -> dict[str, Timing] | None:
 
 
 def require_native(results: Sequence[CellResult]) -> dict[str, Timing]:
-    """The same; BenchError if there is no native row."""
+    """The timings of the native row; BenchError if there is none."""
     native = native_of(results)
     if native is None:
         raise BenchError("the results have no native row")
@@ -119,9 +119,9 @@ def cells_report(
     body: str,
     plot: Callable[[list[CellResult], str], str],
 ) -> Report:
-    """Text and plot of a benchmark of cells; `plot` gets them and the machine's line.
+    """Text and plot of a benchmark of cells; `plot` gets the results and the machine's line.
 
-    `heading`: the title, and what is measured.
+    `heading`: the title, and a description of what is measured.
     """
     results, line = record["cells"], machine_line(record)
     text = f"{heading}\n{line} Made by `bench/run {name}`.\n\n{body}"
@@ -135,7 +135,7 @@ def cells_along(
     key: str,
     **facts: str | bool,
 ) -> list[CellResult | None]:
-    """For each category the cell of that side whose fact `key` is that, and whose others match."""
+    """For each category, the cell of a side whose `key` is the category and whose facts match."""
 
     def matches(result: CellResult, category: object) -> bool:
         wanted = {"side": side, key: category, **facts}
@@ -155,7 +155,7 @@ def minima_along(
     probe: str = "null",
     **facts: str | bool,
 ) -> list[float | None]:
-    """The minima in ns of `cells_along`; None where there is no such cell."""
+    """The minima in ns of `cells_along`; None if there is no such cell."""
     cells = cells_along(results, side, categories, key, **facts)
     return [cell["ns"][probe]["min"] if cell else None for cell in cells]
 
@@ -166,7 +166,7 @@ def as_json(record: Record) -> str:
 
 
 def read(path: Path) -> Record:
-    """A results file; BenchError if it is none."""
+    """Reads a results file; BenchError if it is not one."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -177,13 +177,13 @@ def read(path: Path) -> Record:
 
 
 def write_record(out: Path, measured: Measured) -> None:
-    """OUT/STEM.json."""
+    """Writes OUT/STEM.json."""
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{measured.stem}.json").write_text(as_json(measured.record))
 
 
 def write_report(out: Path, stem: str, report: Report) -> None:
-    """OUT/STEM.md, and OUT/STEM.svg if there is a plot."""
+    """Writes OUT/STEM.md, and OUT/STEM.svg if there is a plot."""
     (out / f"{stem}.md").write_text(report.text)
     if report.plot is not None:
         (out / f"{stem}.svg").write_text(report.plot)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from .environment import ROOT, BenchError, output_of
 
-# No process has this uid or one above it, so rules that ask for one select nobody.
+# No process has this uid or a higher one, so rules that require one select nothing.
 NOBODY = 4000000
 
 
@@ -17,9 +17,9 @@ def counted(n: int) -> str:
 def select_nobody_on(
     calls: Sequence[str], count: int, arches: Sequence[str] = ("b64",), twin: str = "mkdir"
 ) -> list[str]:
-    """`count` rules that select nobody, each on one entry of `calls`, in turn.
+    """`count` rules that select nothing, on the entries of `calls` in turn.
 
-    Of each further arch there is one rule more, on the call `twin`, if there are rules at all.
+    For each further arch there is one more rule, on the call `twin`, if there are rules at all.
     """
     lines = [
         f"-a always,exit -F arch={arches[0]} -S {calls[i % len(calls)]} -F uid={NOBODY + i} -k n{i}"
@@ -34,7 +34,7 @@ def select_nobody_on(
 
 
 def sample_rules(names: Iterable[str]) -> list[str]:
-    """The rules of Debian's samples of these names (or patterns), in order, without settings."""
+    """The rules of Debian's samples with these names (or patterns), in order, without settings."""
     peers = output_of([ROOT / "scripts/peers"]).strip()
     samples = Path(peers, "usr/share/doc/auditd/examples/rules")
     lines: list[str] = []
@@ -48,15 +48,15 @@ def sample_rules(names: Iterable[str]) -> list[str]:
 
 
 def rules_in(text: str) -> list[str]:
-    """The rules of a rules file: neither its settings nor its comments."""
+    """The rules in a rules file, without settings and comments."""
     stripped = (line.strip() for line in text.splitlines())
     return [line for line in stripped if line.startswith(("-a", "-w"))]
 
 
 def with_condition(lines: Iterable[str], condition: str) -> list[str]:
-    """The same rules, each with one more condition.
+    """The rules, each with one more condition.
 
-    A watch becomes its long form, the only one that can hold a condition.
+    A watch is converted to its long form, the only one that can have conditions.
     """
     changed = []
     for line in lines:
@@ -75,16 +75,16 @@ def with_condition(lines: Iterable[str], condition: str) -> list[str]:
 
 
 def select_nobody(lines: Iterable[str]) -> list[str]:
-    """The same rules, each with one more condition that no process meets."""
+    """The rules, each with one more condition that no process meets."""
     return with_condition(lines, f"uid={NOBODY}")
 
 
 def tolerant(lines: Iterable[str]) -> list[str]:
-    """The same rules; one that this system cannot load (what it watches is missing) is passed."""
+    """The rules, with an option to skip those that cannot be loaded (on missing paths)."""
     return ["-i", *lines]
 
 
 def write_rules(path: Path, lines: Iterable[str]) -> Path:
-    """A rules file with these lines."""
+    """Writes a rules file with these lines."""
     path.write_text("".join(line + "\n" for line in lines))
     return path

@@ -1,14 +1,14 @@
-"""What is made of repeated measurements, and when a difference between two of them says nothing.
+"""Summaries of repeated measurements, and when a difference between two of them means nothing.
 
-A measurement is a time; whatever disturbs the machine makes it longer, never shorter. Hence the
-minimum stands for a side: a disturbed round does not move it.
+A measurement is a time. Disturbances of the machine make it longer, never shorter. So the minimum
+represents a side: a disturbed round does not change it.
 """
 
 import statistics
 from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
-# With so many values the median bounds the spread, with fewer the highest does.
+# From this number of values on, the median bounds the spread; with fewer, the highest does.
 MEDIAN_SPREAD_VALUES = 6
 
 
@@ -24,11 +24,11 @@ class Timing(TypedDict):
 
 
 def spread_of(low: float, median: float, high: float, count: int) -> float | None:
-    """How far above the lowest of `count` repeated values the others lie; None of fewer than two.
+    """How far the others of `count` repeated values are above the lowest; None for fewer than two.
 
-    With six values or more: up to the median, so that a few disturbed ones do not count. With
-    fewer: up to the highest, because the median of three or four calls one pair in five different
-    of which both are the same.
+    With six or more values the median counts, so that a few disturbed ones do not. With fewer, the
+    highest counts: with the median of three or four values, one in five pairs of equal sides would
+    be called different.
     """
     if count < 2:
         return None
@@ -36,12 +36,12 @@ def spread_of(low: float, median: float, high: float, count: int) -> float | Non
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """`spread_of` these values."""
+    """The result of `spread_of` for these values."""
     return spread_of(min(values), statistics.median(values), max(values), len(values))
 
 
 def timing(minima: Sequence[float], medians: Sequence[float]) -> Timing:
-    """Summary of a probe that gave a minimum and a median in each round, in the same unit."""
+    """Summary of a probe from its minimum and median in each round, in the same unit."""
     found: Timing = {"min": min(minima), "median": round(statistics.median(medians), 1)}
     between_rounds = spread(minima)
     if between_rounds is not None:
@@ -50,23 +50,23 @@ def timing(minima: Sequence[float], medians: Sequence[float]) -> Timing:
 
 
 def noise(*spreads: float | None) -> float | None:
-    """The widest of the spreads that are known, or None."""
+    """The largest known spread, or None."""
     return max((known for known in spreads if known is not None), default=None)
 
 
 def is_noise(difference: float, width: float | None) -> bool:
-    """Whether a difference is no larger than the noise; never, where that is not known (None)."""
+    """Whether a difference is no larger than the noise; false if the noise is not known (None)."""
     return width is not None and abs(difference) <= width
 
 
 def within_noise(one: Timing, other: Timing) -> bool:
-    """Whether the minima of two sides differ by no more than their rounds do among themselves."""
+    """Whether the minima of two sides differ no more than the rounds of either side."""
     width = noise(one.get("spread"), other.get("spread"))
     return is_noise(one["min"] - other["min"], width)
 
 
 def percent_added(value: float, base: float) -> float:
-    """What `value` is above `base`, in percent of `base`."""
+    """How much `value` exceeds `base`, in percent of `base`."""
     return 100 * (value / base - 1)
 
 

@@ -1,4 +1,4 @@
-"""Markdown tables, and the words and figures in them."""
+"""Markdown tables, and the texts and figures in their cells."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,12 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def signed_percent(value: float) -> str:
-    """One digit after the point, never a negative zero."""
+    """A percentage with sign and one digit after the point; zero is never negative."""
     return f"{value:+z.1f} %"
 
 
 def added_ns(found: Timing, native: Timing) -> str:
-    """What is added to native, in whole ns, or that it is within noise."""
+    """The time added to native in whole ns, or `within noise`."""
     if within_noise(found, native):
         return WITHIN_NOISE
     return f"{round(found['min'] - native['min']):+d}"
@@ -31,7 +31,7 @@ def added_ns(found: Timing, native: Timing) -> str:
 def latency_row(
     result: CellResult, native: dict[str, Timing] | None, probes: Sequence[str]
 ) -> list[str]:
-    """A column per probe: minimum of all rounds, in brackets what was added to native."""
+    """The cells of a row, one per probe: minimum of all rounds, and in brackets the added time."""
     row = []
     for probe in probes:
         found = result["ns"][probe]
@@ -45,7 +45,7 @@ def latency_row(
 def latency_table(
     results: Sequence[CellResult], probes: Sequence[str] = PROBES, head: str = "ns per call"
 ) -> str:
-    """A row per cell."""
+    """A table with a row per cell."""
     native = native_of(results)
     rows = [[result["label"], *latency_row(result, native, probes)] for result in results]
     return markdown([head, *probes], rows)

@@ -1,4 +1,4 @@
-"""Cells: the order of rounds, the cells of each benchmark, and what is made of their visits."""
+"""Cells: the order of rounds, the cells of each benchmark, and the summary of their visits."""
 
 import unittest
 
@@ -50,7 +50,7 @@ class Rows(unittest.TestCase):
 class Uids(unittest.TestCase):
     @staticmethod
     def cell(count: int, low: float, spread: float) -> Cell:
-        """A cell whose rounds lie `spread` apart."""
+        """A cell whose rounds differ by `spread`."""
         cell = Cell("kernel", f"{count}", facts={"count": count})
         for value in (low, low + spread):
             cell.add(dict.fromkeys(PROBES, (value, value)))
@@ -70,7 +70,7 @@ class Uids(unittest.TestCase):
 class Shares(unittest.TestCase):
     @staticmethod
     def rows(extra_ns: float) -> list[CellResult]:
-        """Native of 100 ns, and Tarsier above it, with rounds 4 ns apart."""
+        """Native with 100 ns, and Tarsier with more, in rounds that differ by 4 ns."""
         found = []
         for side, low in (("native", 100.0), ("tarsier", 100.0 + extra_ns)):
             cell = Cell(side, side)

@@ -1,4 +1,4 @@
-"""Charts: their scale, and where points and bars are, computed by hand."""
+"""Charts: their scale, and the positions of points and bars, computed by hand."""
 
 import unittest
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from tarsier_bench import charts
 from tarsier_bench.charts import Series
 
 SVG = "{http://www.w3.org/2000/svg}"
-# Between the upper and the lower end of the scale; the lower is at 372, the left at 64.
+# Height of the scale, whose lower end is at 372, and width, whose left end is at 64.
 HEIGHT_PX, WIDTH_PX = 320, 680
 LABELS = ("x", "y")
 
@@ -19,7 +19,7 @@ def parsed(text: str) -> ElementTree.Element:
 
 
 def texts(text: str) -> list[str]:
-    """All texts, in their order."""
+    """All texts in the chart, in order."""
     return [one.text or "" for one in parsed(text).iter(f"{SVG}text")]
 
 
@@ -98,7 +98,7 @@ class Lines(unittest.TestCase):
         chart = parsed(charts.line_chart("t", "s", ["0", "1", "2"], series, LABELS))
         line = chart.find(f"{SVG}polyline")
         assert line is not None
-        # Slots of 680 / 3; without the second value the line passes over it.
+        # The slots are 680 / 3 wide; the line skips the missing second value.
         self.assertEqual(line.get("points"), "177.3,372.0 630.7,52.0")
         self.assertEqual(len(chart.findall(f"{SVG}circle")), 2)
 

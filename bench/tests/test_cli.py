@@ -11,7 +11,7 @@ from tarsier_bench.environment import BENCH
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """bench/run with these arguments."""
+    """Runs bench/run with these arguments."""
     return subprocess.run(
         [BENCH / "run", *arguments], capture_output=True, text=True, cwd="/", check=False
     )

@@ -13,7 +13,7 @@ from tarsier_bench.results import read
 
 
 def labels(producers: list[int]) -> list[str]:
-    """Of all rows, without laurel."""
+    """The labels of all rows, without laurel."""
     with mock.patch.dict("os.environ"), mock.patch("shutil.which", return_value=None):
         os.environ.pop("TARSIER_LAUREL", None)
         return [row.label for row in rows.make_rows(producers)]

@@ -1,6 +1,6 @@
-"""What programs print, as in tests/samples, and as it must not be.
+"""Parsers of programs' output: samples from tests/samples, and wrong output.
 
-The samples are recorded, but for `tracepoint` and `cut`, which are written by hand.
+The samples are recorded, except `tracepoint` and `cut`, which are written by hand.
 """
 
 import unittest
@@ -53,7 +53,7 @@ class Rings(unittest.TestCase):
 
 class Share(unittest.TestCase):
     def test_loops_take_turns(self) -> None:
-        # Each loop 30 times: 100, 200, 300 ns per call, a turn later 1 ns more.
+        # Each loop 30 times: 100, 200, 300 ns per call, and 1 ns more in each turn.
         lines = [
             f"calls 10 in_ns {10 * (100 * (loop + 1) + turn)} pid 7\n"
             for turn in range(share.TURNS)

@@ -1,4 +1,4 @@
-"""Results: the files in bench/results are what their JSON is drawn as, and rows are found again."""
+"""Results: the files in bench/results match their JSON, and rows are found again."""
 
 import unittest
 from typing import cast
@@ -11,7 +11,7 @@ COMMITTED = sorted((BENCH / "results").glob("*.json"))
 
 
 def row(side: str, label: str, **facts: object) -> CellResult:
-    """A row with nothing measured but its place."""
+    """A row without measurements."""
     ns = {"null": {"min": float(len(label)), "median": 0.0}}
     return cast(
         CellResult, {"side": side, "label": label, **facts, "rules": 0, "loaded": None, "ns": ns}
@@ -19,7 +19,7 @@ def row(side: str, label: str, **facts: object) -> CellResult:
 
 
 class Committed(unittest.TestCase):
-    """The results in the tree, byte for byte."""
+    """Compares the results in the tree byte for byte."""
 
     def test_every_benchmark_has_results(self) -> None:
         self.assertEqual({path.stem.split("-")[0] for path in COMMITTED}, set(cli.BENCHMARKS))

@@ -1,4 +1,4 @@
-"""Statistics against values computed by hand, and against chance."""
+"""Statistics, compared with values computed by hand and tested on random values."""
 
 import random
 import unittest
@@ -81,14 +81,14 @@ class Noise(unittest.TestCase):
 
 
 class Chance(unittest.TestCase):
-    """Sides that are drawn from one distribution, and sides that differ."""
+    """Sides drawn from the same distribution, and sides that differ."""
 
     TRIALS = 600
 
     def share_of_differences(
         self, rounds: int, draw: Callable[[], float], more: float = 0.0
     ) -> float:
-        """How often two sides are told apart, of which one takes `more`."""
+        """How often two sides are called different if one of them takes `more`."""
         told_apart = 0
         for _ in range(self.TRIALS):
             one = [draw() for _ in range(rounds)]

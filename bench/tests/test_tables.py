@@ -1,4 +1,4 @@
-"""Tables, and what they say of native and of noise."""
+"""Tables, with their cells for native and for noise."""
 
 import unittest
 from typing import cast

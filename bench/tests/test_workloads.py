@@ -15,9 +15,9 @@ def side(label: str, *elapsed: int, dropped: int = 0) -> SideResult:
 
 
 def comparison(*audited: int) -> Comparison:
-    """Native of 100 µs and again of 102 µs, and an audited side, in six runs each.
+    """Two native sides with 100 µs and 102 µs, and an audited side, in six runs each.
 
-    Native's runs spread by 4 µs, from 100 to their median of 104.
+    The spread of native's runs is 4 µs, from 100 to their median of 104.
     """
     native = side("native", 100_000, 102_000, 103_000, 105_000, 106_000, 300_000)
     again = side("native again", 102_000, 103_000, 104_000, 104_000, 105_000, 106_000)

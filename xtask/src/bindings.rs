@@ -1,15 +1,17 @@
-//! `bindings`: Rust's view of C headers. The wire layout, from `crates/event/include/tarsier_event.h`, and what the
-//! programs and the daemon share, from `crates/bpf/programs/shared.h`.
+//! `bindings`: Rust declarations made from C headers. The wire layout comes from
+//! `crates/event/include/tarsier_event.h`, and what the programs and the daemon share from
+//! `crates/bpf/programs/shared.h`.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-/// `crates/event/src/wire/bindings.rs` is written by the first, `crates/bpf/src/shared.rs` by the second.
+/// The first script writes `crates/event/src/wire/bindings.rs`, the second one `crates/bpf/src/shared.rs`.
 const SCRIPTS: [&str; 2] = ["crates/event/gen/bindings.sh", "crates/bpf/gen/bindings.sh"];
 
-/// Runs [`SCRIPTS`]; with `check` they only compare. Needs bindgen, libclang and rustfmt.
+/// Runs [`SCRIPTS`]; with `check` they only compare their output with the committed files. Needs bindgen, libclang
+/// and rustfmt.
 pub(crate) fn write(root: &Path, check: bool) -> Result<()> {
     for script in SCRIPTS {
         let script = root.join(script);
@@ -31,7 +33,7 @@ pub(crate) fn write(root: &Path, check: bool) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// The version by which the committed files were written; others may write them otherwise.
+    /// The version that wrote the committed files; the output of others may differ.
     const VERSION: &str = "bindgen 0.72.";
 
     #[test]

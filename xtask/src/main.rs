@@ -1,15 +1,17 @@
 //! Project tasks: `cargo xtask <task>`.
 //!
-//! * `tables --headers DIR --source DIR` writes `crates/abi/src/generated/*.rs` from a kernel's headers and source. See
-//!   [`tables`].
-//! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` and `crates/bpf/src/shared.rs` from C headers. See
-//!   [`bindings`].
-//! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from what
-//!   `systemd-analyze syscall-filter` prints. See [`systemd_sets`].
+//! * `tables --headers DIR --source DIR` writes `crates/abi/src/generated/*.rs` from a kernel's headers and
+//!   source. See [`tables`].
+//! * `bindings [--check]` writes `crates/event/src/wire/bindings.rs` and `crates/bpf/src/shared.rs` from C
+//!   headers. See [`bindings`].
+//! * `systemd-sets --from FILE` writes `crates/seccomp/src/profile/sets.rs` from the output of
+//!   `systemd-analyze syscall-filter`. See [`systemd_sets`].
 //! * `docs` writes the generated parts of the manual's pages; `book DIR` lays them out for mdBook. See [`docs`].
-//! * `tidy`, which tests do too, holds the code against the rules of [`tidy`].
-//! * `man [DIR]` writes manual pages to DIR/man and shell completions to DIR/completions (DIR: `target`). See [`man`].
-//! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels, `vm --matrix` on all of them. See [`vm`].
+//! * `tidy` checks the code against the rules of [`tidy`], as a test does, too.
+//! * `man [DIR]` writes manual pages to DIR/man and shell completions to DIR/completions (DIR: `target`). See
+//!   [`man`].
+//! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels, `vm --matrix` on all of
+//!   them. See [`vm`].
 
 mod bindings;
 mod docs;
@@ -66,12 +68,12 @@ fn source_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Where the generated tables live, next to this crate in the source tree.
+/// Directory of the generated tables.
 fn generated_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/abi/src/generated")
 }
 
-/// Where the sets of `SystemCallFilter=` live.
+/// File with the sets of `SystemCallFilter=`.
 fn sets_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/seccomp/src/profile/sets.rs")
 }

@@ -1,6 +1,7 @@
-//! Manual pages and shell completions, made of the definitions that the program parses its command line with.
+//! Manual pages and shell completions, made from the definitions with which the program parses its command line.
 //!
-//! They are not committed: whoever builds a package runs `cargo xtask man`, and no page can be older than the program.
+//! They are not committed: whoever builds a package runs `cargo xtask man`, so that no page is older than the
+//! program.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +13,9 @@ use conf::{described_keys, KeyDescription};
 
 use crate::docs::text::wrap;
 
-/// What tarsier(8) says besides commands and options, in roff.
+/// Text of tarsier(8) besides commands and options, in roff.
 const MORE: &str = include_str!("man/tarsier.roff");
-/// What tarsier.conf(5) says before and after its keys.
+/// Text of tarsier.conf(5) before and after its keys, in roff.
 const CONFIGURATION: [&str; 2] = [
     include_str!("man/configuration-begins.roff"),
     include_str!("man/configuration-ends.roff"),
@@ -117,13 +118,13 @@ fn add_commands(command: &Command, before: &str, text: &mut String) -> Result<()
     Ok(())
 }
 
-/// A text as it is, line by line.
+/// Formats a text verbatim, line by line.
 fn literal(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(escaped).collect();
     format!(".nf\n{}\n.fi\n", lines.join("\n"))
 }
 
-/// A line that roff prints as it is.
+/// Escapes a line so that roff prints it verbatim.
 fn escaped(line: &str) -> String {
     let text = line.replace('\\', "\\e").replace('-', "\\-");
     match text.starts_with(['.', '\'']) {
@@ -150,7 +151,7 @@ fn configuration_page() -> String {
     text + ends
 }
 
-/// Values, what holds unset, meaning: sentences.
+/// Describes a key in sentences: its values, its defaults and its meaning.
 fn described(key: &KeyDescription) -> String {
     let mut text = format!("{}.", key.values);
     match (key.unset, key.shipped) {
@@ -165,7 +166,7 @@ fn described(key: &KeyDescription) -> String {
     text
 }
 
-/// The part `configuration` of the reference: a list of keys.
+/// The part `configuration` of the reference: lists of keys.
 pub(crate) fn configuration_tables() -> Result<String> {
     let (own, auditd): (Vec<_>, Vec<_>) = described_keys().into_iter().partition(|key| key.is_own);
     let (none, auditd): (Vec<_>, Vec<_>) =
@@ -190,7 +191,7 @@ pub(crate) fn configuration_tables() -> Result<String> {
 mod tests {
     use super::*;
 
-    /// What a reader sees of a page: escapes of roff resolved.
+    /// A page as a reader sees it, with roff's escapes resolved.
     fn shown(text: &str) -> String {
         let plain = ["\\fB", "\\fR", "\\fI", "\\&"]
             .iter()
@@ -198,7 +199,7 @@ mod tests {
         plain.replace("\\-", "-").replace("\\e", "\\")
     }
 
-    /// Every option of a command and those below it, as `(page, --option)`.
+    /// Every option of a command and its subcommands, as `(page, --option)`.
     fn options(command: &Command, page: &str, all: &mut Vec<(String, String)>) {
         for argument in command
             .get_arguments()

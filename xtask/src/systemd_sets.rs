@@ -1,8 +1,8 @@
 //! `cargo xtask systemd-sets --from FILE`: the system-call sets of `SystemCallFilter=`.
 //!
-//! `FILE` is what `systemd-analyze syscall-filter` prints. To get one of a newer systemd than the
-//! host's, extract that release's `systemd` and `libsystemd-shared` packages with the libraries
-//! that they need, and run it with their own loader:
+//! `FILE` is the output of `systemd-analyze syscall-filter`. To use a systemd that is newer than the host's,
+//! extract that release's `systemd` and `libsystemd-shared` packages and the libraries that they need, and run the
+//! program with its own loader:
 //!
 //! ```text
 //! L=root/usr/lib/x86_64-linux-gnu
@@ -48,7 +48,7 @@ pub(crate) fn write(from: &Path, out: &Path) -> Result<()> {
     fs::write(out, table).with_context(|| format!("cannot write {}", out.display()))
 }
 
-/// Sets by name. Comments start with `#`; members are indented.
+/// The sets by name. Comments start with `#`; members are indented.
 fn parse(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut sets: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {

@@ -1,8 +1,7 @@
-//! `cargo xtask tables --headers DIR --source DIR`: the tables of crate `abi`.
+//! `cargo xtask tables --headers DIR --source DIR`: writes the tables of crate `abi`.
 //!
-//! The first is the `usr/include` of an extracted `linux-libc-dev` whose package is for all
-//! architectures (Debian trixie or newer), the second the kernel's source of the same version. To
-//! get them, on Debian:
+//! The first directory is the `usr/include` of an extracted `linux-libc-dev` package that is for all architectures
+//! (Debian trixie or newer). The second is the kernel's source of the same version. To get them on Debian:
 //!
 //! ```text
 //! apt-get download linux-libc-dev:all linux-source-7.3    # with trixie-backports or sid among the sources
@@ -11,10 +10,9 @@
 //! cargo xtask tables --headers headers/usr/include --source linux-source-7.3
 //! ```
 //!
-//! Made from those of Linux 7.3.4. Numbers come from the headers; of the source, io_uring/opdef.c is
-//! read. Where the audit user space calls a system call otherwise than
-//! the kernel does, its name wins (logs and `auditctl -l` show it) and the kernel's is an alias:
-//! see `renamed` in [`SOURCES`].
+//! The current tables are made from Linux 7.3.4. Numbers come from the headers; of the source, only
+//! io_uring/opdef.c is read. If the audit user space has a different name for a system call than the kernel, its
+//! name is used (logs and `auditctl -l` show it), and the kernel's is an alias: see `renamed` in [`SOURCES`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,15 +21,15 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 
-/// Per architecture: generated module, header, and the names that audit-userspace
-/// (`lib/*_table.h`) uses instead of or beside the kernel's.
+/// An architecture: the generated module, the header, and the names that audit-userspace (`lib/*_table.h`) uses
+/// instead of the kernel's or in addition.
 struct Source {
     module: &'static str,
     header: &'static str,
     renamed: &'static [Renamed],
 }
 
-/// `(number, audit's name)`.
+/// A system call's number and audit's name for it.
 type Renamed = (u32, &'static str);
 
 const SOURCES: [Source; 4] = [
@@ -62,7 +60,7 @@ const SOURCES: [Source; 4] = [
     },
 ];
 
-/// Besides other spellings these are the calls that only the old ARM ABI had.
+/// Apart from different spellings, these are calls that only the old ARM ABI had.
 const RENAMED_ARM: &[Renamed] = &[
     (13, "time"),
     (22, "umount"),
@@ -84,7 +82,7 @@ const RENAMED_ARM: &[Renamed] = &[
     (423, "sched_rr_get_interval64"),
 ];
 
-/// Names that are accepted for a number but never printed.
+/// Names that are accepted for a number, but never printed.
 const ALIASES: [(&str, u32, &str); 1] = [("i386", 219, "madvise1")];
 
 /// Record types below this are requests, not records (linux/audit.h).
@@ -122,8 +120,8 @@ fn read(headers: &Path, file: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// `#define PREFIXname number` lines, the number possibly as `(__NR_SYSCALL_BASE + number)`.
-/// Alias definitions (`#define A B`) are handed over as names.
+/// Lines `#define PREFIXname number`, where the number may be `(__NR_SYSCALL_BASE + number)`. For alias
+/// definitions (`#define A B`) the value is a name.
 fn defines<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
     text.lines().filter_map(move |line| {
         let rest = line.strip_prefix("#define")?.trim_start();
@@ -162,7 +160,7 @@ fn syscalls(headers: &Path, source: &Source) -> Result<String> {
             by_name.insert(name, number);
         }
     }
-    // A name that audit gives to one number and the kernel to another belongs to audit's.
+    // If audit and the kernel use a name for different numbers, audit's number counts.
     for &(number, name) in source.renamed {
         by_name.insert(name, number);
     }
@@ -212,8 +210,8 @@ fn errnos(headers: &Path) -> Result<String> {
     Ok(out)
 }
 
-/// Record types of linux/audit.h: every `AUDIT_NAME number` from 1005 to 2099, minus range
-/// limits and netlink requests.
+/// Record types of linux/audit.h: every `AUDIT_NAME number` from 1005 to 2099, except limits of ranges and netlink
+/// requests.
 fn records(headers: &Path) -> Result<String> {
     let text = read(headers, "linux/audit.h")?;
     let mut by_number = BTreeMap::new();
@@ -241,8 +239,8 @@ fn records(headers: &Path) -> Result<String> {
     Ok(out)
 }
 
-/// `enum io_uring_op`: lower-case names, in order; and which of them io_uring/opdef.c does not mark
-/// `audit_skip`.
+/// `enum io_uring_op`: lower-case names in order, and the numbers of those that io_uring/opdef.c does not mark
+/// with `audit_skip`.
 fn uring_ops(headers: &Path, source: &Path) -> Result<String> {
     let text = read(headers, "linux/io_uring.h")?;
     let (_, rest) = text
@@ -277,7 +275,7 @@ fn uring_ops(headers: &Path, source: &Path) -> Result<String> {
     Ok(out)
 }
 
-/// Numbers of the operations that the table of their functions does not mark `audit_skip`.
+/// Numbers of the operations that are not marked with `audit_skip` in the table of their functions.
 fn audited_ops(definitions: &str, names: &[String]) -> Result<Vec<u32>> {
     let (_, table) = definitions
         .split_once("io_issue_defs[] = {")

@@ -1,8 +1,9 @@
-//! `vm`: tests in virtual machines with stock Debian cloud kernels.
+//! `vm`: runs tests in virtual machines with stock Debian cloud kernels.
 //!
-//! A machine is a kernel from the distribution's package, an initramfs made here (see [`image`]) and
-//! QEMU without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. What the
-//! guest runs is in `tests/vm`; what its results must be is in [`judges`]; which tests run on which kernels is in [`plan`].
+//! A machine consists of a kernel from the distribution's package, an initramfs made here (see [`image`]) and QEMU
+//! without hardware acceleration (see [`machine`]), so it runs wherever user-space programs do. The scripts that
+//! the guest runs are in `tests/vm`; [`judges`] says what their results must be, and [`plan`] which tests run on
+//! which kernels.
 
 mod apt;
 mod broken_kernels;
@@ -37,13 +38,13 @@ use results::Entry;
 
 pub(crate) use request::USAGE;
 
-/// What the judges say of a test: the text of success, or why it failed.
+/// The verdict on a test: the text of success, or why it failed.
 type Judged = Result<String, String>;
 
 /// Runs the tests that `words` ask for, and prints one line for each test and machine.
 ///
-/// Success if none failed. A kernel that cannot be fetched is a line `skipped: …`, and a failure where the
-/// environment says `CI=true`.
+/// Succeeds if none failed. A kernel that cannot be fetched gives a line `skipped: …`; with `CI=true` in the
+/// environment it is a failure.
 pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     let request = Request::parse(words)?;
     if request.only_tables {
@@ -91,26 +92,26 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
     }
 }
 
-/// What the machines of one architecture are booted with.
+/// Everything that the machines of one architecture are booted with.
 struct Ground {
     guest: Guest,
-    /// For what is made here, and for results.
+    /// Directory for files made here, and for results.
     dir: PathBuf,
     initramfs: PathBuf,
     kernels: Vec<Kernel>,
-    /// The newest series that there is, whether asked for or not.
+    /// The newest series that is available, whether requested or not.
     newest: [u64; 2],
-    /// Whether some kernel that is asked for cannot be had, which has been said.
+    /// Whether a requested kernel is unavailable, which has been printed.
     lacks_kernels: bool,
 }
 
 impl Ground {
-    /// The inner error says why there are no such machines.
+    /// Prepares the machines of one architecture. The inner error says why there are none.
     fn prepare(request: &Request, guest: Guest) -> Result<Result<Self, String>> {
         if let Some(reason) = machine::refusal(guest) {
             return Ok(Err(reason));
         }
-        // Its program is built by a command of its own: without it the rest of the matrix runs.
+        // The arm64 program is built by a separate command: without it the rest of the matrix still runs.
         if let (true, Guest::Arm64, Err(absent)) = (request.is_matrix, guest, guest.tarsier()) {
             return Ok(Err(absent.to_string()));
         }
@@ -146,7 +147,7 @@ impl Ground {
     }
 }
 
-/// The kernels that are asked for. `all`: for a matrix, the series that the guest's suites have.
+/// The requested kernels. `all`: for a matrix, the series that are available for the guest.
 fn wanted(request: &Request, guest: Guest, all: &BTreeSet<[u64; 2]>) -> Result<Vec<Wanted>> {
     if !request.kernels.is_empty() {
         let named = request.kernels.iter().cloned();
@@ -161,7 +162,7 @@ fn wanted(request: &Request, guest: Guest, all: &BTreeSet<[u64; 2]>) -> Result<V
     Ok(tested.map(|each| Wanted::Series(each.to_vec())).collect())
 }
 
-/// The kernels, and whether some of them cannot be had, which is said.
+/// Fetches the kernels. Also returns whether some of them are unavailable, which is printed.
 fn fetch(wanted: &[Wanted], store: &Store) -> Result<(Vec<Kernel>, bool)> {
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut is_lacking = wanted.is_empty();
@@ -178,7 +179,7 @@ fn fetch(wanted: &[Wanted], store: &Store) -> Result<(Vec<Kernel>, bool)> {
     Ok((kernels, is_lacking))
 }
 
-/// Where the results of a matrix are kept, from each machine's end on.
+/// File in which the results of a matrix are kept, updated after each machine.
 fn matrix_file() -> Result<PathBuf> {
     Ok(vm_dir(Guest::Amd64)?.join("matrix.json"))
 }
@@ -191,7 +192,7 @@ fn has_passed(known: &[Entry], job: &Job, test: &Test) -> bool {
     })
 }
 
-/// Says that something is not tested; a failure in CI, where everything must be.
+/// Prints that something is not tested. This is a failure in CI, where everything must be tested.
 fn skip(what: &str) -> ExitCode {
     println!("skipped: {what}");
     skipped()
@@ -204,7 +205,8 @@ fn skipped() -> ExitCode {
     }
 }
 
-/// Runs all machines, so many at a time, in their order. After each, `keep` gets the results of all that have ended.
+/// Runs all machines in order, several at the same time. After each, `keep` gets the results of all that have
+/// ended.
 fn run_jobs(
     jobs: Vec<Job>,
     at_a_time: usize,
@@ -240,7 +242,7 @@ fn run_jobs(
         .map_err(|_| anyhow::anyhow!("a thread panicked"))
 }
 
-/// Boots a machine, judges what it left, and says so.
+/// Boots a machine, judges its results, and prints the verdicts.
 fn run_job(job: &Job) -> Result<Vec<Entry>> {
     let names: Vec<&str> = job.tests.iter().map(|test| test.name).collect();
     let run_dir = job.ground.dir.join("runs").join(job.machine.place());
@@ -273,7 +275,7 @@ fn report(job: &Job, test: &str, judged: &Judged) {
     }
 }
 
-/// How long each test took, so that the time of `make test` can be looked after.
+/// Prints how long each test took, so that the time of `make test` can be watched.
 fn report_times(entries: &[Entry]) {
     let mut all: Vec<&Entry> = entries.iter().collect();
     all.sort_by_key(|entry| std::cmp::Reverse(entry.seconds));
@@ -294,7 +296,7 @@ fn source_root() -> PathBuf {
     crate_dir.parent().unwrap_or(crate_dir).to_path_buf()
 }
 
-/// `vm` or, for guests that are not amd64, `vm/ARCH` in cargo's target directory, made if it is not there.
+/// `vm` or, for guests other than amd64, `vm/ARCH` in cargo's target directory; created if missing.
 fn vm_dir(guest: Guest) -> Result<PathBuf> {
     let vm = target_dir().join("vm");
     let dir = match guest {
@@ -305,17 +307,17 @@ fn vm_dir(guest: Guest) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source_root().join("target"), PathBuf::from)
 }
 
-/// What QEMU takes for a port whose output goes to a file.
+/// QEMU's argument for a port whose output goes to a file.
 fn file_argument(path: &Path) -> String {
     format!("file:{}", path.display())
 }
 
-/// Runs a command to its end. Its standard output; an error with its standard error if it fails.
+/// Runs a command to its end. Returns its standard output; if it fails, an error with its standard error.
 fn output_of(command: &mut Command) -> Result<String> {
     let output = command
         .stdin(std::process::Stdio::null())

@@ -1,1 +1,1 @@
-"""A module or package for each benchmark."""
+"""The benchmarks, each a module or package."""

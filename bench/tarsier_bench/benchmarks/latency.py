@@ -1,11 +1,11 @@
 """What auditing adds to a system call that it does not record, by the number of rules.
 
-Rules select nobody: each asks for a uid that no process has. In the rows `unwatched` the rules are
-on system calls that are not measured: what a call costs that no rule is about. In the rows
-`watched` they are on the calls that are measured. `make run`'s rule set is the last of the rows.
+No rule selects anything: each requires a uid that no process has. In rows called `unwatched` the
+rules are on system calls that are not measured, which shows the cost of a call without rules. In
+rows called `watched` they are on the measured calls. The last row has the rule set of `make run`.
 
-Under Tarsier, rules for 64-bit calls alone are served by per-syscall tracepoints, and rules for
-32-bit calls as well by tp_btf/sys_exit, which sees every entry; both are measured.
+Under Tarsier, rules for only 64-bit calls use per-syscall tracepoints, and rules that also cover
+32-bit calls use tp_btf/sys_exit, which sees every entry; both are measured.
 """
 
 import argparse
@@ -42,9 +42,9 @@ TARSIER_COUNTS = [0, 1, 10, 100, 160, 1000, 2000]
 KERNEL_WATCHED_COUNTS = [1, 10, 160]
 WATCHED_COUNTS = [1, 160, 1000, 2000]
 PROBE_CALLS = ["getppid,read,write,stat,fstat,newfstatat,open,openat,close"]
-# Not among the probes, and rare.
+# Rare calls that are not among the probes.
 OTHER_CALLS = ["mkdir", "rmdir", "mknod", "symlink", "link", "chroot", "swapon", "acct"]
-# Hook: what a twin rule for b32 makes Tarsier choose.
+# Hook, and the arches of the rules that make Tarsier choose it.
 HOOKS = {"per-syscall": ("b64",), "tp_btf": ("b64", "b32")}
 SAMPLES = ["30-stig", "41-containers", "43-module-load", "71-networking"]
 COMMANDS = [
@@ -54,7 +54,7 @@ COMMANDS = [
 
 
 def kernel_cells() -> list[Cell]:
-    """Under the kernel's audit, by the number of rules."""
+    """Cells under the kernel's audit, by number of rules."""
     unwatched = [
         Cell(
             "kernel",
@@ -77,7 +77,7 @@ def kernel_cells() -> list[Cell]:
 
 
 def tarsier_cells(watched: bool) -> list[Cell]:
-    """Under Tarsier with each hook, by the number of rules."""
+    """Cells under Tarsier with each hook, by number of rules."""
     calls, counts = (PROBE_CALLS, WATCHED_COUNTS) if watched else (OTHER_CALLS, TARSIER_COUNTS)
     return [
         Cell(
@@ -88,7 +88,7 @@ def tarsier_cells(watched: bool) -> list[Cell]:
         )
         for hook, arches in HOOKS.items()
         for n in counts
-        # Without rules there is nothing to choose a hook for.
+        # Without rules no hook is chosen.
         if n or hook == "per-syscall"
     ]
 
@@ -109,7 +109,7 @@ def make_cells() -> list[Cell]:
 
 
 def planned_hooks(lines: list[str]) -> object:
-    """What `tarsier plan` says the measured engine hooks for these rules."""
+    """The hooks that the measured engine uses for these rules, from `tarsier plan`."""
     with scratch_directory() as scratch:
         rules = write_rules(scratch / "rules", tolerant(lines))
         command: list[str | Path] = [
@@ -128,7 +128,7 @@ def planned_hooks(lines: list[str]) -> object:
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """All cells, with the hooks of those under Tarsier."""
+    """Measures all cells; adds the hooks of those under Tarsier."""
     require_root()
     rows = make_cells()
     workload = cells.latency_workload(chosen.calls)
@@ -141,7 +141,7 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 
 def plot(results: list[CellResult], line: str) -> str:
-    """Costs of getppid by the number of rules."""
+    """A plot of the cost of getppid by number of rules."""
     counts = sorted(set(KERNEL_COUNTS + TARSIER_COUNTS))
     native = require_native(results)
 
@@ -167,7 +167,7 @@ def plot(results: list[CellResult], line: str) -> str:
 
 
 def report(record: Record, _stem: str) -> Report:
-    """A row per cell."""
+    """The report: a row per cell."""
     results = record["cells"]
     heading = (
         "# A system call that is not recorded\n\n"
@@ -178,7 +178,7 @@ def report(record: Record, _stem: str) -> Report:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of cells."""
+    """Adds the options of cells."""
     options.add_cells(parser, rounds=4, calls=8000)
 
 

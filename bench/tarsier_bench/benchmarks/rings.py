@@ -1,12 +1,12 @@
 """io_uring: operations through a ring of depth 128, with and without rules on them.
 
-nop: IORING_OP_NOP; read: 512 bytes of /dev/zero, which has no device behind it, so that the
-processor is what limits; open+close: openat of /dev/null through the ring, close by system call.
-Each submitted by the process, and by the kernel's thread (SQPOLL).
+nop: IORING_OP_NOP; read: 512 bytes of /dev/zero, limited by the processor since there is no device;
+open+close: openat of /dev/null through the ring, close by system call. Each operation is submitted
+by the process, and by the kernel's thread (SQPOLL).
 
-fio: its io_uring engine reads 4 KiB at random from a file in memory (/dev/shm), which is there in
-full, so that here too the processor is what limits; polled reads need a block device with poll
-queues, which neither is.
+fio: its io_uring engine reads 4 KiB at random from a file in memory (/dev/shm), which is fully
+allocated, so that this is limited by the processor, too. Polled reads are not measured: they need a
+block device with poll queues.
 
 Rules select no process.
 """
@@ -46,7 +46,7 @@ LOOPS = {
 }
 FIO = ("fio", "fio, SQPOLL")
 FIO_FILE = "/dev/shm/tarsier-bench-rings"
-# A round's best of so many loops.
+# Number of loops, the best of which counts for a round.
 REPEATS = 5
 RULES = {
     "no io_uring rule": [f"-a always,exit -F arch=b64 -S mkdir -F uid={NOBODY}"],
@@ -57,7 +57,7 @@ AUDITED = (("kernel", "kernel audit"), ("tarsier", "Tarsier"))
 
 
 def parser_of(probe: str) -> Callable[[str], Visit]:
-    """Reads ns per operation, a line per loop."""
+    """A parser for the workload's output: ns per operation, one line per loop."""
 
     def parse(text: str) -> Visit:
         values = [float(line) for line in text.split()]
@@ -69,7 +69,7 @@ def parser_of(probe: str) -> Callable[[str], Visit]:
 
 
 def parser_of_fio(probe: str) -> Callable[[str], Visit]:
-    """Reads ns per operation from fio's JSON."""
+    """A parser for fio's JSON that gives ns per operation."""
 
     def parse(text: str) -> Visit:
         iops = json.loads(text)["jobs"][0]["read"]["iops"]
@@ -81,7 +81,7 @@ def parser_of_fio(probe: str) -> Callable[[str], Visit]:
 
 
 def fio(calls: int) -> list[Workload]:
-    """Reads of 4 KiB, `calls` of them."""
+    """Workloads of fio with `calls` reads of 4 KiB."""
     command = [
         "fio",
         "--name=reads",
@@ -106,7 +106,7 @@ def fio(calls: int) -> list[Workload]:
 
 
 def workloads(calls: int) -> list[Workload]:
-    """The loops of our workload, then fio's."""
+    """The loops of the project's workload, then fio's."""
     loop = f'"$0" --rings "$1" "$2" {calls}'
     script = f"for i in $(seq {REPEATS}); do {loop} || exit; done"
     loops: list[Workload] = [
@@ -126,7 +126,7 @@ def make_cells() -> list[Cell]:
 
 
 def plot(results: list[CellResult], line: str) -> str:
-    """Costs of openat and close by the rules."""
+    """A plot of the cost of openat and close by rules."""
     cases = list(RULES)
     native = require_native(results)
     series = [Series("native", [native["open+close"]["min"]] * len(cases))]
@@ -142,7 +142,7 @@ def plot(results: list[CellResult], line: str) -> str:
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """All cells."""
+    """Measures all cells."""
     if not shutil.which("fio"):
         raise BenchError("fio is not installed; run scripts/setup bench")
     workload = workloads(chosen.calls)
@@ -154,7 +154,7 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 
 def report(record: Record, _stem: str) -> Report:
-    """A row per cell."""
+    """The report: a row per cell."""
     results = record["cells"]
     heading = (
         "# io_uring\n\n"
@@ -168,7 +168,7 @@ def report(record: Record, _stem: str) -> Report:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of cells."""
+    """Adds the options of cells."""
     options.add_cells(parser, rounds=3, calls=40000)
 
 

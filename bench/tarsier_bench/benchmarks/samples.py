@@ -1,8 +1,8 @@
 """Debian's sample rule sets (package auditd): what each costs a call that it does not record.
 
-Each set is measured as it is and as `tarsier rules optimise` rewrites it, under the kernel's audit,
-and as it is under Tarsier. So that nothing is recorded, each rule has one more condition that no
-process meets; a watch (-w) becomes its long form, the only one that can hold a condition.
+Under the kernel's audit each set is measured unchanged and as `tarsier rules optimise` rewrites it;
+under Tarsier, unchanged. So that nothing is recorded, each rule gets a condition that no process
+meets; a watch (-w) is converted to its long form, the only one that can have conditions.
 """
 
 import argparse
@@ -35,12 +35,12 @@ SETS = {
     "NISPOM": ["30-nispom"],
 }
 FORMS = ("as it is", "optimised")
-# Of a set, what the optimiser says: {"before": {number: value}, "after": the same}.
+# The optimiser's numbers for a set: {"before": {name: value}, "after": {name: value}}.
 Counts = dict[str, dict[str, int]]
 
 
 def optimised(lines: list[str]) -> tuple[list[str], Counts]:
-    """The rules that `tarsier rules optimise` gives, and what it says about before and after."""
+    """The rules from `tarsier rules optimise`, and its numbers before and after."""
     with scratch_directory() as scratch:
         rules = write_rules(scratch / "rules", tolerant(lines))
         answer: dict[str, Any] = json.loads(
@@ -50,7 +50,7 @@ def optimised(lines: list[str]) -> tuple[list[str], Counts]:
 
 
 def make_cells() -> tuple[list[Cell], dict[str, Counts]]:
-    """The cells, and for each set what the optimiser says."""
+    """The cells, and the optimiser's numbers for each set."""
     rows, optimiser = [Cell("native", "native")], {}
     for name, files in SETS.items():
         lines = sample_rules(files)
@@ -66,7 +66,7 @@ def make_cells() -> tuple[list[Cell], dict[str, Counts]]:
 
 
 def rule_table(results: list[CellResult], optimiser: dict[str, Counts]) -> str:
-    """A row per set: how many rules it has, and how many the kernel has to look at."""
+    """A row per set: the number of its rules, and how many the kernel has to evaluate."""
     rows = []
     for name, counts in optimiser.items():
         loaded = {
@@ -94,7 +94,7 @@ def rule_table(results: list[CellResult], optimiser: dict[str, Counts]) -> str:
 
 
 def added(results: list[CellResult], name: str, side: str, form: str) -> Series:
-    """What the sets add to getppid, in ns."""
+    """What each set adds to getppid, in ns."""
     native = require_native(results)
     along = cells_along(results, side, list(SETS), "set", form=form)
     found = [cell["ns"]["null"] if cell else None for cell in along]
@@ -104,7 +104,7 @@ def added(results: list[CellResult], name: str, side: str, form: str) -> Series:
 
 
 def plot(results: list[CellResult], line: str) -> str:
-    """What each set adds to getppid."""
+    """A plot of what each set adds to getppid."""
     series = [
         added(results, "kernel audit", "kernel", "as it is"),
         added(results, "kernel audit, rules optimised", "kernel", "optimised"),
@@ -120,7 +120,7 @@ def plot(results: list[CellResult], line: str) -> str:
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """All cells, with what the optimiser says."""
+    """Measures all cells; adds the optimiser's numbers."""
     require_root()
     rows, optimiser = make_cells()
     workload = cells.latency_workload(chosen.calls)
@@ -130,7 +130,7 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 
 def report(record: Record, _stem: str) -> Report:
-    """A row per set, then a row per cell."""
+    """The report: a row per set, then a row per cell."""
     results = record["cells"]
     heading = (
         "# Real rule sets\n\n"
@@ -142,7 +142,7 @@ def report(record: Record, _stem: str) -> Report:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of cells."""
+    """Adds the options of cells."""
     options.add_cells(parser, rounds=4, calls=8000)
 
 

@@ -1,9 +1,9 @@
 """System calls under seccomp filters: none, from the bitmap, full, and those that people run.
 
-The rows of the kernel's own seccomp_benchmark (native, 1 and 2 filters that the bitmap answers, 3
-and 4 with full ones), Docker's default profile by libseccomp and by Tarsier, a hardened systemd
-unit's 34 filters, and the one that `tarsier seccomp merge` makes of them. Needs neither root nor
-audit.
+The rows are: those of the kernel's own seccomp_benchmark (native, 1 and 2 filters that the bitmap
+answers, 3 and 4 with full ones); Docker's default profile from libseccomp and from Tarsier; the 34
+filters of a hardened systemd unit; and the filter that `tarsier seccomp merge` makes from those.
+Needs neither root nor audit.
 """
 
 import argparse
@@ -36,12 +36,12 @@ ATTACH = "attach"
 # Size of a struct sock_filter.
 INSN_BYTES = 8
 ALLOW = struct.pack("<HBBI", 0x06, 0, 0, 0x7FFF0000)
-# A load of an argument: the kernel cannot know the answer beforehand.
+# Loads an argument, so that the kernel cannot know the answer beforehand.
 FULL = struct.pack("<HBBI", 0x20, 0, 0, 16) + ALLOW
 
 
 class FilterResult(TypedDict):
-    """One row: filters of a process, oldest first, and instructions in all of them."""
+    """One row: number of filters of a process, and of instructions in all of them."""
 
     label: str
     filters: int
@@ -50,7 +50,7 @@ class FilterResult(TypedDict):
 
 
 def chain(name: str) -> list[bytes]:
-    """The filters of a file of test data, oldest first."""
+    """The filters in a file of test data, oldest first."""
     return [bytes.fromhex(part) for part in (DATA / f"{name}.hex").read_text().split("\n\n")]
 
 
@@ -78,7 +78,7 @@ def rows() -> dict[str, list[bytes]]:
 
 
 def parse(text: str) -> Visit:
-    """{call: (minimum, median)} in ns, of what seccomp_calls prints."""
+    """{call: (minimum, median)} in ns, from the output of seccomp_calls."""
     words = map(str.split, text.splitlines())
     found = {name: (float(low), float(middle)) for name, low, middle in words}
     if set(found) != {*PROBES, ATTACH}:
@@ -87,7 +87,7 @@ def parse(text: str) -> Visit:
 
 
 def visit(program: Path, directory: Path, filters: list[bytes], calls: int) -> Visit:
-    """One process under these filters."""
+    """Runs one process under these filters."""
     paths = [directory / f"filter.{index}" for index in range(len(filters))]
     for path, program_bytes in zip(paths, filters, strict=True):
         path.write_bytes(program_bytes)
@@ -105,7 +105,7 @@ def result(label: str, filters: list[bytes], visits: list[Visit]) -> FilterResul
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """All rows, in interleaved rounds."""
+    """Measures all rows in interleaved rounds."""
     require_tarsier()
     filters = rows()
     visits: dict[str, list[Visit]] = {label: [] for label in filters}
@@ -120,7 +120,7 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 
 def table(results: list[FilterResult]) -> str:
-    """A row per chain of filters."""
+    """A table with a row per chain of filters."""
     lines = []
     for found in results:
         ns = found["ns"]
@@ -138,7 +138,7 @@ def table(results: list[FilterResult]) -> str:
 
 
 def plot(results: list[FilterResult], line: str) -> str:
-    """The minima of all rows but those with 2 and 3 filters."""
+    """A plot of the minima of all rows except those with 2 and 3 filters."""
     series = [
         Series(found["label"], [found["ns"][probe]["min"] for probe in PROBES])
         for found in results
@@ -154,7 +154,7 @@ def plot(results: list[FilterResult], line: str) -> str:
 
 
 def report(record: Record, _stem: str) -> Report:
-    """A row per chain of filters."""
+    """The report: a row per chain of filters."""
     results, line = record["cells"], machine_line(record)
     text = (
         "# System calls under seccomp filters\n\n"
@@ -167,7 +167,7 @@ def report(record: Record, _stem: str) -> Report:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Rounds and calls."""
+    """Adds the options for rounds and calls."""
     options.add_rounds(parser, 20, "row")
     options.add_calls(parser, 1000)
     options.add_out(parser)

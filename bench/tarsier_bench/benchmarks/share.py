@@ -1,9 +1,9 @@
 """The share of CPU time that auditing takes of a program that only makes system calls.
 
-A fixed number of equal calls is timed natively, with auditing on and no rules, and with ten rules
-that match nothing. Of the time of a loop, what exceeds the native time is the share of auditing:
-100 * (1 - native / measured) percent. The rules are on other calls than the loop's (rare ones), or
-on the loop's call itself.
+A fixed number of equal calls is timed natively, with auditing enabled without rules, and with ten
+rules that match nothing. The share of auditing is the part of a loop's time that exceeds the native
+time: 100 * (1 - native / measured) percent. The rules are on other, rare calls, or on the loop's
+call itself.
 """
 
 import argparse
@@ -40,7 +40,7 @@ OTHER_CALLS = [
 
 
 def rules(calls: Sequence[str], arches: Sequence[str] = ("b64",)) -> list[str]:
-    """Ten rules that select nobody; for a further arch one more."""
+    """Ten rules that select nothing, plus one rule for each further arch."""
     return select_nobody_on(calls, RULES, arches, twin="chroot")
 
 
@@ -61,7 +61,7 @@ def make_cells() -> list[Cell]:
 
 
 def loops_workload(calls: int) -> list[Workload]:
-    """All loops, taking turns: short ones and many, so that some run without an interruption."""
+    """All loops in turn, many short ones, so that some of them run without interruption."""
     script = (
         f"i=0; while [ $i -lt {TURNS} ]; do for loop in {' '.join(LOOPS)}; do "
         f'"$0" --count {calls} $loop || exit 1; done; i=$((i + 1)); done'
@@ -70,7 +70,7 @@ def loops_workload(calls: int) -> list[Workload]:
 
 
 def parse(text: str) -> Visit:
-    """{loop: (minimum, median)} in ns per call, of what `workload --count` prints, by turns."""
+    """{loop: (minimum, median)} in ns per call, from the output of `workload --count`."""
     lines = re.findall(r"^calls (\d+) in_ns (\d+) ", text, re.MULTILINE)
     found = [int(ns) / int(calls) for calls, ns in lines]
     expected = TURNS * len(LOOPS)
@@ -81,7 +81,7 @@ def parse(text: str) -> Visit:
 
 
 def add_shares(results: list[CellResult]) -> None:
-    """Adds the percentages to each row, if the native row is there."""
+    """Adds the percentages to each row, if there is a native row."""
     native = native_of(results)
     if native is None:
         return
@@ -93,14 +93,14 @@ def add_shares(results: list[CellResult]) -> None:
 
 
 def is_noise(result: CellResult, results: Sequence[CellResult], loop: str) -> bool:
-    """Whether a row's share is not to be told from none."""
+    """Whether a row's share cannot be distinguished from 0."""
     if result["side"] == "native":
         return False
     return stats.within_noise(result["ns"][loop], require_native(results)[loop])
 
 
 def share(result: CellResult, results: Sequence[CellResult], loop: str) -> str:
-    """Whole percent, or why there are none."""
+    """The share in whole percent, or why there is none."""
     if "percent_of_cpu" not in result:
         return ""
     if is_noise(result, results, loop):
@@ -109,7 +109,7 @@ def share(result: CellResult, results: Sequence[CellResult], loop: str) -> str:
 
 
 def table(results: list[CellResult]) -> str:
-    """Thousand calls per second, and percent."""
+    """A table of thousand calls per second, and percent."""
     header = [
         "",
         *(f"{name}, 1,000 calls/s" for name in LOOPS),
@@ -127,7 +127,7 @@ def table(results: list[CellResult]) -> str:
 
 
 def plot(results: list[CellResult], line: str) -> str:
-    """The percentages."""
+    """A plot of the percentages."""
     series = [
         Series(
             result["label"],
@@ -147,7 +147,7 @@ def plot(results: list[CellResult], line: str) -> str:
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """All cells, with the percentages."""
+    """Measures all cells; adds the percentages."""
     workload = loops_workload(chosen.calls)
     results = cells.measure(NAME, chosen.sides, chosen.rounds, make_cells(), workload)
     add_shares(results)
@@ -155,7 +155,7 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 
 def report(record: Record, _stem: str) -> Report:
-    """A row per cell."""
+    """The report: a row per cell."""
     results = record["cells"]
     heading = (
         "# Share of CPU time spent in auditing\n\n"
@@ -166,7 +166,7 @@ def report(record: Record, _stem: str) -> Report:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of cells."""
+    """Adds the options of cells."""
     options.add_cells(parser, rounds=4, calls=10000)
 
 

@@ -1,7 +1,7 @@
 """Rules on every system call: 1 to 1,000 of the form `-a always,exit -F uid=N`.
 
-The form that defeats an index of rules by system call: each of these is a candidate everywhere.
-No process has one of the uids.
+An index of rules by system call does not help with such rules: each is a candidate for every call.
+No process has any of the uids.
 """
 
 import argparse
@@ -30,7 +30,7 @@ AUDITED = (("kernel", "kernel audit", KERNEL_COUNTS), ("tarsier", "Tarsier", TAR
 
 
 def rules(count: int) -> list[str]:
-    """`count` rules that are on every call and select nobody."""
+    """`count` rules that are on every call and select nothing."""
     return [f"-a always,exit -F uid={NOBODY + i}" for i in range(count)]
 
 
@@ -43,14 +43,14 @@ def make_cells() -> list[Cell]:
 
 
 def ratio(one: CellResult, most: CellResult, probe: str) -> str:
-    """What a call costs under the most rules as a multiple of under one."""
+    """The cost of a call under the largest number of rules, as a multiple of that under one."""
     if within_noise(one["ns"][probe], most["ns"][probe]):
         return tables.WITHIN_NOISE
     return f"{most['ns'][probe]['min'] / one['ns'][probe]['min']:.2f}"
 
 
 def ratios(results: list[CellResult]) -> str:
-    """A row for each side that is there."""
+    """A table of ratios with a row for each measured side."""
     rows = []
     for side, name, _ in AUDITED:
         found = [result for result in results if result["side"] == side]
@@ -62,7 +62,7 @@ def ratios(results: list[CellResult]) -> str:
 
 
 def plot(results: list[CellResult], line: str) -> str:
-    """Costs of getppid by the number of rules."""
+    """A plot of the cost of getppid by number of rules."""
     native = require_native(results)
     series = [Series("native", [native["null"]["min"]] * len(TARSIER_COUNTS))]
     for side, name, _ in AUDITED:
@@ -77,14 +77,14 @@ def plot(results: list[CellResult], line: str) -> str:
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """All cells."""
+    """Measures all cells."""
     workload = cells.latency_workload(chosen.calls)
     results = cells.measure(NAME, chosen.sides, chosen.rounds, make_cells(), workload)
     return Measured(NAME, {**about(chosen.rounds, chosen.calls), "cells": results})
 
 
 def report(record: Record, _stem: str) -> Report:
-    """A row per cell, then the ratios."""
+    """The report: a row per cell, then the ratios."""
     results = record["cells"]
     heading = (
         "# Rules on every system call\n\n"
@@ -96,7 +96,7 @@ def report(record: Record, _stem: str) -> Report:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of cells."""
+    """Adds the options of cells."""
     options.add_cells(parser, rounds=4, calls=8000)
 
 

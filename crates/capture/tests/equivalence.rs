@@ -1,6 +1,6 @@
-//! The programs' matching decides as the reference evaluator of crates/plan does.
+//! The programs match calls as the reference evaluator of crates/plan does.
 
-// Random rules and calls, as the tests of crates/plan use them.
+// Random rules and calls, shared with the tests of crates/plan.
 #[path = "../../plan/tests/common/mod.rs"]
 #[allow(unreachable_pub)]
 mod common;
@@ -22,7 +22,7 @@ use rules::Rule;
 use std::os::fd::{AsFd, AsRawFd};
 use zerocopy::{transmute, FromBytes, IntoBytes};
 
-/// This program's file, by the kernel's numbers.
+/// This program's file, with the kernel's device and inode numbers.
 fn our_executable() -> ObjectId {
     let stat = rustix::fs::stat("/proc/self/exe").expect("our executable");
     ObjectId {
@@ -31,7 +31,7 @@ fn our_executable() -> ObjectId {
     }
 }
 
-/// The test program with the tables of one plan.
+/// The test program, loaded with the tables of one plan.
 struct Harness {
     object: Object,
     executable: ObjectId,
@@ -73,7 +73,7 @@ impl Harness {
             .expect("tables are set");
     }
 
-    /// What the programs would find out by themselves is made to be so for this process.
+    /// Sets what the programs would otherwise find out by themselves, for this process.
     fn set_surroundings(&mut self, facts: &Facts<'_>, plan: &Plan) {
         let key = object_key {
             ino: self.executable.ino,
@@ -171,7 +171,7 @@ impl Harness {
         }
     }
 
-    /// How many of the events were compared: those whose call the plan watches.
+    /// Compares the verdicts on `events`. Returns how many were compared: those whose call the plan watches.
     fn compare(&mut self, plan: &Plan, events: &[common::Event]) -> usize {
         self.set_tables(plan);
         let mut compared = 0;
@@ -180,7 +180,7 @@ impl Harness {
             let Some(call) = plan.calls.get(&(facts.entry, facts.nr)) else {
                 continue;
             };
-            // No task has this one, which stands for none.
+            // No task has this group, which stands for none.
             let groups: Vec<u32> = facts
                 .groups
                 .iter()
@@ -230,7 +230,7 @@ fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
             8..40 => some(vec(exit_rule(), 60..300), &mut runner),
             _ => some(vec(exit_rule(), 1..12), &mut runner),
         };
-        // A rule that matches everything would hide all that come after it.
+        // A rule that matches everything would hide all rules after it.
         let certain = round % 2 == 0 || rules.len() < 12;
         let rules: Vec<Rule> = rules
             .into_iter()

@@ -6,10 +6,10 @@ use rules::{Command, Source, StaticHost};
 use std::process::Child;
 
 const HOST: abi::Arch = abi::Arch::X86_64;
-/// First argument of a marked call; getppid(2) takes none, so that it is free.
+/// First argument of a marked call; getppid(2) has no arguments, so it is free.
 const MARK: u64 = 0x7a52;
 const QUIET_UID: u32 = 61234;
-/// Place of `over_share` among the causes.
+/// Index of `over_share` among the causes.
 const OVER_SHARE: usize = event::wire::TARSIER_LOSS_OVER_SHARE as usize;
 
 fn engine(ring_bytes: usize) -> EbpfEngine {
@@ -29,7 +29,7 @@ fn caller(calls: u64, uid: u32) -> Child {
     caller_on(0, calls, uid)
 }
 
-/// The same on another CPU.
+/// Starts a process as [`caller`] does, on another CPU.
 fn caller_on(cpu: usize, calls: u64, uid: u32) -> Child {
     std::process::Command::new(std::env::current_exe().expect("our own path"))
         .args(["--exact", "marked_calls", "--nocapture"])
@@ -41,7 +41,7 @@ fn caller_on(cpu: usize, calls: u64, uid: u32) -> Child {
         .expect("this test runs again")
 }
 
-/// The body of [`caller`]; without its variables there is nothing to do.
+/// The body of [`caller`]. Without its variables in the environment this test does nothing.
 #[test]
 fn marked_calls() {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
@@ -78,14 +78,14 @@ fn calls_wait_for_a_reader_that_is_slower_and_none_is_lost() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
-    // Room for a sixth of the events. Waits get longer as it fills: for half a second in all before it is
-    // full, so that this test may be stopped for a while by others on the machine.
+    // Space for a sixth of the events. Waits get longer as the ring fills: half a second in total before it is
+    // full, so that other tasks on the machine may stop this test for a while.
     let mut engine = engine(2 << 20);
     let mut child = caller(CALLS, 0);
     let (mut seen, mut waits) = (0, 0);
     loop {
         let ended = child.try_wait().expect("our child").is_some();
-        // Always late: it reads when calls have waited for it again.
+        // Always late: reads only when calls have waited for it again.
         let waited = waits < engine.counters().waits;
         if waited || ended {
             events_of(&mut engine, |_| seen += 1);
@@ -105,7 +105,7 @@ fn calls_wait_for_a_reader_that_is_slower_and_none_is_lost() {
 #[test]
 fn a_reader_that_reads_nothing_is_given_up_and_every_loss_counted() {
     const CALLS: u64 = 50_000;
-    // A second in waits of a millisecond, and the shorter ones before.
+    // A second in waits of a millisecond, plus the shorter waits before.
     const WAITS_MAX: u64 = 3_000;
     let Some(_lock) = testkit::may_load_programs() else {
         return;
@@ -132,7 +132,7 @@ fn a_reader_that_is_busy_with_the_ring_of_another_cpu_is_waited_for() {
     }
     let mut engine = engine(64 << 10);
     assert!(caller_on(1, 20, 0).wait().expect("it ends").success());
-    // Until nobody waits for the reader any more.
+    // Until no call waits for the reader any more.
     assert!(caller(10_000, 0).wait().expect("it ends").success());
     let given_up = engine.counters();
     assert!(given_up.lost_total() > 0, "{given_up:?}");

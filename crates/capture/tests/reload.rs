@@ -1,4 +1,4 @@
-//! Replacing the rules of a running engine: atomic, quick, and within its memory.
+//! Replacing the rules of a running engine: atomic, fast, and within its memory limits.
 
 use capture::{EbpfEngine, Options};
 use libbpf_rs::MapHandle;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const HOST: abi::Arch = abi::Arch::X86_64;
 const RELOADS: usize = 1000;
-/// First argument of a marked call; getppid(2) takes none, so that it is free.
+/// First argument of a marked call; getppid(2) has no arguments, so it is free.
 const MARK: u64 = 0x7a51;
 
 fn plan(lines: impl IntoIterator<Item = String>, generation: u64) -> Plan {
@@ -30,8 +30,8 @@ fn plan(lines: impl IntoIterator<Item = String>, generation: u64) -> Plan {
     Plan::new(&rules, &capabilities, &Identities::default(), generation).expect("the rules fit")
 }
 
-/// Two rule sets that select the marked calls by different rules: position 0 of the first, and
-/// position 2 of the second.
+/// Two rule sets that select the marked calls with different rules: position 0 of the first set, and position 2 of
+/// the second.
 fn rule_sets() -> [Plan; 2] {
     let marked = |key| format!("-a always,exit -F arch=b64 -S getppid -F a0={MARK} -k {key}");
     let other =
@@ -42,7 +42,7 @@ fn rule_sets() -> [Plan; 2] {
     ]
 }
 
-/// A process that makes marked calls until its input ends, and then says how many.
+/// A process that makes marked calls until its input ends, and then prints their number.
 fn workload() -> Child {
     std::process::Command::new(std::env::current_exe().expect("our own path"))
         .args(["--exact", "marked_calls", "--nocapture"])
@@ -53,7 +53,7 @@ fn workload() -> Child {
         .expect("this test runs again")
 }
 
-/// The body of [`workload`]; without its variable there is nothing to do.
+/// The body of [`workload`]. Without its variable in the environment this test does nothing.
 #[test]
 fn marked_calls() {
     if std::env::var_os("TARSIER_TEST_WORKLOAD").is_none() {
@@ -87,7 +87,7 @@ fn wait_for(lines: &mut impl Iterator<Item = std::io::Result<String>>, word: &st
         .unwrap_or_else(|| panic!("the workload ended without {word}"))
 }
 
-/// Selected events by rule set and by rule that selected them.
+/// Number of selected events, by rule set and by the rule that selected them.
 #[derive(Default)]
 struct Seen {
     whole: [u64; 2],
@@ -169,8 +169,8 @@ fn a_thousand_reloads_lose_no_event_and_mix_no_rule_sets() {
     );
 }
 
-/// Memory of the system's BPF maps by map id, bytes; those of rings are left out, for their size
-/// has nothing to do with rules. Maps without a descriptor, as tables in force are, count too.
+/// Memory of the system's BPF maps in bytes, by map id. Rings are left out, since their size does not depend on
+/// rules. Maps without a descriptor, such as tables in force, are included.
 fn map_bytes() -> BTreeMap<u32, u64> {
     const BPF_MAP_TYPE_RINGBUF: u64 = 27;
     let maps = libbpf_rs::query::MapInfoIter::default();

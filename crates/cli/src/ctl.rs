@@ -16,13 +16,13 @@ rules
   -D [-k TEXT]        delete all rules, or those whose key contains TEXT
   -S NAME             system call: name, number, all, or several with commas
   -F FIELD OP VALUE   condition; OP is = != < <= > >= & &=
-  -C FIELD OP FIELD   two fields compared; OP is = or !=
+  -C FIELD OP FIELD   comparison of two fields; OP is = or !=
   -k KEY              key to find the rule's events by
   -w PATH, -W PATH    add or remove a watch
-  -p rwxa             what a watch is about: read, write, execute, attributes
+  -p rwxa             accesses to watch: read, write, execute, attributes
   -l [-i] [-k TEXT]   list the rules
   -R FILE             take options from FILE, line by line
-  -i, -c              in a file: go on after errors; -c fails in the end
+  -i, -c              in a rules file: go on after errors; -c still fails at the end
   -q MOUNT,SUBTREE    watch SUBTREE wherever MOUNT is watched
   -t                  forget watched trees that were unmounted
 
@@ -30,7 +30,7 @@ settings
   -s [-i]             status
   -e 0|1|2            off, on, on and locked
   -f 0|1|2            on failure: nothing, a kernel message, panic
-  -b N                records that may wait
+  -b N                backlog limit, in records
   -r N                records per second, 0 for no limit
   --backlog_wait_time TICKS
   --reset-lost
@@ -41,5 +41,5 @@ others
   -m TEXT             log TEXT
   --signal NAME       send TERM, HUP, USR1, USR2 or CONT to the daemon
   -v                  version
-  -h                  this
+  -h                  this help
 ";

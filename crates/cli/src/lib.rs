@@ -1,9 +1,9 @@
 //! The command lines of `tarsier`: commands, options and their help, and no code that acts on them.
 //!
-//! A crate of its own, so that `cargo xtask man` makes manual pages and completions of the same definitions that
-//! the program parses.
+//! This is a separate crate so that `cargo xtask man` makes manual pages and completions from the
+//! definitions that the program parses.
 
-// A doc comment here is help that users read: a type that is only the options of a command has none.
+// Doc comments here are help texts that users read: a type that only holds a command's options has none.
 #![allow(missing_docs)]
 
 pub mod ctl;
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a daemon keeps its socket, its lock and what it has to put back, unless told otherwise.
+/// Default directory of a daemon's socket, its lock and the state it has to restore.
 pub const RUN_DIR: &str = "/run/tarsier";
 
 /// System-call auditing with the rules and the log of the Linux audit system, through eBPF.
@@ -31,21 +31,21 @@ pub enum Command {
     Run(RunArgs),
     /// Show which hooks the rules need, what they cost and how exactly they are honoured
     Plan(PlanArgs),
-    /// Ask the running daemon for its engine, events and losses
+    /// Show the running daemon's engine, events and losses
     Status(StatusArgs),
-    /// End the daemon, and wait until it has ended
+    /// Stop the daemon, and wait until it has stopped
     Stop(StopArgs),
-    /// Work on rules without loading them
+    /// Check, optimise and merge rules files
     #[command(subcommand)]
     Rules(RulesCommand),
-    /// Print log files as text: COMPACT, compressed or plain; for `ausearch` through a pipe
+    /// Print log files (COMPACT, compressed or plain) as text, for example to pipe them to `ausearch`
     Cat(CatArgs),
-    /// Keys for a log that shows when it was changed
+    /// Create the keys of a sealed log, which reveals any later change
     #[command(subcommand)]
     Seal(SealCommand),
-    /// Say whether a sealed log is what was written (status 0: intact, 1: not, 2: cannot be said)
+    /// Verify that a sealed log is unaltered (status 0: intact, 1: altered, 2: not verifiable)
     Verify(VerifyArgs),
-    /// Make, learn and apply filters of system calls
+    /// Make, learn, inspect and apply seccomp filters
     #[command(subcommand)]
     Seccomp(seccomp::SeccompCommand),
     /// Change rules and settings with auditctl's options; see `tarsier ctl -h`
@@ -59,20 +59,20 @@ pub enum Command {
 
 #[derive(Subcommand, Debug)]
 pub enum RulesCommand {
-    /// Say what is odd about rules, and what to do (status 0: nothing, 1: something, 2: error)
+    /// Report problems in rules, and how to solve them (status 0: none, 1: some, 2: error)
     Check(RulesCheckArgs),
     /// Find equivalent rules that cost less, and show what changes and what that saves
     Optimise(RulesOptimiseArgs),
-    /// Make one file of a directory's rules, as augenrules does, and print it
+    /// Merge a directory's rules into one file, as augenrules does, and print it
     Merge(RulesMergeArgs),
 }
 
 /// Form in which a log is printed.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatFormat {
-    /// Without names for numbers
+    /// Without the names that numbers stand for
     Raw,
-    /// As the file has it; COMPACT has the names
+    /// As stored in the file; COMPACT files contain the names
     Enriched,
 }
 
@@ -86,13 +86,13 @@ pub struct CatArgs {
         ignore_case = true
     )]
     pub format: CatFormat,
-    /// Also the rotated files of each FILE, oldest first
+    /// Also print the rotated files of each FILE, oldest first
     #[arg(long)]
     pub rotated: bool,
-    /// Leave out what COMPACT files hold of earlier times, in seconds since 1970 (whole writes)
+    /// Skip the writes in COMPACT files whose events are all earlier, in seconds since 1970
     #[arg(long, value_name = "SECONDS")]
     pub since: Option<u32>,
-    /// Leave out what they hold of later times
+    /// Skip the writes in COMPACT files whose events are all later, in seconds since 1970
     #[arg(long, value_name = "SECONDS")]
     pub until: Option<u32>,
     /// Log files
@@ -102,7 +102,7 @@ pub struct CatArgs {
 
 #[derive(Subcommand, Debug)]
 pub enum SealCommand {
-    /// Make the host's keys beside the log, and the verification key, which has to leave the host
+    /// Create the host's keys beside the log, and the verification key, which must not stay on the host
     Init(SealInitArgs),
 }
 
@@ -121,16 +121,16 @@ pub struct SealInitArgs {
 
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
-    /// What `tarsier seal init` gave as the verification key
+    /// Verification key that `tarsier seal init` created
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
-    /// Refuse a seal that ends longer ago than this and was not closed in order: 2m, 1h
+    /// Reject a seal that ends longer ago than this, unless it was closed in order: 2m, 1h
     #[arg(long, value_name = "T", value_parser = parse_duration)]
     pub max_age: Option<Duration>,
-    /// For programs
+    /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
-    /// The log, with which its rotated files are verified; or several files, oldest first
+    /// The log, which is verified with its rotated files; or several files, oldest first
     #[arg(value_name = "LOG", required = true)]
     pub logs: Vec<PathBuf>,
 }
@@ -140,7 +140,7 @@ pub struct RulesMergeArgs {
     /// Directory of *.rules
     #[arg(value_name = "DIR", default_value = "/etc/audit/rules.d")]
     pub directory: PathBuf,
-    /// Only say whether FILE is what would be printed (status 0) or not (status 1)
+    /// Only compare FILE with what would be printed (status 0: equal, 1: different)
     #[arg(long, value_name = "FILE", num_args = 0..=1,
           default_missing_value = "/etc/audit/audit.rules")]
     pub check: Option<PathBuf>,
@@ -150,7 +150,7 @@ pub struct RulesMergeArgs {
     /// Load them into the kernel's own audit instead
     #[arg(long, requires = "load")]
     pub kernel: bool,
-    /// Directory that the daemon was started with
+    /// The daemon's --run-dir
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
 }
@@ -160,10 +160,10 @@ pub struct RulesOptimiseArgs {
     /// Rules file, or directory of *.rules merged as augenrules does
     #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
     pub rules: Vec<PathBuf>,
-    /// For programs
+    /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
-    /// Write the rules to this file, settings included; it is replaced if it is there
+    /// Write the rules and settings to FILE; an existing file is replaced
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
 }
@@ -173,10 +173,10 @@ pub struct RulesCheckArgs {
     /// Rules file, or directory of *.rules merged as augenrules does
     #[arg(value_name = "PATH", default_value = "/etc/audit/rules.d")]
     pub rules: Vec<PathBuf>,
-    /// Recorded log (RAW or ENRICHED): also say which keys it is full of
+    /// Audit log (RAW or ENRICHED): also report which keys fill it
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// For programs
+    /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
 }
@@ -184,9 +184,9 @@ pub struct RulesCheckArgs {
 /// How events are captured.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// The best that loads here
+    /// The best engine that loads on this kernel
     Auto,
-    /// eBPF programs at the ends of the kernel's functions: other calls pay nothing
+    /// eBPF programs at the ends of the kernel's functions: calls that no rule names cost nothing
     Trampoline,
     /// eBPF programs on tracepoints
     Tracepoint,
@@ -199,7 +199,7 @@ pub enum Engine {
 pub enum LogFormat {
     /// The kernel's text
     Raw,
-    /// RAW with names for numbers
+    /// RAW, plus the names that numbers stand for
     Enriched,
     /// One JSON object per event
     Json,
@@ -209,10 +209,10 @@ pub enum LogFormat {
 
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Rules file, or directory of *.rules merged as augenrules does; may be given again
+    /// Rules file, or directory of *.rules merged as augenrules does; may be repeated
     #[arg(long, value_name = "PATH", default_value = "/etc/audit/rules.d")]
     pub rules: Vec<PathBuf>,
-    /// auditd.conf(5) [default: /etc/audit/auditd.conf if it is there]
+    /// auditd.conf(5) [default: /etc/audit/auditd.conf if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Log file, instead of the configuration's log_file
@@ -230,62 +230,62 @@ pub struct RunArgs {
     /// Show one line per event, and a status line on a terminal
     #[arg(long)]
     pub live: bool,
-    /// Ring buffer of each CPU, in KiB [default: 4096, less where there are more than 64 CPUs]
+    /// Size of each CPU's ring buffer, in KiB [default: 4096, less with more than 64 CPUs]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     pub ring_size: Option<u32>,
     /// Directory for the status socket, the lock and the state to restore
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
-    /// Where on a BPF file system capture is kept, so that it goes on when the daemon is killed; instead of
+    /// Directory on a BPF file system that keeps capture alive if the daemon is killed, instead of
     /// the configuration's pin_dir
     #[arg(long, value_name = "DIR")]
     pub pin_dir: Option<PathBuf>,
-    /// Leave the kernel's audit socket alone; not with the kernel engine, whose records it has
+    /// Leave the kernel's audit socket alone; not possible with --engine kernel, which reads it
     #[arg(long)]
     pub no_kernel_records: bool,
-    /// Program to run while recording; Tarsier ends with it and with its status
+    /// Program to run while recording; when it ends, Tarsier stops with the same status
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]
 pub struct PlanArgs {
-    /// Rules file, or directory of *.rules merged as augenrules does; may be given again
+    /// Rules file, or directory of *.rules merged as augenrules does; may be repeated
     #[arg(long, value_name = "PATH", default_value = "/etc/audit/rules.d")]
     pub rules: Vec<PathBuf>,
     /// Engine to plan for
     #[arg(long, default_value = "auto")]
     pub engine: Engine,
-    /// Show this system call instead: its candidates, fields and tables; may be given again
+    /// Show this system call instead: its candidates, fields and tables; may be repeated
     #[arg(long = "syscall", value_name = "NAME")]
     pub syscalls: Vec<String>,
-    /// For programs
+    /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args, Debug)]
 pub struct StopArgs {
-    /// Leave what is pinned armed, for the next daemon: calls go on being recorded
+    /// Leave pinned programs armed for the next daemon: calls are still recorded
     #[arg(long, conflicts_with = "disarm")]
     pub keep: bool,
-    /// Also remove what a daemon left that was killed, or stopped with --keep
+    /// Also remove what a daemon left that was killed or stopped with --keep
     #[arg(long)]
     pub disarm: bool,
-    /// Directory that the daemon was started with
+    /// The daemon's --run-dir
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub struct StatusArgs {
-    /// What each rule in force costs, the most bytes first
+    /// Show what each loaded rule costs, most bytes first
     #[arg(long)]
     pub rules: bool,
-    /// For programs
+    /// Print JSON, for programs
     #[arg(long)]
     pub json: bool,
-    /// Directory that the daemon was started with
+    /// The daemon's --run-dir
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
 }

@@ -1,11 +1,11 @@
-//! The program that runs while its host is recorded.
+//! The command that runs while the system is recorded (`tarsier run -- COMMAND`).
 
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 
-/// Starts `command`: program and arguments.
+/// Starts `command`, which is a program and its arguments; `None` if it is empty.
 pub(super) fn start(command: &[OsString]) -> Result<Option<Child>> {
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
@@ -14,7 +14,7 @@ pub(super) fn start(command: &[OsString]) -> Result<Option<Child>> {
     command.args(arguments);
     // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
     unsafe {
-        // The daemon refuses huge pages for itself alone.
+        // The daemon disables huge pages for itself only.
         command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
     }
     command
@@ -23,7 +23,7 @@ pub(super) fn start(command: &[OsString]) -> Result<Option<Child>> {
         .with_context(|| format!("cannot run {}", program.to_string_lossy()))
 }
 
-/// Exit status as a shell gives it.
+/// Exit status as a shell reports it.
 pub(super) fn code(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,

@@ -1,10 +1,14 @@
-//! Which engine runs.
+//! The choice of the engine.
 
 use crate::stderr::say;
 use anyhow::{bail, Result};
 use cli::Engine;
 
-/// Whether the trampoline engine is the one; says which is taken when the choice is ours.
+/// Whether to use the trampoline engine. Prints why the tracepoint engine is used instead if
+/// `engine` is `auto`.
+///
+/// # Errors
+/// The kernel is too old for eBPF engines, or refuses the trampoline engine that was asked for.
 pub fn is_trampoline(engine: Engine) -> Result<bool> {
     if engine != Engine::Kernel && capture::probe::is_too_old() {
         bail!(
@@ -22,7 +26,7 @@ pub fn is_trampoline(engine: Engine) -> Result<bool> {
         (None, _) => Ok(true),
         (Some(reason), Engine::Trampoline) => bail!(
             "the trampoline engine does not work here: {reason}; \
-             --engine auto takes the one that does"
+             --engine auto selects one that does"
         ),
         (Some(reason), _) => {
             say!("tarsier: engine tracepoint: {reason}");

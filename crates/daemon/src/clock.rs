@@ -7,7 +7,7 @@ pub(super) fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Nanoseconds of the epoch.
+/// Nanoseconds since 1970 (CLOCK_REALTIME).
 pub(super) fn realtime_ns() -> u64 {
     nanoseconds(ClockId::Realtime)
 }

@@ -1,7 +1,8 @@
-//! Rules and settings changed while recording: what `tarsier ctl` asks for.
+//! Changes of rules and settings while recording, as requested by `tarsier ctl`.
 //!
-//! A request is carried out as a whole or not at all: the rules it makes are planned and swapped
-//! in by one step, and if anything is refused before that, what was in force stays.
+//! A request is carried out as a whole or not at all: the rules that result from it are planned and
+//! swapped in by one step, and if anything is refused before that, the old rules and settings stay
+//! in force.
 
 mod draft;
 mod records;
@@ -23,35 +24,36 @@ use netlink::{AuditSocket, NetlinkError, Status};
 use rules::Rule;
 use setting::Setting;
 
-/// What auditctl can see and set.
+/// The state that auditctl can see and set.
 #[derive(Default)]
 pub(super) struct Control {
     /// The rules, in force unless `enabled` is 0.
     rules: Vec<Rule>,
     /// 0 off, 1 on, 2 on and locked until this daemon ends.
     enabled: u32,
-    /// `failure`: 2 is noted and does not make the machine panic on Tarsier's account.
+    /// `failure`. 2 is stored, but losses of Tarsier do not make the machine panic.
     failure: u32,
-    /// The settings while the kernel's audit socket is not ours, which would keep them.
+    /// The settings, kept here while Tarsier does not own the kernel's audit socket, which would
+    /// keep them.
     kept: Status,
-    /// Losses when they were last reset.
+    /// Number of losses when they were last reset.
     lost_before: u64,
     asked_to_stop: Option<Stop>,
 }
 
-/// Somebody wants the recording to end.
+/// A request to stop recording.
 #[derive(Clone, Copy)]
 pub(super) struct Stop {
     pub(super) who: Who,
-    /// What is pinned stays armed for the next daemon.
+    /// Whether pinned programs stay armed for the next daemon.
     pub(super) keeps: bool,
 }
 
-/// The kernel's limit when nothing was set (`AUDIT_BACKLOG_LIMIT` of its configuration).
+/// The kernel's default limit (`AUDIT_BACKLOG_LIMIT` of its configuration).
 const BACKLOG_LIMIT: u32 = 64;
 
 impl Control {
-    /// `rules` are in force.
+    /// Starts with `rules` in force.
     pub(super) fn new(rules: Vec<Rule>) -> Control {
         Control {
             rules,
@@ -66,12 +68,12 @@ impl Control {
         }
     }
 
-    /// A request to end, if one has come since the last call.
+    /// The request to stop, if one has come since the last call.
     pub(super) fn take_stop(&mut self) -> Option<Stop> {
         self.asked_to_stop.take()
     }
 
-    /// The answer to a request, as JSON.
+    /// Carries out a request and returns the answer as JSON.
     pub(super) fn answer(&mut self, line: &[u8], who: Who, recording: &mut Recording) -> Vec<u8> {
         let text = match serde_json::from_slice(line) {
             Ok(Request::Status) => serde_json::to_vec(&recording.status()),
@@ -106,11 +108,11 @@ impl Control {
         }
     }
 
-    /// The end comes when the answer is on its way.
+    /// Notes the request to stop: the daemon stops after the answer has been queued.
     fn ask_to_stop(&mut self, keeps: bool, who: Who, recording: &Recording) -> Result<(), String> {
         if keeps && recording.pipeline.engine.pins().is_none() {
             return Err(
-                "what this daemon captures ends with it: nothing is pinned (pin_dir, --pin-dir)"
+                "capture would end with this daemon: nothing is pinned (pin_dir, --pin-dir)"
                     .to_owned(),
             );
         }
@@ -118,13 +120,13 @@ impl Control {
         Ok(())
     }
 
-    /// List by list, as the kernel gives them.
+    /// The rules, in hexadecimal, list by list as the kernel returns them.
     fn listed_rules(&self, recording: &mut Recording) -> Vec<String> {
         let pipeline = &mut recording.pipeline;
         if let (Engine::Kernel, Some(kernel), 1..) =
             (&pipeline.engine, &mut pipeline.kernel, self.enabled)
         {
-            // It may have removed some, or an administrator added others.
+            // The kernel may have removed rules, or an administrator added some.
             if let Some(rules) = kernel.listed_rules() {
                 return rules.iter().map(|rule| hex(rule)).collect();
             }
@@ -137,7 +139,7 @@ impl Control {
             .collect()
     }
 
-    /// The settings: the kernel's own while its socket is ours.
+    /// The settings; the kernel's own while Tarsier owns its audit socket.
     fn settings(&self, recording: &mut Recording) -> Status {
         match &mut recording.pipeline.kernel {
             Some(kernel) => kernel.socket().status().unwrap_or(self.kept),
@@ -145,7 +147,7 @@ impl Control {
         }
     }
 
-    /// `failure`: what was asked for, or the kernel's own where the kernel acts on it.
+    /// The value of `failure`: the one that was set, or the kernel's own if it is the engine.
     fn failure(&self, settings: &Status, recording: &Recording) -> u32 {
         match recording.pipeline.engine.is_kernel() {
             true => settings.failure,
@@ -235,7 +237,7 @@ impl Control {
         answer
     }
 
-    /// Puts the rules and the switch of a draft in force, with records that say who did it.
+    /// Puts the rules and the enabled flag of a draft in force, and logs who changed them.
     fn install_draft(&mut self, draft: &Draft, who: Who, recording: &mut Recording) -> Result<()> {
         let old = self.enabled;
         let enabled = draft.enabled();
@@ -243,7 +245,7 @@ impl Control {
         if draft.changes_rules() || is_switched {
             check_plan(&draft.set.rules, enabled, recording)?;
             if old != 0 && enabled == 0 {
-                // Last words while records are still taken.
+                // Log this now, while records are still taken.
                 self.log_rule_changes(draft, who, true, recording);
                 self.log_setting("audit_enabled", enabled, old, who, recording);
             }
@@ -260,8 +262,8 @@ impl Control {
         Ok(())
     }
 
-    /// Swaps the rules in, or none of them if `enabled` is 0, and switches the kernel's records
-    /// along.
+    /// Swaps the rules in, or no rules if `enabled` is 0, and switches the kernel's records
+    /// accordingly.
     fn install(&mut self, rules: Vec<Rule>, enabled: u32, recording: &mut Recording) -> Result<()> {
         let pipeline = &recording.pipeline;
         let number = pipeline.generation.plan.generation + 1;
@@ -288,7 +290,7 @@ impl Control {
         Ok(())
     }
 
-    /// Carries out what is not about rules; what a counter was before its reset.
+    /// Carries out a step that does not concern rules. Returns the value that a reset counter had.
     fn set(
         &mut self,
         step: &Step,
@@ -335,7 +337,7 @@ impl Control {
                     .map(|()| None)
                     .map_err(refusal),
                 None => Err(errno::not_supported(
-                    "the kernel's audit socket is not ours",
+                    "Tarsier does not own the kernel's audit socket",
                 )),
             },
             Step::Message(text) => {
@@ -387,17 +389,17 @@ impl Control {
         Ok(())
     }
 
-    /// Undoes settings of a request that failed later.
+    /// Restores settings after a later step of the request has failed.
     fn set_back(&mut self, done: &[Setting], mut before: Status, recording: &mut Recording) {
         for setting in done {
             let value = *setting.member(&mut before);
             if let Err((_, reason)) = self.send_setting(*setting, value, recording) {
-                say!("tarsier: {} cannot be set back: {reason}", setting.name());
+                say!("tarsier: {} cannot be restored: {reason}", setting.name());
             }
         }
     }
 
-    /// SIGHUP: the rules of the files, instead of what was changed since.
+    /// Replaces the rules with those of the files (SIGHUP); rules changed since are lost.
     pub(super) fn reload_rules(&mut self, who: Who, recording: &mut Recording) -> Result<()> {
         if self.enabled == 2 {
             bail!("the rules are locked until tarsier is started again (-e 2)");
@@ -415,8 +417,8 @@ impl Control {
         Ok(())
     }
 
-    /// One event for each rule that came or went. If the whole `is_done`, those that were refused
-    /// are among them; else only they are.
+    /// Logs one event for each rule that was added or removed. If the whole request `is_done`, this
+    /// includes refused rules; otherwise only those are logged.
     fn log_rule_changes(&self, draft: &Draft, who: Who, is_done: bool, recording: &mut Recording) {
         for change in &draft.changes {
             if is_done || !change.is_success {
@@ -447,7 +449,7 @@ impl Control {
     }
 }
 
-/// Losses but for those that the kernel counts itself.
+/// Number of losses, without those that the kernel counts itself.
 fn lost_elsewhere(recording: &Recording) -> u64 {
     let pipeline = &recording.pipeline;
     let lost = losses::by_cause(pipeline, &pipeline.engine.counters());
@@ -455,7 +457,7 @@ fn lost_elsewhere(recording: &Recording) -> u64 {
     elsewhere.map(|(_, count)| count).sum()
 }
 
-/// While audit is off nothing is armed, and rules must be right all the same.
+/// Checks the rules while audit is off: nothing is armed then, but the rules must still be valid.
 fn check_plan(rules: &[Rule], enabled: u32, recording: &Recording) -> Result<()> {
     if enabled == 0 {
         let is_kernel = recording.pipeline.engine.is_kernel();
@@ -466,7 +468,7 @@ fn check_plan(rules: &[Rule], enabled: u32, recording: &Recording) -> Result<()>
     Ok(())
 }
 
-/// The step whose rule is one too many, if a step of this request is.
+/// The step that added the rule which does not fit, if it came with this request.
 fn refused_step(error: &anyhow::Error, draft: &Draft) -> Option<Refused> {
     let too_large = error.downcast_ref::<plan::tables::TooLarge>()?;
     let step = draft.step_of(too_large.rule()? as usize)?;

@@ -1,4 +1,4 @@
-//! The event loop: one thread that does what poll(2) says is to be done.
+//! The event loop: one thread that does what poll(2) reports as ready.
 
 use crate::child;
 use crate::clock::monotonic_ns;
@@ -20,23 +20,23 @@ use std::collections::BTreeMap;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Longest time that an event waits in a ring while the daemon is awake.
+/// Longest time for which an event waits in a ring while the daemon is awake.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// The same with `flush = DATA` or `SYNC`, where somebody wants it on the disk soon.
+/// Longest such time with `flush = DATA` or `SYNC`, where events should be durable soon.
 const DURABLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Passes without an event after which the daemon sleeps until it is woken.
 const IDLE_PASSES: u32 = 3;
-/// Fill of a ring, parts per thousand, from which on the daemon reads on without a pause: what came while
-/// it wrote is a batch large enough.
+/// Fill of a ring, in parts per thousand, from which the daemon goes on reading without a pause:
+/// what came while it wrote is a large enough batch.
 const BUSY_PER_MILLE: u32 = 50;
-/// How often the paths that rules name are looked at again, and losses told.
+/// How often the paths that rules name are checked again, and losses are reported.
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why recording ended.
 pub(super) struct End {
     pub(super) status: u8,
     pub(super) sender: Option<Who>,
-    /// What is pinned stays armed for the next daemon.
+    /// Whether pinned programs stay armed for the next daemon.
     pub(super) keeps: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Daemon {
 }
 
 impl Daemon {
-    /// What is armed already, and who may ask about it.
+    /// Takes a recording that is already armed, and the sources of requests and signals.
     pub(super) fn new(
         recording: Recording,
         server: ControlSocket,
@@ -84,13 +84,13 @@ impl Daemon {
         daemon
     }
 
-    /// Records until a signal, the end of `command`, or of `duration`.
+    /// Records until a signal or a request to stop, or until `command` ends or `duration` is over.
     pub(super) fn record(
         &mut self,
         mut command: Option<Child>,
         duration: Option<Duration>,
     ) -> Result<End> {
-        // Not before the command has started, which would inherit it.
+        // Only after the command has started, since it would inherit the priority.
         self.boost_priority();
         let deadline = duration.map(|duration| Instant::now() + duration);
         let mut idle_passes = 0;
@@ -123,7 +123,7 @@ impl Daemon {
         }
     }
 
-    /// Reads the rings once, and writes what came. How many frames there were.
+    /// Reads the rings once, and writes what came. Returns the number of frames.
     fn pass(&mut self) -> usize {
         let pipeline = &mut self.recording.pipeline;
         let fill = pipeline.engine.fill_per_mille();
@@ -137,7 +137,8 @@ impl Daemon {
         frames
     }
 
-    /// Answers everybody whose request is whole. The end, if somebody asked for it and the answer is on its way.
+    /// Answers all complete requests. Returns the end of recording, if a request asked for it,
+    /// after the answer was queued.
     fn answer_clients(&mut self) -> Option<End> {
         for asked in self.server.requests() {
             let text = self
@@ -154,7 +155,7 @@ impl Daemon {
         })
     }
 
-    /// `priority_boost`: a daemon that is not run has its rings overflow.
+    /// Applies `priority_boost`: if the daemon is not scheduled, its rings overflow.
     fn boost_priority(&mut self) {
         let settings = &self.recording.settings;
         if let Err(error) = self.scheduling.rest_at(settings.nice()) {
@@ -163,7 +164,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for something to do: while awake at most the poll interval, else until woken.
+    /// Waits for something to do: at most the poll interval while awake, otherwise until woken.
     fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<()> {
         let pipeline = &mut self.recording.pipeline;
         pipeline.engine.set_awake(awake);
@@ -237,7 +238,7 @@ impl Daemon {
         Ok(None)
     }
 
-    /// Rules and configuration anew. Whatever is wrong leaves the old in force.
+    /// Reloads configuration and rules. If anything is wrong, the old ones stay in force.
     fn reload(&mut self) {
         let recording = &mut self.recording;
         let who = recording.pipeline.sender();
@@ -258,13 +259,13 @@ impl Daemon {
         );
     }
 
-    /// Listens for scrapes where the configuration says; where that cannot be, it is said.
+    /// Listens for scrapes at the configured address; prints an error if that fails.
     fn follow_metrics(&mut self) {
         let wanted = self.recording.settings.config.metrics.as_ref();
         if self.metrics.as_ref().map(Metrics::address) == wanted {
             return;
         }
-        // The old one lets go of its address first.
+        // The old listener releases its address first.
         self.metrics = None;
         match wanted.map(Metrics::start).transpose() {
             Ok(metrics) => self.metrics = metrics,
@@ -302,10 +303,11 @@ impl Daemon {
         );
     }
 
-    /// Disarms unless `keeps`, reads what is left, says what was lost, restores the kernel's audit state.
+    /// Disarms unless `keeps`, reads what is left, reports losses, and restores the kernel's audit
+    /// state.
     ///
     /// # Errors
-    /// The kernel's audit is not as it was found.
+    /// The kernel's audit state could not be restored.
     pub(super) fn stop(self, sender: Option<Who>, keeps: bool) -> Result<()> {
         let Daemon {
             mut recording,
@@ -316,7 +318,7 @@ impl Daemon {
         if !keeps {
             pipeline.engine.disarm();
         }
-        // Hooks that were under way on other CPUs finish within this pass or the next.
+        // Programs still running on other CPUs finish within this pass or the next.
         for _ in 0..2 {
             std::thread::yield_now();
             pipeline.drain();
@@ -341,8 +343,8 @@ impl Daemon {
     }
 }
 
-/// Closes the log and says what is in it. Records of Tarsier itself and of others that did not
-/// fit on the disk are among the lost.
+/// Closes the log and prints a summary. Records of Tarsier itself and of other sources that did not
+/// fit on the disk count as lost.
 fn close(recording: Recording, mut lost: BTreeMap<String, u64>) {
     let pipeline = recording.pipeline;
     let (log, totals) = (pipeline.output.log_text(), pipeline.totals());
@@ -359,7 +361,7 @@ fn close(recording: Recording, mut lost: BTreeMap<String, u64>) {
     }
 }
 
-/// A command that outlives the recording is told to end, and waited for.
+/// Terminates a command that is still running when recording ends, and waits for it.
 fn end_command(command: &mut Option<Child>) {
     if let Some(mut child) = command.take() {
         if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {

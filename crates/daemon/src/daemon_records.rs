@@ -1,9 +1,9 @@
-//! DAEMON_*: what Tarsier says of itself, as auditd does.
+//! DAEMON_* records, in which Tarsier reports on itself as auditd does.
 
 use event::record::{DaemonAction, DaemonStart};
 use event::{Encoder, RecordType, Stamp};
 
-/// Identity of this process, or of who sent a signal.
+/// Identity of this process, of a client, or of the sender of a signal.
 #[derive(Clone, Copy)]
 pub(super) struct Who {
     pub(super) auid: u32,
@@ -23,7 +23,7 @@ impl Who {
         }
     }
 
-    /// Process `pid` of `uid`, which asks over a socket.
+    /// The client with process id `pid` and user id `uid` at the other end of a socket.
     pub(super) fn peer(pid: u32, uid: u32) -> Who {
         let read = |name: &str| {
             let text = std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
@@ -37,7 +37,7 @@ impl Who {
         }
     }
 
-    /// Process `pid`, whose login uid the kernel has given.
+    /// Process `pid`, whose login uid the kernel has reported.
     pub(super) fn sender(auid: u32, pid: u32) -> Who {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
         let ses = read("sessionid").and_then(|text| text.trim().parse().ok());
@@ -63,7 +63,7 @@ fn own(name: &str) -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// DAEMON_START.
+/// Encodes DAEMON_START.
 pub(super) fn start(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, engine: &str) {
     let kernel = rustix::system::uname()
         .release()
@@ -100,9 +100,9 @@ pub(super) struct Action<'a> {
     pub(super) is_success: bool,
 }
 
-/// Any other DAEMON_* record.
+/// Encodes any other DAEMON_* record.
 pub(super) fn action(encoder: &mut Encoder, out: &mut Vec<u8>, stamp: Stamp, action: &Action<'_>) {
-    // auditd leaves uid and ses out of this one.
+    // auditd omits uid and ses in this record.
     let is_brief = action.kind == RecordType::DAEMON_CONFIG;
     let who = action.who;
     let mut writer = encoder.begin(out, stamp);

@@ -1,27 +1,27 @@
-//! How long it takes from a call to its record being durable: `tarsier status`.
+//! Measures the time from a call until its record is durable, for `tarsier status`.
 
 use journal::Position;
 use std::collections::VecDeque;
 
-/// Batches whose sync is awaited. Where more are, which a mode without syncs would have, the oldest
-/// is forgotten.
+/// Batches whose sync is awaited. If there are more, as in a mode without syncs, the oldest is
+/// forgotten.
 const BATCHES_MAX: usize = 4096;
-/// Buckets of the histogram: four for each power of two of nanoseconds.
+/// Buckets of the histogram: four for each power of two nanoseconds.
 const BUCKETS: usize = 64 * 4;
 
-/// A histogram of times, and the batches under way.
+/// A histogram of times, and the batches that are not durable yet.
 pub(super) struct Durability {
     waiting: VecDeque<Batch>,
     buckets: [u64; BUCKETS],
     max_ns: u64,
 }
 
-/// What was written together.
+/// Events that were written together.
 struct Batch {
-    /// Durable once the journal is durable up to here.
+    /// The batch is durable once the journal is durable up to here.
     end: Position,
     events: u64,
-    /// When its oldest event was made, CLOCK_MONOTONIC.
+    /// When the oldest event of the batch happened (CLOCK_MONOTONIC).
     oldest_ns: u64,
 }
 
@@ -36,7 +36,8 @@ impl Default for Durability {
 }
 
 impl Durability {
-    /// `events` were written, the first of which was made at `oldest_ns`; the log now ends at `end`.
+    /// Records that `events` events were written, the oldest of which happened at `oldest_ns`; the
+    /// log now ends at `end`.
     pub(super) fn written(&mut self, end: Position, events: u64, oldest_ns: u64) {
         if self.waiting.len() == BATCHES_MAX {
             self.waiting.pop_front();
@@ -48,7 +49,7 @@ impl Durability {
         });
     }
 
-    /// At `now_ns` everything up to `durable` is durable.
+    /// Records that everything up to `durable` was durable at `now_ns`.
     pub(super) fn durable(&mut self, durable: Position, now_ns: u64) {
         while let Some(batch) = self.waiting.front().filter(|batch| batch.end <= durable) {
             let took_ns = now_ns.saturating_sub(batch.oldest_ns);
@@ -58,9 +59,9 @@ impl Durability {
         }
     }
 
-    /// The time, microseconds, within which `share` of the events became durable, up to the
-    /// histogram's step of a quarter, counted as if every event were as old as the oldest of its
-    /// batch; `None` before the first sync.
+    /// The time, in microseconds, within which `share` of the events became durable, rounded up to
+    /// a bucket of the histogram. Each event counts as being as old as the oldest of its batch.
+    /// `None` before the first sync.
     pub(super) fn quantile_us(&self, share: f64) -> Option<u64> {
         let all: u64 = self.buckets.iter().sum();
         let wanted = (all as f64 * share).ceil() as u64;
@@ -74,14 +75,14 @@ impl Durability {
     }
 }
 
-/// Octave and quarter of it.
+/// Bucket of a time: its octave and the quarter within it.
 fn bucket(ns: u64) -> usize {
     let octave = ns.max(4).ilog2();
     let quarter = (ns.max(4) >> (octave - 2)) & 3;
     octave as usize * 4 + quarter as usize
 }
 
-/// Where the next bucket begins.
+/// Start of the next bucket, in nanoseconds.
 fn upper_ns(bucket: usize) -> u64 {
     let (octave, quarter) = (bucket / 4, bucket as u64 % 4);
     (5 + quarter) << octave.saturating_sub(2)

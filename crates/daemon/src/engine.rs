@@ -1,5 +1,5 @@
-//! The engine that captures: programs with their rings, or the kernel's own audit, whose records
-//! come over the audit socket.
+//! The engine that captures: eBPF programs with their rings, or the kernel's own audit, whose
+//! records come over the audit socket.
 
 use anyhow::Result;
 use capture::hooks::{Counters, RuleCount};
@@ -9,18 +9,18 @@ use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// What captures.
+/// The engine that captures.
 pub(super) enum Engine {
     /// eBPF programs.
     Ebpf(Box<EbpfEngine>),
-    /// The kernel's audit. Its rules are the audit socket's affair.
+    /// The kernel's audit. Its rules are loaded through the audit socket, not here.
     Kernel,
-    /// What another version's daemon left in its rings.
+    /// Rings that a daemon of another version left.
     Leftover(Box<Leftover>),
 }
 
 impl Engine {
-    /// Its name in DAEMON_START and in status.
+    /// The engine's name in DAEMON_START records and in the status.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Engine::Ebpf(programs) => programs.name(),
@@ -48,7 +48,7 @@ impl Engine {
         }
     }
 
-    /// The page for the next daemon, if what is captured outlives this one.
+    /// The page for the next daemon, if the capture outlives this one.
     pub(super) fn handover(&self) -> Option<Arc<Handover>> {
         match self {
             Engine::Ebpf(programs) => programs.handover().cloned(),
@@ -65,8 +65,9 @@ impl Engine {
         }
     }
 
-    /// Gives the frames that are there to `take`, with the place in its ring where each ends; see
-    /// [`capture::Stream`]. What has a page for the next daemon keeps its room until that is settled.
+    /// Passes waiting frames to `take`, with the position in the ring where each ends; see
+    /// [`capture::Stream`]. If there is a page for the next daemon, frames keep their space until
+    /// they are settled.
     pub(super) fn drain(
         &mut self,
         now_ns: u64,
@@ -81,43 +82,43 @@ impl Engine {
         }
     }
 
-    /// Whether no frame waits.
+    /// Whether no frame is waiting.
     pub(super) fn is_drained(&mut self) -> bool {
         self.stream().is_none_or(|stream| stream.is_empty())
     }
 
-    /// Pins that this process leaves behind when it ends, if it has any.
+    /// The pins that this process leaves behind when it ends, if any.
     pub(super) fn pins(&self) -> Option<&Arc<Pins>> {
         self.programs().and_then(EbpfEngine::pins)
     }
 
-    /// Readable when the programs want attention; none if there are none.
+    /// Descriptor that is readable when the programs want attention; `None` without programs.
     pub(super) fn doorbell(&self) -> Result<Option<BorrowedFd<'_>>> {
         Ok(self.programs().map(EbpfEngine::doorbell).transpose()?)
     }
 
-    /// Whether the daemon looks by itself for now.
+    /// Tells the programs whether the daemon polls the rings by itself for now.
     pub(super) fn set_awake(&self, awake: bool) {
         if let Some(programs) = self.programs() {
             programs.set_awake(awake);
         }
     }
 
-    /// What happens to calls whose events come faster than they are read.
+    /// Sets what happens to calls whose events come faster than they are read.
     pub(super) fn set_overload(&self, overload: Overload) {
         if let Some(programs) = self.programs() {
             programs.set_overload(overload);
         }
     }
 
-    /// The rules, by place, whose events wake the daemon at once.
+    /// Sets the rules, by their place, whose events wake the daemon at once.
     pub(super) fn set_urgent(&self, rules: &BTreeSet<u32>) {
         if let Some(programs) = self.programs() {
             programs.set_urgent(rules);
         }
     }
 
-    /// After the doorbell rang.
+    /// Resets the doorbell after it rang.
     pub(super) fn quiet_doorbell(&mut self) {
         if let Some(programs) = self.programs_mut() {
             programs.quiet_doorbell();
@@ -130,40 +131,40 @@ impl Engine {
         programs.map_or(Ok(()), |programs| programs.replace(plan))
     }
 
-    /// Every second or so: takes down hooks that no rule needs.
+    /// Removes hooks that no rule needs. Call it about once a second.
     pub(super) fn tidy(&mut self) {
         if let Some(programs) = self.programs_mut() {
             programs.tidy();
         }
     }
 
-    /// Matches nothing any more.
+    /// Makes the programs match nothing any more.
     pub(super) fn disarm(&mut self) {
         if let Some(programs) = self.programs_mut() {
             programs.disarm();
         }
     }
 
-    /// Ids of the events of io_uring operations that are under way.
+    /// Ids of the io_uring operations that are still running.
     pub(super) fn in_flight(&self) -> std::collections::HashSet<u64> {
         let programs = self.programs();
         programs.map(EbpfEngine::in_flight).unwrap_or_default()
     }
 
-    /// What the programs count; nothing if there are none.
+    /// The programs' counters; zero without programs.
     pub(super) fn counters(&self) -> Counters {
         let programs = self.programs();
         programs.map(EbpfEngine::counters).unwrap_or_default()
     }
 
-    /// What they count by rule, and for undecided events; nothing if they cannot be asked.
+    /// Counts by rule, and for undecided events; empty if the programs cannot be asked.
     pub(super) fn rule_counts(&self, rules: usize) -> (Vec<RuleCount>, RuleCount) {
         let programs = self.programs();
         let counts = programs.and_then(|programs| programs.rule_counts(rules).ok());
         counts.unwrap_or_default()
     }
 
-    /// The fullest ring, parts per thousand.
+    /// Fill of the fullest ring, in parts per thousand.
     pub(super) fn fill_per_mille(&self) -> u32 {
         self.programs().map_or(0, EbpfEngine::fill_per_mille)
     }

@@ -1,20 +1,20 @@
-//! Records that come one by one, put together to the events that they belong to. Records of
-//! different events come mixed where several processors make them at a time.
+//! Groups single records into the events that they belong to. Records of different events are
+//! interleaved if several processors make them at the same time.
 
 use super::kernel_costs::{key_of, KernelCosts};
 use event::{text, Encoder, RecordType, Stamp};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Records after which an event is taken to be whole: the end of most is marked by EOE, and that
-/// of messages of programs is not.
+/// Number of records after which an event is considered complete. Most events end with EOE, but
+/// messages from programs do not.
 const PATIENCE_RECORDS: u64 = 512;
 
-/// The events whose records are coming in, the oldest first.
+/// The incomplete events, the oldest first.
 #[derive(Default)]
 pub(super) struct Grouped {
     open: VecDeque<Open>,
-    /// Kept for their capacity.
+    /// Kept to reuse their capacity.
     spare: Vec<Open>,
     records: u64,
 }
@@ -23,7 +23,7 @@ struct Open {
     stamp: Stamp,
     records: Vec<(u16, Range<usize>)>,
     bodies: Vec<u8>,
-    /// Number of its latest record.
+    /// Number of the event's latest record.
     latest: u64,
 }
 
@@ -38,7 +38,7 @@ impl Open {
     }
 }
 
-/// Where whole events go.
+/// Destination of complete events.
 pub(super) struct Sink<'a> {
     pub(super) encoder: &'a mut Encoder,
     pub(super) out: &'a mut Vec<u8>,
@@ -46,7 +46,7 @@ pub(super) struct Sink<'a> {
 }
 
 impl Grouped {
-    /// Takes a record; appends the events that have ended. How many those were.
+    /// Takes a record; appends events that are now complete. Returns how many.
     pub(super) fn push(&mut self, kind: u16, message: &[u8], sink: &mut Sink<'_>) -> u32 {
         self.records += 1;
         let Ok((stamp, body)) = text::parse_message(message) else {
@@ -79,7 +79,7 @@ impl Grouped {
         }
     }
 
-    /// Appends what has come of the events under way. How many they were.
+    /// Appends the incomplete events as they are. Returns how many.
     pub(super) fn end(&mut self, sink: &mut Sink<'_>) -> u32 {
         let mut events = 0;
         while !self.open.is_empty() {
@@ -110,7 +110,8 @@ impl Grouped {
     }
 }
 
-/// Messages of programs (linux/audit.h: AUDIT_USER and two ranges) are events of one record.
+/// Whether a record is a whole event: messages from programs (linux/audit.h: AUDIT_USER and two
+/// ranges) are.
 fn is_alone(kind: u16) -> bool {
     matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
 }

@@ -1,4 +1,4 @@
-//! The system that this program runs on, as composing asks about it.
+//! The system that this program runs on, for questions of the composer.
 
 use capture::probe;
 use compose::{Host, Sign};

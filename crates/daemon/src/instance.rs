@@ -8,17 +8,17 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The lock of a run directory, held as long as this lives.
+/// The lock of a run directory, held as long as this value lives.
 pub struct Instance {
     _file: File,
     run_dir: PathBuf,
 }
 
-/// Holds the number of the process, and the lock.
+/// Contains the process id; the lock is on this file.
 const PID_FILE: &str = "tarsier.pid";
 
 impl Instance {
-    /// Makes `run_dir` (0700) if need be and locks it for this process.
+    /// Creates `run_dir` (0700) if needed and locks it for this process.
     pub fn lock(run_dir: &Path) -> Result<Instance> {
         DirBuilder::new()
             .recursive(true)
@@ -53,7 +53,7 @@ impl Instance {
         })
     }
 
-    /// The directory.
+    /// The run directory.
     pub(super) fn run_dir(&self) -> &Path {
         &self.run_dir
     }
@@ -65,7 +65,7 @@ impl Instance {
         matches!(taken, Ok(Err(Errno::WOULDBLOCK)))
     }
 
-    /// Waits until none does.
+    /// Waits until no daemon holds the lock.
     pub fn wait_for_end(run_dir: &Path) -> Result<()> {
         let path = run_dir.join(PID_FILE);
         let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;

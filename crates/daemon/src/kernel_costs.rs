@@ -1,23 +1,23 @@
-//! What rules cost under the kernel's audit, which says of an event the key of its rule and not
-//! which rule that was.
+//! What rules cost under the kernel engine. The kernel reports the key of an event's rule, not the
+//! rule itself.
 
 use crate::protocol::RuleCost;
 use event::text;
 use rules::{List, Rule};
 use std::collections::HashMap;
 
-/// Events and bytes by key as it stands in the log.
+/// Number of events and bytes by key, with the key as it is in the log.
 #[derive(Debug, Default)]
 pub(super) struct KernelCosts {
     by_key: HashMap<Vec<u8>, (u64, u64)>,
 }
 
-/// Keys that are counted; rules have no more, and records of others are not to fill the memory.
+/// Limit of counted keys. Rules have no more, and other records must not fill the memory.
 const KEYS_MAX: usize = 16384;
 const SYSCALL: u16 = 1300;
 const URINGOP: u16 = 1336;
 
-/// The value of `key` in an event's record, if it is one that rules select.
+/// The value of `key` in a record, if the record is of a kind that rules select.
 pub(super) fn key_of(kind: u16, body: &[u8]) -> Option<&[u8]> {
     if !matches!(kind, SYSCALL | URINGOP) {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn key_of(kind: u16, body: &[u8]) -> Option<&[u8]> {
 }
 
 impl KernelCosts {
-    /// An event with this key was written.
+    /// Counts an event with this key that was written.
     pub(super) fn count(&mut self, key: &[u8], bytes: usize) {
         if !self.by_key.contains_key(key) && self.by_key.len() >= KEYS_MAX {
             return;
@@ -37,8 +37,8 @@ impl KernelCosts {
         *sum += bytes as u64;
     }
 
-    /// One row for each key of rules that record, most bytes first. Where several rules have a key
-    /// the row says so.
+    /// One row for each key of recording rules, most bytes first. A row for a key of several rules
+    /// says so.
     pub(super) fn table(&self, rules: &[Rule]) -> Vec<RuleCost> {
         let mut rows: Vec<(Option<&[u8]>, RuleCost, usize)> = Vec::new();
         let can_record = |rule: &Rule| {

@@ -1,4 +1,4 @@
-//! Records that are made elsewhere (logins, SELinux, seccomp, configuration) and reach us over the
+//! Records from other sources (logins, SELinux, seccomp, configuration), which arrive over the
 //! audit socket.
 
 use super::grouped::{Grouped, Sink};
@@ -15,37 +15,37 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-/// The audit socket, while it is ours.
+/// The audit socket, while Tarsier owns it.
 pub(super) struct KernelRecords {
     ownership: Ownership,
     buffer: Vec<u8>,
     grouped: Grouped,
     pub(super) received: u64,
     pub(super) overruns: u64,
-    /// Starts of CONFIG_CHANGE records about what was set here for somebody, whose record says
-    /// who that was.
+    /// Beginnings of the CONFIG_CHANGE records that the kernel makes for changes by Tarsier on
+    /// behalf of a client. Tarsier logs its own record of these, which names the client.
     own_changes: Vec<Vec<u8>>,
-    /// Beginnings, up to the stamp's end, of the events of such records.
+    /// Beginnings, up to the end of the stamp, of the events that contain such records.
     own_events: VecDeque<Vec<u8>>,
-    /// What the kernel's rules select, by key.
+    /// Costs of the rules that the kernel matches, by key.
     pub(super) costs: KernelCosts,
-    /// Records that the kernel has lost since the start.
+    /// Records that the kernel has lost since the daemon started.
     pub(super) lost: u64,
     lost_before: u32,
     has_more: bool,
 }
 
-/// What is read in one pass, in bytes of lines: then the journal is to have its turn.
+/// Bytes of lines that are made in one pass, before the journal gets its turn.
 const PASS_BYTES_MAX: usize = 1 << 20;
-/// Own events whose records may still come.
+/// Limit of own events whose further records are still expected.
 const OWN_EVENTS_MAX: usize = 4096;
 
 /// `AUDIT_CONFIG_CHANGE`
 const CONFIG_CHANGE: u16 = 1305;
 
 impl KernelRecords {
-    /// Takes the socket over. `Ok(None)` when somebody else has it or it is locked: that is said,
-    /// and recording goes on without.
+    /// Takes over the audit socket. `Ok(None)` if another process owns it or it is locked: this is
+    /// printed, and recording goes on without its records.
     pub(super) fn start(run_dir: &Path) -> Result<Option<KernelRecords>> {
         match netlink::take_over(&run_dir.join("audit-state")) {
             Ok(ownership) => {
@@ -59,17 +59,20 @@ impl KernelRecords {
                 Ok(None)
             }
             Err(TakeOverError::Netlink(error)) => {
-                say!("tarsier: records made by others are not available: {error}");
+                say!(
+                    "tarsier: records of the kernel and other programs are not available: {error}"
+                );
                 Ok(None)
             }
             Err(error) => Err(error).context("cannot take over the audit socket"),
         }
     }
 
-    /// Takes the socket over and loads rules and settings into the kernel.
+    /// Takes over the audit socket and loads rules and settings into the kernel.
     ///
     /// # Errors
-    /// Anything that keeps the kernel from recording for us: there is no going on without.
+    /// The kernel cannot record for Tarsier: unlike in [`start`](Self::start), recording cannot go
+    /// on.
     pub(super) fn start_engine(
         run_dir: &Path,
         rules: &[Rule],
@@ -105,8 +108,8 @@ impl KernelRecords {
         }
     }
 
-    /// Settings of rules files. All of them are put back at the end, but for
-    /// `--loginuid-immutable`, which nobody can take back before the next boot.
+    /// Applies the settings of rules files. All are restored at the end except
+    /// `--loginuid-immutable`, which cannot be undone before the next boot.
     pub(super) fn apply_settings(&mut self, settings: &Settings) -> Result<()> {
         let socket = self.ownership.socket();
         if let Some(failure) = settings.failure {
@@ -130,14 +133,14 @@ impl KernelRecords {
         Ok(())
     }
 
-    /// Has the kernel match these rules from now on. What it logs about that is not written: the
-    /// caller says who wanted it.
+    /// Makes the kernel match these rules from now on. Records that the kernel makes about this are
+    /// not written: the caller logs who wanted the change.
     pub(super) fn replace_rules(&mut self, rules: &[Rule]) -> Result<()> {
         let is_logged = self.socket().status()?.enabled != 0;
         let is_rule = |change: &Vec<u8>| {
             change.starts_with(b"op=add_rule ") || change.starts_with(b"op=remove_rule ")
         };
-        // Of an earlier time, and kept back by an exclude rule.
+        // Left from earlier changes whose records an exclude rule dropped.
         self.own_changes.retain(|change| !is_rule(change));
         let bytes = rules.iter().map(rules::to_kernel).collect();
         let changes = self.ownership.replace_rules(bytes);
@@ -155,35 +158,35 @@ impl KernelRecords {
         Ok(())
     }
 
-    /// The rules as the kernel lists them; none if it does not say.
+    /// The rules as the kernel lists them; `None` if it cannot be asked.
     pub(super) fn listed_rules(&mut self) -> Option<Vec<Vec<u8>>> {
         self.ownership.socket().list_rules().ok()
     }
 
-    /// Whether records wait that polling does not show.
+    /// Whether records wait that poll(2) does not report.
     pub(super) fn has_more(&self) -> bool {
         self.has_more
     }
 
-    /// Asks the kernel what it has lost.
+    /// Asks the kernel for the number of records it has lost.
     pub(super) fn count_lost(&mut self) {
         if let Ok(status) = self.ownership.socket().status() {
-            // Reset by somebody: what was counted stays counted.
+            // If the count was reset, what was counted before stays counted.
             let since = status.lost.checked_sub(self.lost_before);
             self.lost += u64::from(since.unwrap_or(status.lost));
             self.lost_before = status.lost;
         }
     }
 
-    /// Readable when records are there.
+    /// Descriptor that is readable when records are waiting.
     pub(super) fn fd(&mut self) -> BorrowedFd<'_> {
         let socket: &netlink::AuditSocket = self.ownership.socket();
         socket.as_fd()
     }
 
-    /// Appends the events of the records that are there, up to some size; an event whose end has
-    /// not come waits for the next call, unless nothing more comes. `filter` drops records; without
-    /// one the kernel has done that. How many events there were.
+    /// Appends the events of the waiting records, up to a limit of bytes. An incomplete event waits
+    /// for the next call, unless no more records come. `filter` drops records; `None` if the kernel
+    /// has already done that. Returns the number of events.
     pub(super) fn drain(
         &mut self,
         filter: Option<&Generation>,
@@ -232,23 +235,25 @@ impl KernelRecords {
         })
     }
 
-    /// For requests. What is set with them is put back at the end.
+    /// The audit socket, for requests. Settings made through it are restored at the end.
     pub(super) fn socket(&mut self) -> &mut netlink::AuditSocket {
         self.ownership.socket()
     }
 
-    /// The kernel is about to log a change with this text, and that is not to be written.
+    /// Announces a record with this text about a change; when the kernel makes it, it is not
+    /// written.
     pub(super) fn expect_change(&mut self, text: String) {
         self.own_changes.push(text.into_bytes());
     }
 
-    /// Who sent the last signal to this process: auid-less form that auditd logs (uid, pid).
+    /// Login uid and process id of the sender of the last signal to this process.
     pub(super) fn signal_sender(&mut self) -> Option<(u32, u32)> {
         let info = self.ownership.socket().signal_info().ok()?;
         Some((info.auid, info.pid))
     }
 
-    /// Gives the socket back and restores the kernel's audit state; appends the last records.
+    /// Releases the socket and restores the kernel's audit state; appends the last records. Returns
+    /// the number of events.
     pub(super) fn stop(mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
         let late = self.ownership.release();
         let mut events = 0;
@@ -264,7 +269,8 @@ impl KernelRecords {
     }
 }
 
-/// Whether a record is about what was set here for somebody, or of the event of such a record.
+/// Whether a record is about a change that Tarsier announced, or belongs to the event of such a
+/// record.
 fn is_own(
     changes: &mut Vec<Vec<u8>>,
     events: &mut VecDeque<Vec<u8>>,
@@ -295,7 +301,7 @@ fn is_own(
     true
 }
 
-/// A refusal, with the place of the rule that it is about.
+/// The error, with the place of the rule that it concerns.
 fn explained(error: TakeOverError, rules: &[Rule]) -> anyhow::Error {
     match &error {
         TakeOverError::Rule { rule, error } => {

@@ -1,7 +1,7 @@
 //! The daemon of `tarsier run`: arms the rules, records, answers requests, and puts everything back.
 //!
-//! [`run`] does all of it. [`protocol`] is what is said over its control socket; the rest is what other commands share
-//! with it.
+//! [`run`] does all of it. [`protocol`] defines the messages on its control socket; the rest is
+//! shared with other commands.
 
 mod child;
 pub mod choice;
@@ -45,11 +45,12 @@ pub use takeover::{remove_left, Removed};
 use anyhow::{bail, Result};
 use cli::RunArgs;
 
-/// Runs until stopped, until the time is over, or until the command ends; the exit status.
+/// Runs until it is stopped, until the time is over, or until the command ends. Returns the exit
+/// status.
 ///
 /// # Errors
-/// Rules or configuration are wrong, the kernel refuses the engine, or what is needed is another's. Then nothing is
-/// left armed.
+/// Rules or configuration are wrong, the kernel refuses the engine, or another process owns what is
+/// needed. Nothing is left armed then.
 pub fn run(args: RunArgs) -> Result<u8> {
     if !rustix::process::geteuid().is_root() {
         bail!("you must be root to run this: it loads BPF programs and owns the audit socket");

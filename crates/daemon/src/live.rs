@@ -1,4 +1,4 @@
-//! What `--live` shows: a line per event on standard output, a status line on a terminal.
+//! The output of `--live`: a line per event on standard output, and a status line on a terminal.
 
 use compose::{Composed, Item, Watcher};
 use event::human::Summary;
@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Lines shown in one interval; the rest are counted. A terminal is slower than a ring.
+/// Lines shown per interval; the rest are only counted, since a terminal is slower than a ring.
 const LINES_MAX: u32 = 500;
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Output for a person.
+/// Output for a person who watches.
 pub(super) struct Live {
     out: Vec<u8>,
     zone: TimeZone,
@@ -37,7 +37,8 @@ impl Live {
         }
     }
 
-    /// Shows what was added, and `status` below it on a terminal. Cheap when there is nothing.
+    /// Shows the added lines, and `status` below them on a terminal. Cheap if there is nothing to
+    /// show.
     pub(super) fn show(&mut self, status: impl FnOnce() -> String) {
         let interval_over = self.since.elapsed() >= INTERVAL;
         if interval_over {
@@ -56,7 +57,7 @@ impl Live {
         if self.out.is_empty() {
             return;
         }
-        // Whoever watched has gone: recording goes on.
+        // If whoever watched has gone, recording goes on.
         let mut stdout = std::io::stdout().lock();
         if stdout
             .write_all(&self.out)
@@ -68,7 +69,7 @@ impl Live {
         self.out.clear();
     }
 
-    /// Ends the status line.
+    /// Finishes the status line.
     pub(super) fn end(&mut self) {
         self.since = Instant::now() - INTERVAL;
         self.show(String::new);
@@ -76,7 +77,7 @@ impl Live {
 }
 
 impl Watcher for Live {
-    /// Adds the line of an event, unless there are too many to read.
+    /// Adds the line of an event, unless there are already too many in this interval.
     fn event(&mut self, composed: &Composed<'_>) {
         if self.lines >= LINES_MAX || self.gone {
             self.unshown += 1;
@@ -123,7 +124,7 @@ impl Watcher for Live {
     }
 }
 
-/// An address for people; `None` for families that have none worth showing.
+/// An address in readable form; `None` for families without a useful one.
 fn address_text(address: SockaddrView<'_>) -> Option<Vec<u8>> {
     match address {
         SockaddrView::Unix(path) => Some(path.to_vec()),
@@ -133,7 +134,8 @@ fn address_text(address: SockaddrView<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// What the call was about: names other than the directories they lie in, unless there is no other.
+/// The paths to show for a call: names, without the directories that contain them unless there is
+/// nothing else.
 fn shown_paths(items: &[Item]) -> Vec<&[u8]> {
     let named = |parent: bool| {
         items

@@ -1,4 +1,4 @@
-//! What was lost, told in the log: at the moment, at most once a second, and at the end.
+//! Reports losses in the log: at most once a second while recording, and at the end.
 
 use crate::daemon_records::{Action, Who};
 use crate::engine::Engine;
@@ -7,10 +7,10 @@ use capture::hooks::{Counters, LOSS_CAUSES};
 use event::RecordType;
 use std::collections::BTreeMap;
 
-/// Cause of losses in the kernel's audit, where it is the engine.
+/// Cause of losses in the kernel's audit when it is the engine.
 pub(super) const KERNEL_BACKLOG: &str = "kernel_backlog";
 
-/// What the log has been told of losses.
+/// The losses that the log already reports.
 #[derive(Default)]
 pub(super) struct Losses {
     told: Reported,
@@ -23,7 +23,7 @@ struct Reported {
     by_rule: BTreeMap<String, u64>,
 }
 
-/// Events lost since the start, by cause. `counters`: those of the engine.
+/// Events lost since the start, by cause. `counters` are the engine's.
 pub(super) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<String, u64> {
     let mut lost = BTreeMap::new();
     for (i, cause) in LOSS_CAUSES.iter().enumerate() {
@@ -48,7 +48,8 @@ pub(super) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Str
 
 /// Events lost on the way to the daemon, by place and key of their rule.
 ///
-/// The kernel is asked only if there are any: while it copies the counts of a rule, no probe runs on that processor.
+/// The kernel is asked only if there are losses: while it copies the counts of a rule, no probe
+/// runs on that processor.
 pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<String, u64> {
     if counters.lost.iter().flatten().all(|count| *count == 0) {
         return BTreeMap::new();
@@ -71,8 +72,8 @@ pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
 }
 
 impl Losses {
-    /// An earlier daemon, or the record of the time without one, has told of what the programs had
-    /// counted.
+    /// Notes that an earlier daemon, or the record of the time without a daemon, already reported
+    /// these counts.
     pub(super) fn told_before(&mut self, counted: &[u64], pipeline: &mut Pipeline) {
         for (cause, count) in counted_causes().zip(counted) {
             self.told.by_cause.insert(cause.to_owned(), *count);
@@ -80,13 +81,13 @@ impl Losses {
         self.note_told(pipeline);
     }
 
-    /// Has a next daemon know what the log was told.
+    /// Tells the next daemon, through its page, what the log reports.
     fn note_told(&self, pipeline: &mut Pipeline) {
         let told = |cause| self.told.by_cause.get(cause).copied().unwrap_or(0);
         pipeline.note_told(&counted_causes().map(told).collect::<Vec<_>>());
     }
 
-    /// Says what was lost since it was last said, if anything. Call it once a second.
+    /// Logs what was lost since the last report, if anything. Call it once a second.
     pub(super) fn say(&mut self, pipeline: &mut Pipeline) {
         let counters = pipeline.engine.counters();
         let by_cause = by_cause(pipeline, &counters);
@@ -108,7 +109,7 @@ impl Losses {
         self.note_told(pipeline);
     }
 
-    /// Says at the end what was lost in all, if anything.
+    /// Logs the total losses at the end, if there are any.
     pub(super) fn say_all(&self, who: Who, pipeline: &mut Pipeline) {
         let counters = pipeline.engine.counters();
         let all = Reported {
@@ -122,7 +123,7 @@ impl Losses {
 }
 
 impl Reported {
-    /// Logs what came since `before`.
+    /// Logs the losses since `before`.
     fn say(&self, before: &Reported, op: &str, who: Who, pipeline: &mut Pipeline) {
         let whole = total(&self.by_cause);
         let lost = (whole - total(&before.by_cause)).to_string();
@@ -147,7 +148,7 @@ impl Reported {
     }
 }
 
-/// What the programs count, in the order of the page for the next daemon.
+/// The causes that the programs count, in the order of the page for the next daemon.
 fn counted_causes() -> impl Iterator<Item = &'static str> {
     LOSS_CAUSES.iter().copied().chain(["missed"])
 }
@@ -156,8 +157,8 @@ fn total(counts: &BTreeMap<String, u64>) -> u64 {
     counts.values().sum()
 }
 
-/// `NAME:COUNT,…` of what `now` has more than `before`. Of a rule's name its place is told, because
-/// keys may hold any byte.
+/// `NAME:COUNT,…` of the counts that have grown since `before`. Only the place of a rule's name is
+/// given, because keys may contain any byte.
 fn added(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> String {
     let more = now.iter().filter_map(|(name, count)| {
         let more = count.saturating_sub(before.get(name).copied().unwrap_or(0));

@@ -1,5 +1,5 @@
-//! `metrics`: the daemon's state in Prometheus' text format, version 0.0.4, over HTTP on a Unix
-//! socket or a loopback port. Never waits for anybody.
+//! `metrics`: serves the daemon's state in Prometheus' text format, version 0.0.4, over HTTP on a
+//! Unix socket or a loopback port. Never blocks.
 
 use crate::protocol::Status;
 use anyhow::{Context, Result};
@@ -14,10 +14,10 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Clients at a time; others wait in the socket's queue.
+/// Clients that are served at a time; others wait in the socket's queue.
 const CLIENTS_MAX: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest request, headers included.
+/// Longest request in bytes, including headers.
 const REQUEST_BYTES_MAX: usize = 8192;
 
 enum Listener {
@@ -45,8 +45,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Listens where `address` says. A Unix socket is for root alone, and replaces one that is
-    /// there.
+    /// Listens at `address`. A Unix socket is accessible to root only, and replaces an existing
+    /// one.
     pub(super) fn start(address: &MetricsAddress) -> Result<Metrics> {
         let listener = match address {
             MetricsAddress::Unix(path) => {
@@ -78,12 +78,12 @@ impl Metrics {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens at.
     pub(super) fn address(&self) -> &MetricsAddress {
         &self.address
     }
 
-    /// What to poll.
+    /// Adds the descriptors to poll.
     pub(super) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         if self.clients.len() < CLIENTS_MAX {
             fds.push(PollFd::from_borrowed_fd(self.fd(), PollFlags::IN));
@@ -104,7 +104,8 @@ impl Metrics {
         }
     }
 
-    /// Takes what has come and sends what can be sent; `status` is asked if a request is whole.
+    /// Reads requests and sends answers as far as possible; calls `status` if a request is
+    /// complete.
     pub(super) fn serve(&mut self, status: impl Fn() -> Status) {
         self.accept();
         let now = Instant::now();
@@ -153,7 +154,7 @@ impl Drop for Metrics {
 }
 
 impl Client {
-    /// Reads what has come; whether the request is whole now.
+    /// Reads what the client has sent. Returns whether the request is complete.
     fn read(&mut self) -> bool {
         if !self.output.is_empty() {
             return false;
@@ -195,10 +196,7 @@ impl Client {
 fn response(request: &[u8], status: impl Fn() -> Status) -> Vec<u8> {
     let (line, body) = match request.starts_with(b"GET /metrics ") {
         true => ("200 OK", text(&status())),
-        false => (
-            "404 Not Found",
-            "GET /metrics is what there is\n".to_owned(),
-        ),
+        false => ("404 Not Found", "only GET /metrics is served\n".to_owned()),
     };
     let head = format!(
         "HTTP/1.0 {line}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\r\n",
@@ -240,12 +238,12 @@ fn text(s: &Status) -> String {
         ),
         (
             "calls_slowed_total",
-            "Calls that waited for room in a ring.",
+            "Calls that waited for space in a ring.",
             s.calls_slowed as f64,
         ),
         (
             "calls_slowed_seconds_total",
-            "How long they waited, together.",
+            "Total time that calls waited for space in a ring.",
             waited_s,
         ),
         (
@@ -268,7 +266,7 @@ fn text(s: &Status) -> String {
     single(
         "log_suspended",
         "gauge",
-        "1 if nothing is written.",
+        "1 if logging is suspended.",
         suspended,
     );
     write_losses(&mut out, s);

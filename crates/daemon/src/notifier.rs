@@ -1,4 +1,4 @@
-//! Who has to be told or to act when the journal asks for it: standard error, syslog, mail, init.
+//! Carries out what the journal asks for: messages to standard error and syslog, mail, run levels.
 
 use crate::stderr::say;
 use journal::{Action, Runlevel, Severity};
@@ -8,10 +8,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// LOG_DAEMON of syslog(3), as auditd uses.
+/// LOG_DAEMON of syslog(3), as in auditd.
 const FACILITY: u8 = 3 << 3;
 
-/// Where messages and requests go.
+/// Destinations of messages and requests.
 pub(super) struct Notifier {
     syslog: Option<OwnedFd>,
     syslog_path: PathBuf,
@@ -21,13 +21,13 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// The system's: /dev/log, and the programs that auditd runs.
+    /// The system's destinations: /dev/log, and the programs that auditd runs.
     pub(super) fn of_system() -> Self {
         Notifier::new("/dev/log", conf::SENDMAIL, "/sbin/init")
     }
 
     fn new(syslog: impl AsRef<Path>, sendmail: impl AsRef<Path>, init: impl AsRef<Path>) -> Self {
-        // Without syslog there is still standard error.
+        // Without syslog, messages still go to standard error.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::DGRAM;
         Notifier {
@@ -39,7 +39,7 @@ impl Notifier {
         }
     }
 
-    /// Does what `action` asks for. Nothing here waits for anybody.
+    /// Does what `action` asks for, without blocking.
     pub(super) fn tell(&mut self, action: &Action) {
         let severity = match action {
             Action::Say { severity, .. } => *severity,
@@ -57,7 +57,7 @@ impl Notifier {
         self.reap();
     }
 
-    /// Takes note of programs that have ended.
+    /// Reaps programs that have ended.
     pub(super) fn reap(&mut self) {
         self.children
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
@@ -70,11 +70,12 @@ impl Notifier {
             return;
         };
         let line = syslog_line(severity, text);
-        // A syslog that is not there or does not read must not stop the log.
+        // A syslog daemon that is missing or does not read must not stop the log.
         let _ = sendto(socket, line.as_bytes(), SendFlags::NOSIGNAL, &address);
     }
 
-    /// As auditd: a message on sendmail's standard input, which is small enough not to block.
+    /// Sends mail as auditd does: writes a message, small enough not to block, to sendmail's
+    /// standard input.
     fn mail(&mut self, account: &str, text: &str) {
         let host = rustix::system::uname();
         let host = host.nodename().to_string_lossy();
@@ -122,7 +123,7 @@ impl Notifier {
     }
 }
 
-/// RFC 3164, as syslog(3) writes it to /dev/log.
+/// Formats a message as in RFC 3164, as syslog(3) writes it to /dev/log.
 fn syslog_line(severity: Severity, text: &str) -> String {
     let severity = match severity {
         Severity::Alert => 1,
@@ -141,7 +142,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixDatagram;
 
-    /// A program that notes its argument and standard input in `FILE`.
+    /// A program that writes its arguments and standard input to `NAME.out`.
     fn program(dir: &Path, name: &str) -> PathBuf {
         let path = dir.join(name);
         let out = dir.join(format!("{name}.out"));
@@ -200,7 +201,7 @@ mod tests {
         for (runlevel, level) in [(Runlevel::Single, "1\n"), (Runlevel::Halt, "0\n")] {
             let dir = tempfile::tempdir().unwrap();
             let init = program(dir.path(), "init");
-            // Never the system's own.
+            // Make sure that this is not the system's own init.
             assert!(init.starts_with(dir.path()));
             let mut notifier = Notifier::new(dir.path().join("log"), "/none", init);
             notifier.tell(&Action::ChangeRunlevel {

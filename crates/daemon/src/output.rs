@@ -1,4 +1,4 @@
-//! Where events go: the log, the plugins, and word of what happens to both.
+//! The destinations of events: the log and the plugins, and the messages about both.
 
 use crate::durability::Durability;
 use crate::notifier::Notifier;
@@ -13,27 +13,27 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
 use std::time::Duration;
 
-/// The log, the plugins, which get the same lines, and who is told when something is wrong with them.
+/// The log, the plugins, which get the same lines, and the notifier for problems with them.
 pub(super) struct Output {
     journal: Journal,
     plugins: Dispatcher,
     notifier: Notifier,
     durability: Durability,
     promise: Promise,
-    /// When the oldest event was made that is not committed yet, CLOCK_MONOTONIC.
+    /// When the oldest uncommitted event happened (CLOCK_MONOTONIC).
     oldest_ns: Option<u64>,
-    /// What the journal had written when that was last looked at.
+    /// How much the journal had written at the last check.
     noted: Position,
-    /// Events of Tarsier itself and of others than the engine that the log could not take.
+    /// Events of Tarsier itself, and of sources other than the engine, that the log could not take.
     others_lost: u64,
 }
 
-/// What the configuration says of the log.
+/// What the configuration promises about the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Promise {
-    /// `write_logs`: there is one.
+    /// `write_logs`: a log is written.
     is_written: bool,
-    /// `flush`: every event in it is made durable.
+    /// `flush`: every event is made durable.
     is_durable: bool,
 }
 
@@ -65,45 +65,47 @@ impl Output {
         }
     }
 
-    /// Gives lines of whole events to the log and to the plugins. How many events the log has lost.
+    /// Passes lines of whole events to the log and the plugins. Returns the number of events that
+    /// the log has lost.
     pub(super) fn log(&mut self, lines: &[u8], events: u32) -> u64 {
         let lost_before = self.journal.counters().lost.total();
         self.journal.append(lines, events);
         let counters = self.journal.counters();
-        // What was lost will not be durable, and is not waited for.
+        // Lost events never become durable, so plugins do not wait for them.
         self.plugins
             .push(lines, counters.appended_events - counters.lost.total());
         counters.lost.total() - lost_before
     }
 
-    /// The same for events that the engine has not selected.
+    /// Passes on lines of events that the engine did not select.
     pub(super) fn log_other(&mut self, lines: &[u8], events: u32) {
         self.others_lost += self.log(lines, events);
     }
 
-    /// An event of this time, CLOCK_MONOTONIC, is about to be logged.
+    /// Notes that an event that happened at this time (CLOCK_MONOTONIC) is about to be logged.
     pub(super) fn note_time(&mut self, made_ns: impl FnOnce() -> u64) {
         self.oldest_ns.get_or_insert_with(made_ns);
     }
 
-    /// Writes part of what was gathered.
+    /// Writes part of the gathered lines.
     pub(super) fn write_piece(&mut self) {
         self.journal.write_piece();
     }
 
-    /// Commits, and has what was written made durable whatever the flush mode.
+    /// Commits, and makes what was written durable whatever the flush mode is.
     pub(super) fn hurry(&mut self) {
         // The error is among the actions.
         let _ = self.journal.hurry();
     }
 
-    /// Writes what was gathered; [`Output::follow_commit`] is to come next.
+    /// Writes the gathered lines. Call [`Output::follow_commit`] next.
     pub(super) fn commit(&mut self) {
         // The error is among the actions.
         let _ = self.journal.commit();
     }
 
-    /// Notes what became durable, gives plugins what they may have, and tells the administrator what happened.
+    /// Notes what became durable, releases events to plugins, and reports problems to the
+    /// administrator.
     pub(super) fn follow_commit(&mut self) {
         self.note_durability();
         self.pass_on();
@@ -132,8 +134,8 @@ impl Output {
         }
     }
 
-    /// Passes on what may be. A log that is suspended makes nothing durable, and plugins go on
-    /// without it, as under auditd.
+    /// Releases events to plugins as far as allowed. A suspended log makes nothing durable, and
+    /// plugins go on without it, as under auditd.
     fn pass_on(&mut self) {
         let waits = self.promise.is_durable && !self.journal.is_suspended();
         let durable = waits.then(|| self.journal.durable().events);
@@ -141,15 +143,15 @@ impl Output {
         self.plugins.pump();
     }
 
-    /// Whether every event is to be made durable.
+    /// Whether every event is made durable.
     pub(super) fn promises_durability(&self) -> bool {
         self.promise.is_durable
     }
 
-    /// Follows another configuration.
+    /// Applies another configuration.
     ///
     /// # Errors
-    /// The log cannot be what it says; then all is as before.
+    /// The log cannot be as configured; then nothing has changed.
     pub(super) fn reconfigure(
         &mut self,
         config: &Config,
@@ -163,29 +165,29 @@ impl Output {
         Ok(())
     }
 
-    /// Has `witness` told of what is written.
+    /// Calls `witness` before and after each write to the log.
     pub(super) fn set_witness(&mut self, witness: Option<Box<dyn Witness>>) {
         self.journal.set_witness(witness);
     }
 
-    /// Begins another log file.
+    /// Rotates the log.
     pub(super) fn rotate(&mut self) -> Result<(), RotateError> {
         self.journal.rotate().map(drop)
     }
 
-    /// Goes on with a log that was suspended, and with plugins that were given up.
+    /// Resumes a suspended log, and plugins that were given up.
     pub(super) fn resume(&mut self) -> Result<(), OpenError> {
         self.plugins.resume();
         self.journal.resume()
     }
 
-    /// Takes note of programs that have ended.
+    /// Reaps programs that have ended.
     pub(super) fn child_ended(&mut self) {
         self.notifier.reap();
         self.plugins.child_ended();
     }
 
-    /// What to poll.
+    /// Adds the descriptors to poll.
     pub(super) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         self.plugins.poll_fds(fds);
         let synced = self.journal.sync_fd();
@@ -193,7 +195,7 @@ impl Output {
         fds.extend(synced.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     }
 
-    /// How long a plugin that ended is still left alone.
+    /// Time until a plugin that ended is started again.
     pub(super) fn due_in(&self) -> Option<Duration> {
         self.plugins.due_in()
     }
@@ -203,18 +205,18 @@ impl Output {
         &self.journal
     }
 
-    /// The thread that syncs the log, if there is one.
+    /// The thread that syncs the log, if any.
     pub(super) fn sync_thread(&self) -> Option<Pid> {
         self.journal.sync_thread()
     }
 
-    /// Events lost by the log: those of the engine, and others.
+    /// Events lost by the log: those of the engine, and all others.
     pub(super) fn lost(&self) -> [u64; 2] {
         let all = self.journal.counters().lost.total();
         [all - self.others_lost, self.others_lost]
     }
 
-    /// p50, p99 and the longest time, microseconds, from a call to its record being durable.
+    /// p50, p99 and maximum, in microseconds, of the time from a call until its record is durable.
     pub(super) fn durable_after(&self) -> Option<[u64; 3]> {
         let quantile = |share| self.durability.quantile_us(share);
         Some([quantile(0.5)?, quantile(0.99)?, quantile(1.0)?])
@@ -234,7 +236,7 @@ impl Output {
         status.collect()
     }
 
-    /// Where the log is, for people.
+    /// Description of where the log is.
     pub(super) fn log_text(&self) -> String {
         match self.promise.is_written {
             true => format!("log {}", self.journal.path().display()),
@@ -242,8 +244,8 @@ impl Output {
         }
     }
 
-    /// Passes on what plugins wait for and ends them, then closes the log. How many events of the engine it has
-    /// lost.
+    /// Releases the events that plugins wait for and ends them, then closes the log. Returns the
+    /// number of the engine's events that it has lost.
     pub(super) fn close(mut self) -> u64 {
         if self.plugins.is_waiting() {
             // The error is among the actions.

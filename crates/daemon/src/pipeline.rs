@@ -1,4 +1,4 @@
-//! The way of events through the daemon: from the rings and the audit socket to lines of the log.
+//! The path of events through the daemon: from the rings and the audit socket to lines of the log.
 
 use crate::clock::{monotonic_ns, realtime_ns};
 use crate::daemon_records::{self, Action, Who};
@@ -17,29 +17,30 @@ use event::{RecordType, Stamp};
 use journal::Witness;
 use std::sync::Arc;
 
-/// How long a pass reads, so that clients are answered and the daemon's priority follows its need also where it is slow;
-/// and after how many frames it looks at the clock. Nanoseconds.
+/// Longest time for which a pass reads, in nanoseconds, so that even on a slow machine clients are
+/// answered and the daemon's priority is adjusted; and the number of frames after which the clock
+/// is read.
 const PASS_NS: u64 = 50_000_000;
 const FRAMES_PER_LOOK: u32 = 32;
-/// Lines gathered before they are handed to the journal, which on a full disk keeps or counts each
-/// batch whole.
+/// Bytes of lines gathered before they are handed to the journal, which on a full disk keeps each
+/// batch, or counts it as lost, as a whole.
 const BATCH_BYTES: usize = 16 * 1024;
-/// Room for lines at the start.
+/// Initial capacity for lines, in bytes.
 const LINES_BYTES: usize = 1 << 20;
 
-/// What became of the engine's events.
+/// Outcomes of the engine's events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) recorded: u64,
-    /// Candidates that no rule selects, or that an exclude rule keeps out.
+    /// Candidates that no rule selects, and events that an exclude rule drops.
     pub(super) dropped: u64,
     pub(super) malformed: u64,
 }
 
-/// The engine, what makes records of its frames, and where they go.
+/// The engine, the recorder that makes records of its frames, and their destinations.
 pub(super) struct Pipeline {
     pub(super) engine: Engine,
-    /// The audit socket, while it is ours.
+    /// The audit socket, while Tarsier owns it.
     pub(super) kernel: Option<KernelRecords>,
     pub(super) recorder: Recorder,
     pub(super) output: Output,
@@ -47,16 +48,16 @@ pub(super) struct Pipeline {
     pub(super) generation: Arc<Generation>,
     live: Option<Live>,
     totals: Totals,
-    /// Lines on their way to the log; kept for its capacity.
+    /// Lines on their way to the log; the buffer is kept for its capacity.
     lines: Vec<u8>,
-    /// The last pass over the rings was ended early, for what it gathered to be written.
+    /// Whether the last pass over the rings stopped early, so that what it gathered is written.
     has_more: bool,
-    /// Losses but for those that the programs count, when the log was last told of losses.
+    /// Losses that the programs do not count, as of the last report in the log.
     told_elsewhere: u64,
 }
 
 impl Pipeline {
-    /// From `engine`, whose rules are those of `generation`, to `output`.
+    /// Connects `engine`, which runs the rules of `generation`, with `output`.
     pub(super) fn new(
         engine: Engine,
         mut recorder: Recorder,
@@ -81,13 +82,13 @@ impl Pipeline {
         pipeline
     }
 
-    /// The same with the records of others, which come over the audit socket.
+    /// Adds records of other sources, which come over the audit socket.
     pub(super) fn with_kernel_records(self, kernel: Option<KernelRecords>) -> Pipeline {
         Pipeline { kernel, ..self }
     }
 
-    /// Reads what another version's daemon left to its end, and removes it; then `start` gives the engine to go on
-    /// with, and its rules.
+    /// Reads all that another version's daemon left in its rings, and removes its pins. Then
+    /// continues with the engine and the rules that `start` returns.
     pub(super) fn replace_leftover(
         mut self,
         pins: Option<&Arc<Pins>>,
@@ -123,7 +124,7 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// Has the journal tell the page for the next daemon what it writes.
+    /// Makes the journal report its writes to the page for the next daemon.
     fn witness_writes(&mut self) {
         let handover = self.engine.handover();
         let witness = handover.map(|page| Box::new(PageWitness(page)) as Box<dyn Witness>);
@@ -134,12 +135,12 @@ impl Pipeline {
         self.totals
     }
 
-    /// Whether a pass would find something at once.
+    /// Whether another pass would find something at once.
     pub(super) fn has_more(&self) -> bool {
         self.has_more || self.kernel.as_ref().is_some_and(KernelRecords::has_more)
     }
 
-    /// Reads what is in the rings.
+    /// Reads everything that is in the rings now.
     pub(super) fn drain(&mut self) {
         let now_ns = monotonic_ns();
         self.pass(now_ns);
@@ -149,8 +150,8 @@ impl Pipeline {
         }
     }
 
-    /// Reads every ring once: what was made until `now_ns`, or as much as is to be written at a time, or as is read in
-    /// [`PASS_NS`]. How many frames there were.
+    /// Reads every ring once, until there are no events from before `now_ns`, enough is gathered
+    /// for a write, or [`PASS_NS`] is over. Returns the number of frames.
     pub(super) fn pass(&mut self, now_ns: u64) -> usize {
         let handover = self.engine.handover();
         let ring_bytes = self.engine.stream().map_or(0, |stream| stream.ring_bytes());
@@ -212,8 +213,9 @@ impl Pipeline {
         frames + records
     }
 
-    /// Reads records of the kernel's audit. Where it is the engine they stay among the lines, else they go to the log
-    /// at once. Events among the lines, and records of the engine.
+    /// Reads records of the kernel's audit. If it is the engine, they stay among the lines;
+    /// otherwise they go to the log at once. Returns the number of events among the lines, and of
+    /// the engine's records.
     fn read_kernel_records(&mut self, batch: &mut HandoverBatch) -> (u32, usize) {
         let Some(kernel) = &mut self.kernel else {
             return (0, 0);
@@ -234,7 +236,7 @@ impl Pipeline {
         (0, 0)
     }
 
-    /// Gives the rings the room back of events that could not be noted.
+    /// Releases the ring space of events that could not be noted for the next daemon.
     fn give_back(&mut self, batch: HandoverBatch) {
         if let Some(stream) = self.engine.stream() {
             for (cpu, position) in batch.given_up {
@@ -243,8 +245,9 @@ impl Pipeline {
         }
     }
 
-    /// Records io_uring operations whose result does not come: they succeed in silence, or at the
-    /// end of the recording are still under way. Those whose result was lost have been counted.
+    /// Records io_uring operations whose result will not come: operations that succeed without a
+    /// completion event, and those still running at the end of the recording. Operations whose
+    /// result was lost are already counted.
     pub(super) fn operations_without_result(&mut self, at_end: bool) {
         if !at_end && !self.recorder.operations.is_due() {
             return;
@@ -262,14 +265,14 @@ impl Pipeline {
         }
     }
 
-    /// Writes what was gathered, and does what comes of it.
+    /// Writes the gathered lines and handles the consequences.
     pub(super) fn commit(&mut self) {
         self.output.commit();
         self.settle();
         self.output.follow_commit();
     }
 
-    /// After a commit: gives the rings their room back for what was written.
+    /// After a commit: releases the ring space of what was written.
     fn settle(&mut self) {
         let Some(handover) = self.engine.handover() else {
             return;
@@ -283,12 +286,14 @@ impl Pipeline {
         handover.set_untold(untold);
     }
 
-    /// Losses that the programs do not count, and that a killed daemon does not leave in their maps.
+    /// Losses that the programs do not count, so that a killed daemon does not leave them in their
+    /// maps.
     fn losses_elsewhere(&self) -> u64 {
         self.output.lost().iter().sum::<u64>() + self.totals.malformed
     }
 
-    /// Has a next daemon know that the log was told of all losses: by cause, those that the programs count.
+    /// Tells the next daemon that the log reports all losses so far; `counted` has those that the
+    /// programs count, by cause.
     pub(super) fn note_told(&mut self, counted: &[u64]) {
         self.told_elsewhere = self.losses_elsewhere();
         if let Some(handover) = self.engine.handover() {
@@ -297,7 +302,7 @@ impl Pipeline {
         }
     }
 
-    /// Notes that something else than an event of the engine was handed to the log.
+    /// Notes that something other than the engine's events was handed to the log.
     fn note_other(&mut self) {
         if let Some(handover) = self.engine.handover() {
             let end = self.output.journal().taken();
@@ -308,10 +313,10 @@ impl Pipeline {
         }
     }
 
-    /// Swaps the rule set in one step. What the old one selected is read first.
+    /// Swaps the rule set in one step. Events that the old one selected are read first.
     ///
     /// # Errors
-    /// The rules cannot be put in force; the old ones are.
+    /// The new rules cannot be put in force; the old ones still are.
     pub(super) fn put_in_force(
         &mut self,
         mut generation: Arc<Generation>,
@@ -339,19 +344,19 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Stamp of an event that happens now and here.
+    /// Stamp for an event that happens now, with a serial number of this daemon.
     pub(super) fn stamp(&mut self) -> Stamp {
         Stamp::from_unix_ns(realtime_ns(), self.recorder.serials.next())
     }
 
-    /// Logs what the daemon does, or what happens to it.
+    /// Logs an action of the daemon, or something that happened to it.
     pub(super) fn say(&mut self, action: &Action<'_>) {
         let stamp = self.stamp();
         daemon_records::action(&mut self.recorder.encoder, &mut self.lines, stamp, action);
         self.log_own();
     }
 
-    /// Logs an action of `who`.
+    /// Logs that an action requested by `who` was carried out or failed.
     pub(super) fn say_done(&mut self, kind: RecordType, op: &str, who: Who, is_success: bool) {
         self.say(&Action {
             kind,
@@ -378,14 +383,14 @@ impl Pipeline {
         self.log_own();
     }
 
-    /// Hands the one event among the lines to the log.
+    /// Hands the single event among the lines to the log.
     fn log_own(&mut self) {
         self.output.log_other(&self.lines, 1);
         self.note_other();
         self.lines.clear();
     }
 
-    /// Who sent the last signal to this process, as far as the kernel tells.
+    /// The sender of the last signal to this process, as far as the kernel reports it.
     pub(super) fn sender(&mut self) -> Who {
         let sender = self.kernel.as_mut().and_then(KernelRecords::signal_sender);
         match sender {
@@ -394,14 +399,14 @@ impl Pipeline {
         }
     }
 
-    /// The kernel's count is asked for now and then: it costs a request.
+    /// Updates the kernel's count of losses. Not done for each event, since it takes a request.
     pub(super) fn count_kernel_losses(&mut self) {
         if let (Engine::Kernel, Some(kernel)) = (&self.engine, &mut self.kernel) {
             kernel.count_lost();
         }
     }
 
-    /// Shows `--live` what was recorded.
+    /// Shows the recorded events with `--live`.
     pub(super) fn show(&mut self) {
         let Pipeline {
             live,
@@ -420,10 +425,10 @@ impl Pipeline {
         });
     }
 
-    /// Gives the audit socket back, and logs what still came over it.
+    /// Releases the audit socket, and logs records that still arrived over it.
     ///
     /// # Errors
-    /// The kernel's audit is not as it was found.
+    /// The kernel's audit state could not be restored.
     pub(super) fn release_kernel(&mut self) -> Result<()> {
         let Some(kernel) = self.kernel.take() else {
             return Ok(());
@@ -437,7 +442,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Closes the log and ends what shows events. How many of the engine's events the log has lost.
+    /// Closes the log and the `--live` output. Returns the number of the engine's events that the
+    /// log has lost.
     pub(super) fn close(self) -> u64 {
         let lost = self.output.close();
         if let Some(mut live) = self.live {
@@ -447,7 +453,7 @@ impl Pipeline {
     }
 }
 
-/// Gives the lines of events of a pass to the log and to the plugins.
+/// Hands the gathered lines to the log and the plugins.
 fn hand_over(output: &mut Output, batch: &mut HandoverBatch, lines: &mut Vec<u8>, events: u32) {
     let start = output.journal().taken();
     let lost = match lines.is_empty() {

@@ -1,4 +1,4 @@
-//! What is said over the control socket: one line of JSON each way, the request first.
+//! The messages on the control socket: one line of JSON in each direction, the request first.
 
 mod status;
 
@@ -7,7 +7,8 @@ pub use status::{PluginStatus, RuleCost, Status};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Longest request, in bytes with its line end: 4,000 rules as the kernel keeps them.
+/// Longest request in bytes, including its newline: enough for 4,000 rules in the kernel's binary
+/// form.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 
 /// Path of the control socket below a run directory.
@@ -15,7 +16,7 @@ pub fn socket_path(run_dir: &Path) -> PathBuf {
     run_dir.join("tarsier.sock")
 }
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -23,20 +24,21 @@ pub enum Request {
     Status,
     /// What each rule costs; answered with a list of [`RuleCost`].
     RuleCosts,
-    /// End. With `keep`, capture goes on for the next daemon.
+    /// Stop the daemon. With `keep`, capture goes on for the next daemon.
     Stop {
-        /// Leave what is pinned.
+        /// Leave pinned programs in place.
         keep: bool,
     },
     /// What `auditctl -s` shows.
     Audit,
-    /// The rules in the order in which they are tried.
+    /// The rules, in the order in which they are tried.
     Rules,
-    /// Changes, all of them or none, and what they need to know.
+    /// Apply changes, all of them or none.
     Apply {
-        /// What to do, in order.
+        /// The changes, in order.
         steps: Vec<Step>,
-        /// From this step on, a step that is refused is skipped (`-i`, `-c`).
+        /// Index of the first step that is skipped if it is refused (`-i`, `-c`), like all after
+        /// it.
         tolerate_from: usize,
     },
 }
@@ -73,20 +75,20 @@ pub enum Step {
     Trim,
     /// `-q`
     MakeEquivalent,
-    /// `-m`: the text as it stands between the quotes of `msg='…'`
+    /// `-m`: the text between the quotes of `msg='…'`.
     Message(String),
 }
 
-/// What the daemon says to everything but [`Request::Status`] and [`Request::RuleCosts`].
+/// The daemon's answer to every request except [`Request::Status`] and [`Request::RuleCosts`].
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The request as a whole was refused: why.
+    /// Why the request as a whole was refused.
     pub error: Option<String>,
     /// For [`Request::Audit`] and [`Request::Apply`]: the state afterwards.
     pub audit: Option<AuditState>,
     /// For [`Request::Rules`]: `struct audit_rule_data` in hexadecimal.
     pub rules: Vec<String>,
-    /// What a reset counter was before.
+    /// The value of a counter before it was reset.
     pub value: Option<u32>,
     /// Steps that were refused. If one of them was not to be skipped, nothing was changed.
     pub refused: Vec<Refused>,
@@ -95,9 +97,9 @@ pub struct Answer {
 /// A step that was refused.
 #[derive(Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// Its place among the steps.
+    /// The step's index in the request.
     pub step: usize,
-    /// The errno that the kernel would have answered, if there is one.
+    /// The errno that the kernel would have returned, if any.
     pub errno: Option<i32>,
     /// Why, in words.
     pub reason: String,
@@ -112,21 +114,21 @@ pub struct AuditState {
     pub failure: u32,
     /// The daemon's process id, 0 if there is none.
     pub pid: u32,
-    /// Records per second, 0 is no limit.
+    /// Limit of records per second; 0 means no limit.
     pub rate_limit: u32,
-    /// Records that may wait, 0 is no limit.
+    /// Limit of waiting records; 0 means no limit.
     pub backlog_limit: u32,
-    /// Records lost.
+    /// Number of records lost.
     pub lost: u32,
-    /// Records waiting.
+    /// Number of records waiting.
     pub backlog: u32,
     /// In clock ticks.
     pub backlog_wait_time: u32,
     /// In clock ticks.
     pub backlog_wait_time_actual: u32,
-    /// Whether a login uid that is set cannot be set again.
+    /// Whether a login uid that is set can no longer be changed.
     pub loginuid_immutable: bool,
-    /// Whether that is locked.
+    /// Whether `loginuid_immutable` is locked.
     pub loginuid_immutable_locked: bool,
 }
 
@@ -141,7 +143,7 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The inverse of [`hex`]; none if it is not hexadecimal.
+/// Decodes what [`hex`] encodes; `None` if the text is not hexadecimal.
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let pairs = text.as_bytes().chunks(2);

@@ -1,4 +1,4 @@
-//! Composing as this daemon does it: on this machine, with the cost of each rule.
+//! The composer as the daemon uses it: on this machine, and counting the cost of each rule.
 
 use super::rule_costs::RuleCosts;
 use crate::host::HOST;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Turns frames into log lines.
 pub(super) type Recorder = Composer<RuleCosts>;
 
-/// A recorder that knows no rule set yet.
+/// A recorder without a rule set.
 pub(super) fn with(encoder: Encoder) -> Recorder {
     Composer::new(encoder, Arc::new(HOST), RuleCosts::default())
 }

@@ -1,4 +1,5 @@
-//! What is recorded and by which rules and settings: all that a reload or a request can change.
+//! What is recorded, and the rules and settings for it: everything that a reload or a request can
+//! change.
 
 use crate::daemon_records::{Action, Who};
 use crate::host::HOST;
@@ -22,17 +23,17 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Puts the configuration of the files in force.
+    /// Reloads the configuration files and applies them.
     ///
     /// # Errors
-    /// It is wrong; what was in force stays.
+    /// The configuration is wrong; the old one stays in force.
     pub(super) fn reload_config(&mut self, who: Who) -> Result<()> {
         let config = self.settings.sources.config()?;
         let node = config.node_name()?;
         let plugins = plugins::load_all(&config)?;
         let (pipeline, settings) = (&mut self.pipeline, &mut self.settings);
         if settings.config.write_logs != config.write_logs {
-            // What was made before is dealt with as it was then.
+            // Events from before the change are handled with the old configuration.
             pipeline.drain();
         }
         if settings.config.write_logs && !config.write_logs {
@@ -60,12 +61,13 @@ impl Recording {
     /// Swaps the rule set in one step.
     ///
     /// # Errors
-    /// The rules cannot be put in force; the old ones are.
+    /// The new rules cannot be put in force; the old ones still are.
     pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
         self.pipeline.put_in_force(generation, &mut self.settings)
     }
 
-    /// Once a second: follows files that rules name, says what was lost, takes down what is not needed.
+    /// Call this once a second: it follows files that rules name, logs losses, and removes hooks
+    /// that are not needed.
     pub(super) fn tidy(&mut self) {
         self.pipeline.recorder.refresh();
         self.pipeline.count_kernel_losses();
@@ -74,11 +76,11 @@ impl Recording {
         self.pipeline.engine.tidy();
     }
 
-    /// A path that a rule names may be another file by now.
+    /// Plans the rules again if a path that a rule names is another file by now.
     fn refresh_identities(&mut self) {
         let generation = &self.pipeline.generation;
         let rules = &generation.plan.rules;
-        // The kernel follows them by itself.
+        // The kernel follows paths by itself.
         if self.pipeline.engine.is_kernel()
             || !compose::names_paths(rules)
             || compose::identify(rules, &HOST) == generation.identities

@@ -1,4 +1,4 @@
-//! What was before this daemon, said in the log: the time without one, and what was wrong with the log.
+//! Logs what happened before this daemon started: the time without a daemon, and damage to the log.
 
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
@@ -7,7 +7,7 @@ use crate::takeover::Downtime;
 use event::RecordType;
 use journal::{OpenReport, Repair, TornLine};
 
-/// Logs DAEMON_RESUME: how long there was no daemon, and what was lost meanwhile.
+/// Logs DAEMON_RESUME: how long there was no daemon, and what was lost in that time.
 pub(super) fn say_downtime(downtime: &Downtime, pipeline: &mut Pipeline) {
     let lost: u64 = downtime.lost.iter().map(|(_, count)| count).sum();
     let causes = downtime
@@ -37,8 +37,8 @@ pub(super) fn say_downtime(downtime: &Downtime, pipeline: &mut Pipeline) {
     });
 }
 
-/// Logs DAEMON_ERR records: `op=log-repaired` for an end that a crash left torn, with the bytes that
-/// were taken out, and `op=unclean-end` if the daemon before did not end in order.
+/// Logs DAEMON_ERR records: `op=log-repaired` for a torn end that a crash left, with the bytes that
+/// were removed, and `op=unclean-end` if the previous daemon did not stop in order.
 pub(super) fn say_recovered(report: &OpenReport, pipeline: &mut Pipeline) {
     let torn = [("rotated", &report.torn_rotated), ("current", &report.torn)];
     for (which, torn) in torn {

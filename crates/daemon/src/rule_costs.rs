@@ -5,56 +5,56 @@ use capture::hooks::RuleCount;
 use rules::Rule;
 use std::collections::{HashMap, VecDeque};
 
-/// Rule sets whose events may still come.
+/// Number of earlier rule sets whose events may still come.
 const SETS_KEPT: usize = 8;
-/// What a dropped event counts as when time is shared by bytes: it is read and looked up, and not
-/// encoded. About a quarter of what an event with a path has.
+/// Bytes that a dropped event counts as when time is divided by bytes: it is read and looked up,
+/// but not encoded. About a quarter of the bytes of an event with a path.
 const DROPPED_BYTES: u64 = 256;
 
 /// Counts of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
-    /// Events of this rule in the log.
+    /// Number of this rule's events in the log.
     pub(super) events: u64,
-    /// Events that came for this rule and that no rule recorded: candidates that the second stage
-    /// dropped, and events that an exclude rule drops.
+    /// Number of events with this rule as a candidate that were not recorded: the second stage
+    /// dropped them, or an exclude rule did.
     pub(super) dropped: u64,
-    /// Bytes of log lines.
+    /// Bytes of log lines of its events.
     pub(super) bytes: u64,
-    /// Its share of the time that the daemon spent on events, nanoseconds.
+    /// The rule's share of the time that the daemon spent on events, in nanoseconds.
     pub(super) spent_ns: u64,
-    /// Its part in the batch that is being read.
+    /// The rule's share of the current batch, in bytes.
     weight: u64,
-    /// Lost on the way to the daemon, at earlier places in the rule set.
+    /// Events lost on the way to the daemon while the rule was at earlier places in the rule set.
     lost_before: u64,
-    /// What the programs had counted as lost at this place when the rule came there.
+    /// Events that the programs had counted as lost at this place before the rule came there.
     lost_elsewhere: u64,
 }
 
 impl Cost {
-    /// Events lost on the way to the daemon, where the programs count `now` at this rule's place.
+    /// Events lost on the way to the daemon, if the programs now count `now` at this rule's place.
     fn lost(&self, now: u64) -> u64 {
         self.lost_before + now.saturating_sub(self.lost_elsewhere)
     }
 }
 
-/// Counts of the rules in force. They survive a change of the rule set for the rules that stay.
+/// Counts of the rules in force. A rule that stays keeps its counts when the rule set changes.
 #[derive(Debug, Default)]
 pub(super) struct RuleCosts {
     generation: u64,
     costs: Vec<Cost>,
-    /// Rules that have a part in the batch that is being read.
+    /// Rules that have a share in the current batch.
     charged: Vec<usize>,
-    /// All parts, those of rules that are gone included.
+    /// Sum of all shares in the current batch, including those of rules that are gone.
     weight: u64,
-    /// Earlier generations: where each of their rules is now, if it is still in force.
+    /// Earlier generations, with the current place of each of their rules that is still in force.
     earlier: VecDeque<(u64, Vec<Option<usize>>)>,
 }
 
 impl RuleCosts {
-    /// Goes from the rules `old` to `new`, which are `generation`. `counts` is what the programs
-    /// have counted by place so far; they go on counting, whatever rule is there. No batch is under
-    /// way.
+    /// Switches from the rules `old` to the rules `new` of `generation`. `counts` is what the
+    /// programs have counted by place so far; they go on counting, whichever rule is at a place.
+    /// Call this between batches.
     pub(super) fn replace(
         &mut self,
         generation: u64,
@@ -90,7 +90,7 @@ impl RuleCosts {
         self.costs = costs;
     }
 
-    /// An event of the rule at `place` of `generation` is `bytes` of the log.
+    /// Counts an event of the rule at `place` of `generation`, with `bytes` bytes in the log.
     pub(super) fn recorded(&mut self, generation: u64, place: u32, bytes: usize) {
         let bytes = bytes as u64;
         if let Some(cost) = self.charge(generation, place, bytes) {
@@ -99,15 +99,15 @@ impl RuleCosts {
         }
     }
 
-    /// An event came for the rule at `place` of `generation`, and is not in the log.
+    /// Counts an event for the rule at `place` of `generation` that is not in the log.
     pub(super) fn dropped(&mut self, generation: u64, place: u32) {
         if let Some(cost) = self.charge(generation, place, DROPPED_BYTES) {
             cost.dropped += 1;
         }
     }
 
-    /// The batch is over and took `spent_ns`: each rule gets its part of that. A clock that is read
-    /// for each event would cost more than it says: 56 ns.
+    /// Ends a batch that took `spent_ns`, and adds each rule's share. Reading the clock for each
+    /// event would cost more than it is worth: 56 ns.
     pub(super) fn share(&mut self, spent_ns: u64) {
         let whole = self.weight.max(1) as f64;
         for place in self.charged.drain(..) {
@@ -129,7 +129,8 @@ impl RuleCosts {
         Some(cost)
     }
 
-    /// Where the rule at `place` of `generation` is now; none if it is no longer in force.
+    /// The current place of the rule at `place` of `generation`; `None` if it is no longer in
+    /// force.
     fn place(&self, generation: u64, place: u32) -> Option<usize> {
         let place = place as usize;
         if generation == self.generation {
@@ -139,7 +140,7 @@ impl RuleCosts {
         *places.get(place)?
     }
 
-    /// What the rules in force have lost on the way to the daemon.
+    /// Events that each rule in force has lost on the way to the daemon.
     pub(super) fn lost<'a>(&'a self, counts: &'a [RuleCount]) -> impl Iterator<Item = u64> + 'a {
         let now = |place: usize| counts.get(place).map_or(0, |count| count.lost);
         let costs = self.costs.iter().enumerate();
@@ -169,7 +170,7 @@ impl RuleCosts {
     }
 }
 
-/// Where each rule of `old` is among `new`. Each place of `new` is taken once.
+/// The place in `new` of each rule of `old`. Each place of `new` is used once.
 fn places(old: &[Rule], new: &[Rule]) -> Vec<Option<usize>> {
     if old.len() == new.len() && old.iter().zip(new).all(|(old, new)| old.same(new)) {
         return (0..old.len()).map(Some).collect();
@@ -215,7 +216,7 @@ mod tests {
         costs.recorded(1, 1, 768);
         costs.share(1000);
         costs.replace(2, &first, &second, &lost([10, 1, 0]));
-        // Late events of the first set, and what the programs lost at each place since.
+        // Late events of the first set, and what the programs have lost at each place since.
         costs.dropped(1, 0);
         costs.share(10);
         let table = costs.table(&second, &lost([15, 1, 2]));
@@ -242,7 +243,7 @@ mod tests {
         );
         costs.replace(3, &second, &first[1..], &lost([15, 1, 2]));
         assert_eq!((costs.place(1, 0), costs.place(2, 2)), (None, None));
-        // What is gone takes its part of the time all the same.
+        // A rule that is gone still takes its share of the time.
         costs.dropped(1, 0);
         costs.recorded(1, 1, 256);
         costs.share(100);

@@ -5,13 +5,13 @@ use anyhow::{bail, Result};
 use rules::{Host, LoadError, RuleError, RuleSet, Settings, SystemHost};
 use std::path::PathBuf;
 
-/// Loads all of `paths`, one after the other, as one rule set. Errors are printed with place,
-/// expectation and remedy; nothing is loaded then.
+/// Loads all of `paths` in order, as one rule set. Errors are printed with place, expectation and
+/// remedy; then nothing is loaded.
 pub fn load(paths: &[PathBuf]) -> Result<RuleSet> {
     load_for(paths, &SystemHost)
 }
 
-/// As [`load`], for any host.
+/// Loads all of `paths` as [`load`] does, for any host.
 pub fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
     let mut all = RuleSet::default();
     for path in paths {
@@ -30,8 +30,8 @@ pub fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
     Ok(all)
 }
 
-/// Says which settings of the rules files have no effect: all, unless the kernel's audit matches
-/// the rules.
+/// Prints which settings of the rules files have no effect: all of them, unless the kernel's audit
+/// is the engine.
 pub fn say_settings(settings: &Settings, is_kernel: bool) {
     if is_kernel {
         if settings.enabled.is_some() {
@@ -67,7 +67,7 @@ fn merge(all: &mut RuleSet, set: RuleSet) {
     all.settings = set.settings;
 }
 
-/// Prints the first of `errors` with their lines, and how many more there are of `what`.
+/// Prints the first of `errors` with their lines, and the number of further `what`.
 fn report(errors: &[RuleError], what: &str) {
     const SHOWN_MAX: usize = 20;
     for error in errors.iter().take(SHOWN_MAX) {

@@ -1,9 +1,9 @@
-//! Where the rule that is at fault stands.
+//! The place of a rule that is at fault.
 
 use plan::tables::TooLarge;
 use rules::Rule;
 
-/// `FILE:LINE: WHY` of rules that cannot be planned.
+/// The error for rules that cannot be planned, as `FILE:LINE: WHY`.
 pub fn too_large(error: &TooLarge, rules: &[Rule]) -> anyhow::Error {
     let rule = error.rule().and_then(|place| rules.get(place as usize));
     let place = rule.map(|rule| rule.source.place());
@@ -14,7 +14,8 @@ pub fn too_large(error: &TooLarge, rules: &[Rule]) -> anyhow::Error {
     }
 }
 
-/// `FILE:LINE: RULE` of a rule that the kernel refused, given as its bytes.
+/// The place and text of a rule that the kernel refused, as `FILE:LINE: RULE`. `bytes` is its
+/// binary form.
 pub(super) fn refused_rule(bytes: &[u8], rules: &[Rule]) -> String {
     let known = rules.iter().find(|rule| rules::to_kernel(rule) == bytes);
     match (known, rules::from_kernel(bytes)) {

@@ -1,4 +1,4 @@
-//! How far the daemon goes before other tasks while rings are filling.
+//! The daemon's priority over other tasks while rings are filling.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,40 +7,43 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-/// Fill of a ring, parts per thousand, from which on the daemon is late.
+/// Fill of a ring, in parts per thousand, from which the daemon is late.
 const LATE_PER_MILLE: u32 = 400;
-/// Fill of a ring, parts per thousand, from which on events are about to be lost: calls that wait for room keep their
-/// processor, and a daemon that is not run before them loses what they make.
+/// Fill of a ring, in parts per thousand, from which losses are imminent: calls that wait for space
+/// keep their processor, and if the daemon does not run before them, their events are lost.
 const NEARLY_FULL_PER_MILLE: u32 = 850;
-/// The best nice value there is.
+/// The highest priority that nice can give.
 const NICE_MIN: i32 = -20;
-/// How much better it becomes at once.
+/// Step by which the nice value is lowered.
 const NICE_STEP: i32 = 6;
-/// How often it is looked at again.
+/// Interval at which the nice value is adjusted.
 const WINDOW: Duration = Duration::from_millis(20);
-/// Share of a window spent waiting for a processor, parts per thousand, from which on other tasks are in the way.
+/// Share of a window spent waiting for a processor, in parts per thousand, from which other tasks
+/// are in the way.
 const WAITED_MUCH: u64 = 250;
-/// Share of a window below which the daemon goes before others more than it needs to.
+/// Share of a window below which the daemon has a higher priority than it needs.
 const WAITED_LITTLE: u64 = 100;
 
-/// The nice value of the daemon's thread, and of the one that syncs the log, without which nothing becomes durable.
+/// The nice value of the daemon's thread, and of the thread that syncs the log, without which
+/// nothing becomes durable.
 ///
-/// It is what `priority_boost` makes it until a ring is two fifths full. From then on, until a pass finds nothing to
-/// read, it is as good as the daemon needs to be run: better while the thread waits for a processor for a
-/// quarter of the time, by what `schedstat` says (Documentation/scheduler/sched-stats.rst), worse while
-/// it waits for less than a tenth. Better than that would only hold up others, the kernel's own
-/// writers of the log among them. While a ring is nearly full it is the best there is.
+/// It is what `priority_boost` makes it until a ring is two fifths full. From then on, until a pass
+/// finds nothing to read, it is adjusted to the daemon's needs: lowered while the thread waits for
+/// a processor for a quarter of the time, as `schedstat` reports
+/// (Documentation/scheduler/sched-stats.rst), and raised while it waits for less than a tenth. A
+/// lower value would only hold up other tasks, among them the kernel threads that write the log.
+/// While a ring is nearly full, it is the lowest possible value.
 #[derive(Debug)]
 pub(super) struct Scheduling {
-    /// The nice value when nothing presses.
+    /// The nice value while no ring is filling up.
     base: i32,
     nice: i32,
-    /// `schedstat` of the daemon's thread; without it nice goes to its best.
+    /// `schedstat` of the daemon's thread; without it, nice goes to its minimum.
     schedstat: Option<File>,
     window: Option<Window>,
 }
 
-/// Since when waiting is counted.
+/// A period over which waiting is measured.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     start: Instant,
@@ -48,21 +51,22 @@ struct Window {
 }
 
 impl Scheduling {
-    /// Of the calling thread, which is at `base`.
+    /// Starts for the calling thread, whose nice value is `base`.
     pub(super) fn new(base: i32) -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         Scheduling {
             base,
             nice: base,
-            // Where the kernel does not count, all is 0, also how often this thread was run.
+            // If the kernel does not count, all numbers are 0, even how often this thread ran.
             schedstat: schedstat.filter(|file| number_of(file, 2) > 0),
             window: None,
         }
     }
 
-    /// On a host with one processor the reader cannot run beside those who fill the rings, and a call that waits for it there
-    /// keeps it from running: it goes before all that are no real-time tasks. Threads and programs that it starts do not
-    /// inherit this. Without the permission nothing changes.
+    /// On a host with one processor the reader cannot run beside the tasks that fill the rings, and
+    /// a call that waits for the reader keeps it from running. So this makes the calling thread run
+    /// before all tasks without real-time priority. Threads and programs that it starts do not
+    /// inherit this. Without permission nothing changes.
     pub(super) fn go_first_on_one_processor() {
         const PRIORITY_LEAST: i32 = 1;
         let processors = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count());
@@ -78,21 +82,23 @@ impl Scheduling {
         }
     }
 
-    /// Has no pages of this process made huge. khugepaged, which runs at nice 19, locks the address space meanwhile: on a
-    /// busy host the daemon's next page fault waited up to six seconds for it. Programs that it starts take this over,
-    /// unless they are told otherwise ([`crate::child::start`], plugins).
+    /// Disables huge pages for this process. khugepaged, which runs at nice 19, locks the address
+    /// space while it makes them: on a busy host the daemon's next page fault waited up to six
+    /// seconds for it. Child processes inherit this unless it is reset ([`crate::child::start`],
+    /// plugins).
     pub(super) fn refuse_huge_pages() {
-        // Before Linux 3.15 there is no such switch, and nothing to do about it.
+        // Linux before 3.15 has no such switch; nothing can be done about that.
         let _ = rustix::thread::disable_transparent_huge_pages(true);
     }
 
-    /// Brings all threads of the process to `base`, where they are while nothing presses.
+    /// Sets all threads of the process to `base`, their nice value while no ring is filling up.
     ///
     /// # Errors
-    /// setpriority(2) refuses; the threads before that one have it.
+    /// setpriority(2) failed; threads before the failing one are set.
     pub(super) fn rest_at(&mut self, base: i32) -> std::io::Result<()> {
         (self.base, self.window) = (base, None);
-        // Each thread has its own, and that of the syncs must not wait longer than this one.
+        // Each thread has its own nice value, and the sync thread must not wait longer than this
+        // one.
         for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten() {
             let name = thread.map(|thread| thread.file_name()).unwrap_or_default();
             let id = name.to_str().and_then(|name| name.parse().ok());
@@ -100,7 +106,7 @@ impl Scheduling {
                 continue;
             };
             match rustix::process::setpriority_process(Some(id), base) {
-                // A thread that has ended.
+                // The thread has ended.
                 Ok(()) | Err(Errno::SRCH) => self.nice = base,
                 Err(errno) => return Err(errno.into()),
             }
@@ -108,8 +114,9 @@ impl Scheduling {
         Ok(())
     }
 
-    /// After a pass that read `frames`; `fill` is what was in the fullest ring before it, `left` what is now, parts per
-    /// thousand: a daemon that is seldom run finds them full, and leaves them empty.
+    /// Adjusts the nice value after a pass that read `frames`. `fill` is the fill of the fullest
+    /// ring before the pass and `left` the fill now, in parts per thousand: a daemon that seldom
+    /// runs finds rings full, and leaves them empty.
     pub(super) fn note(&mut self, frames: usize, fill: u32, left: u32, syncer: Option<Pid>) {
         let fullest = fill.max(left);
         match self.window {
@@ -148,7 +155,7 @@ impl Scheduling {
         });
     }
 
-    /// How long this thread has waited for a processor.
+    /// Total time for which this thread has waited for a processor.
     fn waited_ns(&self) -> u64 {
         self.schedstat.as_ref().map_or(0, |file| number_of(file, 1))
     }
@@ -158,7 +165,7 @@ impl Scheduling {
         if nice == self.nice {
             return;
         }
-        // Without the permission it stays as it is.
+        // Without permission the nice value stays as it is.
         if rustix::process::setpriority_process(None, nice).is_ok() {
             self.nice = nice;
             if syncer.is_some() {
@@ -168,7 +175,8 @@ impl Scheduling {
     }
 }
 
-/// A number of `schedstat`: 0 the time run, 1 the time waited, nanoseconds, 2 how often run. 0 if it cannot be read.
+/// A number of `schedstat`: 0 is the time run and 1 the time waited, in nanoseconds; 2 is how often
+/// the thread ran. 0 if it cannot be read.
 fn number_of(schedstat: &File, place: usize) -> u64 {
     let mut text = [0; 96];
     let len = schedstat.read_at(&mut text, 0).unwrap_or(0);
@@ -177,7 +185,8 @@ fn number_of(schedstat: &File, place: usize) -> u64 {
     word.and_then(|word| word.parse().ok()).unwrap_or_default()
 }
 
-/// The nice value after `elapsed` at `nice`, of which the thread waited `waited_ns` for a processor.
+/// The next nice value after `elapsed` at `nice`, during which the thread waited `waited_ns` for a
+/// processor.
 fn next(nice: i32, base: i32, waited_ns: u64, elapsed: Duration) -> i32 {
     let per_mille = u128::from(waited_ns) * 1000 / elapsed.as_nanos().max(1);
     match u64::try_from(per_mille).unwrap_or(u64::MAX) {
@@ -207,7 +216,7 @@ mod tests {
         let scheduling = Scheduling::new(0);
         let counts = std::path::Path::new("/proc/self/schedstat").exists();
         assert_eq!(scheduling.schedstat.is_some(), counts);
-        // Who sleeps waits for a processor sooner or later.
+        // A thread that sleeps and wakes waits for a processor sooner or later.
         let deadline = Instant::now() + Duration::from_secs(60);
         while counts && scheduling.waited_ns() == 0 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_micros(100));

@@ -1,4 +1,5 @@
-//! Rules and configuration, what the kernel can do, and what is made of them: also anew by a reload.
+//! Rules, configuration and kernel capabilities, and the plans made from them, at the start and at
+//! a reload.
 
 use crate::host::HOST;
 use crate::plugins;
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a reload reads again.
+/// The files that a reload reads again.
 pub(super) struct Sources {
     rules: Vec<PathBuf>,
     config: Option<PathBuf>,
@@ -34,7 +35,7 @@ impl Sources {
         }
     }
 
-    /// The configuration: that of the file, changed by the command line.
+    /// The configuration from the file, with the command line's changes.
     pub(super) fn config(&self) -> Result<Config> {
         let standard = Path::new(conf::AUDITD_CONF);
         let file = match &self.config {
@@ -65,7 +66,7 @@ impl Sources {
         Ok(config)
     }
 
-    /// The rules of the files, and the settings there, which only the kernel's audit heeds.
+    /// The rules of the files, and their settings, which apply only to the kernel's audit.
     pub(super) fn rules(&self, is_kernel: bool) -> Result<rules::RuleSet> {
         let set = rule_files::load(&self.rules)?;
         rule_files::say_settings(&set.settings, is_kernel);
@@ -73,10 +74,10 @@ impl Sources {
     }
 }
 
-/// What rule sets are planned with.
+/// Everything that rule sets are planned with.
 pub(super) struct Settings {
     pub(super) sources: Sources,
-    /// In force.
+    /// The configuration in force.
     pub(super) config: Config,
     pub(super) capabilities: Capabilities,
     /// Nice value that the daemon was started with.
@@ -84,10 +85,10 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Plans rules; `is_kernel`: for the kernel's own audit.
+    /// Plans rules; `is_kernel` means for the kernel's own audit.
     ///
     /// # Errors
-    /// There are more than the match tables hold.
+    /// There are more rules than the match tables hold.
     pub(super) fn generation(
         &self,
         rules: Vec<rules::Rule>,
@@ -97,7 +98,8 @@ impl Settings {
         generation(rules, &self.capabilities, is_kernel, number, &self.config)
     }
 
-    /// The same rules, planned without what `error` says cannot be had; other errors are given back.
+    /// Plans the same rules without the hook that `error` reports as unavailable. Other errors are
+    /// returned.
     pub(super) fn planned_anew(
         &mut self,
         error: CaptureError,
@@ -123,7 +125,7 @@ impl Settings {
     }
 }
 
-/// Capabilities for this configuration.
+/// The capabilities to use with this configuration.
 fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
     let mut capabilities = capabilities.clone();
     if !config.io_uring_twins && capabilities.io_uring == IoUring::Twins {
@@ -132,7 +134,7 @@ fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
     capabilities
 }
 
-/// Plans rules, with what their paths are now.
+/// Plans rules, with the files that their paths name now.
 fn generation(
     rules: Vec<rules::Rule>,
     capabilities: &Capabilities,
@@ -165,7 +167,7 @@ fn urgent(rules: &[rules::Rule], keys: &[String]) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The encoder's form for a configuration.
+/// The encoder's format for a configuration.
 pub(super) fn format(config: &Config) -> Format {
     match config.log_format {
         conf::LogFormat::Raw => Format::Raw,
@@ -174,7 +176,7 @@ pub(super) fn format(config: &Config) -> Format {
     }
 }
 
-/// What the programs do with what comes too fast.
+/// What the programs do with events that come too fast.
 pub(super) fn overload(config: &Config) -> Overload {
     match config.overload {
         conf::Overload::Throttle => Overload::Throttle,

@@ -1,4 +1,4 @@
-//! From the command line to a daemon with everything armed.
+//! Turns the command line into a daemon with everything armed.
 
 use crate::choice;
 use crate::control::ControlSocket;
@@ -33,7 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What an engine is started with.
+/// Everything that an engine is started with.
 struct Start<'a> {
     args: &'a RunArgs,
     is_kernel: bool,
@@ -42,8 +42,9 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the engine that was chosen, with its rules. Calls that it cannot hook where their functions end are planned
-    /// anew; if another engine will do, the tracepoint engine is taken where the trampoline engine is refused.
+    /// Starts the chosen engine with its rules. Calls that it cannot hook at the ends of their
+    /// functions are planned again. With `--engine auto`, the tracepoint engine is used if the
+    /// trampoline engine is refused.
     fn engine(
         &self,
         mut generation: Arc<Generation>,
@@ -81,7 +82,7 @@ fn is_unhooked(error: &CaptureError) -> bool {
     matches!(error, CaptureError::Unhooked { .. })
 }
 
-/// Loads, checks and arms. Everything that can fail on wrong input fails before anything is
+/// Loads, checks and arms. Everything that can fail because of wrong input fails before anything is
 /// changed.
 pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
@@ -148,7 +149,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     Ok(Daemon::new(recording, server, signals, instance))
 }
 
-/// Everything is armed: says so, and what was before.
+/// Prints that everything is armed, and reports what happened before.
 fn begun(
     mut recording: Recording,
     downtime: Option<&Downtime>,
@@ -190,7 +191,7 @@ fn say_start(pipeline: &mut Pipeline) {
     }
 }
 
-/// How much a plan watches.
+/// The number of calls and operations that a plan watches, in words.
 fn calls_and_operations(plan: &Plan) -> String {
     let operations = plan.calls.keys().filter(|key| key.0 == plan::Entry::Uring);
     match (plan.calls.len(), operations.count()) {
@@ -202,7 +203,7 @@ fn calls_and_operations(plan: &Plan) -> String {
     }
 }
 
-/// Records of no event yet, with the node name that the configuration asks for.
+/// A recorder with the node name that the configuration asks for.
 fn recorder(config: &Config) -> Result<Recorder> {
     let node = config.node_name()?;
     let mut encoder = Encoder::new(settings::format(config), compose::names(Arc::new(HOST)));
@@ -210,12 +211,12 @@ fn recorder(config: &Config) -> Result<Recorder> {
     Ok(recorder::with(encoder))
 }
 
-/// Where capture is pinned, if it is to outlive the daemon.
+/// The directory where capture is pinned, if it is to outlive the daemon.
 fn pin_dir<'a>(args: &'a RunArgs, config: &'a Config) -> Option<&'a Path> {
     args.pin_dir.as_deref().or(config.pin_dir.as_deref())
 }
 
-/// Whether the kernel's audit is to match the rules: on demand, or because nothing else can.
+/// Whether the kernel's audit is to match the rules: on request, or because nothing else can.
 fn chooses_kernel(args: &RunArgs, capabilities: &Capabilities) -> Result<bool> {
     let is_kernel = match args.engine {
         Choice::Kernel => true,
@@ -251,7 +252,7 @@ fn options(args: &RunArgs) -> Options {
     }
 }
 
-/// Records of the kernel's audit; where that is the engine, it gets `rules`.
+/// The kernel's audit records; if the kernel is the engine, it gets `rules`.
 fn kernel_records(
     args: &RunArgs,
     is_engine: bool,

@@ -1,4 +1,4 @@
-//! Signals as readiness of a descriptor.
+//! Receives signals through descriptors that poll(2) can wait for.
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -7,13 +7,13 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// The signals that a daemon acts on; each writes to a socket of its own.
+/// The signals that the daemon acts on; each writes to its own socket.
 pub(super) struct Signals {
     sources: Vec<(i32, UnixStream)>,
 }
 
 impl Signals {
-    /// Takes the signals over from here on.
+    /// Handles these signals from now on.
     pub(super) fn take() -> Result<Signals> {
         let sources = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD]
             .into_iter()
@@ -28,12 +28,12 @@ impl Signals {
         Ok(Signals { sources })
     }
 
-    /// Readable when a signal is there.
+    /// Descriptors that are readable when a signal has come.
     pub(super) fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sources.iter().map(|(_, read)| read.as_fd())
     }
 
-    /// The signals that came since the last call.
+    /// The signals received since the last call.
     pub(super) fn pending(&mut self) -> Vec<i32> {
         let mut found = Vec::new();
         let mut bytes = [0; 64];

@@ -1,4 +1,4 @@
-//! What the daemon tells of itself.
+//! Answers to `tarsier status`.
 
 use crate::engine::Engine;
 use crate::losses;
@@ -6,7 +6,7 @@ use crate::protocol::{RuleCost, Status};
 use crate::recording::Recording;
 
 impl Recording {
-    /// What `tarsier status` tells.
+    /// The content of `tarsier status`.
     pub(super) fn status(&self) -> Status {
         let pipeline = &self.pipeline;
         let (engine, journal) = (&pipeline.engine, pipeline.output.journal());
@@ -52,7 +52,7 @@ impl Recording {
         }
     }
 
-    /// What `tarsier status --rules` tells.
+    /// The content of `tarsier status --rules`.
     pub(super) fn rule_costs(&self) -> Vec<RuleCost> {
         let pipeline = &self.pipeline;
         let rules = &pipeline.generation.plan.rules;

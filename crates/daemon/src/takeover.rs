@@ -1,5 +1,5 @@
-//! Capture that outlives the daemon: what the last one left is found, its log put in order, its events
-//! understood, and the time without a daemon accounted for.
+//! Capture that outlives the daemon: finds what the last daemon left, repairs the end of its log,
+//! decodes its events, and accounts for the time without a daemon.
 
 use crate::clock::monotonic_ns;
 use crate::protocol::{hex, unhex};
@@ -16,30 +16,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Names, in the run directory, where capture is pinned.
+/// File in the run directory that contains the path where capture is pinned.
 const NOTE: &str = "pinned";
 
-/// What an earlier daemon left.
+/// The capture that an earlier daemon left.
 pub(super) struct Inherited {
     leftover: Leftover,
-    /// Rule sets that its events may be of, the newest first.
+    /// Rule sets that its events may come from, newest first.
     rule_sets: Vec<(u64, Vec<rules::Rule>)>,
     downtime: Downtime,
 }
 
-/// What happened without a daemon.
+/// What happened while there was no daemon.
 pub(super) struct Downtime {
-    /// Since the last daemon was seen.
+    /// Time since the last daemon was seen, in milliseconds.
     pub(super) ms: u64,
-    /// Bytes in the rings.
+    /// Bytes waiting in the rings.
     pub(super) waiting_bytes: u64,
-    /// Lost, by cause, without being told.
+    /// Losses that were not reported, by cause.
     pub(super) lost: Vec<(&'static str, u64)>,
-    /// What the programs had counted, by cause, all told.
+    /// All losses that the programs had counted, by cause.
     pub(super) counted: Vec<u64>,
 }
 
-/// Notes where capture is pinned, or that it is not.
+/// Stores where capture is pinned, or that it is not.
 pub(super) fn note(run_dir: &Path, dir: Option<&Path>) -> Result<()> {
     let path = run_dir.join(NOTE);
     match dir {
@@ -55,14 +55,15 @@ pub(super) fn note(run_dir: &Path, dir: Option<&Path>) -> Result<()> {
     .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Where an earlier daemon of this run directory pinned its capture.
+/// Where an earlier daemon with this run directory pinned its capture.
 pub(super) fn noted(run_dir: &Path) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let bytes = std::fs::read(run_dir.join(NOTE)).ok()?;
     Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
 }
 
-/// Opens the directory for the capture to be, and what an earlier daemon left, there or where it noted.
+/// Opens the directory for the new capture, and finds what an earlier daemon left, either there or
+/// where it stored that it was.
 pub(super) fn inherit(
     run_dir: &Path,
     wanted: Option<&Path>,
@@ -90,7 +91,8 @@ pub(super) fn inherit(
 }
 
 impl Inherited {
-    /// Puts the end of the log in order, which must not be open, and passes over the events that are in it.
+    /// Repairs the end of the log, which must not be open, and skips the events that are in it
+    /// already.
     fn take(mut leftover: Leftover, log_file: &Path) -> Result<Inherited> {
         let handover = leftover.handover().clone();
         let (last_seen_ns, _) = handover.last_seen();
@@ -101,7 +103,7 @@ impl Inherited {
         let counters = leftover.counters();
         let mut counted = counted(&counters);
         let (told, untold) = handover.told();
-        // The programs themselves tell this one, and they are not looked at here.
+        // `missed` is kept by the programs themselves, which are not read here.
         counted[LOSS_CAUSES.len()] = told[LOSS_CAUSES.len()];
         let by_cause = LOSS_CAUSES.iter().copied().chain(["missed"]);
         let counts = counted.iter().zip(told);
@@ -132,7 +134,8 @@ impl Inherited {
         })
     }
 
-    /// Parts it: what is told, and what is left to be read and removed if it cannot be taken over in `pins`.
+    /// Separates what is to be reported from what is left: the latter is returned if it cannot be
+    /// taken over in `pins`, so that it is read and removed.
     pub(super) fn split(
         self,
         pins: Option<&Arc<Pins>>,
@@ -143,7 +146,7 @@ impl Inherited {
         (self.downtime, (!is_taken_over).then_some(self.leftover))
     }
 
-    /// The number that the next rule set is to have.
+    /// The number for the next rule set.
     pub(super) fn next_number(&self) -> u64 {
         1 + self
             .rule_sets
@@ -153,7 +156,7 @@ impl Inherited {
             .unwrap_or(0)
     }
 
-    /// The rule sets that its events may be of, the oldest first.
+    /// The rule sets that its events may come from, oldest first.
     pub(super) fn generations(&self, settings: &Settings) -> Vec<Arc<Generation>> {
         let sets = self.rule_sets.iter().rev();
         let made = sets
@@ -162,7 +165,7 @@ impl Inherited {
     }
 }
 
-/// What the programs have counted, by cause.
+/// Losses that the programs have counted, by cause.
 pub(super) fn counted(counters: &Counters) -> Vec<u64> {
     let mut counted = vec![0; LOSS_CAUSES.len()];
     for cpu in &counters.lost {
@@ -172,7 +175,8 @@ pub(super) fn counted(counters: &Counters) -> Vec<u64> {
     counted
 }
 
-/// Ends what a killed daemon was writing: whole events stay, and the beginning of one is cut off.
+/// Repairs the unfinished write of a killed daemon: whole events stay, and the beginning of an
+/// event is cut off.
 fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> Result<()> {
     let files = journal::log_files(log_file).unwrap_or_default();
     let is_it = |path: &&PathBuf| {
@@ -184,7 +188,7 @@ fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> R
         Some(path) => std::fs::metadata(path)
             .with_context(|| format!("cannot read {}", path.display()))?
             .len(),
-        // Gone: then its events are written again.
+        // The file is gone: its events are written again.
         None => 0,
     };
     let got = size.saturating_sub(write.offset).min(write.stored);
@@ -198,7 +202,7 @@ fn end_write(handover: &Handover, write: &UnfinishedWrite, log_file: &Path) -> R
     Ok(())
 }
 
-/// Has the page know what is being written.
+/// Reports to the page for the next daemon what is being written.
 pub(super) struct PageWitness(pub(super) Arc<Handover>);
 
 impl Witness for PageWitness {
@@ -222,18 +226,18 @@ impl Witness for PageWitness {
     }
 }
 
-/// Frames of a pass, until their events are handed to the log.
+/// The frames of a pass whose events are not handed to the log yet.
 pub(super) struct HandoverBatch {
     handover: Option<Arc<Handover>>,
-    /// Where each ends among the lines that are gathered, its CPU, and where it ends in its ring.
+    /// For each frame: the length of the gathered lines with it, its CPU, and its end in the ring.
     batch: Vec<(usize, usize, u64)>,
-    /// Places in rings to be given back.
+    /// Ring positions up to which space is to be released.
     pub(super) given_up: Vec<(usize, u64)>,
     bytes: u64,
     bytes_max: u64,
 }
 
-/// Bytes of frames after which what was gathered is written, so that rings have their room again.
+/// Bytes of frames after which the gathered lines are written, so that rings get their space back.
 const PASS_BYTES: u64 = 256 * 1024;
 
 impl HandoverBatch {
@@ -250,8 +254,8 @@ impl HandoverBatch {
         }
     }
 
-    /// A frame was read; `len` is the length of the lines that are gathered with those of its event. Chunks keep
-    /// their room until the event has come to which they belong.
+    /// Notes a frame that was read; `len` is the length of the gathered lines including those of
+    /// its event. Chunks keep their space until their event has come.
     pub(super) fn read(&mut self, cpu: usize, end: u64, frame: &[u8], len: usize) {
         self.bytes += frame.len() as u64;
         let is_chunk = event::wire::frame_kind(frame)
@@ -265,7 +269,7 @@ impl HandoverBatch {
         }
     }
 
-    /// Something else was handed to the log, whose stream is now at `end`.
+    /// Notes that something else was handed to the log, whose stream now ends at `end`.
     pub(super) fn note_other(&mut self, end: u64) {
         if let Some(handover) = &self.handover {
             self.given_up
@@ -278,7 +282,8 @@ impl HandoverBatch {
         self.bytes >= self.bytes_max
     }
 
-    /// The lines went to the log, whose stream was at `start` before, or were lost by it.
+    /// Notes that the lines were handed to the log, whose stream ended at `start` before, or that
+    /// the log lost them.
     pub(super) fn handed(&mut self, start: u64, is_lost: bool) {
         let Some(handover) = &self.handover else {
             return;
@@ -294,7 +299,7 @@ impl HandoverBatch {
     }
 }
 
-/// Has the next daemon understand the events of a rule set.
+/// Stores a rule set, so that the next daemon can decode its events.
 pub(super) fn remember(pins: &Pins, plan: &Plan) -> Result<()> {
     let rules: Vec<String> = plan
         .rules
@@ -305,18 +310,22 @@ pub(super) fn remember(pins: &Pins, plan: &Plan) -> Result<()> {
     Ok(Leftover::remember(pins, plan.generation, &text)?)
 }
 
-/// What there was to remove.
+/// Outcome of [`remove_left`].
 pub enum Removed {
-    /// Nothing.
+    /// There was nothing to remove.
     Nothing,
-    /// A capture.
+    /// A capture was removed.
     Capture {
-        /// What its rings held.
+        /// Bytes of events in its rings that were not read.
         unread_bytes: u64,
     },
 }
 
-/// Removes what a daemon of this run directory left that is not there any more, and puts the kernel's audit back.
+/// Removes what a daemon with this run directory left when it ended, and restores the kernel's
+/// audit state.
+///
+/// # Errors
+/// A daemon is running, or the pins or the kernel's audit state cannot be dealt with.
 pub fn remove_left(run_dir: &Path) -> Result<Removed> {
     if !run_dir.exists() {
         return Ok(Removed::Nothing);
@@ -324,7 +333,7 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
     let _instance = crate::instance::Instance::lock(run_dir)?;
     netlink::restore_leftover(&run_dir.join("audit-state"))
         .context("the kernel's audit cannot be put back")?;
-    // The note may be gone with /run.
+    // The file may be gone, since /run does not survive a reboot.
     let is_standard = run_dir == Path::new(cli::RUN_DIR);
     let standard = is_standard.then(|| PathBuf::from(capture::STANDARD_PIN_DIR));
     let Some(dir) = noted(run_dir).or(standard) else {
@@ -334,7 +343,7 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
         note(run_dir, None)?;
         return Ok(Removed::Nothing);
     };
-    // Also what cannot be understood is removed.
+    // Remove even what cannot be decoded.
     let left = Leftover::find(&pins).ok().flatten();
     let unread_bytes = left.map_or(0, |mut left| left.stream().unread_bytes());
     if !pins.remove() {

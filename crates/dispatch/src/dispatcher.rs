@@ -1,4 +1,4 @@
-//! All plugins together, and the events that are not durable yet.
+//! All plugins, and the events that are not durable yet.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,32 +12,32 @@ use crate::process::Ending;
 use crate::runner::Runner;
 use conf::plugins::Plugin;
 
-/// Bytes of events that wait until they are durable. What is more counts as overflow.
+/// Limit of the bytes of events that wait until they are durable. Further events count as overflow.
 pub const WAITING_BYTES_MAX: usize = 16 << 20;
-/// How long plugins get at the end of the daemon to take what is queued for them.
+/// Time that plugins get at the end of the daemon to take what is queued for them.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Events that have not been released.
+/// Events that have not been released yet.
 struct Waiting {
-    /// Place in the log, in events, up to which it has to be durable.
+    /// Number of events that must be durable in the log before these are released.
     upto: u64,
     events: Events,
 }
 
-/// A plugin, as `tarsier status` tells.
+/// State of a plugin, as `tarsier status` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginState {
-    /// Name of its file.
+    /// Name of the plugin's file.
     pub name: String,
-    /// Whether its program runs or its socket is there.
+    /// Whether its program runs, or its socket exists.
     pub is_running: bool,
-    /// Records in its queue.
+    /// Number of records in its queue.
     pub queued: u64,
-    /// Records that it was sent.
+    /// Number of records sent to it.
     pub passed: u64,
-    /// Records that it was not sent because its queue was full or because it had ended.
+    /// Number of records not sent because its queue was full or because its program had ended.
     pub lost: u64,
-    /// How often its program was started again since the last reload.
+    /// How often its program was restarted since the last reload.
     pub restarts: u32,
 }
 
@@ -57,8 +57,8 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts `plugins` (see [`crate::load`]) with this nice value. What cannot be started is among
-    /// the [actions](Self::take_actions).
+    /// Starts `plugins` (see [`conf::plugins::load`]) with this nice value. Failures to start are
+    /// among the [actions](Self::take_actions).
     pub fn start(plugins: Vec<Plugin>, settings: &Plugins, nice: i32) -> Dispatcher {
         let mut dispatcher = Dispatcher {
             settings: settings.clone(),
@@ -73,7 +73,7 @@ impl Dispatcher {
         dispatcher
     }
 
-    /// Starts what is to run and does not, unless its predecessor has not ended.
+    /// Starts plugins that should run and do not, unless their previous program has not ended.
     fn start_runners(&mut self) {
         for runner in &mut self.runners {
             let name = &runner.plugin.name;
@@ -83,7 +83,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether anybody wants events.
+    /// Whether any plugin takes events.
     pub fn is_wanted(&self) -> bool {
         self.runners.iter().any(|runner| !runner.is_given_up)
     }
@@ -93,8 +93,8 @@ impl Dispatcher {
         !self.waiting.is_empty()
     }
 
-    /// Takes lines of whole events that were given to the log, which has to be durable for `upto`
-    /// events until they may be passed on.
+    /// Takes lines of whole events that were appended to the log. They may be released once `upto`
+    /// events of the log are durable.
     pub fn push(&mut self, lines: &[u8], upto: u64) {
         if lines.is_empty() || !self.is_wanted() {
             return;
@@ -110,8 +110,8 @@ impl Dispatcher {
         self.waiting.push_back(Waiting { upto, events });
     }
 
-    /// Passes on what is durable, `durable` being the events of the log that are; everything if
-    /// `None`.
+    /// Passes on the events that are durable, given the number of durable events in the log; all
+    /// events if `durable` is `None`.
     pub fn release(&mut self, durable: Option<u64>) {
         let is_free = |waiting: &Waiting| durable.is_none_or(|durable| waiting.upto <= durable);
         while self.waiting.front().is_some_and(is_free) {
@@ -127,7 +127,7 @@ impl Dispatcher {
         }
     }
 
-    /// Sends what can be sent, takes readers of sockets, starts again what has ended.
+    /// Sends what can be sent, accepts readers of sockets, and restarts programs that have ended.
     pub fn pump(&mut self) {
         for runner in &mut self.runners {
             let ending = runner.pump(&self.settings, &mut self.actions);
@@ -137,30 +137,30 @@ impl Dispatcher {
         self.start_runners();
     }
 
-    /// After SIGCHLD.
+    /// Handles SIGCHLD: finds programs that have ended.
     pub fn child_ended(&mut self) {
         for runner in &mut self.runners {
             if runner.has_ended() {
-                // It is waited for already.
+                // It is reaped already.
                 drop(runner.ended(&self.settings, &mut self.actions));
             }
         }
         self.pump();
     }
 
-    /// What to poll.
+    /// Adds the descriptors to poll.
     pub fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         for runner in &self.runners {
             runner.poll_fds(fds);
         }
     }
 
-    /// The longest time until [`pump`](Self::pump) has something to do that no descriptor shows.
+    /// Time after which [`pump`](Self::pump) has something to do that no descriptor shows.
     pub fn due_in(&self) -> Option<Duration> {
         self.ending.iter().map(Ending::due_in).min()
     }
 
-    /// After SIGHUP: plugins that are as before get SIGHUP, others are ended and started.
+    /// Handles SIGHUP: unchanged plugins get SIGHUP; others are ended and started again.
     pub fn reload(&mut self, plugins: Vec<Plugin>, settings: &Plugins, nice: i32) {
         (self.settings, self.nice) = (settings.clone(), nice);
         let mut old = std::mem::take(&mut self.runners);
@@ -181,19 +181,19 @@ impl Dispatcher {
         self.pump();
     }
 
-    /// After SIGUSR2: what `overflow_action = SUSPEND` has stopped goes on.
+    /// Handles SIGUSR2: resumes plugins that `overflow_action = SUSPEND` has stopped.
     pub fn resume(&mut self) {
         for runner in &mut self.runners {
             runner.resume();
         }
     }
 
-    /// What has to be said or done, oldest first; empties the list.
+    /// Returns the messages and actions for the owner, oldest first, and empties the list.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
-    /// Every plugin's state.
+    /// The state of every plugin.
     pub fn states(&self) -> Vec<PluginState> {
         let state = |runner: &Runner| PluginState {
             name: runner.plugin.name.clone(),
@@ -206,8 +206,8 @@ impl Dispatcher {
         self.runners.iter().map(state).collect()
     }
 
-    /// At the end of the daemon: passes everything on for a second at most, then ends the programs,
-    /// each after two more seconds at the latest. Gives what has to be said.
+    /// Ends all plugins at the end of the daemon: passes events on for a second at most, then ends
+    /// the programs, each within two more seconds. Returns the messages for the owner.
     pub fn stop(mut self) -> Vec<Action> {
         self.release(None);
         let deadline = Instant::now() + LAST_PATIENCE;
@@ -246,6 +246,6 @@ fn wait(fds: &mut [PollFd<'_>], longest: Duration) {
         tv_sec: longest.as_secs() as i64,
         tv_nsec: longest.subsec_nanos().into(),
     };
-    // Interrupted is as good as ready.
+    // EINTR is treated like readiness.
     let _ = poll(fds, Some(&timeout));
 }

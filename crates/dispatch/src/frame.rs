@@ -1,4 +1,4 @@
-//! Lines of the log as plugins get them.
+//! Log lines in the form in which plugins get them.
 
 use std::ops::Range;
 
@@ -6,28 +6,29 @@ use event::RecordType;
 
 use conf::plugins::Format;
 
-/// `MAX_AUDIT_MESSAGE_LENGTH` of libaudit.h: the text of a binary frame is padded to it.
+/// `MAX_AUDIT_MESSAGE_LENGTH` of libaudit.h: the text of a binary frame is padded to this length.
 const MESSAGE_BYTES_MAX: usize = 8970;
-/// `AUDISP_PROTOCOL_VER`: the text is the kernel's, from `audit(` on.
+/// `AUDISP_PROTOCOL_VER`: the text is the kernel's, starting with `audit(`.
 const KERNEL_TEXT: u32 = 0;
-/// `AUDISP_PROTOCOL_VER2`: the text is the line.
+/// `AUDISP_PROTOCOL_VER2`: the text is the whole line.
 const LINE: u32 = 1;
-/// The separator of ENRICHED.
+/// Separates the interpreted fields of ENRICHED.
 const ENRICHED: u8 = 0x1d;
 
-/// Whole events, taken apart.
+/// Whole events, split into lines.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// Lines, each with its newline, and with the EOE lines that the log does not have.
+    /// All lines, each with its newline. EOE lines, which the log does not contain, are added.
     text: Vec<u8>,
-    /// Where each line ends.
+    /// End of each line in `text`.
     line_ends: Vec<u32>,
-    /// Lines up to and with the last of each event.
+    /// Number of lines up to the end of each event.
     event_ends: Vec<u32>,
 }
 
 impl Events {
-    /// Takes lines of the log apart. An event that the kernel would end with EOE is ended so.
+    /// Splits lines of the log into events, and adds EOE to those that the kernel would end with
+    /// it.
     pub(crate) fn of(lines: &[u8]) -> Events {
         let mut events = Events {
             text: Vec::with_capacity(lines.len() + lines.len() / 8),
@@ -64,7 +65,7 @@ impl Events {
             self.text.extend_from_slice(b"type=EOE msg=");
             self.text.extend_from_slice(last.stamp);
             self.text.push(b':');
-            // auditd 3.0.9 has the blank only where the line says `node=`.
+            // auditd 3.0.9 has this blank only if the line starts with `node=`.
             if !last.node.is_empty() {
                 self.text.push(b' ');
             }
@@ -82,7 +83,7 @@ impl Events {
         self.text.len()
     }
 
-    /// Lines of the events that fit `room` lines, from the first on.
+    /// Number of lines of the first events that together fit into `room` lines.
     pub(crate) fn lines_within(&self, room: usize) -> usize {
         let events = self.event_ends.partition_point(|&end| end as usize <= room);
         match events {
@@ -101,14 +102,14 @@ impl Events {
     }
 }
 
-/// What the beginning of a line says.
+/// The parts of a line's beginning.
 struct Head<'l> {
     /// `node=X `, or nothing.
     node: &'l [u8],
-    /// `audit(SEC.MSEC:SERIAL)`; for a line of another form the line itself, which is an event.
+    /// `audit(SEC.MSEC:SERIAL)`. A line of another form is its own stamp, and an event of its own.
     stamp: &'l [u8],
-    /// Whether the kernel's EOE ends such an event: SYSCALL and URINGOP records are made by
-    /// `audit_log_exit()`, which sends it.
+    /// Whether the kernel ends such an event with EOE: `audit_log_exit()`, which makes SYSCALL and
+    /// URINGOP records, does so.
     is_call: bool,
 }
 
@@ -132,12 +133,12 @@ impl<'l> Head<'l> {
     }
 }
 
-/// Where the parts of `[node=X ]type=KIND msg=audit(…` are.
+/// Offsets of the parts of `[node=X ]type=KIND msg=audit(…`.
 struct Parts {
-    /// Bytes of `node=X `.
+    /// Length of `node=X `.
     node: usize,
     kind: Range<usize>,
-    /// Where `audit(` starts.
+    /// Offset of `audit(`.
     message: usize,
 }
 
@@ -159,7 +160,7 @@ impl Parts {
     }
 }
 
-/// Appends a line, given with its newline, as `format` has it.
+/// Appends a line, given with its newline, in `format`.
 pub(crate) fn append(out: &mut Vec<u8>, format: Format, line: &[u8]) {
     match format {
         Format::String => out.extend_from_slice(line),
@@ -167,8 +168,9 @@ pub(crate) fn append(out: &mut Vec<u8>, format: Format, line: &[u8]) {
     }
 }
 
-/// `struct audit_dispatcher_header` { ver, hlen, type, size } and the text. RAW lines without a node
-/// are sent as the kernel's text, all others whole: `distribute_event()` of auditd 3.0.9.
+/// Appends `struct audit_dispatcher_header` { ver, hlen, type, size } and the text. RAW lines
+/// without a node are sent as the kernel's text, all others as whole lines, as `distribute_event()`
+/// of auditd 3.0.9 does.
 fn append_binary(out: &mut Vec<u8>, line: &[u8]) {
     let parts = Parts::of(line);
     let kind = parts.as_ref().map(|parts| &line[parts.kind.clone()]);
@@ -181,7 +183,7 @@ fn append_binary(out: &mut Vec<u8>, line: &[u8]) {
         }
         _ => (LINE, line),
     };
-    // Longer than any record of the kernel's is only what enrichment has added to.
+    // Only enriched text can be longer than the longest record of the kernel.
     let text = &text[..text.len().min(MESSAGE_BYTES_MAX)];
     for field in [version, 16, number.into(), text.len() as u32] {
         out.extend_from_slice(&field.to_ne_bytes());

@@ -11,25 +11,26 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
 
-/// How long a program may take to end by itself once its standard input has ended.
+/// Time that a program gets to end by itself after its standard input was closed.
 const EOF_PATIENCE: Duration = Duration::from_millis(100);
-/// How long it may take after SIGTERM; then it is killed.
+/// Time that it gets after SIGTERM before it is killed.
 const TERM_PATIENCE: Duration = Duration::from_secs(2);
 
-/// A running program and our end of its standard input.
+/// A running program and this side of its standard input.
 pub(crate) struct Process {
     child: Child,
     input: OwnedFd,
 }
 
 impl Process {
-    /// As auditd: standard input is a stream socket, `argv[0]` the path, no environment. It ends
-    /// with this process, whatever that one dies of.
+    /// Starts a program as auditd does: standard input is a stream socket, `argv[0]` is the path,
+    /// and the environment is empty. The program gets SIGTERM when this process ends, for whatever
+    /// reason.
     pub(crate) fn start(path: &Path, args: &[String], nice: i32) -> io::Result<Process> {
         let flags = SocketFlags::CLOEXEC;
         let (input, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // Of our end only: each end has a file of its own.
+        // Affects this side only: each end of the pair is a file of its own.
         rustix::io::ioctl_fionbio(&input, true)?;
         let parent = std::process::id();
         let mut command = Command::new(path);
@@ -37,11 +38,11 @@ impl Process {
         // SAFETY: prctl(2) and getppid(2) are async-signal-safe, and nothing is allocated.
         unsafe {
             command.pre_exec(move || die_with(parent));
-            // The daemon refuses huge pages for itself alone.
+            // The daemon disables huge pages for itself only.
             command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
         }
         let child = command.spawn()?;
-        // Not what the daemon may have for the time of an overload.
+        // The program must not inherit the nice value that the daemon has only during an overload.
         let _ = rustix::process::setpriority_process(Some(Pid::from_child(&child)), nice);
         Ok(Process { child, input })
     }
@@ -50,17 +51,17 @@ impl Process {
         self.input.as_fd()
     }
 
-    /// Whether it has ended. It is waited for by then.
+    /// Whether it has ended; if so, it is reaped.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // It may have ended by now; it is not waited for yet, so its pid is nobody else's.
+        // It may have ended, but it is not reaped yet, so no other process has its pid.
         let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Ends its standard input.
+    /// Closes its standard input. `name` is the plugin's, for messages.
     pub(crate) fn end(self, name: &str) -> Ending {
         Ending {
             name: name.to_owned(),
@@ -71,17 +72,17 @@ impl Process {
     }
 }
 
-/// Of the forked child: SIGTERM when `parent` has ended.
+/// Runs in the forked child: requests SIGTERM for when `parent` ends.
 fn die_with(parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    // It may have ended before that.
+    // The parent may have ended before the request.
     match rustix::process::getppid() {
         Some(pid) if pid.as_raw_nonzero().get() as u32 == parent => Ok(()),
         _ => Err(io::ErrorKind::BrokenPipe.into()),
     }
 }
 
-/// A program that is to end. Until it has, no other of its plugin is started.
+/// A program that is to end. The plugin's next program is started only after that.
 pub(crate) struct Ending {
     pub(crate) name: String,
     child: Child,
@@ -90,14 +91,14 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// SIGTERM and SIGKILL in their time; whether it has ended.
+    /// Sends SIGTERM and SIGKILL when they are due. Returns whether the program has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         if !matches!(self.child.try_wait(), Ok(None)) {
             return true;
         }
         let waited = self.since.elapsed();
         if waited >= EOF_PATIENCE + TERM_PATIENCE {
-            // It cannot refuse.
+            // It cannot ignore this.
             let _ = self.child.kill();
             let _ = self.child.wait();
             return true;
@@ -109,7 +110,7 @@ impl Ending {
         false
     }
 
-    /// Readable when it has ended.
+    /// Descriptor that is readable when the program has ended.
     pub(crate) fn pidfd(&self) -> Option<OwnedFd> {
         pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).ok()
     }

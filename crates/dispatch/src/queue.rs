@@ -1,4 +1,4 @@
-//! What waits for one plugin: whole lines, at most `q_depth`, and those on their way out.
+//! The queue of one plugin: at most `q_depth` whole lines, and the lines that are being sent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use crate::frame::{self, Events};
 use conf::plugins::Format;
 
-/// Bytes that are made ready to be sent at a time.
+/// Bytes of lines that are formatted at a time.
 const STAGE_BYTES: usize = 64 * 1024;
 
 #[derive(Default)]
@@ -14,16 +14,16 @@ pub(crate) struct Queue {
     bytes: VecDeque<u8>,
     /// Length of each line in `bytes`.
     lines: VecDeque<u32>,
-    /// Lines as they are sent, in the plugin's format.
+    /// Lines in the plugin's format, ready to be sent.
     staged: Vec<u8>,
-    /// Where each of them ends there.
+    /// End of each of these lines in `staged`.
     staged_ends: Vec<usize>,
-    /// Bytes of `staged` that the plugin has.
+    /// Bytes of `staged` that were sent.
     sent: usize,
 }
 
 impl Queue {
-    /// Takes the events that fit; gives the lines that were left out.
+    /// Takes the events that fit. Returns the number of lines left out.
     pub(crate) fn push(&mut self, events: &Events, q_depth: usize) -> usize {
         let count = events.lines_within(q_depth.saturating_sub(self.lines.len()));
         for line in events.first(count) {
@@ -33,7 +33,7 @@ impl Queue {
         events.lines() - count
     }
 
-    /// Lines that wait.
+    /// Number of lines waiting.
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
@@ -42,7 +42,7 @@ impl Queue {
         self.lines.is_empty() && self.sent == self.staged.len()
     }
 
-    /// Forgets what waits; how many lines that were.
+    /// Discards everything that waits. Returns the number of lines discarded.
     pub(crate) fn clear(&mut self) -> usize {
         let staged = self.staged_ends.iter().filter(|&&end| end > self.sent);
         let count = self.lines.len() + staged.count();
@@ -50,7 +50,8 @@ impl Queue {
         count
     }
 
-    /// The reader is another one: a line that the last one had in part is sent whole.
+    /// Prepares for another reader: a line that the previous one got in part is sent again as a
+    /// whole.
     pub(crate) fn start_over(&mut self) {
         let whole = self.staged_ends.partition_point(|&end| end <= self.sent);
         self.sent = match whole {
@@ -59,7 +60,7 @@ impl Queue {
         };
     }
 
-    /// Sends with `send` until nothing is left or it would block; gives the lines that were sent.
+    /// Sends with `send` until nothing is left or it would block. Returns the number of lines sent.
     pub(crate) fn send(
         &mut self,
         format: Format,
@@ -129,9 +130,8 @@ mod tests {
     }
 
     proptest! {
-        /// Readers that take any number of bytes at a time, and die at any point: the bytes that
-        /// each reader gets are whole lines but for its last, and together no line is missing or
-        /// comes twice.
+        /// Readers take any number of bytes at a time, and end at any point. Each reader gets whole
+        /// lines except for its last one, and together they get every line exactly once.
         #[test]
         fn no_line_is_lost_or_doubled_by_short_writes_and_dying_readers(
             steps in prop::collection::vec((0usize..400, prop::bool::weighted(0.1)), 1..400),

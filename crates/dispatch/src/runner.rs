@@ -1,4 +1,4 @@
-//! One plugin: its program or socket, its queue, and what went wrong with it.
+//! One plugin: its program or socket, its queue, and its failures.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,11 +15,12 @@ use crate::queue::Queue;
 use crate::socket::Socket;
 use conf::plugins::{Kind, Plugin};
 
-/// Warnings about a full queue, until it is configured anew: `QUEUE_FULL_LIMIT` of `audisp/queue.c`.
+/// Limit of warnings about a full queue until the next reload: `QUEUE_FULL_LIMIT` of
+/// `audisp/queue.c`.
 const WARNINGS_MAX: u8 = 5;
 
 enum Outlet {
-    /// Not started, or waiting for its predecessor's end.
+    /// Not started, or waiting for the previous program to end.
     Closed,
     Program(Process),
     Socket(Socket),
@@ -30,14 +31,14 @@ pub(crate) struct Runner {
     outlet: Outlet,
     queue: Queue,
     pub(crate) restarts: u32,
-    /// It could not be started, or has ended too often.
+    /// Whether it could not be started, or has ended too often.
     pub(crate) is_given_up: bool,
-    /// `overflow_action = SUSPEND` happened.
+    /// Whether `overflow_action = SUSPEND` has stopped it.
     is_suspended: bool,
-    /// SINGLE or HALT was asked for.
+    /// Whether its overflow already requested SINGLE or HALT.
     is_runlevel_changed: bool,
     warnings: u8,
-    /// Records that it was sent, and those left out.
+    /// Number of records that were sent to it, and of records left out.
     pub(crate) passed: u64,
     pub(crate) lost: u64,
 }
@@ -71,7 +72,7 @@ impl Runner {
         actions.push(Action::Say { severity, text });
     }
 
-    /// Starts it, if it is to run and does not.
+    /// Starts the plugin, unless it runs or was given up.
     pub(crate) fn start(&mut self, nice: i32, actions: &mut Vec<Action>) {
         if self.is_given_up || self.is_running() {
             return;
@@ -93,9 +94,9 @@ impl Runner {
         }
     }
 
-    /// Queues events. What does not fit is counted and answered as `settings` say.
+    /// Queues events. Records that do not fit are counted, and answered as `settings` say.
     pub(crate) fn push(&mut self, events: &Events, settings: &Plugins, actions: &mut Vec<Action>) {
-        // As auditd: without a reader there is nobody who misses anything.
+        // As in auditd, events without a reader are not missed.
         let has_reader =
             !matches!(&self.outlet, Outlet::Socket(socket) if socket.reader().is_none());
         if self.is_given_up || !has_reader {
@@ -109,7 +110,7 @@ impl Runner {
         self.overflow(left_out, settings, actions);
     }
 
-    /// `records` found no room.
+    /// Counts `records` that did not fit in the queue, and carries out `overflow_action`.
     pub(crate) fn overflow(
         &mut self,
         records: usize,
@@ -126,7 +127,7 @@ impl Runner {
             OverflowAction::Syslog if self.warnings < WARNINGS_MAX => {
                 self.warnings += 1;
                 let last = match self.warnings {
-                    WARNINGS_MAX => "; this is not said again before a reload",
+                    WARNINGS_MAX => "; not reported again before a reload",
                     _ => "",
                 };
                 let text = format!("{full}: {} records left out so far{last}", self.lost);
@@ -149,7 +150,7 @@ impl Runner {
         }
     }
 
-    /// Sends what can be sent without waiting. A program that does not read any more is given back.
+    /// Sends what can be sent without blocking. Returns the program if it no longer reads.
     pub(crate) fn pump(&mut self, settings: &Plugins, actions: &mut Vec<Action>) -> Option<Ending> {
         if let Outlet::Socket(socket) = &mut self.outlet {
             if socket.accept() || socket.reader().is_none() {
@@ -176,7 +177,7 @@ impl Runner {
         self.ended(settings, actions)
     }
 
-    /// Whether its program has ended by itself.
+    /// Whether the plugin's program has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         match &mut self.outlet {
             Outlet::Program(process) => process.has_ended(),
@@ -184,7 +185,7 @@ impl Runner {
         }
     }
 
-    /// Its program has ended, or does not read any more.
+    /// Closes a program that has ended or no longer reads, and starts it again or gives it up.
     pub(crate) fn ended(
         &mut self,
         settings: &Plugins,
@@ -209,7 +210,7 @@ impl Runner {
         ending
     }
 
-    /// Ends its standard input, or removes its socket.
+    /// Closes the program's standard input, or removes the socket.
     pub(crate) fn close(&mut self) -> Option<Ending> {
         match std::mem::replace(&mut self.outlet, Outlet::Closed) {
             Outlet::Program(process) => Some(process.end(&self.plugin.name)),
@@ -217,7 +218,7 @@ impl Runner {
         }
     }
 
-    /// The configuration was read anew, and this plugin's is as before.
+    /// Handles a reload that left this plugin's configuration unchanged.
     pub(crate) fn reload(&mut self) {
         self.resume();
         self.restarts = 0;
@@ -229,17 +230,17 @@ impl Runner {
         }
     }
 
-    /// After `overflow_action = SUSPEND`.
+    /// Resumes the plugin after `overflow_action = SUSPEND`.
     pub(crate) fn resume(&mut self) {
         self.is_suspended = false;
     }
 
-    /// Whether everything that it was given has been sent.
+    /// Whether everything in its queue has been sent.
     pub(crate) fn is_drained(&self) -> bool {
         self.queue.is_empty() || !self.is_running()
     }
 
-    /// Forgets what it has not been sent; how many records those were.
+    /// Discards what was not sent. Returns the number of records discarded.
     pub(crate) fn give_up_rest(&mut self) -> usize {
         let count = self.queue.clear();
         self.lost += count as u64;

@@ -14,7 +14,8 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Binds it. A socket that a dead program has left there is replaced, nothing else is.
+    /// Binds the socket. A socket left by a program that has ended is replaced; any other file is
+    /// not.
     pub(crate) fn bind(path: &Path, mode: Option<u32>) -> io::Result<Socket> {
         match std::fs::symlink_metadata(path) {
             Ok(_) if is_served(path) => {
@@ -36,7 +37,7 @@ impl Socket {
         })
     }
 
-    /// Takes the next reader if there is none; whether one is new.
+    /// Accepts the next reader if there is none. Returns whether there is a new one.
     pub(crate) fn accept(&mut self) -> bool {
         self.notice_end();
         if self.reader.is_some() {
@@ -50,7 +51,8 @@ impl Socket {
         self.reader.is_some()
     }
 
-    /// A reader says nothing; where it has closed its end there is nothing more to read.
+    /// Checks whether the reader has closed its end: readers send nothing, so reading gives the end
+    /// of file.
     fn notice_end(&mut self) {
         let Some(reader) = &mut self.reader else {
             return;
@@ -69,7 +71,7 @@ impl Socket {
         self.reader.as_ref().map(AsFd::as_fd)
     }
 
-    /// The reader is gone.
+    /// Drops the reader.
     pub(crate) fn forget_reader(&mut self) {
         self.reader = None;
     }
@@ -79,8 +81,8 @@ impl Socket {
     }
 }
 
-/// Whether somebody has a socket bound there: the last word of a line of `/proc/net/unix` is its path.
-/// Asked in this way because a connection would take the place of its reader.
+/// Whether a program has a socket bound at `path`: the last word of a line in `/proc/net/unix`. A
+/// connection is no way to find out, since it would take the place of the reader.
 fn is_served(path: &Path) -> bool {
     let table = std::fs::read("/proc/net/unix").unwrap_or_default();
     let path = path.as_os_str().as_bytes();

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longest time that anything awaited may take.
+/// Longest time to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn settings() -> Plugins {
@@ -33,13 +33,13 @@ fn script(dir: &Path, name: &str, text: &str) -> Plugin {
     }
 }
 
-/// One that writes what it gets to `NAME.out`.
+/// A plugin that writes what it gets to `NAME.out`.
 fn writer(dir: &Path, name: &str) -> Plugin {
     let text = format!("exec cat >>{}", out(dir, name).display());
     script(dir, name, &text)
 }
 
-/// One that never reads, and says with `NAME.out` that it runs.
+/// A plugin that never reads, and creates `NAME.out` when it runs.
 fn sleeper(dir: &Path, name: &str) -> Plugin {
     let text = format!("echo >{}; exec sleep 1000", out(dir, name).display());
     script(dir, name, &text)
@@ -71,13 +71,13 @@ fn events(from: u32, count: u32) -> String {
     (from..from + count).map(event).collect()
 }
 
-/// The same as plugins get them.
+/// The same `count` events as plugins get them.
 fn with_eoe(from: u32, count: u32) -> String {
     let event = |serial| events(serial, 1) + &format!("type=EOE msg=audit(1.002:{serial}):\n");
     (from..from + count).map(event).collect()
 }
 
-/// Runs the dispatcher as the daemon does until `is_so`.
+/// Runs the dispatcher as the daemon does, until `is_so` returns true.
 fn run_until(dispatcher: &mut Dispatcher, what: &str, mut is_so: impl FnMut(&Dispatcher) -> bool) {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -92,7 +92,7 @@ fn run_until(dispatcher: &mut Dispatcher, what: &str, mut is_so: impl FnMut(&Dis
         );
         let mut fds: Vec<PollFd<'_>> = Vec::new();
         dispatcher.poll_fds(&mut fds);
-        // A test has no SIGCHLD to wake it.
+        // Tests get no SIGCHLD to wake them.
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: 10_000_000,
@@ -152,7 +152,7 @@ fn a_program_that_does_not_read_delays_nobody_and_its_losses_are_counted() {
     let plugins = vec![sleeper(dir.path(), "stuck"), writer(dir.path(), "well")];
     let mut dispatcher = Dispatcher::start(plugins, &settings(), 0);
     let mut made = 0;
-    // More than socket buffers and queue hold; the other one keeps up.
+    // More than socket buffers and queue can hold; the other plugin keeps up.
     while state(&dispatcher, "stuck").lost == 0 {
         dispatcher.push(events(made + 1, 100).as_bytes(), 0);
         made += 100;
@@ -182,7 +182,8 @@ fn a_program_that_does_not_read_delays_nobody_and_its_losses_are_counted() {
     );
 }
 
-/// Overflows a plugin's queue twice; what was asked for or said.
+/// Overflows a plugin's queue twice. Returns the actions and the states before and after the
+/// resumption.
 fn overflow(action: OverflowAction) -> (Vec<Action>, PluginState, PluginState) {
     let dir = tempfile::tempdir().expect("a directory");
     let settings = Plugins {
@@ -218,7 +219,8 @@ fn overflow_action_does_what_auditd_conf_says() {
         texts(&actions)[0].contains("no more events before SIGUSR2"),
         "{actions:?}"
     );
-    // Suspended again after the resumption: the first batch overflowed, the next would have fitted.
+    // Suspended again after the resumption: the first batch overflowed; the next one would have
+    // fitted.
     assert_eq!(before.lost, 20 * 15_000 - 30);
     assert_eq!((actions.len(), after.lost), (2, before.lost + 15_000 - 30));
     for (action, level) in [
@@ -270,7 +272,7 @@ fn a_program_that_ends_is_started_again_max_restarts_times() {
 fn a_restarted_program_gets_what_its_predecessor_was_not_sent() {
     let dir = tempfile::tempdir().expect("a directory");
     let (go_on, first) = (dir.path().join("go-on"), dir.path().join("first"));
-    // The first one reads nothing, and ends when told; the second one reads everything.
+    // The first program reads nothing, and ends when it is told to; the second reads everything.
     let text = format!(
         "[ -e {first} ] && exec cat >{out}\n: >{first}\nwhile [ ! -e {go_on} ]; do sleep 0.01; done",
         first = first.display(),
@@ -307,7 +309,7 @@ fn a_restarted_program_gets_what_its_predecessor_was_not_sent() {
 fn a_reload_tells_unchanged_programs_and_replaces_changed_ones() {
     let dir = tempfile::tempdir().expect("a directory");
     let (same_out, changed_out) = (out(dir.path(), "same"), out(dir.path(), "changed"));
-    // Not waiting in `read`: a signal just before the call would not end it.
+    // Does not wait in `read`: a signal just before that call would not end it.
     let on_hup = |out: &Path| {
         let out = out.display();
         format!("trap 'echo hup >>{out}' HUP; trap 'echo term >>{out}; exit' TERM; echo start >>{out}\nwhile :; do sleep 0.05; done")
@@ -328,7 +330,7 @@ fn a_reload_tells_unchanged_programs_and_replaces_changed_ones() {
     run_until(&mut dispatcher, "SIGHUP", |_| {
         read(&same_out) == "start\nhup\n"
     });
-    // Never two at a time: the second starts after the first has ended.
+    // Never two at the same time: the second starts after the first has ended.
     run_until(&mut dispatcher, "the second", |_| {
         read(&changed_out) == "start\nterm\nstart\n"
     });
@@ -363,7 +365,7 @@ fn the_socket_serves_one_reader_after_the_other() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Nobody reads: as under auditd, nobody misses it.
+    // Without a reader, nothing is missed, as under auditd.
     dispatcher.push(events(1, 1).as_bytes(), 1);
     dispatcher.release(None);
     for round in 1..=2 {
@@ -375,7 +377,7 @@ fn the_socket_serves_one_reader_after_the_other() {
         let got = read_lines(&mut dispatcher, &mut reader, expected.len());
         assert_eq!(got, expected);
     }
-    // One that does not read is not waited for.
+    // Nobody waits for a reader that does not read.
     let _idle = UnixStream::connect(&path).expect("a connection");
     dispatcher.pump();
     while state(&dispatcher, "events").lost == 0 {

@@ -1,4 +1,4 @@
-//! What the program is asked to do or to tell somebody.
+//! What the journal asks its owner to do or to report.
 
 use std::fmt;
 
@@ -26,12 +26,12 @@ pub enum Runlevel {
     Halt,
 }
 
-/// Something that happened in the journal and concerns its owner.
+/// An event in the journal that its owner has to act on or report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A message for the administrator (syslog, stderr).
     Say {
-        /// Its rank.
+        /// The message's rank.
         severity: Severity,
         /// One line.
         text: String,
@@ -53,7 +53,7 @@ pub enum Action {
     /// The configuration wants the system brought down. The journal has suspended itself; the
     /// program asks init.
     ChangeRunlevel {
-        /// To what.
+        /// The requested run level.
         runlevel: Runlevel,
         /// Why.
         cause: String,

@@ -1,6 +1,6 @@
 //! What was written, what was made durable and what was lost.
 
-/// A point in the stream of everything that this journal was given, from 0 at open, across files.
+/// A point in the stream of everything given to this journal, across files, counted from 0 at open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Bytes up to here.
@@ -12,18 +12,18 @@ pub struct Position {
 /// Events that are not in the log, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// The disk was full and the buffer too.
+    /// The disk was full, and so was the buffer.
     pub disk_full: u64,
-    /// Writing failed otherwise and the buffer was full.
+    /// Writing failed for another reason and the buffer was full.
     pub disk_error: u64,
-    /// Logging was suspended and the buffer full.
+    /// Logging was suspended and the buffer was full.
     pub suspended: u64,
     /// Still unwritten when the journal was closed.
     pub closed: u64,
 }
 
 impl Lost {
-    /// All of them.
+    /// Lost events, whatever the cause.
     pub fn total(&self) -> u64 {
         self.disk_full + self.disk_error + self.suspended + self.closed
     }
@@ -38,7 +38,7 @@ pub struct Counters {
     pub appended_events: u64,
     /// Events and bytes written to files.
     pub written: Position,
-    /// What came while `write_logs` was no.
+    /// Events and bytes that were appended while `write_logs` was no.
     pub unlogged: Position,
     /// Lines written.
     pub records: u64,
@@ -54,10 +54,10 @@ pub struct Counters {
     pub syncs: u64,
     /// fdatasync(2) and fsync(2) calls that failed.
     pub sync_errors: u64,
-    /// Events written but covered only by a failed sync: the kernel may have dropped them from its
-    /// cache, and no later sync tells.
+    /// Events that were written but covered only by a failed sync: the kernel may have dropped them
+    /// from its cache, and no later sync would report that.
     pub doubtful_events: u64,
-    /// Rotations.
+    /// Number of rotations.
     pub rotations: u64,
     /// Events that are not in the log.
     pub lost: Lost,

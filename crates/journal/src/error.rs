@@ -11,9 +11,9 @@ pub enum OpenError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The system call.
+        /// The system call, or the step of opening that failed.
         call: &'static str,
-        /// Its error.
+        /// The error of the call.
         source: io::Error,
         /// What to do.
         remedy: &'static str,
@@ -64,7 +64,7 @@ impl OpenError {
         }
     }
 
-    /// The errno behind it, if a system call failed.
+    /// The errno of the system call that failed, if that was the cause.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             OpenError::Io { source, .. } => source.raw_os_error(),
@@ -82,7 +82,7 @@ pub struct WriteError {
     pub path: PathBuf,
     /// The error of write(2).
     pub source: io::Error,
-    /// Events that were given and are not in the file yet.
+    /// Events that were appended and are not in the file yet.
     pub pending_events: u64,
 }
 
@@ -103,10 +103,10 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
 pub struct RotateError {
     /// The log file.
     pub path: PathBuf,
-    /// What was being done.
+    /// The step that failed.
     pub call: &'static str,
-    /// To which file.
+    /// The file that the step was to change.
     pub target: PathBuf,
-    /// Its error.
+    /// The error of the step.
     pub source: io::Error,
 }

@@ -14,7 +14,8 @@ use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
 use conf::Group;
 
-/// Permissions of the log: auditd's, by whether `log_group` may read.
+/// Permission bits of the log's files and directory, as auditd sets them; they depend on whether
+/// `log_group` may read.
 pub(crate) struct Modes {
     pub(crate) dir: u32,
     pub(crate) current: u32,
@@ -36,7 +37,7 @@ pub(crate) fn modes(group: &Group) -> Modes {
     }
 }
 
-/// `log.N`.
+/// Path of the rotated file `log.N`.
 pub(crate) fn numbered(log_file: &Path, number: u32) -> PathBuf {
     let mut name = log_file.as_os_str().to_owned();
     name.push(format!(".{number}"));
@@ -50,7 +51,7 @@ pub(crate) fn dir_of(log_file: &Path) -> &Path {
     }
 }
 
-/// The files of a log that exist, oldest first: `log.N` or `log.N.zst` by falling number, then
+/// The existing files of a log, oldest first: `log.N` or `log.N.zst` by descending number, then
 /// `log`.
 pub fn log_files(log_file: &Path) -> io::Result<Vec<PathBuf>> {
     let mut numbers = rotated_numbers(log_file)?;
@@ -69,7 +70,7 @@ pub fn log_files(log_file: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The numbers of the rotated files that exist, in no order.
+/// The numbers of the existing rotated files, in no particular order.
 pub(crate) fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
     let Some(name) = log_file.file_name() else {
         return Ok(Vec::new());
@@ -97,9 +98,9 @@ pub(crate) fn rotated_numbers(log_file: &Path) -> io::Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// Makes sure that the log's directory exists. One level is created if missing. An existing one
-/// gets auditd's permissions only if nothing but this log is in it: `--log-file /tmp/x` must not
-/// close /tmp. Returns a warning if others could replace the log.
+/// Makes sure that the log's directory exists; creates at most one level. An existing directory
+/// gets auditd's permissions only if it contains nothing but this log: `--log-file /tmp/x` must not
+/// close /tmp to others. Returns a warning if other users could replace the log.
 pub(crate) fn prepare_dir(log_file: &Path, group: &Group) -> Result<Option<String>, OpenError> {
     let dir = dir_of(log_file);
     let mode = modes(group).dir;
@@ -109,7 +110,7 @@ pub(crate) fn prepare_dir(log_file: &Path, group: &Group) -> Result<Option<Strin
             return Ok(None);
         }
         Err(Errno::EXIST) => {}
-        // Some file systems answer EROFS or EACCES before they look whether it is there.
+        // Some file systems answer EROFS or EACCES before they check whether the directory exists.
         Err(_) if dir.is_dir() => {}
         Err(errno) => return Err(OpenError::io(dir, "mkdir", errno)),
     }
@@ -121,7 +122,7 @@ pub(crate) fn prepare_dir(log_file: &Path, group: &Group) -> Result<Option<Strin
     let ours = metadata.uid() == rustix::process::geteuid().as_raw();
     let sticky = metadata.mode() & 0o1000 != 0;
     if ours && !sticky && only_holds(dir, log_file) {
-        // Not worth failing for: the log itself is protected by its own mode.
+        // Not a reason to fail: the log itself is protected by its own mode.
         return Ok(set_dir_permissions(dir, mode, group)
             .err()
             .map(|e| e.to_string()));
@@ -159,7 +160,7 @@ fn running_as_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Opens the log for appending, or creates it, and takes its lock.
+/// Opens the log for appending, or creates it, and locks it.
 pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
     let file = open_or_create(path, modes(group).current)?;
     let metadata = file
@@ -182,7 +183,7 @@ pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
                 path: path.to_owned(),
             })
         }
-        // File systems without locks: nothing to hold.
+        // File systems without locks: there is nothing to hold.
         Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => {}
         Err(errno) => return Err(OpenError::io(path, "flock", errno)),
     }
@@ -191,7 +192,7 @@ pub(crate) fn open_log(path: &Path, group: &Group) -> Result<File, OpenError> {
 }
 
 fn open_or_create(path: &Path, mode: u32) -> Result<File, OpenError> {
-    // NONBLOCK only keeps the open of a device or FIFO from waiting; it is refused afterwards.
+    // NONBLOCK keeps open(2) from waiting for a device or FIFO, which is refused afterwards.
     let flags = OFlags::RDWR
         | OFlags::APPEND
         | OFlags::NOFOLLOW
@@ -227,7 +228,7 @@ fn open_or_create(path: &Path, mode: u32) -> Result<File, OpenError> {
     }
 }
 
-/// Sets mode and, as root, owner root and the log's group.
+/// Sets the mode and, when run as root, the owner root and the log's group.
 pub(crate) fn set_permissions(
     file: &File,
     path: &Path,

@@ -1,8 +1,8 @@
 //! The log: flush modes, rotation and disk-space actions, as [`conf::Config`] says.
 //!
-//! Bytes in, durable files out. This crate does not know where events come from: it takes whole
-//! lines, writes each batch with one write(2), makes it durable as `flush` says, and rotates, warns
-//! or suspends as auditd.conf(5) says. What the program has to do or tell somebody comes back as
+//! Takes bytes, gives durable files. This crate does not know where events come from: it takes
+//! whole lines, writes each batch with one write(2), makes it durable as `flush` says, and rotates,
+//! warns or suspends as auditd.conf(5) says. What the program has to do or report comes back as
 //! [`Action`]s; what could not be written is counted by cause in [`Counters`].
 //!
 //! ```no_run

@@ -1,4 +1,4 @@
-//! The journal itself: append, commit, sync, rotate, and what follows a failure.
+//! The journal: append, commit, sync, rotate, and the response to failures.
 
 mod compress;
 mod current;
@@ -35,17 +35,18 @@ pub use open::OpenReport;
 pub use stream::{Committed, PENDING_BYTES_MAX};
 pub use witness::{Witness, Write};
 
-/// What [`Journal::write_piece`] waits for: the processor still has it all in its cache.
+/// Size from which [`Journal::write_piece`] writes, in bytes: all of it is still in the processor's
+/// cache.
 const PIECE_BYTES: usize = 128 << 10;
 
 /// An open log. One owner, one thread; syncs run on at most one helper thread.
 ///
 /// Events go [`append`](Self::append) → memory → [`commit`](Self::commit) → file →
-/// [`durable`](Self::durable). Errors of the disk are answered as the configuration says; what
-/// that means for the owner is in [`take_actions`](Self::take_actions).
+/// [`durable`](Self::durable). Disk errors are answered as the configuration says; what the owner
+/// has to do then is returned by [`take_actions`](Self::take_actions).
 pub struct Journal {
     config: Config,
-    /// Dropped before the file and its seal, when the syncs asked for have been tried.
+    /// Dropped before the file and its seal, after the requested syncs have been tried.
     durability: Durability,
     current: Current,
     stream: Stream,
@@ -55,16 +56,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Takes `events` whole events as lines, each ended by a newline. They are in memory until
-    /// [`commit`](Self::commit); when the buffer is full, this commits by itself, and events that
-    /// then still do not fit are counted as lost, whole appends at a time.
+    /// Takes `events` whole events as lines, each terminated by a newline. They stay in memory
+    /// until [`commit`](Self::commit). If the buffer is full, this commits first; an append that
+    /// still does not fit is counted as lost, as a whole.
     pub fn append(&mut self, lines: &[u8], events: u32) {
         if lines.is_empty() {
             return;
         }
         self.counters.appended_events += u64::from(events);
         if !self.stream.has_room_for(lines.len()) {
-            // The error is in the actions and shows again at the owner's next commit.
+            // The error is among the actions, and the owner's next commit returns it again.
             let _ = self.commit();
         }
         if self.stream.has_room_for(lines.len()) {
@@ -76,25 +77,26 @@ impl Journal {
         }
     }
 
-    /// Writes what was gathered if that is a piece worth a write(2), and leaves the rest of what
-    /// [`commit`](Self::commit) does to the next one. While there is trouble with the disk it does nothing.
+    /// Writes the buffered lines if they are enough for a write(2) of their own. The rest of what
+    /// [`commit`](Self::commit) does is left to the next commit. While the disk fails, this does
+    /// nothing.
     pub fn write_piece(&mut self) {
-        // A frame of the compact form is the smaller the more it holds.
+        // A COMPACT frame compresses better the more text it holds.
         let is_written = self.config.write_logs && !self.current.is_compact();
         let is_piece = self.stream.pending().bytes().len() >= PIECE_BYTES;
         if is_piece && is_written && self.responses.is_untroubled() {
-            // The error is in the actions and shows again at the owner's next commit.
+            // The error is among the actions, and the owner's next commit returns it again.
             let _ = self.write_pending();
         }
     }
 
-    /// Writes the buffer, in one write(2) unless the file has to be rotated in between, and asks
-    /// for the sync that the flush mode wants. With DATA and SYNC, what was written counts as
-    /// acknowledged only when [`durable`](Self::durable) covers it: the sync runs while the next
+    /// Writes the buffer, in one write(2) unless the file has to be rotated in between, and
+    /// requests the sync that the flush mode wants. With DATA and SYNC, written events count as
+    /// acknowledged only when [`durable`](Self::durable) covers them: the sync runs while the next
     /// batch is gathered.
     ///
-    /// While suspended this writes nothing and is not an error; with `write_logs = no` it passes
-    /// over what was gathered.
+    /// While logging is suspended this writes nothing and is not an error; with `write_logs = no`
+    /// it discards the buffer.
     pub fn commit(&mut self) -> Result<Committed, WriteError> {
         self.poll();
         let compressed = self.compressor.poll();
@@ -114,7 +116,7 @@ impl Journal {
         result.map(|()| committed)
     }
 
-    /// With `write_logs = no`: what was gathered counts as dealt with.
+    /// With `write_logs = no`: discards the buffer and counts its events as unlogged.
     fn pass_over(&mut self) {
         let batch = self.stream.pass_over();
         self.counters.unlogged.bytes += batch.bytes as u64;
@@ -132,7 +134,8 @@ impl Journal {
             let rotations = self.counters.rotations;
             match self.write_first(upto) {
                 Ok(()) => self.check_size(),
-                // disk_full_action = ROTATE may just have made room; once, the failure stands.
+                // disk_full_action = ROTATE may just have freed space. Tried once; a second failure
+                // is returned.
                 Err(_) if !rotated_for_room && self.counters.rotations > rotations => {
                     rotated_for_room = true;
                 }
@@ -142,7 +145,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the first `upto` bytes of the buffer, in frames perhaps fewer.
+    /// Writes the first `upto` bytes of the buffer; a frame may take fewer.
     fn write_first(&mut self, upto: usize) -> Result<(), WriteError> {
         if self.current.is_compact() {
             let attempt = self.current.write_frame(&mut self.stream, upto);
@@ -176,17 +179,18 @@ impl Journal {
         })
     }
 
-    /// Everything up to here was taken by write(2), or passed over with `write_logs = no`.
+    /// Position up to which everything was taken by write(2), or discarded with `write_logs = no`.
     pub fn written(&self) -> Position {
         self.stream.written()
     }
 
-    /// Bytes taken into the stream since the opening: written or still in memory.
+    /// Bytes appended to the stream since the journal was opened, whether written or still in
+    /// memory.
     pub fn taken(&self) -> u64 {
         self.stream.taken_bytes()
     }
 
-    /// Has `witness` told of each write from now on.
+    /// Calls `witness` before and after each write from now on.
     pub fn set_witness(&mut self, witness: Option<Box<dyn Witness>>) {
         self.stream.set_witness(witness);
     }
@@ -194,7 +198,7 @@ impl Journal {
     /// Rotates now (SIGUSR1), after committing. `Ok(None)` if rotation is off (`num_logs` < 2
     /// without KEEP_LOGS), logging is suspended, or `write_logs` is no.
     pub fn rotate(&mut self) -> Result<Option<Rotated>, RotateError> {
-        // A write error is in the actions; rotation may be what makes room.
+        // A write error is among the actions; the rotation may free space.
         let _ = self.commit();
         if !self.config.write_logs {
             let text = "no log is written (write_logs = no), skipping rotation";
@@ -242,7 +246,7 @@ impl Journal {
         !self.current.is_open() && self.config.write_logs
     }
 
-    /// What has to be done or said, oldest first; empties the list.
+    /// Returns the actions that the owner has to take, oldest first, and empties the list.
     pub fn take_actions(&mut self) -> Vec<Action> {
         self.responses.notices().take()
     }
@@ -271,8 +275,8 @@ impl Journal {
         }
     }
 
-    /// Writes and syncs what is left and closes the file. What could not be written is lost and
-    /// counted; actions not taken yet are returned with the counts.
+    /// Writes and syncs what is left and closes the file. What could not be written is counted as
+    /// lost. Returns the counts and the actions that were not taken yet.
     pub fn close(mut self) -> (Counters, Vec<Action>) {
         let _ = self.sync();
         self.finish_compression();
@@ -281,8 +285,8 @@ impl Journal {
         (self.counters(), self.take_actions())
     }
 
-    /// Takes note of finished syncs and ended EXEC programs. Cheap; [`commit`](Self::commit) calls
-    /// it. Call it when [`sync_fd`](Self::sync_fd) becomes readable.
+    /// Records the results of finished syncs, and reaps EXEC programs. Cheap;
+    /// [`commit`](Self::commit) calls it. Call it when [`sync_fd`](Self::sync_fd) becomes readable.
     pub fn poll(&mut self) {
         self.responses.notices().reap();
         let finished = self.durability.poll();
@@ -296,25 +300,26 @@ impl Journal {
         }
     }
 
-    /// Readable after a sync has finished in the background; none if this mode has no helper.
+    /// Descriptor that is readable after a background sync has finished; `None` if this mode has no
+    /// helper.
     pub fn sync_fd(&self) -> Option<BorrowedFd<'_>> {
         self.durability.done_fd()
     }
 
-    /// The thread that syncs in the background; none if this mode has no helper.
+    /// The thread that syncs in the background; `None` if this mode has no helper.
     pub fn sync_thread(&self) -> Option<Pid> {
         self.durability.helper()
     }
 
-    /// Everything up to here is covered by a finished sync (events whose sync failed are in
-    /// [`Counters::doubtful_events`]). Never moves with `flush = NONE`, except through
-    /// [`sync`](Self::sync).
+    /// Position up to which everything is covered by a finished sync (events whose sync failed are
+    /// in [`Counters::doubtful_events`]). With `flush = NONE` only [`sync`](Self::sync) advances
+    /// it.
     pub fn durable(&self) -> Position {
         self.durability.durable()
     }
 
-    /// Syncs that have finished since the last call, oldest first; some are missing if it is not
-    /// called for a long time.
+    /// Syncs that have finished since the last call, oldest first. The list is limited: if this is
+    /// not called for a long time, later ones are missing.
     pub fn take_synced(&mut self) -> Vec<Synced> {
         self.poll();
         self.durability.take_synced()
@@ -331,9 +336,9 @@ impl Journal {
         result
     }
 
-    /// Commits, and starts a sync of what was written whatever the flush mode, for events that must
-    /// not wait. [`durable`](Self::durable) says when it is done; without a helper thread
-    /// ([`sync_fd`](Self::sync_fd)) this waits for it.
+    /// Commits, and starts a sync of what was written whatever the flush mode is: for events that
+    /// must not wait. [`durable`](Self::durable) tells when it has finished; without a helper
+    /// thread ([`sync_fd`](Self::sync_fd)) this waits for it.
     pub fn hurry(&mut self) -> Result<Committed, WriteError> {
         let result = self.commit();
         if self.durability.has_unsynced() {
@@ -346,14 +351,15 @@ impl Journal {
         if self.durability.is_due(&self.config) {
             self.request_sync();
             if self.config.flush.waits() {
-                // The helper is there for urgent events; this mode waits.
+                // The helper runs only because of urgent keys; with this flush mode the sync is
+                // waited for.
                 self.durability.drain();
             }
         }
     }
 
-    /// Starts a sync of the current file that covers everything written; waits for it if there is
-    /// no helper.
+    /// Starts a sync of the current file that covers everything written; without a helper, waits
+    /// for it.
     fn request_sync(&mut self) {
         let Some(file) = self.current.file() else {
             return;
@@ -365,7 +371,7 @@ impl Journal {
         }
     }
 
-    /// Asks for the last sync of a file that will not be written any more.
+    /// Requests the last sync of a file that will not be written any more.
     fn sync_before_leaving(&mut self) {
         if self.config.flush.syncs() && self.durable() < self.written() {
             self.request_sync();
@@ -382,14 +388,14 @@ impl Journal {
         }
     }
 
-    /// Acts if the current file has reached `max_log_file`.
+    /// Carries out `max_log_file_action` if the current file has reached `max_log_file`.
     fn check_size(&mut self) {
         let at = situation(&self.config, &self.current);
         let response = self.responses.check_size(at);
         self.perform(response);
     }
 
-    /// Acts on free space below the limits, once until it recovers.
+    /// Carries out the space actions if free space is below the limits, once until it recovers.
     fn check_space(&mut self) {
         let Some(Ok(space)) = self.current.file().map(|file| Space::of(file)) else {
             return;
@@ -441,13 +447,13 @@ impl Journal {
         }
     }
 
-    /// Checkpoints that are due, and what the sealer has to say.
+    /// Makes checkpoints that are due, and reports the sealer's messages.
     fn seal_tick(&mut self) {
         let messages = self.current.sealing().tick();
         self.say_all(messages);
     }
 
-    /// Ends the seal in order, if there is one, and waits until it is durable.
+    /// Closes the seal in order, if there is one, and waits until it is durable.
     fn close_seal(&mut self) {
         let messages = self.current.sealing().close();
         self.say_all(messages);
@@ -462,7 +468,7 @@ impl Journal {
         }
     }
 
-    /// Waits for a compression under way: the names of the files are about to change.
+    /// Waits for a running compression: the names of the files are about to change.
     fn finish_compression(&mut self) {
         let finished = self.compressor.finish();
         self.note_compression(finished);
@@ -474,7 +480,7 @@ impl Journal {
         }
     }
 
-    /// Counts events as lost that could not be written before `what`.
+    /// Counts the events that could not be written before `what` as lost.
     fn drop_pending(&mut self, what: &str) {
         let left = self.stream.pending().events();
         if left > 0 {
@@ -486,7 +492,7 @@ impl Journal {
     }
 }
 
-/// Writes what is left, without anybody to tell; [`Journal::close`] tells.
+/// Writes what is left but reports nothing; use [`Journal::close`] to get the counts and actions.
 impl Drop for Journal {
     fn drop(&mut self) {
         if !self.stream.pending().is_empty() {
@@ -495,7 +501,7 @@ impl Drop for Journal {
     }
 }
 
-/// What responses are decided by.
+/// What responses depend on.
 fn situation<'a>(config: &'a Config, current: &'a Current) -> Situation<'a> {
     Situation {
         config,

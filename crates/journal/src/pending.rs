@@ -1,8 +1,8 @@
-//! Bytes that wait to be written, with the ends of the events among them.
+//! Bytes waiting to be written, and where each append among them ends.
 
 use std::collections::VecDeque;
 
-/// A count of whole events and the lines and bytes they take.
+/// A number of whole events, and the lines and bytes they take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) bytes: usize,
@@ -10,9 +10,9 @@ pub(crate) struct Batch {
     pub(crate) records: u64,
 }
 
-/// The end of one append: the places where the stream may be cut without tearing an event.
+/// The end of one append: a place where the stream may be cut without tearing an event.
 struct Mark {
-    /// Offset in everything ever pushed.
+    /// Offset in everything that was ever pushed.
     end: u64,
     events: u32,
     records: u32,
@@ -21,9 +21,9 @@ struct Mark {
 #[derive(Default)]
 pub(crate) struct Pending {
     bytes: Vec<u8>,
-    /// Bytes of `bytes` that are consumed.
+    /// How many of `bytes`, from the front, are consumed.
     start: usize,
-    /// Bytes consumed since the beginning.
+    /// Bytes consumed since this buffer was created.
     consumed: u64,
     marks: VecDeque<Mark>,
     events: u64,
@@ -34,7 +34,7 @@ impl Pending {
         let before = self.bytes.len();
         self.bytes.extend_from_slice(lines);
         if lines.last() != Some(&b'\n') {
-            // A line that is not ended would run into the next event's.
+            // An unterminated line would run into the next event's.
             self.bytes.push(b'\n');
         }
         let end = self.consumed + self.bytes().len() as u64;
@@ -59,7 +59,8 @@ impl Pending {
         self.events
     }
 
-    /// Where to cut so that at least `wanted` bytes (or all) come before, and no event is torn.
+    /// Where to cut so that at least `wanted` bytes (or all) come before the cut, and no event is
+    /// torn.
     pub(crate) fn cut_at_or_after(&self, wanted: u64) -> usize {
         let target = self.consumed.saturating_add(wanted.max(1));
         let index = self.marks.partition_point(|mark| mark.end < target);
@@ -69,7 +70,7 @@ impl Pending {
         }
     }
 
-    /// Bytes of the whole appends within the first `count` bytes.
+    /// Size in bytes of the whole appends within the first `count` bytes.
     pub(crate) fn whole_within(&self, count: usize) -> usize {
         let target = self.consumed + count as u64;
         match self.marks.partition_point(|mark| mark.end <= target) {
@@ -78,7 +79,7 @@ impl Pending {
         }
     }
 
-    /// Drops the first `count` bytes. Events are counted with the last of their bytes.
+    /// Drops the first `count` bytes. An event counts as consumed with the last byte of its append.
     pub(crate) fn consume(&mut self, count: usize) -> Batch {
         let count = count.min(self.bytes().len());
         self.start += count;

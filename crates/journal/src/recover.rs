@@ -1,8 +1,8 @@
-//! What a crash left at the end of a log, and its repair when the log is opened.
+//! What a crash leaves at the end of a log, and its repair when the log is opened.
 //!
-//! After a kill the file ends where a write ended. After a power failure everything past the last
-//! finished sync may be missing or hold zeros, in blocks of a device's sector: there may be whole
-//! records after a hole. A log has no zero bytes of its own.
+//! After a kill, the file ends where a write ended. After a power failure, everything past the last
+//! finished sync may be missing or read as zeros, in units of a device sector: whole records may
+//! follow a hole. Records themselves contain no zero bytes.
 
 use std::fs::File;
 use std::io;
@@ -15,34 +15,35 @@ use crate::compact;
 use crate::error::OpenError;
 use crate::files;
 
-/// Longest last line that is looked for when a log is opened.
+/// Longest last line that is searched for when a log is opened.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// How far from the end holes are looked for: more than any flush mode but NONE leaves unsynced.
+/// How far from the end holes are searched for: more than any flush mode but NONE leaves unsynced.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of what was taken out that a report keeps.
+/// How many of the torn bytes a report keeps.
 const SHOWN_BYTES_MAX: usize = 4096;
-/// Where the last DAEMON record is looked for.
+/// Size of the end of the log in which the last DAEMON record is searched for.
 const LAST_RECORDS_BYTES: u64 = 64 << 10;
 
-/// What was done with the end of a log.
+/// How the end of a log was repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The beginning of a record or frame, left by a crash: taken out of the file.
+    /// The beginning of a record or frame, left by a crash: removed from the file.
     Cut,
-    /// A last line that is not a record of ours: kept, and ended with a newline.
+    /// A last line that is not a record of this daemon: kept, and terminated with a newline.
     Completed,
-    /// Lines with zeros in them, left by a power failure: taken out; whole records after them kept.
+    /// Lines containing zeros, left by a power failure: removed; whole records after them were
+    /// kept.
     Mended,
 }
 
-/// An end that a crash left, found when the log was opened.
+/// A torn end, left by a crash and found when the log was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornLine {
-    /// What was done.
+    /// How it was repaired.
     pub repair: Repair,
-    /// The torn bytes as they were in the file, the first few KiB of them.
+    /// The torn bytes as they were in the file; at most the first 4096 of them.
     pub bytes: Vec<u8>,
-    /// How many were taken out.
+    /// Number of bytes removed.
     pub removed_bytes: u64,
 }
 
@@ -57,10 +58,11 @@ impl TornLine {
     }
 }
 
-/// Repairs the end of a log, so that the next record starts on a line of its own, or the next frame
-/// after a whole one. Gives the size after that, in bytes.
+/// Repairs the end of a log, so that the next record starts on its own line, or the next frame
+/// follows a whole one. Returns the size after the repair, in bytes.
 ///
-/// Part of a record is cut: completed with a newline, a value cut short could pass for a true one.
+/// An incomplete record is cut, not terminated with a newline: a truncated value could pass for a
+/// true one.
 pub(crate) fn repair(file: &File, path: &Path) -> Result<(u64, Option<TornLine>), OpenError> {
     let failed = |error| OpenError::io(path, "repair of the end", error);
     let size = file.metadata().map_err(failed)?.len();
@@ -88,7 +90,7 @@ pub(crate) fn repair(file: &File, path: &Path) -> Result<(u64, Option<TornLine>)
     Ok((size, torn))
 }
 
-/// Repairs the file that was current before: a rotation does not wait for its last sync.
+/// Repairs `log.1`: a rotation does not wait for the last sync of the file it renames.
 pub(crate) fn repair_rotated(log_file: &Path) -> Result<Option<TornLine>, OpenError> {
     let path = files::numbered(log_file, 1);
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -101,12 +103,12 @@ pub(crate) fn repair_rotated(log_file: &Path) -> Result<Option<TornLine>, OpenEr
                 false => Ok(None),
             }
         }
-        // Not there, or compressed; not ours to repair.
+        // It does not exist, or it is compressed: there is nothing to repair.
         Err(_) => Ok(None),
     }
 }
 
-/// Whether all that the file has is a part of what a COMPACT file begins with.
+/// Whether the file consists only of the beginning of the COMPACT magic bytes.
 fn is_torn_start(file: &File, size: u64) -> io::Result<bool> {
     let mut start = [0; compact::MAGIC.len()];
     if size == 0 || size >= start.len() as u64 {
@@ -117,7 +119,7 @@ fn is_torn_start(file: &File, size: u64) -> io::Result<bool> {
     Ok(compact::MAGIC.starts_with(start))
 }
 
-/// Whether the file holds frames.
+/// Whether the file is in COMPACT format.
 pub(crate) fn is_compact(file: &File) -> io::Result<bool> {
     let mut start = [0; 8];
     match file.read_exact_at(&mut start, 0) {
@@ -126,7 +128,7 @@ pub(crate) fn is_compact(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Takes out lines with zeros.
+/// Removes lines that contain zeros.
 fn mend_holes(file: &File, size: u64) -> io::Result<(u64, Option<TornLine>)> {
     let start = size.saturating_sub(HOLES_BYTES_MAX);
     let Some(hole) = first_zero(file, start, size)? else {
@@ -165,7 +167,7 @@ fn first_zero(file: &File, start: u64, end: u64) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Where the line that holds the byte at `offset` begins.
+/// Start of the line that contains the byte at `offset`.
 fn line_start(file: &File, offset: u64) -> io::Result<u64> {
     let mut end = offset;
     let mut chunk = vec![0; 64 << 10];
@@ -181,7 +183,7 @@ fn line_start(file: &File, offset: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// A record with its end and without a hole.
+/// Whether `line` is a terminated record without a hole.
 fn is_whole(line: &[u8]) -> bool {
     line.ends_with(b"\n")
         && STARTS.iter().any(|start| line.starts_with(start))
@@ -228,15 +230,15 @@ fn repair_last_line(
 
 const STARTS: [&[u8]; 3] = [b"type=", b"node=", b"{"];
 
-/// Whether `bytes` can be the start of a line that a daemon wrote.
+/// Whether `bytes` can be the start of a line that an audit daemon wrote.
 fn begins_like_a_record(bytes: &[u8]) -> bool {
     STARTS
         .iter()
         .any(|start| bytes.iter().zip(*start).all(|(a, b)| a == b))
 }
 
-/// Whether the daemon before ended in order: its last DAEMON_END comes after its last DAEMON_START.
-/// None if the file cannot tell: empty, or COMPACT.
+/// Whether the previous daemon stopped in order: its last DAEMON_END comes after its last
+/// DAEMON_START. `None` if the file does not tell: it is empty or COMPACT.
 pub(crate) fn ends_in_order(file: &File, size: u64) -> io::Result<Option<bool>> {
     if size == 0 || is_compact(file)? {
         return Ok(None);

@@ -17,9 +17,9 @@ use conf::Group;
 /// A finished rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotated {
-    /// Where the file that was current is now.
+    /// The new path of the file that was current.
     pub to: PathBuf,
-    /// The oldest file, if it had to make room.
+    /// The oldest file, if it was overwritten or removed.
     pub dropped: Option<PathBuf>,
 }
 
@@ -33,8 +33,8 @@ impl fmt::Display for Rotated {
     }
 }
 
-/// The number of files after which KEEP_LOGS drops nothing: all there are, one more, and the
-/// current one.
+/// The value of `num_logs` with which KEEP_LOGS drops nothing: all existing rotated files, one
+/// more, and the current file.
 pub(crate) fn keep_all(log_file: &Path) -> u32 {
     let mut free = 1;
     while free < u32::MAX - 1 && rotated(log_file, free).is_some() {
@@ -43,7 +43,7 @@ pub(crate) fn keep_all(log_file: &Path) -> u32 {
     free + 1
 }
 
-/// The rotated file of this number, compressed or not.
+/// The rotated file with this number, compressed or not.
 fn rotated(log_file: &Path, number: u32) -> Option<PathBuf> {
     let plain = numbered(log_file, number);
     let compressed = with_suffix(&plain, COMPRESSED_SUFFIX);
@@ -52,7 +52,8 @@ fn rotated(log_file: &Path, number: u32) -> Option<PathBuf> {
         .find(|path| access(path, Access::EXISTS).is_ok())
 }
 
-/// Moves a rotated file and its seal one number up, over what is there. `Ok` also if there is none.
+/// Renames a rotated file and its seal to the next number, over what is there. `Ok` also if there
+/// is none.
 fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
     let (here, above) = (numbered(log_file, number), numbered(log_file, number + 1));
     let forms = ["", COMPRESSED_SUFFIX];
@@ -62,7 +63,7 @@ fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((to, error)),
             Err(_) => {}
             Ok(()) => {
-                // The other form of what was there must not be taken for this one.
+                // A file in the other form that was there before must not be taken for this one.
                 let _ = std::fs::remove_file(with_suffix(&above, other));
                 break;
             }
@@ -71,7 +72,8 @@ fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
     move_seal(&here, &above).map_err(|error| (seal_path(&above), error))
 }
 
-/// Moves the seal of a file that was renamed. An old seal at its new name goes, for it is another's.
+/// Moves the seal of a file that was renamed. Without one, a seal that already has the new name
+/// belongs to another file, and is removed.
 fn move_seal(from: &Path, to: &Path) -> io::Result<()> {
     match std::fs::rename(seal_path(from), seal_path(to)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -84,8 +86,8 @@ fn move_seal(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Ends what a crash in the middle of a rotation left: a seal that did not follow its file. Before
-/// the log is opened, and with it created.
+/// Finishes a rotation that a crash interrupted: renames a seal that did not follow its file. Call
+/// this before the log is opened, since opening creates it.
 pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
     let mut numbers = files::rotated_numbers(log_file)?;
     numbers.sort_unstable_by(|a, b| b.cmp(a));
@@ -108,19 +110,19 @@ pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The files after a rotation.
+/// The files that are open after a rotation.
 pub(crate) struct Files {
     pub(crate) log: File,
-    /// Empty; none if the log is not sealed.
+    /// Empty; `None` if the log is not sealed.
     pub(crate) seal: Option<File>,
 }
 
-/// Shifts the files so that at most `keep` are left, the new current one included (`keep` >= 2),
-/// and opens a new current one.
+/// Renames the files so that at most `keep` are left, including the new current one (`keep` >= 2),
+/// and opens a new current file.
 ///
-/// If a step fails, the ones before it stay and the current file stays current and writable: a
-/// later rotation closes the gap in the numbers. (auditd goes on and overwrites the file that
-/// could not be moved.)
+/// If a step fails, the steps before it stand and the current file stays current and writable: a
+/// later rotation closes the gap in the numbers. (auditd goes on and overwrites the file that could
+/// not be moved.)
 pub(crate) fn rotate(
     log_file: &Path,
     current: &File,
@@ -140,24 +142,23 @@ pub(crate) fn rotate(
     }
     let first = numbered(log_file, 1);
     match std::fs::rename(log_file, &first) {
-        // Somebody moved or deleted the current file; a new one is what is wanted.
+        // Somebody moved or deleted the current file; a new one is wanted anyway.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed("rename to", &first, error)),
         Ok(()) => {
-            // Only if the oldest file was the first: shifting moved it away otherwise.
+            // Matters only if the oldest file was `log.1`: otherwise shifting moved it away.
             let _ = std::fs::remove_file(with_suffix(&first, COMPRESSED_SUFFIX));
         }
     }
     move_seal(log_file, &first).map_err(|error| failed("rename to", &seal_path(&first), error))?;
     match create(log_file, group, is_sealed) {
         Ok(files) => {
-            // Like auditd, not worth stopping for.
+            // Not worth stopping for; auditd goes on too.
             let _ = set_permissions(current, &first, modes(group).rotated, group);
             Ok((files, Rotated { to: first, dropped }))
         }
         Err((path, source)) => {
-            // Back to the state before, as far as names go. If that fails too, events go on into
-            // log.1, which is still open.
+            // Restores the names. If that fails too, events go on into log.1, which is still open.
             let _ = std::fs::rename(&first, log_file);
             let _ = std::fs::rename(seal_path(&first), seal_path(log_file));
             Err(failed("create", &path, source))
@@ -183,7 +184,7 @@ fn create(log_file: &Path, group: &Group, is_sealed: bool) -> Result<Files, (Pat
     Ok(Files { log, seal })
 }
 
-/// Removes what lies beyond `num_logs` (auditd's `check_excess_logs()`); gives what was removed.
+/// Removes the files beyond `num_logs` (auditd's `check_excess_logs()`). Returns the removed paths.
 pub(crate) fn remove_excess(log_file: &Path, num_logs: u32) -> Vec<PathBuf> {
     (num_logs..)
         .map_while(|number| {
@@ -196,8 +197,8 @@ pub(crate) fn remove_excess(log_file: &Path, num_logs: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Gives the files from `log.1` to below `num_logs` the mode of rotated ones, as auditd does at every
-/// start.
+/// Gives the files from `log.1` to below `num_logs` the mode of rotated files, as auditd does at
+/// every start.
 pub(crate) fn fix_permissions(log_file: &Path, num_logs: u32, group: &Group) {
     let mode = modes(group).rotated;
     for number in 1..num_logs {

@@ -1,4 +1,4 @@
-//! Free space on the log's file system, against the configured limits.
+//! Free space on the log's file system, compared with the configured limits.
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,10 @@ use conf::{Config, SpaceLimit};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// auditd takes a file system with fewer blocks than this to be full.
+/// auditd considers a file system with fewer free blocks than this full.
 const BLOCKS_MIN: u64 = 5;
 
-/// What fstatvfs(3) says.
+/// Sizes from fstatvfs(3).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space {
     pub(crate) total_bytes: u64,
@@ -33,7 +33,7 @@ impl Space {
     }
 }
 
-/// `space_left` and `admin_space_left` in bytes, percentages taken of the whole file system.
+/// `space_left` and `admin_space_left` in bytes; percentages are of the whole file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) space_left_bytes: u64,

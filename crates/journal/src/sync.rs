@@ -1,4 +1,4 @@
-//! Making what was written durable: at once, or on one helper thread that does nothing else.
+//! Makes what was written durable: at once, or on one helper thread that does nothing else.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,13 +12,14 @@ use rustix::process::Pid;
 
 use crate::counters::Position;
 
-/// Syncs of older files that may wait; a faster stream of rotations waits for the disk.
+/// Syncs of rotated files that may be queued; if files are rotated faster than that, the journal
+/// waits for the disk.
 const JOBS_MAX: usize = 8;
 
 /// Which call makes a file durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncCall {
-    /// fdatasync(2): data, and what is needed to read it.
+    /// fdatasync(2): data, and the metadata needed to read it.
     Data,
     /// fsync(2): all metadata too.
     Full,
@@ -33,7 +34,7 @@ impl SyncCall {
     }
 }
 
-/// A file to sync, and what is durable once that is done.
+/// A file to sync, and how far the stream is durable once that is done.
 struct Job {
     file: Arc<File>,
     call: SyncCall,
@@ -45,26 +46,26 @@ struct Job {
 pub struct Synced {
     /// Everything up to here is durable.
     pub upto: Position,
-    /// Since when, CLOCK_MONOTONIC, nanoseconds.
+    /// When that was reached: CLOCK_MONOTONIC, in nanoseconds.
     pub at_ns: u64,
 }
 
-/// Syncs that nobody has asked about yet and that are still told.
+/// Finished syncs that are kept until they are asked for; further ones are not listed.
 pub(crate) const SYNCED_MAX: usize = 1024;
 
-/// What finished syncs came to.
+/// Results of finished syncs.
 #[derive(Default)]
 pub(crate) struct Progress {
     pub(crate) durable: Position,
     pub(crate) syncs: u64,
     /// Failed syncs: the error and the events they were to cover.
     pub(crate) failures: Vec<(io::Error, u64)>,
-    /// What became durable when.
+    /// How far the stream became durable, and when.
     pub(crate) synced: Vec<Synced>,
 }
 
 impl Progress {
-    /// Notes the outcome of a sync that covers everything up to `covers`.
+    /// Records the outcome of a sync that covers everything up to `covers`.
     pub(crate) fn note(&mut self, covers: Position, outcome: io::Result<()>) {
         match outcome {
             Ok(()) => {
@@ -81,8 +82,8 @@ impl Progress {
                 self.failures.push((error, events));
             }
         }
-        // After a failure too: those events are counted as doubtful, and no later sync would say
-        // more about them.
+        // Advances after a failure too: those events are counted as doubtful, and no later sync
+        // would report them.
         self.durable = self.durable.max(covers);
     }
 }
@@ -92,16 +93,16 @@ struct State {
     jobs: VecDeque<Job>,
     busy: bool,
     stop: bool,
-    /// Somebody waits for the thread to get on.
+    /// Whether a caller waits for the thread to begin or end a job.
     waiting: bool,
     progress: Progress,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// Told when there is something to do for the thread.
+    /// Notified when there is a job for the thread.
     asked: Condvar,
-    /// Told when a job has been begun or has ended, if [`State::waiting`].
+    /// Notified when a job has begun or ended, if [`State::waiting`].
     moved: Condvar,
     /// Readable after a sync has finished.
     done: OwnedFd,
@@ -109,12 +110,12 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that holds the lock can panic half way through a change.
+        // No code that holds the lock can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The helper thread.
+/// Handle of the helper thread.
 pub(crate) struct Syncer {
     shared: Arc<Shared>,
     id: Pid,
@@ -136,7 +137,7 @@ impl Syncer {
             .name("journal-sync".into())
             .stack_size(64 * 1024)
             .spawn(move || {
-                // Whoever started it is still there to be told.
+                // Cannot fail: the starter waits for this message.
                 let _ = tell.send(rustix::thread::gettid());
                 serve(&for_thread);
             })?;
@@ -147,8 +148,8 @@ impl Syncer {
         })
     }
 
-    /// Asks for a sync and returns at once, unless too many older files wait. Requests for the
-    /// same file that have not started yet become one.
+    /// Asks for a sync and returns at once, unless too many rotated files are queued. Requests for
+    /// the same file that have not started yet are merged.
     pub(crate) fn request(&self, file: &Arc<File>, call: SyncCall, covers: Position) {
         let mut state = self.shared.lock();
         if let Some(last) = state.jobs.back_mut() {
@@ -166,7 +167,8 @@ impl Syncer {
             call,
             covers,
         });
-        // The thread looks for jobs when it has ended one; and it is woken to a lock that is free.
+        // A busy thread looks for jobs when it ends one. An idle one is woken after the lock is
+        // released, so that it need not wait for it.
         drop(state);
         if is_idle {
             self.shared.asked.notify_one();
@@ -181,7 +183,7 @@ impl Syncer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until everything asked for has been tried.
+    /// Waits until every requested sync has been tried.
     pub(crate) fn drain(&self) {
         let mut state = self.shared.lock();
         while state.busy || !state.jobs.is_empty() {
@@ -193,10 +195,10 @@ impl Syncer {
         self.shared.lock().progress.durable
     }
 
-    /// Failures since the last call, with the totals.
+    /// Syncs and failures since the last call, and how far the stream is durable now.
     pub(crate) fn take_progress(&self) -> Progress {
         let mut counter = [0u8; 8];
-        // EAGAIN only says that nothing finished since the last look.
+        // EAGAIN only means that nothing has finished since the last call.
         let _ = rustix::io::read(&self.shared.done, &mut counter);
         let mut state = self.shared.lock();
         Progress {
@@ -207,7 +209,7 @@ impl Syncer {
         }
     }
 
-    /// The helper thread.
+    /// Thread id of the helper thread.
     pub(crate) fn id(&self) -> Pid {
         self.id
     }
@@ -222,13 +224,13 @@ impl Drop for Syncer {
         self.shared.lock().stop = true;
         self.shared.asked.notify_one();
         if let Some(thread) = self.thread.take() {
-            // Its panics have nothing left to tell.
+            // If it panicked, there is nobody to report that to.
             let _ = thread.join();
         }
     }
 }
 
-/// The thread: jobs in order, until told to stop and none is left.
+/// The thread's loop: runs jobs in order until it is told to stop and none is left.
 fn serve(shared: &Shared) {
     let mut state = shared.lock();
     loop {
@@ -237,13 +239,14 @@ fn serve(shared: &Shared) {
             release(shared, state);
             let Job { file, call, covers } = job;
             let outcome = call.run(&file);
-            // Whoever sees that it is done may count on the file, and its lock, being let go.
+            // Whoever sees the sync as done may rely on the file, and its lock, being released.
             drop(file);
             state = shared.lock();
             state.busy = false;
             state.progress.note(covers, outcome);
             release(shared, state);
-            // Fails only when the counter is at its limit, and then the fd is readable anyway.
+            // Fails only when the counter is at its maximum, and then the descriptor is readable
+            // anyway.
             let _ = rustix::io::write(&shared.done, &1u64.to_ne_bytes());
             state = shared.lock();
         } else if state.stop {
@@ -257,7 +260,7 @@ fn serve(shared: &Shared) {
     }
 }
 
-/// Lets go of the lock, and wakes who waited for a change.
+/// Releases the lock and wakes whoever waits for a change.
 fn release(shared: &Shared, mut state: MutexGuard<'_, State>) {
     let is_awaited = std::mem::take(&mut state.waiting);
     drop(state);
@@ -293,7 +296,7 @@ mod tests {
 
     #[test]
     fn failed_sync_is_reported_with_the_events_it_leaves_in_doubt() {
-        // fdatasync(2) on a pipe is EINVAL: a real failure of the real call.
+        // fdatasync(2) on a pipe gives EINVAL: a real failure of the real call.
         let (_reader, writer) = rustix::pipe::pipe().unwrap();
         let broken = Arc::new(File::from(writer));
         let good = Arc::new(tempfile::tempfile().unwrap());

@@ -1,4 +1,4 @@
-//! COMPACT: small, and the same text when it is read.
+//! COMPACT: smaller than RAW, and read back as the same text.
 
 mod common;
 
@@ -107,7 +107,7 @@ fn a_torn_frame_is_cut_and_the_file_goes_on() {
     let bytes = std::fs::read(&log).unwrap();
     for size in whole + 1..bytes.len() as u64 {
         std::fs::write(&log, &bytes[..size as usize]).unwrap();
-        // What a reader of a live log may see.
+        // A reader of a live log may see such a file.
         assert_eq!(text(&log), event(0, 3000));
         let (mut journal, report) = Journal::open(&log, &config()).unwrap();
         let torn = report.torn.unwrap();

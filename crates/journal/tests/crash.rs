@@ -1,8 +1,8 @@
-//! A thousand crashes: a writer is killed at a random moment, and what was not synced is lost as a
-//! power failure loses it. Everything that was acknowledged as durable must be there afterwards, in
-//! whole records only.
+//! A thousand crashes: a writer is killed at a random moment, and what was not synced is lost as in
+//! a power failure. Everything that was acknowledged as durable must be there afterwards, and only
+//! whole records.
 //!
-//! A program of its own (no test harness): it starts itself as the writer that is killed.
+//! This is a program without a test harness: it starts itself as the writer that is killed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ use journal::{log_files, Journal, OpenReport};
 const KILLS: usize = 125;
 const FAILURES_PER_KILL: usize = 8;
 const SECTOR_BYTES: usize = 512;
-/// Names the directory of the log and makes this program the writer.
+/// Contains the directory of the log, and makes this program the writer.
 const WRITER: &str = "TARSIER_CRASH_WRITER";
 
 fn main() {
@@ -27,7 +27,7 @@ fn main() {
     }
 }
 
-/// The kind of log that a directory of this name has.
+/// The kind of log that belongs to a directory of this name.
 fn config(kind: &str) -> Config {
     Config {
         flush: if kind.contains("data") {
@@ -56,7 +56,7 @@ fn kind(dir: &Path) -> String {
     dir.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Record `number`, of a length that changes, so that ends fall anywhere in a sector.
+/// Record `number`, with a varying length, so that records end anywhere in a sector.
 fn record(number: u64) -> Vec<u8> {
     let mut line = format!("type=USER msg=audit(1.000:{number}): ").into_bytes();
     for at in 0..(number * 37) % 700 {
@@ -66,7 +66,7 @@ fn record(number: u64) -> Vec<u8> {
     line
 }
 
-/// Commits until killed, and says how far it is: `commit EVENTS ROTATIONS SIZE`, `durable EVENTS`.
+/// Commits until killed, and prints its progress: `commit EVENTS ROTATIONS SIZE`, `durable EVENTS`.
 fn write_until_killed(dir: &Path) {
     let mut journal = Journal::open(&dir.join("audit.log"), &config(&kind(dir)))
         .unwrap()
@@ -106,10 +106,10 @@ impl Random {
     }
 }
 
-/// What a killed writer had said.
+/// What a writer had printed before it was killed.
 #[derive(Default)]
 struct Said {
-    /// Events → (rotations, size of the file).
+    /// Number of events → (rotations, size of the file).
     commits: BTreeMap<u64, (u64, u64)>,
     durable: u64,
 }
@@ -147,11 +147,12 @@ fn kill_a_writer(dir: &Path, lines: usize) -> Said {
     said
 }
 
-/// Loses what no finished sync covers: cut anywhere, and sectors of what is left read as zeros.
+/// Loses what no finished sync covers: cuts the file anywhere, and zeroes sectors of what is left.
 fn fail_power(dir: &Path, said: &Said, random: &mut Random) {
     let (rotations, size) = said.commits.get(&said.durable).copied().unwrap_or_default();
     let files = log_files(&dir.join("audit.log")).unwrap();
-    // A rotation waits until what the one before put aside is synced, which the writer may not have said.
+    // A rotation waits until the file of the previous one is synced, which the writer may not have
+    // printed.
     let unsynced = files.len().saturating_sub(2).max(rotations as usize);
     for (number, file) in files.iter().enumerate().skip(unsynced) {
         let synced = if number as u64 == rotations {
@@ -203,7 +204,7 @@ fn text(log: &Path) -> Vec<u8> {
     text
 }
 
-/// Opens the log again, writes one more record, and checks everything. Gives the report.
+/// Opens the log again, writes one more record, and checks everything. Returns the report.
 fn recover(dir: &Path, durable: u64) -> OpenReport {
     const LAST: u64 = 1 << 40;
     let log = dir.join("audit.log");

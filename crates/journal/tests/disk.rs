@@ -1,4 +1,4 @@
-//! Disks that fill, are nearly full or cannot be written: on a small tmpfs.
+//! Disks that fill, are nearly full or cannot be written to, on a small tmpfs.
 
 mod common;
 
@@ -8,7 +8,8 @@ use journal::{Action, Journal, Runlevel};
 
 const KIB: usize = 1 << 10;
 
-/// Whole lines only, numbered from `first` without a gap; gives the next number.
+/// Checks that the log has only whole lines, numbered from `first` without a gap. Returns the next
+/// number.
 fn assert_in_sequence(log: &[u8], first: u64) -> u64 {
     assert!(log.is_empty() || log.ends_with(b"\n"), "torn end");
     let mut next = first;
@@ -51,7 +52,7 @@ fn full_disk_tears_nothing_counts_everything_and_goes_on_when_there_is_room() {
         assert_eq!(alerts(&actions), 1, "{actions:?}");
         assert!(says(&actions, "no space left for logging"));
 
-        // Still full: nothing new is said, events wait, then are counted.
+        // Still full: no new message; events wait, and then are counted as lost.
         while journal.counters().lost.total() == 0 {
             journal.append(&event(number, 100_001), 1);
             number += 1;
@@ -69,7 +70,7 @@ fn full_disk_tears_nothing_counts_everything_and_goes_on_when_there_is_room() {
         ));
         assert_in_sequence(&whole_log(&log), 0);
 
-        // Room for the rest of what waits: everything but the counted loss arrives, in order.
+        // Space for the rest of what waits: everything but the counted loss arrives, in order.
         disk.resize("size=8m");
         journal.commit().unwrap();
         assert_eq!(assert_in_sequence(&whole_log(&log), 0), number - 1);
@@ -193,7 +194,7 @@ fn low_space_is_said_once_until_it_recovers() {
         journal.append(&event(number, 100), 1);
         journal.commit().unwrap();
         let mut actions = journal.take_actions();
-        // EMAIL: each message also asks for a mail.
+        // EMAIL: each message also requests a mail.
         let mails = actions.len();
         actions
             .retain(|action| !matches!(action, Action::Mail { account, .. } if account == "root"));
@@ -212,7 +213,8 @@ fn low_space_is_said_once_until_it_recovers() {
     std::fs::write(&filler, vec![0; 7000 * KIB]).unwrap();
     assert_eq!(commit(3), (0, 1));
     assert_eq!(commit(4), (0, 0));
-    // Not removed: a program that another test starts may have the file open for a moment, and with it its room.
+    // Not removed: a program started by another test may have the file open for a moment, which
+    // would keep its space in use.
     std::fs::write(&filler, b"").unwrap();
     assert_eq!(commit(5), (0, 0));
     std::fs::write(&filler, vec![0; 7000 * KIB]).unwrap();

@@ -1,5 +1,5 @@
-//! A disk that fails otherwise than by being full. Alone in its program: the limit on file sizes
-//! that makes write(2) fail (EFBIG) is the whole process's.
+//! A disk that fails for another reason than being full. In a test program of its own, since the
+//! limit on file sizes that makes write(2) fail (EFBIG) applies to the whole process.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn failing_disk_is_answered_as_configured_and_written_again_when_it_works() {
         assert!(!error.is_full());
         assert_eq!(error.pending_events, 2);
     }
-    // Two whole events; the third, which stopped half way, was taken out again.
+    // Two whole events; the third, which was written in part, was removed again.
     assert_eq!(whole_log(&log).len(), 2000);
     assert_eq!(
         alerts(&journal.take_actions()),

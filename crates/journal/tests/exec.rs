@@ -1,6 +1,7 @@
 //! Programs that the journal starts.
 //!
-//! Alone: until it execs, a program that is started has the files of all tests of the process open, and their locks.
+//! In a test program of its own: until it execs, a child has the files of all tests in the process
+//! open, and their locks.
 
 mod common;
 
@@ -29,7 +30,7 @@ fn exec_suspends_and_runs_the_program() {
     journal.append(&event(1, 1 << 20), 1);
     journal.commit().unwrap();
     assert!(journal.is_suspended());
-    // Reading waits for the program.
+    // Waits for the program.
     assert_eq!(std::fs::read_to_string(&fifo).unwrap(), "0\n");
     assert!(says(&journal.take_actions(), "act started"));
 }

@@ -54,7 +54,7 @@ fn a_piece_is_written_once_it_is_large_and_synced_with_the_commit_after_it() {
         journal.write_piece();
         assert!(appended < 1000, "nothing is written");
     }
-    // Each line got the newline that it did not have.
+    // Each unterminated line got a newline.
     assert_eq!(log.metadata().unwrap().len(), appended * 4097);
     assert!(appended > 1, "each line is a piece");
     let counters = journal.counters();
@@ -242,7 +242,7 @@ fn incremental_syncs_every_freq_records() {
     assert_eq!(journal.counters().syncs, 2);
 }
 
-/// Waits for the sync fd and gives what is durable then.
+/// Waits for the sync descriptor. Returns what is durable then.
 fn durable_after_sync(journal: &mut Journal) -> Position {
     {
         let fd = journal.sync_fd().unwrap();
@@ -353,7 +353,7 @@ fn suspended_journal_keeps_events_and_writes_them_after_resume() {
 fn resumed_journal_is_suspended_again_while_the_file_is_too_large() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("audit.log");
-    // With a sync still under way, which holds the file and its lock.
+    // A sync is still running, which holds the file and its lock.
     let config = Config {
         flush: Flush::Sync,
         max_log_file_mib: 1,
@@ -416,7 +416,7 @@ fn reconfigure_moves_to_another_file_and_mode_without_losing_events() {
     journal.append(b"2\n", 1);
     journal.commit().unwrap();
     assert_eq!(durable_after_sync(&mut journal), journal.written());
-    // A target that is refused changes nothing.
+    // A path that is refused changes nothing.
     assert!(journal.reconfigure(dir.path(), &quiet()).is_err());
     journal.append(b"3\n", 1);
     journal.reconfigure(&second, &quiet()).unwrap();

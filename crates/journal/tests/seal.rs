@@ -1,4 +1,4 @@
-//! Seals: an untouched log passes, any other is found out.
+//! Seals: an untouched log passes; any other is detected.
 
 mod common;
 
@@ -48,13 +48,13 @@ impl Sealed {
         verify(&log_files(&self.log()).unwrap(), key, options)
     }
 
-    /// What is found, as text; empty if nothing is.
+    /// The finding as text; empty if there is none.
     fn finding(&self) -> String {
         let finding = self.verify().finding;
         finding.map_or_else(String::new, |finding| finding.to_string())
     }
 
-    /// `commits` commits of a few events each.
+    /// Makes a few events per commit, one commit for each number.
     fn write(&self, journal: &mut Journal, numbers: std::ops::Range<u64>) {
         for number in numbers {
             for part in 0..number % 3 + 1 {
@@ -67,7 +67,7 @@ impl Sealed {
         }
     }
 
-    /// Three files, two starts, orderly ends.
+    /// Writes three files with two starts, each ended in order.
     fn fill(&self) {
         let mut journal = open(&self.log(), &sealed());
         self.write(&mut journal, 0..15);
@@ -101,9 +101,9 @@ fn an_untouched_log_passes_whatever_its_life_was() {
         let size = std::fs::metadata(&file.path).unwrap().len();
         assert_eq!(file.intact_bytes, size);
     }
-    // The log itself is what it would be without a seal.
+    // The log itself is the same as without a seal.
     assert!(common::whole_log(&sealed_log.log()).starts_with(&event(0, 40)));
-    // While it is being written, and with the public key alone.
+    // While it is being written, and with only the public key.
     let mut journal = open(&sealed_log.log(), &sealed());
     sealed_log.write(&mut journal, 50..60);
     let report = sealed_log.verify();
@@ -114,7 +114,7 @@ fn an_untouched_log_passes_whatever_its_life_was() {
     assert_eq!((report.finding, report.is_closed), (None, true));
 }
 
-/// A small generator, so that a failure names the number of its case.
+/// A small random generator: a failure names the number of its case.
 struct Random(u64);
 
 impl Random {
@@ -135,7 +135,7 @@ fn line_ranges(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     ends.collect()
 }
 
-/// An altered copy, and what was done.
+/// An altered copy, and a description of the alteration.
 fn alter(bytes: &[u8], is_log: bool, random: &mut Random) -> (Vec<u8>, &'static str) {
     let mut altered = bytes.to_vec();
     let kinds = if is_log { 6 } else { 4 };
@@ -199,7 +199,7 @@ fn ten_thousand_alterations_are_all_found() {
             );
         };
         if number < logs {
-            // The altered file is named, and a place at or before the first altered byte.
+            // The finding names the altered file, and a place at or before the first altered byte.
             assert_eq!(
                 finding.path, files[number],
                 "case {case}: {what}: {finding}"
@@ -220,7 +220,7 @@ fn ten_thousand_alterations_are_all_found() {
     assert_eq!(sealed_log.finding(), "");
 }
 
-/// Rotated files are read-only for others; root writes them all the same.
+/// Overwrites a file. Rotated files are read-only for others, but root can write them.
 fn set(path: &Path, bytes: &[u8]) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
@@ -305,11 +305,11 @@ fn missing_and_exchanged_files_are_found() {
     assert!(text.contains("audit.log.2: out of order"), "{text}");
     let text = found(&[oldest.clone(), middle.clone()]);
     assert!(text.contains("the file that followed is missing"), "{text}");
-    // The oldest files go by rotation: said, not a fault.
+    // The oldest files are removed by rotation: a note, not a fault.
     let report = verify(&logs[1..], &sealed_log.key, ALL).unwrap();
     assert!(report.is_intact());
     assert!(report.notes[0].text.contains("earlier files are not here"));
-    // But then its seal cannot be missing alone.
+    // But then a missing seal is a fault.
     std::fs::remove_file(seal_path(oldest)).unwrap();
     assert!(found(&logs).contains("audit.log.2: its seal is missing"));
     std::fs::remove_file(seal_path(last)).unwrap();
@@ -334,7 +334,7 @@ fn log_and_seal_cut_together_are_found_by_the_host_s_keys_or_by_age() {
         finding.contains("the end of log and seal was removed"),
         "{finding}"
     );
-    // Elsewhere only the age of an end that is not an orderly one tells.
+    // On another host, only the age of an end that was not orderly reveals it.
     std::fs::remove_file(state_path(&log)).unwrap();
     let report = sealed_log.verify();
     assert_eq!((report.finding, report.is_closed), (None, false));
@@ -344,7 +344,7 @@ fn log_and_seal_cut_together_are_found_by_the_host_s_keys_or_by_age() {
     };
     std::thread::yield_now();
     let finding = loop {
-        // At most a millisecond: the clock's step.
+        // At most a millisecond, the resolution of the clock.
         if let Some(finding) = sealed_log
             .verify_with(&sealed_log.key, old)
             .unwrap()
@@ -365,8 +365,8 @@ fn a_thief_of_the_host_s_keys_cannot_change_what_was_sealed_before() {
     let early = (std::fs::read(&log).unwrap(), std::fs::read(&seal).unwrap());
     sealed_log.write(&mut journal, 5..9);
     drop(journal);
-    // Log and seal as they were before the incriminating commits, the keys as they are: the
-    // journal itself goes on from there, and states what it found.
+    // Log and seal as they were before the incriminating commits, and the current keys: the journal
+    // continues from there, and records what it found.
     set(&log, &early.0);
     set(&seal, &early.1);
     let mut journal = open(&log, &sealed());
@@ -546,7 +546,7 @@ fn compressed_rotated_files_verify_and_stay_one_log() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Any course of commits, rotations, orderly ends and kills leaves a log that verifies.
+    /// Any sequence of commits, rotations, orderly ends and kills leaves a log that verifies.
     #[test]
     fn any_life_of_a_journal_verifies(steps in prop::collection::vec(0..12u8, 1..40)) {
         let sealed_log = Sealed::new();

@@ -1,4 +1,4 @@
-//! Seals on disks that fill: what is written is sealed, though the seal may have to wait for room.
+//! Seals on disks that fill: what is written is sealed, though the seal may have to wait for space.
 
 mod common;
 
@@ -12,7 +12,7 @@ use journal::{log_files, Journal};
 
 const KIB: usize = 1 << 10;
 
-/// A sealed log on a disk of its own, of 1 MiB.
+/// A sealed log on its own disk of 1 MiB.
 struct Sealed {
     disk: Tmpfs,
     key: VerificationKey,
@@ -40,7 +40,7 @@ impl Sealed {
         open(&self.log(), &self.config)
     }
 
-    /// Leaves no room to anybody.
+    /// Fills the disk completely.
     fn fill(&self) {
         use std::io::Write;
         let mut filler = std::fs::File::create(self.disk.path("filler")).unwrap();
@@ -74,7 +74,7 @@ fn write(journal: &mut Journal, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Events of odd sizes until the disk takes no more; some wait in memory then.
+/// Writes events of odd sizes until the disk is full; some then wait in memory.
 fn overfill(journal: &mut Journal, first: u64) {
     let mut number = first;
     loop {
@@ -114,7 +114,7 @@ fn a_log_rotated_on_a_full_disk_is_sealed_in_both_files() {
         write(&mut journal, first..first + 20);
         sealed.fill();
         let mut rotations = 0;
-        // The room that a seal has in reserve is used up, then a header waits, and then it is refused.
+        // The seal's reserve is used up, then a header waits, and then a rotation is refused.
         let error = loop {
             match journal.rotate() {
                 Ok(rotated) => assert!(rotated.is_some()),
@@ -149,7 +149,7 @@ fn a_seal_closed_on_a_full_disk_can_be_opened_again() {
     while journal.rotate().is_ok() {
         overfill(&mut journal, 20);
     }
-    // Its header is still to be written, and the end of the one before.
+    // The new file's header is still to be written, and so is the end of the previous one.
     let path = sealed.log();
     let off = Config {
         seal: false,
@@ -160,7 +160,7 @@ fn a_seal_closed_on_a_full_disk_can_be_opened_again() {
     journal.reconfigure(&path, &sealed.config).unwrap();
     journal.commit().unwrap();
     assert_eq!(journal.close().0.lost.total(), 0);
-    // What waited for room was written while no seal was wanted; everything else is in order.
+    // What waited for space was written while sealing was off; everything else is in order.
     let finding = sealed.finding().expect("a finding").to_string();
     assert!(
         finding.contains("added between an orderly end"),

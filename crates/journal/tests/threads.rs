@@ -1,4 +1,4 @@
-//! How many threads a journal takes. Alone in its program, which it counts the threads of.
+//! How many threads a journal uses. In a test program of its own, whose threads it counts.
 
 mod common;
 
@@ -11,8 +11,8 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Waits until there are `expected` threads, for a joined thread leaves `/proc` a moment
-/// after its joiner goes on; gives how many there are in the end.
+/// Waits until there are `expected` threads, because a joined thread leaves `/proc` a moment after
+/// the join returns. Returns the final number.
 fn threads_settled_at(expected: usize) -> usize {
     let end = Instant::now() + Duration::from_secs(10);
     while threads() != expected && Instant::now() < end {

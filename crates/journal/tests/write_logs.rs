@@ -1,4 +1,4 @@
-//! `write_logs`: a journal without a log, and the switch between both.
+//! `write_logs`: a journal without a log, and switching between the two.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{event, names, open, quiet, says};
 use conf::{Config, Flush};
 use journal::{Journal, Position};
 
-/// No log on disk: for plugins alone.
+/// No log on disk: events go only to plugins.
 fn unlogged() -> Config {
     Config {
         write_logs: false,
@@ -37,7 +37,7 @@ fn without_write_logs_no_file_is_touched_and_every_event_is_passed_over() {
         (Position::default(), 0)
     );
     assert_eq!((counters.lost.total(), counters.syncs), (0, 0));
-    // What waits for the stream to go on does not wait for ever; nothing is durable.
+    // Whoever waits for the stream to be written does not wait for ever; nothing is durable.
     assert_eq!(journal.written().events, 20);
     journal.sync().unwrap();
     assert_eq!(journal.durable(), Position::default());
@@ -65,7 +65,7 @@ fn write_logs_can_be_switched_and_the_log_has_what_came_in_between() {
     );
     journal.append(b"type=C\n", 1);
     journal.commit().unwrap();
-    // Nobody holds it any more.
+    // Nobody holds the file any more.
     open(&log, &quiet()).close();
     journal.reconfigure(&log, &quiet()).unwrap();
     journal.append(b"type=D\n", 1);

@@ -2,21 +2,22 @@
 
 use crate::{Filter, SeccompData, Verdict};
 
-/// Filters in the order in which they were installed, oldest first. May be empty: then everything
-/// is allowed.
+/// Filters in the order in which they were installed, oldest first. An empty chain allows
+/// everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     pub(crate) filters: Vec<Filter>,
 }
 
-/// What a chain answers.
+/// The result of running a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What the kernel acts on.
+    /// The verdict that the kernel acts on.
     pub verdict: Verdict,
-    /// The filter that decided, counted from the oldest; `None` if none was stricter than ALLOW.
+    /// The filter that decided, counted from the oldest; `None` if no filter was stricter than
+    /// ALLOW.
     pub filter: Option<usize>,
-    /// Instructions of all filters together.
+    /// Number of instructions run, over all filters.
     pub insns: usize,
 }
 
@@ -33,14 +34,14 @@ impl Chain {
         &self.filters
     }
 
-    /// Instructions of all filters together.
+    /// Number of instructions of all filters together.
     pub fn insns(&self) -> usize {
         self.filters.iter().map(|filter| filter.insns().len()).sum()
     }
 
-    /// What the kernel does with a call that its bitmap does not allow (kernel/seccomp.c,
+    /// The kernel's decision on a call that its bitmap does not allow (kernel/seccomp.c,
     /// `seccomp_run_filters`): every filter runs, newest first, and the strictest verdict wins;
-    /// of equally strict ones the newest filter's. Data of an ALLOW is dropped.
+    /// among equally strict ones, that of the newest filter. The data of an ALLOW is dropped.
     pub fn run(&self, data: &SeccompData) -> Decision {
         let mut decision = Decision {
             verdict: Verdict::ALLOW,

@@ -1,4 +1,4 @@
-//! Which system calls the kernel answers from its bitmap, without running a filter:
+//! Computes which system calls the kernel answers from its bitmap, without running a filter:
 //! kernel/seccomp.c, `seccomp_is_const_allow` and `seccomp_cache_prepare_bitmap`.
 
 use crate::insn::code;
@@ -6,21 +6,21 @@ use crate::{Chain, Filter, Verdict, Word};
 use abi::Arch;
 use std::fmt::Write;
 
-/// One of the bitmaps that a kernel keeps per filter: the native table's or the compat one's.
+/// One of the bitmaps that a kernel keeps per filter: the native or the compat table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheTable {
-    /// Whose system calls.
+    /// The architecture of its system calls.
     pub arch: Arch,
-    /// Numbers below this one have a bit (`NR_syscalls`). x32 numbers and numbers from here on
-    /// never do: they run every filter.
+    /// Numbers below this one have a bit (`NR_syscalls`). Other numbers, and x32 numbers, never
+    /// have one: they run every filter.
     pub size: u32,
-    /// Numbers that the kernel lets through whatever filters say (`seccomp_uprobe_exception`).
+    /// Numbers that the kernel always allows, whatever filters return (`seccomp_uprobe_exception`).
     pub exempt: Vec<u32>,
 }
 
 impl CacheTable {
-    /// The table as of the newest kernel whose calls are known here. What the running kernel has
-    /// may be smaller; it can be read from a live bitmap.
+    /// The table of the newest kernel whose calls are known here. That of the running kernel may be
+    /// smaller; its size can be read from a live bitmap.
     pub fn newest(arch: Arch, native: bool) -> CacheTable {
         let exempt = match arch {
             Arch::X86_64 if native => vec![335, 336],
@@ -38,7 +38,7 @@ impl CacheTable {
         }
     }
 
-    /// The native table of `arch` and, where there is one, that of its 32-bit sibling.
+    /// The native table of `arch` and, if there is one, the table of its 32-bit sibling.
     pub fn newest_pair(arch: Arch) -> Vec<CacheTable> {
         let mut tables = vec![CacheTable::newest(arch, true)];
         tables.extend(arch.compat().map(|arch| CacheTable::newest(arch, false)));
@@ -75,17 +75,17 @@ impl std::fmt::Display for Loss {
     }
 }
 
-/// A bit that is not set, and what cleared it.
+/// A call whose bit is not set, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostBit {
     /// The system call.
     pub nr: u32,
-    /// The filter, counted from the oldest. The kernel ANDs filters as they are installed, so it is
-    /// the oldest that loses the bit.
+    /// The filter, counted from the oldest. The kernel ANDs bitmaps as filters are installed, so
+    /// this is the oldest filter that clears the bit.
     pub filter: usize,
-    /// The instruction of that filter.
+    /// Index of the instruction in that filter.
     pub at: usize,
-    /// What is wrong with it.
+    /// What is wrong with that instruction.
     pub loss: Loss,
 }
 
@@ -97,7 +97,7 @@ pub struct ConstantAllow {
 }
 
 impl ConstantAllow {
-    /// Computes the bitmap. An empty chain has no bitmap in the kernel; here it allows everything.
+    /// Computes the bitmap. An empty chain has no bitmap in the kernel; here everything is set.
     pub fn of(chain: &Chain, table: &CacheTable) -> ConstantAllow {
         let arch = table.arch.audit_arch();
         let mut lost = vec![None; table.size as usize];
@@ -125,27 +125,27 @@ impl ConstantAllow {
         &self.table
     }
 
-    /// Whether call `nr` hits the bitmap.
+    /// Whether the bit of call `nr` is set.
     pub fn allows(&self, nr: u32) -> bool {
         matches!(self.lost.get(nr as usize), Some(None))
     }
 
-    /// How many calls of the table hit the bitmap.
+    /// Number of calls in the table whose bit is set.
     pub fn allowed(&self) -> usize {
         self.lost.iter().filter(|slot| slot.is_none()).count()
     }
 
-    /// What lost the bit of call `nr`; `None` if it is set or there is none.
+    /// Why the bit of call `nr` is clear; `None` if it is set or does not exist.
     pub fn loss(&self, nr: u32) -> Option<&LostBit> {
         self.lost.get(nr as usize)?.as_ref()
     }
 
-    /// Every bit that is not set, by ascending number.
+    /// All clear bits, by ascending number.
     pub fn lost(&self) -> impl Iterator<Item = &LostBit> {
         self.lost.iter().flatten()
     }
 
-    /// What /proc/PID/seccomp_cache prints of this table, a line per call.
+    /// The lines that /proc/PID/seccomp_cache prints for this table, one per call.
     pub fn kernel_format(&self) -> String {
         let name = self.table.kernel_name();
         let mut text = String::new();
@@ -158,7 +158,7 @@ impl ConstantAllow {
     }
 }
 
-/// Follows a filter as the kernel's emulator does, knowing only number and architecture.
+/// Follows a filter as the kernel's emulator does, with only number and architecture known.
 fn emulate(filter: &Filter, nr: u32, arch: u32) -> Result<(), (usize, Loss)> {
     let mut a = 0u32;
     let mut at = 0;

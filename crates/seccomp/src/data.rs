@@ -1,21 +1,21 @@
-//! What a filter sees of a system call: `struct seccomp_data` (linux/seccomp.h).
+//! The input of a filter: `struct seccomp_data` (linux/seccomp.h).
 
 /// One system call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeccompData {
-    /// Number, as the bits of the kernel's `int nr`; x32 numbers have bit 30 set.
+    /// System call number: the bits of the kernel's `int nr`; x32 numbers have bit 30 set.
     pub nr: u32,
     /// `AUDIT_ARCH_*`.
     pub arch: u32,
     /// Address of the instruction after the system call.
     pub instruction_pointer: u64,
-    /// The six arguments as registers hold them.
+    /// The six arguments, as in the registers.
     pub args: [u64; 6],
 }
 
 impl SeccompData {
-    /// The word that `ld [offset]` gives on a little-endian machine; 0 for an offset that no valid
-    /// filter has.
+    /// The word that `ld [offset]` loads on a little-endian machine; 0 for an offset that no valid
+    /// filter uses.
     pub fn load(&self, offset: u32) -> u32 {
         match offset {
             0 => self.nr,
@@ -56,7 +56,7 @@ impl SeccompData {
     }
 }
 
-/// A 32-bit word of `struct seccomp_data`, by its byte offset; prints as people name it.
+/// A 32-bit word of `struct seccomp_data`, by its byte offset; `Display` gives a readable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Word(pub u32);
 

@@ -1,4 +1,4 @@
-//! A program that the kernel would accept.
+//! A program that the kernel accepts as a filter.
 
 use crate::validate::{validate, Invalid};
 use crate::Insn;
@@ -11,20 +11,20 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Takes a program that keeps the kernel's rules.
+    /// Takes a program that follows the kernel's rules.
     ///
     /// # Errors
-    /// The first instruction that breaks one, and which.
+    /// The first instruction that breaks a rule, and which rule it is.
     pub fn new(insns: impl Into<Arc<[Insn]>>) -> Result<Filter, Invalid> {
         let insns = insns.into();
         validate(&insns)?;
         Ok(Filter { insns })
     }
 
-    /// Takes a program as the kernel has it in memory: 8 bytes per instruction, little endian.
+    /// Takes a program in its binary form: 8 bytes per instruction, little endian.
     ///
     /// # Errors
-    /// A length that is no multiple of 8, or a program that breaks a rule.
+    /// The length is not a multiple of 8, or the program breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Filter, Invalid> {
         if bytes.len() % 8 != 0 {
             return Err(Invalid::size(bytes.len()));
@@ -41,7 +41,7 @@ impl Filter {
         Filter::new(insns)
     }
 
-    /// The program as [`Filter::from_bytes`] takes it.
+    /// The program in the form that [`Filter::from_bytes`] takes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.insns.len() * 8);
         for insn in self.insns.iter() {

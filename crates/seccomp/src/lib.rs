@@ -1,8 +1,8 @@
-//! Seccomp filters: what they cost, what they do, and proofs of both.
+//! Seccomp filters: what they do, what they cost, and proofs of both.
 //!
-//! A [`Filter`] is a program that the kernel would accept; a [`Chain`] is what a thread carries,
-//! several filters whose strictest [`Verdict`] wins. [`ConstantAllow`] says which system calls the
-//! kernel answers from its bitmap without running a filter. The crate knows nothing of auditing.
+//! A [`Filter`] is a program that the kernel accepts. A [`Chain`] is the list of filters of a
+//! thread, of which the strictest [`Verdict`] wins. [`ConstantAllow`] tells which system calls the
+//! kernel answers from its bitmap without running a filter. The crate knows nothing about auditing.
 //!
 //! ```
 //! use seccomp::{merge, prove_equal, text, CacheTable, Chain, ConstantAllow, Proof, Weights};
@@ -23,7 +23,7 @@
 //! # }
 //! ```
 
-// The tests' support is written for users of the crate.
+// The tests' support module refers to the crate by its name.
 #[cfg(test)]
 extern crate self as seccomp;
 

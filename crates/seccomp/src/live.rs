@@ -1,4 +1,4 @@
-//! Filters of running processes, by PTRACE_SECCOMP_GET_FILTER (ptrace(2)).
+//! Reads filters of running processes with PTRACE_SECCOMP_GET_FILTER (ptrace(2)).
 
 use crate::{Chain, Filter, Insn, Invalid};
 use std::collections::BTreeSet;
@@ -19,20 +19,20 @@ pub struct ThreadFilters {
 /// Why filters cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// Nobody there, or no longer.
+    /// The process does not exist, or no longer does.
     #[error("process {pid} does not exist, or ended while it was read; nothing was changed")]
     Gone {
         /// The process.
         pid: i32,
     },
-    /// The kernel does not let us.
+    /// The kernel refused a ptrace request.
     #[error("{call} of thread {tid}: {source}; {remedy}")]
     Refused {
         /// The request.
         call: &'static str,
         /// The thread.
         tid: i32,
-        /// Its error.
+        /// The error of the request.
         source: io::Error,
         /// What to do.
         remedy: &'static str,
@@ -43,29 +43,29 @@ pub enum DumpError {
         /// The thread.
         tid: i32,
     },
-    /// The kernel gave a program that it should have refused.
+    /// The kernel returned a program that it should have refused.
     #[error(
         "filter {index} of thread {tid} is not valid: {invalid}; report this as a bug of Tarsier"
     )]
     Invalid {
         /// The thread.
         tid: i32,
-        /// Which filter, from the oldest.
+        /// Index of the filter, counted from the oldest.
         index: usize,
         /// What is wrong.
         invalid: Invalid,
     },
 }
 
-/// Reads the filters of every thread of a process. Each thread that has filters is stopped for as
-/// long as they are copied. Needs CAP_SYS_ADMIN in the initial user namespace, and a caller that has
-/// no filters itself.
+/// Reads the filters of every thread of a process. Each thread that has filters is stopped while
+/// they are copied. Needs CAP_SYS_ADMIN in the initial user namespace, and a caller that has no
+/// filters itself.
 ///
-/// Threads that start meanwhile are read too, and threads that end are left out. Nothing is read of
-/// another process that gets the same number.
+/// Threads that start meanwhile are read, too, and threads that end are left out. If another
+/// process gets the same number, nothing of it is read.
 ///
 /// # Errors
-/// A process that is gone, missing privileges, a thread that something else traces.
+/// The process is gone, the caller lacks privileges, or another process traces a thread.
 pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
     let process = Process::find(pid)?;
     let mut threads = Vec::new();
@@ -80,7 +80,7 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
             break;
         }
         for tid in new {
-            // A thread may end at any time; the process is gone only when all have.
+            // A thread may end at any time; the process is gone only when all threads have ended.
             match thread(process, tid) {
                 Ok(thread) => threads.push(thread),
                 Err(DumpError::Gone { .. }) => {}
@@ -95,11 +95,11 @@ pub fn dump(pid: i32) -> Result<Vec<ThreadFilters>, DumpError> {
     Ok(threads)
 }
 
-/// How often threads are listed, until there is no new one. A process that makes threads all the
-/// time would not let us end otherwise; threads have the filters of those that make them.
+/// Limit of how often the threads are listed until there is no new one: a process may create
+/// threads all the time. New threads have the filters of the threads that create them.
 const PASSES_MAX: usize = 5;
 
-/// A process; its start time tells it from a later one with the same number.
+/// A process; its start time distinguishes it from a later one with the same number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Process {
     pid: i32,
@@ -109,7 +109,8 @@ struct Process {
 impl Process {
     fn find(pid: i32) -> Result<Process, DumpError> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        // proc_pid_stat(5): the name stands in parentheses and may hold anything; 22 is starttime.
+        // proc_pid_stat(5): the name is in parentheses and may contain anything; field 22 is
+        // starttime.
         let start = stat.ok().and_then(|stat| {
             let (_, rest) = stat.rsplit_once(')')?;
             rest.split_whitespace().nth(19)?.parse().ok()
@@ -118,7 +119,7 @@ impl Process {
         Ok(Process { pid, start_ticks })
     }
 
-    /// The ids of its threads; none once it is gone.
+    /// Ids of the process's threads; an error once it is gone.
     fn threads(self) -> Result<Vec<i32>, DumpError> {
         let gone = |_| DumpError::Gone { pid: self.pid };
         let entries = fs::read_dir(format!("/proc/{}/task", self.pid)).map_err(gone)?;
@@ -126,7 +127,7 @@ impl Process {
         Ok(names.filter_map(|name| name.parse().ok()).collect())
     }
 
-    /// Whether a thread that cannot end now, because we have stopped it, is one of this process.
+    /// Whether a thread that is stopped, and so cannot end now, belongs to this process.
     fn holds(self, tid: i32) -> bool {
         let is_listed = fs::metadata(format!("/proc/{}/task/{tid}", self.pid)).is_ok();
         is_listed && Process::find(self.pid).is_ok_and(|now| now == self)
@@ -141,7 +142,7 @@ impl Process {
         Ok(value.unwrap_or_default().trim().to_owned())
     }
 
-    /// Whether a thread has ended, and is only waited for.
+    /// Whether a thread has ended and only waits to be reaped.
     fn has_ended(self, tid: i32) -> bool {
         let state = self.status(tid, "State:");
         state.map_or(true, |state| state.starts_with(['Z', 'X']))
@@ -162,7 +163,7 @@ fn thread(process: Process, tid: i32) -> Result<ThreadFilters, DumpError> {
     let mut filters = Vec::new();
     if mode == "2" {
         let stopped = Stopped::new(tid).map_err(|error| match error {
-            // A thread that has ended is refused as if it were protected.
+            // A ptrace request on a thread that has ended fails as if it were protected.
             DumpError::Refused { .. } if process.has_ended(tid) => DumpError::Gone { pid: tid },
             error => error,
         })?;
@@ -189,10 +190,10 @@ fn thread(process: Process, tid: i32) -> Result<ThreadFilters, DumpError> {
 /// PTRACE_SECCOMP_GET_FILTER of linux/ptrace.h.
 const GET_FILTER: libc::c_uint = 0x420c;
 
-/// A thread that we trace and have stopped; dropping lets it go on.
+/// A thread that is traced and stopped; dropping this lets it go on.
 struct Stopped {
     tid: i32,
-    /// The signal that it was about to take when it stopped; 0 for none.
+    /// The signal that it was about to receive when it stopped; 0 for none.
     signal: i32,
 }
 
@@ -200,7 +201,7 @@ impl Stopped {
     fn new(tid: i32) -> Result<Stopped, DumpError> {
         let null = std::ptr::null_mut();
         request("PTRACE_SEIZE", libc::PTRACE_SEIZE, tid, 0, null)?;
-        // From here on dropping detaches, which fails without harm on a thread that never stopped.
+        // From here on, dropping detaches. For a thread that never stopped this fails harmlessly.
         let mut stopped = Stopped { tid, signal: 0 };
         request("PTRACE_INTERRUPT", libc::PTRACE_INTERRUPT, tid, 0, null)?;
         let status = loop {
@@ -217,14 +218,14 @@ impl Stopped {
         if !libc::WIFSTOPPED(status) {
             return Err(DumpError::Gone { pid: tid });
         }
-        // ptrace(2), "Signal-delivery-stop": any other stop has an event in the upper bits.
+        // ptrace(2), "Signal-delivery-stop": every other stop has an event in the upper bits.
         if status >> 16 == 0 {
             stopped.signal = libc::WSTOPSIG(status);
         }
         Ok(stopped)
     }
 
-    /// The filter at `index`, 0 the oldest; `None` past the newest.
+    /// The filter at `index`, counted from 0 for the oldest; `None` past the newest.
     fn filter(&self, index: usize) -> Result<Option<Vec<Insn>>, DumpError> {
         const NAME: &str = "PTRACE_SECCOMP_GET_FILTER";
         let count = match request(NAME, GET_FILTER, self.tid, index, std::ptr::null_mut()) {
@@ -245,7 +246,7 @@ impl Stopped {
             };
             count as usize
         ];
-        // The array has as many elements as the kernel just said this filter has; filters
+        // The array has as many elements as the kernel has just reported for this filter; filters
         // never change, and the thread stays stopped.
         request(NAME, GET_FILTER, self.tid, index, raw.as_mut_ptr().cast())?;
         let insn = |insn: libc::sock_filter| Insn {
@@ -260,14 +261,15 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // The thread takes the signal now that it would have taken. Fails only if it is gone.
+        // Delivers the signal that the thread was about to receive. Fails only if the thread is
+        // gone.
         let signal = std::ptr::without_provenance_mut(self.signal as usize);
         let _ = request("PTRACE_DETACH", libc::PTRACE_DETACH, self.tid, 0, signal);
     }
 }
 
-/// One ptrace request; its result if that is not negative. `data` is null, a number, or a place as
-/// large as the request writes.
+/// Makes one ptrace request. Returns its result if that is not negative. `data` is null, a number,
+/// or memory as large as the request writes.
 fn request(
     call: &'static str,
     request: libc::c_uint,

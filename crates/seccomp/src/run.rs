@@ -1,35 +1,35 @@
-//! Runs a filter as the kernel does, one instruction after the other.
+//! Runs a filter as the kernel does, instruction by instruction.
 
 use crate::insn::{code, Insn};
 use crate::{Filter, SeccompData, Verdict};
 
-/// An instruction that was run.
+/// An instruction that is about to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Which, counted from 0.
+    /// Index of the instruction, from 0.
     pub at: usize,
-    /// The accumulator before it.
+    /// The accumulator before the instruction.
     pub a: u32,
-    /// The index register before it.
+    /// The index register before the instruction.
     pub x: u32,
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What the filter returned.
+    /// The value that the filter returned.
     pub verdict: Verdict,
-    /// Instructions that were run, the return included.
+    /// Number of instructions run, including the return.
     pub insns: usize,
 }
 
 impl Filter {
-    /// What the filter returns for `data`.
+    /// Runs the filter on `data`.
     pub fn run(&self, data: &SeccompData) -> Run {
         self.trace(data, |_| {})
     }
 
-    /// The same, telling every instruction before it runs.
+    /// Runs the filter on `data`, and calls `step` before every instruction.
     pub fn trace(&self, data: &SeccompData, mut step: impl FnMut(Step)) -> Run {
         let insns = self.insns();
         let (mut a, mut x, mut memory) = (0u32, 0u32, [0u32; 16]);
@@ -71,7 +71,7 @@ impl Filter {
     }
 }
 
-/// Whether a conditional jump takes its `jt`.
+/// Whether a conditional jump skips its `jt` instructions, not its `jf`.
 fn condition(insn: Insn, a: u32, x: u32) -> bool {
     let operand = if insn.code & code::X != 0 { x } else { insn.k };
     match insn.code & !code::X {
@@ -82,8 +82,7 @@ fn condition(insn: Insn, a: u32, x: u32) -> bool {
     }
 }
 
-/// A after an operation of the ALU class; `None` where the kernel ends the filter with 0
-/// (division by an X of 0).
+/// A after an ALU operation; `None` if the kernel ends the filter with 0 (division by an X of 0).
 fn arithmetic(insn: Insn, a: u32, x: u32) -> Option<u32> {
     let operand = if insn.code & code::X != 0 { x } else { insn.k };
     Some(match insn.code & !code::X {

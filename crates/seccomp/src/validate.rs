@@ -3,20 +3,20 @@
 
 use crate::insn::{code, Insn};
 
-/// Instructions that a filter may have (BPF_MAXINSNS).
+/// Limit of instructions in a filter (BPF_MAXINSNS).
 pub const MAX_INSNS: usize = 4096;
 
-/// Bytes of `struct seccomp_data`.
+/// Size of `struct seccomp_data` in bytes.
 const DATA_SIZE: u32 = 64;
 
-/// Words of scratch memory (BPF_MEMWORDS).
+/// Number of words of scratch memory (BPF_MEMWORDS).
 const SCRATCH_WORDS: u32 = 16;
 
 /// A program that the kernel refuses with EINVAL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("instruction {at}: {fault}")]
 pub struct Invalid {
-    /// The instruction, counted from 0.
+    /// Index of the instruction, from 0.
     pub at: usize,
     /// What is wrong with it.
     pub fault: Fault,
@@ -25,27 +25,27 @@ pub struct Invalid {
 /// The rule that is broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// Not a whole number of instructions.
+    /// The size is not a multiple of that of an instruction.
     #[error("the program has {0} bytes; expected a multiple of 8, one struct sock_filter each")]
     Size(usize),
-    /// Nothing there.
+    /// The program has no instructions.
     #[error("the program is empty; a filter needs 1 to 4096 instructions")]
     Empty,
-    /// More than [`MAX_INSNS`].
+    /// The program has more than [`MAX_INSNS`] instructions.
     #[error("the program has {0} instructions; the kernel takes at most 4096: split or merge it")]
     TooLong(usize),
-    /// A code that seccomp does not take.
+    /// A code that seccomp does not accept.
     #[error("code {0:#04x} is not one that a seccomp filter may have; loads are of whole words (ld [k]), without MOD, indirect, half-word or byte access")]
     Code(u16),
-    /// A load outside of seccomp_data or between its words.
+    /// A load outside of seccomp_data, or not at the start of one of its words.
     #[error("ld [{0}] is outside of struct seccomp_data or between two words; expected a multiple of 4 below 64")]
     Load(u32),
-    /// A jump past the end.
+    /// A jump past the end of the program.
     #[error("the jump goes to instruction {target}, but the last one is {last}")]
     Jump {
-        /// Where it would go.
+        /// Target of the jump.
         target: u64,
-        /// The last instruction.
+        /// Index of the last instruction.
         last: usize,
     },
     /// Division by the constant 0.
@@ -57,10 +57,10 @@ pub enum Fault {
     /// A word of scratch memory that does not exist.
     #[error("M[{0}] does not exist; scratch memory has the words 0 to 15")]
     Scratch(u32),
-    /// Scratch memory read before it was written.
+    /// Scratch memory that is read before it is written.
     #[error("M[{0}] is read, but not every path to here has stored it")]
     Unset(u32),
-    /// The end can be run over.
+    /// The program does not end with a return.
     #[error("the last instruction must be a return")]
     NoReturn,
 }
@@ -133,8 +133,8 @@ fn jump(at: usize, skip: u64, len: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Every word of scratch memory is stored before it is read. As in the kernel
-/// (`check_load_and_stores`), what follows a return is taken to follow it.
+/// Checks that every word of scratch memory is stored before it is read. As in the kernel
+/// (`check_load_and_stores`), the instruction after a return counts as reachable from it.
 fn scratch(insns: &[Insn]) -> Result<(), Invalid> {
     use code::*;
     let mut known_at = vec![u16::MAX; insns.len()];

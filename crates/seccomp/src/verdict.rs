@@ -1,4 +1,4 @@
-//! What a filter answers.
+//! The verdict that a filter returns.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ pub struct Verdict(pub u32);
 /// What the kernel does (SECCOMP_RET_* of linux/seccomp.h), strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// End the process with SIGSYS; so for every action that the kernel does not know.
+    /// Kill the process with SIGSYS. Actions that the kernel does not know count as this one.
     KillProcess,
-    /// End the thread with SIGSYS.
+    /// Kill the thread with SIGSYS.
     KillThread,
-    /// Send SIGSYS; data goes to `si_errno`.
+    /// Send SIGSYS; the data goes to `si_errno`.
     Trap,
-    /// Do not run the call; data is the errno.
+    /// Do not run the call; the data is the errno.
     Errno,
     /// Ask a supervisor.
     UserNotif,
@@ -40,7 +40,7 @@ impl Action {
         Action::Allow,
     ];
 
-    /// The upper half of the verdict, the lower being 0.
+    /// The upper half of the verdict; the lower half is 0.
     pub const fn value(self) -> u32 {
         match self {
             Action::KillProcess => 0x8000_0000,
@@ -78,7 +78,7 @@ impl Verdict {
         Verdict(action.value() | data as u32)
     }
 
-    /// What the kernel does: `SECCOMP_RET_ACTION_FULL`.
+    /// The action that the kernel takes (`SECCOMP_RET_ACTION_FULL`).
     pub fn action(self) -> Action {
         let value = self.0 & 0xffff_0000;
         Action::EVERY
@@ -92,13 +92,13 @@ impl Verdict {
         self.0 as u16
     }
 
-    /// The number by which the kernel orders verdicts of a chain, strictest first
-    /// (kernel/seccomp.c, `ACTION_ONLY`). Data does not count.
+    /// The number by which the kernel orders the verdicts of a chain, strictest first
+    /// (kernel/seccomp.c, `ACTION_ONLY`). The data does not matter.
     pub const fn order(self) -> i32 {
         (self.0 & 0xffff_0000) as i32
     }
 
-    /// This verdict, or that of an older filter where it is strictly stricter.
+    /// This verdict, or that of an older filter if it is strictly stricter.
     pub const fn or_stricter(self, older: Verdict) -> Verdict {
         if older.order() < self.order() {
             older

@@ -1,4 +1,4 @@
-//! Policies and the filters made of them.
+//! Compares policies with the filters made from them.
 
 mod support;
 
@@ -33,7 +33,7 @@ fn libseccomp(name: &str) -> Filter {
     from_hex(&text).expect("a valid filter")
 }
 
-/// Numbers on both sides of every boundary that some ABI can have.
+/// Numbers on both sides of every boundary that an ABI can have.
 fn numbers() -> Vec<u32> {
     let mut all: Vec<u32> = (0..600).chain(0x4000_0000..0x4000_0258).collect();
     all.extend([
@@ -49,7 +49,8 @@ fn numbers() -> Vec<u32> {
 
 const ARCHS: [u32; 4] = [support::X86_64, support::I386, 0xc000_00b7, 0x1234_5678];
 
-/// Values at which docker's conditions change, and their neighbours with other upper halves.
+/// Values at which the conditions in docker's profile change, and their neighbours with other upper
+/// halves.
 fn values() -> Vec<u64> {
     let edges = [
         0u64,
@@ -82,9 +83,9 @@ fn dockers_profile_answers_as_libseccomp_wherever_libseccomp_looks_at_whole_argu
         let policy = docker(archs);
         let ours = compile(&policy, &Frequencies::usual()).expect("compiles");
         let theirs = libseccomp(name);
-        // libseccomp takes 32-bit x86 and x32 for machines of 32-bit arguments. Of the first the
-        // kernel takes the lower halves whatever the upper ones are; for x32 it takes whole
-        // registers, of which we look at all.
+        // libseccomp treats 32-bit x86 and x32 as machines with 32-bit arguments. For 32-bit x86
+        // the kernel uses the lower halves, whatever the upper ones are; for x32 it uses whole
+        // registers, all of which this filter compares.
         let mut stricter = 0;
         let mut compared = 0u32;
         for arch in ARCHS {
@@ -130,7 +131,7 @@ fn dockers_profile_for_x86_64_is_proven_equal_to_libseccomps_filter() {
 }
 
 /// data/runc-3arch.bpf.hex is the filter that runc 1.5.2 with libseccomp 2.6.0 installed for this
-/// profile, read back by PTRACE_SECCOMP_GET_FILTER.
+/// profile, read back with PTRACE_SECCOMP_GET_FILTER.
 #[test]
 fn dockers_profile_answers_as_runc_to_calls_of_every_age() {
     let policy = profile::parse(DOCKER, &Context::docker(Abi::X86_64, (6, 18))).expect("good");
@@ -159,7 +160,7 @@ fn dockers_profile_answers_as_runc_to_calls_of_every_age() {
     }
 }
 
-/// The most instructions that a call can cost, whatever its arguments are.
+/// The largest number of instructions that a call can cost, with any arguments.
 fn worst_path(filter: &Filter, arch: u32, nr: u32) -> usize {
     fn from(
         filter: &Filter,
@@ -230,8 +231,8 @@ fn no_call_costs_more_on_its_worst_path_than_in_libseccomps_tree() {
                 (sum, sum_theirs, calls) = (sum + a, sum_theirs + b, calls + 1);
             }
         }
-        // Numbers without a call too, but for those that end the thread: x32's, where the profile
-        // does not know x32, cost one more.
+        // Also numbers without a call, except numbers that kill the thread: x32 numbers, which cost
+        // one more if the profile does not know x32.
         for arch in ARCHS {
             for nr in numbers() {
                 let data = SeccompData {
@@ -351,7 +352,7 @@ fn layers() -> impl Strategy<Value = Layer> {
     )
 }
 
-/// An argument near a value that a rule compares with, or with another upper half.
+/// An argument near a value that a rule compares with, or with a different upper half.
 fn argument(policy: &Policy, pick: u64, twist: u8) -> u64 {
     let conditions: Vec<&Condition> = policy
         .layers
@@ -377,7 +378,7 @@ fn argument(policy: &Policy, pick: u64, twist: u8) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// On 64-bit comparisons too: never weaker, never stricter.
+    /// Includes 64-bit comparisons: the filter is neither weaker nor stricter than the rules.
     #[test]
     fn a_filter_answers_exactly_as_its_policy(
         layers in proptest::collection::vec(layers(), 1..4),

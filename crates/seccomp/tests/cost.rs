@@ -1,4 +1,4 @@
-//! The longest way through a filter is an upper bound, and that of known filters is known.
+//! The longest path through a filter is an upper bound, and that of known filters is known.
 
 mod support;
 

@@ -1,10 +1,10 @@
 //! The cases of libseccomp's own regression tests (form bpf-sim): its filters, and the verdicts
 //! that they must give.
 //!
-//! tests/data/libseccomp-cases.txt holds, for every test of libseccomp 2.5.4 with such cases, the
-//! program that it makes on x86-64 (`filter NAME`, then an instruction in hex per line), and its
-//! cases: `case ARCH FIRST-NR LAST-NR ARG0 … ARG5 VERDICT`, numbers of arguments in hex, `a-b` for
-//! all from a to b.
+//! For every such test of libseccomp 2.5.4, tests/data/libseccomp-cases.txt has the program that it
+//! generates on x86-64 (`filter NAME`, then one instruction in hex per line), and its cases: `case
+//! ARCH FIRST-NR LAST-NR ARG0 … ARG5 VERDICT`, with arguments in hex, and `a-b` for all values from
+//! a to b.
 
 use seccomp::{text, Action, Chain, Filter, SeccompData, Verdict};
 
@@ -42,7 +42,7 @@ fn case(line: &str) -> Case {
     }
 }
 
-/// Every call of a case.
+/// All calls of a case.
 fn calls(case: &Case) -> Vec<SeccompData> {
     let mut calls: Vec<SeccompData> = case
         .nrs
@@ -100,5 +100,5 @@ fn filters_of_libseccomp_give_the_verdicts_that_its_own_tests_expect() {
     assert_eq!(checked, CASES);
 }
 
-/// How many calls the file holds.
+/// Number of calls in the file.
 const CASES: usize = 7263;

@@ -1,11 +1,11 @@
-//! Filters of running processes: threads that come and go, signals, ends. Needs root, as
-//! PTRACE_SECCOMP_GET_FILTER does, and python3 for the processes.
+//! Filters of running processes: threads that start and end, signals, ends of processes. Needs
+//! root, for PTRACE_SECCOMP_GET_FILTER, and python3 for the processes.
 
 use seccomp::live::{dump, DumpError, ThreadFilters};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What the processes have in common: `take(nr)` takes a filter that lets `nr` fail with EPERM.
+/// Common part of the scripts: `take(nr)` installs a filter that makes `nr` fail with EPERM.
 const PRELUDE: &str = r#"
 import ctypes, os, signal, struct, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)
@@ -20,7 +20,7 @@ def say(text):
     print(text, flush=True)
 "#;
 
-/// A process that runs a script and has said its first line.
+/// A process that runs a script and has printed its first line.
 struct Script {
     child: Child,
     input: ChildStdin,
@@ -28,7 +28,7 @@ struct Script {
 }
 
 impl Script {
-    /// `None`, with the reason printed, where this machine cannot run such tests.
+    /// `None`, with the reason printed, if this machine cannot run such tests.
     fn start(what: &str, body: &str) -> Option<Script> {
         // SAFETY: takes and changes nothing.
         if unsafe { libc::geteuid() } != 0 {
@@ -72,7 +72,7 @@ impl Script {
 
 impl Drop for Script {
     fn drop(&mut self) {
-        // Our own child, which may have ended by itself.
+        // The child may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

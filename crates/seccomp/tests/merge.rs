@@ -5,7 +5,7 @@ mod support;
 use seccomp::{merge, optimise, prove_equal, CacheTable, Chain, ConstantAllow, Proof, Weights};
 use support::{data, random_call, random_filter, Rng};
 
-/// Calls that the kernel answers from its bitmap, of both x86 tables.
+/// Calls that the kernel answers from its bitmap, in both x86 tables.
 fn allowed(chain: &Chain) -> Vec<usize> {
     CacheTable::newest_pair(abi::Arch::X86_64)
         .iter()
@@ -13,7 +13,7 @@ fn allowed(chain: &Chain) -> Vec<usize> {
         .collect()
 }
 
-/// What the proof says, by the interpreter.
+/// Checks the proof's result with the interpreter.
 fn answers_alike(left: &Chain, right: &Chain) {
     let mut rng = Rng(17);
     let all = [left.filters(), right.filters()].concat();
@@ -94,7 +94,7 @@ fn a_chain_that_one_filter_cannot_hold_is_merged_as_far_as_it_fits() {
     let too_long = merged.too_long.unwrap();
     assert!(too_long.insns.unwrap() > 60);
     assert!((2..=5).contains(&merged.parts.len()), "{:?}", merged.parts);
-    // No two of them fit into one.
+    // No two neighbours fit into one filter.
     let mut start = 0;
     for pair in merged.parts.windows(2) {
         let both = Chain::new(&chain.filters()[start..start + pair[0] + pair[1]]);
@@ -117,7 +117,7 @@ fn a_filter_without_a_diagram_stays_and_its_neighbours_are_merged() {
             "ld [0]\n jeq #{nr}, no\n ret #0x7fff0000\n no: ret #1"
         ))
     };
-    // It returns an argument: as many verdicts as there are numbers.
+    // It returns an argument, so it has as many verdicts as there are numbers.
     let argument = filter("ld [16]\n ret a");
     let chain = Chain::new([
         deny(1),

@@ -1,4 +1,4 @@
-//! Profiles of every form, and what is wrong with them.
+//! Profiles of every form, and errors in them.
 
 use seccomp::compile::{compile, Frequencies};
 use seccomp::policy::{Abi, Policy};
@@ -27,7 +27,7 @@ fn refusal(text: &str) -> String {
         .to_string()
 }
 
-/// The verdict of the compiled filter, checked against the rules themselves.
+/// The verdict of the compiled filter, which is compared with the rules themselves.
 fn verdict(policy: &Policy, filter: &Filter, abi: Abi, name: &str, args: &[u64]) -> Verdict {
     let nr = abi.number(name).expect(name);
     let mut data = SeccompData {
@@ -158,7 +158,7 @@ fn conditions_are_on_64_bits_where_arguments_have_them() {
             ("lseek", &[0, 1 << 32], ALLOW),
         ],
     );
-    // libseccomp compares the lower half only, and so allows 0.
+    // libseccomp compares only the lower half, and so allows 0.
     check_on(
         Abi::I386,
         profile,

@@ -1,14 +1,14 @@
-//! The prover is right: against the interpreter, and on planted changes.
+//! Checks the prover against the interpreter, and on deliberate changes.
 //!
-//! TARSIER_SECCOMP_ROUNDS sets how many calls the hunt for a false "equal" makes, and how many changes
-//! are planted, 1000 at most (CONTRIBUTING.md).
+//! TARSIER_SECCOMP_ROUNDS sets the number of calls in the search for a false "equal", and the
+//! number of deliberate changes, which is at most 1000 (CONTRIBUTING.md).
 
 mod support;
 
 use seccomp::{code, differences, prove_equal, Chain, Filter, Insn, Proof, SeccompData};
 use support::{random_call, random_filter, Rng};
 
-/// How often a test repeats; the environment asks for the long runs.
+/// Number of repetitions; the environment can ask for long runs.
 fn rounds(default: usize) -> usize {
     match std::env::var("TARSIER_SECCOMP_ROUNDS") {
         Ok(text) => text.parse().expect("TARSIER_SECCOMP_ROUNDS is a number"),
@@ -22,7 +22,7 @@ fn random_chain(rng: &mut Rng, wild: bool) -> Chain {
     Chain::new(filters)
 }
 
-/// The filter with one bit changed, if that is still a filter.
+/// The filter with one bit changed, if the result is a valid filter.
 fn mutated(rng: &mut Rng, filter: &Filter) -> Option<Filter> {
     let mut insns = filter.insns().to_vec();
     let at = rng.below(insns.len());
@@ -50,7 +50,7 @@ fn no_call_is_decided_differently_by_chains_that_were_proven_equal() {
         let left = random_chain(&mut rng, wild);
         let mut filters = left.filters().to_vec();
         let place = rng.below(filters.len());
-        // A change that often does not matter, so that both answers come up.
+        // The change often has no effect, so that both answers occur.
         let Some(changed) = mutated(&mut rng, &filters[place]) else {
             continue;
         };
@@ -122,7 +122,7 @@ fn every_planted_change_of_a_real_filter_is_found_or_does_not_matter() {
 
 #[test]
 fn arithmetic_is_followed_exactly() {
-    // Each pair computes the same by other instructions.
+    // Both filters of a pair compute the same result with different instructions.
     let filter = |insns: &[Insn]| {
         let mut all = vec![Insn::new(code::LD_ABS, 16)];
         all.extend(insns);
@@ -193,7 +193,7 @@ fn every_call_that_is_decided_otherwise_is_listed_those_of_x32_too() {
         .iter()
         .map(|difference| (difference.data.nr, difference.always))
         .collect();
-    // execve, x32's write and execve, and one for what has no name.
+    // execve, x32's write and execve, and one entry for calls without a name.
     let expected = [
         (59, true),
         (0x4000_0001, false),

@@ -1,4 +1,4 @@
-//! Directives of units, against the filters that systemd 252 itself makes for them
+//! Compares directives of units with the filters that systemd 252 itself makes for them
 //! (data/systemd_directives.c).
 
 mod support;
@@ -11,7 +11,7 @@ use seccomp::{Chain, SeccompData};
 
 const FILTERS: &str = include_str!("data/systemd-directives.hex");
 
-/// Directives with the chain that systemd installs for each.
+/// The directives, each with the chain that systemd installs for it.
 fn chains() -> Vec<(&'static str, Chain)> {
     let units = FILTERS.split("unit ").skip(1).map(|unit| {
         let (directive, filters) = unit.split_once('\n').expect("a line");
@@ -22,7 +22,8 @@ fn chains() -> Vec<(&'static str, Chain)> {
     units.collect()
 }
 
-/// Every bit, what conditions are made of, and their neighbours, with and without upper halves.
+/// Every single bit, values that conditions use, and their neighbours, with and without upper
+/// halves.
 fn values() -> Vec<u64> {
     let mut values: Vec<u64> = (0..48).collect();
     values.extend((6..32).map(|bit| 1 << bit));
@@ -68,7 +69,8 @@ fn directives_answer_as_systemds_own_filters_and_never_weaker() {
                     };
                     let (a, b) = (ours.run(&data).verdict, chain.run(&data).verdict);
                     denied += u64::from(a.order() != seccomp::Verdict::ALLOW.order());
-                    // libseccomp looks at halves that the kernel drops, or not at those of x32.
+                    // libseccomp compares upper halves that the kernel drops, or ignores those of
+                    // x32.
                     let is_stricter = a.order() < b.order() && value > 0xffff_ffff;
                     assert!(
                         a == b || is_stricter,

@@ -1,4 +1,4 @@
-//! Every written form of a filter leads back to the same filter.
+//! Every written form of a filter is read back as the same filter.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn every_form_that_is_written_is_read_back_to_the_same_program() {
     }
 }
 
-/// The instructions without operands that the kernel does not look at.
+/// The instructions, without operands that the kernel ignores.
 fn plain(filter: &Filter) -> Vec<Insn> {
     let unused = |code| {
         matches!(

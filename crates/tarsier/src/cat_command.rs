@@ -1,4 +1,4 @@
-//! `tarsier cat`: the text of log files of any form.
+//! `tarsier cat`: prints log files of any form as text.
 
 use anyhow::{Context, Result};
 use cli::{CatArgs, CatFormat};
@@ -6,7 +6,7 @@ use journal::compact::{self, TimeRange};
 use journal::read::raw_line;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 
-/// Prints the files one after the other.
+/// Prints the files in order.
 pub(crate) fn cat(args: &CatArgs) -> Result<u8> {
     let range = TimeRange {
         since_s: args.since.unwrap_or(0),
@@ -35,7 +35,7 @@ fn copy(mut text: Box<dyn Read>, out: &mut impl Write) -> io::Result<()> {
     io::copy(&mut text, out).map(drop)
 }
 
-/// Without the names that ENRICHED adds.
+/// Copies lines without the names that ENRICHED adds.
 fn copy_raw(text: Box<dyn Read>, out: &mut impl Write) -> io::Result<()> {
     let mut text = BufReader::with_capacity(1 << 17, text);
     let mut line = Vec::new();

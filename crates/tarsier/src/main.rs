@@ -1,4 +1,4 @@
-//! Tarsier: system-call auditing. Arguments in, status out; the work is in the modules.
+//! Tarsier: system-call auditing. This file only dispatches commands and returns their exit status.
 
 mod cat_command;
 mod ctl;
@@ -15,7 +15,7 @@ use daemon::stderr::say;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // auditctl's options are not clap's: they go by unread.
+    // auditctl's options are not in clap's syntax, so clap does not see them.
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
     let result = if ctl::is_auditctl(&program) {
@@ -50,7 +50,7 @@ fn command() -> anyhow::Result<u8> {
     }
 }
 
-/// Whoever read our output has seen enough.
+/// Whether standard output was closed by its reader, which is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<std::io::Error>()

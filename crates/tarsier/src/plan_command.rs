@@ -9,8 +9,8 @@ use plan::{CallExplanation, Capabilities, Plan};
 use rules::{ErrorKind, Rule, SystemHost};
 use std::io::Write;
 
-/// Prints the plan of the rules for this host. Without root, what needs root to be found out is
-/// taken to be there. Rules on paths that are missing here are planned all the same.
+/// Prints the plan of the rules for this host. Without root, features that only root can test are
+/// assumed to exist. Rules on paths that are missing here are planned, too.
 pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
     warn_of_missing_paths(&set.rules);
@@ -78,7 +78,8 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Whether the plan is for the trampoline engine: also where it does not work, if it is asked for.
+/// Whether to plan for the trampoline engine: if it was asked for, even where it does not work, or
+/// if `auto` would choose it.
 fn trampoline(engine: Engine) -> bool {
     match engine {
         Engine::Trampoline => true,

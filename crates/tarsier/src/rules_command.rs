@@ -9,7 +9,7 @@ use anyhow::Result;
 use cli::RulesCommand;
 use daemon::stderr::say;
 
-/// Runs one of the subcommands. Status 2: it could not be done.
+/// Runs one of the subcommands. Status 2 means that it failed.
 pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     let result = match command {
         RulesCommand::Check(args) => check::check(args),
@@ -25,7 +25,7 @@ pub(crate) fn rules(command: &RulesCommand) -> Result<u8> {
     }
 }
 
-/// Errors of our own output are judged by the caller.
+/// Whether an error is about this program's own output; the caller handles those.
 fn is_io(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some()
 }

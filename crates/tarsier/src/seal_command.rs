@@ -12,9 +12,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Exit status of a log that is not what was sealed.
+/// Exit status of a log that differs from what was sealed.
 const ALTERED: u8 = 1;
-/// Exit status when nothing can be said.
+/// Exit status if the log cannot be verified.
 const UNKNOWN: u8 = 2;
 
 /// `tarsier seal`.
@@ -29,11 +29,11 @@ fn init(args: &SealInitArgs) -> Result<u8> {
         Some(log) => std::path::absolute(log)?,
         None => configured_log(args.config.as_deref())?,
     };
-    // Before the keys are made: they must not be without the place for the other half.
+    // Created before the keys: these must not exist without a place for the verification key.
     let mut key_file = args.key.as_deref().map(create_key_file).transpose()?;
     let made = seal::init(&log);
     if let (Err(_), Some(path)) = (&made, &args.key) {
-        // Empty, and made a moment ago.
+        // The file is still empty.
         let _ = std::fs::remove_file(path);
     }
     let text = made?.to_text();
@@ -70,7 +70,7 @@ fn configured_log(file: Option<&Path>) -> Result<PathBuf> {
     Ok(conf::load(file, LoadOptions::default())?.config.log_file)
 }
 
-/// `tarsier verify`: status 0 if the log is what was sealed, 1 if not, 2 if that cannot be said.
+/// `tarsier verify`: status 0 if the log is unaltered, 1 if not, 2 if that cannot be verified.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     match report(args) {
         Ok(report) => {
@@ -89,7 +89,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
 
 fn report(args: &VerifyArgs) -> Result<Report> {
     let key = VerificationKey::read(&args.key)?;
-    // One log: all that there is of it. Several: just these.
+    // A single log stands for all of its files; several files stand only for themselves.
     let (logs, is_complete) = match &args.logs[..] {
         [log] => (
             journal::log_files(log).with_context(|| log.display().to_string())?,

@@ -1,4 +1,4 @@
-//! `tarsier status`, and what the daemon answers.
+//! `tarsier status`: prints the daemon's answer.
 
 use crate::ctl;
 use anyhow::{Context, Result};
@@ -81,18 +81,18 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     }
     writeln!(
         out,
-        "calls slowed        {}, together {}",
+        "calls slowed        {}, in total {}",
         s.calls_slowed,
         time(s.waited_ns)
     )
 }
 
-/// Where records come from and go to.
+/// Prints where records come from and go to.
 fn print_log(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     let from = if s.kernel_records {
         "received"
     } else {
-        "not received: socket not ours"
+        "not received: Tarsier does not own the audit socket"
     };
     writeln!(
         out,
@@ -122,7 +122,7 @@ fn print_log(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A table of 80 columns. Keys that are longer than theirs are cut.
+/// Prints a table of 80 columns. Keys that are longer than their column are cut.
 fn print_costs(out: &mut impl Write, costs: &[RuleCost]) -> std::io::Result<()> {
     const KEY_LEN: usize = 23;
     writeln!(
@@ -150,7 +150,7 @@ fn print_costs(out: &mut impl Write, costs: &[RuleCost]) -> std::io::Result<()> 
     Ok(())
 }
 
-/// A count in at most 7 columns: from a million on with a unit, as in 1234.5 G.
+/// A count in at most 7 columns; from a million on with a unit, as in 1234.5 G.
 fn short(count: u64) -> String {
     scaled(
         count,

@@ -1,7 +1,7 @@
-//! `tarsier ctl`, beside auditctl of the distribution and against a running daemon.
+//! `tarsier ctl`, compared with the distribution's auditctl, and against a running daemon.
 //!
-//! What touches the kernel's audit holds the machine's lock for it, and leaves audit off and
-//! without rules. Kernel audit stays off while rules are in it.
+//! Tests that touch the kernel's audit hold the machine's lock, and leave audit off and without
+//! rules. Kernel audit stays off while rules are loaded into it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,10 +13,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const TARSIER: &str = env!("CARGO_BIN_EXE_tarsier");
-/// A user that nobody is.
+/// A user id that no process has.
 const UID: u32 = 54321;
 
-/// The machine's lock for tests of audit. None, loudly, without root or with audit in use.
+/// Takes the machine's lock for tests of audit. `None`, with a message, without root or if audit is
+/// in use.
 fn claim(test: &str) -> Option<File> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: {test}: needs root");
@@ -47,7 +48,7 @@ fn text(output: &Output) -> String {
     format!("{}{out}", String::from_utf8_lossy(&output.stderr))
 }
 
-/// The distribution's auditctl, and where its rules are.
+/// The distribution's auditctl, and the directory it was extracted to.
 struct Peer {
     root: PathBuf,
 }
@@ -71,7 +72,8 @@ impl Peer {
             .unwrap()
     }
 
-    /// Names of the sample rules files, with what may be loaded on a machine in use.
+    /// The sample rules files by name, with the part of each that may be loaded on a machine in
+    /// use.
     fn samples(&self) -> BTreeMap<String, String> {
         let directory = self.root.join("usr/share/doc/auditd/examples/rules");
         let mut samples = BTreeMap::new();
@@ -92,7 +94,7 @@ impl Peer {
     }
 }
 
-/// Calls of auditctl that change nothing for longer than the call, or nothing at all.
+/// Calls of auditctl that change nothing, or only for the duration of the call.
 const CALLS: &[&str] = &[
     "-s",
     "-s -i",
@@ -141,8 +143,8 @@ const CALLS: &[&str] = &[
     "-l",
 ];
 
-/// The calls of the recording that `crates/rules` is tested with, but for those whose text is our
-/// own, that say something to syslog only, or that watch the whole machine.
+/// The calls of the recording that `crates/rules` is tested with, except those whose text is
+/// Tarsier's own, those that only write to syslog, and those that watch the whole machine.
 fn recorded_calls() -> Vec<&'static str> {
     let golden = include_str!("../../rules/tests/data/cli.golden");
     let calls = golden
@@ -152,12 +154,13 @@ fn recorded_calls() -> Vec<&'static str> {
         .filter(|call| !["-h", "-v", "foo", "-m \"ok text\""].contains(call))
         .filter(|call| !call.starts_with("-R") && !call.starts_with("-w / ") && *call != "-w /")
         .filter(|call| !call.contains("dir=/ "))
-        // Wrong in two ways where /watch is missing: each names another of them first.
+        // If /watch is missing, these are wrong in two ways, and the two programs report different
+        // ones first.
         .filter(|call| !call.contains("path=/watch/f1 -F"))
         .collect()
 }
 
-/// Words, double quotes resolved.
+/// Splits a text into words, and resolves double quotes.
 fn shell_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -177,7 +180,7 @@ fn rule_bytes() -> Vec<Vec<u8>> {
     socket.list_rules().unwrap()
 }
 
-/// Every call twice, in two passes that start from the same state.
+/// Makes every call twice, in two passes that start from the same state.
 #[test]
 fn calls_have_auditctl_s_output_and_status() {
     let Some(peer) = Peer::find() else { return };
@@ -236,7 +239,7 @@ fn sample_rules_are_loaded_and_listed_as_by_auditctl() {
     assert!(loaded > 20, "only {loaded} samples had rules");
 }
 
-/// A daemon of our own, on its own directory.
+/// A daemon with a run directory of its own.
 struct Daemon {
     directory: tempfile::TempDir,
     child: Child,
@@ -258,7 +261,8 @@ impl Daemon {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It says so when everything is armed, and goes on talking: somebody has to listen.
+        // It prints this when everything is armed, and prints more later: its output must still be
+        // read.
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let armed = lines.find_map(|line| line.ok().filter(|line| line.contains("rules armed")));
         assert!(armed.is_some(), "the daemon did not start");
@@ -288,7 +292,7 @@ impl Daemon {
         path.to_str().unwrap().to_owned()
     }
 
-    /// Ends it and gives its log.
+    /// Stops the daemon and returns its log.
     fn stop(mut self) -> String {
         assert_eq!(self.says("--signal TERM").1, Some(0));
         assert!(self.child.wait().unwrap().success());
@@ -298,7 +302,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Only when a test has failed is it still there; asked to end, it puts everything back.
+        // If a test has failed, the daemon still runs; SIGTERM lets it restore everything.
         let pid = rustix::process::Pid::from_child(&self.child);
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -307,7 +311,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Makes and removes a directory as the user that nobody is.
+/// Creates and removes a directory as user [`UID`].
 fn make_directory() {
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -366,7 +370,7 @@ fn rules_change_while_recording_and_the_log_says_who_did_it() {
     assert_eq!(log.matches("key=\"first\"\n").count(), 1, "{log}");
 }
 
-/// What `status --rules` says of the rule with `key`: a member of it.
+/// A number from `status --rules` for the rule with `key`.
 fn cost(daemon: &Daemon, key: &str, member: &str) -> Option<u64> {
     let run_dir = daemon.directory.path().to_str().unwrap();
     let args = ["status", "--rules", "--json", "--run-dir", run_dir];
@@ -420,7 +424,7 @@ fn what_a_rule_costs_is_counted_and_goes_on_counting_when_others_come_and_go() {
     );
     let log = daemon.stop();
     let lines: Vec<&str> = log.split_inclusive('\n').collect();
-    // The lines of an event have its serial number in common.
+    // The lines of an event share its serial number.
     let serial = |line: &str| {
         line.split(')')
             .next()
@@ -484,7 +488,7 @@ fn nothing_is_recorded_while_off_and_nothing_can_be_changed_once_locked() {
     let refused = "Error sending enable request (Operation not permitted)\n".to_owned();
     assert_eq!(daemon.says("-e 0"), (refused, Some(255)));
     assert_eq!(daemon.says("-l").0, listed("file") + &listed("meanwhile"));
-    // Locked is Tarsier, not the kernel.
+    // Tarsier is locked, not the kernel.
     assert!(text(&kernel(&["-s"])).starts_with("enabled 1\n"));
     let log = daemon.stop();
     assert_eq!(log.matches("key=\"file\"\n").count(), 1, "{log}");
@@ -517,7 +521,7 @@ fn clients_that_say_nothing_or_nonsense_hold_nobody_up() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.contains("the request is not clear"), "{answer}");
     }
-    // Whoever says nothing is let go.
+    // A client that sends nothing is disconnected.
     let mut answer = Vec::new();
     silent[0]
         .set_read_timeout(Some(Duration::from_secs(20)))

@@ -1,4 +1,4 @@
-//! The fuzz targets, fed with their seeds and with what is near these.
+//! Runs the fuzz targets on their seeds and on variations of them.
 
 #[allow(unreachable_pub)] // a library, for the fuzzer
 #[path = "../../../fuzz/src/lib.rs"]
@@ -8,7 +8,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::Path;
 
-/// Runs a target; says which seed it was, and how changed, if that panics.
+/// Runs a target. If it panics, the message names the seed and how it was changed.
 fn feed(name: &str, seed: &Path, what: &str, data: &[u8]) {
     let outcome = catch_unwind(|| targets::run(name, data));
     assert!(outcome.is_ok(), "{name}: {}: {what}", seed.display());

@@ -153,7 +153,7 @@ fn errors_name_file_place_expectation_and_remedy() {
         let said = stderr(&output);
         assert!(said.contains(expected), "{text}: {said}");
     }
-    // As runc and systemd do, but not silently.
+    // Ignored, as by runc and systemd, but with a warning.
     let unknown = r#"{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
         {"names": ["opnat"], "action": "SCMP_ACT_ALLOW"}]}"#;
     let output = seccomp(&["compile", &files.write("unknown.json", unknown)]);

@@ -59,7 +59,7 @@ fn a_merged_chain_differs_in_nothing_and_a_changed_one_in_what_was_changed() {
 
 #[test]
 fn check_names_the_instruction_that_lost_each_bit() {
-    // It reads the sizes of the kernel's bitmaps by a BPF program.
+    // It reads the sizes of the kernel's bitmaps with a BPF program.
     let _lock = testkit::machine_lock();
     let check = seccomp(&["check", &data("systemd-hardened.hex")]);
     let text = stdout(&check);
@@ -125,7 +125,7 @@ fn a_running_process_is_read_and_goes_on() {
     let mut output = child.stdout.take().expect("a pipe");
     let mut byte = [0];
     use std::io::{Read, Write};
-    // What cat has answered to runs under the filter.
+    // Once cat has answered, it runs under the filter.
     input.write_all(b"1").expect("written");
     output.read_exact(&mut byte).expect("read");
     let pid = filtered(child.id());
@@ -138,7 +138,7 @@ fn a_running_process_is_read_and_goes_on() {
     assert!(child.wait().expect("waited").success());
 }
 
-/// The process that has the filter: the one started, or its child.
+/// The process that has the filter: the one that was started, or its child.
 fn filtered(pid: u32) -> u32 {
     let children = format!("/proc/{pid}/task/{pid}/children");
     let children = std::fs::read_to_string(children).unwrap_or_default();
@@ -203,7 +203,7 @@ fn what_cannot_be_done_is_said_with_place_and_remedy() {
     }
 }
 
-/// A process under a filter that does nothing.
+/// A process under a filter that allows what it does.
 fn held(directory: &tempfile::TempDir, capabilities: bool) -> std::process::Child {
     let list = file(directory, "held", "default allow\ndeny swapon\n");
     let tarsier = env!("CARGO_BIN_EXE_tarsier");
@@ -220,7 +220,7 @@ fn held(directory: &tempfile::TempDir, capabilities: bool) -> std::process::Chil
         .spawn()
         .expect("tarsier runs");
     use std::io::{Read, Write};
-    // What cat has answered to runs under the filter.
+    // Once cat has answered, it runs under the filter.
     let input = child.stdin.as_mut().expect("a pipe");
     input.write_all(b"1").expect("written");
     let output = child.stdout.as_mut().expect("a pipe");
@@ -228,7 +228,7 @@ fn held(directory: &tempfile::TempDir, capabilities: bool) -> std::process::Chil
     child
 }
 
-/// Root without any privilege.
+/// Runs a program as root without any capability.
 fn without_capabilities(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--bounding-set=-all", "--inh-caps=-all", program]);

@@ -1,5 +1,5 @@
-//! The pages as mdBook wants them: one directory with `SUMMARY.md` on top. Pages keep their places below it, so that
-//! the links between them are the same in the book as in the source tree.
+//! The pages laid out for mdBook: one directory with `SUMMARY.md` at the top. Pages keep their paths below it, so
+//! links between them are the same in the book as in the source tree.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::pages::{self, Page};
 /// mdBook's settings.
 const SETTINGS: &str = "docs/book.toml";
 
-/// Makes `to` anew: `book.toml`, and in `src` the pages of the table of contents and the files that they link to.
+/// Recreates `to`: `book.toml`, and in `src` the pages of the table of contents and the files that they link to.
 pub(crate) fn stage(root: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("removing {}", to.display()))?;
@@ -46,7 +46,7 @@ fn copy(root: &Path, source: &Path, file: &str) -> Result<()> {
     Ok(())
 }
 
-/// The table of contents with links from the root of the source tree.
+/// The table of contents, with links relative to the root of the source tree.
 fn contents(root: &Path) -> Result<String> {
     let summary = pages::SUMMARY;
     let text =

@@ -1,12 +1,12 @@
-//! Help of commands, as the program prints it: the part `help COMMAND` of a page.
+//! Help of commands as the program prints it: the part `help COMMAND` of a page.
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 
-/// Columns of the help: those of a terminal.
+/// Width of the help in columns: that of a terminal.
 const COLUMNS: usize = 80;
 
-/// What `tarsier COMMAND --help` prints; `COMMAND` is empty, `run`, `rules check` and so on.
+/// The output of `tarsier COMMAND --help`; `COMMAND` is empty, `run`, `rules check` and so on.
 pub(super) fn help(command: &str) -> Result<String> {
     if command == "ctl" {
         return Ok(format!("```text\n{}```\n", cli::ctl::USAGE));
@@ -26,7 +26,7 @@ pub(super) fn help(command: &str) -> Result<String> {
     Ok(format!("```text\n{}\n```\n", lines.join("\n").trim_end()))
 }
 
-/// The words after `tarsier` of every command, those that only have commands below them included.
+/// The words after `tarsier` of every command, including commands that only have subcommands.
 #[cfg(test)]
 pub(crate) fn all() -> Vec<String> {
     fn add(command: &clap::Command, before: &str, names: &mut Vec<String>) {

@@ -1,5 +1,5 @@
-//! Text with figures: `docs/figures/NAME.md` with `{FILE: ROW: COLUMN}` where a figure of `bench/results` goes makes
-//! the part `figures NAME` of a page.
+//! Text with figures: the template `docs/figures/NAME.md` makes the part `figures NAME` of a page. In it, `{FILE:
+//! ROW: COLUMN}` stands for a figure of `bench/results`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::text;
 
 const TEMPLATES: &str = "docs/figures";
 
-/// The parts that the templates make, by name.
+/// The parts made from all templates, by name.
 pub(super) fn render_all(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut results = Results::new(root);
     let mut parts = BTreeMap::new();

@@ -1,14 +1,14 @@
-//! How long lines, cells and pages may be.
+//! Limits of the length of lines, cells and pages.
 
 use super::text::COLUMNS;
 
-/// Characters that a cell of a table may show.
+/// Limit of the characters that a reader sees in a cell of a table.
 const CELL: usize = 80;
-/// Lines of the page that everybody reads, and of a decision.
+/// Limits of the lines of the README, and of a decision.
 const README_LINES: usize = 200;
 const DECISION_LINES: usize = 40;
 
-/// A sentence for each thing on a page that is too long.
+/// One sentence for each thing on a page that is too long.
 pub(super) fn errors(page: &str, text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let limit = match page {
@@ -43,7 +43,7 @@ pub(super) fn errors(page: &str, text: &str) -> Vec<String> {
     errors
 }
 
-/// The cells of a row, `\|` being part of one.
+/// The cells of a row; `\|` is a part of a cell.
 fn cells(row: &str) -> Vec<String> {
     let hidden = row.replace("\\|", "\u{0}");
     let inner = hidden.trim().trim_matches('|');
@@ -53,7 +53,7 @@ fn cells(row: &str) -> Vec<String> {
     cells.collect()
 }
 
-/// What a reader sees of a cell: no targets of links, no backquotes.
+/// The text of a cell as a reader sees it: without link targets and backquotes.
 fn shown(cell: &str) -> String {
     let mut shown = String::new();
     let mut rest = cell;

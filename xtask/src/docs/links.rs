@@ -1,5 +1,5 @@
-//! Nothing that a page names is missing: links and their anchors, files between backquotes, pages of the table of
-//! contents. Nor do sources name pages that are not there. Needs no network: links out of the tree are not followed.
+//! Checks that everything that pages name exists: links and their anchors, files in backquotes, pages of the table
+//! of contents; and that pages named in sources exist. Needs no network: links out of the tree are not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,12 +9,12 @@ use anyhow::{Context, Result};
 
 use super::pages::{self, Page};
 
-/// Directories of sources; text between backquotes that begins with one names a file or directory.
+/// Directories of sources. Text in backquotes that begins with one of them is the name of a file or directory.
 const PLACES: [&str; 9] = [
     "crates/", "xtask/", "tests/", "bench/", "docs/", "scripts/", "share/", "fuzz/", ".ci/",
 ];
 
-/// What is wrong on pages, a sentence each.
+/// The errors on all pages, one sentence each.
 pub(super) fn errors(root: &Path) -> Result<Vec<String>> {
     let contents = pages::in_contents(root)?;
     let listed: BTreeSet<&str> = contents.iter().map(String::as_str).collect();
@@ -46,7 +46,7 @@ pub(super) fn errors(root: &Path) -> Result<Vec<String>> {
     Ok(errors)
 }
 
-/// Why a link leads nowhere.
+/// Why a link is broken; `None` if it is not.
 fn broken(
     root: &Path,
     pages: &BTreeMap<String, Page>,
@@ -68,13 +68,13 @@ fn broken(
     (!has).then(|| format!("the link to {to}#{anchor}, which has no such heading"))
 }
 
-/// Whether a text between backquotes names a file or directory of the source tree.
+/// Whether a text in backquotes is the name of a file or directory in the source tree.
 fn is_path(code: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     PLACES.iter().any(|place| code.starts_with(place)) && code.chars().all(plain)
 }
 
-/// Pages that sources name and that are not there, as `FILE: PAGE`.
+/// Pages that sources name but that do not exist, as `FILE: PAGE`.
 pub(super) fn named_by_sources(root: &Path) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for place in PLACES.iter().filter(|place| **place != "docs/") {
@@ -92,11 +92,11 @@ fn visit(root: &Path, directory: &Path, missing: &mut Vec<String>) -> Result<()>
         if kind.is_dir() && entry.file_name() != "target" && entry.file_name() != "docs" {
             visit(root, &path, missing)?;
         } else if kind.is_file() {
-            // Seeds and other bytes that are no text name nothing.
+            // Seeds and other binary files name no pages.
             let Ok(text) = fs::read_to_string(root.join(&path)) else {
                 continue;
             };
-            // A crate may have pages of its own.
+            // A crate may have its own pages.
             let own: std::path::PathBuf = path.iter().take(2).collect();
             let is_there =
                 |page: &str| root.join(page).exists() || root.join(&own).join(page).exists();
@@ -107,7 +107,7 @@ fn visit(root: &Path, directory: &Path, missing: &mut Vec<String>) -> Result<()>
     Ok(())
 }
 
-/// Every `docs/….md` of a text.
+/// Every `docs/….md` in a text.
 fn pages_in(text: &str) -> Vec<&str> {
     let part = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let words = text.split(|c| !part(c));
@@ -120,7 +120,7 @@ fn pages_in(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// A tree with a page that has one error of each kind.
+    /// Creates a tree with a page that has one error of each kind.
     #[test]
     fn each_kind_of_error_is_found() {
         let dir = tempfile::tempdir().expect("a directory");

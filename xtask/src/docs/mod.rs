@@ -1,10 +1,10 @@
-//! The manual: `README.md`, `docs/` and what they are made from.
+//! The manual: `README.md`, `docs/` and their sources.
 //!
-//! * `docs` writes the generated parts of the pages: [`figures`] from `bench/results`, [`commands`] from the command
-//!   lines. Tests compare them with what is committed.
-//! * `book DIR` copies all pages to DIR as mdBook wants them: see [`book`].
-//! * `docs --check`, which tests do too, holds the pages against these sources, [`links`] (nothing that is named is
-//!   missing) and [`layout`] (columns, lengths).
+//! * `docs` writes the generated parts of the pages: [`figures`] from `bench/results`, [`commands`] from the
+//!   command lines. Tests compare them with the committed pages.
+//! * `book DIR` copies all pages to DIR, laid out for mdBook: see [`book`].
+//! * `docs --check` checks the pages against these sources, [`links`] (everything that is named exists) and
+//!   [`layout`] (columns, lengths). Tests do the same.
 
 mod book;
 mod commands;
@@ -34,7 +34,7 @@ pub(crate) fn write(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An error that names everything that is wrong with the pages.
+/// Fails with an error that names everything that is wrong with the pages.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let mut errors = links::errors(root)?;
     let missing = links::named_by_sources(root)?;
@@ -57,7 +57,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     }
 }
 
-/// Number of the first line that differs, and what it should be.
+/// Number of the first line that differs, and the line that is wanted there.
 fn first_difference<'t>(text: &str, wanted: &'t str) -> Option<(usize, &'t str)> {
     if text == wanted {
         return None;
@@ -73,15 +73,15 @@ fn first_difference<'t>(text: &str, wanted: &'t str) -> Option<(usize, &'t str)>
 
 /// A page with generated parts.
 struct Generated {
-    /// From the root of the source tree.
+    /// Path of the page from the root of the source tree.
     page: String,
-    /// The page as it is.
+    /// The current text of the page.
     text: String,
-    /// The page as the sources of its generated parts make it.
+    /// The text that the sources of its generated parts result in.
     wanted: String,
 }
 
-/// All pages as they are, and as they should be.
+/// All pages that have generated parts.
 fn generated(root: &Path) -> Result<Vec<Generated>> {
     let figures = figures::render_all(root)?;
     let mut unused: Vec<&str> = figures.keys().map(String::as_str).collect();
@@ -116,7 +116,7 @@ fn generated(root: &Path) -> Result<Vec<Generated>> {
     }
 }
 
-/// Names NAME of the parts that begin with a line `<!-- KINDNAME -->`.
+/// The NAME of each part that begins with a line `<!-- KINDNAME -->`.
 fn names_of_parts<'t>(text: &'t str, kind: &'t str) -> impl Iterator<Item = &'t str> {
     text.lines().filter_map(move |line| {
         let inner = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
@@ -124,7 +124,7 @@ fn names_of_parts<'t>(text: &'t str, kind: &'t str) -> impl Iterator<Item = &'t 
     })
 }
 
-/// `text` with `part` between its lines `<!-- NAME -->` and `<!-- /NAME -->`.
+/// Replaces the text between the lines `<!-- NAME -->` and `<!-- /NAME -->` with `part`.
 fn with_part(text: &str, name: &str, part: &str) -> Result<String> {
     let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->\n"));
     let (before, rest) = text

@@ -1,4 +1,4 @@
-//! Which pages there are.
+//! Finds the manual's pages, their headings and links.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The table of contents, from the root of the source tree; its links are relative to its directory.
+/// The table of contents, relative to the root of the source tree; its links are relative to its directory.
 pub(super) const SUMMARY: &str = "docs/SUMMARY.md";
-/// Texts with placeholders: no pages.
+/// Texts with placeholders, which are not pages.
 const TEMPLATES: &str = "docs/figures";
 
-/// The pages that people write, from the root of the source tree, in order.
+/// The hand-written pages, relative to the root of the source tree, in order.
 pub(super) fn written(root: &Path) -> Result<BTreeSet<String>> {
     let mut pages = BTreeSet::from([
         "CHANGELOG.md".to_owned(),
@@ -42,7 +42,7 @@ fn add(root: &Path, directory: &Path, pages: &mut BTreeSet<String>) -> Result<()
     Ok(())
 }
 
-/// The pages that the table of contents names, from the root of the source tree, in its order.
+/// The pages in the table of contents, relative to the root of the source tree, in its order.
 pub(super) fn in_contents(root: &Path) -> Result<Vec<String>> {
     let text =
         fs::read_to_string(root.join(SUMMARY)).with_context(|| format!("reading {SUMMARY}"))?;
@@ -53,10 +53,10 @@ pub(super) fn in_contents(root: &Path) -> Result<Vec<String>> {
         .collect()
 }
 
-/// What a page says and names.
+/// The parts of a page that are checked.
 pub(super) struct Page {
     pub(super) links: Vec<Link>,
-    /// Anchors of its headings.
+    /// Anchors of the page's headings.
     pub(super) anchors: Vec<String>,
     /// Text between single backquotes.
     pub(super) code: Vec<String>,
@@ -64,7 +64,7 @@ pub(super) struct Page {
 
 /// A link or image.
 pub(super) struct Link {
-    /// As it is written, without `#ANCHOR`.
+    /// The target as written, without `#ANCHOR`.
     pub(super) to: String,
     pub(super) anchor: Option<String>,
 }
@@ -117,7 +117,7 @@ impl Link {
         }
     }
 
-    /// Whether it leads out of the source tree.
+    /// Whether the link leads out of the source tree.
     pub(super) fn is_external(&self) -> bool {
         ["https://", "http://", "mailto:"]
             .iter()
@@ -149,7 +149,8 @@ fn anchor_of(heading: &str, earlier: &[String]) -> String {
     }
 }
 
-/// Where a link of `page` leads, from the root of the source tree; the page itself for `#ANCHOR` alone.
+/// Target of a link on `page`, relative to the root of the source tree; the page itself if the link is only an
+/// `#ANCHOR`.
 pub(super) fn resolve(page: &str, to: &str) -> Result<String> {
     if to.is_empty() {
         return Ok(page.to_owned());

@@ -1,4 +1,4 @@
-//! Tables of `bench/results`, as the benchmarks print them.
+//! Reads the tables in `bench/results`, as the benchmarks print them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,19 +6,19 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 
-/// Where the benchmarks leave what they measured.
+/// Directory to which the benchmarks write their results.
 const RESULTS: &str = "bench/results";
 
-/// What is taken of a cell.
+/// The part of a cell that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// What stands before ` (…)`.
+    /// The text before ` (…)`.
     Value,
-    /// What stands in the brackets: what was added to native.
+    /// The text in the brackets: what was added to native.
     Added,
 }
 
-/// The tables of all results, read when first asked for.
+/// The tables of all results, read when first needed.
 pub(super) struct Results<'r> {
     root: &'r Path,
     files: BTreeMap<String, Vec<Table>>,
@@ -37,8 +37,8 @@ impl<'r> Results<'r> {
         }
     }
 
-    /// The figure that `FILE: ROW: COLUMN` names. ROW is a row's first cell or its beginning, if no other row begins
-    /// so. `COLUMN > NEXT` is the first column NEXT after COLUMN; a ` +` at the end takes what is in brackets.
+    /// The figure for `FILE: ROW: COLUMN`. ROW is a row's first cell, or the beginning of it if that is unique.
+    /// `COLUMN > NEXT` means the first column NEXT after COLUMN; a ` +` at the end selects the value in brackets.
     pub(super) fn figure(&mut self, name: &str) -> Result<String> {
         let parts: Vec<&str> = name.splitn(3, ": ").collect();
         let [file, row, column] = parts[..] else {
@@ -61,7 +61,7 @@ impl<'r> Results<'r> {
     }
 }
 
-/// Every table of a text.
+/// All tables in a text.
 fn tables(text: &str) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
     let mut is_inside = false;
@@ -130,7 +130,7 @@ fn taken(cell: &str, part: Part) -> Result<String> {
             .context("nothing in brackets")?
             .trim_start_matches('+'),
     };
-    // A percentage that rounds to nothing has no sign.
+    // A percentage that is rounded to zero has no sign.
     Ok(match figure {
         "-0.0 %" | "+0.0 %" => "0.0 %".to_owned(),
         figure => figure.to_owned(),

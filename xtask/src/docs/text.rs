@@ -1,10 +1,10 @@
-//! Text in columns.
+//! Wraps text.
 
-/// Columns that a line of a page may have.
+/// Limit of the columns of a line on a page.
 pub(crate) const COLUMNS: usize = 100;
 
-/// Joins words with blanks to lines of at most [`COLUMNS`] characters, where no word is longer, each line ended.
-/// The first line begins with `first`, others with as many blanks.
+/// Wraps words to lines of at most [`COLUMNS`] characters, unless a word is longer; every line ends with a
+/// newline. The first line begins with `first`, the others with as many blanks.
 pub(crate) fn wrap(text: &str, first: &str) -> String {
     let indent = " ".repeat(first.chars().count());
     let mut lines = String::new();
@@ -35,7 +35,7 @@ pub(crate) fn wrap(text: &str, first: &str) -> String {
     lines
 }
 
-/// Wraps the paragraphs of a text and leaves tables and empty lines as they are.
+/// Wraps the paragraphs of a text; leaves tables and empty lines unchanged.
 pub(super) fn wrap_paragraphs(text: &str) -> String {
     let mut wrapped = String::new();
     let mut paragraph = String::new();

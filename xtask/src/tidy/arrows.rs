@@ -1,4 +1,5 @@
-//! Crates need one another as the table of the architecture page says, and only those above them in it.
+//! Checks that crates depend on each other as the table on the architecture page says, and only on crates above
+//! them there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +13,10 @@ use super::Offence;
 const PAGE: &str = "docs/internals/architecture.md";
 const HEADER: &str = "| crate | needs |";
 
-/// The crates that each crate needs, in order.
+/// The dependencies of each crate, in order.
 type Arrows = Vec<(String, Vec<String>)>;
 
-/// Differences between the table and the manifests of the crates.
+/// Differences between the table and the crates' manifests.
 pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
     let mut manifests = BTreeMap::new();
@@ -30,7 +31,7 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(differences(&written(&page), &manifests))
 }
 
-/// What the table has to say and does not, or says and should not.
+/// What is missing in the table, and what it has too much.
 fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Offence> {
     let mut offences = Vec::new();
     let mut offend = |place: String, what: String| {
@@ -71,8 +72,8 @@ fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Of
     offences
 }
 
-/// The rows of the page's table; `all above` stands for the crates of the rows before, `all above but` for
-/// those without some.
+/// The rows of the page's table. `all above` stands for the crates of the rows before; `all above but` leaves some
+/// of them out.
 fn written(page: &str) -> Arrows {
     let rows = page.lines().skip_while(|line| *line != HEADER).skip(2);
     let mut arrows = Arrows::new();
@@ -96,7 +97,7 @@ fn written(page: &str) -> Arrows {
     arrows
 }
 
-/// Names of the dependencies of a manifest, except those of tests.
+/// The names of a manifest's dependencies, except dev-dependencies.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_list = false;

@@ -1,20 +1,21 @@
-//! No file of a crate needs itself by way of others.
+//! Checks that the files of a crate have no circular dependencies.
 //!
-//! The graph has the files below `src` and an arrow from each to the files whose items it names in `use` lines and in
-//! paths that begin with `crate`, `super` or `self`. What a module re-exports counts as the file that defines it. A
-//! module and the modules below it have no arrows: they are one thing told in parts.
+//! The graph consists of the files below `src`, with an arrow from each file to those whose items it names in
+//! `use` lines and in paths that begin with `crate`, `super` or `self`. An item that a module re-exports counts
+//! for the file that defines it. There are no arrows between a module and the modules below it: they are parts of
+//! one thing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::source::{without_comments_and_literals, Language, Source};
 use super::Offence;
 
-/// From a file to a file.
+/// An arrow from a file to a file.
 type Arrow = (String, String);
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// An offence for each circle of files. `excused` arrows, `FILE -> FILE`, are cut first; one that is on a circle is an
-/// offence by its own name.
+/// An offence for each circle of files. `excused` arrows, written `FILE -> FILE`, are removed first; one of them
+/// that is on a circle is an offence under its own name.
 pub(super) fn offences(sources: &[Source], excused: &[&str]) -> Vec<Offence> {
     let mut crates: BTreeMap<&str, Crate> = BTreeMap::new();
     for source in sources
@@ -56,7 +57,7 @@ fn of_graph(mut graph: Graph, excused: &[&str]) -> Vec<Offence> {
     circles.chain(cut).collect()
 }
 
-/// The shortest circle through each arrow that is on one; its first file is at its end again.
+/// The shortest circle through each arrow that is on one; the first file is repeated at the end.
 fn circles(graph: &Graph) -> Vec<Vec<String>> {
     let mut circles = Vec::new();
     let mut known: BTreeSet<BTreeSet<String>> = BTreeSet::new();
@@ -75,7 +76,7 @@ fn circles(graph: &Graph) -> Vec<Vec<String>> {
     circles
 }
 
-/// The files on the shortest way, both ends among them.
+/// The files on the shortest path, including both ends.
 fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
     let mut waiting = VecDeque::from([from]);
@@ -100,7 +101,7 @@ fn way(graph: &Graph, from: &str, to: &str) -> Option<Vec<String>> {
     None
 }
 
-/// `["a", "b"]` for `a/b.rs` and `a/b/mod.rs`; nothing for the file of the crate.
+/// `["a", "b"]` for `a/b.rs` and `a/b/mod.rs`; empty for the crate's root file.
 fn module_of(file: &str) -> Vec<String> {
     let name = file.strip_suffix(".rs").unwrap_or(file);
     let mut module: Vec<String> = name.split('/').map(str::to_owned).collect();
@@ -112,7 +113,7 @@ fn module_of(file: &str) -> Vec<String> {
     module
 }
 
-/// Without the modules that stand in the file itself: tests, or constants that share a prefix.
+/// The code without modules that are defined in the file itself: tests, or constants that share a prefix.
 fn without_tests(code: &str) -> String {
     let mut is_inside = false;
     let mut rest = String::new();
@@ -131,7 +132,7 @@ fn without_tests(code: &str) -> String {
     rest
 }
 
-/// The files of a crate by the path of their modules.
+/// The files of a crate, by the path of their modules.
 #[derive(Default)]
 struct Crate {
     files: BTreeMap<Vec<String>, File>,
@@ -139,9 +140,9 @@ struct Crate {
 
 struct File {
     path: String,
-    /// What `use` lines bring in: name, and its path in the crate.
+    /// Names that `use` lines import, and their paths in the crate.
     imports: BTreeMap<String, Vec<String>>,
-    /// Every path in the crate that it names.
+    /// All paths in the crate that the file names.
     named: BTreeSet<Vec<String>>,
 }
 
@@ -198,7 +199,7 @@ impl Crate {
         graph
     }
 
-    /// A path as the module writes it, from the root of the crate; nothing for one of another crate.
+    /// A path as written in the module, converted to one from the crate's root; `None` for one of another crate.
     fn absolute(&self, module: &[String], path: &[String]) -> Option<Vec<String>> {
         let ups = path.iter().take_while(|word| *word == "super").count();
         let (base, rest) = match path.first()?.as_str() {
@@ -217,7 +218,7 @@ impl Crate {
         Some([base, rest].concat())
     }
 
-    /// The module whose file defines what the path names, through re-exports.
+    /// The module whose file defines what the path names, found through re-exports.
     fn defining<'c>(&'c self, path: &[String], depth: usize) -> Option<&'c [String]> {
         let length = (0..=path.len())
             .rev()
@@ -225,7 +226,7 @@ impl Crate {
         let (module, file) = self.files.get_key_value(&path[..length])?;
         let rest = &path[length..];
         let import = rest.first().and_then(|name| file.imports.get(name));
-        // Two modules may import from each other; no re-export goes through this many.
+        // Two modules may import from each other; no re-export is nested this deeply.
         let import = import.filter(|_| depth < 8);
         let through = import.and_then(|import| {
             let path = [self.absolute(module, import)?.as_slice(), &rest[1..]].concat();
@@ -235,7 +236,7 @@ impl Crate {
     }
 }
 
-/// Names and paths of a `use` tree that begins at a token; gives the token after it.
+/// Collects names and paths of a `use` tree that begins at a token. Returns the token after it.
 fn use_tree(
     tokens: &[&str],
     mut at: usize,
@@ -275,7 +276,7 @@ fn use_tree(
     at
 }
 
-/// Words, `::`, and every other character alone.
+/// Splits code into words, `::`, and single other characters.
 fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = code.trim_start();
@@ -301,7 +302,7 @@ fn is_word(token: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Errors of a crate with these files below `src`.
+    /// The errors for a crate with these files below `src`.
     fn errors(files: &[(&str, &str)], excused: &[&str]) -> Vec<(String, String)> {
         let sources: Vec<Source> = files
             .iter()

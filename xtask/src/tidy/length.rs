@@ -1,13 +1,13 @@
-//! How many lines a file and a function may have.
+//! Limits the number of lines of files and functions.
 //!
-//! Functions are found by the indentation that rustfmt, clang-format and Python give them.
+//! Functions are found by the indentation that rustfmt, clang-format and Python's syntax require.
 
 use super::source::{Language, Source};
 use super::Offence;
 
-/// Lines of a file; what is longer holds more than one idea.
+/// Limit of lines in a file; a longer one contains more than one idea.
 const FILE_LINES: usize = 600;
-/// Lines of a function, its header and last brace among them: what is read without scrolling.
+/// Limit of lines in a function, from its header to its last brace: what can be read without scrolling.
 const FUNCTION_LINES: usize = 70;
 
 /// The files and functions that are too long.
@@ -39,7 +39,7 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
 #[derive(Debug, PartialEq, Eq)]
 struct Function {
     name: String,
-    /// Number of its first line, from 1.
+    /// Number of the function's first line, from 1.
     begin: usize,
     lines: usize,
 }
@@ -54,14 +54,14 @@ fn functions(language: Language, text: &str) -> Vec<Function> {
     }
 }
 
-/// A function ends at the brace below the beginning of its header.
+/// A function ends at the brace that is indented like its header.
 fn rust(lines: &[&str]) -> Vec<Function> {
     let mut functions = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(name) = name_after(line, "fn") else {
             continue;
         };
-        // On one line, or without a body.
+        // A function on one line, or without a body.
         if line.ends_with('}') || line.ends_with(';') {
             continue;
         }
@@ -79,7 +79,7 @@ fn rust(lines: &[&str]) -> Vec<Function> {
     functions
 }
 
-/// A function's braces stand in the first column.
+/// A function's braces are in the first column.
 fn c(lines: &[&str]) -> Vec<Function> {
     let mut functions = Vec::new();
     for (at, _) in lines.iter().enumerate().filter(|(_, line)| **line == "{") {
@@ -102,10 +102,10 @@ fn c(lines: &[&str]) -> Vec<Function> {
     functions
 }
 
-/// The word before the first parenthesis of a header; of a BPF program the first word inside `BPF_PROG(`.
+/// The word before the first parenthesis of a header; for a BPF program, the first word inside `BPF_PROG(`.
 fn c_name(header: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    // SEC("…") comes before the header.
+    // SEC("…") precedes the header.
     let header = match header.strip_prefix("SEC(") {
         Some(rest) => rest.split_once(')').map_or("", |(_, rest)| rest),
         None => header,
@@ -147,7 +147,7 @@ fn python(lines: &[&str]) -> Vec<Function> {
     functions
 }
 
-/// The name after `keyword`, before which stand only qualifiers.
+/// The name after `keyword`, which only qualifiers may precede.
 fn name_after(line: &str, keyword: &str) -> Option<String> {
     const QUALIFIERS: [&str; 6] = ["pub", "const", "async", "unsafe", "extern", "default"];
     let mut words = line.split_whitespace().skip_while(|word| {
@@ -170,7 +170,7 @@ fn indent_of(line: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Name, first line and lines of each function.
+    /// Name, first line and number of lines of each function.
     fn found(language: Language, text: &str) -> Vec<(String, usize, usize)> {
         let functions = functions(language, text).into_iter();
         functions

@@ -1,9 +1,9 @@
-//! Rules of the code, held by a test: `cargo xtask tidy`.
+//! Rules for the code, checked by a test and by `cargo xtask tidy`.
 //!
 //! * [`length`]: no file and no function is too long.
-//! * [`circles`]: no circle of files in a crate.
-//! * [`arrows`]: the crates need one another as the architecture page says.
-//! * [`versions`]: nothing is decided by the version of the kernel.
+//! * [`circles`]: the files of a crate have no circular dependencies.
+//! * [`arrows`]: crates depend on each other as the architecture page says.
+//! * [`versions`]: nothing depends on the version of the kernel.
 
 mod arrows;
 mod circles;
@@ -15,23 +15,23 @@ use std::path::Path;
 
 use anyhow::{bail, Result};
 
-/// What a rule says of one place of the code.
+/// A place in the code that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Offence {
-    /// What an exception names: a file, `FILE: FUNCTION`, or `FILE -> FILE`.
+    /// The place as an exception names it: a file, `FILE: FUNCTION`, or `FILE -> FILE`.
     place: String,
-    /// What is wrong there, with the place.
+    /// What is wrong there, including the place.
     error: String,
 }
 
-/// A place that breaks a rule for now.
+/// A place that may break a rule for now.
 struct Exception {
     place: &'static str,
-    /// Printed when the exception is no longer needed.
+    /// The reason, printed when the exception is no longer needed.
     why: &'static str,
 }
 
-/// Places that break a rule. An entry that is no longer needed is an error.
+/// Places that may break a rule. An entry that is no longer needed is an error.
 const EXCEPTIONS: [Exception; 2] = [
     Exception {
         place: "crates/compose/src/host.rs",
@@ -43,7 +43,7 @@ const EXCEPTIONS: [Exception; 2] = [
     },
 ];
 
-/// An error that names every place where the code breaks a rule.
+/// Fails with an error that names every place where the code breaks a rule.
 pub(crate) fn check(root: &Path) -> Result<()> {
     let sources = source::all(root)?;
     let excused: Vec<&str> = EXCEPTIONS.iter().map(|each| each.place).collect();
@@ -58,7 +58,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     }
 }
 
-/// The offences without those that are excepted, and exceptions without an offence.
+/// The offences that are not excepted, and the exceptions without an offence.
 fn judged(offences: Vec<Offence>, exceptions: &[Exception]) -> Vec<String> {
     let is_needed =
         |exception: &&Exception| offences.iter().any(|each| each.place == exception.place);

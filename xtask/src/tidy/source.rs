@@ -1,16 +1,16 @@
-//! The files of code, and their text without comments and literals.
+//! The source files, and their text without comments and literals.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Directories that hold code.
+/// Directories that contain code.
 const PLACES: [&str; 8] = [
     "crates", "xtask", "tests", "bench", "scripts", "share", "fuzz", ".ci",
 ];
 
-/// Written by `cargo xtask tables` from a kernel's headers: one long table each, which nobody reads or edits.
+/// Written by `cargo xtask tables` from a kernel's headers: one long table per file, which nobody reads or edits.
 const GENERATED: &str = "crates/abi/src/generated/";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +21,15 @@ pub(super) enum Language {
     Shell,
 }
 
-/// A file of code.
+/// A source file.
 pub(super) struct Source {
-    /// From the root of the source tree.
+    /// Path from the root of the source tree.
     pub(super) path: String,
     pub(super) language: Language,
     pub(super) text: String,
 }
 
-/// All files of code except the generated ones, by path.
+/// All source files except generated ones, by path.
 pub(super) fn all(root: &Path) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for place in PLACES {
@@ -51,7 +51,7 @@ fn visit(root: &Path, directory: &str, sources: &mut Vec<Source>) -> Result<()> 
         if kind.is_dir() && name != "target" && !path.starts_with(GENERATED.trim_end_matches('/')) {
             visit(root, &path, sources)?;
         } else if kind.is_file() {
-            // Logs and other bytes that are no text are no code.
+            // Logs and other binary files are not code.
             let Ok(text) = fs::read_to_string(root.join(&path)) else {
                 continue;
             };
@@ -67,7 +67,7 @@ fn visit(root: &Path, directory: &str, sources: &mut Vec<Source>) -> Result<()> 
     Ok(())
 }
 
-/// By the end of the name, or for a script without one by its first line.
+/// The language, by the end of the name; for a script without a suffix, by its first line.
 fn language(name: &str, text: &str) -> Option<Language> {
     match name.rsplit_once('.').map(|(_, end)| end) {
         Some("rs") => return Some(Language::Rust),
@@ -84,14 +84,14 @@ fn language(name: &str, text: &str) -> Option<Language> {
     }
 }
 
-/// The text with comments and the insides of literals as blanks, each line where it was.
+/// The text with comments and the contents of literals replaced by blanks; lines keep their positions.
 pub(super) fn without_comments_and_literals(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let length = comment_or_literal(rest).unwrap_or(0);
         if length == 0 {
-            // A word is taken whole: what follows `r` or `'` in it begins no literal.
+            // Words are copied whole: an `r` or `'` inside one begins no literal.
             let word = rest
                 .find(|c: char| !c.is_alphanumeric() && c != '_')
                 .unwrap_or(rest.len());
@@ -107,7 +107,7 @@ pub(super) fn without_comments_and_literals(text: &str) -> String {
     out
 }
 
-/// Bytes of the comment or literal that the text begins with.
+/// Length in bytes of the comment or literal at the beginning of the text.
 fn comment_or_literal(text: &str) -> Option<usize> {
     let until = |end: &str, from: usize| {
         let found = text.get(from..).and_then(|rest| rest.find(end));
@@ -136,7 +136,7 @@ fn comment_or_literal(text: &str) -> Option<usize> {
     (inner == '\\' || chars.next() == Some('\'')).then(|| end_of_quoted(text, '\''))
 }
 
-/// Bytes up to and with the quote that ends what the first one begins.
+/// Length in bytes up to and including the closing quote; the text begins with the opening one.
 fn end_of_quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {

@@ -1,5 +1,5 @@
-//! Nothing is decided by the version of the kernel: distributions put features of later kernels into earlier ones. What
-//! a kernel can do is probed.
+//! Checks that nothing depends on the kernel's version: distributions backport features to earlier kernels. What a
+//! kernel can do is probed.
 
 use super::source::{without_comments_and_literals, Language, Source};
 use super::Offence;
@@ -18,16 +18,16 @@ const ALLOWED: [(&str, &str); 4] = [
     ),
 ];
 
-/// Operands of a comparison that hold a version of the kernel.
+/// Operands of comparisons that contain a kernel version.
 const VERSIONS: [&str; 4] = ["release", "kernel", "kernel_release", "kernel_version"];
-/// What C compares.
+/// Macros that C code compares.
 const MACROS: [&str; 3] = [
     "KERNEL_VERSION",
     "LINUX_KERNEL_VERSION",
     "LINUX_VERSION_CODE",
 ];
 
-/// The code of crates that reads the kernel's version or compares with one.
+/// Code in crates that reads the kernel's version or compares with one.
 pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
     let is_judged = |source: &&Source| {
         source.path.starts_with("crates/")
@@ -66,7 +66,7 @@ pub(super) fn offences(sources: &[Source]) -> Vec<Offence> {
     offences
 }
 
-/// Whether one side of a comparison is a version: `(6, 12)`, or a name of [`VERSIONS`].
+/// Whether one side of a comparison is a version: `(6, 12)`, or a name in [`VERSIONS`].
 fn compares_version(code: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut words = code.split(|c| !is_part(c));

@@ -1,8 +1,8 @@
-//! An apt with lists of its own: kernels come from more of Debian's suites than this system is installed from, and this
-//! system's own sources stay as they are.
+//! An apt with its own lists: kernels come from more Debian suites than those this system was installed from, and
+//! this system's own sources must not change.
 //!
-//! The addresses are those of this system's sources: the entry that has its release is an archive of Debian's, and has the
-//! other releases too.
+//! The addresses are taken from this system's sources: the entry with this system's release is a Debian archive,
+//! which has the other releases, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use anyhow::{ensure, Context, Result};
 use super::guest::Guest;
 use super::output_of;
 
-/// Releases whose kernels are tested: Debian 11 has 5.10, Debian 12 6.1. The security archive of Debian 12 has 6.12, and the
-/// backports of Debian 13 have what is newer.
+/// Releases whose kernels are tested: Debian 11 has 5.10, Debian 12 has 6.1. The security archive of Debian 12 has
+/// 6.12, and the backports of Debian 13 have newer kernels.
 const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie-backports"];
-/// The same in the archive of security updates.
+/// Such releases in the archive of security updates.
 const SECURITY_SUITES: [&str; 2] = ["bullseye-security", "bookworm-security"];
-/// Lists that are older than this may lack the newest kernel.
+/// Age from which lists may lack the newest kernel.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// All suites that kernels come from.
@@ -30,12 +30,12 @@ pub(super) fn suites() -> Vec<&'static str> {
 /// An apt for the kernels of one architecture.
 pub(super) struct Apt {
     config: PathBuf,
-    /// Written when all lists were refreshed.
+    /// File that is written when all lists were refreshed.
     stamp: PathBuf,
 }
 
 impl Apt {
-    /// Writes configuration and sources below `dir`. An error says what this system's sources lack.
+    /// Writes configuration and sources below `dir`. Errors say what this system's sources lack.
     pub(super) fn prepare(guest: Guest, dir: &Path) -> Result<Self> {
         let sources = sources_for(&codename()?, &system_entries()?)?;
         for name in ["lists/partial", "cache/archives/partial"] {
@@ -49,7 +49,7 @@ impl Apt {
         let (list, status) = (dir.join("kernels.sources"), dir.join("status"));
         let is_same = fs::read_to_string(&list).is_ok_and(|old| old == sources);
         if !is_same {
-            // Lists of other sources say nothing about these.
+            // The lists of other sources are not valid for these.
             let _ = fs::remove_file(&apt.stamp);
         }
         let text = format!(
@@ -78,7 +78,7 @@ impl Apt {
         command
     }
 
-    /// The names of packages that match a regular expression of apt-cache's.
+    /// The names of packages that match a regular expression of apt-cache.
     pub(super) fn names(&self, pattern: &str) -> Result<Vec<String>> {
         let mut command = self.command("apt-cache");
         let listed = output_of(command.args(["search", "--names-only", pattern]))?;
@@ -115,7 +115,7 @@ impl Apt {
         })
     }
 
-    /// Downloads the lists anew. Where one suite fails, the others' lists are there nevertheless.
+    /// Downloads the lists again. If one suite fails, the lists of the others are still there.
     pub(super) fn refresh(&self) -> Result<()> {
         output_of(
             self.command("apt-get")
@@ -130,7 +130,7 @@ impl Apt {
 struct Entry {
     uris: String,
     suites: Vec<String>,
-    /// A file, or a key in lines that begin with a space, as deb822 has it.
+    /// A file, or a key in lines that begin with a space, as in deb822.
     signed_by: Option<String>,
 }
 
@@ -145,7 +145,7 @@ fn codename() -> Result<String> {
     Ok(name.trim_matches('"').to_owned())
 }
 
-/// What the sources of this system name.
+/// The entries in this system's sources.
 fn system_entries() -> Result<Vec<Entry>> {
     let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
     if let Ok(listed) = fs::read_dir("/etc/apt/sources.list.d") {
@@ -166,7 +166,7 @@ fn system_entries() -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// `deb [signed-by=FILE …] URI SUITE COMPONENT…`: see sources.list(5).
+/// Parses `deb [signed-by=FILE …] URI SUITE COMPONENT…`: see sources.list(5).
 fn of_lines(text: &str) -> Vec<Entry> {
     let parse = |line: &str| {
         let rest = line.trim().strip_prefix("deb")?;
@@ -188,7 +188,7 @@ fn of_lines(text: &str) -> Vec<Entry> {
     text.lines().filter_map(parse).collect()
 }
 
-/// Stanzas of `Field: value`, whose value may go on in lines that begin with a space.
+/// Parses stanzas of `Field: value`; a value may continue in lines that begin with a space.
 fn of_stanzas(text: &str) -> Vec<Entry> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let text = lines.collect::<Vec<_>>().join("\n");
@@ -221,7 +221,7 @@ fn of_stanzas(text: &str) -> Vec<Entry> {
     text.split("\n\n").filter_map(parse).collect()
 }
 
-/// Sources with the suites that kernels come from, in the archives that have this system's release.
+/// Sources for the suites with kernels, in the archives that have this system's release.
 fn sources_for(codename: &str, entries: &[Entry]) -> Result<String> {
     let archive_of = |suite: &str| {
         let mut having = entries.iter();
@@ -231,7 +231,7 @@ fn sources_for(codename: &str, entries: &[Entry]) -> Result<String> {
         format!("no entry of this system's apt sources has the suite {codename}")
     })?;
     let mut text = stanza(archive, &SUITES);
-    // A system without security updates has no address for those of other releases.
+    // A system without security updates does not know the address for those of other releases.
     if let Some(security) = archive_of(&format!("{codename}-security")) {
         text += "\n";
         text += &stanza(security, &SECURITY_SUITES);

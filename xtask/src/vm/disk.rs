@@ -1,4 +1,4 @@
-//! What the results of `tests/vm/disk` must be.
+//! Judges the results of `tests/vm/disk`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,18 +6,18 @@ use std::path::Path;
 
 use anyhow::{ensure, Context, Result};
 
-/// Events that were told to be durable before the power was cut: at least.
+/// Least number of events that must have been reported as durable before the power was cut.
 const DURABLE_MIN: usize = 300;
 
-/// Every event that was told to be durable before the power was cut is in the log, in whole lines.
+/// Every event that was reported as durable before the power cut must be in the log, in whole lines.
 ///
-/// What the guest can judge itself it has judged.
+/// The guest itself has judged what it can.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let read = |path: &Path| {
         let text = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
         anyhow::Ok(String::from_utf8_lossy(&text).into_owned())
     };
-    // The machine's, of all its starts.
+    // The console of the machine, over all its starts.
     let console = read(&dir.join("../../console.log"))?;
     let durable = ids(&console, "durable ", "\r");
     ensure!(
@@ -46,7 +46,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     ))
 }
 
-/// What stands between `before` and `after`, wherever.
+/// Every text between `before` and `after`.
 fn ids<'t>(text: &'t str, before: &str, after: &str) -> BTreeSet<&'t str> {
     let rest = text.split(before).skip(1);
     rest.filter_map(|rest| Some(rest.split_once(after)?.0))

@@ -12,15 +12,15 @@ use crate::docs::text::wrap;
 use super::engines::{Engine, ENGINES};
 use super::results::{self, numbers, Entry};
 
-/// Below the root of the source tree: results, and what is made of them.
+/// Paths below the root of the source tree: the results, and the documents with tables made from them.
 const RESULTS: &str = "docs/reference/kernels.json";
 const LONG: &str = "docs/reference/kernels.md";
 const SHORT: &str = "README.md";
-/// What stands around a table.
+/// The lines around a table.
 const MARKS: [&str; 2] = ["<!-- matrix -->\n", "<!-- /matrix -->"];
-/// The kernel that others are compared with.
+/// The kernel that the others are compared with.
 const REFERENCE: &str = "6.12";
-/// Releases of distributions and the kernel that they came with.
+/// Releases of distributions, and the kernels that they came with.
 const DISTRIBUTIONS: [(&str, &str); 10] = [
     ("5.10", "Debian 11"),
     ("5.14", "RHEL 9"),
@@ -34,13 +34,13 @@ const DISTRIBUTIONS: [(&str, &str); 10] = [
     ("6.17", "Ubuntu 25.10"),
 ];
 
-/// Copies results to the documents' and writes the tables.
+/// Copies results to the committed file and writes the tables.
 pub(super) fn publish(root: &Path, entries: &[Entry]) -> Result<()> {
     results::write(&root.join(RESULTS), entries)?;
     write_tables(root)
 }
 
-/// Writes the tables that the committed results make.
+/// Writes the tables that result from the committed results.
 pub(super) fn write_tables(root: &Path) -> Result<()> {
     let documents = tables(root)?.into_iter();
     for Document { path, wanted, .. } in documents.filter(|each| each.text != each.wanted) {
@@ -49,11 +49,11 @@ pub(super) fn write_tables(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A text with a table.
+/// A document that contains a table.
 struct Document {
     path: &'static str,
     text: String,
-    /// The text with the table that the committed results make.
+    /// The text with the table that results from the committed results.
     wanted: String,
 }
 
@@ -79,13 +79,13 @@ fn document(root: &Path, path: &'static str, table: &str) -> Result<Document> {
     Ok(Document { path, text, wanted })
 }
 
-/// A series, tested or not.
+/// A series, whether tested or not.
 struct Row {
     series: String,
     released_with: BTreeSet<String>,
-    /// A cell for each of [`ENGINES`].
+    /// One cell for each of [`ENGINES`].
     engines: [String; 2],
-    /// What differs from the reference: in the plan, in tests that fail.
+    /// Differences from the reference, in the plan and in failing tests.
     differs: Vec<String>,
     /// Variants whose tests all pass.
     variants: Vec<String>,
@@ -163,7 +163,7 @@ fn cell(engine: &str, entries: &[&Entry]) -> String {
     text.to_owned()
 }
 
-/// What an engine says that it does not say on the reference, and tests that fail.
+/// The notes of engines that they do not give on the reference, and the tests that fail.
 fn differences(own: &[&Entry], reference: &[&Entry]) -> Vec<String> {
     let mut all = Vec::new();
     let refusals = own.iter().filter(|entry| entry.test == "refusal");
@@ -218,7 +218,7 @@ fn long_table(rows: &[Row]) -> String {
     table + &differing(rows)
 }
 
-/// What differs on each kernel, below the table: too long for a cell.
+/// A list, below the table, of what differs on each kernel: too long for a cell.
 fn differing(rows: &[Row]) -> String {
     let mut list = String::new();
     for row in rows.iter().filter(|row| !row.differs.is_empty()) {
@@ -231,7 +231,7 @@ fn differing(rows: &[Row]) -> String {
     list
 }
 
-/// One row for series that follow each other and do the same.
+/// A table with one row for consecutive series with the same results.
 fn short_table(rows: &[Row]) -> String {
     let mut table = format!(
         "| Linux | released with | {} engine | {} engine |\n|---|---|---|---|\n",
@@ -263,12 +263,12 @@ fn write_short(table: &mut String, series: &str, released_with: &BTreeSet<String
     );
 }
 
-/// Whether no series can be between them: 6.19 was followed by 7.0.
+/// Whether no series can be between the two: 6.19 was followed by 7.0.
 fn follows([major, minor]: [u64; 2], next: [u64; 2]) -> bool {
     next == [major, minor + 1] || next == [major + 1, 0]
 }
 
-/// As many names as a cell of a table holds, and how many there are besides.
+/// As many names as fit into a cell of a table, and the number of the others.
 fn shown_variants(names: &[String]) -> String {
     const CELL_MAX: usize = 60;
     let mut text = String::new();
@@ -289,7 +289,7 @@ mod tests {
     use super::super::source_root;
     use super::*;
 
-    /// A kernel on which both engines work; the second one with a note.
+    /// A kernel on which both engines work, the second one with a note.
     fn working(series: &str, note: &str) -> Entry {
         let mut entry = entry(series, "stock", "engines", true);
         for (engine, notes) in ENGINES.into_iter().zip([vec![], vec![note.to_owned()]]) {

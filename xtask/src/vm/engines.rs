@@ -1,4 +1,4 @@
-//! What `tests/vm/engines` leaves: which eBPF engines a kernel has, and what they do less exactly there.
+//! Results of `tests/vm/engines`: which eBPF engines work on a kernel, and what is less exact there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,24 +7,24 @@ use std::path::Path;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// As users name them.
+/// Names of the engines, as users write them.
 pub(super) const ENGINES: [&str; 2] = ["tracepoint", "trampoline"];
-/// What the guest does under each engine: so many selected calls.
+/// Number of selected calls that the guest makes under each engine.
 const CALLS: usize = 3;
 
-/// An engine on a kernel.
+/// The result for an engine on a kernel.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Engine {
     pub(super) works: bool,
-    /// What the program says where it does not.
+    /// The program's message if the engine does not work.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) why: String,
-    /// What the plan says of it.
+    /// The plan's notes on the engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<String>,
 }
 
-/// Both engines by their names.
+/// The results of both engines, by name.
 pub(super) fn read(dir: &Path) -> Result<BTreeMap<String, Engine>> {
     let engine = |name: &&str| Ok((name.to_string(), read_engine(dir, name)?));
     ENGINES.iter().map(engine).collect()
@@ -69,7 +69,7 @@ fn notes_of(plan: &serde_json::Value) -> Vec<String> {
         .collect()
 }
 
-/// Both work; the text is what their plans say.
+/// Both engines must work; the text contains the notes of their plans.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let mut said = Vec::new();
     let mut is_right = true;

@@ -1,4 +1,4 @@
-//! The architecture of a guest, and where what runs in it comes from.
+//! The architecture of a guest, and the sources of the programs that run in it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,19 +9,19 @@ use anyhow::{bail, ensure, Context, Result};
 
 use super::{file_argument, output_of, source_root, target_dir};
 
-/// What a guest is.
+/// The architecture of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Guest {
-    /// As this system: its own programs and libraries run there.
+    /// This system's architecture: the guest runs this system's programs and libraries.
     Amd64,
-    /// With programs that `scripts/build-arm64` makes and Debian's packages hold.
+    /// Runs programs from `scripts/build-arm64` and from Debian's packages.
     Arm64,
 }
 
 impl Guest {
     pub(super) const EVERY: [Guest; 2] = [Guest::Amd64, Guest::Arm64];
 
-    /// From Debian's name.
+    /// The guest with Debian's name for its architecture.
     pub(super) fn named(name: &str) -> Result<Self> {
         match name {
             "amd64" => Ok(Guest::Amd64),
@@ -30,7 +30,7 @@ impl Guest {
         }
     }
 
-    /// Debian's name.
+    /// Debian's name of the architecture.
     pub(super) const fn debian_name(self) -> &'static str {
         match self {
             Guest::Amd64 => "amd64",
@@ -38,7 +38,7 @@ impl Guest {
         }
     }
 
-    /// What the names of its kernel packages end in.
+    /// Suffix of the names of its kernel packages.
     pub(super) const fn kernel_suffix(self) -> &'static str {
         match self {
             Guest::Amd64 => "-cloud-amd64",
@@ -54,7 +54,7 @@ impl Guest {
         }
     }
 
-    /// Its emulator.
+    /// The emulator for the architecture.
     pub(super) const fn qemu(self) -> &'static str {
         match self {
             Guest::Amd64 => "qemu-system-x86_64",
@@ -62,7 +62,8 @@ impl Guest {
         }
     }
 
-    /// QEMU's arguments for machine and processor. A Cortex-A72 has a 32-bit entry, and no feature that is dear to emulate.
+    /// QEMU's arguments for machine and processor. A Cortex-A72 has a 32-bit entry, and no features that are
+    /// expensive to emulate.
     pub(super) const fn machine(self) -> &'static [&'static str] {
         match self {
             Guest::Amd64 => &["-cpu", "max"],
@@ -70,8 +71,8 @@ impl Guest {
         }
     }
 
-    /// QEMU's arguments for the port to which `tests/vm/init` writes the results: a second port of the machine, and
-    /// where it has one only, a card.
+    /// QEMU's arguments for the port to which `tests/vm/init` writes the results: the machine's second port, or a
+    /// card if the machine has only one.
     pub(super) fn results_port(self, archive: &Path) -> Vec<String> {
         let file = file_argument(archive);
         match self {
@@ -85,7 +86,7 @@ impl Guest {
         }
     }
 
-    /// What its kernel is told of console and results.
+    /// Arguments for its kernel that set console and results port.
     pub(super) const fn kernel_arguments(self) -> &'static str {
         match self {
             Guest::Amd64 => "console=ttyS0 guest_results=/dev/ttyS1",
@@ -93,7 +94,7 @@ impl Guest {
         }
     }
 
-    /// The C compiler for it.
+    /// The C compiler for the architecture.
     pub(super) const fn compiler(self) -> &'static str {
         match self {
             Guest::Amd64 => "cc",
@@ -101,7 +102,7 @@ impl Guest {
         }
     }
 
-    /// What takes the symbols out of its programs.
+    /// The program that removes symbols from its programs.
     pub(super) const fn strip(self) -> &'static str {
         match self {
             Guest::Amd64 => "strip",
@@ -109,7 +110,7 @@ impl Guest {
         }
     }
 
-    /// The program under test.
+    /// Path of the program under test.
     pub(super) fn tarsier(self) -> Result<PathBuf> {
         let (variable, place, remedy) = match self {
             Guest::Amd64 => ("TARSIER_BIN", "release/tarsier", "cargo build --release"),
@@ -129,7 +130,7 @@ impl Guest {
         Ok(path)
     }
 
-    /// The program of `tests/workload`, which makes calls that arm64 does not have.
+    /// Path of the program of `tests/workload`. It makes calls that arm64 does not have.
     pub(super) fn workload(self) -> Result<Option<PathBuf>> {
         match self {
             Guest::Amd64 => path_from(
@@ -141,7 +142,7 @@ impl Guest {
         }
     }
 
-    /// Whether a program of `tests/vm` is for it: the others make calls that arm64 does not have.
+    /// Whether a helper of `tests/vm` is built for this guest. Some make calls that arm64 does not have.
     pub(super) fn takes_helper(self, name: &OsStr) -> bool {
         match self {
             Guest::Amd64 => true,
@@ -149,7 +150,7 @@ impl Guest {
         }
     }
 
-    /// The packages whose programs it runs.
+    /// The packages whose programs the guest runs.
     pub(super) fn packages(self) -> Result<Packages> {
         let scripts = source_root().join("scripts");
         match self {
@@ -170,17 +171,17 @@ impl Guest {
     }
 }
 
-/// Where the guest's programs are.
+/// Directories with the guest's programs.
 pub(super) struct Packages {
     guest: Guest,
-    /// The root of Debian's base system.
+    /// Root directory of Debian's base system.
     pub(super) system: PathBuf,
-    /// The root of its audit programs.
+    /// Root directory of Debian's audit programs.
     pub(super) audit: PathBuf,
 }
 
 impl Packages {
-    /// A busybox that needs no libraries.
+    /// A statically linked busybox.
     pub(super) fn busybox(&self) -> Result<PathBuf> {
         for place in ["bin/busybox", "usr/bin/busybox"] {
             let path = self.system.join(place);
@@ -196,7 +197,7 @@ impl Packages {
         bail!("busybox is not there; install busybox-static (scripts/setup test does)");
     }
 
-    /// What the programs are linked with, and what is linked with that: from a file to its place below the guest's root.
+    /// The libraries of the programs, and the libraries of those: each file with its path below the guest's root.
     pub(super) fn libraries(&self, programs: &[PathBuf]) -> Result<BTreeMap<PathBuf, PathBuf>> {
         match self.guest {
             Guest::Amd64 => self.own_libraries(programs),
@@ -204,7 +205,7 @@ impl Packages {
         }
     }
 
-    /// As the loader of this system finds them.
+    /// The libraries as this system's loader finds them.
     fn own_libraries(&self, programs: &[PathBuf]) -> Result<BTreeMap<PathBuf, PathBuf>> {
         let path: OsString = std::env::join_paths(self.library_dirs(&self.audit))
             .context("the path of TARSIER_PEERS")?;
@@ -231,13 +232,13 @@ impl Packages {
         Ok(libraries)
     }
 
-    /// By the names that the files hold, as no loader here can tell.
+    /// The libraries by the names in the files, because this system has no loader for them.
     fn foreign_libraries(&self, programs: &[PathBuf]) -> Result<BTreeMap<PathBuf, PathBuf>> {
         let mut libraries = BTreeMap::new();
         let mut waiting = programs.to_vec();
         while let Some(file) = waiting.pop() {
             for name in self.needed_by(&file)? {
-                // The loader goes by its path, libraries by where the loader looks.
+                // The loader is found by its path, and libraries in the loader's directories.
                 let places = match name.strip_prefix('/') {
                     Some(place) => vec![self.system.join(place)],
                     None => self
@@ -257,7 +258,7 @@ impl Packages {
         Ok(libraries)
     }
 
-    /// Where the libraries below a root are.
+    /// Directories with libraries below a root directory.
     fn library_dirs(&self, root: &Path) -> [PathBuf; 2] {
         let triplet = match self.guest {
             Guest::Amd64 => format!("{}-linux-gnu", std::env::consts::ARCH),
@@ -266,7 +267,7 @@ impl Packages {
         ["lib", "usr/lib"].map(|dir| root.join(dir).join(&triplet))
     }
 
-    /// The names of the libraries, and the path of the loader, that a program or library names.
+    /// Names of the libraries that a file needs, and the path of its loader.
     fn needed_by(&self, file: &Path) -> Result<Vec<String>> {
         let listed = output_of(
             Command::new("readelf")
@@ -288,7 +289,7 @@ impl Packages {
     }
 }
 
-/// A path that the environment names, or else that the script prints.
+/// A path from the environment variable or, if that is not set, from the script's output.
 fn path_from(variable: &str, script: &Path) -> Result<PathBuf> {
     match std::env::var_os(variable) {
         Some(path) => Ok(path.into()),

@@ -1,4 +1,4 @@
-//! The initramfs: busybox, Tarsier, the workload, the audit programs of the distribution, and `tests/vm`.
+//! Makes the initramfs: busybox, Tarsier, the workload, the distribution's audit programs, and `tests/vm`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,14 +10,14 @@ use anyhow::{ensure, Context, Result};
 use super::guest::{Guest, Packages};
 use super::output_of;
 
-/// Empty directories that the guest mounts on or writes to.
+/// Empty directories for the guest's mounts and files.
 const DIRECTORIES: [&str; 13] = [
     "bin", "dev", "etc", "lib", "proc", "root", "run", "sbin", "sys", "tmp", "usr/bin", "usr/sbin",
     "var/log",
 ];
-/// `tests/vm` files that go into `/tests`; `init` goes to the root.
+/// Directory whose files go into `/tests`; `init` goes to the root.
 const TESTS: &str = "tests/vm";
-/// The exactness suite: its script and scenarios go into `/exact`, its program to `/bin/acts`.
+/// The exactness suite: its script and scenarios go into `/exact`, and its program to `/bin/acts`.
 const EXACT: &str = "tests/exact";
 
 /// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree; `more` are programs of
@@ -45,7 +45,7 @@ pub(super) fn build(
     for name in ["sh", "mount"] {
         std::os::unix::fs::symlink("busybox", root.join("bin").join(name))?;
     }
-    // Real ones, not busybox: a program of its own to execute, a file to look at, workloads to measure.
+    // Real files, not links to busybox: a program to execute, a file to examine, workloads to measure.
     let mut programs = vec![
         (packages.system.join("bin/true"), "bin/true"),
         (packages.system.join("usr/bin/env"), "usr/bin/env"),
@@ -88,7 +88,7 @@ fn install(file: &Path, to: &Path) -> Result<()> {
         .with_context(|| format!("copying {} to {}", file.display(), to.display()))
 }
 
-/// Copies `tests/vm` and compiles those helpers in it that the guest has a use for.
+/// Copies `tests/vm`, and compiles those of its helpers that the guest can use.
 fn install_tests(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
     let listed = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
     for entry in listed {
@@ -116,7 +116,7 @@ fn install_tests(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
         .context("the mode of init")
 }
 
-/// Copies the exactness suite and compiles its program: static, so that it makes no call of a loader's.
+/// Copies the exactness suite and compiles its program, statically, so that no loader makes calls.
 fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
     install(&dir.join("run"), &root.join("exact/run"))?;
     for file in files_of(&dir.join("scenarios"))? {
@@ -154,7 +154,7 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
     .map(drop)
 }
 
-/// Compiles the program of 32-bit Arm. It needs no library, so that clang and the linker of arm64 make it.
+/// Compiles the program for 32-bit Arm. It needs no library, so clang and arm64's linker can build it.
 fn install_acts32(source: &Path, root: &Path) -> Result<()> {
     let to = root.join("bin/acts32");
     let object = to.with_extension("o");
@@ -182,7 +182,7 @@ fn install_acts32(source: &Path, root: &Path) -> Result<()> {
     fs::remove_file(&object).with_context(|| format!("removing {}", object.display()))
 }
 
-/// The entries of a directory.
+/// The entries of a directory, in order.
 fn files_of(dir: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))?;
     let files: std::io::Result<Vec<PathBuf>> =
@@ -190,7 +190,8 @@ fn files_of(dir: &Path) -> Result<Vec<PathBuf>> {
     files.with_context(|| format!("reading {}", dir.display()))
 }
 
-/// Packs the directory as the kernel reads it: cpio's new form. Not compressed: the guest would pay.
+/// Packs the directory in the format that the kernel reads, cpio's "newc". Not compressed, since decompression
+/// would cost the guest time.
 fn pack(root: &Path, archive: &Path) -> Result<PathBuf> {
     let file =
         fs::File::create(archive).with_context(|| format!("creating {}", archive.display()))?;

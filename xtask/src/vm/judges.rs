@@ -1,4 +1,4 @@
-//! What the results of each test in `tests/vm` must be.
+//! Judges the results of each test in `tests/vm`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,9 +14,9 @@ use super::{broken_kernels, disk, engines, pressure, rings, source_root, workloa
 pub(super) struct Test {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// About how long it takes on one processor; the longest machine is begun with.
+    /// Approximate duration on one processor; the longest machine is started first.
     pub(super) seconds: u32,
-    /// Judges the results in a directory; the text of success is printed if there is one.
+    /// Judges the results in a directory. A text of success is printed, if there is one.
     check: fn(&Path) -> Result<String>,
 }
 
@@ -104,7 +104,7 @@ pub(super) const TESTS: [Test; 15] = [
         seconds: 338,
         check: exact,
     },
-    // Last of its machine: it leaves audit locked.
+    // The last one on its machine, since it leaves audit locked.
     Test {
         name: "kernel-engine",
         kind: Kind::Usual,
@@ -131,9 +131,9 @@ pub(super) const TESTS: [Test; 15] = [
     },
 ];
 
-/// How many lines of a test's output a failure shows.
+/// Number of lines of a test's output that are shown if it fails.
 const OUTPUT_LINES: usize = 40;
-/// What the kernel says when something is wrong with it.
+/// Messages of the kernel that indicate a fault.
 const KERNEL_COMPLAINTS: [&str; 6] = [
     "BUG:",
     "WARNING:",
@@ -143,7 +143,7 @@ const KERNEL_COMPLAINTS: [&str; 6] = [
     "general protection",
 ];
 
-/// The test of that name.
+/// The test with this name.
 pub(super) fn named(name: &str) -> Result<&'static Test> {
     let mut known = TESTS.iter().chain(&NAMED);
     match known.clone().find(|test| test.name == name) {
@@ -156,13 +156,13 @@ pub(super) fn named(name: &str) -> Result<&'static Test> {
 }
 
 impl Test {
-    /// Whether the results in `dir` are good, with what there is to say; the error is a text for a person.
+    /// Whether the results in `dir` are good. Returns the text of success, or a readable error.
     pub(super) fn judge(&self, dir: &Path) -> Result<String, String> {
         let output = || last_lines(&dir.join("output"), OUTPUT_LINES);
         let status = fs::read_to_string(dir.join("status"))
             .map_err(|error| format!("{}: no status: {error}", dir.display()))?;
         if status.trim() != "0" {
-            // timeout(1) of busybox ends what is late by a signal.
+            // busybox's timeout(1) ends a late test with a signal.
             return Err(format!(
                 "in the guest: exit status {}\n{}",
                 status.trim(),
@@ -181,7 +181,8 @@ impl Test {
     }
 }
 
-/// Probes do not see a number above those of the kernel's table: it may be answered without a function.
+/// Judges `workload`. Probes do not see calls with a number above the kernel's table, which may be answered
+/// without a function.
 fn workload(dir: &Path) -> Result<String> {
     let (truth, plan) = (dir.join("truth"), dir.join("plan"));
     let read = |path: &Path| {
@@ -202,12 +203,12 @@ fn workload(dir: &Path) -> Result<String> {
     compare(&of_kernel, &dir.join("log"), None, &[]).map(|()| said)
 }
 
-/// The kernel's own records do not say what directory a descriptor stands for.
+/// Judges `kernel-engine`. The kernel's own records do not tell which directory a descriptor stands for.
 fn kernel_engine(dir: &Path) -> Result<String> {
     compare(&dir.join("truth"), &dir.join("log"), None, &["--kernel"]).map(|()| String::new())
 }
 
-/// Each rule set's log against those calls of the workload that it watches.
+/// Judges `rules`: compares each rule set's log with the calls of the workload that the set watches.
 fn rules(dir: &Path) -> Result<String> {
     let names = fs::read_to_string(source_root().join("tests/vm/rules.calls"))
         .context("reading tests/vm/rules.calls")?;
@@ -233,7 +234,7 @@ fn rules(dir: &Path) -> Result<String> {
     Ok(String::new())
 }
 
-/// Copies those lines of a truth whose column `arch` is one of `arches`; none there is an error.
+/// Copies the lines of a truth whose column `arch` is one of `arches`; fails if there are none.
 fn keep_arches(truth: &Path, to: &Path, arches: &[&str]) -> Result<()> {
     let text = fs::read_to_string(truth).with_context(|| format!("reading {}", truth.display()))?;
     let mut lines = text.lines();
@@ -260,7 +261,7 @@ fn keep_arches(truth: &Path, to: &Path, arches: &[&str]) -> Result<()> {
     fs::write(to, kept).with_context(|| format!("writing {}", to.display()))
 }
 
-/// Runs `tests/workload/check`; its differences are the error.
+/// Runs `tests/workload/check`; the error contains the differences.
 fn compare(truth: &Path, log: &Path, syscalls: Option<&str>, options: &[&str]) -> Result<()> {
     let mut command = Command::new(source_root().join("tests/workload/check"));
     command.arg(truth).arg(log).args(options);
@@ -282,7 +283,7 @@ fn compare(truth: &Path, log: &Path, syscalls: Option<&str>, options: &[&str]) -
     Ok(())
 }
 
-/// What each engine logs against what the kernel's audit logs: see `tests/exact/compare`.
+/// Judges `exact`: compares the log of each engine with that of the kernel's audit. See `tests/exact/compare`.
 fn exact(dir: &Path) -> Result<String> {
     let output = Command::new(source_root().join("tests/exact/compare"))
         .arg(dir)
@@ -297,16 +298,16 @@ fn exact(dir: &Path) -> Result<String> {
     Ok(said.trim_end().to_string())
 }
 
-/// The probe that is shown but not judged: a closed file is freed later, in whoever's time that is, so that on
-/// 6.1 its count varies.
+/// This probe is shown but not judged: a closed file is freed later, in the time of any task, so its count varies
+/// on 6.1.
 const INEXACT: &str = "open+close";
-/// At most this many instructions more for a call that no rule watches, by hook: a tenth above what Linux
-/// 6.12 took when this was written (97 and 162; 6.1: 90 and 146).
+/// Limits of the additional instructions for a call that no rule watches, by hook: a tenth above the values on
+/// Linux 6.12 when this was written (97 and 162; 6.1: 90 and 146).
 const UNWATCHED_LIMITS: [(&str, f64); 2] = [("per-syscall", 107.0), ("tp_btf", 178.0)];
-/// Numbers of rules that must cost an unwatched call the same.
+/// Numbers of rules with which an unwatched call must cost the same.
 const RULE_COUNTS: [u32; 2] = [1, 160];
 
-/// What calls cost in instructions: `(probe, best round)` in the order of `workload --latency`.
+/// Costs of calls in instructions: `(probe, best round)` in the order of `workload --latency`.
 struct Costs(Vec<(String, f64)>);
 
 impl Costs {
@@ -329,7 +330,7 @@ impl Costs {
         }
     }
 
-    /// What was more in another run: names that came in between may share chains of the kernel's table of names.
+    /// Takes higher costs from another run: names added in between may share chains of the kernel's name table.
     fn or_more(mut self, other: &Costs) -> Self {
         for (probe, cost) in &mut self.0 {
             let others = other.0.iter().filter(|(name, _)| name == probe);
@@ -338,7 +339,7 @@ impl Costs {
         self
     }
 
-    /// Those that are the same in every run.
+    /// The probes whose counts do not vary.
     fn exact(&self) -> impl Iterator<Item = &(String, f64)> {
         self.0.iter().filter(|(probe, _)| probe != INEXACT)
     }
@@ -362,7 +363,7 @@ impl Costs {
     }
 }
 
-/// A table of costs, and the errors of what must not be.
+/// Judges `latency-icount`: a table of costs, and errors for costs above the limits.
 fn latency(dir: &Path) -> Result<String> {
     let native = Costs::read(dir, "native")?.or_more(&Costs::read(dir, "native.again")?);
     let mut table = native.head("instructions per call");
@@ -397,8 +398,8 @@ fn latency(dir: &Path) -> Result<String> {
     }
 }
 
-/// Operations of rings: one that no rule watches costs what it costs natively where functions are hooked or probed. The
-/// rest is shown.
+/// Judges `rings-icount`: where functions are hooked or probed, an operation that no rule watches must cost the
+/// same as natively. The other costs are only shown.
 fn operations(dir: &Path) -> Result<String> {
     let native = Costs::read(dir, "native")?;
     let mut table = native.head("instructions per operation");
@@ -431,28 +432,29 @@ fn operations(dir: &Path) -> Result<String> {
     }
 }
 
-/// At most this many instructions more than a program that does nothing takes there, for a call whose function
-/// is hooked and that its gate keeps out: a tenth above what Linux 6.12 took when this was written (53).
+/// Limit of instructions, beyond those of a program that does nothing, for a call whose function is hooked and
+/// that its gate keeps out: a tenth above the value on Linux 6.12 when this was written (53).
 const GATE_LIMIT: f64 = 58.0;
-/// Probes of calls that no rule of the STIG set watches; it watches open.
+/// Probes of calls that no rule of the STIG set watches; the set watches open.
 const STIG_UNWATCHED: [&str; 5] = ["null", "read", "write", "stat", "fstat"];
-/// By the guest's clock, which counts a nanosecond per instruction and goes on while the kernel waits: a tenth above what
-/// Linux 6.12 took when this was written (4.52; 3.83 before each access had its guard).
+/// Limit of the time to arm the set, by the guest's clock, which counts a nanosecond per instruction and runs on
+/// while the kernel waits: a tenth above the value on Linux 6.12 when this was written (4.52; 3.83 before each
+/// access was guarded).
 const STIG_ARMED_LIMIT_S: f64 = 5.0;
-/// The same with probes, of which each of those at functions that tell what calls touch is attached alone: a tenth
-/// above what Linux 7.3 took when this was written (7.21).
+/// Limit of that time with probes, where each probe on a function that tells what calls touch is attached
+/// separately: a tenth above the value on Linux 7.3 when this was written (7.21).
 const STIG_PROBED_LIMIT_S: f64 = 7.9;
-/// Instructions that the verifier may look at: in one program, and in all of them for the STIG set.
+/// Limits of the instructions that the verifier processes: in one program, and in all programs for the STIG set.
 const VERIFIED_LIMITS: [u64; 2] = [20_000, 240_000];
-/// The same with probes, and with copies of the programs on tracepoints.
+/// Limits of verified instructions with probes, and with copies of the programs on tracepoints.
 const VERIFIED_PROBED_LIMITS: [u64; 2] = [24_000, 260_000];
-/// A count is a mean over a round, in which the clock may tick: this much is no instruction.
+/// A count is a mean over a round in which the clock may tick: a difference this small is no instruction.
 const ROUNDING: f64 = 0.5;
-/// The kernel finds the probe of a function in a hash table whose seed differs from one arming to the next (lib/rhashtable.c):
-/// a longer chain was seen to take 5 instructions more. What a rule costs would be there 160 times.
+/// The kernel finds a function's probe in a hash table whose seed changes with each arming (lib/rhashtable.c): a
+/// longer chain was seen to take 5 more instructions. The cost of a rule would occur 160 times.
 const PROBE_CHAINS: f64 = 20.0;
 
-/// What `tarsier plan` says of the hooks of an engine in the guest.
+/// The hooks of an engine in the guest, as `tarsier plan` describes them.
 fn hooks(dir: &Path, engine: &str) -> Result<String> {
     let path = dir.join(format!("{engine}.hooks"));
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -460,9 +462,9 @@ fn hooks(dir: &Path, engine: &str) -> Result<String> {
     Ok(text)
 }
 
-/// The trampoline engine: a call that no rule watches costs what it costs natively, and one that is
-/// watched and not selected the same with any number of rules. What a gate may cost is said of programs in
-/// trampolines; a probe has a longer way (decision 0019).
+/// Checks the trampoline engine: a call that no rule watches must cost the same as natively, and a watched call
+/// that is not selected the same with any number of rules. The limit for a gate applies to programs in
+/// trampolines; a probe has a longer path (decision 0019).
 fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for case in [
@@ -499,8 +501,8 @@ fn functions(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<Strin
     Ok(wrong)
 }
 
-/// Debian's STIG rules under the trampoline engine: calls that none of them watches cost what they cost natively,
-/// and arming them and verifying the programs stays within limits.
+/// Checks Debian's STIG rules under the trampoline engine: calls that none of them watches must cost the same as
+/// natively, and arming them and verifying the programs must stay within limits.
 fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     let text = |name: &str| {
         let path = dir.join(name);
@@ -554,7 +556,7 @@ fn stig(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Those probes that cost more than `limit` instructions above native.
+/// The probes that cost more than `limit` instructions above native.
 fn over(native: &Costs, costs: &Costs, limit: f64, case: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for ((probe, base), (_, cost)) in native.exact().zip(costs.exact()) {

@@ -1,4 +1,4 @@
-//! Kernels: from a series to a file, through the distribution's packages.
+//! Kernels: finds the package of a series and extracts its kernel image.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,23 +12,23 @@ use super::apt::{self, Apt};
 use super::guest::Guest;
 use super::output_of;
 
-/// What comes before the release in the names of Debian's packages. Where both are there, the second one has the image, and the
-/// first one depends on it; so it is since 6.19.
+/// Prefixes of the release in the names of Debian's kernel packages. If both packages exist, as since 6.19, the
+/// second one has the image, and the first one depends on it.
 const PREFIXES: [&str; 2] = ["linux-image-", "linux-binary-"];
 
-/// Which kernel is asked for.
+/// A request for a kernel.
 #[derive(Clone)]
 pub(super) enum Wanted {
-    /// The newest of a series: its numbers, `[6, 12]`.
+    /// The newest kernel of a series, given by its numbers: `[6, 12]`.
     Series(Vec<u64>),
-    /// The newest that the suites have.
+    /// The newest kernel in the suites.
     Newest,
-    /// A release: `6.1.0-56-cloud-amd64`.
+    /// A certain release: `6.1.0-56-cloud-amd64`.
     Release(String),
 }
 
 impl Wanted {
-    /// From a word of the command line: `6.12`, `newest`, `linux-image-…-cloud-amd64`.
+    /// Parses a word of the command line: `6.12`, `newest`, `linux-image-…-cloud-amd64`.
     pub(super) fn parse(word: &str) -> Result<Self> {
         if word == "newest" {
             return Ok(Wanted::Newest);
@@ -60,7 +60,7 @@ impl Wanted {
         series.iter().map(|series| Wanted::parse(series)).collect()
     }
 
-    /// Whether it can be a kernel of that architecture.
+    /// Whether this can be a kernel of the guest's architecture.
     pub(super) fn may_be_of(&self, guest: Guest) -> bool {
         match self {
             Wanted::Release(name) => name.ends_with(guest.kernel_suffix()),
@@ -68,7 +68,7 @@ impl Wanted {
         }
     }
 
-    /// Whether the release is one that was asked for.
+    /// Whether the release matches the request.
     fn takes(&self, release: &str) -> bool {
         match self {
             Wanted::Series(series) => version(release).is_some_and(|v| v.starts_with(series)),
@@ -77,7 +77,7 @@ impl Wanted {
         }
     }
 
-    /// The newest of the releases that was asked for.
+    /// The newest release that matches the request.
     fn newest<'a>(&self, releases: impl Iterator<Item = &'a str>) -> Option<&'a str> {
         let taken = releases.filter(|release| self.takes(release));
         taken.max_by_key(|release| version(release))
@@ -100,9 +100,9 @@ impl fmt::Display for Wanted {
 /// A kernel that can be booted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// As `uname -r` says it: `6.1.0-56-cloud-amd64`.
+    /// The release as `uname -r` prints it: `6.1.0-56-cloud-amd64`.
     pub(super) release: String,
-    /// The compressed image, named `linux-image-RELEASE_DEBVERSION_ARCH` whichever package it is from.
+    /// The compressed image, named `linux-image-RELEASE_DEBVERSION_ARCH` whichever package contained it.
     pub(super) image: PathBuf,
 }
 
@@ -112,23 +112,23 @@ impl Kernel {
         series(&self.release).unwrap_or_default()
     }
 
-    /// The version of the package that it is from: `7.3.4-1~bpo13+1`.
+    /// The version of its package: `7.3.4-1~bpo13+1`.
     pub(super) fn package_version(&self) -> String {
         let name = self.image.file_name().unwrap_or_default().to_string_lossy();
         name.split('_').nth(1).unwrap_or_default().to_owned()
     }
 }
 
-/// Where kernels of one architecture come from: apt, and the images that it has brought before.
+/// The source of kernels of one architecture: apt, and the images fetched before.
 pub(super) struct Store {
     guest: Guest,
-    /// The error is why there is none.
+    /// The error says why apt cannot be used.
     apt: Result<Apt, String>,
     cache: PathBuf,
 }
 
 impl Store {
-    /// With lists in `dir/apt` and images in `dir/kernels`.
+    /// Opens the store with lists in `dir/apt` and images in `dir/kernels`.
     pub(super) fn open(guest: Guest, dir: &Path) -> Result<Self> {
         let cache = dir.join("kernels");
         fs::create_dir_all(&cache).with_context(|| format!("creating {}", cache.display()))?;
@@ -136,7 +136,7 @@ impl Store {
         Ok(Store { guest, apt, cache })
     }
 
-    /// Finds and, unless it is in the cache, downloads the kernel. The inner error says why it cannot be had.
+    /// Finds the kernel, and downloads it unless it is in the cache. The inner error says why it is unavailable.
     pub(super) fn fetch(&self, wanted: &Wanted) -> Result<Result<Kernel, String>> {
         let reason = match self.try_fetch(wanted) {
             Ok(kernel) => return Ok(Ok(kernel)),
@@ -154,7 +154,7 @@ impl Store {
         })
     }
 
-    /// The series, from `lowest` on, that the suites have, or where they cannot be asked that the cache has.
+    /// The series from `lowest` on that the suites have or, if they cannot be queried, the cache.
     pub(super) fn series_from(&self, lowest: [u64; 2]) -> Result<BTreeSet<[u64; 2]>> {
         let packages = match self.listed(&Wanted::Newest) {
             Ok(packages) if !packages.is_empty() => packages,
@@ -194,8 +194,8 @@ impl Store {
         }
     }
 
-    /// The kernel packages of the suites. The lists are downloaded anew where they do not have what is wanted, and for the newest
-    /// when they are a day old.
+    /// The kernel packages in the suites. The lists are refreshed if they lack the requested kernel, and for the
+    /// newest kernel if they are a day old.
     fn listed(&self, wanted: &Wanted) -> Result<Vec<String>> {
         let apt = self.apt()?;
         let pattern = format!(
@@ -228,7 +228,7 @@ impl Store {
         Ok(names)
     }
 
-    /// The newest image in the cache that was asked for.
+    /// The newest image in the cache that matches the request.
     fn newest_cached(&self, wanted: &Wanted) -> Result<Option<Kernel>> {
         let names = self.cached()?;
         let release_of = |name: &'_ str| release_of(name)?.split('_').next().map(str::to_owned);
@@ -244,7 +244,7 @@ impl Store {
     }
 }
 
-/// apt's first error, else the first line.
+/// apt's first error, or the first line if there is none.
 fn first_complaint(text: &str) -> &str {
     let mut lines = text.lines();
     let error = lines.clone().find(|line| line.starts_with("E:"));
@@ -261,7 +261,7 @@ fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path
     let downloaded = fs::read_dir(scratch)?.next();
     let deb = downloaded.context("apt-get download left no file")??.path();
     output_of(Command::new("dpkg").arg("-x").arg(deb).arg(scratch))?;
-    // The second place is that of kernels since 7.2.
+    // Kernels since 7.2 have the image in the second place.
     let places = [
         format!("boot/vmlinuz-{release}"),
         format!("usr/lib/modules/{release}/vmlinuz"),
@@ -277,7 +277,7 @@ fn extract(apt: &Apt, package: &str, release: &str, image: &Path, scratch: &Path
     fs::remove_dir_all(scratch).with_context(|| format!("removing {}", scratch.display()))
 }
 
-/// What the image of a package's file is called in the cache: `linux-image-RELEASE_DEBVERSION_ARCH`.
+/// Name of the image in the cache, from the package's file name: `linux-image-RELEASE_DEBVERSION_ARCH`.
 fn image_name(file: &str, package: &str) -> Result<String> {
     let release = release_of(package).context("a package of a kernel")?;
     let rest = file.strip_prefix(package);
@@ -286,7 +286,7 @@ fn image_name(file: &str, package: &str) -> Result<String> {
     Ok(format!("{}{release}{rest}", PREFIXES[0]))
 }
 
-/// The package that has the image of a release.
+/// Name of the package that contains the image of a release.
 fn package_of(release: &str, packages: &[String]) -> String {
     let names = PREFIXES.map(|prefix| format!("{prefix}{release}"));
     let [image, binary] = names;
@@ -300,15 +300,15 @@ fn releases(packages: &[String]) -> impl Iterator<Item = &str> {
     packages.iter().filter_map(|package| release_of(package))
 }
 
-/// `linux-image-6.1.0-56-cloud-amd64`: `6.1.0-56-cloud-amd64`.
+/// The release in a package's name: `6.1.0-56-cloud-amd64` of `linux-image-6.1.0-56-cloud-amd64`.
 fn release_of(package: &str) -> Option<&str> {
     PREFIXES
         .iter()
         .find_map(|prefix| package.strip_prefix(prefix))
 }
 
-/// The numbers of a kernel's release, `[6, 12, 117, 12]` of `6.12.117+deb12-cloud-amd64`. None for packages that only
-/// depend on a kernel, and for the candidates of a release: three numbers at least make a kernel.
+/// The numbers of a kernel's release: `[6, 12, 117, 12]` for `6.12.117+deb12-cloud-amd64`. `None` for packages
+/// that only depend on a kernel, and for release candidates, which have fewer than three numbers.
 fn version(release: &str) -> Option<Vec<u64>> {
     let text = Guest::EVERY
         .iter()

@@ -1,4 +1,4 @@
-//! A machine: QEMU with a kernel and an initramfs, its console and its results as files.
+//! A machine: QEMU with a kernel and an initramfs; its console and its results are files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,29 +14,30 @@ use super::output_of;
 use super::pressure;
 use super::variant::Variant;
 
-/// A machine that runs longer than this hangs: the slowest takes about a tenth.
+/// Time after which a machine counts as hung: the slowest takes about a tenth of it.
 const MACHINE_LIMIT: Duration = Duration::from_secs(2400);
-/// The same for a test, by the guest's clock.
+/// Time limit of a test, by the guest's clock.
 const TEST_LIMIT_S: u64 = 1800;
-/// A virtual CPU that a busy host does not run is no stalled one, nor is its timer broken; grace periods end soon.
+/// A virtual CPU that a busy host does not run is not stalled, and its timer is not broken. Grace periods end
+/// soon.
 const KERNEL_ARGUMENTS: &str = "quiet panic=-1 no_timer_check \
      rcupdate.rcu_cpu_stall_timeout=300 rcupdate.rcu_expedited=1";
-/// How many of the console's last lines a failure shows.
+/// Number of the console's last lines that are shown if the machine fails.
 const CONSOLE_LINES: usize = 60;
 
-/// What machine a test needs.
+/// The kind of machine that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Its time is the host's.
+    /// The guest's time is the host's.
     Usual,
-    /// The same with a disk. It is started again, with what is on the disk, until there are results.
+    /// A usual machine with a disk. It is restarted with the same disk until there are results.
     Disk,
-    /// One nanosecond per instruction, so that a duration is a count.
+    /// One nanosecond passes per instruction, so that a duration is a count of instructions.
     Instructions,
 }
 
 impl Kind {
-    /// For paths.
+    /// The kind's name, for paths.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Usual => "host-clock",
@@ -45,16 +46,16 @@ impl Kind {
         }
     }
 
-    /// QEMU's arguments. A clock that counts instructions is that of one processor, whatever the variant says.
+    /// QEMU's arguments. A clock that counts instructions needs a single processor, whatever the variant says.
     fn arguments(self, variant: &Variant) -> Vec<&'static str> {
         match self {
             Kind::Usual | Kind::Disk => vec!["-smp", variant.processors],
-            // sleep=off: an idle guest's time goes on at once.
+            // sleep=off: time goes on at once while the guest is idle.
             Kind::Instructions => vec!["-smp", "1", "-icount", "shift=0,sleep=off"],
         }
     }
 
-    /// How often it may be started.
+    /// Limit of starts.
     fn starts_max(self) -> u32 {
         match self {
             Kind::Usual | Kind::Instructions => 1,
@@ -63,7 +64,7 @@ impl Kind {
     }
 }
 
-/// Room on the disk of [`Kind::Disk`], an ext4 file system.
+/// Size of the disk of [`Kind::Disk`], an ext4 file system.
 const DISK_MIB: u32 = 96;
 
 /// A machine to boot.
@@ -74,21 +75,22 @@ pub(super) struct Machine<'a> {
     pub(super) variant: &'static Variant,
 }
 
-/// What is left of a machine.
+/// Results of a machine.
 pub(super) struct Run {
-    /// A directory per test; see `tests/vm/init`.
+    /// Directory with one subdirectory per test; see `tests/vm/init`.
     pub(super) results: PathBuf,
     /// Why there are no results, with the end of the console.
     pub(super) failure: Option<String>,
-    /// How long each test took, by this system's clock.
+    /// Duration of each test, by this system's clock.
     pub(super) seconds: BTreeMap<String, f64>,
 }
 
-/// One thread for all processors of the guest: with one each, a processor may go on with code that another has just
-/// patched. Seen: the `int3` of a hook being attached, hit for ever after the kernel had taken it out.
+/// One thread for all processors of the guest: with a thread each, a processor may go on executing code that
+/// another has just patched. This was seen with the `int3` of a hook being attached: it was hit for ever after the
+/// kernel had removed it.
 const ACCELERATOR: &str = "tcg,thread=single";
 
-/// Why no machine runs here, if so.
+/// Why no machine can run here; `None` if one can.
 pub(super) fn refusal(guest: Guest) -> Option<String> {
     if guest == Guest::Amd64 && std::env::consts::ARCH != "x86_64" {
         let arch = std::env::consts::ARCH;
@@ -110,7 +112,7 @@ pub(super) fn refusal(guest: Guest) -> Option<String> {
 }
 
 impl Machine<'_> {
-    /// Where it is run, below the directory of runs.
+    /// Directory of the run, relative to the directory of all runs.
     pub(super) fn place(&self) -> PathBuf {
         let kind = self.kind.name();
         Path::new(&self.kernel.release).join(match self.variant.is_plain() {
@@ -159,7 +161,7 @@ impl Machine<'_> {
         })
     }
 
-    /// What starts QEMU.
+    /// The command that starts QEMU.
     fn command(
         &self,
         tests: &[&str],
@@ -209,7 +211,7 @@ impl Machine<'_> {
         Ok(command)
     }
 
-    /// How the machine is not the variant that it was to be.
+    /// How the machine differs from its variant; `None` if it does not.
     fn disobedience(&self, results: &Path) -> Option<String> {
         let facts = fs::read_to_string(results.join("facts")).unwrap_or_default();
         let lacks = match self.kind {
@@ -234,7 +236,7 @@ fn make_disk(path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// Runs QEMU to its end or its limit. The inner error says what was wrong with it.
+/// Runs QEMU until it ends or reaches its time limit. The inner error says what went wrong.
 fn wait_for_machine(
     command: &mut Command,
     limit: Duration,
@@ -270,13 +272,13 @@ fn wait_for_machine(
     }
 }
 
-/// Sees in the console when a test begins and ends. The guest's own clock may be one that counts instructions.
+/// Notices in the console when a test begins and ends. The guest's own clock may count instructions.
 struct Stopwatch<'a> {
     console: &'a Path,
-    /// How many lines were seen.
+    /// Number of lines seen so far.
     seen: usize,
     started: Option<Instant>,
-    /// By test, all its starts together.
+    /// Duration by test, over all its starts.
     seconds: BTreeMap<String, f64>,
 }
 
@@ -290,11 +292,11 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Takes the time of those lines that were not there before: `vm: TEST on …`, `vm: TEST ended …`.
+    /// Handles new lines: `vm: TEST on …`, `vm: TEST ended …`.
     fn look(&mut self) {
         let bytes = fs::read(self.console).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
-        // What has no end yet is seen again.
+        // A line without an end is read again next time.
         let lines: Vec<&str> = text
             .split_inclusive('\n')
             .filter(|l| l.ends_with('\n'))
@@ -315,7 +317,7 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-/// The end of a file that need not be text, headed by its path.
+/// The end of a file, which may be binary, after a line with its path.
 pub(super) fn last_lines(path: &Path, count: usize) -> String {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,

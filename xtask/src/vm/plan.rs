@@ -1,4 +1,4 @@
-//! Which tests run on which kernels and variants.
+//! Determines which tests run on which kernels and variants.
 
 use super::guest::Guest;
 use super::judges::{Test, TESTS};
@@ -6,28 +6,28 @@ use super::machine::{Kind, Machine};
 use super::variant::{Variant, VARIANTS};
 use super::Ground;
 
-/// The kernel that the tests' expectations were written on.
+/// The kernel for which the tests' expectations were written.
 const REFERENCE: [u64; 2] = [6, 12];
 /// The oldest kernel that Tarsier works on.
 const SUPPORTED: [u64; 2] = [5, 11];
-/// The first series of the matrix: the last one that is refused.
+/// The first series of the matrix: the last one that Tarsier refuses.
 pub(super) const LOWEST: [u64; 2] = [5, 10];
 
-/// What a kernel is there for.
+/// The role of a kernel in the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Older than what Tarsier works on.
+    /// Older than the oldest kernel that Tarsier works on.
     Refused,
     /// Older than the reference.
     Old,
     Reference,
-    /// Newer than the reference, and not the newest.
+    /// Newer than the reference, but not the newest.
     Later,
     Newest,
 }
 
 impl Role {
-    /// The role of a series where `newest` is the newest one.
+    /// The role of a series if `newest` is the newest one.
     fn of(series: [u64; 2], newest: [u64; 2]) -> Self {
         match series {
             _ if series < SUPPORTED => Role::Refused,
@@ -39,16 +39,16 @@ impl Role {
     }
 }
 
-/// Tests that run on kernels of these roles, in machines of these variants.
+/// Tests that run on kernels with these roles, in machines of these variants.
 struct Line {
     roles: &'static [Role],
     variants: &'static [&'static str],
     tests: &'static [&'static str],
 }
 
-/// What `make test` has time for: about 20 minutes on two processors, for one old kernel, the reference and the newest. What is
-/// exact to the record or the instruction is compared on the last two. What a killed daemon leaves is the kernel's to keep, hence the
-/// newest; full disks and power cuts do not depend on the kernel.
+/// The tests of `make test`: about 20 minutes on two processors, for one old kernel, the reference and the newest.
+/// Comparisons that are exact to the record or the instruction run on the last two. What a killed daemon leaves
+/// depends on the kernel, so that runs on the newest; full disks and power cuts do not depend on it.
 const USUAL: [Line; 8] = [
     Line {
         roles: &[Role::Refused],
@@ -105,7 +105,7 @@ const USUAL: [Line; 8] = [
     OF_ARM64,
 ];
 
-/// Every series that the suites have.
+/// The tests of every series that the suites have.
 const MATRIX: [Line; 5] = [
     Line {
         roles: &[Role::Refused],
@@ -134,7 +134,7 @@ const MATRIX: [Line; 5] = [
     OF_ARM64,
 ];
 
-/// What differs between machines with one kernel.
+/// The tests that differ between variants of one kernel.
 const OF_VARIANTS: Line = Line {
     roles: &[Role::Reference, Role::Newest],
     variants: &[
@@ -150,22 +150,22 @@ const OF_VARIANTS: Line = Line {
     tests: &["lifecycle", "workload", "rings", "pressure"],
 };
 
-/// Tests that hold for arm64: the others name calls, functions or counts of x86-64.
+/// The tests that are valid on arm64: the others use calls, functions or counts of x86-64.
 const OF_ARM64: Line = Line {
     roles: &[Role::Reference, Role::Newest],
     variants: &["arm64"],
     tests: &["lifecycle", "exact"],
 };
 
-/// What is asked for.
+/// The requested tests.
 pub(super) enum Extent<'a> {
     Usual,
     Matrix,
-    /// These tests, or if there are none those of variants, in machines of these variants.
+    /// These tests in machines of these variants; without tests, those for variants.
     Named(&'a [&'static Test], &'a [&'static Variant]),
 }
 
-/// A machine and its tests, in their order.
+/// A machine and its tests, in order.
 pub(super) struct Job<'a> {
     pub(super) ground: &'a Ground,
     pub(super) machine: Machine<'a>,
@@ -173,13 +173,13 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// About how long it takes.
+    /// Approximate duration.
     fn seconds(&self) -> u32 {
         self.tests.iter().map(|test| test.seconds).sum()
     }
 }
 
-/// All machines that are asked for, the longest first. A variant that a kernel does not have is left out.
+/// All requested machines, the longest first. A variant that a kernel does not have is left out.
 pub(super) fn jobs<'a>(grounds: &'a [Ground], extent: &Extent) -> Vec<Job<'a>> {
     let mut jobs: Vec<Job> = grounds
         .iter()
@@ -216,7 +216,7 @@ fn jobs_on<'a>(ground: &'a Ground, extent: &Extent) -> Vec<Job<'a>> {
     jobs
 }
 
-/// Whether the matrix has a test for kernels of that series.
+/// Whether the matrix has a test for kernels of this series.
 pub(super) fn is_in_matrix(guest: Guest, series: [u64; 2], newest: [u64; 2]) -> bool {
     let role = Role::of(series, newest);
     let is_of_guest = |variant: &&Variant| variant.guest == guest && variant.is_of(series);
@@ -228,7 +228,7 @@ pub(super) fn is_in_matrix(guest: Guest, series: [u64; 2], newest: [u64; 2]) -> 
 }
 
 impl Extent<'_> {
-    /// The tests that there are.
+    /// All tests of this extent.
     fn tests(&self) -> Vec<&'static Test> {
         match self {
             Extent::Named(tests, _) if !tests.is_empty() => tests.to_vec(),
@@ -236,7 +236,7 @@ impl Extent<'_> {
         }
     }
 
-    /// Whether a test is run on a kernel of that role in a machine of that variant.
+    /// Whether a test runs on a kernel with this role in a machine of this variant.
     fn has(&self, role: Role, variant: &Variant, test: &Test) -> bool {
         let lines = match self {
             Extent::Usual => &USUAL[..],

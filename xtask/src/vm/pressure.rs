@@ -1,4 +1,5 @@
-//! What `tests/vm/pressure` leaves: how many calls sixteen processes made at a time, and what became of them.
+//! Results of `tests/vm/pressure`: how many calls sixteen processes made at the same time, and how many were
+//! recorded.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,15 +8,15 @@ use std::path::Path;
 use anyhow::{ensure, Context, Result};
 
 const ENGINES: [&str; 2] = ["tracepoint", "trampoline"];
-/// How many calls are made under each engine.
+/// Environment variable with the number of calls to make under each engine.
 const VARIABLE: &str = "TARSIER_PRESSURE_CALLS";
 const CALLS: u64 = 30_000;
-/// Of log for a call, with what is left of the guest's memory when half of it is the log's.
+/// Bytes of log per call, chosen so that the guest has memory left when half of it is used for the log.
 const LOG_BYTES: u64 = 3000;
-/// Under both engines one after the other, on a busy host: seen were 250 to 500.
+/// Lowest expected rate, under both engines one after the other and on a busy host: 250 to 500 were seen.
 const CALLS_PER_SECOND_MIN: u64 = 50;
 
-/// How many calls are made under each engine, as the environment says.
+/// The number of calls to make under each engine, from the environment.
 pub(super) fn calls() -> Result<u64> {
     match std::env::var(VARIABLE) {
         Ok(text) => text
@@ -25,17 +26,17 @@ pub(super) fn calls() -> Result<u64> {
     }
 }
 
-/// The memory that a guest needs for the log of so many calls, beside what every guest has.
+/// Additional memory that a guest needs for the log of these calls, in MiB.
 pub(super) fn memory_mib(tests: &[&str]) -> Result<u32> {
     u32::try_from((more_calls(tests)? * LOG_BYTES) >> 20).context("no memory for so many calls")
 }
 
-/// The time that so many calls may take, beside what every test has.
+/// Additional time that these calls may take, in seconds.
 pub(super) fn limit_s(tests: &[&str]) -> Result<u64> {
     Ok(more_calls(tests)? / CALLS_PER_SECOND_MIN)
 }
 
-/// How many more calls than usual are made.
+/// Number of calls beyond the default.
 fn more_calls(tests: &[&str]) -> Result<u64> {
     match tests.contains(&"pressure") {
         true => Ok(calls()?.saturating_sub(CALLS)),
@@ -43,7 +44,7 @@ fn more_calls(tests: &[&str]) -> Result<u64> {
     }
 }
 
-/// Every call that was made is in the log, under each engine. The text says what was recorded and what not.
+/// Every call must be in the log, under each engine. The text says what was recorded and what was not.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let mut said = Vec::new();
     let mut is_right = true;
@@ -57,11 +58,11 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     Ok(said)
 }
 
-/// Calls under an engine.
+/// The calls under one engine.
 struct Case {
-    /// By system call: how many were made, and how many the log has.
+    /// By system call: the number made, and the number in the log.
     calls: BTreeMap<String, [u64; 2]>,
-    /// What the daemon counted at its end: lost for any cause, and missed by the kernel.
+    /// Counts of the daemon when it ended: lost for any cause, and missed by the kernel.
     lost: u64,
     missed: u64,
 }
@@ -129,7 +130,7 @@ fn read(dir: &Path, name: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// Leaves what the guest does, with so many of ten `kill` logged.
+    /// Creates the guest's results, with `logged` of ten `kill` in the log, and judges them.
     fn judged(logged: u64, summary: &str) -> Result<String> {
         let dir = tempfile::tempdir().expect("a directory");
         for engine in ENGINES {

@@ -1,4 +1,4 @@
-//! What the command line of `cargo xtask vm` asks for.
+//! Parses the command line of `cargo xtask vm`.
 
 use anyhow::{bail, ensure, Context, Result};
 
@@ -8,7 +8,7 @@ use super::kernels::Wanted;
 use super::plan::Extent;
 use super::variant::{self, Variant};
 
-/// How the task is called.
+/// Usage of the task.
 pub(crate) const USAGE: &str =
     "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|newest|PACKAGE]… [--variant NAME]… [--jobs N] [-- TEST…]
            (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; arm64: 6.12 and the newest)
@@ -17,20 +17,20 @@ pub(crate) const USAGE: &str =
            --write: and the documents)
        cargo xtask vm --tables   the documents' tables from docs/reference/kernels.json";
 
-/// The command line, read.
+/// The parsed command line.
 pub(super) struct Request {
-    /// None: both for a matrix, else this system's.
+    /// `None`: both architectures for a matrix, otherwise this system's.
     arch: Option<Guest>,
-    /// None: those of the extent.
+    /// Empty: the kernels of the extent.
     pub(super) kernels: Vec<Wanted>,
     pub(super) is_matrix: bool,
-    /// Whether machines whose tests have passed stay as they are.
+    /// Whether machines whose tests have passed are not run again.
     pub(super) continues: bool,
-    /// Whether results go into the documents.
+    /// Whether results are written to the documents.
     pub(super) writes: bool,
-    /// Nothing is run: the documents' tables are made.
+    /// Whether to run nothing and only write the documents' tables.
     pub(super) only_tables: bool,
-    /// How many machines run at a time.
+    /// Number of machines that run at the same time.
     pub(super) jobs: usize,
     tests: Vec<&'static Test>,
     variants: Vec<&'static Variant>,
@@ -101,7 +101,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The architectures whose machines are asked for.
+    /// The architectures of the requested machines.
     pub(super) fn guests(&self) -> Vec<Guest> {
         match (self.arch, self.is_matrix) {
             (Some(guest), _) => vec![guest],
@@ -116,7 +116,7 @@ impl Request {
         }
     }
 
-    /// Whether other results of the matrix stay as they are.
+    /// Whether other results of the matrix are kept.
     pub(super) fn is_part(&self) -> bool {
         self.continues || self.arch.is_some() || !self.kernels.is_empty()
     }

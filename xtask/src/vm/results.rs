@@ -1,4 +1,4 @@
-//! What came of the tests, as a file: `target/vm/matrix.json`, and its committed copy `docs/reference/kernels.json`.
+//! Results of the tests as a file: `target/vm/matrix.json`, and its committed copy `docs/reference/kernels.json`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +11,11 @@ use super::engines::{self, Engine};
 use super::judges::Test;
 use super::machine::Machine;
 
-/// How much of what a test said is kept.
+/// Number of lines of a test's text that are kept.
 const LINES: usize = 4;
 const LINE_CHARS: usize = 300;
 
-/// A test in a machine.
+/// The result of a test in a machine.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Entry {
     /// `6.12`
@@ -26,17 +26,17 @@ pub(super) struct Entry {
     pub(super) variant: String,
     pub(super) test: String,
     pub(super) passed: bool,
-    /// Why it failed, or what it says of a success: the first lines.
+    /// The first lines of why it failed, or of the text of success.
     pub(super) said: Vec<String>,
-    /// By this system's clock.
+    /// Duration by this system's clock.
     pub(super) seconds: u32,
-    /// What the test `engines` found.
+    /// Results of the test `engines`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) engines: BTreeMap<String, Engine>,
 }
 
 impl Entry {
-    /// What a test left in `dir`, and how it was judged.
+    /// Makes the result from what a test left in `dir` and from the verdict.
     pub(super) fn new(
         machine: &Machine,
         test: &Test,
@@ -64,27 +64,27 @@ impl Entry {
         }
     }
 
-    /// Its place among the others: by kernel, stock before variants.
+    /// Sort key: by kernel, stock before variants.
     fn rank(&self) -> ([u64; 2], bool, &str, &str) {
         let is_variant = self.variant != "stock";
         (numbers(&self.series), is_variant, &self.variant, &self.test)
     }
 }
 
-/// The first lines of a text, without those that head a file of this system's.
+/// The first lines of a text, without those that name a file of this system.
 fn heart(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.starts_with("--- "));
     let shortened = |line: &str| line.chars().take(LINE_CHARS).collect();
     lines.take(LINES).map(shortened).collect()
 }
 
-/// `6.12`: `[6, 12]`.
+/// The numbers of a series: `[6, 12]` for `6.12`.
 pub(super) fn numbers(series: &str) -> [u64; 2] {
     let mut numbers = series.split('.').map(|number| number.parse().unwrap_or(0));
     [0; 2].map(|none: u64| numbers.next().unwrap_or(none))
 }
 
-/// Reads a file of results; none if there is no such file.
+/// Reads a file of results; empty if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Vec<Entry>> {
     if !path.exists() {
         return Ok(Vec::new());
@@ -93,7 +93,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Entry>> {
     serde_json::from_str(&text).with_context(|| format!("{}: not results", path.display()))
 }
 
-/// Writes results in their order, one a line.
+/// Writes results in order, one per line.
 pub(super) fn write(path: &Path, entries: &[Entry]) -> Result<()> {
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by_key(|entry| entry.rank());
@@ -103,7 +103,8 @@ pub(super) fn write(path: &Path, entries: &[Entry]) -> Result<()> {
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-/// Takes results of a part of the matrix into the others: of the same test in the same machine, the new one stays.
+/// Merges results of a part of the matrix into the others. The new result replaces that of the same test in the
+/// same machine.
 pub(super) fn merge(old: &[Entry], new: &[Entry]) -> Vec<Entry> {
     let place = |entry: &Entry| {
         (
@@ -123,7 +124,7 @@ pub(super) fn merge(old: &[Entry], new: &[Entry]) -> Vec<Entry> {
 pub(super) mod tests {
     use super::*;
 
-    /// A test that passed, or did not.
+    /// A result of a test that passed or failed.
     pub(crate) fn entry(series: &str, variant: &str, test: &str, passed: bool) -> Entry {
         Entry {
             series: series.to_owned(),

@@ -1,4 +1,4 @@
-//! The log of what a program did through io_uring, against what it printed of it.
+//! Compares the log of what a program did through io_uring with the program's own output.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -8,7 +8,7 @@ use anyhow::{bail, ensure, Context, Result};
 
 const ENGINES: [&str; 2] = ["tracepoint", "trampoline"];
 const MODES: [&str; 3] = ["inline", "worker", "sqpoll"];
-/// Operations that the rules of `tests/vm/rings` are about.
+/// Operations that the rules of `tests/vm/rings` select.
 const NAMES: [&str; 17] = [
     "openat",
     "openat2",
@@ -28,7 +28,7 @@ const NAMES: [&str; 17] = [
     "recv",
     "splice",
 ];
-/// Those that the rules for objects are about.
+/// Operations that the rules for objects select.
 const OF_OBJECTS: [&str; 8] = [
     "openat",
     "openat2",
@@ -39,21 +39,21 @@ const OF_OBJECTS: [&str; 8] = [
     "unlinkat",
     "connect",
 ];
-/// The login uid that `tests/vm/rings` gives itself.
+/// The login uid that `tests/vm/rings` sets for itself.
 const AUID: &str = "1000";
 
-/// An operation as the workload made it, or as an event has it.
+/// An operation, as printed by the workload or as recorded in an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Operation {
     pid: String,
     name: String,
     result: String,
-    /// Paths that it names, or the address that it is for.
+    /// Paths that it names, or the address that it uses.
     objects: Vec<String>,
 }
 
-/// Judges what `tests/vm/rings` left: both engines have every operation once, in order; the kernel's audit
-/// has those that it records at all. The text says how many there were.
+/// Judges the results of `tests/vm/rings`: both engines must have every operation once, in order; the kernel's
+/// audit, those that it records at all. The text contains the counts.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let mut said = String::new();
     for mode in MODES {
@@ -79,8 +79,8 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     Ok(said.trim_end().to_string())
 }
 
-/// Of operations whose calls rules watch too, the objects are the kernel's own: what was removed by the time that the daemon
-/// looked has its inode nevertheless.
+/// For operations whose calls are watched, too, the objects are those that the kernel used: even an object that
+/// was removed before the daemon could read it has its inode.
 fn objects(dir: &Path, case: &str) -> Result<String> {
     let made = made(dir, case, &OF_OBJECTS)?;
     compare(&made, &logged(dir, case, true)?).with_context(|| case.to_owned())?;
@@ -114,8 +114,8 @@ fn objects(dir: &Path, case: &str) -> Result<String> {
     ))
 }
 
-/// Rings whose operations are linked, cancelled, carried out by workers, under way when the ring goes: each that was submitted
-/// is in the log once, with what came of it.
+/// Rings whose operations are linked, cancelled, carried out by workers, or in flight when the ring is closed:
+/// each submitted operation must be in the log once, with its result.
 fn storm(dir: &Path, case: &str) -> Result<String> {
     let truth = read(dir, &format!("{case}.truth"))?;
     let made = truth.trim().strip_prefix("openat\t");
@@ -133,7 +133,7 @@ fn storm(dir: &Path, case: &str) -> Result<String> {
         let right = ours.filter(|op| results.contains(&op.result.as_str()));
         right.count()
     };
-    // ENOENT, or ECANCELED where the ring goes first; ECANCELED for the one that is linked to it.
+    // ENOENT, or ECANCELED if the ring is closed first; ECANCELED for the operation linked to it.
     let results = [
         of("/nowhere/at/all", &["-2", "-125"]),
         of("/dev/null", &["-125"]),
@@ -146,9 +146,9 @@ fn storm(dir: &Path, case: &str) -> Result<String> {
     Ok(format!("{case}: {made} of {made} operations\n"))
 }
 
-/// How many operations the kernel's audit recorded, of how many; an error if those that it audits are
-/// others than `abi` says. It does not know the names of what a ring opens (`name=(null)`), and records a second try
-/// as another event.
+/// How many of how many operations the kernel's audit recorded; an error if the audited operations are not those
+/// that `abi` lists. The kernel does not know the names of files that a ring opens (`name=(null)`), and records a
+/// second attempt as another event.
 fn of_the_kernel(dir: &Path, case: &str) -> Result<(usize, usize)> {
     let made = made(dir, case, &NAMES)?;
     let logged = logged(dir, case, false)?;
@@ -190,7 +190,7 @@ fn compare(made: &[Operation], logged: &[Operation]) -> Result<()> {
     Ok(())
 }
 
-/// The lines `MODE PID NAME RESULT OBJECTS` of the workload that are about one of `names`.
+/// The workload's lines `MODE PID NAME RESULT OBJECTS` whose name is among `names`.
 fn made(dir: &Path, case: &str, names: &[&str]) -> Result<Vec<Operation>> {
     let text = read(dir, &format!("{case}.truth"))?;
     let mut made = Vec::new();
@@ -218,7 +218,7 @@ fn made(dir: &Path, case: &str, names: &[&str]) -> Result<Vec<Operation>> {
     Ok(made)
 }
 
-/// The operations of a log in its order. With `has_auid` each must say whose it is.
+/// The operations in a log, in order. With `has_auid` each must have the expected auid.
 fn logged(dir: &Path, case: &str, has_auid: bool) -> Result<Vec<Operation>> {
     let text = read(dir, &format!("{case}.log"))?;
     let mut events: Vec<(&str, Operation)> = Vec::new();
@@ -280,7 +280,7 @@ fn read(dir: &Path, name: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// The value of ` name=`; nothing if the record has none.
+/// The value of ` name=`; empty if the record does not have it.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
     let found = line
         .split(' ')

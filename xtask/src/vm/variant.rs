@@ -1,4 +1,4 @@
-//! What a machine may have that the usual one has not: other processors, words on the kernel's command line.
+//! Variants of machines: other processors, or other arguments for the kernel.
 
 use anyhow::{bail, Result};
 
@@ -6,7 +6,7 @@ use super::guest::Guest;
 
 /// A series that no kernel reaches.
 const EVER: [u64; 2] = [u64::MAX, 0];
-/// For guests whose kernel does not need more.
+/// Memory of guests whose kernel does not need more.
 const MEMORY_MIB: u32 = 1024;
 
 /// A machine's variant.
@@ -16,16 +16,16 @@ pub(super) struct Variant {
     pub(super) guest: Guest,
     /// QEMU's argument of `-smp`.
     pub(super) processors: &'static str,
-    /// For the kernel's command line.
+    /// Arguments for the kernel's command line.
     pub(super) kernel_arguments: &'static str,
     pub(super) memory_mib: u32,
-    /// Lines of the guest's `facts` (see `tests/vm/init`) that show that the kernel did as it was told.
+    /// Lines in the guest's `facts` (see `tests/vm/init`) that prove that the kernel used these settings.
     evidence: &'static [&'static str],
-    /// The first series that has it, and the first that no longer has.
+    /// The first series that has the variant, and the first that no longer has it.
     series: [[u64; 2]; 2],
 }
 
-/// Two processors, and what the distribution's kernel does by itself.
+/// Two processors, and the defaults of the distribution's kernel.
 pub(super) const STOCK: &Variant = &Variant {
     name: "stock",
     guest: Guest::Amd64,
@@ -36,7 +36,7 @@ pub(super) const STOCK: &Variant = &Variant {
     series: [[0, 0], EVER],
 };
 
-/// The same on arm64.
+/// Two processors and the kernel's defaults, on arm64.
 const ARM64: &Variant = &Variant {
     name: "arm64",
     guest: Guest::Arm64,
@@ -93,7 +93,7 @@ pub(super) const VARIANTS: [&Variant; 10] = [
     },
     &Variant {
         name: "possible-128",
-        // There, and not started: processors to be plugged in later count as possible on few kernels.
+        // Present, but not started: on few kernels do processors that can be plugged in later count as possible.
         processors: "128",
         kernel_arguments: "maxcpus=2",
         evidence: &["online=0-1", "possible=0-127"],
@@ -102,7 +102,7 @@ pub(super) const VARIANTS: [&Variant; 10] = [
     },
 ];
 
-/// The variant of that name.
+/// The variant with this name.
 pub(super) fn named(name: &str) -> Result<&'static Variant> {
     match VARIANTS.iter().find(|variant| variant.name == name) {
         Some(variant) => Ok(variant),
@@ -114,7 +114,7 @@ pub(super) fn named(name: &str) -> Result<&'static Variant> {
 }
 
 impl Variant {
-    /// The variant of an architecture that is not told otherwise than the distribution's kernel does by itself.
+    /// The variant of an architecture that uses the defaults of the distribution's kernel.
     pub(super) const fn plain(guest: Guest) -> &'static Variant {
         match guest {
             Guest::Amd64 => STOCK,
@@ -126,13 +126,13 @@ impl Variant {
         self.name == Variant::plain(self.guest).name
     }
 
-    /// Whether kernels of a series have it.
+    /// Whether kernels of a series have this variant.
     pub(super) fn is_of(&self, series: [u64; 2]) -> bool {
         let [first, end] = self.series;
         series >= first && series < end
     }
 
-    /// What the guest's facts should have and do not.
+    /// The expected lines that the guest's facts lack.
     pub(super) fn lacks(&self, facts: &str) -> Vec<&'static str> {
         let mut evidence = self.evidence.iter().copied();
         let has = |wanted: &str| facts.lines().any(|line| line == wanted);

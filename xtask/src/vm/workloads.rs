@@ -1,4 +1,4 @@
-//! What `tests/vm/workloads-icount` leaves: whole workloads in instructions, on every side.
+//! Results of `tests/vm/workloads-icount`: whole workloads in instructions, for every side.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{bail, ensure, Context, Result};
 
-/// The sides, native first. The second one says how much a count moves by itself.
+/// The sides, native first. The second one shows how much a count varies by itself.
 const SIDES: [&str; 5] = [
     "native",
     "native-again",
@@ -15,17 +15,17 @@ const SIDES: [&str; 5] = [
     "kernel-audit",
 ];
 
-/// A workload on a side; times in ns, which are instructions.
+/// A workload on one side; times are in ns, which are instructions.
 struct Load {
     name: String,
     amount: u64,
-    /// Of the workload's processes together.
+    /// Time of all processes of the workload.
     processor_ns: u64,
-    /// Events in the log.
+    /// Number of events in the log.
     events: u64,
 }
 
-/// A table of processor time per workload, in percent above native; an error where a side did not do what native did,
+/// A table of processor time per workload, in percent above native; an error if a side did not do what native did,
 /// or lost events.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let native = read(dir, SIDES[0])?;
@@ -68,7 +68,8 @@ fn text(dir: &Path, name: &str) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// One side's file: name, amount, elapsed ns, processor ns, the logger's processor ns, events, candidates dropped.
+/// Reads one side's file: name, amount, elapsed ns, processor ns, the logger's processor ns, events, candidates
+/// dropped.
 fn read(dir: &Path, side: &str) -> Result<Vec<Load>> {
     let text = text(dir, side)?;
     let parse = |line: &str| {

@@ -1,14 +1,14 @@
 """Loggers under load: auditd and Tarsier in each flush mode, the same producer, one run.
 
-A process makes one audited call as fast as it can; beside it an unrelated process sleeps 1 ms at a
-time and tells how late it woke. Then Tarsier with more producers, for longer, sealed, and at a
-fixed rate; programs that are started at a fixed rate, under each logger; and the encoder by itself.
+A process makes one audited call as fast as it can, while an unrelated process sleeps 1 ms at a time
+and reports how late it wakes. Further rows: Tarsier with more producers, for longer, sealed, and at
+a fixed rate; programs started at a fixed rate, under each logger; and the encoder alone.
 
-The audited calls are getppid by group 61234 with a mark as first argument, or its execve. auditd
-runs in the foreground with its own configuration and log below a temporary directory; kernel audit
-is put back.
+The audited calls are getppid with a mark as first argument, or execve, by group 61234. auditd runs
+in the foreground with its own configuration and log below a temporary directory; the state of
+kernel audit is restored.
 
-TARSIER_LAUREL names the program laurel; without it, and without one in PATH, its rows are left out.
+TARSIER_LAUREL is the path of laurel. Without it, and without laurel in PATH, its rows are left out.
 """
 
 import argparse
@@ -24,7 +24,7 @@ NAME = "flush"
 
 
 def measure(chosen: argparse.Namespace) -> Measured:
-    """All rows once, then the encoder."""
+    """Measures all rows once, then the encoder."""
     results = measure_rows(NAME, chosen.producers, chosen.seconds, chosen.long_seconds)
     facts = {
         "machine": machine(),
@@ -38,7 +38,7 @@ def measure(chosen: argparse.Namespace) -> Measured:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Times and numbers of producers."""
+    """Adds the options for times and numbers of producers."""
     parser.add_argument(
         "--seconds",
         type=options.positive_seconds,

@@ -1,4 +1,4 @@
-"""Measuring a row: the producers of hammer.c, a logger, and what the logger has written."""
+"""Measures a row: the producers of hammer.c, a logger, and what the logger writes."""
 
 import contextlib
 import subprocess
@@ -24,7 +24,7 @@ from ...environment import (
 )
 from .rows import GID, Row, make_rows
 
-# The longest that a logger may take to write what is queued: auditd's SYNC needs half a minute.
+# Longest time for a logger to write what is queued: auditd with SYNC needs half a minute.
 DRAIN_S = 1.0
 LOSSLESS_DRAIN_S = 20.0
 QUIET_S = 0.2
@@ -32,10 +32,10 @@ LATE_NAMES = ("p50", "p99", "p99.9", "max")
 
 
 class RowResult(TypedDict, total=False):
-    """One row. A time ends in its unit.
+    """One row. Names of times end in their unit.
 
-    `made` and `logged`: events; `lost`: what is between. `late_us`: {percentile: how late the timer
-    was}. `durable_after_us`: p50, p99 and longest. `counted_lost`: as Tarsier counted.
+    `made` and `logged`: numbers of events; `lost`: their difference. `late_us`: {percentile: how
+    late the timer was}. `durable_after_us`: p50, p99 and maximum. `counted_lost`: Tarsier's count.
     """
 
     side: str
@@ -57,7 +57,7 @@ class RowResult(TypedDict, total=False):
 
 
 def configuration(row: Row, scratch: Path) -> None:
-    """auditd.conf of a row, with laurel's and the key of seals where the row has them."""
+    """Writes auditd.conf for a row, laurel's files and the key of seals if the row needs them."""
     loggers.configuration(scratch, row.settings)
     if row.laurel:
         (scratch / "laurel.toml").write_text(
@@ -75,7 +75,7 @@ def configuration(row: Row, scratch: Path) -> None:
 
 
 def logger(row: Row, scratch: Path) -> contextlib.AbstractContextManager[int | None]:
-    """The logger of a row, with its rule."""
+    """The logger of a row, with its rule loaded."""
     if row.side == "auditd":
         wait_time = 60000 if row.lossless else 0
         return loggers.auditd(scratch, wait_time, lambda: auditctl(*row.rule.split()))
@@ -85,12 +85,12 @@ def logger(row: Row, scratch: Path) -> contextlib.AbstractContextManager[int | N
 
 
 def key_pattern(key: str) -> str:
-    """Finds the events of a rule, RAW or JSON: those of the kernel's own records have no key."""
+    """A pattern for a rule's events, RAW or JSON; the kernel's other records have no key."""
     return f'(^type=SYSCALL .* key="{key}"|"key":\\["{key}"\\])'
 
 
 def percentiles(output: str) -> list[float]:
-    """p50, p99, p99.9 and longest in µs, of what hammer's timer or appends printed."""
+    """p50, p99, p99.9 and maximum in µs, from the output of hammer's timer or appends."""
     found = [float(word) for word in output.split()[2:]]
     if len(found) != len(LATE_NAMES):
         raise BenchError(f"hammer: expected {len(LATE_NAMES)} percentiles, it printed: {output!r}")
@@ -98,12 +98,12 @@ def percentiles(output: str) -> list[float]:
 
 
 def calls_made(output: str) -> int:
-    """Calls of all producers, of what hammer's calls or execs printed."""
+    """Number of calls of all producers, from the output of hammer's calls or execs."""
     return sum(int(line.split()[1]) for line in output.splitlines())
 
 
 def start_of(row: Row) -> RowResult:
-    """The columns that every row begins with."""
+    """The first columns of every row."""
     return {
         "side": row.side,
         "label": row.label,
@@ -114,7 +114,7 @@ def start_of(row: Row) -> RowResult:
 
 
 def measure_disk(row: Row, hammer: Path, seconds: float) -> RowResult:
-    """What no logger can be better than: a row without one."""
+    """Measures a row without a logger: the best that any logger could reach."""
     with tempfile.NamedTemporaryFile(prefix="tarsier-bench-") as file:
         text = output_of([hammer, "appends", file.name, str(seconds), str(row.rate)])
     p50, p99, _, longest = percentiles(text)
@@ -122,7 +122,7 @@ def measure_disk(row: Row, hammer: Path, seconds: float) -> RowResult:
 
 
 def produce(row: Row, hammer: Path, seconds: float) -> RowResult:
-    """The producers at work, and the timer beside them."""
+    """Runs the producers, and the timer at the same time."""
     timer = subprocess.Popen([hammer, "timer", str(seconds)], stdout=subprocess.PIPE, text=True)
     try:
         if row.execs:
@@ -145,7 +145,7 @@ def produce(row: Row, hammer: Path, seconds: float) -> RowResult:
 def add_logged(
     row: Row, result: RowResult, log: Path, status: dict[str, Any], seconds: float
 ) -> None:
-    """What the logger has written. `seconds`: in which it did."""
+    """What the logger has written in `seconds`."""
     if row.is_long:  # The log was rotated away.
         size, logged = status["log_bytes"], status["events_recorded"]
     else:
@@ -159,7 +159,7 @@ def add_logged(
 
 
 def measure(row: Row, hammer: Path, seconds: float) -> RowResult:
-    """One row of the tables. BenchError if Tarsier has not counted what it lost."""
+    """Measures one row. Raises BenchError if Tarsier has not counted what it lost."""
     if row.side == "disk":
         return measure_disk(row, hammer, seconds)
     with scratch_directory() as scratch:
@@ -173,7 +173,7 @@ def measure(row: Row, hammer: Path, seconds: float) -> RowResult:
                 took_s = time.monotonic() - start
                 result["logger_cpu_s"] = round(loggers.processor_s(pid) - spent_s, 2)
                 status = loggers.tarsier_status(scratch) if row.side == "tarsier" else {}
-                # Where the producer is slowed, its time counts.
+                # If the producer is slowed down, its time counts.
                 slowed = row.side == "tarsier" or row.lossless
                 add_logged(row, result, log, status, seconds if slowed else took_s)
     if row.side == "tarsier" and result["lost"] != result["counted_lost"]:
@@ -185,7 +185,7 @@ def measure(row: Row, hammer: Path, seconds: float) -> RowResult:
 def measure_rows(
     name: str, producers: Sequence[int], seconds: float, long_seconds: float
 ) -> list[RowResult]:
-    """All rows, one after the other."""
+    """Measures all rows in order."""
     require_root()
     require_tarsier()
     results = []
@@ -198,7 +198,7 @@ def measure_rows(
 
 
 def measure_encoder() -> list[list[str]]:
-    """[format, ns per event, bytes], from the example of crates/event, which cargo builds."""
+    """Rows [format, ns per event, bytes] from the example of crates/event, built by cargo."""
     command = ["cargo", "run", "-q", "--release", "-p", "tarsier-event"]
     text = output_of([*command, "--example", "encode_speed"], ROOT)
     return [line.split() for line in text.splitlines()]

@@ -38,12 +38,12 @@ def milliseconds(us: float) -> str:
 
 
 def per_event_us(result: RowResult) -> float:
-    """Processor time of the logger; of one that has logged nothing, all of it."""
+    """The logger's processor time per event; all of it if nothing was logged."""
     return result["logger_cpu_s"] * 1e6 / max(result["logged"], 1)
 
 
 def logged_columns(result: RowResult) -> list[str]:
-    """What a logger has done, in the columns of HEADER; empty without a logger."""
+    """The logger's columns of HEADER; empty without a logger."""
     if "logged" not in result:
         return [""] * 5
     percent = 100 * result["lost"] / max(result["made"], 1)
@@ -57,7 +57,7 @@ def logged_columns(result: RowResult) -> list[str]:
 
 
 def table(results: list[RowResult]) -> str:
-    """A row per result."""
+    """A table with a row per result."""
     rows = []
     for result in results:
         calls = f"{result['calls_per_s']:,}" if "calls_per_s" in result else ""
@@ -76,12 +76,12 @@ def table(results: list[RowResult]) -> str:
 
 
 def ratio(ours: float, theirs: float) -> str:
-    """Three digits; `-` where there is nothing to divide by."""
+    """A ratio with three digits; `-` if the divisor is 0."""
     return f"{ours / theirs:.3g}" if theirs else "-"
 
 
 def ratios(results: list[RowResult]) -> str:
-    """Pairs of rows. Each was measured once, so that nothing is known of noise."""
+    """Ratios of pairs of rows. Each row was measured once, so the noise is unknown."""
     by_label = {result["label"]: result for result in results}
     sync, none = by_label["Tarsier SYNC"], by_label["Tarsier NONE"]
     sealed, lossless = by_label["Tarsier SYNC, sealed"], by_label["auditd NONE, lossless"]
@@ -112,7 +112,7 @@ def ratios(results: list[RowResult]) -> str:
 
 
 def plot(results: list[RowResult], line: str) -> str:
-    """One producer that makes as many calls as it can."""
+    """A plot of the rows with one producer that makes as many calls as it can."""
     series = [
         Series(result["label"], [result["calls_per_s"], result["logged_per_s"]])
         for result in results
@@ -126,7 +126,7 @@ def plot(results: list[RowResult], line: str) -> str:
 
 
 def report(record: Record, _stem: str) -> Report:
-    """The rows, their ratios, the encoder."""
+    """The report: the rows, their ratios, and the encoder."""
     results = cast(list[RowResult], record["rows"])
     line = (
         f"{where(record)}, {record['seconds']:g} s per row, long ones {record['long_seconds']:g} s;"

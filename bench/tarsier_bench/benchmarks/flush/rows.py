@@ -20,7 +20,7 @@ MODES = (
     ("DATA", None),
     ("SYNC", None),
 )
-# With more, a long row would only wait.
+# With more producers, a long row would only wait.
 LONG_PRODUCERS_MAX = 8
 
 
@@ -29,8 +29,8 @@ class Row:
     """A logger with its settings.
 
     `side`: native, auditd, tarsier, or disk, which has no logger. `flush`, `freq` and `extra` (more
-    lines) are of auditd.conf. `rate`: calls per second of each producer, 0 for as many as it can.
-    `key`: of the rule. `execs`: the call is execve. `laurel`: a path, of a plugin.
+    lines) go to auditd.conf. `rate`: calls per second of each producer, 0 for as many as possible.
+    `key`: the rule's key. `execs`: the call is execve. `laurel`: the path of that plugin.
     """
 
     side: str
@@ -61,7 +61,7 @@ class Row:
 
 
 def mode_rows(side: str, name: str) -> list[Row]:
-    """A logger in each flush mode."""
+    """Rows of a logger in each flush mode."""
     return [
         Row(side, f"{name} {flush}{f' {freq}' if freq else ''}", flush, freq)
         for flush, freq in MODES
@@ -69,7 +69,7 @@ def mode_rows(side: str, name: str) -> list[Row]:
 
 
 def producer_rows(producers: Sequence[int]) -> list[Row]:
-    """More than one producer, natively too; and for longer."""
+    """Rows with several producers, also natively; and rows that take longer."""
     several = [n for n in producers if n > 1]
     rotating = ("max_log_file = 512", "max_log_file_action = ROTATE", "num_logs = 2")
     sync = partial(Row, "tarsier", flush="SYNC")
@@ -90,7 +90,7 @@ def producer_rows(producers: Sequence[int]) -> list[Row]:
 
 
 def exec_rows() -> list[Row]:
-    """Programs at fixed rates, under each logger, with laurel if it is there."""
+    """Rows that start programs at fixed rates, under each logger; with laurel if available."""
     laurel = os.environ.get("TARSIER_LAUREL") or shutil.which("laurel")
     rows = []
     for rate in EXEC_RATES:

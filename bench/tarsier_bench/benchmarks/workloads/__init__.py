@@ -1,17 +1,17 @@
 """Whole workloads under Debian's STIG rules: natively, under the kernel's audit, under Tarsier.
 
-UnixBench's kinds, a walk (find) and an archive (tar) of a tree of files as large as a kernel's,
-many small files, a web server on the loopback interface: tests/vm/loads.c, which runs each on one
-processor. Files are in memory (/dev/shm), so that no disk is what is measured. Each side runs all
-of them in each round, and the order of the sides moves on by one from round to round; native runs
-twice, to show what a difference of nothing looks like.
+The workloads are those of UnixBench, a walk (find) and an archive (tar) of a tree as large as a
+kernel's, many small files, and a web server on the loopback interface. tests/vm/loads.c runs each
+on one processor. Files are in memory (/dev/shm), so that no disk is measured. Each side runs all
+workloads in each round, and each round begins with the next side. Native runs twice, to show how
+much equal sides differ.
 
-Every rule has one more condition, the group of the workloads, which meet it; their login uid is
-1000, which the STIG rules ask for. Both loggers (auditd is the kernel's) write RAW with Debian's
+Every rule gets a condition on the group of the workloads, which they meet; their login uid is 1000,
+as the STIG rules require. Both loggers (auditd for the kernel's audit) write RAW with Debian's
 settings (INCREMENTAL_ASYNC, freq 50; calls wait for auditd).
 
-With --vm the same in a virtual machine whose clock counts instructions, without that condition, and
-with both eBPF engines: cargo xtask vm --kernel SERIES -- workloads-icount.
+With --vm the workloads run in a virtual machine whose clock counts instructions, without that
+condition, and with both eBPF engines: cargo xtask vm --kernel SERIES -- workloads-icount.
 """
 
 import argparse
@@ -25,7 +25,7 @@ NAME = "workloads"
 
 
 def measure(chosen: argparse.Namespace) -> Measured | None:
-    """Here, or in a virtual machine; None where there can be none."""
+    """Measures here or in a virtual machine; None if no virtual machine can run."""
     if chosen.vm:
         record = vm.measure(NAME, chosen.vm)
         return Measured(f"{NAME}-vm-{chosen.vm}", record) if record else None
@@ -33,7 +33,7 @@ def measure(chosen: argparse.Namespace) -> Measured | None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """How much, and where."""
+    """Adds the options for amount and place."""
     options.add_rounds(parser, 3, "side")
     parser.add_argument(
         "--files",

@@ -22,9 +22,9 @@ from ...rules import sample_rules, tolerant, with_condition, write_rules
 from .tally import LOADS, Tally
 
 GID, AUID = 61234, 1000
-# In each round.
+# Runs of a workload in each round.
 REPEATS = 2
-# A log that does not grow for so long is complete.
+# A log that has not grown for this long is complete.
 QUIET_S = 0.25
 SIDES = {
     "native": "native",
@@ -36,7 +36,7 @@ SIDES = {
 
 @contextlib.contextmanager
 def auditd(scratch: Path, rules: Sequence[str]) -> Iterator[int]:
-    """auditd, for which calls wait."""
+    """auditd with settings that make calls wait for it."""
     path = write_rules(scratch / "rules", tolerant(rules))
     command: list[str | Path] = [TARSIER, "ctl", "--kernel", "-R", path]
     with loggers.auditd(scratch, 60000, lambda: output_of(command, scratch)) as pid:
@@ -55,7 +55,7 @@ def logger(
 
 
 def kauditd() -> list[int]:
-    """The kernel's thread that hands records to auditd, if it is there."""
+    """The kernel's thread that passes records to auditd, if it exists."""
     for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
             if path.read_text() == "kauditd\n":
@@ -64,16 +64,16 @@ def kauditd() -> list[int]:
 
 
 def spent_ns(pids: Sequence[int]) -> int:
-    """Processor time of these processes, all threads that they have."""
+    """Processor time of all threads of these processes."""
     paths = [path for pid in pids for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
     return sum(int(path.read_text().split()[0]) for path in paths)
 
 
 def await_end(log: Path, start: int, name: str) -> None:
-    """Until what was recorded so far is in the log, which was `start` bytes long before.
+    """Waits until everything recorded so far is in the log, which had `start` bytes before.
 
-    A message of ours is there, and nothing more comes: Tarsier reads the kernel's messages and its
-    own events side by side.
+    This is so when a message sent here is in the log and nothing more comes: Tarsier reads the
+    kernel's messages and its own events independently.
     """
     message = f"tarsier-bench-{name} "
     audit.auditctl("-m", message)
@@ -88,16 +88,16 @@ def await_end(log: Path, start: int, name: str) -> None:
 
 
 def lost_events(side: str, scratch: Path, before: int) -> int:
-    """Events that the logger has lost since its start; `before`: what the kernel had counted."""
+    """Events that the logger has lost since its start; `before`: the kernel's count then."""
     if side == "kernel-audit":
         return int(audit.status()["lost"]) - before
     return sum(loggers.tarsier_status(scratch)["lost"].values()) if side == "tracepoint" else 0
 
 
 def counters(side: str, scratch: Path, pids: Sequence[int]) -> tuple[int, int, int]:
-    """What counts since the logger's start: its time in ns, events in the log, candidates dropped.
+    """Counts since the logger's start: its time in ns, events in the log, candidates dropped.
 
-    Events are those that a rule selected: others have no key.
+    Only events that a rule selected are counted; others have no key.
     """
     dropped = loggers.tarsier_status(scratch)["events_dropped"] if side == "tracepoint" else 0
     events = loggers.count_lines(scratch / "audit.log", '^type=SYSCALL .*key="')
@@ -105,7 +105,7 @@ def counters(side: str, scratch: Path, pids: Sequence[int]) -> tuple[int, int, i
 
 
 def visit(tally: Tally, program: Path, place: Path, rules: Sequence[str]) -> None:
-    """All workloads on one side."""
+    """Runs all workloads on one side."""
     side, label = tally.side, tally.label
     with scratch_directory() as scratch, audit.audit_to_ourselves(f"before {label}"):
         log = scratch / "audit.log"
@@ -129,10 +129,10 @@ def visit(tally: Tally, program: Path, place: Path, rules: Sequence[str]) -> Non
 
 
 def measure(name: str, rounds: int, files: int) -> Record:
-    """All sides, in interleaved rounds; `files`: in the tree."""
+    """Measures all sides in interleaved rounds; `files`: number of files in the tree."""
     require_root()
     require_tarsier()
-    # For our group alone.
+    # Only for the workloads' group.
     rules = with_condition(sample_rules(["30-stig"]), f"gid={GID}")
     tallies = [Tally(side, label) for side, label in SIDES.items()]
     with scratch_directory() as build, scratch_directory("/dev/shm") as place:

@@ -23,7 +23,7 @@ NOTES = """* time, CPU: elapsed time and the workload's processor time, added to
 
 
 class Comparison:
-    """The sides of a run: native, native again, then the audited ones. `runs`: of each workload."""
+    """The sides of a run: native twice, then the audited ones. `runs`: of each workload."""
 
     def __init__(self, results: list[SideResult], runs: int) -> None:
         self.native, self.again, *self.audited = results
@@ -35,7 +35,7 @@ class Comparison:
         return stats.percent_added(value["min"], base["min"])
 
     def is_noise(self, result: SideResult, load: str, time: Time) -> bool:
-        """Whether that is no more than native adds to itself, or than a side's runs differ."""
+        """Whether this is within the difference of the two native sides, or of a side's runs."""
         native = self.native["loads"][load][time]
         value, again = result["loads"][load][time], self.again["loads"][load][time]
         width = stats.noise(
@@ -44,18 +44,18 @@ class Comparison:
         return stats.is_noise(value["min"] - native["min"], width)
 
     def spread(self, column: Column) -> float | None:
-        """Of the runs of one side."""
+        """The spread of the runs of one side."""
         return stats.spread_of(column["min"], column["median"], column["max"], self.runs)
 
     def said(self, result: SideResult, load: str, time: Time) -> str:
-        """What a side adds, as the table has it."""
+        """What a side adds, in the table's form."""
         if self.is_noise(result, load, time):
             return WITHIN_NOISE
         return signed_percent(self.added(result, load, time))
 
 
 def count(column: Column) -> str:
-    """One number if all runs had the same."""
+    """A range, or a single number if all runs had the same."""
     return "-".join(f"{n:,}" for n in dict.fromkeys((column["min"], column["max"])))
 
 
@@ -75,7 +75,7 @@ def header(sides: Comparison, unit: str) -> list[str]:
 
 
 def table(sides: Comparison, unit: str) -> str:
-    """What each side adds, what its logger took beside it, and what it had to do."""
+    """What each side adds, the time of its logger, and the events it handled."""
     rows = []
     for load, native in sides.native["loads"].items():
         row = [
@@ -98,7 +98,7 @@ def table(sides: Comparison, unit: str) -> str:
 
 
 def plot(sides: Comparison, time: Time, line: str, y_label: str) -> str:
-    """What the audited sides add, in percent."""
+    """A plot of what the audited sides add, in percent."""
     loads = list(sides.native["loads"])
     series = [
         Series(
@@ -113,7 +113,7 @@ def plot(sides: Comparison, time: Time, line: str, y_label: str) -> str:
 
 
 def said_lost(audited: list[SideResult]) -> str:
-    """The end of a sentence."""
+    """The end of a sentence about lost events."""
     lost = {result["label"]: result["lost"] for result in audited}
     if not any(lost.values()):
         return "none was lost."
@@ -121,7 +121,7 @@ def said_lost(audited: list[SideResult]) -> str:
 
 
 def native_report(record: Record) -> Report:
-    """Of a run on this machine."""
+    """The report of a run on this machine."""
     runs = record["repeats"] * record["rounds"]
     sides = Comparison(cast(list[SideResult], record["sides"]), runs)
     line = machine_line(record)
@@ -135,7 +135,7 @@ def native_report(record: Record) -> Report:
 
 
 def vm_report(record: Record, series: str) -> Report:
-    """Of a run in a virtual machine, which runs each workload once."""
+    """The report of a run in a virtual machine, which runs each workload once."""
     sides = Comparison(cast(list[SideResult], record["sides"]), 1)
     line = (
         f"Linux {record['kernel']}, {record['date']}, one processor under QEMU's -icount: "
@@ -151,6 +151,6 @@ def vm_report(record: Record, series: str) -> Report:
 
 
 def report(record: Record, stem: str) -> Report:
-    """A row per workload."""
+    """The report: a row per workload."""
     _, _, series = stem.partition("-vm-")
     return vm_report(record, series) if series else native_report(record)

@@ -1,12 +1,12 @@
-"""The workloads, and what a side has shown of them in all rounds."""
+"""The workloads, and a side's results for them in all rounds."""
 
 import statistics
 from typing import TypedDict, cast
 
-# Of a run: those that loads prints, then the logger's time, events in the log, and candidates that
-# it dropped.
+# Columns of a run: those that loads prints, then the logger's time, events in the log, and
+# candidates that it dropped.
 COLUMNS = ("amount", "elapsed_ns", "processor_ns", "logger_ns", "events", "dropped")
-# Name: what it is, and how many.
+# Name of a workload: its description, and the amount.
 LOADS = {
     "syscall": ("system calls: dup, close, getpid, getuid, umask", 250000),
     "pipe": ("pipe throughput, 512 bytes", 250000),
@@ -23,7 +23,7 @@ LOADS = {
 
 
 class Column(TypedDict):
-    """A number of a workload in all its runs."""
+    """One number of a workload, over all its runs."""
 
     min: int
     median: float
@@ -31,7 +31,7 @@ class Column(TypedDict):
 
 
 class Load(TypedDict):
-    """A workload on one side; `amount`: of its units, in each run."""
+    """A workload on one side; `amount`: number of its units in each run."""
 
     amount: int
     elapsed_ns: Column
@@ -42,7 +42,7 @@ class Load(TypedDict):
 
 
 class SideResult(TypedDict):
-    """One side; `lost`: events, in all runs."""
+    """One side; `lost`: number of events lost in all runs."""
 
     side: str
     label: str
@@ -51,14 +51,14 @@ class SideResult(TypedDict):
 
 
 class Tally:
-    """What a side has shown in all rounds, by workload."""
+    """Results of a side in all rounds, by workload."""
 
     def __init__(self, side: str, label: str) -> None:
         self.side, self.label, self.lost = side, label, 0
         self.runs: dict[str, list[tuple[int, ...]]] = {}
 
     def add(self, load: str, *numbers: int) -> None:
-        """`numbers`: one for each of COLUMNS."""
+        """Adds a run; `numbers` has one value for each of COLUMNS."""
         if len(numbers) != len(COLUMNS):
             raise ValueError(f"{load}: expected {len(COLUMNS)} numbers, got {len(numbers)}")
         self.runs.setdefault(load, []).append(numbers)
@@ -74,7 +74,7 @@ class Tally:
 
 
 def summary(runs: list[tuple[int, ...]]) -> Load:
-    """One workload."""
+    """The summary of one workload's runs."""
     columns = dict(zip(COLUMNS, zip(*runs, strict=True), strict=True))
     found: dict[str, object] = {"amount": min(columns.pop("amount"))}
     for name, values in columns.items():

@@ -19,7 +19,7 @@ SIDES = {
 
 
 def read_side(path: Path, label: str) -> SideResult:
-    """What tests/vm/workloads-icount left of a side: a line per workload."""
+    """Reads the results of a side from tests/vm/workloads-icount: a line per workload."""
     tally = Tally(path.name, label)
     for line in path.read_text().splitlines():
         load, *numbers = line.split("\t")
@@ -30,14 +30,17 @@ def read_side(path: Path, label: str) -> SideResult:
 
 
 def kernel_of(said: str) -> str | None:
-    """The kernel that the run names, if it was well."""
+    """The kernel in the output of the run, if it succeeded."""
     found = re.search(r"^ok: kernel (\S+): workloads-icount$", said, re.MULTILINE)
     return found[1] if found else None
 
 
 def measure(name: str, series: str) -> Record | None:
-    """One run; None, and why, where no virtual machine can be run. It fails if an event is lost."""
-    # Not silently: cargo builds, the machine takes minutes.
+    """Makes one run; None, with the reason printed, if no virtual machine can run.
+
+    The run fails if an event is lost.
+    """
+    # With output: cargo builds first, and the machine takes minutes.
     command = ["cargo", "xtask", "vm", "--kernel", series, "--", "workloads-icount"]
     print(f"{name}: {' '.join(command)}", file=sys.stderr)
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)

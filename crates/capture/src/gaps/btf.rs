@@ -1,23 +1,23 @@
-//! Type information (BTF) as bytes: a reader for that of the BPF object and that of the kernel, which never panics on what it
-//! reads. The format is in Documentation/bpf/btf.rst.
+//! Reads type information (BTF) from bytes: that of the BPF object and that of the kernel. It never panics on
+//! malformed input. The format is described in Documentation/bpf/btf.rst.
 
 use thiserror::Error;
 
 const MAGIC: u16 = 0xeb9f;
-/// Modifiers and typedefs that are followed before they are taken for a loop.
+/// Limit of modifiers and typedefs that are followed; more are taken as a loop.
 const MODIFIERS_MAX: usize = 32;
 
-/// Bytes that are not what they should be.
+/// Bytes that do not have the expected format.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("{what} at byte {offset} is not as the format wants it")]
+#[error("{what} at byte {offset} does not match the format")]
 pub struct Malformed {
-    /// What is wrong.
+    /// The part that is wrong.
     pub what: &'static str,
-    /// Where.
+    /// Offset of the part in bytes.
     pub offset: usize,
 }
 
-/// Little-endian numbers and text at offsets, if they are there.
+/// Little-endian numbers and text at offsets; `None` past the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
@@ -44,7 +44,7 @@ impl<'a> Bytes<'a> {
         self.0.get(offset..end).map(Bytes)
     }
 
-    /// The text at `offset`, up to its NUL.
+    /// The text at `offset`, up to a NUL.
     pub(crate) fn text(self, offset: usize) -> Option<&'a str> {
         let rest = self.0.get(offset..)?;
         let end = rest.iter().position(|byte| *byte == 0)?;
@@ -102,7 +102,7 @@ const KINDS: [Kind; 20] = [
 ];
 
 impl Kind {
-    /// Bytes behind the three words that every type has.
+    /// Number of bytes after the three words that every type has.
     fn extra(self, entries: usize) -> usize {
         match self {
             Kind::Int | Kind::Variable | Kind::DeclTag => 4,
@@ -113,12 +113,12 @@ impl Kind {
         }
     }
 
-    /// A structure or a union.
+    /// Whether this is a structure or a union.
     pub fn is_composite(self) -> bool {
         matches!(self, Kind::Struct | Kind::Union)
     }
 
-    /// An enumeration.
+    /// Whether this is an enumeration.
     pub fn is_enumeration(self) -> bool {
         matches!(self, Kind::Enum | Kind::Enum64)
     }
@@ -129,12 +129,12 @@ impl Kind {
     }
 }
 
-/// Types by number, from 1; 0 is void.
+/// Types by id, from 1; id 0 is void.
 #[derive(Debug)]
 pub struct Btf<'a> {
     all: Bytes<'a>,
     strings: Bytes<'a>,
-    /// Where each type begins.
+    /// Offset of each type.
     places: Vec<usize>,
 }
 
@@ -142,10 +142,10 @@ pub struct Btf<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Type<'a, 'b> {
     btf: &'b Btf<'a>,
-    /// Its number.
+    /// The type's id.
     pub id: u32,
     place: usize,
-    /// Its kind.
+    /// The type's kind.
     pub kind: Kind,
     entries: usize,
 }
@@ -153,16 +153,16 @@ pub struct Type<'a, 'b> {
 /// A named entry of a type: a member or an enumerator.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// Empty if it has none.
+    /// Name of the entry; empty if it has none.
     pub name: &'a str,
-    /// Number of a member's type.
+    /// Id of the member's type.
     pub ty: u32,
-    /// Where, in the whole, the offset of its name stands.
+    /// Offset, in all bytes, of the field that contains the name's offset.
     pub name_place: usize,
 }
 
 impl<'a> Btf<'a> {
-    /// Reads the header and finds all types.
+    /// Parses the header and finds all types.
     pub fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, Malformed> {
         let all = Bytes(bytes);
         let malformed = |what, offset| Malformed { what, offset };
@@ -205,12 +205,12 @@ impl<'a> Btf<'a> {
         Some((*kind, (info & 0xffff) as usize))
     }
 
-    /// The text at this offset of the section of strings; empty if there is none.
+    /// The text at this offset of the string section; empty if there is none.
     pub fn text(&self, offset: u32) -> &'a str {
         self.strings.text(offset as usize).unwrap_or_default()
     }
 
-    /// The type with this number; `None` for void.
+    /// The type with this id; `None` for void.
     pub fn get(&self, id: u32) -> Option<Type<'a, '_>> {
         let place = *self.places.get((id as usize).checked_sub(1)?)?;
         let (kind, entries) = self.info(place)?;
@@ -228,7 +228,7 @@ impl<'a> Btf<'a> {
         (1..=self.places.len() as u32).filter_map(|id| self.get(id))
     }
 
-    /// The type behind modifiers and typedefs.
+    /// The type after removing modifiers and typedefs.
     pub fn plain(&self, id: u32) -> Option<Type<'a, '_>> {
         let mut ty = self.get(id)?;
         for _ in 0..MODIFIERS_MAX {
@@ -242,12 +242,12 @@ impl<'a> Btf<'a> {
 }
 
 impl<'a, 'b> Type<'a, 'b> {
-    /// Its name; empty if it has none.
+    /// Name of the type; empty if it has none.
     pub fn name(&self) -> &'a str {
         self.btf.text(self.word(0))
     }
 
-    /// Where, in the whole, the offset of its name stands.
+    /// Offset, in all bytes, of the field that contains the name's offset.
     pub fn name_place(&self) -> usize {
         self.place
     }
@@ -256,17 +256,17 @@ impl<'a, 'b> Type<'a, 'b> {
         self.btf.all.u32(self.place + offset).unwrap_or_default()
     }
 
-    /// Number of the type that it refers to.
+    /// Id of the type that this one refers to.
     pub fn target(&self) -> u32 {
         self.word(8)
     }
 
-    /// Number of the type of an array's elements.
+    /// Id of the type of an array's elements.
     pub fn element(&self) -> Option<u32> {
         (self.kind == Kind::Array).then(|| self.word(12))
     }
 
-    /// Members of a structure or union; enumerators of an enumeration; arguments of a prototype.
+    /// Members of a structure or union, enumerators of an enumeration, or arguments of a prototype.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + 'b {
         let size = self.kind.extra(1);
         let has_entries =

@@ -1,4 +1,4 @@
-//! Sections and functions of an ELF object, as clang writes them for BPF: 64 bits, little-endian.
+//! Sections and functions of an ELF object as clang writes it for BPF: 64 bits, little-endian.
 
 use crate::gaps::btf::{Bytes, Malformed};
 
@@ -7,21 +7,21 @@ const SECTION_HEADER: usize = 64;
 const SYMBOL: usize = 24;
 const STT_FUNC: u8 = 2;
 
-/// A section: name and contents.
+/// A section: its name and contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) name: &'a str,
     pub(crate) bytes: Bytes<'a>,
-    /// Section that it refers to.
+    /// Index of the section that it refers to.
     link: usize,
 }
 
-/// A program or a function that programs call.
+/// A program, or a function that programs call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Function<'a> {
     pub(crate) name: &'a str,
     pub(crate) section: &'a str,
-    /// First byte, in its section.
+    /// Offset of its first byte in its section.
     pub(crate) start: u64,
     pub(crate) size: u64,
 }
@@ -76,7 +76,7 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// All functions of the symbol table.
+    /// All functions in the symbol table.
     pub(crate) fn functions(&self) -> Result<Vec<Function<'a>>, Malformed> {
         let table = self.section(".symtab")?;
         let names = self.sections.get(table.link).ok_or(Malformed {

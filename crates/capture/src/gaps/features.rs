@@ -2,20 +2,20 @@
 
 use Need::{Essential, Trampoline, Useful};
 
-/// How much depends on something.
+/// How much depends on a member, function or tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// No event is worth recording without it.
+    /// Without it no event is worth recording.
     Essential,
-    /// A part of the records.
+    /// Without it a part of the records is missing.
     Useful,
-    /// The same, and the tracepoint engine does without.
+    /// Without it a part of the records is missing; the tracepoint engine does not use it.
     Trampoline,
 }
 
 pub(super) type Feature = (&'static str, Need);
 
-/// What depends on a member of a type; `None`: the member has no entry here yet.
+/// The feature that depends on a member of a type; `None` if the member has no entry here yet.
 pub(super) fn of_member(ty: &str, member: &str) -> Option<Feature> {
     let is_it = |row: &&(&str, &[&str], &str, Need)| {
         row.0 == ty && (row.1.is_empty() || row.1.contains(&member))
@@ -24,7 +24,7 @@ pub(super) fn of_member(ty: &str, member: &str) -> Option<Feature> {
     Some((row.2, row.3))
 }
 
-/// Type, members (none named: all others), feature.
+/// Type, members (if none are named: all others), feature, need.
 #[rustfmt::skip]
 const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("pt_regs", &[], "numbers and arguments of system calls", Essential),
@@ -125,7 +125,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("bpf_func_id", &[], "TIME_INJOFFSET records of settimeofday", Trampoline),
 ];
 
-/// Forms of which a kernel has one: type and member each.
+/// Alternatives, of which a kernel has one: type and member of each.
 pub(super) const ALTERNATIVES: &[&[(&str, &str)]] = &[
     &[("dentry", "d_shortname"), ("dentry", "d_iname")],
     &[
@@ -148,7 +148,7 @@ pub(super) const NAMES: &[&[&str]] = &[
     &["__do_adjtimex", "ntp_adjtimex"],
 ];
 
-/// The other names of a tracepoint or function, and this one.
+/// This name of a tracepoint or function, and its other names.
 pub(super) fn names(name: &str) -> impl Iterator<Item = &str> {
     let names = NAMES.iter().find(|names| names.contains(&name));
     let names = names.copied().unwrap_or_default();
@@ -156,14 +156,14 @@ pub(super) fn names(name: &str) -> impl Iterator<Item = &str> {
     others.chain([name])
 }
 
-/// Enumerators whose values the programs are told.
+/// Enumerators whose values the programs need.
 pub(super) const ENUMERATORS: [(&str, Feature); 3] = [
     ("IORING_OP_LAST", ("io_uring operations", Useful)),
     ("REQ_F_CREDS_BIT", ("io_uring operations", Useful)),
     ("REQ_F_CQE_SKIP_BIT", ("io_uring operations", Useful)),
 ];
 
-/// What depends on a tracepoint.
+/// The feature that depends on a tracepoint.
 pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
     Some(match name {
         "sys_exit" => ("32-bit calls, and rules on all calls", Useful),
@@ -183,7 +183,7 @@ pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
     })
 }
 
-/// The call that a function came with: a kernel without the call lacks nothing.
+/// The call that a function was introduced with: a kernel without the call does not lack the function.
 pub(super) fn call_of_function(name: &str) -> Option<&'static str> {
     match name {
         "security_inode_file_getattr" => Some("file_getattr"),
@@ -192,7 +192,7 @@ pub(super) fn call_of_function(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What depends on a hooked function: the class of the calls that it is hooked for.
+/// The feature that depends on a hooked function: the class of calls that it is hooked for.
 pub(super) fn of_function(name: &str) -> Option<Feature> {
     let feature = match name {
         plan::PARENT_LOOKUP => "parents of what calls on directory entries touch",

@@ -1,4 +1,4 @@
-//! What the running kernel lacks of what the programs use, and what is less exact without it.
+//! Finds what the running kernel lacks of what the programs use, and what is less exact without it.
 
 pub mod btf;
 mod elf;
@@ -15,10 +15,10 @@ use plan::Gap;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
 
-/// Structures in structures without a name that are looked into.
+/// Depth to which unnamed structures inside structures are searched.
 const DEPTH_MAX: usize = 16;
 
-/// A gap, and how much depends on what is missing.
+/// A gap, and how much depends on it.
 pub(crate) struct Found {
     gap: Gap,
     need: Need,
@@ -27,7 +27,8 @@ pub(crate) struct Found {
 /// Gaps of the running kernel, for any engine.
 static FOUND: OnceLock<Result<Vec<Found>, Malformed>> = OnceLock::new();
 
-/// The gaps of the running kernel that matter to the engine, the essential first; none where its types cannot be read.
+/// The gaps of the running kernel that matter to the engine, essential ones first; none if its types cannot be
+/// read.
 pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
     let Some(types) = kernel_btf::of_this_kernel() else {
         return Ok(Vec::new());
@@ -78,7 +79,7 @@ pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
     Ok(members.chain(tracepoints).chain(enumerators).collect())
 }
 
-/// Names of places of which none is there under any of its names.
+/// Names of places that do not exist under any of their names.
 fn missing_names<'a>(
     places: impl Iterator<Item = &'a Place<'static>> + Clone,
     is_there: impl Fn(&Place<'_>) -> bool,
@@ -89,7 +90,7 @@ fn missing_names<'a>(
     places.map(|place| place.name).filter(is_missing).collect()
 }
 
-/// The members that the running kernel has and programs read there: of several forms, the one that it has.
+/// The members that the running kernel has and that programs read; of several forms, the one that it has.
 pub(crate) fn members_in_use() -> Result<BTreeSet<Member>, Malformed> {
     let Some(types) = kernel_btf::of_this_kernel() else {
         return Ok(BTreeSet::new());
@@ -100,7 +101,7 @@ pub(crate) fn members_in_use() -> Result<BTreeSet<Member>, Malformed> {
 }
 
 fn found_gap(name: String, feature: Option<Feature>) -> Found {
-    // That everything has an entry is tested.
+    // A test checks that everything has an entry.
     let (feature, need) = feature.unwrap_or(("a part of the records", Need::Useful));
     let essential = need == Need::Essential;
     let gap = Gap {
@@ -113,7 +114,7 @@ fn found_gap(name: String, feature: Option<Feature>) -> Found {
 
 /// Whether the kernel has a tracepoint that `tp_btf` programs can be attached to.
 pub(crate) fn is_there(tracepoint: &str) -> bool {
-    // Without types libbpf says what is wrong.
+    // Without types, libbpf reports what is wrong.
     kernel_btf::of_this_kernel().is_none_or(|types| has_tracepoint(&types, tracepoint))
 }
 
@@ -126,7 +127,7 @@ fn of_member(member: &Member) -> Option<Feature> {
     features::of_member(member.kernel_type(), &member.member)
 }
 
-/// The kernel's types, those that are looked for by name.
+/// The kernel's types, indexed by the names that are needed.
 struct Kernel<'a> {
     btf: Btf<'a>,
     names: HashMap<&'a str, Vec<u32>>,
@@ -158,7 +159,7 @@ impl<'a> Kernel<'a> {
         enumerations.any(|ty| ty.entries().any(|entry| entry.name == name))
     }
 
-    /// The type of the member with this name and a form that fits, also inside members without a name.
+    /// The type of the member with this name and a matching form; members of unnamed members are included.
     fn member(&self, ty: Type<'a, '_>, name: &str, form: &Form, depth: usize) -> Option<u32> {
         if depth == 0 {
             return None;
@@ -179,7 +180,7 @@ impl<'a> Kernel<'a> {
         None
     }
 
-    /// How many steps of a relocation the kernel can go.
+    /// Number of steps of a relocation that the kernel can follow.
     fn steps_of(&self, relocation: &Relocation, root: Type<'a, '_>) -> usize {
         let mut ty = root.id;
         for (done, step) in relocation.steps.iter().enumerate() {
@@ -198,7 +199,8 @@ impl<'a> Kernel<'a> {
     }
 }
 
-/// What of the members that programs read a kernel has, without flavours; and those with a flavour that it has.
+/// The members that programs read, divided into those that the kernel has and those that it lacks, without
+/// flavours; and those that it has, with their flavours.
 #[derive(Default)]
 struct Members {
     missing: BTreeSet<Member>,
@@ -243,7 +245,7 @@ impl Members {
         self.flavours.insert(member.clone());
     }
 
-    /// Those of which no form is there.
+    /// The members of which no form exists.
     fn missing(&self) -> Vec<Member> {
         let missing = self.missing.difference(&self.present);
         let missing = missing.filter(|member| !self.has_other(member));

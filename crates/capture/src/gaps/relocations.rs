@@ -1,5 +1,5 @@
-//! What the programs ask of the kernel's types: the CO-RE relocations of the BPF object (`.BTF.ext`), each with its access
-//! in names. How accesses are written is in libbpf's relo_core.c, `bpf_core_parse_spec()`.
+//! What the programs need of the kernel's types: the CO-RE relocations of the BPF object (`.BTF.ext`), each with
+//! its access by names. For the encoding of accesses see libbpf's relo_core.c, `bpf_core_parse_spec()`.
 
 use crate::gaps::btf::{Btf, Bytes, Kind, Malformed, Type};
 use crate::gaps::elf::{Elf, Function};
@@ -9,22 +9,22 @@ use std::fmt;
 const MAGIC: u16 = 0xeb9f;
 const INSTRUCTION_BYTES: u32 = 8;
 
-/// What a relocation asks about: `enum bpf_core_relo_kind`.
+/// What a relocation asks: `enum bpf_core_relo_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Where a member is, how large it is, whether it has a sign, where its bits are.
+    /// Where a member is, its size, its signedness, or the position of its bits.
     Field,
-    /// Whether a member exists: its answer may be no.
+    /// Whether a member exists; the answer may be no.
     FieldExists,
-    /// The number of a type, or its size.
+    /// The id of a type, or its size.
     Type,
-    /// Whether a type exists: the answer may be no.
+    /// Whether a type exists; the answer may be no.
     TypeExists,
     /// The value of an enumerator.
     Enumerator,
-    /// Whether an enumerator exists: the answer may be no.
+    /// Whether an enumerator exists; the answer may be no.
     EnumeratorExists,
-    /// The number of a type in the object itself, which every kernel answers.
+    /// The id of a type in the object itself, which does not depend on the kernel.
     Local,
 }
 
@@ -43,11 +43,11 @@ impl Question {
     }
 }
 
-/// What is behind a member's typedefs, as far as a kernel's member has to be the same.
+/// The type of a member without its typedefs, as far as a kernel's member has to match it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Composite,
-    /// An enumeration or a type that is only declared, of this name.
+    /// An enumeration with this name, or a type with this name that is only declared.
     Named(Kind, String),
     Array(Box<Form>),
     Other(Kind),
@@ -74,7 +74,7 @@ impl Form {
         Some((0..dimensions).fold(form, |form, _| Form::Array(Box::new(form))))
     }
 
-    /// Whether libbpf takes one for the other: `bpf_core_fields_are_compat()`.
+    /// Whether libbpf accepts one for the other: `bpf_core_fields_are_compat()`.
     pub(crate) fn fits(&self, other: &Form) -> bool {
         match (self, other) {
             (Form::Named(kind, name), Form::Named(other_kind, other)) => {
@@ -87,14 +87,14 @@ impl Form {
     }
 }
 
-/// A step on the way from a type to what is asked about.
+/// A step of an access, from a type towards what the relocation asks about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Member { member: Member, form: Form },
     Element,
 }
 
-/// A member that programs read: `task_struct.loginuid`.
+/// A member that programs read, such as `task_struct.loginuid`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     /// Name of the type, with its flavour (`___…`) if it has one.
@@ -111,7 +111,7 @@ impl Member {
         }
     }
 
-    /// The kernel's name of the type: without flavour.
+    /// The name of the type in the kernel, without its flavour.
     pub fn kernel_type(&self) -> &str {
         plain_name(&self.ty)
     }
@@ -123,7 +123,7 @@ impl fmt::Display for Member {
     }
 }
 
-/// A type's name without flavour.
+/// A type's name without its flavour.
 pub(crate) fn plain_name(name: &str) -> &str {
     match name.find("___") {
         Some(at) if at > 0 => &name[..at],
@@ -136,20 +136,20 @@ pub(crate) fn plain_name(name: &str) -> &str {
 pub struct Relocation {
     /// The program, or the function that programs call.
     pub function: String,
-    /// Which of its instructions.
+    /// Index of the instruction in the function.
     pub instruction: u32,
-    /// What it asks.
+    /// What the relocation asks.
     pub question: Question,
-    /// Name of the type that it starts from, with its flavour.
+    /// Name of the type where the access starts, with its flavour.
     pub ty: String,
     pub(crate) kind: Kind,
     pub(crate) steps: Vec<Step>,
-    /// Of a relocation on an enumerator.
+    /// Only of relocations on enumerators.
     pub enumerator: Option<String>,
 }
 
 impl Relocation {
-    /// The members that it passes, and the enumerator, if it is about one.
+    /// The members on the access path, or the enumerator if the relocation is about one.
     pub fn members(&self) -> impl Iterator<Item = Member> + '_ {
         let steps = self.steps.iter().filter_map(|step| match step {
             Step::Member { member, .. } => Some(member.clone()),
@@ -160,7 +160,7 @@ impl Relocation {
     }
 }
 
-/// The whole access: `task_struct.loginuid.val`.
+/// Formats the whole access, such as `task_struct.loginuid.val`.
 impl fmt::Display for Relocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.ty)?;
@@ -190,40 +190,40 @@ pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
     Ok(found)
 }
 
-/// Those of the programs of the eBPF engines.
+/// All relocations of the programs of the eBPF engines.
 pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
     of(bpf::TARSIER)
 }
 
-/// The places that they are for.
+/// The places that the programs of the eBPF engines are for.
 pub fn places_of_programs() -> Result<Vec<Place<'static>>, Malformed> {
     places(bpf::TARSIER)
 }
 
-/// The distinct members and enumerators that relocations pass.
+/// The distinct members and enumerators on the access paths of relocations.
 pub fn members(relocations: &[Relocation]) -> BTreeSet<Member> {
     relocations.iter().flat_map(Relocation::members).collect()
 }
 
-/// Where a program is attached.
+/// The place that a program is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     /// Name of the program.
     pub program: &'a str,
     /// `tp_btf`, `fentry` or `fexit`.
     pub kind: &'a str,
-    /// Name of the tracepoint or of the function.
+    /// Name of the tracepoint or function.
     pub name: &'a str,
 }
 
 impl Place<'_> {
-    /// A tracepoint; else a function.
+    /// Whether this is a tracepoint, not a function.
     pub fn is_tracepoint(&self) -> bool {
         self.kind == "tp_btf"
     }
 }
 
-/// The places of those programs of the object whose section names one.
+/// The places of the object's programs whose section names one.
 pub(crate) fn places(object: &[u8]) -> Result<Vec<Place<'_>>, Malformed> {
     let functions = Elf::parse(object)?.functions()?;
     Ok(functions
@@ -240,7 +240,7 @@ pub(crate) fn places(object: &[u8]) -> Result<Vec<Place<'_>>, Malformed> {
         .collect())
 }
 
-/// Gives each record of `.BTF.ext` with the name of its section (an offset).
+/// Calls a function for each record of `.BTF.ext`, with the name of the record's section (as an offset).
 fn each_record(
     ext: Bytes<'_>,
     mut take: impl FnMut(u32, Bytes<'_>) -> Option<()>,
@@ -316,7 +316,7 @@ fn relocation(
     })
 }
 
-/// The members on the way that `access` describes. Those without a name are passed.
+/// The members on the path that `access` describes. Unnamed members are skipped.
 fn steps(btf: &Btf<'_>, root: Type<'_, '_>, access: &[usize]) -> Option<Vec<Step>> {
     let mut owner = root.name().to_owned();
     let mut ty = btf.plain(root.id)?;
@@ -343,7 +343,7 @@ fn steps(btf: &Btf<'_>, root: Type<'_, '_>, access: &[usize]) -> Option<Vec<Step
     Some(steps)
 }
 
-/// The name of a type, or of the typedef by which it is known.
+/// The name of a type, or of the typedef that names it.
 fn type_name(btf: &Btf<'_>, id: u32) -> Option<String> {
     const TYPEDEFS_MAX: usize = 32;
     let plain = btf.plain(id)?;

@@ -1,4 +1,4 @@
-//! Attaching what a plan needs, and parting with what it no longer does.
+//! Attaches what a plan needs, and removes what it no longer needs.
 
 use super::gates;
 use super::operation_probes::{probe_operations, OperationProbes};
@@ -15,12 +15,12 @@ use libbpf_rs::btf::ReferencesType;
 use plan::{Plan, SysExit};
 use std::collections::BTreeMap;
 
-/// Hooks in force. Links go away when dropped.
+/// Hooks in force. Links are detached when dropped.
 #[derive(Default)]
 pub(super) struct Armed {
     pub(super) sys_exit: Option<Attached>,
     pub(super) per_syscall: BTreeMap<u32, Attached>,
-    /// By place in the kernel's functions.
+    /// By index in the kernel's functions.
     pub(super) functions: BTreeMap<usize, Hook>,
     pub(super) probes: Vec<CallProbes>,
     pub(super) operation_probes: Vec<OperationProbes>,
@@ -31,7 +31,7 @@ pub(super) struct Armed {
 }
 
 impl Armed {
-    /// Calls that its probes could not look at.
+    /// Number of calls that the probes missed.
     fn missed_by_probes(&self) -> u64 {
         let calls = self.probes.iter().map(CallProbes::missed);
         let operations = self.operation_probes.iter().map(OperationProbes::missed);
@@ -40,7 +40,8 @@ impl Armed {
 }
 
 impl Hooks {
-    /// Hooks the functions that tell what calls touched; those that `plan` does not need, still hooked.
+    /// Hooks the functions that tell what calls touched. Returns the hooks that `plan` does not need, still
+    /// attached.
     pub(super) fn arm_objects(
         &mut self,
         plan: &Plan,
@@ -67,7 +68,7 @@ impl Hooks {
         self.vfs.arm(object, plan, pins, there)
     }
 
-    /// Pins of the hooks in force.
+    /// Names of the pins of all hooks in force.
     pub(super) fn pinned_names(&self) -> Vec<String> {
         let armed = &self.armed;
         let links = armed.sys_exit.iter().chain(armed.per_syscall.values());
@@ -87,7 +88,7 @@ impl Hooks {
         names.chain(self.vfs.armed().cloned()).collect()
     }
 
-    /// Attaches what `plan` needs and returns what it no longer does, still attached.
+    /// Attaches what `plan` needs. Returns what it no longer needs, still attached.
     pub(super) fn arm(&mut self, plan: &Plan) -> Result<Armed, CaptureError> {
         let mut added = BTreeMap::new();
         let hooks = &plan.hooks;
@@ -132,7 +133,7 @@ impl Hooks {
         Ok(self.take_unneeded(plan))
     }
 
-    /// What `plan` no longer needs of what is armed, still attached.
+    /// Takes out the hooks that `plan` no longer needs. They are still attached.
     fn take_unneeded(&mut self, plan: &Plan) -> Armed {
         let mut old = Armed::default();
         let (hooks, armed) = (&plan.hooks, &mut self.armed);
@@ -175,7 +176,7 @@ impl Hooks {
         old
     }
 
-    /// Hooks those functions that serve calls of the plan and are not hooked yet.
+    /// Hooks the functions that serve calls of the plan and are not hooked yet.
     fn hook_functions(&mut self, plan: &Plan) -> Result<BTreeMap<usize, Hook>, CaptureError> {
         let mut added = BTreeMap::new();
         let gates = gates::of(plan);
@@ -212,7 +213,7 @@ impl Hooks {
         Ok(added)
     }
 
-    /// Lets hooks rest that are no longer needed.
+    /// Queues hooks that are no longer needed for removal after a while.
     pub(super) fn part_with(&mut self, old: Armed, old_objects: BTreeMap<String, Attached>) {
         self.missed_by_probes += old.missed_by_probes();
         let calls = old.probes.into_iter().map(CallProbes::at_rest);
@@ -222,7 +223,7 @@ impl Hooks {
             .add(old.functions, old_objects, old.uring.functions, probes);
     }
 
-    /// Unhooks everything at once.
+    /// Removes all hooks at once.
     pub(super) fn drop_all(&mut self) {
         let armed = std::mem::take(&mut self.armed);
         if let Some(trampolines) = &mut self.trampolines {
@@ -235,7 +236,7 @@ impl Hooks {
         }
     }
 
-    /// Watched calls that programs could not look at.
+    /// Number of watched calls that programs missed.
     pub(super) fn missed(&self) -> u64 {
         let mut missed = self.programs.missed() + self.missed_by_probes;
         if let Some(trampolines) = &self.trampolines {
@@ -246,13 +247,13 @@ impl Hooks {
         missed + self.armed.missed_by_probes()
     }
 
-    /// Takes down hooks that no rule set has needed for a while. To be called every second or so.
+    /// Removes hooks that no rule set has needed for a while. Call it about once a second.
     pub(super) fn tidy(&mut self) {
         self.detach_queue.tidy(self.trampolines.as_mut());
     }
 
-    /// Hooks what the operations that `plan` watches need and is not hooked yet. `calls`: the probes that the plan
-    /// has just got for its calls.
+    /// Hooks what is missing for the operations that `plan` watches. `calls` are the probes that were just
+    /// attached for the plan's calls.
     fn attach_uring(
         &mut self,
         plan: &Plan,
@@ -271,7 +272,7 @@ impl Hooks {
         attached
     }
 
-    /// Ends first: of an operation whose submission is seen, its end is seen too.
+    /// Attaches hooks for ends first: if an operation's submission is seen, so is its end.
     fn attach_wanted(&mut self, wanted: &Wanted<'_>) -> Result<uring::Hooks, CaptureError> {
         let mut added = uring::Hooks::default();
         let programs: Vec<&'static str> = wanted.programs().collect();
@@ -298,8 +299,8 @@ impl Hooks {
         Ok(added)
     }
 
-    /// Where the task still has its executable when it ends, one hook sees every exit; else the
-    /// entry of the native calls is hooked, and 32-bit ones are recorded without executable.
+    /// If a task still has its executable when it ends, one hook sees every exit. Otherwise the entries of the
+    /// native calls are hooked, and exits through the 32-bit entry are recorded without executable.
     fn attach_exit(&mut self) -> Result<Vec<Attached>, CaptureError> {
         let mut links: Vec<Attached> = self.programs.attach_copies("exit_call")?;
         let at_entry = !exit_is_seen_early() && self.programs.events.is_some();
@@ -322,8 +323,8 @@ impl Hooks {
     }
 }
 
-/// Whether sched_process_exit comes before the task gives up its memory: since Linux 6.16, when it
-/// also got its third argument (the first is the probe's own).
+/// Whether sched_process_exit comes before the task gives up its memory: since Linux 6.16, which also added its
+/// third argument (the first is the probe's own).
 fn exit_is_seen_early() -> bool {
     use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
     let count = || {

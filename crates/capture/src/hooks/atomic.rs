@@ -1,10 +1,10 @@
-//! Memory that the programs read and write at the same time, as atomics.
+//! Memory that the programs read and write concurrently, as atomics.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// What can be shared with the programs.
+/// A type that can be shared with the programs.
 pub(super) trait Shareable {
-    /// The same, as atomics.
+    /// The same type made of atomics.
     type Atomic;
 }
 
@@ -27,7 +27,7 @@ impl<const N: usize> Shareable for [u64; N] {
 /// The memory at `place` as atomics.
 ///
 /// # Safety
-/// `place` is aligned and mapped as long as what is given back is used, and all use it by atomics meanwhile.
+/// `place` must be aligned, and stay mapped as long as the result is used. Meanwhile all accesses must be atomic.
 pub(super) unsafe fn atomic<'a, T: Shareable>(place: *mut T) -> &'a T::Atomic {
     const {
         assert!(size_of::<T>() == size_of::<T::Atomic>());

@@ -1,4 +1,4 @@
-//! `struct control` of bpf/shared.h, mapped: switches that the programs read on every call.
+//! `struct control` of bpf/shared.h, mapped: settings that the programs read on every call.
 
 use super::atomic::atomic;
 use crate::error::{system, CaptureError};
@@ -10,10 +10,10 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, Ordering};
 
-/// Words with a bit for each rule.
+/// Number of words with one bit for each rule.
 pub(super) const RULE_WORDS: usize = RULES_MAX as usize / 64;
 
-/// Both sides look at as many groups of a task.
+/// Both sides must use the same limit of groups of a task.
 const _: () = assert!(GROUPS_MAX == event::wire::TARSIER_GROUPS_MAX as usize);
 
 pub(super) struct Control {
@@ -33,7 +33,7 @@ macro_rules! member {
 unsafe impl Send for Control {}
 
 impl Control {
-    /// Maps the object's zero-initialised data, which is `struct control` and nothing else.
+    /// Maps the object's zero-initialised data, which consists of `struct control`.
     pub(super) fn map(object: &Object) -> Result<Control, CaptureError> {
         let bss = object
             .maps()
@@ -71,7 +71,7 @@ impl Control {
         Ok(())
     }
 
-    /// Size of each ring, and the fills at which the bell rings and the overload begins.
+    /// Sets the size of each ring, and the fills at which the doorbell rings and the overload begins.
     pub(super) fn set_ring(&self, ring_bytes: u32, watermark_bytes: u32, high_bytes: u32) {
         member!(self.ring_bytes).store(ring_bytes, Ordering::Relaxed);
         member!(self.high_bytes).store(high_bytes, Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl Control {
         member!(self.throttle).store(throttle.into(), Ordering::Relaxed);
     }
 
-    /// Rules, by place, whose events wake the daemon at once.
+    /// Sets the rules, by place, whose events wake the daemon at once.
     pub(super) fn set_urgent(&self, rules: &[u64; RULE_WORDS], undecided: bool) {
         for (word, bits) in member!(self.urgent).iter().zip(rules) {
             word.store(*bits, Ordering::Relaxed);
@@ -110,7 +110,7 @@ impl Control {
         member!(self.every).store(every.into(), Ordering::SeqCst);
     }
 
-    /// Numbers of the links whose probes look at calls, as bits.
+    /// Sets the numbers of the links whose probes record calls, as bits.
     pub(super) fn set_probe_links(&self, links: u64) {
         member!(self.probe_links).store(links, Ordering::SeqCst);
     }
@@ -119,13 +119,13 @@ impl Control {
         member!(self.probe_links).load(Ordering::SeqCst)
     }
 
-    /// With a full barrier: see `ring_bell()` in bpf/emit.h.
+    /// Stores with a full barrier: see `ring_bell()` in bpf/emit.h.
     pub(super) fn set_awake(&self, awake: bool) {
         member!(self.reader_awake).store(awake.into(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// A frame was taken from a ring. Only the reader says so.
+    /// Counts a frame that was taken from a ring. Only the reader calls this.
     pub(super) fn count_taken(&self) {
         let taken = member!(self.frames_taken);
         taken.store(
@@ -147,14 +147,14 @@ impl Control {
     }
 }
 
-/// Whether this process is in a time namespace in which /proc tells another time since boot than the kernel has.
+/// Whether this process is in a time namespace, where /proc shows another time since boot than the kernel's.
 fn has_time_of_its_own() -> bool {
     let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
     let boot = offsets.lines().find(|line| line.starts_with("boottime"));
     boot.is_some_and(|line| line.split_whitespace().skip(1).any(|offset| offset != "0"))
 }
 
-/// When a process was started, clock ticks: field 22 of proc_pid_stat(5). The name before it may hold anything.
+/// Start time of a process, in clock ticks: field 22 of proc_pid_stat(5). The name before it may contain anything.
 fn start_of(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(19)?.parse().ok()
@@ -167,7 +167,7 @@ impl Drop for Control {
     }
 }
 
-/// Writes `rows` to the start of a new, mappable table.
+/// Writes `rows` to the start of a new table that can be mapped.
 pub(super) fn write_rows(table: &MapHandle, rows: &[Row]) -> Result<(), CaptureError> {
     let len = ROWS * std::mem::size_of::<Row>();
     // SAFETY: a new mapping of a map of ROWS rows; the copy stays inside it because a plan never

@@ -1,5 +1,5 @@
-//! Copies of programs on tracepoints: where the kernel preempts programs there, the next copy sees what one that is
-//! preempted misses. `COPIES` of bpf/copies.h.
+//! Copies of programs on tracepoints: if the kernel preempts programs there, the next copy handles what a
+//! preempted one misses. See `COPIES` in bpf/copies.h.
 
 use super::trampoline;
 use libbpf_rs::{Object, OpenObject};
@@ -14,10 +14,10 @@ const COPIED: [&str; 5] = [
     "task_made",
     "uring_link_failed",
 ];
-/// What the names of copies end in.
+/// Suffixes of the names of copies.
 const SUFFIXES: [&str; 3] = ["_1", "_2", "_3"];
 
-/// Leaves out the copies, or what they are copies of; and the copies of what is left out already.
+/// Leaves out either the copies or the originals; and the copies of originals that are left out already.
 pub(super) fn choose(open: &mut OpenObject, wanted: bool) {
     let left_out: Vec<String> = open
         .progs()
@@ -36,7 +36,7 @@ pub(super) fn choose(open: &mut OpenObject, wanted: bool) {
     }
 }
 
-/// What a program is a copy of.
+/// Name of the program that this one is a copy of.
 fn original(name: &str) -> Option<&str> {
     let mut originals = SUFFIXES
         .iter()
@@ -49,7 +49,7 @@ pub(super) fn is_copy(name: &str) -> bool {
     original(name).is_some()
 }
 
-/// The names of a program's copies, if it has any and they are wanted; or the program's own.
+/// The names of a program's copies, if it has any and they are wanted; otherwise the program's own name.
 pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
     match wanted && COPIED.contains(&program) {
         true => SUFFIXES.map(|suffix| format!("{program}{suffix}")).into(),
@@ -57,9 +57,9 @@ pub(super) fn of(program: &str, wanted: bool) -> Vec<String> {
     }
 }
 
-/// What the programs of the object could not look at. Of copies at most what the one counted that missed least: what
-/// all have missed, each has.
-/// An execve that all have missed is made good by the probe at the end of its function.
+/// Number of runs that the object's programs missed. For copies it is the smallest count of any copy, an upper
+/// bound: what all of them missed, each of them counted. An execve that all copies missed is recorded by the probe
+/// at the end of its function.
 pub(super) fn missed(object: &Object, form: Form) -> u64 {
     let misses = |name: &str| {
         let program = object

@@ -23,12 +23,12 @@ pub const LOSS_CAUSES: [&str; wire::TARSIER_LOSS_CAUSES as usize] = {
     names
 };
 
-/// What happened since the programs were loaded.
+/// Counts since the programs were loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Events that reached a ring.
     pub events: u64,
-    /// Events in a ring whose decision was left to the second stage.
+    /// Events in a ring that the second stage has to decide.
     pub undecided: u64,
     /// Watched calls that were matched against the rules.
     pub evaluated: u64,
@@ -36,26 +36,26 @@ pub struct Counters {
     pub lost: Vec<[u64; LOSS_CAUSES.len()]>,
     /// Calls that were slowed because the ring of their CPU was filling up.
     pub waits: u64,
-    /// By how much, together, nanoseconds.
+    /// Total time of those waits, in nanoseconds.
     pub waited_ns: u64,
-    /// Watched calls that a program could not look at, because another task was in the same
-    /// program on the same CPU. No rule need have selected them.
+    /// Watched calls that a program could not handle because another task was in the same program on the same CPU.
+    /// No rule need have selected them.
     pub missed: u64,
 }
 
 impl Counters {
-    /// Events lost, all CPUs and causes.
+    /// Number of events lost, over all CPUs and causes, plus the missed calls.
     pub fn lost_total(&self) -> u64 {
         self.lost.iter().flatten().sum::<u64>() + self.missed
     }
 }
 
-/// What happened to one rule's events in the first stage.
+/// Counts of one rule's events in the first stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleCount {
-    /// Reached a ring.
+    /// Number of events that reached a ring.
     pub selected: u64,
-    /// Were lost.
+    /// Number of events lost.
     pub lost: u64,
 }
 
@@ -74,10 +74,10 @@ impl FromIterator<cpu_state> for Counters {
     }
 }
 
-/// Words of what a CPU has.
+/// Number of words of one CPU's counters.
 const WORDS: usize = size_of::<cpu_state>() / size_of::<u64>();
 
-/// `cpu_states` of bpf/maps.h, mapped: to ask the kernel for values would keep probes from running meanwhile.
+/// `cpu_states` of bpf/maps.h, mapped: reading values through the kernel would keep probes from running meanwhile.
 pub(super) struct CpuStates {
     first: NonNull<[u64; WORDS]>,
     cpus: usize,
@@ -87,7 +87,7 @@ pub(super) struct CpuStates {
 unsafe impl Send for CpuStates {}
 
 impl CpuStates {
-    /// Maps what so many CPUs have.
+    /// Maps the counters of `cpus` CPUs.
     pub(super) fn map(object: &Object, cpus: usize) -> Result<CpuStates, CaptureError> {
         let map = object.maps().find(|map| map.name() == "cpu_states");
         let map = map.ok_or_else(|| super::missing("cpu_states"))?;
@@ -111,7 +111,7 @@ impl CpuStates {
         Ok(CpuStates { first, cpus })
     }
 
-    /// What all CPUs have counted.
+    /// The sums over all CPUs.
     pub(super) fn read(&self) -> Counters {
         (0..self.cpus).map(|cpu| self.of(cpu)).collect()
     }
@@ -130,14 +130,14 @@ impl Drop for CpuStates {
     }
 }
 
-/// How much is mapped for so many CPUs.
+/// Size of the mapping for `cpus` CPUs, in bytes.
 fn len_of(cpus: usize) -> usize {
     (cpus * size_of::<cpu_state>()).next_multiple_of(rustix::param::page_size())
 }
 
-/// What the programs of an earlier daemon have counted.
+/// Reads the counters of an earlier daemon's programs.
 pub(super) fn read_left(map: &impl MapCore) -> Result<Counters, CaptureError> {
-    // Versions before this one kept them by CPU.
+    // Versions before this one kept them in a per-CPU array.
     if map.map_type() == MapType::PercpuArray {
         return Ok(per_cpu::<cpu_state>(map, 0)?.into_iter().collect());
     }
@@ -177,7 +177,8 @@ fn per_cpu<T: FromBytes + IntoBytes>(
     Ok(values.iter().map(|value| filled_up(value)).collect())
 }
 
-/// A value of a map. Programs of an earlier version, whose capture goes on, may have shorter ones: the rest is 0.
+/// A value of a map. Programs of an earlier version, whose capture goes on, may have shorter values: the rest is
+/// 0.
 fn filled_up<T: FromBytes + IntoBytes>(value: &[u8]) -> T {
     let mut whole = T::new_zeroed();
     let len = value.len().min(size_of::<T>());

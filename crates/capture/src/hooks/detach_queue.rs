@@ -1,8 +1,9 @@
-//! Hooks on kernel functions that no rule needs any more, before they are taken down.
+//! Hooks on kernel functions that no rule needs any more, until they are removed.
 //!
-//! To detach a program from a function the kernel waits until no task can be inside (tenths of a second each),
-//! and rule sets often come and go in a row. So such hooks rest for a while, in which the next rule set may take them
-//! over, and are then taken down by a thread of their own. A hook at rest finds nothing to match.
+//! To detach a program from a function, the kernel waits until no task can be inside it, which takes tenths of a
+//! second each; and rule sets are often replaced several times in a row. So unneeded hooks rest for a while, in
+//! which the next rule set may reuse them, and are then removed by a separate thread. A resting hook finds nothing
+//! to match.
 
 use super::trampoline::{AtFunction, Hook, Trampolines};
 use super::uring::OperationHook;
@@ -11,29 +12,29 @@ use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a hook rests.
+/// Time for which a hook rests.
 const REST: Duration = Duration::from_secs(3);
 
-/// Something attached that is no longer needed, since when.
+/// An attached hook that is no longer needed, and since when.
 type Idle<T> = (T, Instant);
 
 #[derive(Default)]
 pub(super) struct DetachQueue {
-    /// By place in the kernel's functions.
+    /// By index in the kernel's functions.
     functions: BTreeMap<usize, Idle<Hook>>,
-    /// By program of `bpf/object_hooks.bpf.inc.c`.
+    /// By name of the program in `bpf/object_hooks.bpf.inc.c`.
     objects: BTreeMap<String, Idle<Attached>>,
-    /// On functions of io_uring operations.
+    /// Hooks on functions of io_uring operations.
     operations: BTreeMap<OperationHook, Idle<AtFunction>>,
-    /// Links of probes by number, which do not come back.
+    /// Links of probes, by number; these are not reused.
     probes: Vec<(u32, Vec<Attached>)>,
     leaving: Option<JoinHandle<()>>,
-    /// Numbers of the probes that `leaving` takes down.
+    /// Numbers of the probes that the thread in `leaving` removes.
     leaving_numbers: u64,
 }
 
 impl DetachQueue {
-    /// Lays hooks to rest.
+    /// Adds hooks to the queue.
     pub(super) fn add(
         &mut self,
         functions: BTreeMap<usize, Hook>,
@@ -48,8 +49,8 @@ impl DetachQueue {
         self.operations.extend(idle(operations, now));
     }
 
-    /// The hook on this function, if it rests. If it does not, none is being taken down either: two at a time
-    /// would see each call twice.
+    /// The resting hook on this function. If there is none, waits until no hook is being removed: two hooks at the
+    /// same time would record each call twice.
     pub(super) fn take_function(&mut self, place: usize) -> Option<Hook> {
         let found = self.functions.remove(&place);
         if found.is_none() {
@@ -58,7 +59,8 @@ impl DetachQueue {
         found.map(|(hook, _)| hook)
     }
 
-    /// The same for a hook on objects.
+    /// The resting hook on objects with this program; if there is none, waits as
+    /// [`take_function`](Self::take_function).
     pub(super) fn take_object(&mut self, program: &str) -> Option<Attached> {
         let found = self.objects.remove(program);
         if found.is_none() {
@@ -67,7 +69,8 @@ impl DetachQueue {
         found.map(|(link, _)| link)
     }
 
-    /// The same for a hook on a function of io_uring operations.
+    /// The resting hook on this function of io_uring operations; if there is none, waits as
+    /// [`take_function`](Self::take_function).
     pub(super) fn take_operation(&mut self, hook: OperationHook) -> Option<AtFunction> {
         let found = self.operations.remove(&hook);
         if found.is_none() {
@@ -76,7 +79,7 @@ impl DetachQueue {
         found.map(|(hook, _)| hook)
     }
 
-    /// Has those taken down that have rested long enough.
+    /// Starts to remove hooks that have rested long enough.
     pub(super) fn tidy(&mut self, trampolines: Option<&mut Trampolines>) {
         if self
             .leaving
@@ -100,12 +103,12 @@ impl DetachQueue {
         }
         self.leaving_numbers = bits(&probes);
         let leave = move || drop((functions, objects, operations, probes));
-        // Where no thread can be made, the hooks go with the error.
+        // If the thread cannot be created, the hooks are removed here, when the closure is dropped.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
         self.leaving = thread.spawn(leave).ok();
     }
 
-    /// Hooks at rest on functions: they count what they miss.
+    /// Resting hooks on functions; they count the calls that they miss.
     pub(super) fn at_functions(&self) -> impl Iterator<Item = &AtFunction> {
         let functions = self.functions.values().map(|(hook, _)| hook.at_function());
         functions.chain(self.operations.values().map(|(hook, _)| hook))
@@ -116,13 +119,13 @@ impl DetachQueue {
         bits(&self.probes) | self.leaving_numbers
     }
 
-    /// Takes the probes down at once.
+    /// Removes the probes at once.
     pub(super) fn end_probes(&mut self) {
         self.wait();
         self.probes.clear();
     }
 
-    /// Links of all hooks at rest.
+    /// Links of all resting hooks.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let objects = self.objects.values().map(|(link, _)| link);
         let probes = self.probes.iter().flat_map(|(_, links)| links);
@@ -132,14 +135,14 @@ impl DetachQueue {
 
     fn wait(&mut self) {
         if let Some(thread) = self.leaving.take() {
-            // It only drops; there is nothing to tell.
+            // The thread only drops values, so it has no result.
             let _ = thread.join();
         }
         self.leaving_numbers = 0;
     }
 }
 
-/// The numbers of probes.
+/// Numbers of probes, as bits.
 fn bits(probes: &[(u32, Vec<Attached>)]) -> u64 {
     probes
         .iter()

@@ -1,4 +1,4 @@
-//! Gates as the programs read them, in shared memory.
+//! Gates, in memory shared with the programs.
 
 use super::atomic::atomic;
 use crate::error::{system, CaptureError};
@@ -11,11 +11,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use zerocopy::transmute;
 
-/// Gates that there are.
+/// Number of gates.
 pub(super) const PLACES: usize = FUNCTIONS_MAX as usize;
-/// Words of a gate.
+/// Number of words of a gate.
 const WORDS: usize = size_of::<gate>() / size_of::<u32>();
-/// The word that says what a gate asks about.
+/// Index of the word that tells which fact a gate tests.
 const FACT: usize = offset_of!(gate, fact) / size_of::<u32>();
 
 /// `gates` of bpf/maps.h, mapped.
@@ -50,24 +50,24 @@ impl Gates {
         Ok(Gates { cells, len })
     }
 
-    /// The words of the gate at a place.
+    /// The words of the gate with this index.
     fn cell(&self, place: usize) -> &[AtomicU32; WORDS] {
         // SAFETY: mapped as long as `self` lives, and nobody refers to it but by this.
         unsafe { atomic(&raw mut (*self.cells.as_ptr())[place]) }
     }
 
-    /// The gate at a place.
+    /// The gate with this index.
     pub(super) fn get(&self, place: usize) -> gate {
         let words = self.cell(place).each_ref();
         transmute!(words.map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// Lets every call through.
+    /// Opens a gate: every call passes.
     pub(super) fn open(&self, place: usize) {
         self.cell(place)[FACT].store(GATE_OPEN, Ordering::SeqCst);
     }
 
-    /// Puts a gate where one is open: last the fact, which closes it.
+    /// Sets a gate that is open. The fact, which closes it, is stored last.
     pub(super) fn set(&self, place: usize, gate: gate) {
         let cell = self.cell(place);
         let words: [u32; WORDS] = transmute!(gate);

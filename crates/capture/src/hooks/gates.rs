@@ -6,11 +6,12 @@ use crate::kernel::syscall_functions;
 use plan::{Fact, Gate, Plan};
 use std::collections::BTreeMap;
 
-/// By place in the kernel's functions; none lets every call through.
+/// Gates by index in the kernel's functions; `None` lets every call pass.
 pub(super) type Gates = BTreeMap<usize, Option<Gate>>;
 
-/// The gate of each hooked function: what all its calls agree on. Notes of objects have to be
-/// closed when a call ends, whatever its result: two equal calls must not be taken for one.
+/// The gate of each hooked function, if all calls of the function have the same one. Gates on the result are left
+/// out for calls with notes of objects: such notes must be closed when the call ends, whatever its result, so that
+/// the next equal call does not get them.
 pub(super) fn of(plan: &Plan) -> Gates {
     let mut gates = BTreeMap::new();
     let Some(functions) = syscall_functions::of_this_kernel() else {
@@ -40,14 +41,14 @@ pub(super) fn of(plan: &Plan) -> Gates {
     gates
 }
 
-/// Lets through what `gates` let through of these hooks' calls.
+/// Opens the gates of these hooks that are to change to `gates`.
 pub(super) fn open(hooks: &Hooks, gates: &Gates) {
     for (trampolines, hook, gate) in gated(hooks, gates) {
         trampolines.open_unless(hook, gate);
     }
 }
 
-/// Has these hooks ask what `gates` ask.
+/// Sets the gates of these hooks to `gates`.
 pub(super) fn close(hooks: &Hooks, gates: &Gates) {
     for (trampolines, hook, gate) in gated(hooks, gates) {
         trampolines.close(hook, gate);

@@ -1,4 +1,4 @@
-//! What an earlier daemon left running, for the next one: to be taken over, or to be read and replaced.
+//! The capture that an earlier daemon left running: the next one takes it over, or reads and replaces it.
 
 use super::counters::{self, Counters};
 use super::EbpfEngine;
@@ -14,15 +14,15 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Pins of maps begin so.
+/// Prefix of the pin names of maps.
 const MAP: &str = "map-";
-/// Pins of rule sets begin so.
+/// Prefix of the pin names of rule sets.
 const RULES: &str = "rules-";
-/// Rule sets whose events may still be in the rings.
+/// Number of rule sets whose events may still be in the rings.
 const RULE_SETS_KEPT: usize = 8;
 
-/// Which programs these are, and the version of their events. Programs with the same layout can take
-/// over from each other.
+/// Hash of these programs, and the version of their events. Programs with the same layout can take over from each
+/// other.
 pub(super) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     let mut hash = blake3::Hasher::new();
     hash.update(bpf::TARSIER);
@@ -38,14 +38,14 @@ pub(super) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     (words, event::wire::TARSIER_WIRE_VERSION.into())
 }
 
-/// Name of the pin of a map. What libbpf puts before the names of sections is another each time.
+/// Name of a map's pin. libbpf puts a varying prefix before the names of sections, which is removed here.
 fn pin_of(map: &OsStr) -> String {
     let name = map.to_string_lossy();
     let section = name.find('.').unwrap_or(0);
     format!("{MAP}{}", &name[section..])
 }
 
-/// The page of an earlier daemon whose programs are like these; none if nothing is pinned.
+/// The page of an earlier daemon whose programs are the same; `None` if nothing is pinned.
 pub(super) fn find_like(
     pins: &Pins,
     layout: ([u64; 4], u64),
@@ -60,7 +60,7 @@ pub(super) fn find_like(
     }
 }
 
-/// Gives `open` the maps of an earlier daemon instead of new ones.
+/// Makes `open` use the maps of an earlier daemon instead of new ones.
 pub(super) fn take_maps(open: &mut OpenObject, pins: &Pins) -> Result<(), CaptureError> {
     for mut map in open.maps_mut() {
         let name = pin_of(map.name());
@@ -93,7 +93,8 @@ fn find_map(pins: &Pins, name: &str) -> Result<Option<MapHandle>, CaptureError> 
 }
 
 impl EbpfEngine {
-    /// Pins everything but links, unless it is there; what makes the capture whole comes last.
+    /// Pins everything except links, unless it is pinned already. The page, which makes the capture complete, is
+    /// pinned last.
     pub(super) fn keep(
         &mut self,
         pins: &Arc<Pins>,
@@ -116,7 +117,7 @@ impl EbpfEngine {
         Ok(())
     }
 
-    /// Takes hooks down that an earlier daemon left and that are not needed.
+    /// Removes hooks that an earlier daemon left and that are not needed.
     pub(super) fn drop_unneeded(&mut self) {
         let Some(pins) = self.pins().cloned() else {
             return;
@@ -128,7 +129,7 @@ impl EbpfEngine {
     }
 }
 
-/// An earlier daemon's capture, which goes on.
+/// An earlier daemon's capture, which still runs.
 pub struct Leftover {
     pins: Arc<Pins>,
     handover: Arc<Handover>,
@@ -136,10 +137,11 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// What is pinned there; none if nothing is, or not all of it, and then it is removed.
+    /// Finds the capture pinned in `pins`. `None` if nothing is pinned, or if the capture is incomplete, which
+    /// removes it.
     ///
     /// # Errors
-    /// The kernel does not give out what is pinned.
+    /// The kernel does not return the pinned objects.
     pub fn find(pins: &Arc<Pins>) -> Result<Option<Leftover>, CaptureError> {
         let handover = Handover::find(pins)?;
         let rings = handover.as_ref().map(|_| rings(pins)).transpose()?;
@@ -156,29 +158,29 @@ impl Leftover {
         }
     }
 
-    /// Whether [`EbpfEngine::start_pinned`] will take it over, for plans of this engine.
+    /// Whether [`EbpfEngine::start_pinned`] will take the capture over, for plans of this form.
     pub fn can_be_taken_over(&self, form: Form) -> bool {
         let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
         self.handover.layout() == layout(cpus, form)
     }
 
-    /// Whether the events in its rings can be understood.
+    /// Whether the events in its rings can be decoded.
     pub fn is_readable(&self) -> bool {
         self.handover.layout().1 == u64::from(event::wire::TARSIER_WIRE_VERSION)
     }
 
-    /// Where it is pinned.
+    /// The directory where it is pinned.
     pub fn dir(&self) -> &std::path::Path {
         self.pins.dir()
     }
 
-    /// What the earlier daemon noted.
+    /// The page of the earlier daemon.
     pub fn handover(&self) -> &Arc<Handover> {
         &self.handover
     }
 
-    /// Passes over the events that are in the log: call it once when [`Handover::unfinished_write`] has been dealt with.
-    /// Gives how many events were read and are in no log, nor in the rings.
+    /// Skips the events that are in the log. Call this once, after [`Handover::unfinished_write`] has been
+    /// handled. Returns the number of events that were read but are in neither the log nor the rings.
     pub fn settle(&mut self) -> u64 {
         let stream = &mut self.stream;
         self.handover
@@ -187,7 +189,7 @@ impl Leftover {
         self.handover.begin_anew() + held
     }
 
-    /// What its programs have counted, as far as that can be understood.
+    /// Counters of its programs; zero if their format is unknown.
     pub fn counters(&self) -> Counters {
         let map = find_map(&self.pins, "cpu_states").ok().flatten();
         let counters = map.filter(|_| self.is_readable());
@@ -195,7 +197,8 @@ impl Leftover {
         counters.unwrap_or_default()
     }
 
-    /// The rule sets that its events may be of: number and what [`Leftover::remember`] was given, the newest first.
+    /// The rule sets that its events may come from, newest first: number, and the text given to
+    /// [`Leftover::remember`].
     pub fn rule_sets(&self) -> Vec<(u64, Vec<u8>)> {
         let mut sets: Vec<(u64, Vec<u8>)> = numbers(&self.pins)
             .into_iter()
@@ -209,7 +212,7 @@ impl Leftover {
         sets
     }
 
-    /// Has `pins` remember a rule set, before its first event can come, and forget the oldest.
+    /// Pins a rule set before its first event can come, and unpins the oldest ones.
     pub fn remember(pins: &Pins, number: u64, text: &[u8]) -> Result<(), CaptureError> {
         let map = MapHandle::create(
             libbpf_rs::MapType::Array,
@@ -232,25 +235,25 @@ impl Leftover {
         Ok(())
     }
 
-    /// Takes its hooks away, and waits until they are gone.
+    /// Removes its hooks, and waits until they are gone.
     pub fn unhook(&mut self) {
         self.pins.unhook_but(&[]);
         self.pins.wait_for_end_of("");
     }
 
-    /// Its rings.
+    /// The capture's rings.
     pub fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }
 
-    /// Removes it, with its directory unless that is to be used again. Whether nothing is left.
+    /// Removes the capture, and its directory unless that is used again. Returns whether nothing is left.
     pub fn remove(self, keeps_directory: bool) -> bool {
         self.pins.clear();
         keeps_directory || self.pins.remove()
     }
 }
 
-/// Numbers of the rule sets that are remembered, in order.
+/// Numbers of the pinned rule sets, in order.
 fn numbers(pins: &Pins) -> Vec<u64> {
     let names = pins.names().into_iter();
     let mut numbers: Vec<u64> = names

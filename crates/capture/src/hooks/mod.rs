@@ -1,5 +1,5 @@
-//! The eBPF engines, trampoline and tracepoint: loads the programs, arms what a plan asks for, and
-//! replaces one rule set by another without a gap.
+//! The eBPF engines, trampoline and tracepoint: loads the programs, arms what a plan needs, and replaces one rule
+//! set with another without a gap.
 
 mod arm;
 mod atomic;
@@ -54,7 +54,7 @@ use std::sync::Arc;
 use trampoline::Trampolines;
 use zerocopy::IntoBytes;
 
-/// The hooks in force, and the programs and queues that it takes to change them.
+/// The hooks in force, with the programs and queues needed to change them.
 struct Hooks {
     programs: Programs,
     control: Control,
@@ -63,12 +63,12 @@ struct Hooks {
     detach_queue: DetachQueue,
     trampolines: Option<Trampolines>,
     operations: Operations,
-    /// Calls that probes which are gone could not look at.
+    /// Number of calls missed by probes that are gone.
     missed_by_probes: u64,
 }
 
 impl Hooks {
-    /// Nothing is hooked yet.
+    /// Starts without hooks.
     fn new(
         programs: Programs,
         control: Control,
@@ -89,14 +89,15 @@ impl Hooks {
     }
 }
 
-/// A loaded and armed eBPF engine: trampoline or tracepoint, as the plan says. Dropping it takes every hook away.
+/// A loaded and armed eBPF engine: trampoline or tracepoint, as the plan says. Dropping it removes every hook,
+/// unless the capture is pinned and left.
 pub struct EbpfEngine {
     hooks: Hooks,
     cpu_states: CpuStates,
     stream: Stream,
     bell: Stream,
     cpus: usize,
-    /// The page for the next daemon, where it outlives this process.
+    /// The page for the next daemon, if the capture outlives this process.
     handover: Option<Arc<Handover>>,
     is_disarmed: bool,
     /// What the kernel lacks of what the programs use.
@@ -104,7 +105,8 @@ pub struct EbpfEngine {
 }
 
 impl EbpfEngine {
-    /// Loads the programs and arms `plan`. `daemon_pid` is never audited. The capture ends with this process.
+    /// Loads the programs and arms `plan`. The calls of process `daemon_pid` are never audited. The capture ends
+    /// with this process.
     pub fn start(
         plan: &Plan,
         options: &Options,
@@ -113,9 +115,9 @@ impl EbpfEngine {
         EbpfEngine::start_in(None, plan, options, daemon_pid)
     }
 
-    /// The same for a capture that is pinned in `pins` and outlives this process. One that is there, with programs
-    /// like these, is taken over with what is in its rings, whose size stays, and without a call going unseen;
-    /// [`Leftover`] has to be asked for it before.
+    /// Starts a capture that is pinned in `pins` and outlives this process. An existing capture with the same
+    /// programs is taken over, including the events in its rings, whose size does not change, and no call goes
+    /// unseen. Ask [`Leftover`] for it before.
     pub fn start_pinned(
         pins: &Arc<Pins>,
         plan: &Plan,
@@ -184,12 +186,12 @@ impl EbpfEngine {
         Ok(engine)
     }
 
-    /// Where it is pinned, if it is.
+    /// The directory where the capture is pinned, if it is.
     pub fn pins(&self) -> Option<&Arc<Pins>> {
         self.hooks.programs.pins.as_ref()
     }
 
-    /// The page for the next daemon, where there is to be one.
+    /// The page for the next daemon, if the capture is pinned.
     pub fn handover(&self) -> Option<&Arc<Handover>> {
         self.handover.as_ref()
     }
@@ -202,13 +204,13 @@ impl EbpfEngine {
         }
     }
 
-    /// What the kernel lacks of what the programs use: each costs a feature.
+    /// What the kernel lacks of what the programs use; each gap costs a feature.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// Puts another rule set in force: its hooks are armed, the tables are swapped in one step,
-    /// and then what is no longer needed is disarmed. On error the old rule set stays in force.
+    /// Puts another rule set in force: arms its hooks, swaps the tables in one step, and then disarms what is no
+    /// longer needed. After an error the old rule set stays in force.
     pub fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
         let table = make_table(&plan.rows)?;
         self.add_executables(plan)?;
@@ -260,27 +262,27 @@ impl EbpfEngine {
         Ok(())
     }
 
-    /// Readable when the programs want the daemon's attention.
+    /// Descriptor that is readable when the programs want the daemon's attention.
     pub fn doorbell(&self) -> Result<BorrowedFd<'_>, CaptureError> {
         let fd = self.hooks.programs.map("doorbell")?.as_fd().as_raw_fd();
         // SAFETY: the descriptor belongs to the object of programs of `self`, which outlives the borrow.
         Ok(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 
-    /// Says whether the daemon looks at the rings by itself for now, so that nobody rings.
+    /// Sets whether the daemon polls the rings by itself for now, so that programs need not ring.
     pub fn set_awake(&self, awake: bool) {
         self.hooks.control.set_awake(awake);
     }
 
-    /// What happens to calls whose events come faster than they are read. At first they wait.
+    /// Sets what happens to calls whose events come faster than they are read. The default is to wait.
     pub fn set_overload(&self, overload: Overload) {
         self.hooks
             .control
             .set_throttle(overload == Overload::Throttle);
     }
 
-    /// The rules, by place in the plan, whose events wake the daemon at once. An event that is left to
-    /// the second stage does so if there is any.
+    /// Sets the rules, by place in the plan, whose events wake the daemon at once. If there is any, so do events
+    /// that the second stage has to decide.
     pub fn set_urgent<'a>(&self, rules: impl IntoIterator<Item = &'a u32>) {
         let mut words = [0; control::RULE_WORDS];
         for &rule in rules {
@@ -293,12 +295,13 @@ impl EbpfEngine {
         self.hooks.control.set_urgent(&words, any);
     }
 
-    /// Takes what the programs rang with, so that the doorbell is quiet again.
+    /// Reads what the programs wrote to the doorbell, so that it is quiet again.
     pub fn quiet_doorbell(&mut self) {
         self.bell.drain(u64::MAX, |_, _| true);
     }
 
-    /// Matches nothing any more: calls that end from now on are not recorded, nor by another daemon.
+    /// Makes the programs match nothing any more: calls that end from now on are not recorded, not even by another
+    /// daemon.
     pub fn disarm(&mut self) {
         self.is_disarmed = true;
         if let Some(pins) = self.pins() {
@@ -308,17 +311,17 @@ impl EbpfEngine {
         self.hooks.drop_all();
     }
 
-    /// The fullest ring, parts per thousand.
+    /// Fill of the fullest ring, in parts per thousand.
     pub fn fill_per_mille(&self) -> u32 {
         self.stream.fill_per_mille()
     }
 
-    /// The rings as one stream.
+    /// All rings as one stream.
     pub fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }
 
-    /// [`Stream::drain`], while calls that wait for room see that their events are read.
+    /// [`Stream::drain`], which also shows waiting calls that their events are being read.
     pub fn drain(&mut self, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> bool) -> usize {
         let control = &self.hooks.control;
         self.stream.drain(now_ns, |cpu, frame| {
@@ -327,7 +330,7 @@ impl EbpfEngine {
         })
     }
 
-    /// [`Stream::drain_held`], likewise.
+    /// [`Stream::drain_held`], which also shows waiting calls that their events are being read.
     pub fn drain_held(
         &mut self,
         now_ns: u64,
@@ -340,29 +343,29 @@ impl EbpfEngine {
         })
     }
 
-    /// Counters of all CPUs.
+    /// The sums of the counters of all CPUs.
     pub fn counters(&self) -> Counters {
         let mut counters = self.cpu_states.read();
         counters.missed = self.hooks.missed();
         counters
     }
 
-    /// Counts of the first `rules` rules; and those of undecided events.
+    /// Counts of the first `rules` rules, and counts of undecided events.
     pub fn rule_counts(&self, rules: usize) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
         counters::read_rules(&self.hooks.programs.map("rule_counts")?, rules)
     }
 
-    /// Takes down hooks that no rule set has needed for a while. To be called every second or so.
+    /// Removes hooks that no rule set has needed for a while. Call it about once a second.
     pub fn tidy(&mut self) {
         self.hooks.tidy();
     }
 
-    /// Ids of the events of io_uring operations that are under way.
+    /// Ids of the io_uring operations that are still running.
     pub fn in_flight(&self) -> std::collections::HashSet<u64> {
         uring::in_flight(&self.hooks.programs.object)
     }
 
-    /// How many CPUs have a ring.
+    /// Number of CPUs that have a ring.
     pub fn cpus(&self) -> usize {
         self.cpus
     }
@@ -370,7 +373,7 @@ impl EbpfEngine {
 
 impl Drop for EbpfEngine {
     fn drop(&mut self) {
-        // A daemon that fails in the middle of its work is like one that is killed.
+        // A daemon that panics is treated like one that is killed.
         let has_failed = std::thread::panicking() && !self.is_disarmed;
         let is_left = |pins: &Arc<Pins>| pins.is_left() || has_failed;
         match self.pins() {
@@ -378,16 +381,16 @@ impl Drop for EbpfEngine {
             Some(pins) if self.is_disarmed => {
                 pins.remove();
             }
-            // A start that failed may be tried again there, with other hooks.
+            // A failed start may be repeated with the same directory and other hooks.
             Some(pins) => pins.clear(),
             None => {}
         }
-        // Gates first: nothing more is matched while links are taken down one by one.
+        // Close the gates first: nothing more is matched while links are removed one by one.
         self.hooks.control.set_watched(&[0; tables::CALLS / 64]);
     }
 }
 
-/// The kernel's functions that serve calls, where they are hooked, and its io_uring.
+/// The kernel's functions for calls, if those are hooked, and its io_uring.
 fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Option<Uring>) {
     let functions = match form.trampoline && !form.probes {
         true => syscall_functions::of_this_kernel(),
@@ -400,8 +403,8 @@ fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Option<Uring>)
     (functions, uring)
 }
 
-/// Tells the programs from how full a ring is overloaded, and that a daemon reads. Rings that were taken over keep
-/// their size.
+/// Tells the programs from which fill a ring is overloaded, and that a daemon reads. Rings that were taken over
+/// keep their size.
 fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over: bool) {
     let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
     let (ring_bytes, options) = match taken_over {
@@ -422,12 +425,12 @@ fn doorbell(object: &Object) -> Result<Ring, CaptureError> {
 
 fn missing(what: &str) -> CaptureError {
     CaptureError::System {
-        what: format!("{what} is not in the BPF object or this kernel"),
+        what: format!("missing in the BPF object or this kernel: {what}"),
         source: std::io::ErrorKind::NotFound.into(),
     }
 }
 
-/// A refusal by a kernel that lacks something names that.
+/// Adds the kernel's gaps to an error that they may have caused.
 fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
     if gaps.is_empty() {
         return source;
@@ -446,7 +449,7 @@ fn key_of(object: &plan::ObjectId) -> object_key {
     }
 }
 
-/// Loads the programs, with the maps that are pinned in `from` if that is given.
+/// Loads the programs. If `from` is given, uses the maps that are pinned there.
 fn load(
     cpus: usize,
     form: Form,
@@ -489,7 +492,7 @@ fn load(
     Ok((object, objects))
 }
 
-/// What the kernel lacks, if that leaves what every record needs.
+/// The gaps of the kernel; an error if an essential feature is missing.
 fn gaps_that_leave_enough(form: Form) -> Result<Vec<Gap>, CaptureError> {
     bpf::load::need_btf()?;
     let gaps = gaps::of_this_kernel(form.trampoline)?;
@@ -499,7 +502,7 @@ fn gaps_that_leave_enough(form: Form) -> Result<Vec<Gap>, CaptureError> {
     }
 }
 
-/// Leaves out programs for tracepoints that this kernel does not have: libbpf would refuse the others with them.
+/// Leaves out programs for tracepoints that this kernel lacks: libbpf would refuse to load the others with them.
 fn leave_out_missing(open: &mut OpenObject) {
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
@@ -536,7 +539,7 @@ fn make_rings(object: &Object, cpus: usize, options: &Options) -> Result<Vec<Rin
         .collect()
 }
 
-/// A new table map with these rows.
+/// A new map of match tables with these rows.
 fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
     let table = MapHandle::create(
         MapType::Array,

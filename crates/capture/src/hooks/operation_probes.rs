@@ -1,4 +1,4 @@
-//! Probes at the functions of io_uring operations.
+//! Probes on the functions of io_uring operations.
 
 use super::probes::{to_probe, At, CallProbes, Probes, OPERATION_BEGINS, OPERATION_ENDS};
 use super::uring::{OperationHook, Wanted};
@@ -6,11 +6,11 @@ use super::Hooks;
 use crate::error::CaptureError;
 use std::collections::BTreeSet;
 
-/// Probes by what they see of operations.
+/// Probes, with the functions of operations that they are on.
 pub(super) type OperationProbes = Probes<OperationHook>;
 
-/// Probes the functions of the operations that the plan watches, as far as that is missing.
-/// `calls`: what of the same plan has been probed for calls.
+/// Probes the functions of the operations that the plan watches, unless they are probed already. `calls` are the
+/// probes attached for the plan's calls.
 pub(super) fn probe_operations(
     hooks: &mut Hooks,
     wanted: &Wanted<'_>,

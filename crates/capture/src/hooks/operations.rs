@@ -1,16 +1,16 @@
-//! Which operations of io_uring the programs look at.
+//! The io_uring operations that the programs handle.
 
 use super::programs::Programs;
 use super::uring::{OperationBits, Uring};
 use crate::error::CaptureError;
 use plan::Plan;
 
-/// The operations that rules watch, where the kernel lets them be seen.
+/// The operations that rules watch, if the kernel allows them to be seen.
 pub(super) struct Operations {
     pub(super) uring: Option<Uring>,
-    /// Operations that the rule set in force watches.
+    /// Operations that the current rule set watches.
     watched: OperationBits,
-    /// Operations that some rule has watched since the start: one of them may still be under way.
+    /// Operations that any rule set has watched since the start: one of them may still be running.
     known: OperationBits,
 }
 
@@ -23,7 +23,7 @@ impl Operations {
         }
     }
 
-    /// Has the programs look at the operations of `plan`, and at those of the rule set in force besides.
+    /// Makes the programs handle the operations of `plan` in addition to those of the current rule set.
     pub(super) fn watch_too(
         &mut self,
         plan: &Plan,
@@ -36,7 +36,7 @@ impl Operations {
         self.set(watched, programs)
     }
 
-    /// Has them look at those of `plan` alone, which is in force.
+    /// Makes the programs handle only the operations of `plan`, which is now in force.
     pub(super) fn watch(&mut self, plan: &Plan, programs: &Programs) -> Result<(), CaptureError> {
         self.set(plan.watched_operations(), programs)?;
         self.watched = plan.watched_operations();

@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
-/// The head of `struct perf_event_attr` (linux/perf_event.h), PERF_ATTR_SIZE_VER1.
+/// The beginning of `struct perf_event_attr` (linux/perf_event.h), PERF_ATTR_SIZE_VER1.
 #[repr(C)]
 #[derive(Default)]
 struct Attr {
@@ -23,7 +23,7 @@ struct Attr {
     config2: u64,
 }
 
-/// An event of the tracepoint with this number, for every process on every CPU.
+/// Opens an event of the tracepoint with this id, for every process on every CPU.
 pub(super) fn open_tracepoint(event: u64) -> rustix::io::Result<OwnedFd> {
     let attr = Attr {
         kind: PERF_TYPE_TRACEPOINT,

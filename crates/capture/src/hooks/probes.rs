@@ -1,8 +1,10 @@
-//! Probes (kprobe.multi): programs at the beginnings and ends of kernel functions that run with preemption off. They cost
-//! more than programs in trampolines (trampoline.rs), and are taken where those would be preempted and missed.
+//! Probes (kprobe.multi): programs at the beginnings and ends of kernel functions that run with preemption
+//! disabled. They cost more than programs in trampolines (trampoline.rs), and are used where those would be
+//! preempted and miss calls.
 //!
-//! One link has many functions. Each link has a number, which its runs find as their cookie, and looks at calls only
-//! while the bit of that number is set in `control.probe_links`: so one link takes over from another in one step.
+//! One link has many functions. Each link has a number, which its programs get as their cookie; they record calls
+//! only while the bit of that number is set in `control.probe_links`. So one link takes over from another in one
+//! step.
 
 use super::trampoline;
 use super::Hooks;
@@ -23,44 +25,45 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
-/// The program at the ends of the functions of calls.
+/// The program at the ends of functions of system calls.
 pub(super) const CALL_PROBE: &str = "call_probe";
-/// Prefix of the names of programs of bpf/object_hooks.bpf.inc.c that are probes.
+/// Prefix of the names of those programs in bpf/object_hooks.bpf.inc.c that are probes.
 pub(crate) const PROBE: &str = "probe_";
 /// The programs at the beginnings and at the ends of functions of io_uring operations.
 pub(super) const OPERATION_BEGINS: &str = "uring_probe_on";
 pub(super) const OPERATION_ENDS: &str = "uring_probe_after";
-/// With more links than this for one kind of place, a new one takes the place of all.
+/// Limit of links for one kind of place; beyond it, a single new link replaces all.
 const LINKS_MAX: usize = 8;
-/// The function that the kernel has for trials.
+/// The function that the kernel has for tests.
 const TRIAL: &str = "bpf_fentry_test1";
-/// Before Linux 6.14 a link keeps the return addresses of calls under way in a store of its own, two for each function
-/// and possible processor; a call that finds none left is missed. Naming functions again makes it larger: to this many.
+/// Before Linux 6.14, each link stores the return addresses of running calls itself, two for each function and
+/// possible processor. A call that finds no free entry is missed. Naming functions repeatedly enlarges the store,
+/// here to this many entries.
 const RETURNS_MIN: usize = 8192;
 
-/// Where in a function.
+/// The position of a probe in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At {
     Entry,
     End,
 }
 
-/// Probes that came into force together, under one number.
+/// Probes that were attached together, under one number.
 pub(super) struct Probes<P> {
     pub(super) links: Vec<Attached>,
     pub(super) number: u32,
-    /// What they see.
+    /// The places that they are on.
     pub(super) places: BTreeSet<P>,
 }
 
-/// At the ends of functions of calls, by place in the kernel's functions.
+/// Probes at the ends of functions of system calls, by index in the kernel's functions.
 pub(super) type CallProbes = Probes<usize>;
 impl<P> Probes<P> {
     pub(super) fn links(&self) -> &[Attached] {
         &self.links
     }
 
-    /// Calls for which there was no room to keep the return address.
+    /// Number of calls for which there was no space to store the return address.
     pub(super) fn missed(&self) -> u64 {
         let infos = self
             .links
@@ -72,14 +75,14 @@ impl<P> Probes<P> {
         missed.sum()
     }
 
-    /// At rest they have no places.
+    /// The links and their number, without places, for resting.
     pub(super) fn at_rest(self) -> (u32, Vec<Attached>) {
         (self.number, self.links)
     }
 }
 
 impl Hooks {
-    /// Probes the functions that serve calls of the plan, as far as that is missing.
+    /// Probes the functions that serve calls of the plan, unless they are probed already.
     pub(super) fn probe_functions(
         &mut self,
         plan: &Plan,
@@ -108,8 +111,8 @@ impl Hooks {
         }))
     }
 
-    /// A number that no link has, of this daemon or an earlier one, in force or being taken down, nor `other`: of two
-    /// with one number both would look at calls, and each call be recorded twice.
+    /// A number that no link has, neither this daemon's nor an earlier one's, whether in force or being removed,
+    /// and that is not `other`: with two links of the same number each call would be recorded twice.
     pub(super) fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
         let resting = self.detach_queue.probe_numbers();
         if let Some(number) = lowest_free(self.taken_numbers(other) | resting) {
@@ -117,7 +120,7 @@ impl Hooks {
         }
         self.detach_queue.end_probes();
         let number = lowest_free(self.taken_numbers(other));
-        number.ok_or_else(|| super::missing("room for one more link of probes"))
+        number.ok_or_else(|| super::missing("a free number for one more link of probes"))
     }
 
     fn taken_numbers(&self, other: Option<u32>) -> u64 {
@@ -136,7 +139,7 @@ impl Hooks {
             .fold(0, |bits, number| bits | 1 << number)
     }
 
-    /// Has exactly the links of this daemon look at anything.
+    /// Makes exactly this daemon's links record calls.
     pub(super) fn switch_probes(&self) {
         self.control.set_probe_links(self.own_numbers());
     }
@@ -146,7 +149,7 @@ fn lowest_free(taken: u64) -> Option<u32> {
     Some(taken.trailing_ones()).filter(|number| *number < PROBE_LINKS_MAX)
 }
 
-/// Name of the pin of a link.
+/// Name of a link's pin.
 pub(super) fn pin_of(program: &str, number: u32) -> String {
     format!("{program}-{number}")
 }
@@ -159,8 +162,9 @@ fn number_of(pin: &str) -> Option<u32> {
     number.filter(|number| *number < PROBE_LINKS_MAX)
 }
 
-/// What has to be probed anew so that all that is wanted is, and nothing else: what is missing; or, where something
-/// is no longer wanted or the links would be many, all, in place of the links that there are.
+/// The places that need a new link so that exactly the wanted ones are probed. These are the missing ones; or, if
+/// some probed ones are no longer wanted or there would be too many links, all wanted ones, in place of the old
+/// links.
 pub(super) fn to_probe<P: Ord + Copy>(armed: &[Probes<P>], wanted: &BTreeSet<P>) -> BTreeSet<P> {
     let probed: BTreeSet<P> = armed.iter().flat_map(|p| &p.places).copied().collect();
     let missing: BTreeSet<P> = wanted.difference(&probed).copied().collect();
@@ -171,7 +175,7 @@ pub(super) fn to_probe<P: Ord + Copy>(armed: &[Probes<P>], wanted: &BTreeSet<P>)
     }
 }
 
-/// Parts with those whose places are not wanted, or are seen by later ones too.
+/// Takes out the probes whose places are not wanted, or are covered by later probes.
 pub(super) fn take_unneeded<P: Ord + Copy>(
     probes: &mut Vec<Probes<P>>,
     wanted: &BTreeSet<P>,
@@ -188,7 +192,7 @@ pub(super) fn take_unneeded<P: Ord + Copy>(
     gone
 }
 
-/// A function, and the cookie of runs of a program there.
+/// A function, and the cookie for a program on it.
 pub(crate) type Probed<'a> = (&'a Function, u64);
 
 /// Attaches a program to functions.
@@ -236,7 +240,7 @@ pub(crate) fn attach(
     trampoline::new_fd(fd)
 }
 
-/// Whether each link has a store of its own for return addresses: its `struct fprobe` has it.
+/// Whether each link has its own store for return addresses: then its `struct fprobe` contains it.
 fn keeps_returns_by_link() -> bool {
     let Some(types) = kernel_btf::of_this_kernel() else {
         return true;
@@ -249,7 +253,7 @@ fn keeps_returns_by_link() -> bool {
     })
 }
 
-/// Whether probes can be had: tried once.
+/// Whether probes work on this kernel; tried once.
 pub(crate) fn work() -> bool {
     static TRIED: OnceLock<bool> = OnceLock::new();
     *TRIED.get_or_init(|| {
@@ -322,7 +326,8 @@ mod tests {
         }
     }
 
-    /// Puts a set in force; the numbers of what is then there, and what was probed for it.
+    /// Arms a set of places. Returns the numbers of the probes then in force, and the places that were probed for
+    /// it.
     fn step(armed: &mut Vec<CallProbes>, wanted: &[usize], number: u32) -> (Vec<u32>, Vec<usize>) {
         let wanted = wanted.iter().copied().collect();
         let places = to_probe(armed, &wanted);
@@ -343,7 +348,7 @@ mod tests {
         assert_eq!(step(&mut armed, &[1, 2], 0), (vec![0], vec![1, 2]));
         assert_eq!(step(&mut armed, &[1, 2, 3], 1), (vec![0, 1], vec![3]));
         assert_eq!(step(&mut armed, &[1, 2, 3], 2), (vec![0, 1], vec![]));
-        // A place that is not wanted any more would still cost its calls.
+        // A place that is not wanted any more would still slow its calls.
         assert_eq!(step(&mut armed, &[2, 3], 2), (vec![2], vec![2, 3]));
         assert_eq!(step(&mut armed, &[], 3), (vec![], vec![]));
     }

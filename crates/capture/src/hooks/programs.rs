@@ -1,4 +1,4 @@
-//! The loaded programs: how one is attached, or found where an earlier daemon attached it.
+//! The loaded programs: attaches them, or finds those that an earlier daemon attached.
 
 use super::copies;
 use super::probes::{self, At, Probed};
@@ -14,15 +14,15 @@ use plan::{Form, Plan};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// The object of BPF programs, loaded.
+/// The loaded object of BPF programs.
 pub(super) struct Programs {
     pub(super) object: Object,
     pub(super) form: Form,
-    /// Where links outlive this process.
+    /// The pins, if links outlive this process.
     pub(super) pins: Option<Arc<Pins>>,
     /// Programs that an earlier daemon loaded and that are still attached.
     pub(super) inherited: Vec<OwnedFd>,
-    /// The tracepoints of single calls, where tracefs is to be had.
+    /// The tracepoints of single calls, if tracefs is available.
     pub(super) events: Option<SyscallEvents>,
 }
 
@@ -43,13 +43,13 @@ impl Programs {
         found.ok_or_else(|| missing(name))
     }
 
-    /// Watched calls that programs on tracepoints could not look at, and those of an earlier daemon.
+    /// Number of watched calls missed by programs on tracepoints, and by those of an earlier daemon.
     pub(super) fn missed(&self) -> u64 {
         let inherited = self.inherited.iter().map(|program| program.as_fd());
         copies::missed(&self.object, self.form) + inherited.map(trampoline::misses).sum::<u64>()
     }
 
-    /// A program on a tracepoint, with its copies where those are wanted.
+    /// Attaches a program to its tracepoint, with its copies if they are wanted.
     pub(super) fn attach_copies(&mut self, program: &str) -> Result<Vec<Attached>, CaptureError> {
         let mut links = Vec::new();
         for name in copies::of(program, self.form.copies) {
@@ -58,7 +58,7 @@ impl Programs {
         Ok(links)
     }
 
-    /// Nothing where the kernel lacks the tracepoint: [`super::EbpfEngine::gaps`] says so.
+    /// Attaches nothing if the kernel lacks the tracepoint; [`super::EbpfEngine::gaps`] reports that.
     pub(super) fn attach_if(
         &mut self,
         wanted: bool,
@@ -127,7 +127,7 @@ impl Programs {
         Attached::new(link, self.pins.as_ref(), &pin)
     }
 
-    /// Probes these functions, as the link of that number.
+    /// Attaches a program to these functions, as the link with this number.
     pub(super) fn probe(
         &self,
         program: &str,
@@ -147,7 +147,7 @@ impl Programs {
     }
 }
 
-/// Attaches a program where its section says.
+/// Attaches a program to the place that its section names.
 pub(crate) fn attach_trace(
     program: &libbpf_rs::ProgramMut<'_>,
     pins: Option<&Arc<Pins>>,

@@ -1,5 +1,5 @@
-//! Programs at the ends of kernel functions: of each function a copy of `call_gate`
-//! (bpf/tarsier.bpf.c), which knows the place of its gate and jumps to the body that all share.
+//! Programs at the ends of kernel functions: each function gets a copy of `call_gate` (bpf/tarsier.bpf.c), which
+//! knows the index of its gate and jumps to the shared body.
 
 use super::gate_cells::{Gates, PLACES};
 use crate::error::{system, CaptureError};
@@ -23,12 +23,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use zerocopy::FromZeros;
 
-/// The programs and the arrays through which they are jumped to, by prototype.
+/// The body programs, and the arrays through which they are called, by prototype.
 const BODIES: [(&str, &str); PROTOTYPES] =
     [("call_body", "bodies"), ("other_call_body", "other_bodies")];
-/// Pins of hooks begin so.
+/// Prefix of the pin names of hooks.
 const PIN: &str = "end-";
-/// And so end those of programs that ask about ids.
+/// Suffix of the pin names of hooks whose programs test ids.
 const PIN_IDS: &str = "-ids";
 const GATE_PROGRAM: &std::ffi::CStr = c"tarsier_gate";
 /// BPF_LD | BPF_IMM | BPF_DW.
@@ -44,22 +44,22 @@ const MOVE_CONSTANT: [u8; 2] = [0xb7, 0xb4];
 /// BPF_JMP | BPF_EXIT.
 const EXIT: u8 = 0x95;
 
-/// What is needed to hook functions.
+/// Everything needed to hook functions.
 pub(super) struct Trampolines {
-    /// Of `call_gate`, as loaded.
+    /// Instructions of `call_gate`, as loaded.
     instructions: Vec<bpf_insn>,
     bodies: [i32; PROTOTYPES],
     gates_fd: i32,
     gates: Gates,
     free: Vec<usize>,
-    /// Places of hooks that an earlier daemon made, by function.
+    /// Gates of hooks that an earlier daemon made, by function.
     left: BTreeMap<String, AtGate>,
     pins: Option<Arc<Pins>>,
-    /// Calls that hooks which are gone could not look at.
+    /// Number of calls missed by hooks that are gone.
     missed: u64,
 }
 
-/// Where a program is attached to a function.
+/// The position of a program in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edge {
     Entry,
@@ -84,7 +84,7 @@ impl fmt::Display for Edge {
     }
 }
 
-/// A program at a kernel function. Dropping it detaches the program.
+/// A program attached to a kernel function. Dropping it detaches the program.
 #[derive(Debug)]
 pub(super) struct AtFunction {
     link: Attached,
@@ -92,8 +92,8 @@ pub(super) struct AtFunction {
 }
 
 impl AtFunction {
-    /// Attaches it, pinned as `pin` where there is a directory for that, once none is there whose pin begins with
-    /// `predecessor`.
+    /// Attaches a program. If there is a directory of pins, pins it as `pin`, after removed hooks whose pins begin
+    /// with `predecessor` have ended.
     pub(super) fn attach(
         edge: Edge,
         function: &Function,
@@ -115,7 +115,7 @@ impl AtFunction {
         })
     }
 
-    /// The one that an earlier daemon pinned as `pin`.
+    /// The hook that an earlier daemon pinned as `pin`.
     pub(super) fn find(
         pins: Option<&Arc<Pins>>,
         pin: &str,
@@ -132,13 +132,13 @@ impl AtFunction {
         &self.link
     }
 
-    /// Calls that it could not look at, because another task was in the same program on the same CPU.
+    /// Number of calls missed because another task was in the same program on the same CPU.
     pub(super) fn misses(&self) -> u64 {
         misses(self.program.as_fd())
     }
 }
 
-/// A hook on the function of a call, with its gate, whose place is freed by [`Trampolines::retire`].
+/// A hook on the function of a call, with its gate. [`Trampolines::retire`] frees the gate.
 pub(super) struct Hook {
     at: AtFunction,
     at_gate: AtGate,
@@ -148,19 +148,19 @@ pub(super) struct Hook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AtGate {
     place: usize,
-    /// The hook's program can ask about ids. One that cannot is verified sooner: for the pointer to them the
-    /// verifier goes through all types of the kernel.
+    /// Whether the hook's program can test ids. A program that cannot is verified faster: because of the pointer
+    /// to the ids, the verifier searches all types of the kernel.
     asks_ids: bool,
 }
 
 impl AtGate {
-    /// What of a gate the hook can be told: one that it cannot ask stays open, and what it jumps to asks instead.
+    /// The gate that the hook can use: one that it cannot test is left open, and the body tests instead.
     fn told(self, gate: Option<&Gate>) -> shared::gate {
         as_told(gate.filter(|gate| self.asks_ids || !asks_ids(gate)))
     }
 }
 
-/// Whether the program has to look at the credentials of the task.
+/// Whether the gate needs the credentials of the task.
 fn asks_ids(gate: &Gate) -> bool {
     matches!(gate.fact, Fact::Uid | Fact::Euid | Fact::Suid | Fact::Fsuid)
 }
@@ -171,8 +171,8 @@ impl Hook {
     }
 }
 
-/// Before the object is loaded: which functions the programs are verified for; all are left out
-/// where there are none.
+/// Before loading: sets the functions that the programs are verified for, or leaves the programs out if there are
+/// none.
 pub(super) fn choose_targets(
     open: &mut OpenObject,
     functions: Option<&Functions>,
@@ -197,7 +197,7 @@ pub(super) fn choose_targets(
 }
 
 impl Trampolines {
-    /// Of an object that was loaded with targets.
+    /// Starts with an object that was loaded with targets.
     pub(super) fn new(
         object: &Object,
         pins: Option<&Arc<Pins>>,
@@ -236,7 +236,7 @@ impl Trampolines {
         })
     }
 
-    /// Attaches a program to the end of a function; its gate, which is to be `gate`, is open.
+    /// Attaches a program to the end of a function. Its gate, which is meant for `gate`, is still open.
     pub(super) fn hook(
         &mut self,
         function: &Function,
@@ -248,7 +248,7 @@ impl Trampolines {
         let place = self
             .free
             .pop()
-            .ok_or_else(|| super::missing("room for one more function"))?;
+            .ok_or_else(|| super::missing("a free gate for one more function"))?;
         let asks_ids = gate.is_some_and(asks_ids);
         let hooked = self.attach(function, AtGate { place, asks_ids });
         if hooked.is_err() {
@@ -284,13 +284,13 @@ impl Trampolines {
         Ok(found.map(|at| Hook { at, at_gate }))
     }
 
-    /// Frees the places of hooks of an earlier daemon that nobody needs.
+    /// Frees the gates of an earlier daemon's hooks that are not needed.
     pub(super) fn forget_left(&mut self) {
         let left = std::mem::take(&mut self.left).into_values();
         self.free.extend(left.map(|at_gate| at_gate.place));
     }
 
-    /// The program's copy: addresses of the first gate become those of its own.
+    /// A copy of the program in which the address of the first gate is replaced with that of its own gate.
     fn instructions_for(&self, function: &Function, at_gate: AtGate) -> Vec<bpf_insn> {
         let mut copy = self.instructions.clone();
         let offset = at_gate.place * size_of::<shared::gate>();
@@ -311,7 +311,7 @@ impl Trampolines {
         copy
     }
 
-    /// Opens a hook's gate, if it is to be another than it is.
+    /// Opens a hook's gate, if it is to change.
     pub(super) fn open_unless(&self, hook: &Hook, gate: Option<&Gate>) {
         let AtGate { place, .. } = hook.at_gate;
         if self.gates.get(place) != hook.at_gate.told(gate) {
@@ -319,8 +319,8 @@ impl Trampolines {
         }
     }
 
-    /// Sets a hook's gate, which is open or the same since before the last swap of the tables:
-    /// that swap waited for the programs that still looked at the gate before.
+    /// Sets a hook's gate. It is open, or unchanged since before the last swap of the tables: that swap waited for
+    /// programs that still used the previous gate.
     pub(super) fn close(&self, hook: &Hook, gate: Option<&Gate>) {
         let AtGate { place, .. } = hook.at_gate;
         let gate = hook.at_gate.told(gate);
@@ -329,28 +329,28 @@ impl Trampolines {
         }
     }
 
-    /// Keeps what a hook counted that is about to be dropped, and frees its place.
+    /// Keeps the count of a hook that is about to be dropped, and frees its gate.
     pub(super) fn retire(&mut self, hook: &Hook) {
         self.count(&hook.at);
         self.gates.open(hook.at_gate.place);
         self.free.push(hook.at_gate.place);
     }
 
-    /// Keeps what a hook counted that is about to be dropped.
+    /// Keeps the count of a hook that is about to be dropped.
     pub(super) fn count(&mut self, hook: &AtFunction) {
         self.missed += hook.misses();
     }
 
-    /// What these hooks and those that are gone could not look at.
+    /// Number of calls missed by these hooks and those that are gone.
     pub(super) fn missed<'a>(&self, hooks: impl Iterator<Item = &'a AtFunction>) -> u64 {
         hooks.fold(self.missed, |sum, hook| sum + hook.misses())
     }
 }
 
-/// Has a copy of `call_gate` jump to its end where it would load the pointer to the credentials: the verifier
-/// sees that nothing else comes of it, and drops what is behind. The pointer is all that the program loads through
-/// the one to the task, which is in the register of results; the jump is on the fact, in one that calls
-/// keep: it is at least 0. What looks otherwise is left as it is.
+/// Makes a copy of `call_gate` jump to its end where it would load the pointer to the credentials: the verifier
+/// sees that the code after it is unreachable, and drops it. The load is found as the only one through the pointer
+/// to the task, which is in the register of results. The jump tests that the fact, in a register that calls
+/// preserve, is at least 0, which is always true. Code that looks different is left unchanged.
 fn leave_out_ids(copy: &mut [bpf_insn]) -> Option<()> {
     let mut loads = (0..copy.len())
         .filter(|&i| copy[i].code == LOAD_DOUBLE_WORD && u32::from(copy[i].src_reg()) == BPF_REG_0);
@@ -374,7 +374,7 @@ fn leave_out_ids(copy: &mut [bpf_insn]) -> Option<()> {
     Some(())
 }
 
-/// Name of the pin of a hook.
+/// Name of a hook's pin.
 fn pin_of(function: &Function, at_gate: AtGate) -> String {
     let AtGate { place, asks_ids } = at_gate;
     let ids = if asks_ids { PIN_IDS } else { "" };
@@ -393,7 +393,7 @@ fn pinned(name: &str) -> Option<(String, AtGate)> {
     Some((function.to_owned(), at_gate))
 }
 
-/// A gate as the programs read it; without one it is open.
+/// A gate in the form that the programs read; without a gate it is open.
 fn as_told(gate: Option<&Gate>) -> shared::gate {
     let range = |(first, last)| shared::gate_range {
         first,
@@ -411,7 +411,7 @@ fn as_told(gate: Option<&Gate>) -> shared::gate {
     gate.map_or(open, told)
 }
 
-/// A program for a function.
+/// Loads a program for a function.
 fn load(instructions: &[bpf_insn], btf_id: u32, kind: bpf_attach_type) -> Result<OwnedFd, Errno> {
     let mut options = bpf_prog_load_opts {
         sz: std::mem::size_of::<bpf_prog_load_opts>() as _,
@@ -434,8 +434,8 @@ fn load(instructions: &[bpf_insn], btf_id: u32, kind: bpf_attach_type) -> Result
     new_fd(fd)
 }
 
-/// Attaches a program to where it was loaded for (`target` 0), or to a descriptor. It is detached when what is given
-/// back is dropped.
+/// Attaches a program to the function it was loaded for (`target` 0), or to a descriptor. Dropping the result
+/// detaches it.
 pub(super) fn link(
     program: BorrowedFd<'_>,
     target: RawFd,
@@ -450,7 +450,7 @@ pub(super) fn link(
     new_fd(fd)
 }
 
-/// A descriptor of libbpf's low-level calls, which give a negative errno instead on failure.
+/// Converts the result of libbpf's low-level calls: a descriptor, or a negative errno.
 pub(super) fn new_fd(fd: i32) -> Result<OwnedFd, Errno> {
     if fd < 0 {
         return Err(Errno::from_raw_os_error(-fd));
@@ -466,12 +466,12 @@ pub(super) fn program_of(hook: &Attached) -> Option<OwnedFd> {
     new_fd(unsafe { bpf_prog_get_fd_by_id(info.prog_id) }).ok()
 }
 
-/// `recursion_misses` of a program; 0 if the kernel does not tell.
+/// `recursion_misses` of a program; 0 if the kernel does not report it.
 pub(super) fn misses(program: BorrowedFd<'_>) -> u64 {
     info(program).map_or(0, |info| info.recursion_misses)
 }
 
-/// What the kernel tells of a program.
+/// The kernel's information about a program.
 fn info(program: BorrowedFd<'_>) -> Option<bpf_prog_info> {
     let mut info = bpf_prog_info::default();
     let mut len = std::mem::size_of::<bpf_prog_info>() as u32;
@@ -482,8 +482,8 @@ fn info(program: BorrowedFd<'_>) -> Option<bpf_prog_info> {
     (failed == 0).then_some(info)
 }
 
-/// Whether a program can be attached to the end of a kernel function: tried on one that the kernel
-/// has for such tests, once.
+/// Whether a program can be attached to the end of a kernel function: tried once, on a function that the kernel
+/// has for such tests.
 pub(crate) fn attaches() -> Result<(), String> {
     static TRIED: OnceLock<Result<(), String>> = OnceLock::new();
     TRIED.get_or_init(try_to_attach).clone()

@@ -1,5 +1,5 @@
-//! Which of the programs of bpf/uring_hooks.bpf.inc.c this kernel can run, what they have to be told, and hooks on
-//! the functions of operations.
+//! Which programs of bpf/uring_hooks.bpf.inc.c this kernel can run, the values that they need, and hooks on the
+//! functions of operations.
 
 use super::copies;
 use super::probes::{At, Probed, OPERATION_BEGINS, OPERATION_ENDS};
@@ -23,9 +23,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, OnceLock};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The plan and the programs number the entry of operations alike.
+/// The plan and the programs must use the same number for the io_uring entry.
 const _: () = assert!(Entry::Uring as u32 == shared::ENTRY_URING);
-/// The map of `struct uring_control`.
+/// The map with `struct uring_control`.
 const CONTROL_MAP: &str = ".bss.uring";
 /// Programs of bpf/uring_hooks.bpf.inc.c for tracepoints.
 const TRACEPOINTS: [&str; 6] = [
@@ -39,7 +39,7 @@ const TRACEPOINTS: [&str; 6] = [
 const LINK_FAILED: &str = "uring_link_failed";
 /// The program on the function through which operations fail.
 const FAILED: &str = "uring_failed";
-/// Operations that have ended when the kernel's function for them returns 0. Others may end later, or
+/// Operations that are complete when the kernel's function for them returns 0. Others may complete later, or
 /// several times.
 #[rustfmt::skip]
 const END_WHEN_ISSUED: [&str; 35] = [
@@ -50,27 +50,27 @@ const END_WHEN_ISSUED: [&str; 35] = [
     "epoll_wait", "nop128",
 ];
 
-/// A bit for each operation.
+/// One bit for each operation.
 pub(super) type OperationBits = [u64; plan::uring::OPERATIONS / 64];
 
-/// Which of an operation's two functions.
+/// A part of an operation, at one of its two functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Where it ends.
+    /// Its end.
     Issue,
-    /// Where it begins to be carried out.
+    /// The beginning of its execution.
     Begin,
-    /// Where it is submitted.
+    /// Its submission.
     Prep,
 }
 
-/// A hook on the function with this BTF id.
+/// The part of an operation, and the BTF id of the function that is hooked for it.
 pub(super) type OperationHook = (Part, u32);
 
 impl Part {
     const ALL: [Part; 3] = [Part::Issue, Part::Begin, Part::Prep];
 
-    /// The program that is copied.
+    /// The program that is copied for each function.
     fn program(self) -> &'static str {
         match self {
             Part::Issue => "uring_issue_gate",
@@ -79,7 +79,7 @@ impl Part {
         }
     }
 
-    /// The one that the copies jump to, and the array of the jump.
+    /// The body that the copies jump to, and the array for the jump.
     fn body(self) -> Option<(&'static str, &'static str)> {
         match self {
             Part::Issue => Some(("uring_issue_body", "uring_issue_bodies")),
@@ -110,24 +110,24 @@ impl Part {
     }
 }
 
-/// What this kernel's io_uring looks like.
+/// The form of this kernel's io_uring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Uring {
     submit: &'static str,
     /// Programs that see completions.
     completions: Vec<&'static str>,
-    /// Functions of operations, where these are hooked or probed.
+    /// Functions of operations, if these are hooked or probed.
     functions: Option<Operations>,
-    /// The functions are probed, not hooked.
+    /// Whether the functions are probed, not hooked.
     probes: bool,
     creds_bit: u32,
     skip_bit: u32,
-    /// How many operations it has.
+    /// Number of operations that the kernel has.
     pub(crate) operations: u32,
 }
 
 impl Uring {
-    /// Reads the kernel's types; `None` where it has no io_uring or no such tracepoints.
+    /// Reads the kernel's types; `None` if it has no io_uring, or lacks the tracepoints.
     pub(crate) fn of_this_kernel() -> Option<Uring> {
         static FOUND: OnceLock<Option<Uring>> = OnceLock::new();
         FOUND.get_or_init(Uring::find).clone()
@@ -163,8 +163,8 @@ impl Uring {
         })
     }
 
-    /// A kernel's io_uring seen at its functions, not by tracepoints, where those of every operation can be hooked, or
-    /// probed. Looked up once: the kernel's symbols are many.
+    /// The kernel's io_uring as seen at its functions, not by tracepoints, if the functions of every operation can
+    /// be hooked or probed. Looked up once, since the kernel has many symbols.
     pub(crate) fn with_functions(probes: bool) -> Option<Uring> {
         static FOUND: OnceLock<Option<Uring>> = OnceLock::new();
         let found = FOUND.get_or_init(Uring::find_functions).clone()?;
@@ -174,13 +174,13 @@ impl Uring {
     fn find_functions() -> Option<Uring> {
         let mut uring = Uring::of_this_kernel()?;
         let types = kernel_btf::of_this_kernel()?;
-        // Cancelled links do not pass the function through which others fail.
+        // Cancelled links do not call the function through which other operations fail.
         arguments(types.btf(), "io_uring_fail_link").filter(|count| *count == 3)?;
         uring.functions = Some(uring_functions::of_this_kernel(&types, uring.operations)?);
         Some(uring)
     }
 
-    /// What a plan needs hooked.
+    /// The hooks that a plan needs.
     pub(super) fn wanted(&self, plan: &Plan) -> Wanted<'_> {
         let mut wanted = Wanted::default();
         if plan.hooks.uring.is_none() {
@@ -221,7 +221,7 @@ impl Uring {
         wanted
     }
 
-    /// Puts the bodies where the copies of the gates find them.
+    /// Sets the bodies that the copies of the gates jump to.
     pub(super) fn set_bodies(&self, object: &Object) -> Result<(), CaptureError> {
         if self.functions.is_none() || self.probes {
             return Ok(());
@@ -238,7 +238,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Tells the programs which operations are watched, and which may be under way.
+    /// Tells the programs which operations are watched, and which may still be running.
     pub(super) fn set_watched(
         &self,
         object: &Object,
@@ -258,7 +258,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Says for which function a program is verified; whether it is loaded at all.
+    /// The function that a program is verified for; `None` if it is not loaded.
     fn target(&self, program: &str) -> Option<&str> {
         let functions = self.functions.as_ref().filter(|_| !self.probes)?;
         if program == FAILED {
@@ -280,7 +280,7 @@ impl Uring {
     }
 }
 
-/// Leaves out the programs that this kernel has no use for.
+/// Leaves out the programs that this kernel cannot use.
 pub(super) fn choose(open: &mut OpenObject, uring: Option<&Uring>) -> Result<(), CaptureError> {
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
@@ -300,13 +300,13 @@ pub(super) fn choose(open: &mut OpenObject, uring: Option<&Uring>) -> Result<(),
     Ok(())
 }
 
-/// What is to be hooked.
+/// The hooks that a plan needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted<'a> {
-    /// In the order in which they are attached.
+    /// Programs, in the order in which they are attached.
     programs: Vec<&'static str>,
     functions: BTreeMap<OperationHook, &'a Function>,
-    /// Where functions are probed, not hooked: the one by which operations fail.
+    /// If functions are probed, not hooked: the one through which operations fail.
     failing: Option<&'a Function>,
 }
 
@@ -320,7 +320,7 @@ impl<'a> Wanted<'a> {
         self.programs.iter().copied()
     }
 
-    /// Functions to hook: those where operations end first.
+    /// Functions to hook; those where operations end come first.
     pub(super) fn functions(&self) -> impl Iterator<Item = (&'a Function, Part)> + '_ {
         let hooks = self.functions.iter().filter(|_| self.failing.is_none());
         hooks.map(|(&(part, _), &function)| (function, part))
@@ -335,7 +335,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The functions among `places` that need a probe there, and the cookies for its link's `number`.
+    /// The functions of `places` to probe at this position, and their cookies for the link with `number`.
     pub(super) fn to_probe(
         &self,
         places: &BTreeSet<OperationHook>,
@@ -355,7 +355,7 @@ impl<'a> Wanted<'a> {
             };
             is_there.then_some((btf_id, (function, cookie(part))))
         });
-        // An operation's beginning and its end have one function.
+        // The beginning and the end of an operation's execution are in the same function.
         let functions: BTreeMap<u32, Probed<'a>> = by_address.collect();
         let failing = self.failing.filter(|_| at == At::Entry);
         let failing = failing.map(|function| (function, cookie(URING_FAILURE)));
@@ -363,7 +363,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Attaches a copy of its program to a function.
+/// Attaches a copy of the part's program to a function.
 pub(super) fn hook(
     object: &Object,
     function: &Function,
@@ -383,7 +383,7 @@ pub(super) fn hook(
 /// Hooks in force.
 #[derive(Default)]
 pub(super) struct Hooks {
-    /// By program.
+    /// By name of the program.
     pub(super) programs: BTreeMap<&'static str, Vec<Attached>>,
     pub(super) functions: BTreeMap<OperationHook, AtFunction>,
 }
@@ -394,13 +394,13 @@ impl Hooks {
         self.functions.extend(others.functions);
     }
 
-    /// Their links.
+    /// Links of these hooks.
     pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
         let functions = self.functions.values().map(AtFunction::link);
         self.programs.values().flatten().chain(functions)
     }
 
-    /// Parts with what is not wanted.
+    /// Takes out the hooks that are not wanted.
     pub(super) fn take_unwanted(&mut self, wanted: &Wanted<'_>) -> Hooks {
         let (kept, programs) = std::mem::take(&mut self.programs)
             .into_iter()
@@ -417,7 +417,7 @@ impl Hooks {
     }
 }
 
-/// Ids of the events of operations that are under way.
+/// Ids of the events of operations that are still running.
 pub(super) fn in_flight(object: &Object) -> HashSet<u64> {
     let map = object.maps().find(|map| map.name() == "uring_requests");
     let Some(map) = map else {
@@ -430,7 +430,7 @@ pub(super) fn in_flight(object: &Object) -> HashSet<u64> {
         .collect()
 }
 
-/// How many arguments the probe of a tracepoint has, its own included.
+/// Number of arguments of a tracepoint's probe, including its own.
 fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
     let hook = btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{tracepoint}"))?;
     let pointer = Ptr::try_from(hook.referenced_type()).ok()?;
@@ -438,7 +438,7 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
     Some(function.iter().count())
 }
 
-/// The value of an enumerator, of whichever enumeration.
+/// The value of an enumerator of any enumeration.
 pub(crate) fn enumerator(btf: &Btf<'_>, name: &str) -> Option<u32> {
     btf.type_by_kind::<Enum<'_>>().find_map(|kind| {
         kind.iter()

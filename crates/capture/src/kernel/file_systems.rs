@@ -1,12 +1,12 @@
-//! Files of the kernel's own file systems. Where one is not mounted, it is mounted for this process's eyes only,
-//! attached to no directory.
+//! Opens files of the kernel's own file systems. A file system that is not mounted is mounted for this process
+//! only, attached to no directory.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{openat, Mode, OFlags, CWD};
 use rustix::io;
 use rustix::mount::{fsconfig_create, fsmount, fsopen, FsMountFlags, FsOpenFlags, MountAttrFlags};
 
-/// Opens `path` of the file system of this type, below the first of `places` that has it or in a mount of our own.
+/// Opens `path` in the file system of this type, below the first of `places` that has it, or in a private mount.
 pub(crate) fn open(
     fs_type: &str,
     places: &[&str],

@@ -5,20 +5,20 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::sync::OnceLock;
 
-/// One of them.
+/// A symbol of the kernel.
 pub(crate) struct Symbol<'a> {
-    /// 0 where the kernel does not tell it (`kernel.kptr_restrict`).
+    /// 0 if the kernel does not reveal it (`kernel.kptr_restrict`).
     pub(crate) address: u64,
-    /// As nm(1) has it.
+    /// The letter that nm(1) uses.
     pub(crate) kind: &'a str,
     pub(crate) name: &'a str,
 }
 
-/// Bytes of a line before the name: the address, the kind, and a space behind each.
+/// Length of a line before the name, in bytes: the address and the kind, each followed by a space.
 const BEFORE_NAME: usize = 19;
 
-/// Of the list of the running kernel the lines that somebody here asks for. It is read once: the kernel works for
-/// each line, and there are many.
+/// The lines of the running kernel's list that this crate needs. The list is read once, since the kernel computes
+/// each of its many lines.
 pub(crate) fn of_this_kernel() -> io::Result<impl BufRead> {
     static LINES: OnceLock<Vec<u8>> = OnceLock::new();
     if let Some(lines) = LINES.get() {
@@ -32,7 +32,7 @@ fn of_interest(mut text: impl BufRead) -> io::Result<Vec<u8>> {
     let (mut line, mut lines) = (Vec::new(), Vec::new());
     while text.read_until(b'\n', &mut line)? > 0 {
         let name = line.get(BEFORE_NAME..).unwrap_or_default();
-        // Most begin otherwise.
+        // Most names begin with other letters.
         let may_be = matches!(name.first(), Some(b'_' | b'i' | b'r'));
         if may_be && std::str::from_utf8(name).is_ok_and(is_of_interest) {
             lines.extend_from_slice(&line);
@@ -42,8 +42,8 @@ fn of_interest(mut text: impl BufRead) -> io::Result<Vec<u8>> {
     Ok(lines)
 }
 
-/// Gives `take` each symbol of the kernel itself. Lines are `address type name`, with the module behind it if it
-/// is a module's.
+/// Calls `take` for each symbol of the kernel itself. Lines have the form `address type name`, followed by the
+/// module if the symbol belongs to one.
 pub(crate) fn each(mut text: impl BufRead, mut take: impl FnMut(Symbol<'_>)) -> io::Result<()> {
     let mut line = String::new();
     while text.read_line(&mut line)? > 0 {

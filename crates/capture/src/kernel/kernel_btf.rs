@@ -1,4 +1,4 @@
-//! The kernel's type information, read once for all that ask for it while an engine is made.
+//! The kernel's type information, read once for all its users while an engine is created.
 
 use libbpf_rs::btf::types::{Enum, Func, FuncProto, Ptr};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType, TypeId};
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// Instead of the kernel's own, for tests of what a kernel could lack.
+/// Replaces the kernel's own types, in tests of what a kernel could lack.
 static OVERRIDE: OnceLock<PathBuf> = OnceLock::new();
 
 thread_local! {
     static READ: RefCell<Option<Rc<Types>>> = const { RefCell::new(None) };
 }
 
-/// Numbers of types that a function has.
+/// Ids of the types of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionTypes {
     pub(crate) btf_id: u32,
-    /// Of its prototype.
+    /// Id of its prototype.
     pub(crate) prototype: u32,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Types {
     functions: OnceCell<HashMap<String, FunctionTypes>>,
 }
 
-/// Those of the running kernel, which this thread keeps until [`forget`]; `None` where they cannot be read.
+/// Types of the running kernel, which this thread keeps until [`forget`]; `None` if they cannot be read.
 pub(crate) fn of_this_kernel() -> Option<Rc<Types>> {
     READ.with_borrow_mut(|read| {
         if read.is_none() {
@@ -48,20 +48,20 @@ pub(crate) fn of_this_kernel() -> Option<Rc<Types>> {
     })
 }
 
-/// Has all that ask for the kernel's types, and libbpf's relocations, use this file for the rest of the process. Only what is
-/// loaded from then on is changed: to be called first.
+/// Makes all users of the kernel's types, and libbpf's relocations, use this file for the rest of the process.
+/// Affects only what is loaded from then on, so call it first.
 #[doc(hidden)]
 pub fn override_with(path: &Path) {
     let is_first = OVERRIDE.set(path.to_owned()).is_ok();
     debug_assert!(is_first, "the kernel's types are overridden once");
 }
 
-/// The file that stands in for the kernel's types.
+/// The file that replaces the kernel's types.
 pub(crate) fn overridden() -> Option<&'static Path> {
     OVERRIDE.get().map(PathBuf::as_path)
 }
 
-/// Gives their memory back, which is some megabytes.
+/// Frees the memory of the types, some megabytes.
 pub(crate) fn forget() {
     READ.with_borrow_mut(|read| *read = None);
 }
@@ -71,7 +71,7 @@ impl Types {
         &self.btf
     }
 
-    /// Whether this argument of a prototype is a pointer to the structure of that name.
+    /// Whether this argument of a prototype is a pointer to the structure with this name.
     pub(crate) fn argument_is(&self, prototype: u32, place: usize, structure: &str) -> bool {
         let name = || {
             let prototype: FuncProto<'_> = self.btf.type_by_id(TypeId::from(prototype))?;
@@ -96,7 +96,7 @@ impl Types {
         }
     }
 
-    /// Whether a function serves the call with this name.
+    /// Whether a function exists that serves the call with this name.
     pub(crate) fn has_call(&self, name: &str) -> bool {
         let functions = self.functions();
         ["__x64_sys_", "__arm64_sys_", "__do_sys_"]
@@ -104,7 +104,7 @@ impl Types {
             .any(|prefix| functions.contains_key(&format!("{prefix}{name}")))
     }
 
-    /// Whether an enumeration has an enumerator.
+    /// Whether an enumeration has this enumerator.
     pub(crate) fn has_enumerator(&self, of: &str, name: &str) -> bool {
         let found = self.btf.type_by_name::<Enum<'_>>(of);
         found.is_some_and(|found| {
@@ -114,7 +114,7 @@ impl Types {
         })
     }
 
-    /// Whether a function has a parameter of this name.
+    /// Whether a function has a parameter with this name.
     pub(crate) fn has_parameter(&self, function: &str, name: &str) -> bool {
         let prototype = self.functions().get(function).and_then(|known| {
             let id = TypeId::from(known.prototype);
@@ -127,7 +127,7 @@ impl Types {
         })
     }
 
-    /// All functions by name. Several may have one name; the first counts, which libbpf takes for it as well.
+    /// All functions by name. If several have the same name, the first counts, as for libbpf.
     pub(crate) fn functions(&self) -> &HashMap<String, FunctionTypes> {
         self.functions.get_or_init(|| {
             let mut functions = HashMap::new();

@@ -1,4 +1,4 @@
-//! What the running kernel is: its types, symbols and functions, and what it lets us do.
+//! The running kernel: its types, symbols and functions, and what it allows.
 
 pub(crate) mod entries;
 pub(crate) mod file_systems;

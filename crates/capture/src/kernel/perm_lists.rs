@@ -1,5 +1,6 @@
-//! Which edition of its lists of calls behind `perm=` this kernel has. It is read from the list itself, in the
-//! kernel's memory; where that cannot be read, it is told by a call that came with the longer lists.
+//! Finds which edition of the lists of calls for `perm=` this kernel has. The edition is read from the list
+//! itself, in the kernel's memory. If that is not readable, it is derived from a call that was introduced together
+//! with the longer lists.
 
 use crate::kernel::kallsyms;
 use crate::kernel::symbol_names::READ_CALLS;
@@ -7,13 +8,13 @@ use crate::kernel::uring_functions::peek;
 use abi::{Arch, PermLists};
 use std::sync::OnceLock;
 
-/// The end of the list.
+/// Marks the end of the list.
 const END: u32 = u32::MAX;
 const LEN_MAX: usize = 64;
-/// A call that kernels with longer lists have, and others have not.
+/// A call that only kernels with the longer lists have.
 const NEW_CALL: &str = "sys_fchroot";
 
-/// That of the running kernel.
+/// The edition of the running kernel.
 pub(crate) fn of_this_kernel() -> PermLists {
     static FOUND: OnceLock<PermLists> = OnceLock::new();
     *FOUND.get_or_init(find)
@@ -40,7 +41,7 @@ fn find() -> PermLists {
     })
 }
 
-/// What the memory of such a list says; `None` if it is something else.
+/// The edition of the list in `memory`; `None` if it is something else.
 fn edition(memory: &[u8], arch: Arch) -> Option<PermLists> {
     let words = memory.chunks_exact(size_of::<u32>());
     let numbers: Vec<u32> = words
@@ -74,7 +75,7 @@ mod tests {
         let of = |names: &[&str]| edition(&memory(names), Arch::X86_64);
         assert_eq!(of(&["readlink", "getxattr"]), Some(PermLists::Short));
         assert_eq!(of(&["getxattr", "stat", "statx"]), Some(PermLists::Long));
-        // Another list of this name, and memory without an end.
+        // Another list with this name, and memory without an end mark.
         assert_eq!(of(&["statx"]), None);
         assert_eq!(edition(&memory(&["getxattr"])[..4], Arch::X86_64), None);
     }

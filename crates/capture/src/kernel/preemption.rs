@@ -1,5 +1,5 @@
-//! Whether tasks are preempted inside the kernel: a program at the end of a function, and on newer kernels one on a
-//! tracepoint, is then preempted too, and what other tasks do on that processor meanwhile goes unseen.
+//! Whether tasks are preempted inside the kernel. Then a program at the end of a function, and on newer kernels
+//! one on a tracepoint, is preempted, too, and misses what other tasks do on that processor meanwhile.
 
 use crate::kernel::file_systems;
 use crate::kernel::kernel_btf;
@@ -9,13 +9,13 @@ use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;
 
-/// The file of debugfs that says which model is in force: `none voluntary (full) lazy`.
+/// The file of debugfs with the current model: `none voluntary (full) lazy`.
 const MODEL: &str = "sched/preempt";
-/// Type of the SRCU guard of tracepoints, in kernels whose tracepoints have it.
+/// Type of the SRCU guard of tracepoints, in kernels that have it.
 const SRCU_GUARD: &str = "class_srcu_fast_notrace_t";
 
-/// The model in force. Where the kernel does not tell it (no CONFIG_PREEMPT_DYNAMIC, debugfs locked down), what it was
-/// booted or built with.
+/// The current model. If the kernel does not report it (no CONFIG_PREEMPT_DYNAMIC, debugfs locked down), the model
+/// it was booted or built with.
 pub(crate) fn of_this_kernel() -> Preemption {
     if let Some(model) = read_model().as_deref().and_then(in_brackets) {
         return named(model);
@@ -30,8 +30,8 @@ pub(crate) fn of_this_kernel() -> Preemption {
     }
 }
 
-/// Whether programs on tracepoints are preempted too, where tasks in the kernel are: since Linux 7.0 tracepoints are
-/// guarded by SRCU, not by turning preemption off.
+/// Whether programs on tracepoints are preempted, too, if tasks in the kernel are: since Linux 7.0, tracepoints
+/// are guarded by SRCU and no longer by disabling preemption.
 pub(crate) fn reaches_tracepoints() -> bool {
     let types = kernel_btf::of_this_kernel();
     types.is_some_and(|types| {
@@ -49,7 +49,7 @@ fn named(model: &str) -> Preemption {
     }
 }
 
-/// From what uname(2) says of the build: `#1 SMP PREEMPT_DYNAMIC Debian …`.
+/// The model according to uname(2)'s version: `#1 SMP PREEMPT_DYNAMIC Debian …`.
 fn of_version(version: &str) -> Preemption {
     let has = |word: &str| version.split_ascii_whitespace().any(|w| w == word);
     if has("PREEMPT_DYNAMIC") {

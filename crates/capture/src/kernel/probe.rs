@@ -1,4 +1,4 @@
-//! What this host can do, found by trying.
+//! Finds out, by trying, what this host can do.
 
 use crate::hooks::{enumerator, probes, Uring};
 pub use crate::kernel::entries::{compat_entry, x32_calls};
@@ -8,19 +8,19 @@ use abi::Arch;
 use plan::{Capabilities, Entry, IoUring, Preemption};
 use std::collections::BTreeSet;
 
-/// The first kernel that has what the programs cannot do without.
+/// The first kernel with everything that the programs need.
 pub const OLDEST_KERNEL: &str = "5.17";
-/// The helper that came last of those that they all need.
+/// The newest helper that all programs need.
 const NEWEST_HELPER: &str = "BPF_FUNC_loop";
 
-/// Whether this kernel, which may have been given features of later ones, is older than [`OLDEST_KERNEL`]. Where
-/// its types cannot be read this is not known, and it is not.
+/// Whether this kernel is older than [`OLDEST_KERNEL`]; kernels with backported features count as newer. False if
+/// its types cannot be read.
 pub fn is_too_old() -> bool {
     let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| enumerator(types.btf(), NEWEST_HELPER).is_none())
 }
 
-/// Why the trampoline engine does not work here, if so. Needs root to tell the truth.
+/// Why the trampoline engine does not work here; `None` if it does. Reliable only when run as root.
 pub fn trampoline_refusal() -> Option<String> {
     bpf::load::keep_libbpf_quiet();
     if let Err(reason) = crate::hooks::trampolines_attach() {
@@ -31,7 +31,7 @@ pub fn trampoline_refusal() -> Option<String> {
     (!found).then(|| "the kernel's functions for system calls are not found".to_owned())
 }
 
-/// Calls whose functions cannot be hooked; every call where functions are not known.
+/// Calls whose functions cannot be hooked; all calls if the functions are not known.
 pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
     match crate::kernel::syscall_functions::of_this_kernel() {
         Some(functions) => functions.unhooked(),
@@ -39,24 +39,24 @@ pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
     }
 }
 
-/// What the running kernel lacks of what the programs of an engine use, the essential first. Needs no root.
+/// What the running kernel lacks of what an engine's programs use, essential gaps first. Needs no root.
 pub fn gaps(trampoline: bool) -> Vec<plan::Gap> {
     crate::gaps::of_this_kernel(trampoline).unwrap_or_default()
 }
 
-/// Whether the kernel's types have a function of this name; `false` also where they cannot be read.
+/// Whether the kernel's types contain a function with this name; `false` also if they cannot be read.
 pub fn has_function(name: &str) -> bool {
     let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| types.functions().contains_key(name))
 }
 
-/// Whether an enumeration of the kernel's types has an enumerator; `false` also where they cannot be read.
+/// Whether an enumeration in the kernel's types has this enumerator; `false` also if they cannot be read.
 pub fn has_enumerator(of: &str, name: &str) -> bool {
     let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| types.has_enumerator(of, name))
 }
 
-/// Whether a function of the kernel's types has a parameter of this name; `false` also where they cannot be read.
+/// Whether a function in the kernel's types has a parameter with this name; `false` also if they cannot be read.
 pub fn has_parameter(function: &str, name: &str) -> bool {
     let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| types.has_parameter(function, name))
@@ -68,8 +68,8 @@ pub fn members_in_use() -> BTreeSet<crate::gaps::relocations::Member> {
     crate::gaps::members_in_use().unwrap_or_default()
 }
 
-/// Tries what matters to a plan, for the trampoline engine or the tracepoint engine. Needs root to
-/// tell the truth about programs.
+/// Finds out what matters to a plan for the trampoline engine or the tracepoint engine. Reliable about programs
+/// only when run as root.
 pub fn capabilities(trampoline: bool) -> Capabilities {
     let arch = Arch::native();
     let events = SyscallEvents::open().ok();
@@ -108,12 +108,13 @@ pub fn capabilities(trampoline: bool) -> Capabilities {
     }
 }
 
-/// The edition of the kernel's lists of calls behind `perm=`. Without root it is told by the calls that the kernel has.
+/// The edition of the kernel's lists of calls for `perm=`. Without root it is derived from the calls that the
+/// kernel has.
 pub fn perm_lists() -> abi::PermLists {
     crate::kernel::perm_lists::of_this_kernel()
 }
 
-/// What can be seen of io_uring operations, and how many the kernel has. Needs no root.
+/// What can be seen of io_uring operations, and the number of operations that the kernel has. Needs no root.
 pub fn io_uring() -> (IoUring, u32) {
     match Uring::of_this_kernel() {
         Some(uring) => (IoUring::Twins, uring.operations),

@@ -1,4 +1,4 @@
-//! Names of the kernel's symbols that the engine looks for.
+//! Names of kernel symbols that the engine looks for.
 
 const PREFIXES: [&str; 8] = [
     "__x64_sys_",
@@ -14,10 +14,10 @@ const PREFIXES: [&str; 8] = [
 /// Functions of calls that x32 has of its own.
 pub(crate) const X32_PREFIX: &str = "__x64_compat_sys_";
 
-/// The calls that read: numbers and an end (arch/x86/kernel/audit_64.c, lib/audit.c).
+/// The list of calls that read: numbers and an end mark (arch/x86/kernel/audit_64.c, lib/audit.c).
 pub(crate) const READ_CALLS: &str = "read_class";
 
-/// Whether the name may be that of a call's function.
+/// Whether the name may be that of a system call's function.
 pub(crate) fn is_call_function(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
@@ -27,7 +27,7 @@ pub(crate) fn is_operation(name: &str) -> bool {
     name.starts_with("io_")
 }
 
-/// Whether anything is told by the symbol.
+/// Whether anything here needs the symbol.
 pub(crate) fn is_of_interest(name: &str) -> bool {
     is_call_function(name) || is_operation(name) || name == READ_CALLS
 }

@@ -1,10 +1,9 @@
-//! The kernel's functions for system calls, at whose ends programs may be attached.
+//! The kernel's functions for system calls, to whose ends programs can be attached.
 //!
-//! Which function serves a call is taken from the kernel's symbols (`/proc/kallsyms`); that it can be
-//! hooked, from its type information. Zero-argument calls have several names for one function, of
-//! which type information knows one. 32-bit calls may have two functions, of which the kernel uses
-//! one: both are hooked. The other is then never called on x86, and on arm64 serves the 64-bit
-//! call of that name.
+//! The kernel's symbols (`/proc/kallsyms`) show which function serves a call, and its type information shows
+//! whether the function can be hooked. Calls without arguments have several names for one function, of which the
+//! type information contains one. 32-bit calls may have two functions, of which the kernel uses one: both are
+//! hooked. On x86 the other function is then never called; on arm64 it serves the 64-bit call of the same name.
 
 use crate::kernel::entries;
 use crate::kernel::kallsyms::{self, Symbol};
@@ -19,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 use std::sync::OnceLock;
 
-/// Programs that share a body must be attached to functions of one prototype, and there are two:
-/// the argument of functions that do not look at it has a name of its own.
+/// Programs that share a body must be attached to functions with the same prototype, and there are two: in
+/// functions that do not use their argument, it has a different name.
 pub(crate) const PROTOTYPES: usize = 2;
 
 /// A function that can be hooked.
@@ -28,23 +27,24 @@ pub(crate) const PROTOTYPES: usize = 2;
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) btf_id: u32,
-    /// Which of the [`PROTOTYPES`]; 0 for functions of io_uring operations, which have one.
+    /// Index of its prototype among the [`PROTOTYPES`]; 0 for functions of io_uring operations, which have only
+    /// one.
     pub(crate) prototype: usize,
-    /// 0 where the kernel does not tell it.
+    /// 0 if the kernel does not reveal it.
     pub(crate) address: u64,
 }
 
-/// What serves which call.
+/// Functions that can be hooked, by the calls that they serve.
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     pub(crate) all: Vec<Function>,
     /// Indices into `all`.
     calls: BTreeMap<(Entry, u32), Vec<usize>>,
-    /// Of the functions that answer for numbers without a call, by entry.
+    /// Indices of the functions that answer numbers without a call, by entry.
     absent: BTreeMap<Entry, Vec<usize>>,
 }
 
-/// The functions of the running kernel; `None` where symbols or types cannot be read.
+/// The functions of the running kernel; `None` if symbols or types cannot be read.
 pub(crate) fn of_this_kernel() -> Option<&'static Functions> {
     static FOUND: OnceLock<Option<Functions>> = OnceLock::new();
     FOUND.get_or_init(Functions::find).as_ref()
@@ -92,8 +92,8 @@ impl Functions {
         Some(functions)
     }
 
-    /// The functions that serve a call, or answer that the kernel does not have it; nothing when not all of
-    /// those that serve it can be hooked.
+    /// Indices of the functions that serve a call, or that answer it if the kernel does not have the call. Empty
+    /// if not all functions that serve it can be hooked.
     pub(crate) fn of(&self, call: (Entry, u32)) -> &[usize] {
         let is_unhooked = || {
             let arch = arch_of(call.0);
@@ -107,12 +107,12 @@ impl Functions {
         }
     }
 
-    /// A function of that prototype, if there is one.
+    /// A function with this prototype, if there is one.
     pub(crate) fn of_prototype(&self, prototype: usize) -> Option<&Function> {
         self.all.iter().find(|f| f.prototype == prototype)
     }
 
-    /// Calls of this host whose functions cannot all be hooked.
+    /// Calls of this host that have a function which cannot be hooked.
     pub(crate) fn unhooked(&self) -> BTreeSet<(Entry, u32)> {
         [Entry::Native, Entry::Compat]
             .into_iter()
@@ -123,8 +123,8 @@ impl Functions {
     }
 }
 
-/// Whether programs can be attached to the function that answers for numbers without a call. On some kernels it is
-/// among the entry code. To find out takes some milliseconds.
+/// Whether programs can be attached to the function that answers numbers without a call; on some kernels it
+/// belongs to the entry code. This check takes some milliseconds.
 fn is_answer_traced() -> bool {
     static IS_TRACED: OnceLock<bool> = OnceLock::new();
     *IS_TRACED.get_or_init(|| tracefs::has_traced(&format!("_sys_{}", abi::NOT_IMPLEMENTED)))
@@ -138,8 +138,9 @@ fn arch_of(entry: Entry) -> Option<Arch> {
     }
 }
 
-/// Functions whose only argument is `struct pt_regs *`, of the two prototypes that most have. A name may stand there
-/// twice: that of a call which the kernel can be built without, for the function that answers then and for the real one.
+/// Functions whose only argument is `struct pt_regs *`, with the two most frequent prototypes. A name may occur
+/// twice: for a call that the kernel can be built without, there is the real function and the one that answers
+/// without it.
 fn typed_functions(types: &Types) -> HashMap<String, Function> {
     let mut prototypes: BTreeMap<u32, usize> = BTreeMap::new();
     let mut other: BTreeSet<u32> = BTreeSet::new();
@@ -195,14 +196,14 @@ fn takes_registers(btf: &Btf<'_>, prototype: u32) -> bool {
     is_registers().is_some()
 }
 
-/// Places, in the kernel's functions, of those that serve the calls.
+/// Indices, in the kernel's functions, of those that serve these calls.
 pub(crate) fn places_of(calls: &[(Entry, u32)]) -> BTreeSet<usize> {
     let functions = of_this_kernel();
     let of = |call: &(Entry, u32)| functions.map_or(&[][..], |functions| functions.of(*call));
     calls.iter().flat_map(of).copied().collect()
 }
 
-/// Prefixes of the symbols of an architecture's calls.
+/// Prefixes of the symbols of an architecture's system calls.
 fn prefixes(arch: Arch) -> &'static [&'static str] {
     match arch {
         Arch::X86_64 => &["__x64_sys_"],
@@ -214,7 +215,7 @@ fn prefixes(arch: Arch) -> &'static [&'static str] {
 
 /// Symbols of the functions of system calls.
 struct Symbols {
-    /// Addresses; 0 where the kernel does not tell them (`kernel.kptr_restrict`).
+    /// Addresses by name; 0 if the kernel does not reveal them (`kernel.kptr_restrict`).
     addresses: HashMap<String, u64>,
     by_address: HashMap<u64, Vec<String>>,
 }
@@ -238,8 +239,8 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// Names, known to type information, of all functions that may serve the call: none if the kernel does not
-    /// have it. `None` when one of them is not known there.
+    /// Names, as in the type information, of all functions that may serve the call; empty if the kernel does not
+    /// have the call. `None` if the type information lacks one of them.
     fn functions<'a>(
         &self,
         arch: Arch,
@@ -259,7 +260,7 @@ impl Symbols {
             }
         }
         if names.is_empty() {
-            // The kernel was built without it, or is older than it.
+            // The kernel was built without the call, or is older than it.
             let point = abi::NOT_IMPLEMENTED;
             let is_absent =
                 |prefix: &&str| self.addresses.contains_key(&format!("{prefix}{point}"));
@@ -268,7 +269,7 @@ impl Symbols {
         Some(names)
     }
 
-    /// Names, known to type information, of the functions by which x32 alone makes the call.
+    /// Names, as in the type information, of the functions that only x32 makes the call by.
     fn x32_functions<'a>(
         &self,
         arch: Arch,
@@ -283,7 +284,7 @@ impl Symbols {
         names.collect()
     }
 
-    /// Names, known to type information, of the functions that answer for numbers without a call.
+    /// Names, as in the type information, of the functions that answer numbers without a call.
     fn answering<'a>(&self, arch: Arch, typed: &'a HashMap<String, Function>) -> Vec<&'a str> {
         let point = abi::NOT_IMPLEMENTED;
         let names = prefixes(arch).iter().filter_map(|prefix| {
@@ -364,12 +365,12 @@ ffffffff81000080 T __x64_sys_rmdir
         assert_eq!(of(Arch::I386, "getppid").unwrap(), ["__do_sys_getppid"]);
         let both = ["__ia32_compat_sys_open", "__ia32_sys_open"];
         assert_eq!(of(Arch::I386, "open").unwrap(), both);
-        // The kernel does not have it: a function for all such numbers answers.
+        // The kernel does not have this call: the function for all such numbers answers it.
         assert!(of(Arch::X86_64, "create_module").unwrap().is_empty());
         let answering = symbols.answering(Arch::X86_64, &typed);
         assert_eq!(answering, ["__x64_sys_ni_syscall"]);
         assert!(symbols.answering(Arch::I386, &typed).is_empty());
-        // It is there, and cannot be hooked.
+        // The call exists, but cannot be hooked.
         assert_eq!(of(Arch::X86_64, "rmdir"), None);
     }
 

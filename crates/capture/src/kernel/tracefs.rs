@@ -1,14 +1,14 @@
-//! What tracefs tells: numbers of the per-syscall tracepoints, and which functions can be traced.
+//! Information from tracefs: ids of the per-syscall tracepoints, and which functions can be traced.
 
 use crate::kernel::file_systems;
 use rustix::fd::OwnedFd;
 use rustix::fs::{openat, Mode, OFlags};
 use std::io::{BufRead, BufReader, Read};
 
-/// Where tracefs may be mounted.
+/// Directories where tracefs may be mounted.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Whether some function can be traced whose name ends so. The kernel's entry code cannot.
+/// Whether a function whose name ends with `name_end` can be traced. The kernel's entry code cannot.
 pub(crate) fn has_traced(name_end: &str) -> bool {
     let flags = OFlags::RDONLY;
     let Ok(list) = file_systems::open("tracefs", &PLACES, "available_filter_functions", flags)
@@ -35,24 +35,24 @@ pub(crate) fn has_traced(name_end: &str) -> bool {
 pub(crate) struct SyscallEvents(OwnedFd);
 
 impl SyscallEvents {
-    /// Opens it where it is mounted, or by a mount of our own.
+    /// Opens the directory where it is mounted, or through a private mount.
     pub(crate) fn open() -> rustix::io::Result<SyscallEvents> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         file_systems::open("tracefs", &PLACES, "events/syscalls", flags).map(SyscallEvents)
     }
 
-    /// Number of the exit tracepoint of the call with this name; `None` when there is none.
+    /// Id of the exit tracepoint of the call with this name; `None` if there is none.
     pub(crate) fn exit_event(&self, name: &str) -> Option<u64> {
         self.event("sys_exit", name)
     }
 
-    /// The same of the entry.
+    /// Id of the entry tracepoint of the call with this name; `None` if there is none.
     pub(crate) fn enter_event(&self, name: &str) -> Option<u64> {
         self.event("sys_enter", name)
     }
 
     fn event(&self, kind: &str, name: &str) -> Option<u64> {
-        // Tracepoints are named after the kernel's functions, which for some calls differ.
+        // Tracepoints are named after the kernel's functions, which differ from some calls' names.
         let functions = abi::entry_points(abi::Arch::native(), name);
         functions.into_iter().find_map(|name| self.id(kind, name))
     }

@@ -1,6 +1,5 @@
-//! The kernel's functions for io_uring operations, at whose ends programs may be attached: which
-//! they are is read from the table by which the kernel calls them (`io_issue_defs` of
-//! io_uring/opdef.c; `io_op_defs` before Linux 6.3).
+//! The kernel's functions for io_uring operations, to whose ends programs can be attached. They are read from the
+//! table through which the kernel calls them (`io_issue_defs` of io_uring/opdef.c; `io_op_defs` before Linux 6.3).
 
 use crate::kernel::kallsyms::{self, Symbol};
 use crate::kernel::kernel_btf::Types;
@@ -14,37 +13,37 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 use zerocopy::IntoBytes;
 
-/// Tables by name, and the type of their rows.
+/// Names of the tables, and the types of their rows.
 const TABLES: [(&str, &str); 2] = [
     ("io_issue_defs", "io_issue_def"),
     ("io_op_defs", "io_op_def"),
 ];
-/// Prepares what the kernel was built without: it only fails.
+/// The prep function of operations that the kernel was built without: it always fails.
 const NOT_BUILT: &str = "io_eopnotsupp_prep";
 
 /// The two functions of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
-    /// Called when it is submitted: `int prep(req, sqe)`.
+    /// Called when the operation is submitted: `int prep(req, sqe)`.
     pub(crate) prep: Function,
-    /// Called to carry it out, more than once if need be: `int issue(req, flags)`.
+    /// Called to carry the operation out, several times if necessary: `int issue(req, flags)`.
     pub(crate) issue: Function,
 }
 
-/// Functions by which operations fail; a kernel has one.
+/// Functions through which operations fail; a kernel has one of them.
 pub(crate) const FAIL_FUNCTIONS: [&str; 2] = ["io_req_defer_failed", "io_req_complete_failed"];
 
 /// The kernel's functions for operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operations {
-    /// By number; nothing for those that the kernel was built without.
+    /// Operations by number; `None` for those that the kernel was built without.
     pub(crate) all: Vec<Option<Operation>>,
-    /// The one by which they fail.
+    /// The function through which operations fail.
     pub(crate) failing: Function,
 }
 
-/// The functions of the first `count` operations. `None` where some function cannot be told or hooked, or not all of
-/// a kind have one prototype, which functions that share a body must have.
+/// The functions of the first `count` operations. `None` if some function cannot be found or hooked, or if the
+/// functions of a kind do not all have the same prototype, which a shared body requires.
 pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
     let symbols = Symbols::parse(kallsyms::of_this_kernel().ok()?).ok()?;
     let (table, row) = TABLES
@@ -106,7 +105,7 @@ pub(crate) fn of_this_kernel(types: &Types, count: u32) -> Option<Operations> {
     Some(Operations { all, failing })
 }
 
-/// Symbols of the kernel that have to do with io_uring.
+/// Symbols of the kernel that concern io_uring.
 struct Symbols {
     tables: HashMap<String, u64>,
     functions: HashMap<u64, Vec<String>>,
@@ -135,7 +134,7 @@ impl Symbols {
     }
 }
 
-/// So many bytes of the kernel's memory.
+/// Reads `len` bytes of the kernel's memory.
 pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
     if len > PEEK_BYTES as usize {
         return None;
@@ -181,7 +180,7 @@ ffffffff81000030 t sys_read
         assert_eq!(names, &["io_nop", "io_other_name"]);
     }
 
-    /// Where addresses are hidden or programs refused, there is nothing to compare.
+    /// If addresses are hidden or programs refused, there is nothing to compare.
     #[test]
     fn the_kernel_s_table_names_the_functions_of_operations() {
         bpf::load::keep_libbpf_quiet();

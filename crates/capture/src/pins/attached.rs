@@ -6,8 +6,7 @@ use libbpf_rs::libbpf_sys::{bpf_link_get_fd_by_id, bpf_link_info, bpf_obj_get_in
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// A program that is attached. Dropping it detaches the program, unless its directory of pins is to be
-/// left as it is.
+/// An attached program. Dropping it detaches the program, unless its directory of pins is to be left as it is.
 #[derive(Debug)]
 pub(crate) struct Attached {
     link: Option<OwnedFd>,
@@ -15,7 +14,7 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// Takes a new link over, and pins it as `name` where there is a directory for that.
+    /// Takes ownership of a new link. If there is a directory of pins, pins the link there as `name`.
     pub(crate) fn new(
         link: OwnedFd,
         pins: Option<&Arc<Pins>>,
@@ -35,7 +34,7 @@ impl Attached {
         })
     }
 
-    /// The link that is pinned as `name`.
+    /// The link that is pinned as `name`, if there is one.
     pub(crate) fn find(pins: &Arc<Pins>, name: &str) -> Result<Option<Attached>, CaptureError> {
         let name = format!("{LINK}{name}");
         let link = pins.get(&name)?;
@@ -47,7 +46,7 @@ impl Attached {
 }
 
 impl Attached {
-    /// Its pin, as [`Pins::links`] names it.
+    /// Name of its pin, as returned by [`Pins::links`].
     pub(crate) fn pin_name(&self) -> Option<&str> {
         let (_, name) = self.pin.as_ref()?;
         name.strip_prefix(LINK)
@@ -55,7 +54,7 @@ impl Attached {
 }
 
 impl Attached {
-    /// Its link.
+    /// Descriptor of its link.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.link.as_ref().map(OwnedFd::as_fd)
     }
@@ -70,7 +69,7 @@ impl Drop for Attached {
     }
 }
 
-/// What the kernel tells of a link.
+/// The kernel's information about a link.
 pub(crate) fn info_of(link: BorrowedFd<'_>) -> Option<bpf_link_info> {
     let mut info = bpf_link_info::default();
     let mut len = std::mem::size_of::<bpf_link_info>() as u32;
@@ -85,7 +84,7 @@ pub(super) fn id_of(link: &OwnedFd) -> Option<u32> {
     info_of(link.as_fd()).map(|info| info.id)
 }
 
-/// Whether the kernel still has the link.
+/// Whether the kernel still has the link with this id.
 pub(super) fn exists(id: u32) -> bool {
     // SAFETY: takes a number and gives a new descriptor or an error.
     let fd = unsafe { bpf_link_get_fd_by_id(id) };

@@ -1,4 +1,4 @@
-//! The BPF file system that the directory is on.
+//! The BPF file system that contains the directory of pins.
 
 use crate::error::{system, CaptureError};
 use rustix::fs::{statfs, Mode};
@@ -8,21 +8,21 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The usual place of a capture that outlives its daemon.
+/// The standard directory of a capture that outlives its daemon.
 pub const STANDARD_PIN_DIR: &str = "/sys/fs/bpf/tarsier";
 
-/// Where distributions have the BPF file system.
+/// Where distributions mount the BPF file system.
 const STANDARD_MOUNT: &str = "/sys/fs/bpf";
 /// BPF_FS_MAGIC (linux/magic.h).
 const BPF_FS_MAGIC: u64 = 0xcafe_4a11;
-/// What a file system that Tarsier has mounted holds, so that Tarsier unmounts it again.
+/// Name of a directory in file systems that Tarsier has mounted, so that it unmounts them again.
 const MOUNTED_BY_TARSIER: &str = "tarsier-mounted-this";
 
 fn is_bpf(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| found.f_type as u64 == BPF_FS_MAGIC)
 }
 
-/// Makes the directory, and mounts its file system where it is the standard one and not there.
+/// Creates the directory; mounts its file system if it is the standard one and not mounted.
 pub(super) fn prepare(dir: &Path) -> Result<(), CaptureError> {
     if is_pin_dir(dir)? {
         return Ok(());
@@ -52,7 +52,7 @@ fn mount(place: &Path) -> Result<(), CaptureError> {
     rustix::fs::mkdir(&mark, Mode::from_raw_mode(0o700)).map_err(system(what("mkdir in")))
 }
 
-/// Whether the directory is there and fit for this.
+/// Whether the directory exists. It is an error if it exists and is not suitable.
 pub(super) fn is_pin_dir(dir: &Path) -> Result<bool, CaptureError> {
     let found = match std::fs::symlink_metadata(dir) {
         Ok(found) => found,
@@ -77,7 +77,7 @@ pub(super) fn is_pin_dir(dir: &Path) -> Result<bool, CaptureError> {
     Err(refused(dir, fault.to_owned(), remedy))
 }
 
-/// Removes the empty directory, and the file system if Tarsier mounted it and nobody else uses it.
+/// Removes the empty directory; unmounts its file system if Tarsier mounted it and nobody else uses it.
 pub(super) fn remove(dir: &Path) -> bool {
     let is_gone = match rustix::fs::rmdir(dir) {
         Ok(()) | Err(Errno::NOENT) => true,
@@ -86,13 +86,13 @@ pub(super) fn remove(dir: &Path) -> bool {
     let standard = Path::new(STANDARD_MOUNT);
     let mark = standard.join(MOUNTED_BY_TARSIER);
     if is_gone && dir.starts_with(standard) && mark.exists() && is_unused(standard) {
-        // Somebody may have come first, and then it stays.
+        // Somebody may have started to use it, and then it stays.
         let _ = rustix::mount::unmount(standard, UnmountFlags::DETACH);
     }
     is_gone
 }
 
-/// Whether nothing but what Tarsier and the kernel (kernel/bpf/preload) put there is there.
+/// Whether there is nothing but what Tarsier and the kernel (kernel/bpf/preload) put there.
 fn is_unused(place: &Path) -> bool {
     let is_known =
         |name: &OsStr| name == MOUNTED_BY_TARSIER || name.as_encoded_bytes().ends_with(b".debug");

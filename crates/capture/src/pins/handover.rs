@@ -1,12 +1,12 @@
-//! What a daemon leaves to the next one: how far it got with the events that it has read.
+//! What a daemon tells the next one: how far it got with the events that it has read.
 //!
-//! A page of memory that is pinned beside the rings. The daemon notes each event that it hands to the log, with the
-//! place in the ring after it and the place in the log's stream of bytes at which the event ends; and around each write(2)
-//! what is being written, and where. The kernel is given the room of an event back only when the event was
-//! written. After a kill at any instruction the next daemon therefore knows, from this page and
-//! from the size of the file, which events are in the log, and reads the others again.
+//! This is a page of memory that is pinned beside the rings. For each event that the daemon hands to the log, it
+//! notes the position in the ring after the event, and the offset in the log's stream of bytes at which the event
+//! ends. Around each write(2) it notes what is being written, and where. The ring space of an event is released
+//! only after the event was written. So after a kill at any instruction, the next daemon knows from this page and
+//! from the size of the file which events are in the log, and reads the others again.
 //!
-//! One thread writes; all that is needed is that the stores are made in the order of the program.
+//! A single thread writes the page; it is only necessary that the stores are made in program order.
 
 use super::Pins;
 use crate::error::{system, CaptureError};
@@ -18,48 +18,48 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Its pin.
+/// Name of the page's pin.
 pub(super) const NAME: &str = "handover";
-/// Events noted and not yet known to be written.
+/// Limit of events that are noted and not yet known to be written.
 const ENTRIES: usize = 16384;
-/// What this form of the page begins with.
+/// The first word of this version of the page.
 const MAGIC: u64 = 0x7461_7273_6965_7201;
-/// The `ring` of what is in the log's stream and came from no ring.
+/// Value of `ring` for parts of the log's stream that came from no ring.
 const NO_RING: u64 = u64::MAX;
-/// Causes of loss that are remembered as told.
+/// Limit of causes of loss whose reported counts are stored.
 pub(crate) const TOLD: usize = 8;
-/// Those that the programs count, and calls that they missed.
+/// The causes that the programs count, and missed calls.
 const _: () = assert!(TOLD > event::wire::TARSIER_LOSS_CAUSES as usize);
 
-/// The head of this stays as it is in later versions.
+/// The beginning of this structure stays the same in later versions.
 #[repr(C)]
 struct Page {
     magic: AtomicU64,
-    /// Hash of the programs.
+    /// Hash of the programs that fill the rings.
     layout: [AtomicU64; 4],
-    /// Version of the events.
+    /// Version of the events' format.
     events: AtomicU64,
-    /// When the daemon was last seen, CLOCK_MONOTONIC.
+    /// When the daemon was last seen (CLOCK_MONOTONIC).
     alive_ns: AtomicU64,
-    /// Everything of the log's stream up to here was taken by write(2).
+    /// Offset up to which the log's stream was taken by write(2).
     written: AtomicU64,
     writing: Writing,
-    /// Events that the daemon holds in memory and that have no entry: operations under way.
+    /// Number of events that the daemon holds in memory without an entry: running operations.
     held: AtomicU64,
-    /// Events whose room was given back before they were written, up to this place in the stream.
+    /// Offset in the stream up to which there are events whose space was released before they were written.
     unwritten_upto: AtomicU64,
     unwritten: AtomicU64,
-    /// Losses that the programs count, as far as the log has been told of them.
+    /// Losses that the programs count, as far as the log reports them.
     told: [AtomicU64; TOLD],
-    /// Losses elsewhere of which the log has not been told.
+    /// Other losses that the log does not report yet.
     untold: AtomicU64,
-    /// Entries made and done with.
+    /// Number of entries made, and number of entries that are finished.
     made: AtomicU64,
     done: AtomicU64,
     entries: [Entry; ENTRIES],
 }
 
-/// A write(2) that has begun. `stored` is not 0 until it has ended.
+/// A write(2) that has begun. `stored` is 0 once it has ended.
 #[repr(C)]
 struct Writing {
     dev: AtomicU64,
@@ -73,38 +73,38 @@ struct Writing {
 
 #[repr(C)]
 struct Entry {
-    /// Where the event ends in the log's stream.
+    /// Offset in the log's stream at which the event ends.
     end: AtomicU64,
     ring: AtomicU64,
-    /// Where the event's frame ends in its ring.
+    /// Position in the ring at which the event's frame ends.
     position: AtomicU64,
 }
 
-/// A write(2) to a log that a killed daemon may have been in.
+/// A write(2) to a log that may have been interrupted when the daemon was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnfinishedWrite {
-    /// The file.
+    /// Device of the file.
     pub dev: u64,
-    /// The file.
+    /// Inode of the file.
     pub ino: u64,
-    /// Its size before.
+    /// Size of the file before the write.
     pub offset: u64,
-    /// First byte in the log's stream.
+    /// Offset of the first byte in the log's stream.
     pub start: u64,
-    /// How many bytes of the stream.
+    /// Number of bytes of the stream.
     pub len: u64,
-    /// How many bytes in the file, at least 1.
+    /// Number of bytes written to the file, at least 1.
     pub stored: u64,
-    /// They are not those of the stream, and count only as a whole.
+    /// Whether the bytes in the file differ from those of the stream, and count only as a whole.
     pub is_whole: bool,
 }
 
-/// An event that goes to the log.
+/// An event that is handed to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// Where it ends in the log's stream.
+    /// Offset in the log's stream at which it ends.
     pub end: u64,
-    /// Its ring, and where its frame ends there; none if it came from no ring.
+    /// Its ring, and the position there at which its frame ends; `None` if it came from no ring.
     pub from: Option<(usize, u64)>,
 }
 
@@ -121,7 +121,7 @@ unsafe impl Send for Handover {}
 unsafe impl Sync for Handover {}
 
 impl Handover {
-    /// A new page for programs with this hash.
+    /// Creates a page for programs with this hash.
     pub(crate) fn create(layout: [u64; 4], events: u64) -> Result<Handover, CaptureError> {
         let map = MapHandle::create(
             MapType::Array,
@@ -142,7 +142,7 @@ impl Handover {
         Ok(handover)
     }
 
-    /// The page of an earlier daemon; none if there is none, or one of another form.
+    /// The page of an earlier daemon; `None` if there is none, or one of another version.
     pub(crate) fn find(pins: &Pins) -> Result<Option<Handover>, CaptureError> {
         let Some(map) = pins.get_map(NAME)? else {
             return Ok(None);
@@ -184,7 +184,7 @@ impl Handover {
         unsafe { self.page.as_ref() }
     }
 
-    /// Makes it findable: from here on the capture is whole.
+    /// Pins the page so that it can be found: from here on the capture is complete.
     pub(crate) fn pin(&self, pins: &Pins) -> Result<(), CaptureError> {
         match &self._map {
             Some(map) => pins.pin(map.as_fd(), NAME),
@@ -192,7 +192,7 @@ impl Handover {
         }
     }
 
-    /// Hash of the programs and version of the events that the capture has.
+    /// Hash of the capture's programs, and version of its events.
     pub(crate) fn layout(&self) -> ([u64; 4], u64) {
         let page = self.page();
         let word = |i: usize| page.layout[i].load(Ordering::Acquire);
@@ -200,13 +200,13 @@ impl Handover {
         (layout, page.events.load(Ordering::Acquire))
     }
 
-    /// Notes that the daemon lives, and how many events it holds without an entry.
+    /// Notes that the daemon is alive, and how many events it holds without an entry.
     pub fn live(&self, now_ns: u64, held: u64) {
         self.page().alive_ns.store(now_ns, Ordering::Release);
         self.page().held.store(held, Ordering::Release);
     }
 
-    /// When the daemon was last seen, CLOCK_MONOTONIC nanoseconds, and how many events it held.
+    /// When the daemon was last seen (CLOCK_MONOTONIC, in nanoseconds), and how many events it held.
     pub fn last_seen(&self) -> (u64, u64) {
         let page = self.page();
         (
@@ -215,27 +215,28 @@ impl Handover {
         )
     }
 
-    /// Notes which losses the log has been told of: what the programs have counted, by cause.
+    /// Notes the losses that the log reports, of those that the programs count, by cause.
     pub fn set_told(&self, told: &[u64]) {
         for (place, count) in self.page().told.iter().zip(told) {
             place.store(*count, Ordering::Release);
         }
     }
 
-    /// Notes how many other losses the log has not been told of.
+    /// Notes the number of other losses that the log does not report yet.
     pub fn set_untold(&self, untold: u64) {
         self.page().untold.store(untold, Ordering::Release);
     }
 
-    /// What [`Handover::set_told`] and [`Handover::set_untold`] noted last.
+    /// The values last noted with [`Handover::set_told`] and [`Handover::set_untold`].
     pub fn told(&self) -> ([u64; TOLD], u64) {
         let page = self.page();
         let told = std::array::from_fn(|i: usize| page.told[i].load(Ordering::Acquire));
         (told, page.untold.load(Ordering::Acquire))
     }
 
-    /// Notes an event that the log has just been given, before the log is told to write. When there is no room the
-    /// oldest gives way ([`Handover::give_up`]): its place in the ring, for the caller to give back.
+    /// Notes an event that was just handed to the log, before the log is told to write. If there is no free entry,
+    /// gives up the oldest one ([`Handover::give_up`]) and returns its ring and position, whose space the caller
+    /// must release.
     pub fn note(&self, handed: Handed) -> Option<(usize, u64)> {
         let page = self.page();
         let made = page.made.load(Ordering::Acquire);
@@ -253,7 +254,8 @@ impl Handover {
         given_up.and_then(|handed| handed.from)
     }
 
-    /// Forgets the oldest event, which was not written: if this process is killed before it is, it counts as lost.
+    /// Removes the entry of the oldest event, which is not written yet: if this process is killed before it is,
+    /// the event counts as lost.
     pub fn give_up(&self) -> Option<Handed> {
         let page = self.page();
         let done = page.done.load(Ordering::Acquire);
@@ -279,7 +281,7 @@ impl Handover {
         }
     }
 
-    /// Gives `release` the places in rings of events that were written, and forgets their entries.
+    /// Calls `release` with the ring and position of each event that was written, and removes their entries.
     pub fn settle(&self, mut release: impl FnMut(usize, u64)) {
         let page = self.page();
         let written = page.written.load(Ordering::Acquire);
@@ -301,7 +303,7 @@ impl Handover {
         page.done.store(done, Ordering::Release);
     }
 
-    /// A write(2) begins.
+    /// Notes that a write(2) begins.
     pub fn begin_write(&self, write: &UnfinishedWrite) {
         let writing = &self.page().writing;
         writing.dev.store(write.dev, Ordering::Release);
@@ -315,13 +317,13 @@ impl Handover {
         writing.stored.store(write.stored, Ordering::Release);
     }
 
-    /// It has ended: everything of the stream up to `written` is in the file.
+    /// Notes that the write(2) has ended: the stream up to `written` is in the file.
     pub fn end_write(&self, written: u64) {
         self.page().written.store(written, Ordering::Release);
         self.page().writing.stored.store(0, Ordering::Release);
     }
 
-    /// The write(2) that a killed daemon was in, if it was in one.
+    /// The write(2) during which the daemon was killed, if there was one.
     pub fn unfinished_write(&self) -> Option<UnfinishedWrite> {
         let writing = &self.page().writing;
         let stored = writing.stored.load(Ordering::Acquire);
@@ -339,8 +341,8 @@ impl Handover {
         })
     }
 
-    /// Of a dead daemon's write the file got `got` bytes: how many bytes of the stream those are, without the
-    /// beginning of an event whose end is missing.
+    /// Number of bytes of the stream that are in the file if a dead daemon's write stored `got` bytes. The
+    /// beginning of an incomplete event does not count.
     pub fn whole_of(&self, write: &UnfinishedWrite, got: u64) -> u64 {
         match write.is_whole {
             true if got >= write.stored => write.len,
@@ -349,7 +351,7 @@ impl Handover {
         }
     }
 
-    /// How much of the stream from `start` on is whole events that end at `end` at the latest.
+    /// Number of bytes from `start` on that consist of whole events ending at or before `end`.
     fn whole_until(&self, start: u64, end: u64) -> u64 {
         let page = self.page();
         let (done, made) = (
@@ -362,7 +364,8 @@ impl Handover {
             .map_or(0, |at| at - start)
     }
 
-    /// The successor begins its own stream. Events that the dead daemon had given back the room of and not written.
+    /// Prepares the page for a successor, which begins its own stream. Returns the number of events whose space
+    /// the dead daemon had released without writing them.
     pub fn begin_anew(&self) -> u64 {
         let page = self.page();
         let made = page.made.load(Ordering::Acquire);

@@ -1,5 +1,5 @@
-//! What outlives the daemon: a private directory of a BPF file system (kernel/bpf/inode.c), in which the links, the
-//! maps and the rings of a capture are pinned, so that they work on when nobody holds a descriptor of them.
+//! What outlives the daemon: a private directory in a BPF file system (kernel/bpf/inode.c), in which the links,
+//! maps and rings of a capture are pinned, so that they keep working while no process holds a descriptor of them.
 
 mod attached;
 mod file_system;
@@ -24,43 +24,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Names of links begin so; they are unpinned first.
+/// Prefix of the names of links, which are unpinned first.
 const LINK: &str = "link-";
 
-/// The directory of one capture, locked for this process. Dropping it leaves what is pinned, and removes an empty directory.
+/// The directory of one capture, locked for this process. Dropping it leaves pinned objects in place; an empty
+/// directory is removed.
 #[derive(Debug)]
 pub struct Pins {
     dir: PathBuf,
     _lock: OwnedFd,
-    /// Links that are dropped stay pinned.
+    /// Whether links that are dropped stay pinned.
     is_left: AtomicBool,
-    /// Links that were unpinned, by name: the kernel takes a moment to end them.
+    /// Links that were unpinned, by name: the kernel takes a moment to detach them.
     ending: Mutex<Vec<(String, u32)>>,
 }
 
-/// Longest wait for the end of a link.
+/// Longest wait until a link is detached.
 const ENDING_MAX: Duration = Duration::from_secs(10);
-/// Links that end, beyond which those that have ended are forgotten.
+/// Number of such links from which those that are detached are removed from the list.
 const ENDING_KEPT: usize = 1024;
-/// Between two looks whether it has ended: nobody tells.
+/// Interval for checking whether a link is detached: there is no notification.
 const ENDING_LOOK: Duration = Duration::from_millis(2);
 
 impl Pins {
-    /// Makes `dir` (0700) if need be, on a BPF file system, which is mounted at [`STANDARD_PIN_DIR`]'s parent if
-    /// `dir` is below that and none is.
+    /// Creates `dir` (0700) if necessary. It must be on a BPF file system, which is mounted at
+    /// [`STANDARD_PIN_DIR`]'s parent if `dir` is below that and none is mounted there.
     ///
     /// # Errors
-    /// `dir` is not on a BPF file system, belongs to another user, is open to others, or another process
-    /// has it.
+    /// `dir` is not on a BPF file system, belongs to another user, is open to others, or is in use by another
+    /// process.
     pub fn open(dir: &Path) -> Result<Pins, CaptureError> {
         file_system::prepare(dir)?;
         Pins::lock(dir)
     }
 
-    /// The directory if it is there.
+    /// The directory, if it exists.
     ///
     /// # Errors
-    /// As [`Pins::open`].
+    /// Those of [`Pins::open`].
     pub fn find(dir: &Path) -> Result<Option<Pins>, CaptureError> {
         match file_system::is_pin_dir(dir)? {
             true => Pins::lock(dir).map(Some),
@@ -85,12 +86,13 @@ impl Pins {
         }
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Whether links that are dropped stay in force. At first they do, so that a process that fails changes nothing.
+    /// Sets whether links that are dropped stay in force. Initially they do, so that a process that fails changes
+    /// nothing.
     pub fn leave(&self, is_left: bool) {
         self.is_left.store(is_left, Ordering::Relaxed);
     }
@@ -100,7 +102,7 @@ impl Pins {
     }
 
     fn path(&self, name: &str) -> Result<CString, CaptureError> {
-        // Dots are reserved there.
+        // Dots are reserved in the BPF file system.
         let path = self.dir.join(name.replace('.', "_"));
         CString::new(path.as_os_str().as_bytes()).map_err(|error| CaptureError::System {
             what: format!("name of pin {name}"),
@@ -108,7 +110,7 @@ impl Pins {
         })
     }
 
-    /// Pins an object over what has this name.
+    /// Pins an object under this name, replacing an existing pin.
     pub(crate) fn pin(&self, object: BorrowedFd<'_>, name: &str) -> Result<(), CaptureError> {
         self.unpin(name);
         let path = self.path(name)?;
@@ -122,7 +124,7 @@ impl Pins {
         }
     }
 
-    /// The object of this name; none if there is none.
+    /// The object with this name, if there is one.
     pub(crate) fn get(&self, name: &str) -> Result<Option<OwnedFd>, CaptureError> {
         let path = self.path(name)?;
         // SAFETY: the path outlives the call, which only reads it.
@@ -136,7 +138,7 @@ impl Pins {
         }
     }
 
-    /// The map of this name; none if there is none.
+    /// The map with this name, if there is one.
     pub(crate) fn get_map(&self, name: &str) -> Result<Option<MapHandle>, CaptureError> {
         let path = PathBuf::from(OsStr::from_bytes(self.path(name)?.as_bytes()));
         let is_there = path.symlink_metadata().is_ok();
@@ -144,15 +146,15 @@ impl Pins {
         Ok(is_there.then(open).transpose()?)
     }
 
-    /// Lets go of what has this name, if anything has.
+    /// Removes the pin with this name, if there is one.
     pub(crate) fn unpin(&self, name: &str) {
         if let Ok(path) = self.path(name) {
-            // What is not there need not go.
+            // ENOENT is not an error.
             let _ = rustix::fs::unlink(path.as_c_str());
         }
     }
 
-    /// The names in the directory.
+    /// All names in the directory.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
         entries
@@ -160,7 +162,7 @@ impl Pins {
             .collect()
     }
 
-    /// The names of links, without what all have in common.
+    /// The names of links, without their common prefix.
     pub(crate) fn links(&self) -> Vec<String> {
         let names = self.names().into_iter();
         names
@@ -168,9 +170,9 @@ impl Pins {
             .collect()
     }
 
-    /// Unpins everything, links first: what nobody holds ends.
+    /// Unpins everything, links first: objects that nobody holds are freed.
     pub(crate) fn clear(&self) {
-        // Without it the rest is not taken for a whole capture, should this process be killed.
+        // Without the page, the rest does not count as a complete capture if this process is killed now.
         self.unpin(handover::NAME);
         self.unhook_but(&[]);
         for name in self.names() {
@@ -178,14 +180,14 @@ impl Pins {
         }
     }
 
-    /// The same, and removes the directory. Whether that left nothing behind.
+    /// Unpins everything and removes the directory. Returns whether nothing is left.
     pub fn remove(&self) -> bool {
         self.leave(false);
         self.clear();
         file_system::remove(&self.dir)
     }
 
-    /// Takes hooks away that are pinned and not among these.
+    /// Removes pinned hooks that are not among `kept`.
     pub(crate) fn unhook_but(&self, kept: &[String]) {
         let pinned = |name: &String| name.replace('.', "_");
         let kept: BTreeSet<String> = kept.iter().map(pinned).collect();
@@ -199,7 +201,7 @@ impl Pins {
         }
     }
 
-    /// Unpins a link, and notes that it is about to end.
+    /// Unpins a link, and notes that the kernel is going to detach it.
     fn end(&self, name: &str, link: OwnedFd) {
         if let (Some(id), Ok(mut ending)) = (attached::id_of(&link), self.ending.lock()) {
             if ending.len() >= ENDING_KEPT {
@@ -210,8 +212,8 @@ impl Pins {
         self.unpin(name);
     }
 
-    /// Waits until links that were unpinned and whose name begins so have ended: with two of a kind every
-    /// call would be seen twice. The kernel ends a link that was pinned some time after its name is gone.
+    /// Waits until unpinned links whose names begin with `name` are detached: with two hooks on the same place
+    /// each call would be recorded twice. The kernel detaches a link some time after its pin is removed.
     pub(crate) fn wait_for_end_of(&self, name: &str) {
         let name = format!("{LINK}{name}");
         let until = Instant::now() + ENDING_MAX;
@@ -228,13 +230,13 @@ impl Pins {
             !is_wanted
         });
         if has_waited {
-            // Its id goes just before the hook does.
+            // The id disappears just before the hook does.
             std::thread::sleep(ENDING_LOOK);
         }
     }
 }
 
-/// A directory with something in it stays.
+/// Removes the directory if it is empty.
 impl Drop for Pins {
     fn drop(&mut self) {
         file_system::remove(&self.dir);

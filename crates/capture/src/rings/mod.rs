@@ -1,4 +1,4 @@
-//! The rings that the programs fill, and all of them as one stream.
+//! The rings that the programs fill, and a stream of all of them.
 
 mod ring;
 mod stream;

@@ -1,6 +1,6 @@
-//! Reader of one BPF ring buffer (kernel/bpf/ringbuf.c; layout in
-//! Documentation/bpf/ringbuf.rst). Own code, because Tarsier reads the rings of all CPUs as one
-//! stream in order of time, and maps the data once where libbpf maps it twice.
+//! Reader of one BPF ring buffer (kernel/bpf/ringbuf.c; layout in Documentation/bpf/ringbuf.rst). Not libbpf's,
+//! because Tarsier reads the rings of all CPUs as one stream in order of time, and maps the data once where libbpf
+//! maps it twice.
 
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ pub struct Ring {
     data: NonNull<u8>,
     size: u64,
     page: usize,
-    /// Where reading has got to; the kernel is told by [`Ring::release`].
+    /// Position up to which records were read; [`Ring::release`] reports it to the kernel.
     position: u64,
     wrapped: Vec<u8>,
 }
@@ -28,7 +28,7 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the ring behind `map`, whose data is `size` bytes (a power of two of pages).
+    /// Maps the ring of `map`, whose data has `size` bytes (a power of two, and a multiple of the page size).
     pub fn map(map: impl AsFd, size: usize) -> rustix::io::Result<Ring> {
         let page = rustix::param::page_size();
         // SAFETY: new mappings of a descriptor, nothing existing is replaced.
@@ -80,23 +80,23 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Where the kernel has got to.
+    /// Position up to which the kernel has written.
     pub fn produced(&self) -> u64 {
         // SAFETY: points to the producer page, mapped as long as `self` lives.
         unsafe { self.producer.as_ref() }.load(Ordering::Acquire)
     }
 
-    /// Bytes written and not yet read.
+    /// Number of bytes that were written and not read yet.
     pub fn unread(&self) -> u64 {
         self.produced().saturating_sub(self.position)
     }
 
-    /// Size of the data, bytes.
+    /// Size of the data in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The next finished record before position `limit`; `None` when there is none.
+    /// The next finished record before position `limit`, if there is one.
     pub fn peek(&mut self, limit: u64) -> Option<&[u8]> {
         loop {
             if self.position >= limit {
@@ -114,18 +114,18 @@ impl Ring {
         }
     }
 
-    /// Passes over the record that [`Ring::peek`] gave.
+    /// Skips the record that [`Ring::peek`] returned.
     pub fn pop(&mut self) {
         self.position += advance(self.header());
     }
 
-    /// Lets the kernel reuse what was passed over.
+    /// Lets the kernel reuse the space of everything read.
     pub fn release(&mut self) {
         // SAFETY: points to the consumer page, mapped as long as `self` lives.
         unsafe { self.consumer.as_ref() }.store(self.position, Ordering::Release);
     }
 
-    /// Lets the kernel reuse what comes before `position`, which lies in what was passed over.
+    /// Lets the kernel reuse the space before `position`, which must have been read.
     pub(crate) fn release_to(&mut self, position: u64) {
         // SAFETY: points to the consumer page, mapped as long as `self` lives.
         let consumer = unsafe { self.consumer.as_ref() };
@@ -134,7 +134,7 @@ impl Ring {
         }
     }
 
-    /// Passes over what comes before `position`, the end of a record that an earlier reader took.
+    /// Skips everything before `position`, the end of a record that an earlier reader has read.
     pub(crate) fn skip_to(&mut self, position: u64) {
         if position > self.position && position <= self.produced() {
             self.position = position;
@@ -142,14 +142,14 @@ impl Ring {
         }
     }
 
-    /// Bytes passed over and not released.
+    /// Number of bytes that were read and not released.
     pub(crate) fn held_bytes(&self) -> u64 {
         // SAFETY: points to the consumer page, mapped as long as `self` lives.
         let consumer = unsafe { self.consumer.as_ref() };
         self.position - consumer.load(Ordering::Relaxed)
     }
 
-    /// Where the record that [`Ring::peek`] would give ends.
+    /// End position of the record that [`Ring::peek`] would return.
     pub(crate) fn end_of_next(&mut self, limit: u64) -> Option<u64> {
         self.peek(limit)?;
         Some(self.position + advance(self.header()))
@@ -201,7 +201,7 @@ impl Drop for Ring {
     }
 }
 
-/// A ring in ordinary memory, for tests: the layout is the kernel's.
+/// A ring in ordinary memory, with the kernel's layout, for tests.
 #[cfg(test)]
 pub(crate) mod fake {
     use super::*;
@@ -209,7 +209,7 @@ pub(crate) mod fake {
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
-    /// The kernel's side of a ring.
+    /// The writing side of a ring.
     pub(crate) struct Producer {
         file: File,
         size: u64,
@@ -236,7 +236,7 @@ pub(crate) mod fake {
     }
 
     impl Producer {
-        /// Adds a record with these flags in its header.
+        /// Adds a record whose header has these flags.
         pub(crate) fn push(&mut self, data: &[u8], flags: u32) {
             let header = u64::from(data.len() as u32 | flags);
             self.put(self.position, &header.to_ne_bytes());
@@ -258,7 +258,7 @@ pub(crate) mod fake {
             }
         }
 
-        /// How far the reader has said that it got.
+        /// Position up to which the reader has released the ring.
         pub(crate) fn consumed(&self) -> u64 {
             let mut bytes = [0; 8];
             self.file

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use zerocopy::FromBytes;
 
-/// The kernel is told of what was read after this many bytes: a reader that takes a second for them counts as gone
+/// Number of bytes read after which space is released: a reader that needs a second for them counts as gone
 /// (bpf/overload.h).
 const RELEASE_BYTES: u64 = 16 * 1024;
 
@@ -29,34 +29,33 @@ impl Stream {
         }
     }
 
-    /// Whether any ring holds something, finished or not.
+    /// Whether all rings are empty, even of unfinished records.
     pub fn is_empty(&self) -> bool {
         self.rings.iter().all(|ring| ring.unread() == 0)
     }
 
-    /// What all rings hold, bytes.
+    /// Number of unread bytes in all rings.
     pub fn unread_bytes(&self) -> u64 {
         self.rings.iter().map(Ring::unread).sum()
     }
 
-    /// The fullest ring, in parts per thousand.
+    /// Fill of the fullest ring, in parts per thousand.
     pub fn fill_per_mille(&self) -> u32 {
         let fill = |ring: &Ring| (ring.unread() * 1000 / ring.size()) as u32;
         self.rings.iter().map(fill).max().unwrap_or(0)
     }
 
-    /// Gives every frame made up to `now_ns` to `take`, oldest first; later ones wait for the next
-    /// pass. A task's frames are therefore given in the order in which it made them, whichever CPUs
-    /// it ran on: what it made earlier was in its ring before `now_ns` was read. Returns how many
-    /// frames there were; `take` returns false to stop early.
+    /// Passes every frame made up to `now_ns` to `take`, oldest first; later frames wait for the next pass. So a
+    /// task's frames come in the order in which it made them, whichever CPUs it ran on: its earlier frames were in
+    /// their rings before `now_ns` was read. `take` returns false to stop early. Returns the number of frames.
     pub fn drain(&mut self, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> bool) -> usize {
         let frames = self.pass(now_ns, RELEASE_BYTES, |cpu, _, frame| take(cpu, frame));
         self.rings.iter_mut().for_each(Ring::release);
         frames
     }
 
-    /// The same without giving any room back, which [`Stream::release_to`] does. `take` is also told where
-    /// the frame ends in its ring.
+    /// Passes frames to `take` as [`drain`](Self::drain) does, but does not release their space; use
+    /// [`Stream::release_to`]. `take` also gets the position in the ring where the frame ends.
     pub fn drain_held(
         &mut self,
         now_ns: u64,
@@ -65,22 +64,22 @@ impl Stream {
         self.pass(now_ns, u64::MAX, take)
     }
 
-    /// Gives the room of one ring back up to a place, which must have been read.
+    /// Releases the space of one ring up to a position that was read.
     pub fn release_to(&mut self, cpu: usize, position: u64) {
         if let Some(ring) = self.rings.get_mut(cpu) {
             ring.release_to(position);
         }
     }
 
-    /// Begins to read the ring of a CPU at this place, or where it is already if that is later.
+    /// Sets the read position of a CPU's ring, unless it is already further on.
     pub(crate) fn skip_to(&mut self, cpu: usize, position: u64) {
         if let Some(ring) = self.rings.get_mut(cpu) {
             ring.skip_to(position);
         }
     }
 
-    /// Gives all room back that was read on CPUs where more than half a ring is held. `give_up` gives places
-    /// to begin with, as long as there are any.
+    /// Releases all space that was read on CPUs where more than half of the ring is held. Before that, releases
+    /// the positions that `give_up` returns, as long as it returns any.
     pub fn relieve(&mut self, mut give_up: impl FnMut() -> Option<Option<(usize, u64)>>) {
         let is_tight = |ring: &Ring| ring.held_bytes() > ring.size() / 2;
         while self.rings.iter().any(is_tight) {
@@ -95,7 +94,7 @@ impl Stream {
         }
     }
 
-    /// Size of the data of each ring, bytes.
+    /// Size of each ring's data in bytes.
     pub fn ring_bytes(&self) -> u64 {
         self.rings.first().map_or(0, Ring::size)
     }
@@ -146,8 +145,8 @@ impl Stream {
     }
 }
 
-/// Time of a frame, CLOCK_MONOTONIC in nanoseconds; frames too short to have one come first, and are
-/// rejected by their reader.
+/// Time of a frame (CLOCK_MONOTONIC, in nanoseconds). Frames that are too short to contain one come first; their
+/// reader rejects them.
 pub fn frame_time(frame: &[u8]) -> u64 {
     tarsier_frame::read_from_prefix(frame).map_or(0, |(head, _)| head.time_ns)
 }
@@ -215,7 +214,7 @@ mod tests {
         assert_eq!((stream.is_empty(), one.consumed()), (true, 0));
         stream.release_to(0, ends[1]);
         assert_eq!(one.consumed(), ends[1]);
-        // As another reader would begin: with what was not given back.
+        // Another reader would begin with what was not released.
         stream.release_to(0, ends[0]);
         assert_eq!(one.consumed(), ends[1], "room is not taken back");
     }

@@ -1,13 +1,13 @@
-//! The kernel's types with one name changed.
+//! The kernel's types with some names changed.
 
 use capture::btf::{Btf, Kind, Type};
 use std::collections::BTreeSet;
 
-/// What is called otherwise.
+/// The new name.
 const GONE: &[u8] = b"tarsier_gone\0";
-/// Where the header says how long the section of strings is, which is the last.
+/// Offset of the header's length of the string section, which is the last section.
 const STRINGS_LEN: usize = 20;
-/// Structures in structures without a name.
+/// Depth to which unnamed structures inside structures are searched.
 const DEPTH_MAX: usize = 8;
 
 pub(crate) struct Kernel {
@@ -15,7 +15,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// The running one.
+    /// Reads the types of the running kernel.
     pub(crate) fn read() -> Kernel {
         let bytes = std::fs::read("/sys/kernel/btf/vmlinux").expect("the kernel has BTF");
         assert_eq!(bytes.last(), Some(&0), "strings come last");
@@ -26,7 +26,7 @@ impl Kernel {
         Btf::parse(&self.bytes).expect("the kernel's types can be read")
     }
 
-    /// The same types with another name in these places; nothing moves.
+    /// The types with another name at these offsets; nothing moves.
     pub(crate) fn renamed(&self, places: &BTreeSet<usize>) -> Vec<u8> {
         let mut changed = self.bytes.clone();
         let word = |at: usize| self.bytes[at..at + 4].try_into().map(u32::from_le_bytes);
@@ -41,7 +41,8 @@ impl Kernel {
     }
 }
 
-/// Places of the names of members and enumerators called `name` of all types called `ty`; of any enumeration if that is empty.
+/// Offsets of the names of members and enumerators called `name` in all types called `ty`; in all enumerations if
+/// `ty` is empty.
 pub(crate) fn members(btf: &Btf<'_>, ty: &str, name: &str) -> BTreeSet<usize> {
     let mut places = BTreeSet::new();
     for found in btf.types() {
@@ -79,7 +80,7 @@ fn add_members(
     }
 }
 
-/// Places of the names of all types of this kind and name.
+/// Offsets of the names of all types with this kind and name.
 pub(crate) fn types(btf: &Btf<'_>, kind: Kind, name: &str) -> BTreeSet<usize> {
     let found = btf
         .types()

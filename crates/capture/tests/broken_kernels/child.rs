@@ -1,4 +1,5 @@
-//! An engine on a kernel that lacks something, in a process of its own: what the kernel has is looked up once in each.
+//! Runs an engine on a kernel that lacks something, in a separate process, since each process looks up only once
+//! what the kernel has.
 
 use capture::{EbpfEngine, Options};
 use plan::{Identities, Plan};
@@ -6,16 +7,16 @@ use rules::{Command, Rule, Source, StaticHost};
 use std::path::Path;
 use std::process::Stdio;
 
-/// File with the types of the kernel.
+/// Environment variable with the file of the kernel's types.
 const TYPES: &str = "TARSIER_TEST_TYPES";
 const ENGINE: &str = "TARSIER_TEST_ENGINE";
-/// First argument of the call that is to be recorded; getppid(2) takes none, so that it is free.
+/// First argument of the call to record; getppid(2) has no arguments, so it is free.
 const MARK: u64 = 0x7a52;
 
 /// Process that is not audited.
 const INIT: u32 = 1;
 
-/// Nobody has this login uid: the hooks are armed, and select nothing.
+/// No process has this login uid: the hooks are armed but select nothing.
 const RULES: [&str; 7] = [
     "-a always,exit -F arch=b64 -S getppid -F a0=0x7a52 -k mark",
     "-a always,exit -F arch=b64 -S openat -F dir=/etc -F auid=77777 -k dir",
@@ -25,28 +26,29 @@ const RULES: [&str; 7] = [
     "-a always,io_uring -S openat,connect -F auid=77777 -k uring",
     "-a never,task -F auid=77777",
 ];
-/// On calls whose objects have hooks, for the engine that has them: to let go of the tracepoint of a call takes 70 ms.
+/// Rules on calls whose objects have hooks, for the engine that has them; for the other it takes 70 ms to detach a
+/// call's tracepoint.
 const OBJECT_RULES: [&str; 3] = [
     "-a always,exit -F arch=b64 -S unlinkat,renameat2,mkdirat,setxattr -F auid=77777 -k files",
     "-a always,exit -F arch=b64 -S connect,sendto,accept4,kill,msgget,semget -F auid=77777 -k ipc",
     "-a always,exit -F arch=b64 -S clock_settime -F auid=77777 -k time",
 ];
 
-/// What a child says.
+/// The output of a child.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// Line of each gap that the engine reports, and of each without which it does not start.
+    /// The gaps that the engine reports, and those without which it does not start, one line each.
     pub(crate) gaps: Vec<String>,
     pub(crate) essential: Vec<String>,
-    /// Those that matter to the other engine alone.
+    /// Gaps that matter only to the other engine.
     pub(crate) others: Vec<String>,
     /// Why the engine does not start.
     pub(crate) refusal: Option<String>,
-    /// The marked call was recorded with its number and pid.
+    /// Whether the marked call was recorded with its number and pid.
     pub(crate) is_recorded: bool,
-    /// Links of programs.
+    /// Number of the programs' links.
     pub(crate) links: usize,
-    /// All that it printed.
+    /// The complete output.
     pub(crate) text: String,
 }
 
@@ -79,7 +81,7 @@ pub(crate) fn ask(types: &Path, engine: &str) -> Answer {
     answer
 }
 
-/// The body of [`ask`]; whether this process is such a child.
+/// The body of [`ask`]. Returns whether this process is such a child.
 pub(crate) fn answer() -> bool {
     let (Some(types), Ok(engine)) = (std::env::var_os(TYPES), std::env::var(ENGINE)) else {
         return false;
@@ -146,7 +148,7 @@ fn plan(trampoline: bool) -> Plan {
     Plan::new(&rules, &capabilities, &Identities::default(), 1).expect("the rules fit")
 }
 
-/// How many links this process holds.
+/// Number of links that this process holds.
 fn links() -> usize {
     let open = std::fs::read_dir("/proc/self/fdinfo").expect("/proc is there");
     let texts = open.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());

@@ -1,8 +1,10 @@
-//! One thing missing costs one thing: the kernel's types with each member, enumerator and tracepoint, and each function
-//! that the programs use, under another name, one at a time. The engine starts all the same, records, and names the
-//! loss; without what every record needs it refuses, and names that. `TARSIER_BREAK=io_statx` breaks only what is called so,
-//! `TARSIER_BREAK_ENGINE=trampoline` tries one engine. `TARSIER_BREAK_TOGETHER=16` takes away so many things at a time, and one
-//! at a time only where that costs more than their features: for machines where an engine takes long to start.
+//! A missing part costs only what depends on it. Each member, enumerator, tracepoint and function that the
+//! programs use is renamed in the kernel's types, one at a time. The engine must still start, record, and report
+//! the loss; if every record needs the part, it must refuse and name it.
+//!
+//! `TARSIER_BREAK=io_statx` breaks only parts whose name contains this text; `TARSIER_BREAK_ENGINE=trampoline` tests one
+//! engine; `TARSIER_BREAK_TOGETHER=16` renames 16 parts at a time, and fewer only if that costs more than their
+//! features: for machines on which an engine takes long to start.
 
 mod btf;
 mod child;
@@ -19,16 +21,16 @@ use std::time::Instant;
 
 /// Enumerators whose values are looked up for the programs.
 const ENUMERATORS: [&str; 3] = ["IORING_OP_LAST", "REQ_F_CREDS_BIT", "REQ_F_CQE_SKIP_BIT"];
-/// Kernels at a time.
+/// Number of kernels tested at the same time.
 const WORKERS: usize = 3;
 
-/// What is taken away.
+/// A part that is taken away.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Break {
-    /// Of a structure, union or enumeration.
+    /// Of a structure, union or enumeration: its type and name.
     Member(String, String),
     Type(String),
-    /// Of whichever enumeration.
+    /// Of any enumeration.
     Enumerator(&'static str),
     Tracepoint(&'static str),
     Function(&'static str),
@@ -47,7 +49,7 @@ impl fmt::Display for Break {
 }
 
 impl Break {
-    /// Where the names stand that change; nowhere if the kernel does not have it.
+    /// Offsets of the names to change; empty if the kernel does not have the part.
     fn places(&self, btf: &Btf<'_>) -> BTreeSet<usize> {
         match self {
             Break::Member(ty, member) => btf::members(btf, ty, member),
@@ -58,7 +60,7 @@ impl Break {
         }
     }
 
-    /// Whether programs read it here: of several forms of a member, a kernel has one.
+    /// Whether programs use it on this kernel: of several forms of a member, a kernel has one.
     fn is_in_use(&self, used: &BTreeSet<Member>) -> bool {
         let is_it = |m: &Member, ty: &str, name: &str| m.ty == ty && m.member == name;
         match self {
@@ -67,12 +69,12 @@ impl Break {
         }
     }
 
-    /// Whether hooks may be left out for it.
+    /// Whether hooks may be left out because of it.
     fn costs_hooks(&self) -> bool {
         !matches!(self, Break::Member(..) | Break::Type(_))
     }
 
-    /// Whether an answer is what is to be; else what is wrong.
+    /// Checks an answer. The error describes what is wrong.
     fn check(&self, answer: &Answer, whole: &Answer) -> Result<(), String> {
         let is_named = |lines: &[String]| lines.iter().any(|line| self.is_in(line));
         if is_named(&answer.essential) {
@@ -108,7 +110,7 @@ impl Break {
     }
 }
 
-/// All breaks, and how many relocations they are of.
+/// All breaks, and the number of relocations that they cover.
 fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
     let mut breaks = BTreeSet::new();
     let mut covered = 0;
@@ -119,7 +121,7 @@ fn breaks(relocations: &[Relocation]) -> (BTreeSet<Break>, usize) {
         if matches!(relocation.question, Question::Type | Question::TypeExists) {
             own.insert(Break::Type(relocation.ty.clone()));
         }
-        // What the object knows of itself no kernel can lack.
+        // A kernel cannot lack what the object knows about itself.
         covered += usize::from(!own.is_empty() || relocation.question == Question::Local);
         breaks.extend(own);
     }
@@ -152,7 +154,7 @@ fn child_starts_an_engine() {
     child::answer();
 }
 
-/// Breaks that have been made, and faults.
+/// Number of breaks that were made, and the faults found.
 #[derive(Default)]
 struct Outcome {
     broken: usize,
@@ -160,10 +162,10 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
-/// What is still to be broken: things that are taken away together.
+/// What is still to be broken: parts that are renamed together.
 type Queue<'a> = Mutex<VecDeque<Vec<&'a Break>>>;
 
-/// One worker: breaks kernel after kernel until nothing is left to be broken.
+/// A worker: breaks one kernel after another until nothing is left to break.
 fn work(kernel: &Kernel, engine: &str, file: &Path, queue: &Queue<'_>) -> Outcome {
     let used = capture::probe::members_in_use();
     std::fs::write(file, kernel.renamed(&BTreeSet::new())).expect("a file");
@@ -204,7 +206,7 @@ fn work(kernel: &Kernel, engine: &str, file: &Path, queue: &Queue<'_>) -> Outcom
     outcome
 }
 
-/// What is tried instead of a group that costs more than it may: alone what every record needs, else half and half.
+/// What to try instead of a group that costs too much: parts that every record needs one by one, else two halves.
 fn parts<'a>(mut group: Vec<&'a Break>, answer: &Answer) -> Vec<Vec<&'a Break>> {
     let is_essential = |one: &&Break| answer.essential.iter().any(|line| one.is_in(line));
     if !group.iter().any(is_essential) {
@@ -217,7 +219,7 @@ fn parts<'a>(mut group: Vec<&'a Break>, answer: &Answer) -> Vec<Vec<&'a Break>> 
     alone.chain([rest]).collect()
 }
 
-/// How many things are taken away at a time.
+/// How many parts are renamed at a time.
 fn together() -> usize {
     let number = std::env::var("TARSIER_BREAK_TOGETHER").map(|text| text.parse());
     match number {
@@ -226,7 +228,7 @@ fn together() -> usize {
     }
 }
 
-/// Makes the breaks that `TARSIER_BREAK` leaves, some at a time.
+/// Makes the breaks that `TARSIER_BREAK` selects, several at the same time.
 fn break_all(kernel: &Kernel, engine: &str, breaks: &BTreeSet<Break>) -> Outcome {
     let has_functions = engine == "trampoline";
     let name = std::env::var("TARSIER_BREAK").unwrap_or_default();

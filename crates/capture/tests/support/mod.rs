@@ -1,4 +1,4 @@
-//! Tables, groups and memory as the programs meet them on a live kernel.
+//! Shared by the tests on a live kernel: tables, groups and memory as the programs meet them.
 
 use libbpf_rs::libbpf_sys::{bpf_map_create_opts, BPF_F_MMAPABLE};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
@@ -6,7 +6,7 @@ use plan::tables::{Row, ROWS};
 use plan::Shape;
 use zerocopy::IntoBytes;
 
-/// A map with these rows, as the engine makes them.
+/// A map with these rows, created as the engine does it.
 pub(crate) fn table(rows: &[Row]) -> MapHandle {
     let options = bpf_map_create_opts {
         sz: size_of::<bpf_map_create_opts>() as u64,
@@ -32,7 +32,7 @@ pub(crate) fn table(rows: &[Row]) -> MapHandle {
     map
 }
 
-/// Sets the supplementary groups of the calling thread alone.
+/// Sets the supplementary groups of the calling thread only.
 pub(crate) fn set_groups(groups: &[u32]) {
     // SAFETY: the kernel reads `groups.len()` words from the slice.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
@@ -68,13 +68,13 @@ impl LowMemory {
         }
     }
 
-    /// A `struct open_how` with these flags; its address.
+    /// Stores a `struct open_how` with these flags. Returns its address.
     pub(crate) fn put_how(&mut self, flags: u64) -> u64 {
         self.put(0, &flags.to_ne_bytes())
     }
 
-    /// The arguments for a socket address of this family, or for none, as the shape wants them:
-    /// address (of the `struct msghdr`) and length (or where it is).
+    /// Stores a socket address of this family, or none, and returns the arguments that describe it in this shape:
+    /// the address (of the `struct msghdr`), and the length (or its address).
     pub(crate) fn put_sockaddr(
         &mut self,
         family: Option<u32>,

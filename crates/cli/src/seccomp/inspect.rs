@@ -1,4 +1,4 @@
-//! The command line of what looks at filters.
+//! The command line of the subcommands that inspect or convert filters.
 
 use super::{Format, ProfileArgs};
 use clap::Args;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 pub(super) const FILTERS_HELP: &str = "\
 FILTER is a file (- is standard input) in any form that `compile` writes: raw, hex, a C array or
-text of bpf_asm. Several are a chain, oldest first; one file may hold a chain as hex digits with an
-empty line between filters.";
+bpf_asm text. Several files form a chain, oldest first. One file may hold a chain as hex digits,
+with an empty line between filters.";
 
-/// Where filters come from.
+/// The filters to work on.
 #[derive(Args, Debug)]
 pub struct FilterArgs {
     /// Filters of a chain, oldest first
@@ -18,7 +18,7 @@ pub struct FilterArgs {
     /// Filters of this running process; its threads are stopped while they are copied
     #[arg(long, value_name = "PID", conflicts_with_all = ["filters", "profile"])]
     pub pid: Option<i32>,
-    /// The filter that `compile` makes of a profile
+    /// The filter that `compile` makes from this profile
     #[arg(long, value_name = "PROFILE", conflicts_with = "filters")]
     pub profile: Option<PathBuf>,
     #[command(flatten)]
@@ -29,16 +29,16 @@ pub struct FilterArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub source: FilterArgs,
-    /// Print what /proc/PID/seccomp_cache would; with --arch, that of such a machine
+    /// Print what /proc/PID/seccomp_cache would show; with --arch, on such a machine
     #[arg(long)]
     pub kernel_format: bool,
-    /// With --pid: read the kernel's own bitmaps by a BPF iterator; nothing is stopped
+    /// With --pid: read the kernel's own bitmaps with a BPF iterator; no thread is stopped
     #[arg(long, requires = "pid")]
     pub bitmap: bool,
-    /// Measure what filters cost on this machine, instead of taking what they cost on another
+    /// Measure what filters cost on this machine, instead of using figures from another
     #[arg(long, conflicts_with_all = ["kernel_format", "bitmap"])]
     pub measure: bool,
-    /// A line for every call that runs the filters
+    /// Print a line for every call that runs the filters
     #[arg(long)]
     pub all: bool,
 }
@@ -47,10 +47,10 @@ pub struct CheckArgs {
 pub struct MergeArgs {
     #[command(flatten)]
     pub source: FilterArgs,
-    /// Instructions that one filter may have
+    /// Limit of instructions in one filter
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub limit: usize,
-    /// Form of the output; a chain is printed in hex whatever it says
+    /// Form of the output; a chain is always printed in hex
     #[arg(long, value_name = "FORMAT", default_value = "listing")]
     pub format: Format,
     /// Write to FILE
@@ -76,7 +76,7 @@ pub struct DiffArgs {
     /// Filter or chain
     #[arg(value_name = "A")]
     pub left: PathBuf,
-    /// What it is compared with
+    /// Filter or chain to compare it with
     #[arg(value_name = "B")]
     pub right: PathBuf,
 }
@@ -91,7 +91,7 @@ pub struct ExplainArgs {
     /// Argument N (0 to 5), in decimal or 0x; those that are not given are 0
     #[arg(long = "arg", value_name = "N=VALUE")]
     pub args: Vec<String>,
-    /// How the call is made: x86_64, x32, i386, aarch64, arm [default: as this machine's own]
+    /// Architecture of the call: x86_64, x32, i386, aarch64, arm [default: this machine's own]
     #[arg(long, value_name = "ARCH")]
     pub call_arch: Option<String>,
     /// Address of the instruction after the call

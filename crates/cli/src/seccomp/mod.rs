@@ -13,34 +13,34 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub enum SeccompCommand {
-    /// Make one filter of a profile
+    /// Compile a profile to one filter
     #[command(after_help = COMPILE_HELP)]
     Compile(CompileArgs),
-    /// Make a profile of what a program does
+    /// Make a profile from what a program does
     #[command(after_help = LEARN_HELP)]
     Learn(LearnArgs),
-    /// Say which calls never run the filters, what the others cost, and what makes them run
+    /// Show which calls never run the filters, what the others cost, and why they run them
     #[command(after_help = FILTERS_HELP)]
     Check(CheckArgs),
-    /// Make one filter of a chain, proven to decide every call alike (status 1: in parts only)
+    /// Merge a chain into one filter, proven to decide every call alike (status 1: only in parts)
     #[command(after_help = FILTERS_HELP)]
     Merge(MergeArgs),
-    /// Make a filter shorter, proven to decide every call alike
+    /// Shorten a filter, proven to decide every call alike
     #[command(after_help = FILTERS_HELP)]
     Optimise(OptimiseArgs),
     /// Show which calls two filters or chains decide differently (status 0: none, 1: some)
     #[command(after_help = FILTERS_HELP)]
     Diff(DiffArgs),
-    /// Show what a filter or chain does with one call, and the way there
+    /// Show what a filter or chain does with one call, and the path through its instructions
     #[command(after_help = FILTERS_HELP)]
     Explain(ExplainArgs),
-    /// Print a filter as instructions with what they mean, or in another form
+    /// Print a filter as annotated instructions, or in another form
     #[command(after_help = FILTERS_HELP)]
     Disasm(ConvertArgs),
-    /// Turn text of bpf_asm into hex digits, or another form
+    /// Convert bpf_asm text to hex digits, or another form
     #[command(after_help = FILTERS_HELP)]
     Asm(ConvertArgs),
-    /// Run a program under a profile, and say what it was denied
+    /// Run a program under a profile, and report what it was denied
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
 }
@@ -56,7 +56,7 @@ PROFILE is one of
   with conditions such as a0==1 or a1&0xff==3, and `default ACTION`.
 - is standard input, and `docker` Docker's default profile.
 
-Of several rules that match a call, the strictest answers. Values are compared on all 64 bits.
+If several rules match a call, the strictest applies. All 64 bits of arguments are compared.
 Calls newer than the profile fail with ENOSYS, as under runc, unless --no-enosys is given.
 
 Examples:
@@ -65,10 +65,10 @@ Examples:
   tarsier seccomp compile profile.json --format raw -o filter.bpf";
 
 const LEARN_HELP: &str = "\
-Records every system call of COMMAND and of all that it starts, in the kernel, and prints an OCI
-profile that allows them: whatever their arguments are, or, for calls such as socket, ioctl and
-prctl, for the values that one telling argument had, if those were 8 at most. Run the program
-through all that it shall be able to do, or learn in several runs with --merge.
+Records every system call of COMMAND and of its descendants, in the kernel, and prints an OCI
+profile that allows them. Most calls are allowed with any arguments. Calls such as socket, ioctl and
+prctl are allowed only with the recorded values of one significant argument, if there were at most
+8. Make the program do everything that it must be able to do, or learn in several runs with --merge.
 
 Examples:
   tarsier seccomp learn -o nginx.json -- nginx -t
@@ -76,22 +76,23 @@ Examples:
   tarsier seccomp learn --log /var/log/audit/audit.log --exe /usr/sbin/nginx";
 
 const RUN_HELP: &str = "\
-COMMAND gets no_new_privs and one filter, which all that it starts inherits. The filter is installed
-with SECCOMP_FILTER_FLAG_LOG: while an audit daemon such as `tarsier run` is there, the kernel makes
-a SECCOMP record of every denial, and it stands in the log.
+COMMAND gets no_new_privs and one filter, which its descendants inherit. The filter is installed
+with SECCOMP_FILTER_FLAG_LOG: while an audit daemon such as `tarsier run` is running, the kernel
+makes a SECCOMP record of every denial, which appears in the log.
 
---log prints denials too, with their arguments and the rule behind them. To know them, Tarsier
-answers denied calls itself, by SECCOMP_RET_USER_NOTIF; the program sees the same errno. A call that
-the profile would kill for ends the process with SIGKILL instead of SIGSYS. SECCOMP records then
-have code=0x7fc00000. Calls that the profile traps (SIGSYS) or logs are left to the kernel. If
-Tarsier is killed, denied calls fail with ENOSYS. It stays until the last process of COMMAND ends.
+--log also prints denials, with their arguments and the rule that caused them. To learn of them,
+Tarsier answers denied calls itself, through SECCOMP_RET_USER_NOTIF; the program sees the same
+errno. A call for which the profile kills ends the process with SIGKILL instead of SIGSYS. SECCOMP
+records then have code=0x7fc00000. Calls that the profile traps (SIGSYS) or logs are left to the
+kernel. If Tarsier is killed, denied calls fail with ENOSYS. Tarsier runs until the last process of
+COMMAND ends.
 
-The status is that of COMMAND; 127 if it cannot be run.";
+The exit status is that of COMMAND; 127 if it cannot be run.";
 
 /// How a filter is printed.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Instructions with what they mean
+    /// Annotated instructions
     Listing,
     /// struct sock_filter, as the kernel takes it
     Raw,
@@ -116,7 +117,7 @@ pub struct ProfileArgs {
     /// Kernel version for includes.minKernel [default: the running kernel's]
     #[arg(long, value_name = "X.Y")]
     pub kernel: Option<String>,
-    /// Treat calls newer than the profile as any other that is not listed
+    /// Treat calls newer than the profile like any other call that is not listed
     #[arg(long)]
     pub no_enosys: bool,
 }
@@ -132,7 +133,7 @@ pub struct CompileArgs {
     /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Audit log (RAW or ENRICHED): the calls in it that are made most get the shortest way
+    /// Audit log (RAW or ENRICHED): its most frequent calls get the shortest path
     /// [default: an ordinary mixture of programs]
     #[arg(long = "profile", value_name = "FROM-AUDIT-LOG")]
     pub weights: Option<PathBuf>,
@@ -148,22 +149,22 @@ pub struct LearnArgs {
     /// Only records of this executable
     #[arg(long, value_name = "PATH", requires = "log")]
     pub exe: Option<PathBuf>,
-    /// Allow what this learnt profile allows too
+    /// Also allow what this learnt profile allows
     #[arg(long, value_name = "OLD.json")]
     pub merge: Option<PathBuf>,
-    /// Write the profile to FILE; it is replaced if it is there
+    /// Write the profile to FILE; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print how often each call was made instead of a profile
     #[arg(long, conflicts_with_all = ["merge", "output"])]
     pub counts: bool,
-    /// Say what this profile allows and was never used, on standard error
+    /// Report on standard error what this profile allows but was never used
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true,
           default_missing_value = "docker")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub with: ProfileArgs,
-    /// Program to run and to learn from
+    /// Program to run and learn from
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "log")]
     pub command: Vec<OsString>,
 }
@@ -173,7 +174,7 @@ pub struct RunArgs {
     /// File, - for standard input, or docker
     #[arg(long, value_name = "PROFILE")]
     pub profile: PathBuf,
-    /// Say on standard error which calls were denied, by which rule, and what to do
+    /// Report on standard error which calls were denied, by which rule, and what to do
     #[arg(long)]
     pub log: bool,
     #[command(flatten)]

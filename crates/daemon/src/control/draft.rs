@@ -1,28 +1,28 @@
-//! A rule set while the steps of a request change it. Nothing here touches anything else.
+//! A rule set that the steps of a request change. Nothing else is affected.
 
 use crate::protocol::{unhex, Step};
 use rules::{Command, ErrorKind, Rule, RuleSet, Source, SystemHost};
 
-/// In the place of a file: the line is the number of a step, from 0.
+/// Stands for a file name in rules of a request; the line is the number of the step, from 0.
 const STEP: &str = "tarsier ctl, step";
 
-/// Why a step is refused: the kernel's errno for it, and words.
+/// Why a step is refused: the errno that the kernel would return, and the reason in words.
 pub(super) type Refusal = (Option<i32>, String);
 
-/// A rule that was added or removed, or was to be.
+/// A rule that was added or removed, or that was refused.
 pub(super) struct Change {
     pub(super) is_added: bool,
     pub(super) is_success: bool,
     pub(super) rule: Rule,
 }
 
-/// The rules and the switch as they will be.
+/// The rules and the enabled flag that a request would result in.
 pub(super) struct Draft {
     pub(super) set: RuleSet,
     pub(super) changes: Vec<Change>,
 }
 
-/// The numbers of `errno.h` that the kernel's audit answers with.
+/// The values of `errno.h` that the kernel's audit returns.
 pub(super) mod errno {
     use super::Refusal;
 
@@ -32,14 +32,14 @@ pub(super) mod errno {
     pub(super) const EINVAL: i32 = 22;
     const EOPNOTSUPP: i32 = 95;
 
-    /// What this engine cannot do.
+    /// Refusal of something that this engine cannot do.
     pub(in crate::control) fn not_supported(reason: &str) -> Refusal {
         (Some(EOPNOTSUPP), reason.to_owned())
     }
 }
 
 impl Draft {
-    /// `rules` and `enabled` as they are.
+    /// Starts with the current `rules` and `enabled`.
     pub(super) fn new(rules: &[Rule], enabled: u32) -> Draft {
         let mut set = RuleSet {
             rules: rules.to_vec(),
@@ -52,7 +52,7 @@ impl Draft {
         }
     }
 
-    /// From rules to others at once.
+    /// A draft that replaces all rules at once.
     pub(super) fn between(old: &[Rule], new: Vec<Rule>) -> Draft {
         let lacks = |rules: &[Rule], rule: &Rule| !rules.iter().any(|other| other.same(rule));
         let change = |rule: &Rule, is_added| Change {
@@ -73,23 +73,24 @@ impl Draft {
         Draft { set, changes }
     }
 
-    /// `-e` as it will be.
+    /// The new value of `-e`.
     pub(super) fn enabled(&self) -> u32 {
         self.set.settings.enabled.unwrap_or(1)
     }
 
-    /// Whether any rule came or went.
+    /// Whether any rule was added or removed.
     pub(super) fn changes_rules(&self) -> bool {
         self.changes.iter().any(|change| change.is_success)
     }
 
-    /// The step of this request that the rule at `place` came with, if it did.
+    /// The step of this request that added the rule at `place`, if one did.
     pub(super) fn step_of(&self, place: usize) -> Option<usize> {
         let source = &self.set.rules.get(place)?.source;
         (source.file == STEP).then_some(source.line as usize)
     }
 
-    /// The rules as they will be. A step's number means nothing once it is done.
+    /// The resulting rules. Step numbers in them are removed, since they mean nothing after the
+    /// request.
     pub(super) fn rules(&self) -> Vec<Rule> {
         let mut rules = self.set.rules.clone();
         for rule in rules.iter_mut().filter(|rule| rule.source.file == STEP) {
@@ -101,8 +102,8 @@ impl Draft {
         rules
     }
 
-    /// Takes step number `place` if it is about rules or the switch. Others are only checked
-    /// against the lock.
+    /// Takes step number `place` if it concerns rules or the enabled flag. Other steps are only
+    /// checked against the lock.
     pub(super) fn take(&mut self, place: usize, step: &Step) -> Result<(), Refusal> {
         let command = match step {
             Step::Append(rule) => Command::Append(self.rule(place, rule, true)?),
@@ -119,10 +120,10 @@ impl Draft {
             Step::BacklogWaitTime(value) => Command::BacklogWaitTime(*value),
             Step::MakeEquivalent => {
                 return Err(errno::not_supported(
-                    "dir= follows directories here, and not mounts that are said to be alike",
+                    "Tarsier's dir= follows directories, and has no equivalent mounts",
                 ));
             }
-            // Trees are not held on to, so that there is nothing to trim.
+            // Tarsier holds no references to trees, so there is nothing to trim.
             Step::Trim
             | Step::LoginuidImmutable
             | Step::ResetLost
@@ -153,7 +154,7 @@ impl Draft {
         })
     }
 
-    /// A rule from the kernel's bytes, as the kernel would take it.
+    /// Decodes a rule in the kernel's binary form, and checks it as the kernel would.
     fn rule(&mut self, place: usize, text: &str, is_added: bool) -> Result<Rule, Refusal> {
         let invalid = |reason: String| (Some(errno::EINVAL), reason);
         let bytes = unhex(text).ok_or_else(|| invalid("the rule is not hexadecimal".to_owned()))?;

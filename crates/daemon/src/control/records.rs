@@ -1,4 +1,4 @@
-//! The text of records about what somebody changed, in the order of the kernel's fields.
+//! The text of records about changes, with the fields in the kernel's order.
 
 use super::draft::Change;
 use crate::daemon_records::Who;
@@ -9,7 +9,7 @@ pub(super) const USER: u16 = 1005;
 /// `AUDIT_CONFIG_CHANGE`
 pub(super) const CONFIG_CHANGE: u16 = 1305;
 
-/// A rule that came or went: `audit_log_rule_change()` in kernel/auditfilter.c.
+/// A rule that was added or removed: `audit_log_rule_change()` in kernel/auditfilter.c.
 pub(super) fn rule_change(who: Who, change: &Change) -> Vec<u8> {
     let mut out = Vec::new();
     put::field(&mut out, "auid=", who.auid);
@@ -25,13 +25,13 @@ pub(super) fn rule_change(who: Who, change: &Change) -> Vec<u8> {
     out
 }
 
-/// A setting: `audit_log_config_change()` in kernel/audit.c.
+/// A changed setting: `audit_log_config_change()` in kernel/audit.c.
 pub(super) fn setting(who: Who, name: &str, new: u32, old: u32) -> Vec<u8> {
     let Who { auid, ses, .. } = who;
     format!("op=set {name}={new} old={old} auid={auid} ses={ses} res=1").into_bytes()
 }
 
-/// A message of a program: `audit_log_common_recv_msg()` in kernel/audit.c.
+/// A message from a program: `audit_log_common_recv_msg()` in kernel/audit.c.
 pub(super) fn user_message(who: Who, text: &str) -> Vec<u8> {
     let Who {
         auid,
@@ -39,7 +39,7 @@ pub(super) fn user_message(who: Who, text: &str) -> Vec<u8> {
         ses,
         pid,
     } = who;
-    // A line end would start another record.
+    // A newline would start another record.
     let text = text.replace(|letter: char| letter.is_control(), " ");
     format!("pid={pid} uid={uid} auid={auid} ses={ses} msg='{text}'").into_bytes()
 }

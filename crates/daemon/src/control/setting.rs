@@ -3,7 +3,7 @@
 use crate::protocol::Step;
 use netlink::{AuditSocket, NetlinkError, Status};
 
-/// A setting of the kernel's, with its name in CONFIG_CHANGE.
+/// A setting of the kernel's audit; its name is the one in CONFIG_CHANGE records.
 #[derive(Clone, Copy)]
 pub(super) enum Setting {
     Failure,
@@ -49,7 +49,8 @@ impl Setting {
     ) -> Result<(), NetlinkError> {
         match self {
             Setting::Failure if is_engine => socket.set_failure(value),
-            // A record that is lost is no reason to stop a machine that did not ask the kernel.
+            // Unless the kernel is the engine, a record that it loses is no reason to stop the
+            // machine.
             Setting::Failure => socket.set_failure(value.min(1)),
             Setting::Backlog => socket.set_backlog_limit(value),
             Setting::Rate => socket.set_rate_limit(value),

@@ -1,4 +1,4 @@
-//! The control socket: who asks, what, and the answer, without ever waiting for anybody.
+//! The control socket: reads requests and sends answers, without ever blocking.
 
 use crate::daemon_records::Who;
 use crate::protocol::socket_path;
@@ -12,14 +12,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Clients at a time; others wait in the socket's queue.
+/// Clients that are served at a time; others wait in the socket's queue.
 const CLIENTS_MAX: usize = 16;
-/// How long a client may take to send its request, and again to take the answer.
+/// Time that a client may take to send its request, and again to receive the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What is read from one client before the rings are looked at again.
+/// Bytes that are read from one client before the rings are read again.
 const PASS_BYTES_MAX: usize = 1 << 20;
 
-/// The listening socket, whose file goes with it, and its clients.
+/// The listening socket, whose file is removed with it, and its clients.
 pub(crate) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
@@ -29,11 +29,11 @@ pub(crate) struct ControlSocket {
 
 /// A whole request.
 pub(crate) struct Asked {
-    /// For [`ControlSocket::answer`].
+    /// The client's number, for [`ControlSocket::answer`].
     pub(crate) client: u64,
-    /// One line, without its end.
+    /// The request line, without its newline.
     pub(crate) line: Vec<u8>,
-    /// Who asks, as it was when the connection was made.
+    /// Identity of the client when it connected.
     pub(crate) who: Who,
 }
 
@@ -42,7 +42,7 @@ struct Client {
     stream: UnixStream,
     who: Who,
     input: Vec<u8>,
-    /// The answer; none until the request is whole.
+    /// The answer; `None` until the request is complete.
     output: Option<Vec<u8>>,
     sent: usize,
     deadline: Instant,
@@ -50,7 +50,7 @@ struct Client {
 }
 
 impl ControlSocket {
-    /// Listens in `run_dir`, whose lock is held: a file that is there is left over.
+    /// Listens in `run_dir`. This process holds its lock, so an existing socket file is a leftover.
     pub(crate) fn start(run_dir: &Path) -> Result<ControlSocket> {
         let path = socket_path(run_dir);
         let _ = std::fs::remove_file(&path);
@@ -67,7 +67,7 @@ impl ControlSocket {
         })
     }
 
-    /// What to poll: ready when somebody asks, or takes the answer.
+    /// Adds the descriptors to poll: ready when a client sends a request or can receive its answer.
     pub(crate) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         if self.clients.len() < CLIENTS_MAX {
             fds.push(PollFd::from_borrowed_fd(
@@ -84,7 +84,7 @@ impl ControlSocket {
         }));
     }
 
-    /// Takes what has come; the requests that are whole now.
+    /// Reads what clients have sent. Returns the requests that are complete now.
     pub(crate) fn requests(&mut self) -> Vec<Asked> {
         self.accept();
         let asked = self.clients.iter_mut().filter_map(Client::read).collect();
@@ -92,7 +92,7 @@ impl ControlSocket {
         asked
     }
 
-    /// Puts an answer on its way.
+    /// Queues an answer for a client.
     pub(crate) fn answer(&mut self, client: u64, mut text: Vec<u8>) {
         text.push(b'\n');
         if let Some(client) = self.clients.iter_mut().find(|c| c.number == client) {
@@ -101,7 +101,7 @@ impl ControlSocket {
         }
     }
 
-    /// Sends what can be sent, and lets go of those who have their answer or took too long.
+    /// Sends what can be sent, and drops clients that have their answer or took too long.
     pub(crate) fn flush(&mut self) {
         let now = Instant::now();
         self.clients.iter_mut().for_each(Client::write);
@@ -117,7 +117,7 @@ impl ControlSocket {
             let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream) else {
                 continue;
             };
-            // The file's mode keeps others out already; it could have been changed.
+            // The file's mode already keeps others out, but it may have been changed.
             if !peer.uid.is_root() || stream.set_nonblocking(true).is_err() {
                 continue;
             }
@@ -137,7 +137,7 @@ impl ControlSocket {
 }
 
 impl Client {
-    /// Reads what has come; the request if it is whole.
+    /// Reads what the client has sent. Returns the request if it is complete.
     fn read(&mut self) -> Option<Asked> {
         if self.output.is_some() {
             return None;
@@ -175,7 +175,7 @@ impl Client {
     }
 
     fn asked(&mut self) -> Asked {
-        // Nothing more is read from here on.
+        // From here on, nothing more is read from this client.
         self.output = Some(Vec::new());
         Asked {
             client: self.number,

@@ -1,4 +1,4 @@
-//! What the daemon tells of itself, its plugins and its rules.
+//! What the daemon reports about itself, its plugins and its rules.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -6,49 +6,51 @@ use std::collections::BTreeMap;
 /// The answer to [`Request::Status`](super::Request::Status).
 #[derive(Serialize, Deserialize, Debug, Clone, Default)]
 pub struct Status {
-    /// Of the daemon.
+    /// Process id of the daemon.
     pub pid: u32,
-    /// Its name, as `--engine` takes it; `none` while what another version left is read.
+    /// Name of the engine, as `--engine` takes it; `none` while leftovers of another version are
+    /// read.
     pub engine: String,
-    /// Where capture is pinned, so that it goes on when the daemon is killed.
+    /// Directory where capture is pinned, so that it goes on if the daemon is killed.
     #[serde(default)]
     pub pin_dir: Option<String>,
-    /// Where calls are seen.
+    /// Where calls are captured.
     pub hook: String,
-    /// What the kernel lacks of what the engine's programs use, each with what is less exact without it.
+    /// Kernel features that the engine's programs use and this kernel lacks, each with what is less
+    /// exact without it.
     #[serde(default)]
     pub gaps: Vec<String>,
-    /// How many are in force.
+    /// Number of rules in force.
     pub rules: usize,
-    /// Number of the rule set in force; each reload counts.
+    /// Number of the rule set in force; each reload increases it.
     pub generation: u64,
-    /// Whether the audit socket is ours, so that the records of others are logged.
+    /// Whether Tarsier owns the audit socket, so that records of other sources are logged.
     pub kernel_records: bool,
-    /// Since the start, seconds.
+    /// Time since the start, in seconds.
     pub uptime_s: u64,
     /// Calls that were matched against the rules.
     pub calls_matched: u64,
     /// Events that reached a ring.
     pub events_selected: u64,
-    /// Of those, decided by the second stage.
+    /// Selected events that the second stage has to decide.
     pub events_candidate: u64,
     /// Candidates that the second stage dropped: no rule selects them.
     pub events_dropped: u64,
     /// Events of the engine in the log.
     pub events_recorded: u64,
-    /// Records that the kernel or programs made.
+    /// Records received from the kernel's audit and from other programs.
     pub kernel_records_received: u64,
     /// Events lost, by cause.
     pub lost: BTreeMap<String, u64>,
     /// Events lost, by CPU.
     pub lost_by_cpu: Vec<u64>,
-    /// Events lost, by key of the rule that selected them.
+    /// Events lost, by place and key of the rule that selected them.
     pub lost_by_rule: BTreeMap<String, u64>,
-    /// Fullest ring, parts per thousand.
+    /// Fill of the fullest ring, in parts per thousand.
     pub ring_fill_per_mille: u32,
     /// Path of the log.
     pub log_file: String,
-    /// Whether a log is written: `write_logs`.
+    /// Whether a log is written (`write_logs`).
     pub log_written: bool,
     /// Events written to the log.
     pub log_events: u64,
@@ -58,12 +60,12 @@ pub struct Status {
     pub log_suspended: bool,
     /// Syncs of the log that succeeded.
     pub log_syncs: u64,
-    /// Calls that waited at their end because their ring was filling up.
+    /// Calls that were made to wait at their end because their ring was filling up.
     pub calls_slowed: u64,
-    /// How long they waited, together, nanoseconds.
+    /// Total time that those calls waited, in nanoseconds.
     pub waited_ns: u64,
-    /// From a call to its record being durable, microseconds: p50, p99, longest. Each event counts
-    /// as old as the oldest that was written with it. None before the first sync.
+    /// Time from a call until its record is durable, in microseconds: p50, p99, maximum. Each event
+    /// counts as being as old as the oldest that was written with it. `None` before the first sync.
     pub durable_after_us: Option<[u64; 3]>,
     /// The active plugins.
     #[serde(default)]
@@ -73,17 +75,17 @@ pub struct Status {
 /// A plugin of `plugin_dir`.
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct PluginStatus {
-    /// Name of its file.
+    /// Name of the plugin's file.
     pub name: String,
-    /// Whether its program runs, or its socket is there.
+    /// Whether its program runs, or its socket exists.
     pub running: bool,
-    /// Records in its queue.
+    /// Number of records in its queue.
     pub queued: u64,
-    /// Records that it was sent.
+    /// Number of records sent to it.
     pub passed: u64,
-    /// Records left out: its queue was full, or it had ended.
+    /// Number of records left out because its queue was full or its program had ended.
     pub lost: u64,
-    /// How often its program was started again.
+    /// How often its program was restarted.
     pub restarts: u32,
 }
 
@@ -92,21 +94,21 @@ pub struct PluginStatus {
 pub struct RuleCost {
     /// Place in the rule set, from 1, as `tarsier plan` shows it.
     pub position: usize,
-    /// Its keys, with commas between them.
+    /// The rule's keys, separated by commas.
     pub key: Option<String>,
-    /// The rule in auditctl's words.
+    /// The rule in auditctl's syntax.
     pub rule: String,
-    /// Events in the log.
+    /// Number of the rule's events in the log.
     pub events: u64,
-    /// Events that came for it as a candidate and were dropped. One event may have had several
-    /// candidates, and counts for each.
+    /// Number of events for which this rule was a candidate, but which were dropped. An event with
+    /// several candidates counts for each.
     pub dropped: u64,
-    /// Bytes of log lines.
+    /// Bytes of log lines of its events.
     pub bytes: u64,
-    /// Events lost on the way to the daemon.
+    /// Number of its events lost on the way to the daemon.
     pub lost: u64,
-    /// Time in the daemon, nanoseconds, with reading the ring, looking up names and encoding;
-    /// without writing the log. Each batch of events is timed and shared out by the bytes that
-    /// each rule has in it, where a dropped event counts as 256 bytes.
+    /// Time in the daemon, in nanoseconds, for reading the ring, looking up names and encoding,
+    /// without writing the log. The time of each batch of events is divided in proportion to the
+    /// bytes of each rule's events in it; a dropped event counts as 256 bytes.
     pub spent_ns: u64,
 }

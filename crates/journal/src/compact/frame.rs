@@ -1,29 +1,31 @@
-//! The head of a frame.
+//! The header of a frame.
 
-/// Bytes of a head.
+/// Size of a header in bytes.
 pub(super) const HEAD_BYTES: usize = 28;
 const CHECKED_BYTES: usize = HEAD_BYTES - 8;
 const MARK: [u8; 2] = *b"TC";
 const BEGINS_SEGMENT: u8 = 1;
-/// More than a journal ever writes at once.
+/// Limit for the payload and for the text of a frame: more than a journal ever writes at once.
 pub(super) const FRAME_BYTES_MAX: u32 = 256 << 20;
 
-/// What a frame says of itself.
+/// The header of a frame, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) begins_segment: bool,
-    /// Bytes of payload.
+    /// Size of the payload in bytes.
     pub(super) stored: u32,
-    /// Bytes of text in it.
+    /// Size of the text that the payload decompresses to, in bytes.
     pub(super) text: u32,
-    /// Earliest and latest event time, in seconds since 1970; 0 and `u32::MAX` if there is none.
+    /// Earliest and latest event time in the text, in seconds since 1970; 0 and `u32::MAX` if it
+    /// has none.
     pub(super) first_s: u32,
     pub(super) last_s: u32,
     check: [u8; 8],
 }
 
 impl Head {
-    /// The head of a payload that was made from `text`.
+    /// Makes the header of a `payload` that was compressed from `text`; `None` if either is too
+    /// large.
     pub(super) fn of(begins_segment: bool, text: &[u8], payload: &[u8]) -> Option<Self> {
         let size = |bytes: &[u8]| {
             let size = u32::try_from(bytes.len()).ok();
@@ -58,7 +60,7 @@ impl Head {
         bytes
     }
 
-    /// The head at the start of `bytes`, if it can be one.
+    /// Decodes the header at the start of `bytes`; `None` if there is no valid one.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..HEAD_BYTES)?;
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[at + i]));
@@ -86,13 +88,13 @@ impl Head {
         check
     }
 
-    /// Whether head and payload are whole.
+    /// Whether the checksum matches this header and `payload`.
     pub(super) fn holds(&self, payload: &[u8]) -> bool {
         self.check_of(payload) == self.check
     }
 }
 
-/// Earliest and latest time in `msg=audit(SECONDS.…`.
+/// Earliest and latest time of the `msg=audit(SECONDS.…` stamps in `text`.
 fn times(text: &[u8]) -> (u32, u32) {
     let mut range: Option<(u32, u32)> = None;
     for at in memchr::memmem::find_iter(text, b"msg=audit(") {

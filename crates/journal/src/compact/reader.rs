@@ -1,4 +1,4 @@
-//! Frames to text.
+//! Decompresses frames to text.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -30,8 +30,8 @@ impl TimeRange {
     }
 }
 
-/// The text of a log file of any form: plain, compressed at its rotation, or COMPACT. Of a COMPACT
-/// file only frames with events in `range` come; other files come whole.
+/// Opens a log file of any form (plain, compressed at its rotation, or COMPACT) and reads its text.
+/// A COMPACT file gives only the frames with events in `range`; other files give all of their text.
 pub fn open(path: &Path, range: TimeRange) -> io::Result<Box<dyn Read>> {
     let mut file = read::raw(path)?;
     let mut start = vec![0; MAGIC.len()];
@@ -43,13 +43,14 @@ pub fn open(path: &Path, range: TimeRange) -> io::Result<Box<dyn Read>> {
     }
 }
 
-/// Reads the text of frames. A torn frame at the end ends the text; damage before that is an error
-/// of kind `InvalidData`.
+/// Reads the text of frames. A torn frame at the end of the file ends the text; damage before that
+/// is an error of kind `InvalidData`.
 pub struct Reader<R> {
     file: R,
     range: TimeRange,
     decoder: Decoder<'static>,
-    /// Frames of the segment that were passed over: its later ones cannot be read without them.
+    /// Payloads of this segment that were skipped: later frames of the segment cannot be decoded
+    /// without them.
     skipped: Vec<u8>,
     payload: Vec<u8>,
     text: Vec<u8>,
@@ -58,7 +59,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// `file` stands after the magic bytes.
+    /// Starts to read `file`, which is positioned after the magic bytes.
     fn new(file: R, range: TimeRange) -> io::Result<Self> {
         Ok(Reader {
             file,
@@ -72,7 +73,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Takes the next frame's text; false at the end.
+    /// Reads the next frame's text; false at the end of the file.
     fn next_frame(&mut self) -> io::Result<bool> {
         self.text.clear();
         self.at = 0;
@@ -113,7 +114,8 @@ impl<R: Read> Reader<R> {
         Ok(true)
     }
 
-    /// Decodes what was passed over of this segment, then the frame, of which `text` bytes come.
+    /// Decodes the skipped payloads of this segment, then the current frame, which must give `text`
+    /// bytes.
     fn decode(&mut self, text: usize) -> io::Result<()> {
         let skipped = std::mem::take(&mut self.skipped);
         for payload in [&skipped, &self.payload] {

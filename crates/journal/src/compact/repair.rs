@@ -1,4 +1,4 @@
-//! Mends a file that ends in a torn frame.
+//! Repairs a COMPACT file that ends in a torn frame.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use super::frame::{Head, HEAD_BYTES};
 use super::MAGIC;
 
-/// Cuts a COMPACT file after its last whole frame: the size then, and the bytes that were cut.
+/// Cuts a COMPACT file after its last whole frame. Returns the new size and the number of bytes cut.
 pub(crate) fn repair(file: &File, size: u64) -> io::Result<(u64, u64)> {
     let mut at = MAGIC.len() as u64;
     let mut head = [0; HEAD_BYTES];

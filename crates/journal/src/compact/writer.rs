@@ -1,4 +1,4 @@
-//! Text to frames.
+//! Compresses text to frames.
 
 use std::io;
 
@@ -7,15 +7,15 @@ use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 use super::frame::{Head, HEAD_BYTES};
 use super::{MAGIC, SEGMENT_BYTES};
 
-/// A log repeats itself: higher levels take their time for a few per cent.
+/// zstd level. Log text is repetitive: higher levels take far longer and save a few per cent.
 const LEVEL: i32 = 3;
-/// log2 of the text that a frame can refer back to.
+/// zstd window, as log2 of bytes: how far back in the text a frame can refer.
 const WINDOW_LOG: u32 = 21;
 
-/// Makes frames of one file.
+/// Makes the frames of one file.
 pub(crate) struct Writer {
     encoder: Encoder<'static>,
-    /// Text in the segment.
+    /// Text in the current segment, in bytes.
     segment_bytes: u64,
     begins_segment: bool,
     frame: Vec<u8>,
@@ -34,12 +34,13 @@ impl Writer {
         })
     }
 
-    /// The next frame refers to nothing before it: another file, or a frame that was not written.
+    /// Makes the next frame independent of those before it: the file is another one, or a frame was
+    /// not written.
     pub(crate) fn begin_segment(&mut self) {
         self.begins_segment = true;
     }
 
-    /// The frame of `text`, after the file's head if `is_new` is true.
+    /// Compresses `text` to a frame. If `is_new` is true, the file's magic bytes come before it.
     pub(crate) fn frame(&mut self, text: &[u8], is_new: bool) -> io::Result<&[u8]> {
         if self.begins_segment || is_new || self.segment_bytes >= SEGMENT_BYTES {
             self.encoder.reinit()?;

@@ -11,11 +11,11 @@ use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
 use conf::Group;
 
-/// zstd's level: about 300 MB/s, a tenth of the size or less.
+/// zstd level: about 300 MB/s, and a tenth of the size or less.
 const LEVEL: i32 = 3;
 const PART_SUFFIX: &str = ".zst.part";
 
-/// A file that stays as it was.
+/// A file that could not be compressed, and stays as it was.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: not compressed: {source}", path.display())]
 pub(super) struct CompressError {
@@ -23,7 +23,7 @@ pub(super) struct CompressError {
     source: io::Error,
 }
 
-/// Compresses one rotated file at a time, on a thread that ends with it.
+/// Compresses one rotated file at a time, on a thread that ends when the file is done.
 #[derive(Default)]
 pub(super) struct Compressor {
     running: Option<Compression>,
@@ -35,7 +35,7 @@ struct Compression {
 }
 
 impl Compressor {
-    /// Starts to compress a file. None may be under way.
+    /// Starts to compress a file. No compression may be running.
     pub(super) fn start(&mut self, path: PathBuf, group: &Group) -> Result<(), CompressError> {
         let (file, group) = (path.clone(), group.clone());
         let started = std::thread::Builder::new()
@@ -50,7 +50,7 @@ impl Compressor {
         }
     }
 
-    /// The outcome of a compression that has finished since the last call.
+    /// Outcome of a compression that has finished since the last call.
     pub(super) fn poll(&mut self) -> Result<(), CompressError> {
         let is_finished = |compression: &Compression| compression.thread.is_finished();
         match self.running.as_ref().is_some_and(is_finished) {
@@ -59,7 +59,7 @@ impl Compressor {
         }
     }
 
-    /// Waits for a compression under way: the names of the files are about to change.
+    /// Waits for a running compression: the names of the files are about to change.
     pub(super) fn finish(&mut self) -> Result<(), CompressError> {
         let Some(Compression { path, thread }) = self.running.take() else {
             return Ok(());
@@ -71,12 +71,12 @@ impl Compressor {
     }
 }
 
-/// Replaces a file by a compressed one. At any moment one of the two is whole.
+/// Replaces a file with its compressed form. One of the two is complete at any moment.
 fn compress(path: &Path, group: &Group) -> io::Result<()> {
     let part = with_suffix(path, PART_SUFFIX);
     let made = write_compressed(path, &part, group);
     if made.is_err() {
-        // What is left of it would only take space.
+        // A partial result would only take space.
         let _ = std::fs::remove_file(&part);
         return made;
     }
@@ -98,7 +98,7 @@ fn write_compressed(path: &Path, part: &Path, group: &Group) -> io::Result<()> {
     to.sync_all()
 }
 
-/// Removes what a crash in the middle of a compression left beside a whole file.
+/// Removes what a compression interrupted by a crash left beside an uncompressed file.
 pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
     for number in files::rotated_numbers(log_file)? {
         let plain = files::numbered(log_file, number);
@@ -140,7 +140,7 @@ mod tests {
     fn a_failed_compression_is_told_once_and_leaves_no_part() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.log.1");
-        // Opened, but not read: EISDIR.
+        // It can be opened, but not read: EISDIR.
         std::fs::create_dir(&path).unwrap();
         let mut compressor = Compressor::default();
         compressor

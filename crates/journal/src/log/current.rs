@@ -1,4 +1,4 @@
-//! The current file: what writes append to, with its form and its seal.
+//! The current file, which writes append to, with its form and its seal.
 
 use std::fs::File;
 use std::io;
@@ -15,26 +15,26 @@ use crate::rotate::{self, Rotated};
 use crate::seal::{seal_path, Sealer};
 use conf::{Group, LogFormat};
 
-/// About the most text in a frame.
+/// Approximate limit of the text in a frame, in bytes.
 const FRAME_TEXT_BYTES: u64 = 128 << 10;
 
 /// The log's current file.
 pub(super) struct Current {
     path: PathBuf,
-    /// None while suspended: auditd closes the file so that it can be moved away. None with
-    /// `write_logs = no` too.
+    /// `None` while suspended, because auditd closes the file so that it can be moved away, and
+    /// with `write_logs = no`.
     file: Option<Arc<File>>,
     size_bytes: u64,
     sealing: Sealing,
-    /// With `log_format = COMPACT`.
+    /// `Some` with `log_format = COMPACT`.
     compact: Option<compact::Writer>,
 }
 
-/// What an attempt to write came to.
+/// Outcome of an attempt to write.
 pub(super) struct Attempt {
-    /// What is in the file now and not in the buffer any more.
+    /// What was taken from the buffer and is in the file now.
     pub(super) batch: Batch,
-    /// Bytes that the file got for it.
+    /// Bytes by which the file grew.
     pub(super) stored_bytes: u64,
     /// write(2) calls that wrote something.
     pub(super) writes: u64,
@@ -43,7 +43,7 @@ pub(super) struct Attempt {
 }
 
 impl Current {
-    /// No file is open.
+    /// A log without an open file.
     pub(super) fn closed(path: &Path) -> Self {
         Current {
             path: path.to_owned(),
@@ -84,12 +84,12 @@ impl Current {
         &mut self.sealing
     }
 
-    /// Whether it is written in frames.
+    /// Whether it is written in COMPACT frames.
     pub(super) fn is_compact(&self) -> bool {
         self.compact.is_some()
     }
 
-    /// Begins to write in the form of `format`. True if the file is in the other one and has to be
+    /// Starts to write in the form of `format`. True if the file is in the other form and has to be
     /// rotated away: no file holds both.
     pub(super) fn start_form(&mut self, format: LogFormat) -> Result<bool, RotateError> {
         let wants = format == LogFormat::Compact;
@@ -111,8 +111,8 @@ impl Current {
         Ok(file.is_some_and(|file| recover::is_compact(file).is_ok_and(|is| is != wants)))
     }
 
-    /// Writes the first `upto` bytes of the buffer as they are. The witness is told that the write
-    /// begins; whoever answers the attempt [ends](Stream::end_write) it.
+    /// Writes the first `upto` bytes of the buffer as they are. Tells the witness that the write
+    /// begins; the caller ends it with [`Stream::end_write`].
     pub(super) fn write_lines(&mut self, stream: &mut Stream, upto: usize) -> Attempt {
         let Some(file) = self.file.clone() else {
             return Attempt::nothing();
@@ -150,9 +150,9 @@ impl Current {
         }
     }
 
-    /// Writes the first `upto` bytes of the buffer as one frame, or nothing; or fewer of them, if
-    /// that would be a large frame: on a full disk each try compresses anew. The witness is told as
-    /// by [`write_lines`](Self::write_lines).
+    /// Writes the first `upto` bytes of the buffer as one frame, or nothing. Takes fewer bytes if
+    /// the frame would be large, since a full disk makes each attempt compress again. The witness
+    /// is treated as in [`write_lines`](Self::write_lines).
     pub(super) fn write_frame(&mut self, stream: &mut Stream, upto: usize) -> Attempt {
         let (Some(file), Some(writer)) = (self.file.clone(), &mut self.compact) else {
             return Attempt::nothing();
@@ -187,7 +187,7 @@ impl Current {
         }
     }
 
-    /// The error of a rotation that has to wait until the seal of the last one is written.
+    /// Fails if the seal of the last rotated file is not written yet: another rotation has to wait.
     pub(super) fn check_seal_written(&mut self) -> Result<(), RotateError> {
         match self.sealing.is_behind() {
             true => Err(RotateError {
@@ -200,8 +200,8 @@ impl Current {
         }
     }
 
-    /// Rotates `file`, the current one, away, so that at most `keep` are left, and goes on in a new
-    /// one. After an error the file that was current still is.
+    /// Rotates `file`, the current one, away, so that at most `keep` files are left, and continues
+    /// in a new one. After an error the current file is the same as before.
     pub(super) fn rotate(
         &mut self,
         file: &File,
@@ -221,14 +221,15 @@ impl Current {
         Ok(rotated)
     }
 
-    /// Goes on in `file`, which was just opened at the same path. The seal before was closed.
+    /// Continues in `file`, which was just opened at the same path. The previous seal was closed.
     pub(super) fn reopen(&mut self, file: File, size_bytes: u64, sealer: Option<Sealer>) {
         self.size_bytes = size_bytes;
         self.sealing.set(sealer);
         self.file = Some(Arc::new(file));
     }
 
-    /// Moves to another path, where `file` was just opened; it stays open only if one was before.
+    /// Switches to another path, where `file` was just opened; it stays open only if one was
+    /// before.
     pub(super) fn move_to(&mut self, path: &Path, file: File, size_bytes: u64) {
         self.path = path.to_owned();
         self.size_bytes = size_bytes;
@@ -237,12 +238,12 @@ impl Current {
         }
     }
 
-    /// Names the path of the file that is opened next.
+    /// Sets the path of the file that is opened next.
     pub(super) fn set_path(&mut self, path: &Path) {
         self.path = path.to_owned();
     }
 
-    /// Closes the file; gives whether one was open.
+    /// Closes the file. Returns whether one was open.
     pub(super) fn close(&mut self) -> bool {
         self.file.take().is_some()
     }
@@ -259,8 +260,8 @@ impl Attempt {
     }
 }
 
-/// After a write that stopped at `done`: takes a torn event back out of the file, so that a
-/// reader and a crash find whole events. Gives the bytes that stay written.
+/// After a write that stopped at `done`: removes a torn event from the file, so that readers find
+/// whole events even after a crash. Returns the number of bytes that stay written.
 fn end_in_whole_events(stream: &Stream, file: &File, done: usize) -> usize {
     let whole = stream.pending().whole_within(done);
     if whole == done {
@@ -272,12 +273,13 @@ fn end_in_whole_events(stream: &Stream, file: &File, done: usize) -> usize {
         .and_then(|metadata| file.set_len(metadata.len().saturating_sub(torn)));
     match cut {
         Ok(()) => whole,
-        // Then the rest of the event follows where this write stopped.
+        // The next write then continues the event where this one stopped.
         Err(_) => done,
     }
 }
 
-/// Appends all of `bytes` to a file of `size` bytes; after an error the file has that size again.
+/// Appends all of `bytes` to a file of `size` bytes; after an error, truncates it to that size
+/// again.
 fn append_whole(file: &File, bytes: &[u8], size: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -371,7 +373,7 @@ mod tests {
 
     #[test]
     fn an_event_that_is_half_written_for_good_is_continued_where_the_write_stopped() {
-        // A pipe takes one page and then none, and cannot be cut.
+        // A pipe takes one page and then no more, and cannot be truncated.
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
         let room = rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
         let event = [b"x".repeat(room - 100), b"\n".to_vec()].concat();

@@ -1,4 +1,4 @@
-//! Which part of the stream is durable, and the syncs that make it so.
+//! Tracks which part of the stream is durable, and runs the syncs that make it so.
 
 use std::fs::File;
 use std::io;
@@ -14,13 +14,13 @@ use crate::files;
 use crate::sync::{Progress, SyncCall, Synced, Syncer, SYNCED_MAX};
 use conf::{Config, Flush};
 
-/// Syncs of the log: on the helper thread if the configuration wants one, otherwise at once.
+/// Syncs of the log: on the helper thread if the configuration wants one, otherwise immediate.
 pub(super) struct Durability {
     syncer: Option<Syncer>,
-    /// Progress of syncs made without the helper.
+    /// Progress of syncs that were made without the helper.
     inline: Progress,
     records_unsynced: u64,
-    /// Everything up to here is in rotated files.
+    /// End of the stream in rotated files.
     rotated_at: Position,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Durability {
 pub(super) struct Finished {
     /// How many succeeded.
     pub(super) syncs: u64,
-    /// Failed ones: the error and the events they were to cover.
+    /// Failed syncs: the error, and the number of events each was to cover.
     pub(super) failures: Vec<(io::Error, u64)>,
 }
 
@@ -47,7 +47,8 @@ impl Durability {
         })
     }
 
-    /// The helper that `config` wants, if none is running. Hand it to [`change_helper`](Self::change_helper).
+    /// Starts the helper that `config` wants, if none is running. Pass it to
+    /// [`change_helper`](Self::change_helper).
     pub(super) fn start_missing(
         &self,
         config: &Config,
@@ -59,7 +60,7 @@ impl Durability {
         }
     }
 
-    /// Takes a helper that was just started, or ends one that `config` does not want.
+    /// Uses a helper that was just started, or ends one that `config` does not want.
     pub(super) fn change_helper(&mut self, started: Option<Syncer>, config: &Config) {
         if started.is_some() {
             self.syncer = started;
@@ -78,12 +79,12 @@ impl Durability {
         }
     }
 
-    /// Counts records that were written and that no sync was asked for.
+    /// Counts records that were written and for which no sync was requested yet.
     pub(super) fn note_written(&mut self, records: u64) {
         self.records_unsynced += records;
     }
 
-    /// Whether records were written for which no sync was asked.
+    /// Whether records were written for which no sync was requested.
     pub(super) fn has_unsynced(&self) -> bool {
         self.records_unsynced > 0
     }
@@ -100,7 +101,7 @@ impl Durability {
     }
 
     /// Starts a sync of `file` that covers everything up to `written`, with the call that `flush`
-    /// names. Without a helper it has finished on return, and this gives true.
+    /// names. Without a helper the sync is finished on return, and this returns true.
     pub(super) fn request(&mut self, file: &Arc<File>, flush: Flush, written: Position) -> bool {
         self.records_unsynced = 0;
         let call = match flush {
@@ -120,7 +121,7 @@ impl Durability {
         }
     }
 
-    /// Waits until every sync asked for has been tried.
+    /// Waits until every requested sync has been tried.
     pub(super) fn drain(&self) {
         if let Some(syncer) = &self.syncer {
             syncer.drain();
@@ -141,41 +142,41 @@ impl Durability {
         Finished { syncs, failures }
     }
 
-    /// What became durable when, as far as [`poll`](Self::poll) has seen; empties the list.
+    /// Successful syncs seen by [`poll`](Self::poll), with their times; empties the list.
     pub(super) fn take_synced(&mut self) -> Vec<Synced> {
         std::mem::take(&mut self.inline.synced)
     }
 
-    /// Everything up to here is covered by a finished sync.
+    /// Position up to which everything is covered by a finished sync.
     pub(super) fn durable(&self) -> Position {
         let background = self.syncer.as_ref().map(Syncer::durable);
         background.unwrap_or_default().max(self.inline.durable)
     }
 
-    /// Readable after a sync has finished in the background.
+    /// Descriptor that is readable after a background sync has finished.
     pub(super) fn done_fd(&self) -> Option<BorrowedFd<'_>> {
         self.syncer.as_ref().map(Syncer::done_fd)
     }
 
-    /// The helper thread.
+    /// Thread id of the helper thread.
     pub(super) fn helper(&self) -> Option<Pid> {
         self.syncer.as_ref().map(Syncer::id)
     }
 
-    /// Before another rotation: at most the newest rotated file may be waiting for its last sync,
-    /// for that is the one which is repaired after a crash.
+    /// Waits before another rotation: only the newest rotated file may still need its last sync,
+    /// since that is the one that is repaired after a crash.
     pub(super) fn wait_for_rotated(&self) {
         if let (Some(syncer), true) = (&self.syncer, self.durable() < self.rotated_at) {
             syncer.drain();
         }
     }
 
-    /// The file that is about to be rotated away ends at `written`.
+    /// Records that the file about to be rotated away ends at `written`.
     pub(super) fn note_rotation(&mut self, written: Position) {
         self.rotated_at = written;
     }
 
-    /// Makes the renames durable, after everything asked for so far.
+    /// Makes the renames durable, after all syncs requested so far.
     pub(super) fn sync_dir(&self, log_file: &Path) {
         if let (Some(syncer), Ok(dir)) = (&self.syncer, File::open(files::dir_of(log_file))) {
             syncer.request(&Arc::new(dir), SyncCall::Full, Position::default());
@@ -215,7 +216,7 @@ mod tests {
         Durability::start(config, Path::new("audit.log")).unwrap()
     }
 
-    /// fdatasync(2) on a pipe is EINVAL: a real failure of the real call.
+    /// fdatasync(2) on a pipe gives EINVAL: a real failure of the real call.
     fn broken_file() -> Arc<File> {
         let (_reader, writer) = rustix::pipe::pipe().unwrap();
         Arc::new(File::from(writer))

@@ -1,4 +1,4 @@
-//! What the owner of the journal is told and asked to do, and programs that the configuration names.
+//! Actions for the owner of the journal, and programs that the configuration names.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -22,12 +22,13 @@ impl Notices {
         self.actions.push(action);
     }
 
-    /// What has to be done or said, oldest first; empties the list.
+    /// Returns the actions that the owner has to take, oldest first, and empties the list.
     pub(super) fn take(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
-    /// Runs an EXEC program, without arguments; it resumes logging by signal when it is done.
+    /// Runs an EXEC program without arguments; the program resumes logging with a signal when it is
+    /// done.
     pub(super) fn run(&mut self, program: &Path) {
         let mut command = Command::new(program);
         command
@@ -36,7 +37,7 @@ impl Notices {
             .stderr(Stdio::null());
         // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
         unsafe {
-            // The daemon refuses huge pages for itself alone.
+            // The daemon disables huge pages for itself only.
             command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
         }
         match command.spawn() {
@@ -51,7 +52,7 @@ impl Notices {
         }
     }
 
-    /// Takes note of EXEC programs that have ended.
+    /// Reaps EXEC programs that have ended.
     pub(super) fn reap(&mut self) {
         self.children
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));

@@ -1,4 +1,4 @@
-//! The log's file when it begins to be written to.
+//! Opening the log's file and repairing what a crash left.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ pub struct OpenReport {
     pub size_bytes: u64,
     /// An end that a crash left torn.
     pub torn: Option<TornLine>,
-    /// The same of the file that was current before, `log.1`.
+    /// A torn end of the previous file, `log.1`.
     pub torn_rotated: Option<TornLine>,
-    /// Whether the log says that the daemon before ended in order; none if it cannot tell.
+    /// Whether the log shows that the previous daemon stopped in order; `None` if it does not tell.
     pub ended_in_order: Option<bool>,
     /// Rotated files beyond `num_logs` that were removed.
     pub removed: Vec<PathBuf>,
 }
 
-/// A log that was opened and mended.
+/// A log that was opened and repaired.
 pub(super) struct Opened {
     pub(super) file: File,
     pub(super) sealer: Option<Sealer>,
@@ -38,7 +38,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens or creates `log_file`, takes its lock, mends what a crash left, and its seal.
+    /// Opens or creates `log_file`, locks it, repairs what a crash left, and opens its seal.
     pub(super) fn new(log_file: &Path, config: &Config) -> Result<Opened, OpenError> {
         let warning = files::prepare_dir(log_file, &config.log_group)?;
         rotate::mend(log_file)

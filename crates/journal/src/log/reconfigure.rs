@@ -1,4 +1,4 @@
-//! The life of a journal: opening, another configuration, another file, the end of a suspension.
+//! Opening a journal, changing its configuration or file, and ending a suspension.
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +20,13 @@ use crate::space::{Limits, Space};
 use conf::{Config, SizeAction};
 
 impl Journal {
-    /// Opens or creates `log_file` with auditd's permissions and takes its lock. `config.log_file`
-    /// is not looked at: the owner decides where to log. With `write_logs = no` nothing is opened,
-    /// made or changed, and what is appended is [passed over](Counters::unlogged).
+    /// Opens or creates `log_file` with auditd's permissions and locks it. `config.log_file` is
+    /// ignored: the owner decides where to log. With `write_logs = no` nothing is opened, created
+    /// or changed, and appended events are only [counted](Counters::unlogged).
     ///
-    /// A last line without its end is repaired, and files beyond `num_logs` are removed; the
-    /// report says so. The limits on size and space are checked as after a write, so there may be
-    /// actions at once.
+    /// An unterminated last line is repaired, and files beyond `num_logs` are removed; the report
+    /// tells. The limits on size and space are checked as after a write, so there may be actions at
+    /// once.
     pub fn open(log_file: &Path, config: &Config) -> Result<(Self, OpenReport), OpenError> {
         let opened = match config.write_logs {
             true => Some(Opened::new(log_file, config)?),
@@ -63,7 +63,7 @@ impl Journal {
         Ok((journal, report))
     }
 
-    /// Writes to a file that was just opened; gives the rotated files that were removed.
+    /// Starts to write to a file that was just opened. Returns the rotated files that were removed.
     fn begin(&mut self) -> Result<Vec<PathBuf>, OpenError> {
         self.start_form().map_err(|error| {
             OpenError::io(self.path(), "rotation for another log_format", error.source)
@@ -76,7 +76,7 @@ impl Journal {
         Ok(removed)
     }
 
-    /// Begins to write in the configured form. A file in the other one is rotated away, and kept.
+    /// Starts to write in the configured form. A file in the other form is rotated away, and kept.
     fn start_form(&mut self) -> Result<(), RotateError> {
         if self.current.start_form(self.config.log_format)? {
             self.rotate_keeping(rotate::keep_all(self.path()))?;
@@ -84,9 +84,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes a new configuration (SIGHUP) and, if `log_file` is another one, moves there. On an
-    /// error nothing has changed. Percentages of space are computed anew. With `write_logs = no`
-    /// the file is closed as at the end, durable; with `yes` again it is opened as by [`Journal::open`].
+    /// Takes a new configuration (SIGHUP) and, if `log_file` has changed, switches to it. After an
+    /// error nothing has changed. Percentages of space are computed again. With `write_logs = no`
+    /// the file is made durable and closed; with `yes` again it is opened as by [`Journal::open`].
     pub fn reconfigure(&mut self, log_file: &Path, config: &Config) -> Result<(), OpenError> {
         let _ = self.commit();
         let syncer = self.durability.start_missing(config, log_file)?;
@@ -133,7 +133,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes it the file that is written to.
+    /// Makes `opened` the current file.
     fn take_over(&mut self, opened: Opened) {
         self.responses.set_limits(opened.limits);
         self.current
@@ -142,10 +142,10 @@ impl Journal {
         self.say_torn(opened.report.torn);
     }
 
-    /// Ends the file in order, durable whatever the flush mode, and closes it.
+    /// Syncs the file whatever the flush mode is, and closes it and its seal in order.
     fn end_file(&mut self) {
         if self.current.is_open() {
-            // Its failure is among the actions.
+            // An error is among the actions.
             let _ = self.sync();
         }
         self.finish_compression();
@@ -178,7 +178,7 @@ impl Journal {
         Ok(())
     }
 
-    /// `seal` was changed in the configuration.
+    /// Opens or closes the seal if `seal` was changed in the configuration.
     fn start_or_end_sealing(&mut self, config: &Config) -> Result<(), OpenError> {
         let is_sealed = self.current.sealing().is_open();
         match (config.seal, is_sealed, self.current.file().cloned()) {
@@ -212,15 +212,15 @@ impl Journal {
         }
     }
 
-    /// Starts writing again after a suspension (SIGUSR2), opens the file anew and says again what
-    /// is wrong if it still is. Events kept in memory meanwhile are written by the next commit.
+    /// Resumes writing after a suspension (SIGUSR2): opens the file again, and repeats the messages
+    /// about what is still wrong. Events kept in memory meanwhile are written by the next commit.
     pub fn resume(&mut self) -> Result<(), OpenError> {
         self.responses.forget_said();
         self.responses.forget_trouble();
         if self.current.is_open() || !self.config.write_logs {
             return Ok(());
         }
-        // The helper may still hold the file, and with it our own lock.
+        // The helper may still hold the file, and with it this journal's own lock.
         self.durability.drain();
         let group = &self.config.log_group;
         files::prepare_dir(self.path(), group)?;
@@ -279,7 +279,7 @@ mod tests {
             journal.rotate().unwrap().unwrap();
             journal.append(b"type=B\n", 1);
             journal.commit().unwrap();
-            // As rotate_keeping() begins; then the crash, after `done` renames.
+            // Rotates as rotate_keeping() begins; the crash comes after `done` renames.
             journal.current.sealing().before_rotation();
             drop(journal);
             for (from, to) in &renames[..done] {

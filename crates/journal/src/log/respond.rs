@@ -1,5 +1,5 @@
-//! How a file that is too large and a disk that fills or fails are answered: what is said, and what
-//! the journal has to do.
+//! Responses to a log that is too large and to a disk that fills or fails: what is reported, and
+//! what the journal has to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::rotate;
 use crate::space::{Limits, Space, MIB};
 use conf::{Config, FailureAction, SizeAction};
 
-/// Messages about a failing disk in a row (auditd's limit).
+/// Consecutive messages about a failing disk (auditd's limit).
 const ERROR_MESSAGES_MAX: u8 = 5;
 
-/// Writes at least this much between two rotations for space. auditd rotates at every check while
-/// space is low, which throws all old logs away within a few records.
+/// Bytes that must be written between two rotations for space. auditd rotates at every check while
+/// space is low, which discards all old logs within a few records.
 const SPACE_ROTATION_BYTES_MIN: u64 = MIB;
 
-/// Why nothing is written for now.
+/// What keeps the log from being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     None,
@@ -27,7 +27,7 @@ enum Trouble {
     Error,
 }
 
-/// What has been said already and is not said again until it changes.
+/// Messages that were reported and are not repeated until the situation changes.
 #[derive(Default)]
 struct Said {
     full: bool,
@@ -43,44 +43,44 @@ struct Said {
 #[must_use]
 pub(super) enum Response {
     Nothing,
-    /// Rotate for the sake of `what`, so that at most `keep` files are left.
+    /// Rotate because of `what`, so that at most `keep` files are left.
     Rotate {
         what: &'static str,
         keep: u32,
     },
-    /// Suspend logging, and then do what else there is to do.
+    /// Suspend logging, then do what `then` says.
     Suspend {
         cause: String,
         then: Then,
     },
 }
 
-/// What follows a suspension.
+/// What to do after suspending.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Then {
     Nothing,
-    /// Run a program of the administrator's.
+    /// Run a program that the administrator configured.
     Run(PathBuf),
     /// Ask for another run level.
     Change(Runlevel),
 }
 
-/// The log as it is when a response is asked for.
+/// State of the log when a response is decided.
 #[derive(Clone, Copy)]
 pub(super) struct Situation<'a> {
     pub(super) config: &'a Config,
     pub(super) path: &'a Path,
     pub(super) size_bytes: u64,
-    /// Not suspended.
+    /// False while suspended.
     pub(super) is_open: bool,
 }
 
-/// Decides about responses.
+/// Decides on responses.
 pub(super) struct Responses {
     limits: Limits,
     said: Said,
     trouble: Trouble,
-    /// Rotation is not tried again within the commit in which it failed.
+    /// True after a failed rotation: no other is tried within the same commit.
     rotation_failed: bool,
     /// Bytes written since the last rotation for space.
     since_space_rotation_bytes: u64,
@@ -104,37 +104,37 @@ impl Responses {
         self.limits = limits;
     }
 
-    /// What is still wrong is said again.
+    /// Repeats messages about what is still wrong.
     pub(super) fn forget_said(&mut self) {
         self.said = Said::default();
     }
 
-    /// The file whose writes failed is not written any more, or may be written again.
+    /// Forgets the failure: its file is no longer written, or may be written again.
     pub(super) fn forget_trouble(&mut self) {
         self.trouble = Trouble::None;
     }
 
-    /// Whether writes and rotations of this commit succeeded so far.
+    /// Whether the writes and rotations of this commit have succeeded so far.
     pub(super) fn is_untroubled(&self) -> bool {
         self.trouble == Trouble::None && !self.rotation_failed
     }
 
-    /// Rotation may be tried again.
+    /// Allows rotation to be tried again.
     pub(super) fn begin_commit(&mut self) {
         self.rotation_failed = false;
     }
 
-    /// What there is to say and to do for the owner.
+    /// Actions for the owner.
     pub(super) fn notices(&mut self) -> &mut Notices {
         &mut self.notices
     }
 
-    /// The file got this much.
+    /// Counts bytes that the file grew by.
     pub(super) fn note_written(&mut self, bytes: u64) {
         self.since_space_rotation_bytes = self.since_space_rotation_bytes.saturating_add(bytes);
     }
 
-    /// The current file is a new one.
+    /// Records that the current file is a new one.
     pub(super) fn note_rotation(&mut self) {
         self.said.size = false;
     }
@@ -156,7 +156,7 @@ impl Responses {
         }
     }
 
-    /// Answers a failed sync that was to cover `events`.
+    /// Answers a failed sync that was to cover `events` events.
     pub(super) fn sync_failed(
         &mut self,
         error: &io::Error,
@@ -178,7 +178,7 @@ impl Responses {
         !self.rotation_failed && keep >= 2
     }
 
-    /// Answers a failed rotation for the sake of `what`.
+    /// Answers a failed rotation that was made because of `what`.
     pub(super) fn rotate_failed(
         &mut self,
         what: &str,
@@ -191,13 +191,13 @@ impl Responses {
                 .say(Severity::Error, format!("rotating for {what}: {error}"));
         }
         match is_full(&error.source) {
-            // Not again by rotation: that is what just failed.
+            // Not by another rotation: that just failed.
             true => self.disk_full(at),
             false => self.disk_error("rotate", &error.source, at),
         }
     }
 
-    /// Bytes after which the size limit calls for a response that changes the file.
+    /// Bytes until the size limit calls for an action that replaces or closes the file.
     pub(super) fn bytes_until_size_action(&self, at: Situation<'_>) -> Option<u64> {
         if self.rotation_failed || !size_action_changes_file(at.config) {
             return None;
@@ -234,8 +234,9 @@ impl Responses {
         }
     }
 
-    /// Answers free space below `space_left`, once until it recovers; and a full disk. Call
-    /// [`check_admin_space_left`](Self::check_admin_space_left) after it.
+    /// Answers a full disk, and free space below `space_left`: once until it recovers, or with
+    /// ROTATE again after [`SPACE_ROTATION_BYTES_MIN`]. Call
+    /// [`check_admin_space_left`](Self::check_admin_space_left) next.
     pub(super) fn check_space_left(&mut self, space: &Space, at: Situation<'_>) -> Response {
         if space.is_full() {
             return self.disk_full(at);
@@ -256,7 +257,7 @@ impl Responses {
         Response::Nothing
     }
 
-    /// The same for `admin_space_left`, if the disk is not full.
+    /// Answers free space below `admin_space_left`, unless the disk is full.
     pub(super) fn check_admin_space_left(&mut self, space: &Space, at: Situation<'_>) -> Response {
         if space.is_full() {
             return Response::Nothing;
@@ -294,7 +295,7 @@ impl Responses {
         self.act(action, text, at)
     }
 
-    /// Answers a full disk; auditd warns even with IGNORE. Once until space is back.
+    /// Answers a full disk, once until space is back. As in auditd, IGNORE still gives a message.
     fn disk_full(&mut self, at: Situation<'_>) -> Response {
         if self.said.full {
             return Response::Nothing;
@@ -319,7 +320,7 @@ impl Responses {
         self.act(action, text, at)
     }
 
-    /// The part of an action that is more than a message.
+    /// Carries out the part of an action that is more than a message.
     fn act(&mut self, action: &FailureAction, cause: String, at: Situation<'_>) -> Response {
         let then = match action {
             FailureAction::Ignore | FailureAction::Syslog => return Response::Nothing,
@@ -344,7 +345,7 @@ impl Responses {
         Response::Suspend { cause, then }
     }
 
-    /// Counts events that there is no room for, by what keeps the log from being written.
+    /// Counts events that do not fit in the buffer, by what keeps the log from being written.
     pub(super) fn lose(&mut self, events: u64, lost: &mut Lost, is_open: bool) {
         let (count, why) = match (is_open, self.trouble) {
             (false, _) => (&mut lost.suspended, "logging is suspended"),
@@ -458,7 +459,7 @@ mod tests {
             };
             let mut responses = responses();
             assert_eq!(responses.write_failed(&full(), at(&config)), expected);
-            // A full disk is said even with IGNORE.
+            // A full disk is reported even with IGNORE.
             let actions = responses.notices().take();
             assert_eq!(actions.len(), 1 + mails, "{actions:?}");
             assert_eq!(actions[0].to_string(), cause);
@@ -478,7 +479,7 @@ mod tests {
         };
         assert!(is_answered(&mut responses));
         assert!(!is_answered(&mut responses));
-        // Room for others, but our own writes still fail.
+        // There is space for others, but the journal's own writes still fail.
         let _ = responses.check_space_left(&available(500), at(&config));
         assert!(!is_answered(&mut responses));
         responses.write_succeeded();

@@ -1,4 +1,4 @@
-//! The seal of the log across closing and opening.
+//! The seal of the log, across closing and opening.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,19 +8,19 @@ use crate::error::OpenError;
 use crate::seal::Sealer;
 use conf::Config;
 
-/// What the administrator is to be told.
+/// Messages for the administrator.
 pub(super) type Messages = Vec<(Severity, String)>;
 
-/// The seal of the file that is written, with `seal = yes`, and what is left of the one before.
+/// The seal of the current file, with `seal = yes`, and what remains of the previous one.
 #[derive(Default)]
 pub(super) struct Sealing {
     sealer: Option<Sealer>,
-    /// A closed seal with entries that there was no room for.
+    /// A closed seal with entries that did not fit on the disk.
     unwritten: Option<Sealer>,
 }
 
 impl Sealing {
-    /// The seal of a log that was just opened.
+    /// Starts with the seal of a log that was just opened.
     pub(super) fn new(sealer: Option<Sealer>) -> Self {
         Sealing {
             sealer,
@@ -33,12 +33,12 @@ impl Sealing {
         self.sealer.is_some()
     }
 
-    /// Goes on with another seal, or none. The one before was [closed](Self::close).
+    /// Continues with another seal, or none. The previous one was [closed](Self::close).
     pub(super) fn set(&mut self, sealer: Option<Sealer>) {
         self.sealer = sealer;
     }
 
-    /// Takes in bytes that were written to the log's end.
+    /// Seals bytes that were written to the log's end.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         if let Some(sealer) = &mut self.sealer {
             sealer.extend(bytes);
@@ -54,26 +54,27 @@ impl Sealing {
         sealer.take_messages()
     }
 
-    /// The seal of the last rotation cannot be written for want of room: another one has to wait.
+    /// Whether the seal of the last rotated file could not be written because the disk is full:
+    /// another rotation has to wait.
     pub(super) fn is_behind(&mut self) -> bool {
         self.sealer.as_mut().is_some_and(Sealer::is_behind)
     }
 
-    /// The log is about to be renamed.
+    /// Prepares for renaming the log.
     pub(super) fn before_rotation(&mut self) {
         if let Some(sealer) = &mut self.sealer {
             sealer.before_rotation();
         }
     }
 
-    /// The log was rotated, and `seal` is the file of the new seal; or, without one, it was not.
+    /// Continues in `seal`, the new seal file, after a rotation; without one, the rotation failed.
     pub(super) fn after_rotation(&mut self, seal: Option<File>) {
         if let Some(sealer) = &mut self.sealer {
             sealer.after_rotation(seal);
         }
     }
 
-    /// Ends the seal in order, if there is one, and waits until it is durable.
+    /// Closes the seal in order, if there is one, and waits until it is durable.
     pub(super) fn close(&mut self) -> Messages {
         let Some(mut sealer) = self.sealer.take() else {
             return Messages::new();
@@ -84,7 +85,8 @@ impl Sealing {
         messages
     }
 
-    /// Before the seal is opened anew: writes what it had no room for when it was closed.
+    /// Writes entries that did not fit when the seal was closed. Call this before the seal is
+    /// opened again.
     pub(super) fn end_closed(&mut self) {
         if let Some(mut sealer) = self.unwritten.take() {
             sealer.write_waiting();

@@ -1,4 +1,4 @@
-//! Everything that was appended: how far it was written, and what still waits in memory.
+//! The stream of everything appended: how far it was written, and what still waits in memory.
 
 use std::fs::File;
 
@@ -6,19 +6,20 @@ use super::witness::{Witness, Write};
 use crate::counters::Position;
 use crate::pending::{Batch, Pending};
 
-/// Bytes that wait in memory while they cannot be written. What does not fit is counted as lost.
+/// Limit of the bytes waiting in memory while they cannot be written. What does not fit is counted
+/// as lost.
 pub const PENDING_BYTES_MAX: usize = 4 << 20;
 
-/// What was written since the commit before.
+/// What was written since the previous commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Bytes, in all files together.
+    /// Number of bytes, over all files.
     pub bytes: u64,
-    /// Whole events.
+    /// Number of whole events.
     pub events: u64,
 }
 
-/// The stream of lines, across files. Who writes it tells the witness before and after.
+/// The stream of lines, across files. Whoever writes from it tells the witness before and after.
 #[derive(Default)]
 pub(super) struct Stream {
     pending: Pending,
@@ -29,7 +30,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Whether the buffer takes `bytes` more. An empty one takes any number.
+    /// Whether the buffer can take `bytes` more. An empty buffer takes any number.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         self.pending.is_empty() || self.pending.bytes().len() + bytes <= PENDING_BYTES_MAX
     }
@@ -44,23 +45,23 @@ impl Stream {
         &self.pending
     }
 
-    /// Everything up to here was written.
+    /// Position up to which everything was written.
     pub(super) fn written(&self) -> Position {
         self.written
     }
 
-    /// Bytes taken: written or still in memory.
+    /// Bytes appended, whether written or still in memory.
     pub(super) fn taken_bytes(&self) -> u64 {
         self.written.bytes + self.pending.bytes().len() as u64
     }
 
-    /// Has `witness` told of each write from now on.
+    /// Calls `witness` before and after each write from now on.
     pub(super) fn set_witness(&mut self, witness: Option<Box<dyn Witness>>) {
         self.witness = witness;
     }
 
-    /// `stored` bytes for the first `upto` of the buffer are about to be written at `offset` of
-    /// `file`.
+    /// Tells the witness that `stored` bytes, which hold the first `upto` bytes of the buffer, are
+    /// about to be written at `offset` of `file`.
     pub(super) fn begin_write(
         &mut self,
         file: &File,
@@ -81,7 +82,7 @@ impl Stream {
         }
     }
 
-    /// The first `bytes` of the buffer were written.
+    /// Removes the first `bytes` of the buffer, which were written.
     pub(super) fn advance(&mut self, bytes: usize) -> Batch {
         let batch = self.pending.consume(bytes);
         self.written.bytes += batch.bytes as u64;
@@ -89,14 +90,14 @@ impl Stream {
         batch
     }
 
-    /// The write has ended, or failed.
+    /// Tells the witness that the write has ended or failed.
     pub(super) fn end_write(&mut self) {
         if let Some(witness) = &mut self.witness {
             witness.end(self.written.bytes);
         }
     }
 
-    /// Passes over everything in the buffer as if it had been written.
+    /// Discards everything in the buffer and counts it as written.
     pub(super) fn pass_over(&mut self) -> Batch {
         let batch = self.advance(self.pending.bytes().len());
         self.committed = self.written;
@@ -104,7 +105,7 @@ impl Stream {
         batch
     }
 
-    /// Ends a commit; gives what was written since the one before.
+    /// Ends a commit. Returns what was written since the previous one.
     pub(super) fn commit(&mut self) -> Committed {
         let before = std::mem::replace(&mut self.committed, self.written);
         Committed {
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes where writes begin and end in the stream.
+    /// Records where writes begin and end in the stream.
     struct Notes(Arc<Mutex<Vec<(&'static str, u64)>>>);
 
     impl Witness for Notes {

@@ -1,4 +1,4 @@
-//! Somebody who is told of each write before and after it is made.
+//! An observer that is told of each write before and after it is made.
 
 use std::fs::File;
 
@@ -7,24 +7,25 @@ use std::fs::File;
 pub struct Write<'a> {
     /// The file.
     pub file: &'a File,
-    /// Its size before.
+    /// Size of the file before the write.
     pub offset: u64,
-    /// Place of the first byte in the stream of everything that was appended, as in
+    /// Offset of the first byte in the stream of everything appended, counted as in
     /// [`Journal::taken`](super::Journal::taken).
     pub start: u64,
-    /// How much of the stream is written.
+    /// Bytes of the stream that are written.
     pub len: u64,
-    /// How many bytes the file gets.
+    /// Bytes by which the file will grow.
     pub stored: u64,
-    /// These are not the stream's own bytes: a part of them is taken out again.
+    /// True for a COMPACT frame: its bytes are not those of the stream, so a partial write is
+    /// removed.
     pub is_whole: bool,
 }
 
-/// Somebody who has to know what is in the file even if this process is killed while it writes.
+/// An observer that has to know what is in the file even if this process is killed while it writes.
 pub trait Witness: Send {
-    /// The write begins.
+    /// A write is about to begin.
     fn begin(&mut self, write: &Write<'_>);
-    /// It has ended, or failed: the files have the stream up to `written`, and no part of
-    /// the next event.
+    /// The write has ended or failed: the files hold the stream up to `written`, and no part of the
+    /// next event.
     fn end(&mut self, written: u64);
 }

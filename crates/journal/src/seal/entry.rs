@@ -15,14 +15,14 @@ use super::keys::{PublicKey, SeriesId};
 use super::BLOCK_BYTES;
 
 const MAGIC: &[u8; 8] = b"TARSEAL1";
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub(super) const HEADER_BYTES: usize = 88;
 const CHECKED_BYTES: usize = HEADER_BYTES - 16;
-/// Bytes of a body before what its kind adds.
+/// Size of the part of a body that every kind has, in bytes.
 const HEAD_BYTES: usize = 17;
 pub(super) const TAG_BYTES: usize = 32;
 const SIGNATURE_BYTES: usize = 64;
-/// Blocks in one entry; more bytes take several entries.
+/// Limit of blocks in one entry; more bytes take several entries.
 pub(super) const BLOCKS_MAX: usize = 4096;
 const BODY_BYTES_MAX: usize = HEAD_BYTES + 16 + 32 * BLOCKS_MAX;
 
@@ -31,11 +31,11 @@ const LATE: u8 = 2;
 const CHECKPOINT: u8 = 3;
 const OPEN: u8 = 4;
 
-/// OPEN: the seal before it ends in order (a checkpoint of reason [`Reason::Close`]).
+/// OPEN: the seal ended in order before (with a checkpoint of reason [`Reason::Close`]).
 pub(super) const IN_ORDER: u8 = 1;
-/// OPEN: the host's keys were further on than the seal: entries are gone.
+/// OPEN: the host's keys were ahead of the seal: entries are missing.
 pub(super) const ENTRIES_LOST: u8 = 2;
-/// OPEN: the first of the series; what the log held before was never sealed.
+/// OPEN: the first entry of the series; what the log held before was never sealed.
 pub(super) const FIRST: u8 = 4;
 
 /// A running hash over header and entries.
@@ -47,7 +47,7 @@ impl Chain {
         Chain(*blake3::hash(header).as_bytes())
     }
 
-    /// After the entry whose length and body these are.
+    /// The chain value after an entry with this length and body.
     pub(super) fn after(self, sized_body: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0);
@@ -56,16 +56,16 @@ impl Chain {
     }
 }
 
-/// How a seal file begins.
+/// The start of a seal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) id: SeriesId,
-    /// The epoch of its first entry.
+    /// Epoch of the file's first entry.
     pub(super) epoch: u32,
     /// Number of the file in its series, from 0.
     pub(super) file: u32,
     pub(super) time_ms: u64,
-    /// Chain value at the end of the file before.
+    /// Chain value at the end of the previous file.
     pub(super) chain: [u8; 32],
 }
 
@@ -78,13 +78,14 @@ impl Header {
         bytes.extend_from_slice(&self.file.to_le_bytes());
         bytes.extend_from_slice(&self.time_ms.to_le_bytes());
         bytes.extend_from_slice(&self.chain);
-        // Not a protection: the chain is. It keeps a damaged epoch from being believed.
+        // This is not for protection, which the chain gives. It keeps a damaged epoch from being
+        // believed.
         let check = blake3::hash(&bytes);
         bytes.extend_from_slice(&check.as_bytes()[..16]);
         bytes
     }
 
-    /// The header at the start of `bytes`, and the chain value after it.
+    /// Decodes the header at the start of `bytes`. Returns it and the chain value after it.
     pub(super) fn parse(bytes: &[u8]) -> Option<(Self, Chain)> {
         let bytes = bytes.get(..HEADER_BYTES)?;
         let mut fields = Fields(bytes);
@@ -105,18 +106,19 @@ impl Header {
 /// Why a checkpoint was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Time.
+    /// A checkpoint is due.
     Periodic,
-    /// The log is rotated: another file follows.
+    /// The log is being rotated: another file follows.
     Rotate,
     /// The journal was closed or suspended in order.
     Close,
 }
 
-/// What an entry says.
+/// The content of an entry, by kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
-    /// Bytes `start..start + length` of the log; `is_late`: found there when the log was opened.
+    /// Bytes `start..start + length` of the log. `is_late`: they were found when the log was
+    /// opened.
     Commit {
         is_late: bool,
         start: u64,
@@ -126,7 +128,7 @@ pub(super) enum Kind<'a> {
     /// The end of an epoch.
     Checkpoint {
         reason: Reason,
-        /// Bytes of the log under this seal.
+        /// Number of bytes of the log that this seal covers.
         size: u64,
         next_public: PublicKey,
     },
@@ -135,9 +137,9 @@ pub(super) enum Kind<'a> {
         flags: u8,
         /// Size of the log then, after repair.
         found: u64,
-        /// Bytes of the log that this seal covered.
+        /// Number of bytes of the log that this seal covered.
         sealed: u64,
-        /// Bytes taken off the seal's own torn end.
+        /// Bytes removed from the seal's own torn end.
         cut: u64,
     },
 }
@@ -156,7 +158,7 @@ impl Entry<'_> {
         matches!(self.kind, Kind::Checkpoint { .. })
     }
 
-    /// Appends length and body.
+    /// Appends the entry's length and body to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let length_at = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -255,19 +257,19 @@ impl Entry<'_> {
     }
 }
 
-/// An entry as it stands in a file.
+/// An entry as decoded from a file.
 pub(super) struct Found<'a> {
     pub(super) entry: Entry<'a>,
-    /// Length and body: what the chain takes in.
+    /// Length and body: the bytes that go into the chain.
     pub(super) sized_body: &'a [u8],
     pub(super) tag: [u8; TAG_BYTES],
-    /// Of a checkpoint.
+    /// Only of a checkpoint.
     pub(super) signature: Option<[u8; SIGNATURE_BYTES]>,
-    /// Bytes that it takes in all.
+    /// Size of the whole entry.
     pub(super) bytes: usize,
 }
 
-/// The entry at the start of `bytes`; none if no whole, well-formed one is there.
+/// Decodes the entry at the start of `bytes`; `None` unless it is whole and well-formed.
 pub(super) fn next(bytes: &[u8]) -> Option<Found<'_>> {
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     if !(HEAD_BYTES..=BODY_BYTES_MAX).contains(&length) {
@@ -290,7 +292,7 @@ pub(super) fn next(bytes: &[u8]) -> Option<Found<'_>> {
     })
 }
 
-/// Fields in order, from the front.
+/// Decodes fields in order, from the front.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -14,7 +14,7 @@ use crate::files::dir_of;
 /// Why no keys were made. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// There are keys, or a seal of earlier ones.
+    /// Keys, or a seal made with earlier keys, exist already.
     #[error("{}: there already; the log is sealed by earlier keys. To begin anew, move the log, its \
              rotated files, {} and {} away together and keep them with their key", path.display(), seal.display(), state.display())]
     Exists {
@@ -22,7 +22,7 @@ pub enum InitError {
         path: PathBuf,
         /// The seal's path.
         seal: PathBuf,
-        /// The path of the host's keys.
+        /// The path of the state file, which holds the host's keys.
         state: PathBuf,
     },
     /// A system call failed.
@@ -37,8 +37,9 @@ pub enum InitError {
     },
 }
 
-/// Makes keys for `log`: the host's go to the file beside it (mode 0600), the verification key is
-/// returned and is nowhere else. The directory of the log must exist; the log need not.
+/// Creates keys for `log`. The host's keys go to the state file beside the log (mode 0600); the
+/// verification key is returned and stored nowhere. The directory of the log must exist; the log
+/// need not.
 pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
     let (seal, path) = (seal_path(log), state_path(log));
     if let Some(found) = [&path, &seal].into_iter().find(|path| path.exists()) {

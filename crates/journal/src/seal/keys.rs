@@ -1,9 +1,10 @@
-//! Keys: how they follow from each other, and which of them who holds.
+//! Keys: how they are derived from each other, and who holds which.
 //!
-//! Epoch `e` has a secret `E(e)`; `E(e+1) = KDF("epoch", E(e))`. From it come the key that signs the
-//! checkpoint which ends the epoch, and the first of the keys that authenticate its entries; each
-//! of those is the hash of the one before. The verifier holds `E(0)` and can make all; the host
-//! holds `E(e+1)` and the present two, from which nothing of the past follows.
+//! Epoch `e` has a secret `E(e)`; `E(e+1) = KDF("epoch", E(e))`. Two more keys are derived from
+//! `E(e)`: the key that signs the checkpoint at the end of the epoch, and the first key that
+//! authenticates entries. Each later entry key is the hash of the one before. The verifier holds
+//! `E(0)` and can derive all keys. The host holds `E(e+1)`, the signing key and the current entry
+//! key, from which no earlier key can be derived.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub(super) type Secret = Zeroizing<[u8; 32]>;
 /// A public Ed25519 key.
 pub(super) type PublicKey = [u8; 32];
 
-/// Names a series of seals that one `tarsier seal init` began.
+/// Identifies a series of seals that begins with one `tarsier seal init`.
 pub(super) type SeriesId = [u8; 16];
 
 fn derive(context: &str, secret: &[u8; 32]) -> Secret {
@@ -34,10 +35,10 @@ fn public_of(seed: &[u8; 32]) -> PublicKey {
     SigningKey::from_bytes(seed).verifying_key().to_bytes()
 }
 
-/// The keys of a moment, from which those of every later one follow.
+/// The keys at one moment; all later keys follow from them.
 pub(super) struct Keys {
     pub(super) epoch: u32,
-    /// Entries of the epoch that were authenticated.
+    /// Number of entries of the epoch that were authenticated.
     pub(super) index: u32,
     /// Secret of the next epoch.
     pub(super) next: Secret,
@@ -48,7 +49,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// The first epoch's, from `E(0)`.
+    /// Keys of the first epoch, from `E(0)`.
     pub(super) fn first(secret: &[u8; 32]) -> Self {
         Keys::of_epoch(0, secret)
     }
@@ -63,23 +64,23 @@ impl Keys {
         }
     }
 
-    /// The tag of an entry whose chain value is `chain`.
+    /// Tag of the entry whose chain value is `chain`.
     pub(super) fn tag(&self, chain: &[u8; 32]) -> blake3::Hash {
         blake3::keyed_hash(&self.entry, chain)
     }
 
-    /// Replaces the entry key by the next one.
+    /// Replaces the entry key with the next one.
     pub(super) fn step(&mut self) {
         self.entry = derive(STEP, &self.entry);
         self.index = self.index.saturating_add(1);
     }
 
-    /// Replaces all keys by those of the next epoch.
+    /// Replaces all keys with those of the next epoch.
     pub(super) fn next_epoch(&mut self) {
         *self = Keys::of_epoch(self.epoch.saturating_add(1), &self.next);
     }
 
-    /// The public key that the next epoch's checkpoint will verify with.
+    /// The public key that verifies the next epoch's checkpoint.
     pub(super) fn next_public(&self) -> PublicKey {
         public_of(&derive(SIGN, &self.next))
     }
@@ -91,7 +92,7 @@ impl Keys {
             .to_bytes()
     }
 
-    /// Whether an entry at (`epoch`, `index`) lies in the past of these keys.
+    /// Whether the entry at (`epoch`, `index`) is older than these keys.
     pub(super) fn are_past(&self, epoch: u32, index: u32) -> bool {
         (epoch, index) < (self.epoch, self.index)
     }
@@ -101,17 +102,17 @@ fn signed_text(chain: &[u8; 32]) -> Vec<u8> {
     [SIGNED, chain].concat()
 }
 
-/// Whether `signature` is that of `public` over the chain value of a checkpoint.
+/// Whether `signature` is a valid signature by `public` of the chain value of a checkpoint.
 pub(super) fn signature_holds(public: &PublicKey, chain: &[u8; 32], signature: &[u8; 64]) -> bool {
     let signature = ed25519_dalek::Signature::from_bytes(signature);
     ed25519_dalek::VerifyingKey::from_bytes(public)
         .is_ok_and(|key| key.verify(&signed_text(chain), &signature).is_ok())
 }
 
-/// What verifies the seals of one series.
+/// The key that verifies the seals of one series.
 ///
-/// With the secret every entry can be checked; it must be kept away from the host, for it makes
-/// any entry too. With the public key alone checkpoints can be checked, from the first one on.
+/// With the secret every entry can be verified. Keep it away from the host, since it can also forge
+/// entries. With only the public key, checkpoints can be verified, starting with the first one.
 pub struct VerificationKey {
     pub(super) id: SeriesId,
     pub(super) public: PublicKey,
@@ -129,12 +130,12 @@ pub enum KeyError {
         /// The error.
         source: std::io::Error,
     },
-    /// It is not a verification key.
+    /// The file is not a verification key.
     #[error("{}:{line}: {found}; expected the text that `tarsier seal init` printed", path.display())]
     Text {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, from 1; 0 is the file as a whole.
+        /// Line number, from 1; 0 stands for the whole file.
         line: usize,
         /// What is wrong.
         found: String,
@@ -150,7 +151,7 @@ impl VerificationKey {
         }
     }
 
-    /// The file's text: lines `NAME HEX`, with a head that says what it is for.
+    /// The text of a key file: lines `NAME HEX`, after comment lines that explain what it is.
     pub fn to_text(&self) -> Zeroizing<String> {
         let mut text = Zeroizing::new(String::from(
             "# Verification key of a sealed audit log. Keep it away from the host: who has the\n\
@@ -164,7 +165,7 @@ impl VerificationKey {
         text
     }
 
-    /// Reads what [`to_text`](Self::to_text) gave. `path` only names the place of an error.
+    /// Parses the text that [`to_text`](Self::to_text) produces. `path` is only used in errors.
     pub fn parse(text: &str, path: &Path) -> Result<Self, KeyError> {
         let wrong = |line: usize, found: &str| KeyError::Text {
             path: path.to_owned(),
@@ -186,7 +187,7 @@ impl VerificationKey {
                 "secret" => {
                     secret = Some(Zeroizing::new(from_hex::<32>(value).ok_or_else(digits)?))
                 }
-                _ => return Err(wrong(number, "a line that begins otherwise")),
+                _ => return Err(wrong(number, "unknown name at the start of the line")),
             }
         }
         let id = id.ok_or_else(|| wrong(0, "no line `id`"))?;
@@ -212,7 +213,7 @@ impl VerificationKey {
         VerificationKey::parse(&text, path)
     }
 
-    /// Without the secret: for somebody who shall verify and not be able to forge.
+    /// A copy without the secret, for somebody who may verify the log but not forge it.
     pub fn without_secret(&self) -> Self {
         VerificationKey {
             id: self.id,

@@ -1,13 +1,14 @@
 //! Sealing: a forward-secure record of what was written to the log, in a file beside it.
 //!
 //! Every commit adds an *entry* to `LOG.seal`: which bytes of the log it wrote and their BLAKE3
-//! hashes, authenticated with a key that is used once, replaced by its own hash and erased. Who
-//! takes over the host later has no key with which an earlier entry could have been made. Once a
-//! second a *checkpoint* is signed with an Ed25519 key that is erased with the signature; it names
-//! the public key of the next. `docs/internals/sealing.md` has the algorithm, the formats and the limits.
+//! hashes, authenticated with a key that is used once, then replaced with its own hash and erased.
+//! An attacker who takes over the host later has no key that could have made an earlier entry. Once
+//! a second a *checkpoint* is signed with an Ed25519 key that is erased after the signature; the
+//! checkpoint contains the public key of the next one. `docs/internals/sealing.md` describes the
+//! algorithm, the formats and the limits.
 //!
-//! * [`Sealer`] is the side of the journal; [`init`] makes the keys.
-//! * [`verify()`] is the other side: it needs the [`VerificationKey`] and the files.
+//! * [`Sealer`] is the journal's side; [`init`] creates the keys.
+//! * [`verify()`] is the verifier's side: it needs the [`VerificationKey`] and the files.
 
 mod entry;
 mod init;
@@ -27,15 +28,15 @@ pub use keys::{KeyError, VerificationKey};
 pub(crate) use sealer::Sealer;
 pub use verify::verify;
 
-/// Bytes of log under one hash: the precision with which an altered place is named.
+/// Size of the log blocks that are hashed, in bytes: an alteration is located this precisely.
 pub const BLOCK_BYTES: usize = 16 * 1024;
 
-/// Where the seal of `log` is.
+/// Path of the seal of `log`.
 pub fn seal_path(log: &Path) -> PathBuf {
     with_suffix(log, ".seal")
 }
 
-/// Where the host keeps its present keys for `log`.
+/// Path of the state file, where the host keeps its current keys for `log`.
 pub fn state_path(log: &Path) -> PathBuf {
     with_suffix(log, ".sealkey")
 }
@@ -46,7 +47,7 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The hash of each block of `bytes`, one after the other.
+/// Appends the hash of each block of `bytes` to `out`.
 fn hash_blocks(bytes: &[u8], out: &mut Vec<u8>) {
     for block in bytes.chunks(BLOCK_BYTES) {
         out.extend_from_slice(blake3::hash(block).as_bytes());
@@ -59,7 +60,7 @@ fn now_ms() -> u64 {
     since.map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A time for people, in UTC.
+/// A time in human-readable form, in UTC.
 pub fn time_text(time_ms: u64) -> String {
     let time = i64::try_from(time_ms)
         .ok()

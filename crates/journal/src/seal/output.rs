@@ -1,4 +1,4 @@
-//! A seal file, and what is to be written to it.
+//! A seal file, and the bytes waiting to be written to it.
 
 use std::fs::File;
 use std::io;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
 
-/// Room that a seal has on the disk beyond its end, so that the last entries of a log that filled the
-/// disk can be written.
+/// Disk space, in bytes, that a seal reserves beyond its end, so that the last entries can be
+/// written when the log has filled the disk.
 const RESERVED_BYTES: u64 = 64 << 10;
 
-/// Bytes go to the end of the file, and wait while they cannot.
+/// Writes bytes to the end of the file, and keeps them while they cannot be written.
 pub(super) struct Output {
     file: Arc<File>,
-    /// What is not in the file yet.
+    /// Bytes that are not in the file yet.
     pub(super) waiting: Vec<u8>,
     size_bytes: u64,
-    /// Up to where the disk has room for it.
+    /// Offset up to which disk space is reserved.
     reserved_bytes: u64,
 }
 
 impl Output {
-    /// Goes on in `file`, opened for appending, which has `size_bytes`.
+    /// Continues `file`, opened for appending, which has `size_bytes`.
     pub(super) fn new(file: File, size_bytes: u64) -> Self {
         Output {
             file: Arc::new(file),
@@ -35,7 +35,7 @@ impl Output {
         &self.file
     }
 
-    /// Writes what waits. After an error the rest waits on.
+    /// Writes the waiting bytes. After an error the rest keeps waiting.
     pub(super) fn write(&mut self) -> io::Result<()> {
         let mut done = 0;
         let outcome = loop {
@@ -59,13 +59,14 @@ impl Output {
         if self.reserved_bytes >= self.size_bytes + RESERVED_BYTES / 2 {
             return;
         }
-        // Tried once for so many bytes: not all file systems can, and a full one need not be asked each time.
+        // Not repeated at each write: not all file systems can reserve space, and a full one would
+        // fail again.
         self.reserved_bytes = self.size_bytes + RESERVED_BYTES;
         let flags = FallocateFlags::KEEP_SIZE;
         let _ = rustix::fs::fallocate(&self.file, flags, self.size_bytes, RESERVED_BYTES);
     }
 
-    /// Gives back the room that is not needed any more.
+    /// Releases the reserved space.
     pub(super) fn trim(&self) {
         if self.waiting.is_empty() {
             let _ = self.file.set_len(self.size_bytes);

@@ -1,37 +1,37 @@
-//! After a crash: how far do seal and keys agree?
+//! Compares seal and keys after a crash: how far do they agree?
 
 use super::entry::{self, Chain, Header, Kind, Reason, HEADER_BYTES};
 use super::state::State;
 
-/// What a seal file holds, as far as it is good.
+/// The valid part of a seal file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reconciled {
-    /// Bytes of the seal to keep.
+    /// Size in bytes of the part of the seal to keep.
     pub(super) keep: usize,
-    /// Bytes of the log that it covers.
+    /// Number of bytes of the log that the seal covers.
     pub(super) covered: u64,
-    /// It ends with a checkpoint of an orderly end.
+    /// Whether the seal ends with a checkpoint of reason [`Reason::Close`].
     pub(super) ends_in_order: bool,
-    /// The keys are further on than the seal.
+    /// Whether the keys are ahead of the seal.
     pub(super) entries_lost: bool,
-    /// The chain at its end is not the one that the host remembers for this entry.
+    /// Whether the chain value at the seal's end differs from the one that the host remembers.
     pub(super) is_altered: bool,
 }
 
 /// Why a seal file cannot be continued.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// It has no good header.
+    /// The file has no valid header.
     NoHeader,
-    /// Its header names another series.
+    /// The header belongs to another series.
     OtherSeries,
 }
 
-/// Walks over the seal and brings `state` to its end.
+/// Reads through the seal and advances `state` to its end.
 ///
-/// The keys in `state` may be older than the seal (what was not synced before a power failure):
-/// then they are stepped over entries whose tags hold. Entries older than the keys cannot be
-/// verified here, which is the point of the scheme; only their form is looked at.
+/// The keys in `state` may be older than the seal, if they were not synced before a power failure:
+/// they are then advanced over entries with valid tags. Entries older than the keys cannot be
+/// verified here, which is the point of the scheme; only their form is checked.
 pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Unusable> {
     let (header, mut chain) = Header::parse(seal).ok_or(Unusable::NoHeader)?;
     if header.id != state.id {
@@ -90,7 +90,8 @@ fn note(done: &mut Reconciled, kind: &Kind<'_>) {
     }
 }
 
-/// The header of a new seal file after what `state` remembers.
+/// Makes the header of a new seal file that continues from `state`. Returns its bytes and the chain
+/// value after it.
 pub(super) fn new_header(state: &State) -> (Vec<u8>, Chain) {
     let header = Header {
         id: state.id,

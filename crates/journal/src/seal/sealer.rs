@@ -1,4 +1,4 @@
-//! The journal's side: an entry for each commit, checkpoints in time, a new file at a rotation.
+//! The journal's side: an entry for each commit, regular checkpoints, and a new file at a rotation.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,21 +17,21 @@ use crate::error::OpenError;
 use crate::files;
 use conf::Group;
 
-/// Time between two checkpoints while something is written.
+/// Time between two checkpoints while events are written.
 pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-/// The same while nothing is: says that nothing was.
+/// Time between two checkpoints while nothing is written: they show that nothing was.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
-/// Entries that wait because the seal cannot be written. Past this they are left out, which
-/// verification finds as missing.
+/// Limit of the entries waiting, in bytes, while the seal cannot be written. Further entries are
+/// left out, and verification reports them as missing.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// Bytes of log read at once that were written but not sealed.
+/// Bytes of the log that are read at once when sealing what was written but not sealed.
 const LATE_BYTES: usize = 1 << 20;
 
 /// Seals one log.
 pub(crate) struct Sealer {
     log: PathBuf,
     seal: Output,
-    /// The seal of the file before, while its last entries are not in it for want of room.
+    /// The previous file's seal, as long as its last entries did not fit on the disk.
     unended: Option<Output>,
     state: State,
     state_file: StateFile,
@@ -45,8 +45,8 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Continues the seal of `log`, whose file has `size_bytes` and no torn end, and seals what is
-    /// in the log and not yet under it.
+    /// Continues the seal of `log`, whose file has `size_bytes` and no torn end, and seals the part
+    /// of the log that is not sealed yet.
     pub(crate) fn open(
         log: &Path,
         log_file: &File,
@@ -143,7 +143,7 @@ impl Sealer {
         self.covered = found.covered.min(size_bytes);
     }
 
-    /// Seals what the log holds past the covered part.
+    /// Seals the part of the log after the covered bytes.
     fn seal_late(&mut self, log_file: &File, size_bytes: u64) -> io::Result<()> {
         let mut bytes = Vec::new();
         while self.covered < size_bytes {
@@ -155,7 +155,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Takes in bytes that were written to the log's end.
+    /// Seals bytes that were written to the log's end.
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
         self.seal_bytes(bytes, false);
         self.has_commits = true;
@@ -204,7 +204,8 @@ impl Sealer {
             .request(self.seal.file(), self.state_file.file());
     }
 
-    /// The seal of the last rotation cannot be written for want of room: another one has to wait.
+    /// Whether the seal of the last rotated file could not be written because the disk is full:
+    /// another rotation has to wait.
     pub(crate) fn is_behind(&mut self) -> bool {
         if self.state.is_between_files {
             self.write_waiting();
@@ -213,7 +214,7 @@ impl Sealer {
         self.state.is_between_files
     }
 
-    /// The log is about to be renamed.
+    /// Prepares for renaming the log.
     pub(crate) fn before_rotation(&mut self) {
         self.state.file = self.state.file.saturating_add(1);
         self.checkpoint(Reason::Rotate);
@@ -221,8 +222,8 @@ impl Sealer {
         self.save_state();
     }
 
-    /// The log was rotated, and its seal with it, and `seal` is the file of the new one; or, if there
-    /// is none, it was not rotated.
+    /// Continues in `seal`, the new seal file: the log and its seal were rotated. Without one, the
+    /// rotation failed.
     pub(crate) fn after_rotation(&mut self, seal: Option<File>) {
         match seal {
             Some(file) => {
@@ -243,14 +244,14 @@ impl Sealer {
         self.request_sync();
     }
 
-    /// Ends in order: what is added to the log before it is opened again is added by somebody else.
-    /// Entries may still be [waiting](Self::is_waiting) for room.
+    /// Closes the seal in order: what is added to the log before it is opened again was not added
+    /// by the journal. Entries may still be [waiting](Self::is_waiting) for disk space.
     pub(crate) fn close(&mut self) {
         self.checkpoint(Reason::Close);
         self.seal.trim();
     }
 
-    /// Some entries are not in their file yet.
+    /// Whether some entries are not in their file yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.unended.is_some() || !self.seal.waiting.is_empty()
     }
@@ -289,7 +290,7 @@ impl Sealer {
         self.save_state();
     }
 
-    /// Writes what is not in the files yet, as far as there is room.
+    /// Writes the waiting entries, as far as there is disk space.
     pub(crate) fn write_waiting(&mut self) {
         let outcome = self.write_out();
         match outcome {
@@ -309,7 +310,7 @@ impl Sealer {
             self.unended = None;
         }
         self.seal.write()?;
-        // With the header, the first that is written.
+        // The new file's header is written: it is the first thing written to the file.
         self.state.is_between_files = false;
         Ok(())
     }
@@ -330,7 +331,7 @@ impl Sealer {
     }
 }
 
-/// An opened seal file, cut where it is not good any more.
+/// An opened seal file, cut after its last valid entry.
 struct Opened {
     file: File,
     cut_bytes: u64,
@@ -361,7 +362,7 @@ fn open_seal(
         }
         Err(Unusable::NoHeader) => {
             if size > HEADER_BYTES {
-                // Not a file that a crash left half made: kept for who investigates.
+                // A crash cannot leave such a file: it is kept for an investigation.
                 let aside = with_suffix(&path, ".damaged");
                 std::fs::rename(&path, &aside)
                     .map_err(|error| OpenError::io(&aside, "rename", error))?;

@@ -1,8 +1,8 @@
 //! The host's keys on disk: one record of less than a sector, overwritten in place.
 //!
-//! In place, and not written anew and renamed: a renamed-over file leaves its blocks, and the old
-//! key in them, to the file system; an overwritten sector is gone where the file system writes in
-//! place. A device writes a sector whole or not at all, so that the record is never torn.
+//! A new file renamed over the old one would leave the old file's blocks, and the old key in them,
+//! to the file system. Overwriting a sector destroys the old key if the file system writes in
+//! place. A device writes a sector completely or not at all, so the record is never torn.
 
 use std::fs::File;
 use std::io;
@@ -20,13 +20,14 @@ const MAGIC: &[u8; 8] = b"TARSKEY1";
 const RECORD_BYTES: usize = 208;
 const CHECKED_BYTES: usize = RECORD_BYTES - 32;
 
-/// What the host remembers of a series.
+/// What the host stores about a series.
 pub(super) struct State {
     pub(super) id: SeriesId,
     pub(super) keys: Keys,
     /// Number of the current seal file.
     pub(super) file: u32,
-    /// No seal file is expected to be there: the first is not made yet, or a rotation is under way.
+    /// True while no seal file is expected to exist: the first is not created yet, or a rotation is
+    /// under way.
     pub(super) is_between_files: bool,
     pub(super) chain: Chain,
 }
@@ -40,13 +41,13 @@ pub(super) enum StateError {
     Damaged,
 }
 
-/// The open file.
+/// The open state file.
 pub(super) struct StateFile {
     file: Arc<File>,
 }
 
 impl StateFile {
-    /// Makes the file, which must not exist yet.
+    /// Creates the file, which must not exist yet.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
@@ -66,7 +67,7 @@ impl StateFile {
         Ok((StateFile { file }, state))
     }
 
-    /// Overwrites the record. What it said before can no longer be read through the file system.
+    /// Overwrites the record. The old content can no longer be read through the file system.
     pub(super) fn write(&self, state: &State) -> io::Result<()> {
         self.file.write_all_at(record(state).as_slice(), 0)
     }
@@ -76,7 +77,8 @@ impl StateFile {
     }
 }
 
-/// The record of a state file, for a reader that changes nothing: epoch and entry to come.
+/// Reads a state file without changing anything. Returns the series, epoch and index of the next
+/// entry.
 pub(super) fn peek(path: &Path) -> Option<(SeriesId, u32, u32)> {
     let state = read(&File::open(path).ok()?).ok()?;
     Some((state.id, state.keys.epoch, state.keys.index))

@@ -1,7 +1,8 @@
-//! Makes seal and keys durable in the background.
+//! Makes the seal and the keys durable in the background.
 //!
-//! Keys that are ahead of their seal are what a removed entry looks like. So the seal comes first, and once more
-//! after the keys, which have gone on since: a power failure finds them ahead only if it comes just between.
+//! Keys that are ahead of their seal look like removed entries. So the seal is synced first, and
+//! again after the keys, which have advanced meanwhile: a power failure leaves the keys ahead only
+//! if it comes between those two syncs.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +12,7 @@ use std::thread::JoinHandle;
 
 type Pair = (Arc<File>, Arc<File>);
 
-/// One helper thread.
+/// Handle of the helper thread.
 pub(super) struct Durability {
     jobs: Option<SyncSender<Pair>>,
     failure: Arc<Mutex<Option<io::Error>>>,
@@ -34,15 +35,15 @@ impl Durability {
         })
     }
 
-    /// Asks for a sync of both; while one is under way and another waits, the next request covers
-    /// this one.
+    /// Requests a sync of both files. If one sync is running and another is queued, this request is
+    /// dropped: the queued one has not started yet, and the next checkpoint requests another.
     pub(super) fn request(&self, seal: &Arc<File>, keys: &Arc<File>) {
         if let Some(jobs) = &self.jobs {
             let _ = jobs.try_send((Arc::clone(seal), Arc::clone(keys)));
         }
     }
 
-    /// The error of the last failed sync since the last call.
+    /// The error of the last sync that failed since the previous call.
     pub(super) fn take_failure(&self) -> Option<io::Error> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
@@ -50,11 +51,11 @@ impl Durability {
 }
 
 impl Drop for Durability {
-    /// Waits for what was asked for.
+    /// Waits for the requested syncs.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // Its panics have nothing left to tell.
+            // If it panicked, there is nobody to report that to.
             let _ = thread.join();
         }
     }
@@ -62,7 +63,7 @@ impl Drop for Durability {
 
 fn serve(todo: &Receiver<Pair>, failure: &Mutex<Option<io::Error>>) {
     while let Ok((seal, keys)) = todo.recv() {
-        // Not the keys if the seal could not be synced: they would be ahead.
+        // If the seal cannot be synced, neither are the keys: they would be ahead of it.
         let outcome = [&seal, &keys, &seal]
             .into_iter()
             .try_for_each(|file| file.sync_data());

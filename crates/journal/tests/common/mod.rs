@@ -1,5 +1,5 @@
 //! Shared by the tests of the journal.
-// Each program uses its own part.
+// Each test program uses only a part of this.
 #![allow(dead_code)]
 
 use std::ffi::CString;
@@ -10,7 +10,7 @@ use journal::{log_files, Action, Journal, Severity};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
-/// A configuration without limits or actions: a test adds what it is about.
+/// A configuration without limits or actions, to which a test adds what it tests.
 pub(crate) fn quiet() -> Config {
     Config {
         flush: Flush::None,
@@ -34,7 +34,7 @@ pub(crate) fn open(path: &Path, config: &Config) -> Journal {
         .0
 }
 
-/// One event of one record with a number, `len` bytes long.
+/// An event of one record that contains `number`, `len` bytes long.
 pub(crate) fn event(number: u64, len: usize) -> Vec<u8> {
     let mut line = format!("type=USER msg=audit(1.000:{number}): ").into_bytes();
     while line.len() < len.saturating_sub(1) {
@@ -73,13 +73,14 @@ pub(crate) fn alerts(actions: &[Action]) -> usize {
     actions.iter().filter(is_alert).count()
 }
 
-/// A tmpfs of its own; none, loudly, where that is not allowed.
+/// A new tmpfs. Where mounting is not allowed there is none, and the test says that it is skipped.
 pub(crate) struct Tmpfs {
     dir: tempfile::TempDir,
 }
 
 impl Tmpfs {
-    // By calls, not mount(8): until it execs, a program that is started has our files open, and their locks.
+    // Mounted with system calls, not mount(8): until it execs, a child has this process's files
+    // open, and their locks.
     pub(crate) fn mount(test: &str, options: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let options = CString::new(options).unwrap();
@@ -118,7 +119,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// Permissions of a file.
+/// Permission bits of a file.
 pub(crate) fn mode(path: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().unwrap().permissions().mode() & 0o7777

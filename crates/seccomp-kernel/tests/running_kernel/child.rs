@@ -1,10 +1,10 @@
-//! Children that take filters and are held, or make calls and report.
+//! Child processes that install filters and are held, or make calls and report.
 
 use seccomp::Chain;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often a test repeats; the environment asks for the long runs.
+/// Number of repetitions; the environment can ask for long runs.
 pub(crate) fn rounds(default: usize) -> usize {
     match std::env::var("TARSIER_SECCOMP_ROUNDS") {
         Ok(text) => text.parse().expect("TARSIER_SECCOMP_ROUNDS is a number"),
@@ -12,7 +12,7 @@ pub(crate) fn rounds(default: usize) -> usize {
     }
 }
 
-/// Memory that parent and child share.
+/// Memory shared by parent and child.
 struct Shared {
     words: *mut u64,
 }
@@ -57,7 +57,7 @@ impl Drop for Shared {
     }
 }
 
-/// A child that holds a chain's filters; ends when dropped.
+/// A child that holds the filters of a chain; it ends when dropped.
 pub(crate) struct Child {
     pub(crate) pid: u32,
     ended: bool,
@@ -95,7 +95,7 @@ fn raw(insns: &[seccomp::Insn]) -> Vec<libc::sock_filter> {
     insns.iter().map(raw).collect()
 }
 
-/// Forks; the child takes every filter of a chain that it can and then runs `then`.
+/// Forks. The child installs every filter of a chain that it can, and then runs `then`.
 fn fork(chain: &Chain, shared: &Shared, then: impl Fn()) -> Child {
     let mut programs = programs(chain);
     let programs = pointers(&mut programs);
@@ -118,13 +118,13 @@ fn pointers(programs: &mut Programs) -> Vec<libc::sock_fprog> {
     programs.iter_mut().map(pointer).collect()
 }
 
-/// Takes a filter, in a child.
+/// Installs a filter; called in a child.
 fn take(program: &libc::sock_fprog) -> bool {
     // SAFETY: the program was made before the fork; the kernel reads it.
     unsafe { libc::syscall(libc::SYS_seccomp, 1, 0, ptr::from_ref(program)) == 0 }
 }
 
-/// How many programs at the start of a list the kernel refuses, and whether it then takes one.
+/// Number of programs at the start of a list that the kernel refuses, and whether it then accepts one.
 pub(crate) fn refused(programs: &[Vec<seccomp::Insn>]) -> (usize, bool) {
     let mut raw: Programs = programs.iter().map(|insns| raw(insns)).collect();
     let pointers = pointers(&mut raw);
@@ -151,7 +151,7 @@ pub(crate) fn refused(programs: &[Vec<seccomp::Insn>]) -> (usize, bool) {
     unsafe { (count.read_volatile() as usize, taken.read_volatile() == 1) }
 }
 
-/// Forks; the child gets no_new_privs, runs `then`, says so and waits to be killed.
+/// Forks. The child sets no_new_privs, runs `then`, reports, and waits to be killed.
 fn fork_and(shared: &Shared, then: impl Fn()) -> Child {
     // SAFETY: the child makes system calls on memory that was made before, and never returns.
     let pid = unsafe {
@@ -176,7 +176,7 @@ fn fork_and(shared: &Shared, then: impl Fn()) -> Child {
 }
 
 impl Child {
-    /// A child that has taken what it could of a chain, stopped; `None` if a filter killed it.
+    /// A stopped child that has installed as much of a chain as it could; `None` if a filter killed it.
     pub(crate) fn hold(chain: &Chain) -> Option<Child> {
         let shared = Shared::new();
         let mut child = fork(chain, &shared, || {});
@@ -188,7 +188,7 @@ impl Child {
         Some(child)
     }
 
-    /// Until the child is done; false if it was killed.
+    /// Waits until the child is done; false if it was killed.
     fn wait_for(&mut self, shared: &Shared) -> bool {
         while shared.state().load(Ordering::Acquire) != DONE {
             // SAFETY: our own child.
@@ -206,13 +206,13 @@ impl Child {
 /// A system call to make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// By `int $0x80`, as 32-bit programs do, though with registers of 64 bits.
+    /// Through `int $0x80`, as 32-bit programs do, but with 64-bit registers.
     pub(crate) is_compat: bool,
     pub(crate) nr: u32,
     pub(crate) args: [u64; 6],
 }
 
-/// What came of it.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Errno(i32),
@@ -222,7 +222,7 @@ pub(crate) enum Outcome {
     Killed,
 }
 
-/// Makes one call; the address after it goes to `ip`.
+/// Makes one call, and stores the address after it in `ip`.
 #[cfg(target_arch = "x86_64")]
 fn call(call: &Call, ip: *mut u64) -> i64 {
     let result;
@@ -249,7 +249,7 @@ fn call(call: &Call, ip: *mut u64) -> i64 {
     result
 }
 
-/// The same by the 32-bit entry. Registers that the compiler keeps to itself are saved.
+/// Makes one call through the 32-bit entry. Registers that the compiler reserves are saved.
 #[cfg(target_arch = "x86_64")]
 fn compat_call(call: &Call, ip: *mut u64) -> i64 {
     let result: i64;
@@ -285,8 +285,8 @@ fn compat_call(call: &Call, ip: *mut u64) -> i64 {
     i64::from(result as i32)
 }
 
-/// What the kernel does with calls under a chain, and the addresses they came from.
-/// A killed child ends the list with [`Outcome::Killed`]; `None` if the filter was not taken.
+/// What the kernel does with calls under a chain, with the addresses that they came from. If the child is killed,
+/// the list ends with [`Outcome::Killed`]; `None` if the filter was not accepted.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn outcomes(chain: &Chain, calls: &[Call]) -> Option<Vec<(u64, Outcome)>> {
     assert!(calls.len() * 2 + 1 < SHARED_WORDS);

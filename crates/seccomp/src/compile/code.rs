@@ -1,4 +1,5 @@
-//! A filter as a graph without positions, in which equal parts exist once, and its layout.
+//! A filter as a graph without positions, in which equal parts are shared, and its layout as
+//! instructions.
 
 use crate::{code as op, Insn, Verdict};
 use std::collections::HashMap;
@@ -6,7 +7,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodeId(u32);
 
-/// One or two instructions and where they lead.
+/// One or two instructions and their successors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Code {
     Return(Verdict),
@@ -36,7 +37,8 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// The code's id; a test whose outcome does not matter is its target.
+    /// Adds `code` and returns its id; for a test whose outcome does not matter, the id of its
+    /// target.
     pub(super) fn add(&mut self, code: Code) -> CodeId {
         if let Code::Test { yes, no, .. } = code {
             if yes == no {
@@ -55,7 +57,7 @@ impl Graph {
         self.codes[id.0 as usize]
     }
 
-    /// Instructions of a layout that starts at `root`. Can be longer than a filter may be.
+    /// Lays the graph out from `root`. The result can be longer than a filter may be.
     pub(super) fn layout(&self, root: CodeId) -> Vec<Insn> {
         let mut layout = Layout {
             graph: self,
@@ -73,14 +75,15 @@ impl Graph {
     }
 }
 
-/// Longest conditional jump.
+/// Longest conditional jump, in instructions.
 const REACH: usize = 255;
 
-/// Instructions are laid from the last to the first, because jumps only go forward.
+/// A layout in progress. Instructions are placed from the last to the first, because jumps only go
+/// forward.
 struct Layout<'a> {
     graph: &'a Graph,
     backwards: Vec<Insn>,
-    /// Index in `backwards`; of the copy made last for what has several.
+    /// Index in `backwards`; for code that was copied, the index of the latest copy.
     placed: HashMap<CodeId, usize>,
     sizes: HashMap<CodeId, usize>,
 }
@@ -101,7 +104,7 @@ impl Layout<'_> {
                 self.push(id, Insn::new(op::AND, mask));
             }
             Code::Test { op, k, yes, no } => {
-                // The smaller part goes next to the test, so that the jump over it is short.
+                // The smaller part is placed next to the test, so that the jump over it is short.
                 let (near, far) = if self.size(yes) <= self.size(no) {
                     (yes, no)
                 } else {
@@ -114,13 +117,13 @@ impl Layout<'_> {
         }
     }
 
-    /// Places `id` so that it is what comes next.
+    /// Places `id` so that it directly follows the instruction that is placed next.
     fn place_next(&mut self, id: CodeId) {
         match self.placed.get(&id) {
             None => self.place(id),
             Some(&at) if at + 1 == self.backwards.len() => {}
             Some(_) => match self.graph.get(id) {
-                // A copy costs what a jump would, and no time.
+                // A copy takes as much space as a jump, and no time.
                 Code::Return(verdict) => self.push(id, Insn::new(op::RET_K, verdict.0)),
                 Code::Test { op, k, yes, no } => self.push_test(id, op, k, yes, no),
                 Code::Load { .. } | Code::Mask { .. } => self.jump_to(id),
@@ -134,7 +137,7 @@ impl Layout<'_> {
     }
 
     fn push_test(&mut self, id: CodeId, op: u16, k: u32, yes: CodeId, no: CodeId) {
-        // One more may come between, if `no` needs it.
+        // One more instruction may come between, if `no` needs it.
         let yes_at = self.within_reach(yes, 1);
         let no_at = self.within_reach(no, 0);
         let skip = |at: usize| (self.backwards.len() - 1 - at) as u8;
@@ -142,7 +145,7 @@ impl Layout<'_> {
         self.push(id, insn);
     }
 
-    /// Index of `id`, or of a copy of it or a jump to it that can be reached even after `more`
+    /// Index of `id`, of a copy of it, or of a jump to it that can be reached even after `more`
     /// further instructions.
     fn within_reach(&mut self, id: CodeId, more: usize) -> usize {
         let at = self.placed[&id];
@@ -161,7 +164,7 @@ impl Layout<'_> {
         self.backwards.push(Insn::new(op::JA, skip as u32));
     }
 
-    /// About how many instructions a part has that is laid out alone.
+    /// Approximate number of instructions of a part that is laid out alone.
     fn size(&mut self, id: CodeId) -> usize {
         if let Some(&size) = self.sizes.get(&id) {
             return size;

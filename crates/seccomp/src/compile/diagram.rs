@@ -1,8 +1,8 @@
 //! Interval decision diagrams over the words of a call's arguments.
 //!
 //! A node tests one word (a half of an argument, under a mask) and has one edge per interval of its
-//! values; words come in a fixed order, and equal nodes exist once. So every word is looked at
-//! once at most, and what several calls ask in common is shared.
+//! values. Words are tested in a fixed order, and equal nodes are shared. So every word is tested
+//! at most once, and calls share common tests.
 
 use super::CompileError;
 use crate::policy::{Compare, Condition};
@@ -13,17 +13,17 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Node(u32);
 
-/// A 32-bit word that is tested. Upper halves come first: most values have them 0.
+/// A 32-bit word that is tested. Upper halves come first: in most values they are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Tested {
     arg: u8,
     low: bool,
-    /// The bits that count.
+    /// The bits that are compared.
     pub(super) mask: u32,
 }
 
 impl Tested {
-    /// Byte offset in `struct seccomp_data` of a little-endian machine.
+    /// Byte offset in `struct seccomp_data` on a little-endian machine.
     pub(super) fn offset(self) -> u32 {
         16 + 8 * u32::from(self.arg) + if self.low { 0 } else { 4 }
     }
@@ -32,14 +32,14 @@ impl Tested {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Leaf(Verdict),
-    /// Edges by the first value of their interval; the first is 0.
+    /// Edges, by the first value of their interval; that of the first edge is 0.
     Branch(Tested, Vec<(u32, Node)>),
 }
 
-/// More nodes than this cannot become 4096 instructions.
+/// Limit of nodes: more than this cannot be compiled to 4096 instructions.
 const NODES_MAX: usize = 200_000;
 
-/// Conditions are diagrams of these two; they never meet verdicts.
+/// The two leaves of conditions, which are never mixed with verdicts.
 const FALSE: Verdict = Verdict(0);
 const TRUE: Verdict = Verdict(1);
 
@@ -84,8 +84,8 @@ impl Diagrams {
         }
     }
 
-    /// A diagram that is `then` where all conditions hold and `other` elsewhere. Without `wide`,
-    /// upper halves are known to be 0.
+    /// A diagram that is `then` if all conditions hold and `other` if not. Without `wide`, upper
+    /// halves are known to be 0.
     pub(super) fn when(
         &mut self,
         conditions: &[Condition],
@@ -125,7 +125,7 @@ impl Diagrams {
         }
     }
 
-    /// Whether an argument is from `first` to `last`, or has no upper bound.
+    /// Condition that an argument is between `first` and `last` (no upper bound if `None`).
     fn bounded(&mut self, arg: u8, wide: bool, first: u64, last: Option<u64>) -> Made {
         let no = self.leaf(FALSE)?;
         let at_least = self.at_least(arg, wide, first)?;
@@ -192,14 +192,14 @@ impl Diagrams {
             edges.push((0, no));
         }
         edges.push((value, yes));
-        // Values above the mask cannot be.
+        // A masked value cannot be larger than the mask.
         if value < mask {
             edges.push((value + 1, no));
         }
         self.branch(Tested { arg, low, mask }, edges)
     }
 
-    /// `then` where `condition` holds, `other` elsewhere.
+    /// A diagram that is `then` where `condition` holds and `other` elsewhere.
     fn choose(&mut self, condition: Node, then: Node, other: Node) -> Made {
         if then == other {
             return Ok(then);
@@ -218,7 +218,7 @@ impl Diagrams {
         Ok(node)
     }
 
-    /// The verdict of `newer`, or of `older` where that is strictly stricter.
+    /// The verdict of `newer`, unless that of `older` is strictly stricter.
     pub(super) fn strictest(&mut self, newer: Node, older: Node) -> Made {
         if newer == older {
             return Ok(newer);
@@ -237,7 +237,8 @@ impl Diagrams {
         Ok(node)
     }
 
-    /// Combines nodes, of which one at least is a branch, interval by interval of their first word.
+    /// Combines nodes, at least one of which is a branch, for each interval of the first word they
+    /// test.
     fn split(&mut self, roots: &[Node], combine: impl Fn(&mut Self, &[Node]) -> Made) -> Made {
         let words = roots.iter().filter_map(|&root| match self.kind(root) {
             Kind::Branch(word, _) => Some(*word),
@@ -259,7 +260,8 @@ impl Diagrams {
         self.branch(first, edges)
     }
 
-    /// A node's edges on `word`; one edge to itself if it does not test it first.
+    /// A node's edges for `word`; a single edge to the node itself if it does not test that word
+    /// first.
     fn edges(&self, node: Node, word: Tested) -> Vec<(u32, Node)> {
         match self.kind(node) {
             Kind::Branch(own, edges) if *own == word => edges.clone(),
@@ -268,7 +270,7 @@ impl Diagrams {
     }
 }
 
-/// The edge whose interval holds `value`. The first starts at 0.
+/// Target of the edge whose interval contains `value`. The first interval starts at 0.
 fn edge_at(edges: &[(u32, Node)], value: u32) -> Node {
     edges[edges.partition_point(|edge| edge.0 <= value) - 1].1
 }

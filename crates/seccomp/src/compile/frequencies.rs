@@ -3,13 +3,14 @@
 use crate::policy::Abi;
 use std::collections::HashMap;
 
-/// Relative frequencies of system calls, by kernel name. What is missing counts as never made.
+/// Relative frequencies of system calls, by kernel name. Calls that are missing count as never
+/// made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frequencies {
     by_name: HashMap<String, f64>,
 }
 
-/// Calls per million of an ordinary mixture of programs.
+/// Calls per million in an ordinary mixture of programs.
 ///
 /// Source: `tarsier seccomp learn --counts` on Linux 6.18, Debian 12, x86-64; the mean of the shares
 /// in nine runs: `python3 -m compileall` of a package, `git log -p` and `git status` of this
@@ -38,7 +39,7 @@ const DEFAULT: &[(&str, u32)] = &[
 ];
 
 impl Frequencies {
-    /// The table that the crate brings along.
+    /// The built-in table.
     pub fn usual() -> Frequencies {
         DEFAULT
             .iter()
@@ -46,7 +47,7 @@ impl Frequencies {
             .collect()
     }
 
-    /// The weight of call `nr` of `abi`, with the x32 bit where it applies.
+    /// The weight of call `nr` of `abi`; `nr` includes the x32 bit where it applies.
     pub fn of(&self, abi: Abi, nr: u32) -> f64 {
         let name = abi.name_of(nr);
         name.and_then(|name| self.by_name.get(name))
@@ -55,7 +56,7 @@ impl Frequencies {
     }
 }
 
-/// Counts of calls by kernel name; those of equal names are added.
+/// Counts of calls by kernel name; counts of the same name are added.
 impl<S: Into<String>> FromIterator<(S, u64)> for Frequencies {
     fn from_iter<I: IntoIterator<Item = (S, u64)>>(counts: I) -> Frequencies {
         let mut by_name = HashMap::new();

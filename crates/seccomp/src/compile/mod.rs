@@ -1,9 +1,9 @@
-//! From a [`Policy`] to one filter.
+//! Compiles a [`Policy`] to one filter.
 //!
-//! Per architecture, the numbers become intervals with equal answers; an answer that depends on
-//! arguments is a decision diagram, in which every word is looked at once at most. Intervals become
-//! a search tree weighted by how often calls are made; equal parts of the program exist once.
-//! Comparisons are on all 64 bits where arguments have them.
+//! For each architecture, the numbers are divided into intervals with equal answers. An answer that
+//! depends on arguments is a decision diagram, which tests every word at most once. The intervals
+//! become a search tree weighted by how often calls are made; equal parts of the program are
+//! shared. Arguments are compared on all 64 bits, where they have them.
 
 mod code;
 mod diagram;
@@ -19,25 +19,25 @@ use diagram::{Diagrams, Kind, Node};
 use std::collections::HashMap;
 use tree::Segment;
 
-/// Why a policy has no filter.
+/// Why a policy cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// Conditions of one call multiply.
+    /// The conditions of one call combine to too many cases.
     #[error(
         "conditions on arguments need more than {nodes} decision nodes: use fewer values or \
          arguments per system call"
     )]
     TooManyConditions {
-        /// The limit.
+        /// The limit of nodes.
         nodes: usize,
     },
-    /// The kernel takes no such filter.
+    /// The kernel does not accept a filter of this length.
     #[error(
         "the filter has {insns} instructions, and the kernel takes {MAX_INSNS} at most: use fewer \
          argument values or architectures"
     )]
     TooLong {
-        /// How many it would have.
+        /// Number of instructions that the filter would have.
         insns: usize,
     },
     /// A profile that restricts nothing.
@@ -48,7 +48,7 @@ pub enum CompileError {
     Invalid(#[from] Invalid),
 }
 
-/// Makes one filter that answers every call as [`Policy::decide`] does.
+/// Compiles a filter that answers every call as [`Policy::decide`] does.
 ///
 /// # Errors
 /// The policy has no layers, or the filter would be longer than the kernel takes.
@@ -56,11 +56,11 @@ pub fn compile(policy: &Policy, frequencies: &Frequencies) -> Result<Filter, Com
     compile_as(policy, frequencies, |verdict| verdict)
 }
 
-/// As [`compile`], but the filter returns `answer` of each verdict: a supervisor that wants to see
-/// denials turns them into SECCOMP_RET_USER_NOTIF.
+/// Compiles as [`compile`] does, but the filter returns `answer(verdict)` for each verdict: a
+/// supervisor that wants to see denials turns them into SECCOMP_RET_USER_NOTIF.
 ///
 /// # Errors
-/// As [`compile`].
+/// Those of [`compile`].
 pub fn compile_as(
     policy: &Policy,
     frequencies: &Frequencies,
@@ -88,16 +88,16 @@ pub fn compile_as(
 struct Compiler<'a> {
     policy: &'a Policy,
     frequencies: &'a Frequencies,
-    /// What the filter returns for a verdict.
+    /// Maps a verdict to what the filter returns for it.
     answer: &'a dyn Fn(Verdict) -> Verdict,
     diagrams: Diagrams,
     graph: Graph,
-    /// What diagrams became.
+    /// Code of the diagrams that are compiled already.
     codes: HashMap<Node, CodeId>,
 }
 
 impl Compiler<'_> {
-    /// Tells architectures apart, the compiler's own first.
+    /// The tests of the architecture; the one this program was compiled for comes first.
     fn root(&mut self) -> Result<CodeId, CompileError> {
         let mut archs: Vec<u32> = self
             .policy
@@ -131,7 +131,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The search over the numbers of one architecture.
+    /// The search tree over the numbers of one architecture.
     fn numbers(&mut self, arch: u32) -> Result<CodeId, CompileError> {
         let mut segments = Vec::new();
         for abi in Abi::natives(arch) {
@@ -175,8 +175,9 @@ impl Compiler<'_> {
         })
     }
 
-    /// The kernel answers what is always allowed from its bitmap (since 5.11), so those calls
-    /// seldom come here. Half of the weight is spread evenly: no call may pay much for another.
+    /// Adjusts the weights: calls that are always allowed are answered from the kernel's bitmap
+    /// (since 5.11) and seldom reach the filter. Half of the weight is distributed evenly, so that
+    /// no call pays much for another.
     fn weigh(&self, segments: &mut [Segment]) {
         const CACHED: f64 = 1.0 / 16.0;
         for segment in segments.iter_mut() {
@@ -196,7 +197,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Numbers of `abi` at which the answer can change, ascending, from its first on.
+    /// Numbers of `abi` at which the answer can change, ascending, starting with its first number.
     fn boundaries(&self, abi: Abi) -> Vec<u32> {
         let (first, end) = abi.numbers();
         let mut starts = vec![first];
@@ -215,7 +216,7 @@ impl Compiler<'_> {
         starts
     }
 
-    /// The strictest of all layers' answers.
+    /// The strictest answer of all layers.
     fn answer(&mut self, abi: Abi, nr: u32) -> Result<Node, CompileError> {
         let policy = self.policy;
         let mut strictest: Option<Node> = None;
@@ -263,7 +264,7 @@ impl Compiler<'_> {
         Ok(answer)
     }
 
-    /// The code of a diagram.
+    /// Compiles a diagram to code.
     fn code(&mut self, node: Node) -> Result<CodeId, CompileError> {
         if let Some(&code) = self.codes.get(&node) {
             return Ok(code);
@@ -300,7 +301,7 @@ impl Compiler<'_> {
     }
 }
 
-/// One instruction for "any of these bits", in place of masking and comparing.
+/// Tests for "any of these bits" with one instruction, instead of masking and comparing.
 fn bit_test(mask: u32, segments: &[Segment]) -> Option<Code> {
     let [none, some] = segments else { return None };
     let is_bits =

@@ -1,21 +1,22 @@
-//! Search trees: from intervals of a word to the fewest tests.
+//! Search trees: finds the interval of a word with as few tests as possible.
 
 use super::code::{Code, CodeId, Graph};
 use crate::code as op;
 
-/// An interval of a word's values, up to the next one's start, and where it leads.
+/// An interval of a word's values, up to the start of the next one, and the code for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) start: u32,
     pub(super) to: CodeId,
-    /// How often, relative to the others.
+    /// Relative frequency.
     pub(super) weight: f64,
 }
 
-/// Beyond this the best tree would take too long; the intervals are first halved by weight.
+/// Number of intervals up to which the best tree is computed; beyond it that takes too long, and
+/// the intervals are first halved by weight.
 const EXACT_MAX: usize = 320;
 
-/// Neighbours that lead to the same place become one.
+/// Joins neighbouring intervals with the same code.
 pub(super) fn joined(segments: Vec<Segment>) -> Vec<Segment> {
     let mut joined: Vec<Segment> = Vec::with_capacity(segments.len());
     for segment in segments {
@@ -27,10 +28,10 @@ pub(super) fn joined(segments: Vec<Segment>) -> Vec<Segment> {
     joined
 }
 
-/// The tree with the least weighted number of tests: optimal binary search over the starts, where a
-/// single value between two equal neighbours takes one test for equality.
+/// The tree with the least weighted number of tests: optimal binary search over the starts. A
+/// single value between two neighbours with the same code takes one test for equality.
 ///
-/// `segments`: not empty, in order, the first at the least value the word can have here.
+/// `segments` must be ordered and not empty, and start at the least value that the word can have.
 pub(super) fn search(graph: &mut Graph, segments: Vec<Segment>) -> CodeId {
     let segments = joined(segments);
     build(graph, &segments)
@@ -60,7 +61,7 @@ fn build(graph: &mut Graph, segments: &[Segment]) -> CodeId {
 struct Best {
     len: usize,
     cost: Vec<f64>,
-    /// First segment of the upper part; 0 where one test for equality decides, or none is needed.
+    /// First segment of the upper part; 0 if one test for equality decides, or no test is needed.
     cut: Vec<u32>,
 }
 
@@ -120,7 +121,7 @@ impl Best {
     }
 }
 
-/// Whether the span is one value between two intervals that lead to the same place.
+/// Whether the span is a single value between two intervals with the same code.
 fn is_hole(segments: &[Segment], first: usize, last: usize) -> bool {
     last == first + 2
         && segments[first].to == segments[last].to
@@ -128,7 +129,7 @@ fn is_hole(segments: &[Segment], first: usize, last: usize) -> bool {
 }
 
 fn at_least(graph: &mut Graph, start: u32, yes: CodeId, no: CodeId) -> CodeId {
-    // 0 or not: the value that is met most is tested for itself, which disassemblers read better.
+    // Test for 0 instead: `== 0` is easier to read in a disassembly.
     let test = match start {
         1 => Code::Test {
             op: op::JEQ,

@@ -1,4 +1,5 @@
-//! What filters cost on this machine: children take some and make calls.
+//! Measures what filters cost on this machine, with child processes that install some and make
+//! calls.
 
 use super::CostModel;
 use crate::insn::{code, Insn};
@@ -6,24 +7,26 @@ use crate::Verdict;
 use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Comparisons in the long filter.
+/// Number of comparisons in the long filter.
 const LONG: u32 = 2000;
-/// Filters of the row that tells what a further one costs.
+/// Number of filters in the measurement that shows the cost of each further filter.
 const SEVERAL: usize = 9;
-/// Each row is measured so often, in turns, so that a slow phase of the machine meets all.
+/// Number of rounds in which all cases are measured in turn, so that a slow phase of the machine
+/// affects all of them.
 const ROUNDS: usize = 12;
-/// Slices of calls; the quickest counts.
+/// Number of slices of calls; the fastest counts.
 const SLICES: usize = 30;
 const CALLS: u32 = 200;
 
 type Program = Vec<libc::sock_filter>;
 
 impl CostModel {
-    /// Measures getpid without a filter, from the bitmap, and under one, several and a long filter,
-    /// in children that are gone when this returns. Takes some 200 ms. The caller gets no filter.
+    /// Measures getpid without a filter, answered from the bitmap, and under one filter, several
+    /// filters and a long filter, in child processes that have ended on return. Takes about 200 ms.
+    /// The caller itself gets no filter.
     ///
     /// # Errors
-    /// No child can be made, or it is given no filter.
+    /// A child cannot be created, or cannot install a filter.
     pub fn measure() -> io::Result<CostModel> {
         let rows: [Vec<Program>; 5] = [
             vec![],
@@ -40,7 +43,7 @@ impl CostModel {
         }
         let [native, bitmap, one, several, long] = least;
         let insn_ns = (long - one) / f64::from(LONG);
-        // A load and a return.
+        // Each filter's own load and return.
         let own = 2.0 * insn_ns;
         let model = CostModel {
             bitmap_ns: bitmap - native,
@@ -51,7 +54,7 @@ impl CostModel {
         Ok(model.not_negative())
     }
 
-    /// Noise may be larger than what is measured.
+    /// Replaces negative results, which noise can cause, with 0.
     fn not_negative(self) -> CostModel {
         CostModel {
             bitmap_ns: self.bitmap_ns.max(0.0),
@@ -62,15 +65,16 @@ impl CostModel {
     }
 }
 
-/// Looks at an argument, so that the kernel has to run it, and compares it so often.
+/// Loads an argument, so that the kernel has to run the filter, and compares it `comparisons`
+/// times.
 fn reading(comparisons: u32) -> Vec<Insn> {
     let mut insns = vec![Insn::new(code::LD_ABS, 16)];
-    // The argument is 0: none is equal.
+    // The argument is 0, so no comparison is true.
     insns.extend((1..=comparisons).map(|k| Insn::jump(code::JEQ, k, 1, 0)));
     insns
 }
 
-/// The instructions, and then ALLOW, twice, as the last comparison may skip one.
+/// Adds ALLOW to the instructions, twice, because the last comparison may skip one.
 fn program(insns: &[Insn]) -> Program {
     let allow = Insn::new(code::RET_K, Verdict::ALLOW.0);
     let insns = insns.iter().chain([&allow, &allow]);
@@ -84,7 +88,7 @@ fn program(insns: &[Insn]) -> Program {
         .collect()
 }
 
-/// What a call costs in ns under these filters, measured by a child.
+/// Cost of a call in ns under these filters, measured by a child.
 fn child(filters: &[Program]) -> io::Result<f64> {
     let programs: Vec<libc::sock_fprog> = filters
         .iter()
@@ -126,7 +130,7 @@ fn child(filters: &[Program]) -> io::Result<f64> {
     }
 }
 
-/// In the child: takes the filters and times calls. Allocates nothing.
+/// Runs in the child: installs the filters and times calls. Allocates nothing.
 fn measured(programs: &[libc::sock_fprog]) -> Option<f64> {
     // SAFETY: no pointers.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {

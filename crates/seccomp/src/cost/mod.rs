@@ -1,4 +1,4 @@
-//! What a chain costs per system call.
+//! Estimates the cost of a chain per system call.
 
 mod measure;
 
@@ -6,12 +6,12 @@ use crate::insn::{code, Insn};
 use crate::{Chain, ConstantAllow, Filter};
 use std::collections::BTreeMap;
 
-/// Nanoseconds that filters add to a system call.
+/// Costs that filters add to a system call, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
     /// A call that the bitmap allows.
     pub bitmap_ns: f64,
-    /// A call that one filter is run for, without its instructions.
+    /// A call that runs one filter, without the filter's instructions.
     pub first_filter_ns: f64,
     /// Each further filter, without its instructions.
     pub further_filter_ns: f64,
@@ -20,8 +20,8 @@ pub struct CostModel {
 }
 
 impl Default for CostModel {
-    /// Fitted to `bench/run seccomp` on a two-core x86-64 virtual machine with Linux 6.18. Other
-    /// machines differ, for which there is [`CostModel::measure`].
+    /// Fitted to `bench/run seccomp` on a two-core x86-64 virtual machine with Linux 6.18. For
+    /// other machines, use [`CostModel::measure`].
     fn default() -> CostModel {
         CostModel {
             bitmap_ns: 18.0,
@@ -33,7 +33,7 @@ impl Default for CostModel {
 }
 
 impl CostModel {
-    /// Of a call that runs `filters` filters and in them `insns` instructions.
+    /// Cost of a call that runs `filters` filters with `insns` instructions in total.
     pub fn filtered_ns(&self, filters: usize, insns: usize) -> f64 {
         if filters == 0 {
             return 0.0;
@@ -43,7 +43,7 @@ impl CostModel {
             + self.insn_ns * insns as f64
     }
 
-    /// At worst of call `nr` under a chain, whose bitmap is `allow`.
+    /// Highest cost of call `nr` under a chain whose bitmap is `allow`.
     pub fn worst_ns(&self, chain: &Chain, allow: &ConstantAllow, nr: u32) -> f64 {
         if chain.filters().is_empty() {
             0.0
@@ -57,7 +57,8 @@ impl CostModel {
 }
 
 impl Chain {
-    /// Instructions on the longest ways of a call through all filters: [`Filter::worst_path`].
+    /// Number of instructions on the longest path of a call through all filters:
+    /// [`Filter::worst_path`].
     pub fn worst_path(&self, arch: u32, nr: u32) -> usize {
         let paths = self.filters().iter();
         paths.map(|filter| filter.worst_path(arch, nr)).sum()
@@ -65,12 +66,12 @@ impl Chain {
 }
 
 impl Filter {
-    /// Instructions on the longest way of a call through the filter, its return included. Number
-    /// and architecture are known; arguments are taken to be able to have any value at every
-    /// test, so that no call takes longer, and perhaps none as long.
+    /// Number of instructions on the longest path of a call through the filter, including the
+    /// return. Number and architecture are known; arguments are assumed to have any value at every
+    /// test. So no call takes more, but perhaps none takes as many.
     pub fn worst_path(&self, arch: u32, nr: u32) -> usize {
         let insns = self.insns();
-        // By instruction and what A is known to be, the longest way to there.
+        // For each instruction and known value of A, the longest path to there.
         let mut longest: Vec<BTreeMap<Option<u32>, usize>> = vec![BTreeMap::new(); insns.len()];
         longest[0].insert(Some(0), 0);
         let mut worst = 0;
@@ -92,7 +93,7 @@ impl Filter {
     }
 }
 
-/// A after an instruction, where it does not depend on arguments, X or memory.
+/// Value of A after an instruction, if it does not depend on arguments, X or memory.
 fn known_a(insn: Insn, a: Option<u32>, arch: u32, nr: u32) -> Option<u32> {
     match insn.code {
         code::LD_ABS if insn.k == 0 => Some(nr),
@@ -107,7 +108,7 @@ fn known_a(insn: Insn, a: Option<u32>, arch: u32, nr: u32) -> Option<u32> {
     }
 }
 
-/// Where an instruction may lead.
+/// Possible successors of an instruction.
 fn targets(insn: Insn, at: usize, a: Option<u32>) -> Vec<usize> {
     let skip = |skip: u8| at + 1 + usize::from(skip);
     if insn.code == code::JA {

@@ -12,7 +12,7 @@ pub(crate) fn constant(value: u32) -> Bits {
     std::array::from_fn(|bit| if value >> bit & 1 == 1 { TRUE } else { FALSE })
 }
 
-/// The value, if it is the same everywhere.
+/// The value, if it is constant.
 pub(crate) fn as_constant(bits: &Bits) -> Option<u32> {
     let mut value = 0;
     for (place, &bit) in bits.iter().enumerate() {
@@ -34,14 +34,14 @@ pub(crate) fn word(store: &mut Store, offset: u32) -> Result<Bits, TooLarge> {
     Ok(bits)
 }
 
-/// Where a conditional jump with code `jump` (without X) is taken.
+/// Condition that a conditional jump with code `jump` (without X) is taken.
 pub(crate) fn condition(
     store: &mut Store,
     jump: u16,
     a: &Bits,
     operand: &Bits,
 ) -> Result<Ref, TooLarge> {
-    // From the least significant bit up, which is from the last variable to the first.
+    // From the least significant bit up, that is, from the last variable to the first.
     let mut result = match jump {
         code::JEQ | code::JGE => TRUE,
         _ => FALSE,
@@ -62,8 +62,8 @@ pub(crate) fn condition(
     Ok(result)
 }
 
-/// A after an operation of the ALU class, as `run::arithmetic` computes it for numbers; the
-/// quotient by 0 is unspecified.
+/// A after an ALU operation, with the same results as `run::arithmetic`; the quotient of a division
+/// by 0 is unspecified.
 pub(crate) fn arithmetic(
     store: &mut Store,
     operation: u16,
@@ -116,7 +116,7 @@ fn add(store: &mut Store, a: &Bits, b: &Bits, mut carry: Ref) -> Result<Bits, To
     Ok(sum)
 }
 
-/// `yes` where `condition` holds, `no` elsewhere.
+/// `yes` where `condition` holds, and `no` elsewhere.
 fn select(store: &mut Store, condition: Ref, yes: &Bits, no: &Bits) -> Result<Bits, TooLarge> {
     let mut result = [FALSE; 32];
     for (place, result) in result.iter_mut().enumerate() {
@@ -156,12 +156,12 @@ fn multiply(store: &mut Store, a: &Bits, b: &Bits) -> Result<Bits, TooLarge> {
     Ok(product)
 }
 
-/// Long division, a bit of the quotient at a time.
+/// Long division, one bit of the quotient at a time.
 fn divide(store: &mut Store, a: &Bits, b: &Bits) -> Result<Bits, TooLarge> {
     let (mut quotient, mut rest) = (constant(0), constant(0));
     let minus_b = invert(store, b)?;
     for place in (0..32).rev() {
-        // The bit that the shift pushes out makes the rest larger than any divisor.
+        // The bit that the shift pushes out: with it the remainder is larger than any divisor.
         let above = rest[31];
         rest = moved(&rest, 1, true);
         rest[0] = a[place];

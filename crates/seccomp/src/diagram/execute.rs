@@ -1,4 +1,4 @@
-//! From filters to diagrams: every instruction is followed for all inputs at once.
+//! Makes diagrams from filters: follows every instruction for all inputs at once.
 
 use super::bits::{self, Bits};
 use super::store::{Join, QuickMap, Ref, Store, FALSE, TRUE};
@@ -6,17 +6,17 @@ use super::TooLarge;
 use crate::insn::{code, Insn};
 use crate::{Chain, Filter, Verdict};
 
-/// States (instruction, contents of A, X and scratch memory) that one filter may have.
+/// Limit of states (instruction, contents of A, X and scratch memory) in one filter.
 const STATES_MAX: usize = 1 << 18;
 
-/// Values that one `ret a` may return.
+/// Limit of different values that one `ret a` returns.
 const RETURNS_MAX: usize = 1 << 12;
 
-/// A value that was seen, by its place in `Diagrams::values`.
+/// A value, by its index in `Diagrams::values`.
 type Value = u32;
 
-/// What an instruction finds. Registers and memory that nothing reads any more are 0, so that
-/// ways which differ in them only become one.
+/// Registers and memory before an instruction. Those that nothing reads any more are 0, so that
+/// paths that differ only in them become one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct State {
     a: Value,
@@ -24,22 +24,22 @@ struct State {
     memory: [Value; 16],
 }
 
-/// What is read later, a bit each: M[0] to M[15], A, X.
+/// The set of registers and memory words that are read later, one bit each: M[0] to M[15], A, X.
 type Live = u32;
 const LIVE_A: Live = 1 << 16;
 const LIVE_X: Live = 1 << 17;
 
-/// Where a state goes: to other states (by instruction and place among its states), or out.
+/// Successor of a state: other states (by instruction and index among its states), or a return.
 enum Next {
     Return(Ref),
     One(usize, usize),
-    /// Condition, where it holds, where it does not.
+    /// A condition, the successor if it holds, and the successor if not.
     Two(Ref, (usize, usize), (usize, usize)),
-    /// Where the divisor is 0 the filter ends with 0.
+    /// Condition that the divisor is 0, which ends the filter with 0, and the successor if not.
     Divide(Ref, (usize, usize)),
 }
 
-/// Makes the diagrams of filters and chains, all in one store.
+/// Makes diagrams of filters and chains, all in one store.
 pub(crate) struct Diagrams {
     pub(crate) store: Store,
     values: Vec<Bits>,
@@ -47,7 +47,7 @@ pub(crate) struct Diagrams {
     conditions: QuickMap<(u16, Value, Value), Ref>,
 }
 
-/// The states that wait at each instruction.
+/// The states that are still to be followed, by instruction.
 struct Waiting {
     states: Vec<Vec<State>>,
     known: QuickMap<(usize, State), usize>,
@@ -69,7 +69,7 @@ impl Waiting {
 }
 
 impl Diagrams {
-    /// With at most `limit` nodes.
+    /// Starts with an empty store of at most `limit` nodes.
     pub(crate) fn new(limit: usize) -> Diagrams {
         let mut diagrams = Diagrams {
             store: Store::new(limit),
@@ -81,7 +81,7 @@ impl Diagrams {
         diagrams
     }
 
-    /// What the kernel makes of a chain's verdicts.
+    /// The verdict of a chain, as the kernel combines those of its filters.
     pub(crate) fn chain(&mut self, chain: &Chain) -> Result<Ref, TooLarge> {
         let mut whole = self.store.terminal(Verdict::ALLOW.0)?;
         for filter in chain.filters().iter().rev() {
@@ -91,7 +91,7 @@ impl Diagrams {
         Ok(whole)
     }
 
-    /// What a filter returns.
+    /// The return value of a filter.
     pub(crate) fn filter(&mut self, filter: &Filter) -> Result<Ref, TooLarge> {
         let insns = filter.insns();
         let live = liveness(insns);
@@ -117,7 +117,7 @@ impl Diagrams {
         self.collect(&nexts)
     }
 
-    /// From the last instruction to the first, what each state returns.
+    /// Computes what each state returns, from the last instruction to the first.
     fn collect(&mut self, nexts: &[Vec<Next>]) -> Result<Ref, TooLarge> {
         let mut returns: Vec<Vec<Ref>> = nexts.iter().map(|_| Vec::new()).collect();
         for at in (0..nexts.len()).rev() {
@@ -140,7 +140,7 @@ impl Diagrams {
         Ok(returns[0][0])
     }
 
-    /// The place of a value.
+    /// The index of a value, which is added if it is new.
     fn value(&mut self, bits: Bits) -> Value {
         if let Some(&value) = self.known.get(&bits) {
             return value;
@@ -233,7 +233,7 @@ impl Diagrams {
         Ok(condition)
     }
 
-    /// Where the word at `offset`, of which `mask` is looked at, compares with `k` as `jump` asks.
+    /// Condition that the word at `offset`, masked with `mask`, compares with `k` as `jump` does.
     pub(crate) fn test(
         &mut self,
         offset: u32,
@@ -251,7 +251,7 @@ impl Diagrams {
         self.condition(jump, a, operand)
     }
 
-    /// Registers and memory after an instruction that is neither jump nor return.
+    /// Registers and memory after an instruction that is neither a jump nor a return.
     fn compute(&mut self, insn: Insn, mut state: State) -> Result<State, TooLarge> {
         let cell = insn.k as usize & 15;
         match insn.code {
@@ -283,12 +283,12 @@ impl Diagrams {
         Ok(state)
     }
 
-    /// The function that returns a computed value: every value that it can have is a terminal.
+    /// The function that returns a computed value: every value that it can have becomes a terminal.
     fn returned(&mut self, value: &Bits) -> Result<Ref, TooLarge> {
         if let Some(constant) = bits::as_constant(value) {
             return self.store.terminal(constant);
         }
-        // (where, value so far); each bit splits those in which it is not constant.
+        // Pairs (condition, value so far). Each bit splits the pairs in which it is not constant.
         let mut cases = vec![(TRUE, 0u32)];
         for (place, &bit) in value.iter().enumerate() {
             let mut split = Vec::with_capacity(cases.len());
@@ -330,7 +330,7 @@ impl State {
     }
 }
 
-/// What each instruction, or one after it, reads before it is written again.
+/// What is read, from each instruction on, before it is written again.
 fn liveness(insns: &[Insn]) -> Vec<Live> {
     let mut live: Vec<Live> = vec![0; insns.len()];
     for (at, &insn) in insns.iter().enumerate().rev() {

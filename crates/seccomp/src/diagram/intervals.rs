@@ -1,18 +1,18 @@
-//! How a function depends on one word: as ranges of values.
+//! Describes how a function depends on one word, as ranges of its values.
 
 use super::rank;
 use super::store::{Ref, Store};
 
-/// The values from `first` up to the next range's, in which the function is `rest` of the other
-/// words.
+/// The values from `first` to before the next range. For them the function of the other words is
+/// `rest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Interval {
     pub(crate) first: u32,
     pub(crate) rest: Ref,
 }
 
-/// Splits the values of the word at `offset`, which `f` tests before all others, into ranges with
-/// one behaviour each; `None` if there are more than `max`.
+/// Splits the values of the word at `offset`, which `f` must test before all others, into ranges
+/// for which `f` is the same; `None` if there are more than `max`.
 pub(crate) fn intervals(store: &Store, f: Ref, offset: u32, max: usize) -> Option<Vec<Interval>> {
     let mut found = Vec::new();
     let start = rank(offset) * 32;

@@ -4,8 +4,8 @@
 //! A diagram tests single bits in a fixed order (architecture, number, the 64-bit arguments, the
 //! instruction pointer; most significant bit first) and ends in 32-bit values; it is reduced and
 //! its nodes are shared (Bryant's ordered diagrams, with many terminals). Comparisons with a
-//! constant take at most 32 nodes, bit masks one per bit. What filters do to words is followed
-//! bit by bit, so that nothing is approximated: either a diagram is exact, or it is [`TooLarge`].
+//! constant take at most 32 nodes, bit masks one per bit. Operations on words are followed bit by
+//! bit, so that nothing is approximated: a diagram is either exact or [`TooLarge`].
 
 mod bits;
 mod execute;
@@ -19,19 +19,19 @@ pub(crate) use store::{Join, QuickMap, Ref, Store, FALSE, TERMINAL, TRUE};
 
 use crate::{SeccompData, Word};
 
-/// The function needs more nodes than the limit allows: nothing is known about it.
+/// The function needs more nodes than the limit: nothing is known about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the decision diagram needs more than {limit} nodes or states; nothing can be said of these filters. Arithmetic between words (mul, div, comparisons with X) is what usually makes it so large")]
 pub struct TooLarge {
-    /// Nodes, or states of symbolic execution, that were allowed.
+    /// Limit of nodes, or of states of symbolic execution.
     pub limit: usize,
 }
 
 /// Words in the order in which diagrams test them, by offset into `struct seccomp_data`. High
-/// halves stand before low ones, so that 64-bit comparisons stay small.
+/// halves come before low ones, so that 64-bit comparisons stay small.
 pub(crate) const ORDER: [u32; 16] = [4, 0, 20, 16, 28, 24, 36, 32, 44, 40, 52, 48, 60, 56, 12, 8];
 
-/// The place of a word in [`ORDER`].
+/// The index of a word in [`ORDER`].
 pub(crate) fn rank(offset: u32) -> u16 {
     ORDER
         .iter()
@@ -39,12 +39,12 @@ pub(crate) fn rank(offset: u32) -> u16 {
         .map_or(0, |place| place as u16)
 }
 
-/// The variable of a bit (0 the least significant) of the word at `offset`.
+/// The variable for a bit (0 is the least significant) of the word at `offset`.
 pub(crate) fn variable(offset: u32, bit: u32) -> u16 {
     rank(offset) * 32 + 31 - bit as u16
 }
 
-/// The word that a variable is a bit of.
+/// The word that contains the bit of a variable.
 pub(crate) fn word_of(variable: u16) -> Word {
     Word(ORDER[usize::from(variable / 32)])
 }

@@ -1,11 +1,11 @@
-//! The nodes of decision diagrams, each made once, and the operations on them.
+//! The nodes of decision diagrams, each stored once, and operations on them.
 
 use super::TooLarge;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A function of the bits of `struct seccomp_data`, by its node. Two functions are equal exactly
-/// if their references are.
+/// A function of the bits of `struct seccomp_data`, represented by its node. Two functions are
+/// equal if and only if their references are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Ref(u32);
 
@@ -14,10 +14,10 @@ pub(crate) const FALSE: Ref = Ref(0);
 /// The function that is 1 everywhere; as a condition, true.
 pub(crate) const TRUE: Ref = Ref(1);
 
-/// Where terminals stand in the order of variables: after all of them.
+/// The variable of terminals, which is larger than that of any bit.
 pub(crate) const TERMINAL: u16 = u16::MAX;
 
-/// A test of one bit, or (with `TERMINAL`) a value in `low`.
+/// A test of one bit, or (if the variable is `TERMINAL`) a value, which is in `low`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Node {
     variable: u16,
@@ -25,16 +25,16 @@ struct Node {
     high: u32,
 }
 
-/// What joins two functions point by point.
+/// An operation that combines two functions point by point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Join {
     /// The newer filter's verdict, unless the older's is strictly stricter.
     Stricter,
-    /// 1 where they differ.
+    /// 1 where they differ, 0 elsewhere.
     Differs,
 }
 
-/// A multiplicative hash: keys are small integers that we made ourselves.
+/// A multiplicative hash; the keys are small integers that this module assigns.
 #[derive(Default)]
 pub(crate) struct QuickHasher(u64);
 
@@ -61,10 +61,10 @@ impl Hasher for QuickHasher {
     }
 }
 
-/// A hash map for such keys.
+/// A hash map with such keys.
 pub(crate) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
 
-/// Results that are remembered before the oldest are forgotten, to bound memory.
+/// Limit of remembered results. When it is reached all are forgotten, to bound memory.
 const MEMO_MAX: usize = 4 << 20;
 
 /// All nodes. Functions of different stores cannot be compared.
@@ -78,7 +78,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// An empty store of at most `limit` nodes; one takes about 40 bytes.
+    /// An empty store of at most `limit` nodes, each of about 40 bytes.
     pub(crate) fn new(limit: usize) -> Store {
         let mut store = Store {
             nodes: Vec::new(),
@@ -144,12 +144,13 @@ impl Store {
         (node.variable == TERMINAL).then_some(node.low)
     }
 
-    /// The first bit that `f` depends on; [`TERMINAL`] if none.
+    /// The first bit that `f` depends on; [`TERMINAL`] if there is none.
     pub(crate) fn variable(&self, f: Ref) -> u16 {
         self.nodes[f.0 as usize].variable
     }
 
-    /// `f` where `variable`, which must not come after its first bit, is clear and where it is set.
+    /// `f` with `variable` clear and with it set. `variable` must not come after the first bit of
+    /// `f`.
     pub(crate) fn cofactors(&self, f: Ref, variable: u16) -> (Ref, Ref) {
         let node = self.nodes[f.0 as usize];
         if node.variable == variable {
@@ -159,7 +160,7 @@ impl Store {
         }
     }
 
-    /// `yes` where `condition` holds, `no` elsewhere.
+    /// `yes` where `condition` holds, and `no` elsewhere.
     pub(crate) fn ite(&mut self, condition: Ref, yes: Ref, no: Ref) -> Result<Ref, TooLarge> {
         match condition {
             TRUE => return Ok(yes),
@@ -203,7 +204,7 @@ impl Store {
         self.ite(f, not_g, g)
     }
 
-    /// Joins two functions point by point.
+    /// Combines two functions point by point.
     pub(crate) fn join(&mut self, join: Join, f: Ref, g: Ref) -> Result<Ref, TooLarge> {
         if f == g {
             return Ok(match join {
@@ -231,8 +232,9 @@ impl Store {
         Ok(result)
     }
 
-    /// A function that equals `f` wherever `care`, which is not [`FALSE`], holds, and is simple
-    /// elsewhere (Coudert and Madre's restriction). Constant if `f` is constant there.
+    /// A function that equals `f` wherever `care` holds, and is simple elsewhere (Coudert and
+    /// Madre's restriction). `care` must not be [`FALSE`]. The result is constant if `f` is
+    /// constant there.
     pub(crate) fn restrict(&mut self, f: Ref, care: Ref) -> Result<Ref, TooLarge> {
         if care == TRUE || self.variable(f) == TERMINAL {
             return Ok(f);
@@ -242,7 +244,7 @@ impl Store {
         }
         let (variable, of_care) = (self.variable(f), self.variable(care));
         let result = if of_care < variable {
-            // f does not ask about this bit: care about what either side cares about.
+            // f does not depend on this bit: care about what either side cares about.
             let (c0, c1) = self.cofactors(care, of_care);
             let either = self.or(c0, c1)?;
             self.restrict(f, either)?
@@ -263,7 +265,7 @@ impl Store {
         Ok(result)
     }
 
-    /// How many nodes `f` has, terminals not counted.
+    /// Number of nodes of `f`, not counting terminals.
     pub(crate) fn size(&self, f: Ref) -> usize {
         let mut seen = std::collections::HashSet::new();
         let mut open = vec![f];

@@ -1,4 +1,4 @@
-//! Diagrams against the interpreter, call by call.
+//! Compares diagrams with the interpreter, call by call.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -7,7 +7,7 @@ use super::{word_of, Diagrams, Ref, Store};
 use crate::{Chain, SeccompData};
 use support::{random_call, random_filter, Rng};
 
-/// The value of a diagram at one call.
+/// The value of a diagram for one call.
 fn value(store: &Store, mut f: Ref, data: &SeccompData) -> u32 {
     loop {
         if let Some(value) = store.value(f) {
@@ -21,7 +21,7 @@ fn value(store: &Store, mut f: Ref, data: &SeccompData) -> u32 {
     }
 }
 
-/// How many calls are compared; the environment asks for the long run.
+/// Number of calls to compare; the environment can ask for a long run.
 fn wanted() -> usize {
     match std::env::var("TARSIER_SECCOMP_ROUNDS") {
         Ok(text) => text.parse().expect("TARSIER_SECCOMP_ROUNDS is a number"),
@@ -40,7 +40,7 @@ fn diagrams_say_of_every_call_what_the_interpreter_says() {
             .map(|_| random_filter(&mut rng, 40, wild))
             .collect();
         let chain = Chain::new(filters);
-        // Small, so that what explodes does so soon.
+        // Small, so that chains whose diagrams explode are given up soon.
         let mut diagrams = Diagrams::new(200_000);
         chains += 1;
         let Ok(f) = diagrams.chain(&chain) else {

@@ -1,4 +1,4 @@
-//! Decisions as a graph of tests, each made once, and its layout as a program.
+//! Decisions as a graph of tests, each stored once, and its layout as a program.
 
 use crate::diagram::QuickMap;
 use crate::insn::{code, Insn};
@@ -9,13 +9,13 @@ pub(crate) type Id = u32;
 /// A comparison of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Test {
-    /// Where the word is in `struct seccomp_data`.
+    /// Offset of the word in `struct seccomp_data`.
     pub(crate) offset: u32,
-    /// Bits that are compared; all of them without an AND.
+    /// The bits that are compared; with all bits, no AND is needed.
     pub(crate) mask: u32,
     /// JEQ, JGT, JGE or JSET.
     pub(crate) jump: u16,
-    /// What with.
+    /// The value to compare with.
     pub(crate) k: u32,
 }
 
@@ -25,7 +25,7 @@ enum Node {
     Test(Test, Id, Id),
 }
 
-/// Nodes; those that a node leads to have smaller numbers.
+/// Nodes; the successors of a node have smaller numbers.
 #[derive(Default)]
 pub(crate) struct Dag {
     nodes: Vec<Node>,
@@ -42,17 +42,17 @@ impl Dag {
         id
     }
 
-    /// The end of the program.
+    /// A node that ends the program with `value`.
     pub(crate) fn returns(&mut self, value: u32) -> Id {
         self.insert(Node::Return(value))
     }
 
-    /// `yes` where the test holds.
+    /// A node that leads to `yes` if the test holds, and to `no` otherwise.
     pub(crate) fn test(&mut self, test: Test, yes: Id, no: Id) -> Id {
         if yes == no {
             return yes;
         }
-        // Two masks that need no AND: any bit of it, and no bit of it.
+        // Two masked comparisons need no AND: "no bit set", and "this single bit set".
         if test.jump == code::JEQ && test.mask != u32::MAX && test.k == 0 {
             let any = Test {
                 mask: u32::MAX,
@@ -73,12 +73,12 @@ impl Dag {
         self.insert(Node::Test(test, yes, no))
     }
 
-    /// Nodes made so far.
+    /// Number of nodes created so far.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Tests that can be reached from `root`.
+    /// Number of tests that can be reached from `root`.
     pub(crate) fn size(&self, root: Id) -> usize {
         let reached = self.reached(root);
         let is_test = |id: &Id| matches!(self.nodes[*id as usize], Node::Test(..));
@@ -101,15 +101,15 @@ impl Dag {
         ids
     }
 
-    /// The word that A holds when a test is done; `None` once it was masked.
+    /// The word that A contains after a test; `None` if it was masked.
     fn leaves(test: &Test) -> Option<u32> {
         (test.mask == u32::MAX).then_some(test.offset)
     }
 
-    /// Lays the graph out from `root`.
+    /// Lays the graph out as a program that starts at `root`.
     pub(crate) fn program(&self, root: Id) -> Vec<Insn> {
         let order = self.reached(root);
-        // A test needs its load unless every way to it has loaded the word.
+        // A test needs a load unless the word is loaded on every path to it.
         let mut needs_load: QuickMap<Id, bool> = QuickMap::default();
         needs_load.insert(root, true);
         for id in &order {
@@ -133,7 +133,7 @@ impl Dag {
         }
     }
 
-    /// Writes `root` and what it leads to, the last instruction first.
+    /// Places `root` and everything reachable from it, last instruction first.
     fn place(&self, root: Id, needs_load: &QuickMap<Id, bool>, layout: &mut Layout) {
         let mut open = vec![(root, false)];
         while let Some((id, children_done)) = open.pop() {
@@ -148,7 +148,7 @@ impl Dag {
                 continue;
             };
             if !children_done {
-                // The one that is placed last is the nearest.
+                // The successor that is placed last is the nearest.
                 open.extend([(id, true), (yes, false), (no, false)]);
                 continue;
             }
@@ -171,7 +171,7 @@ impl Dag {
         }
     }
 
-    /// Where a jump to `id` goes, if A holds the word `a`.
+    /// Target of a jump to `id`, if A contains the word `a`.
     fn target(&self, id: Id, a: Option<u32>, layout: &Layout) -> Target {
         let (with_load, loaded) = layout.places[&id];
         Target {
@@ -188,7 +188,7 @@ impl Dag {
     }
 }
 
-/// Where to jump: a place in the reversed program, and what is returned there if it is a return.
+/// A jump target: its index in the reversed program, and the returned value if it is a return.
 #[derive(Clone, Copy)]
 struct Target {
     place: usize,
@@ -199,7 +199,7 @@ struct Target {
 #[derive(Default)]
 struct Layout {
     reversed: Vec<Insn>,
-    /// Of each node its first instruction, and the one after its load.
+    /// For each node, its first instruction and the one after its load.
     places: QuickMap<Id, (usize, usize)>,
 }
 
@@ -209,7 +209,7 @@ impl Layout {
         self.reversed.len() - 1
     }
 
-    /// A place that a conditional jump reaches even if `spare` instructions come between: the
+    /// An index that a conditional jump can reach even with `spare` instructions between: the
     /// target itself, a copy of its return, or a jump to it.
     fn near(&mut self, target: Target, spare: usize) -> usize {
         let distance = self.reversed.len() - target.place;

@@ -1,4 +1,4 @@
-//! Many filters into one, proven to decide alike.
+//! Merges several filters into one that is proven to decide alike.
 
 mod dag;
 mod tree;
@@ -12,38 +12,37 @@ use crate::insn::code;
 use crate::{Action, Chain, Filter, Invalid, TooLarge, Verdict, MAX_INSNS, NODES_MAX};
 use words::Words;
 
-/// A chain that decides as another does, with fewer filters. That it does was proven.
+/// A chain with fewer filters that is proven to decide as another chain does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// The result: one filter, unless that would have been too long.
+    /// The resulting chain: one filter, unless that would be too long.
     pub chain: Chain,
-    /// How many of the given filters, from the oldest, went into each filter of the result.
+    /// Number of original filters, from the oldest, in each filter of the result.
     pub parts: Vec<usize>,
-    /// Instructions that a single filter would have, if that is more than the limit; `None` in
-    /// `insns` if it could not be made at all.
+    /// Why the result is not a single filter, if it is not.
     pub too_long: Option<TooLong>,
 }
 
 /// Why the result has more than one filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong {
-    /// What a single filter would need; `None` if its diagram is too large.
+    /// Number of instructions that a single filter would need; `None` if its diagram is too large.
     pub insns: Option<usize>,
-    /// What it may have.
+    /// Limit of instructions.
     pub limit: usize,
 }
 
 /// Why filters cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// The result is not what it should be: an error in this program, found by its own proof.
+    /// The proof failed: the result is wrong, which is a bug in this program.
     #[error("the merged filter could not be proven equal to the chain; keep the chain, and report this as a bug of Tarsier: {0}")]
     NotEqual(String),
 }
 
 impl Chain {
-    /// How many filters of the chain can ask a supervisor (USER_NOTIF). The kernel lets one filter
-    /// of a chain have a listener; which one that is cannot be told from programs.
+    /// Number of filters in the chain that can ask a supervisor (USER_NOTIF). The kernel allows one
+    /// filter of a chain to have a listener; the programs do not show which one.
     pub fn notifying(&self) -> usize {
         let asks = |filter: &&Filter| {
             filter.insns().iter().any(|insn| {
@@ -55,9 +54,10 @@ impl Chain {
 }
 
 /// Merges a chain into one filter of at most `limit` instructions (at most [`MAX_INSNS`]), and
-/// proves that the kernel decides every call as before. If one filter cannot hold it, neighbours
-/// are merged into as few filters as they fit, and among such divisions into the shortest. Data of
-/// ALLOW verdicts, which the kernel ignores, becomes 0.
+/// proves that the kernel decides every call as before. If that filter would be too long,
+/// neighbouring filters are merged into as few filters as possible and, among such divisions, into
+/// the one with the fewest instructions. The data of ALLOW verdicts, which the kernel ignores,
+/// becomes 0.
 ///
 /// # Errors
 /// [`MergeError::NotEqual`] if the proof fails, which would be a bug.
@@ -87,28 +87,28 @@ pub fn merge(chain: &Chain, weights: &Weights, limit: usize) -> Result<Merged, M
     })
 }
 
-/// Filters that go into one part at most: more would take too long to try.
+/// Limit of filters in one part: more would take too long to try.
 const PART_MAX: usize = 64;
 
-/// How the filters up to some place are best merged.
+/// The best division of the filters up to a certain one.
 struct Division {
     parts: usize,
     insns: usize,
-    /// How many filters the last part is made of, and what they became.
+    /// Number of filters in the last part, and the filter that they were merged into.
     last: usize,
     filter: Filter,
 }
 
 /// Merges neighbours into as few filters of at most `limit` instructions as possible, by dynamic
-/// programming over where the last part starts. What has no diagram is taken to have none with more
-/// filters either.
+/// programming over the start of the last part. If a part has no diagram, longer parts that contain
+/// it are assumed to have none either.
 fn in_parts(
     filters: &[Filter],
     weights: &Weights,
     limit: usize,
 ) -> Result<(Vec<Filter>, Vec<usize>), MergeError> {
     let mut best: Vec<Division> = Vec::with_capacity(filters.len());
-    // Where the last filter stands that has no diagram: no part goes beyond it.
+    // End of the last filter that has no diagram by itself: no part extends across it.
     let mut wall = 0;
     for end in 1..=filters.len() {
         let mut found: Option<Division> = None;
@@ -121,9 +121,9 @@ fn in_parts(
             }
             let filter = match made {
                 Ok(program) if program.len() <= limit => valid(program)?,
-                // It stays as it is.
+                // A single filter stays as it is.
                 _ if last == 1 => own[0].clone(),
-                // One more filter may deny what makes this one long.
+                // One more filter may make the result shorter, by denying what makes this one long.
                 Ok(_) => continue,
                 Err(_) => break,
             };
@@ -159,8 +159,8 @@ fn in_parts(
     Ok((merged, parts))
 }
 
-/// Rewrites one filter into fewer instructions, and proves that the kernel decides every call as
-/// before; `None` if the filter is better as it is (or its diagram too large).
+/// Rewrites one filter with fewer instructions, and proves that the kernel decides every call as
+/// before. `None` if the filter is better as it is, or its diagram is too large.
 ///
 /// # Errors
 /// [`MergeError::NotEqual`] if the proof fails, which would be a bug.
@@ -175,7 +175,7 @@ fn valid(program: Vec<crate::Insn>) -> Result<Filter, MergeError> {
     Filter::new(program).map_err(|invalid: Invalid| MergeError::NotEqual(invalid.to_string()))
 }
 
-/// The chain as one program, proven, of any length.
+/// The chain as one proven program, of any length.
 fn one(chain: &Chain, weights: &Weights) -> Result<Result<Vec<crate::Insn>, TooLarge>, MergeError> {
     let mut diagrams = Diagrams::new(NODES_MAX);
     let made = make(&mut diagrams, chain, weights);

@@ -1,41 +1,42 @@
-//! The cheapest tree of comparisons that tells ranges of one word apart.
+//! Builds the cheapest tree of comparisons that distinguishes ranges of one word.
 
 use super::dag::{Dag, Id, Test};
 use crate::insn::code;
 
-/// A range of values: from `first` to the next range's.
+/// A range of values: from `first` to before the next range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) first: u32,
     pub(crate) leaf: Id,
-    /// How often it is looked up, in any unit.
+    /// Relative frequency.
     pub(crate) weight: f64,
 }
 
-/// Ranges up to this many are split in the best way; above, in the middle of their weight.
+/// Number of ranges up to which the best tree is computed; above it, ranges are split in the middle
+/// of their weight.
 const EXACT_MAX: usize = 400;
 
-/// What one more instruction in the program is worth, in instructions run per call.
+/// Cost of one more instruction in the program, in instructions run per call.
 const SIZE_COST: f64 = 0.02;
 
-/// How a run of ranges is told apart.
+/// How a run of ranges is split.
 #[derive(Clone, Copy)]
 enum Choice {
     Leaf,
-    /// The middle one of three is a single value, and its neighbours are alike.
+    /// A single value between two ranges with the same result: one test for equality.
     Equal,
     /// The right part starts with this range.
     Between(usize),
-    /// The same, and the right part may be taken to start with the range before, which lets it
-    /// find that range on both sides of a single value.
+    /// Splits like `Between`, but the right part also contains the range before, which no value can
+    /// reach there. So it can test a single value between two equal ranges.
     Inside(usize),
 }
 
-/// Builds the tree for the word at `offset`. There is at least one range; the first starts at 0.
+/// Builds the tree for the word at `offset`. `ranges` is not empty; the first range starts at 0.
 pub(crate) fn build(dag: &mut Dag, offset: u32, ranges: &[Range]) -> Id {
     let total: f64 = ranges.iter().map(|range| range.weight).sum();
     let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
-    // Everything weighs a little, or unused parts would become lists.
+    // Every range has some weight; otherwise unused parts would become linear lists.
     let floor = 0.1 / ranges.len() as f64;
     let ranges: Vec<Range> = ranges
         .iter()
@@ -58,7 +59,7 @@ pub(crate) fn build(dag: &mut Dag, offset: u32, ranges: &[Range]) -> Id {
 struct Tree<'a> {
     offset: u32,
     ranges: &'a [Range],
-    /// By first and last range; empty if there are too many.
+    /// By first and last range; empty if there are too many ranges.
     choices: Vec<Choice>,
 }
 
@@ -77,7 +78,7 @@ impl Tree<'_> {
             && self.is_single(first + 1)
     }
 
-    /// Finds the best choice for every run, from short to long.
+    /// Finds the best choice for every run, from short runs to long ones.
     fn choose(&mut self) {
         let count = self.ranges.len();
         let mut sums = vec![0.0];

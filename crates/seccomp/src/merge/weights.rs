@@ -1,11 +1,11 @@
-//! How often calls reach a filter, which decides how near the root of its tree they stand.
+//! How often calls reach a filter, which determines how near the root of its tree they are placed.
 
 use crate::compile::Frequencies;
 use crate::policy::Abi;
 use abi::Arch;
 use std::collections::BTreeMap;
 
-/// Frequencies of calls, in any unit. Calls that are not named count as `rest`.
+/// Frequencies of calls, in any unit. Calls that are not listed have the frequency `rest`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     calls: BTreeMap<(u32, u32), f64>,
@@ -13,7 +13,7 @@ pub struct Weights {
 }
 
 impl Default for Weights {
-    /// All calls alike.
+    /// The same frequency for all calls.
     fn default() -> Weights {
         Weights {
             calls: BTreeMap::new(),
@@ -31,7 +31,7 @@ impl Weights {
         }
     }
 
-    /// Those of an ordinary mixture of programs; a call that these never make counts as 10 in a
+    /// Frequencies of an ordinary mixture of programs; a call that it never makes counts as 10 per
     /// million.
     pub fn usual() -> Weights {
         const REST: f64 = 10.0;
@@ -47,8 +47,8 @@ impl Weights {
         Weights::new(calls, REST)
     }
 
-    /// Of the calls from `first` to `last`. Those that are always allowed hit the kernel's bitmap
-    /// and never reach the filter.
+    /// Frequency of the calls from `first` to `last`. Calls that are always allowed are answered
+    /// from the kernel's bitmap and never reach the filter.
     pub(super) fn of_calls(&self, arch: u32, first: u32, last: u32, allowed: bool) -> f64 {
         let Some(known) = Arch::from_audit_arch(arch).filter(|_| !allowed) else {
             return 0.0;
@@ -60,7 +60,7 @@ impl Weights {
             .sum()
     }
 
-    /// Of the architectures from `first` to `last`: 64-bit ones are most used.
+    /// Frequency of the architectures from `first` to `last`: 64-bit ones are used most.
     pub(super) fn of_arch(&self, first: u32, last: u32) -> f64 {
         Arch::EVERY
             .into_iter()

@@ -1,4 +1,4 @@
-//! From a diagram to tests of whole words.
+//! Converts a diagram to tests of whole words.
 
 use super::dag::{Dag, Id, Test};
 use super::tree::{self, Range};
@@ -9,13 +9,13 @@ use crate::insn::code;
 use crate::{Chain, TooLarge};
 use std::collections::BTreeSet;
 
-/// Ranges of numbers or architectures that may be told apart.
+/// Limit of ranges of numbers or architectures.
 const RANGES_MAX: usize = 8192;
 
-/// Ranges of an argument's word above which bit masks are tried instead only.
+/// Limit of ranges of an argument's word; above it only bit masks are tried.
 const ARGUMENT_RANGES_MAX: usize = 1024;
 
-/// Tests that may be made while the best are looked for.
+/// Limit of tests that are created while searching for the best.
 const TESTS_MAX: usize = 1 << 18;
 
 /// Turns diagrams into tests.
@@ -23,10 +23,10 @@ pub(crate) struct Words<'a> {
     diagrams: &'a mut Diagrams,
     pub(crate) dag: Dag,
     weights: &'a Weights,
-    /// Conditions on bits of a word that the filters test themselves.
+    /// Comparisons in the original filters, of words that they also test under a mask.
     masks: Vec<Test>,
     done: QuickMap<Ref, Id>,
-    /// The architecture that is being looked at, for the weights of its numbers.
+    /// The architecture whose numbers are being handled, for their weights.
     arch: u32,
 }
 
@@ -105,7 +105,8 @@ impl<'a> Words<'a> {
         Ok(tree::build(&mut self.dag, offset, &built))
     }
 
-    /// The condition of the filters' own that leaves least to do, and then what it leaves.
+    /// Tests the condition of the original filters that leaves the smallest diagrams, then handles
+    /// those.
     fn by_mask(&mut self, f: Ref, offset: u32) -> Result<Option<Id>, TooLarge> {
         let size = self.diagrams.store.size(f);
         let mut best: Option<(usize, Test, Ref, Ref)> = None;
@@ -139,7 +140,7 @@ impl<'a> Words<'a> {
         Ok(Some(self.dag.test(test, yes, no)))
     }
 
-    /// One bit: always possible, never short.
+    /// Tests one bit: always possible, but never short.
     fn by_bit(&mut self, f: Ref, offset: u32) -> Result<Id, TooLarge> {
         let variable = self.diagrams.store.variable(f);
         let (low, high) = self.diagrams.store.cofactors(f, variable);
@@ -154,9 +155,9 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The comparisons of argument words in a chain: those under a mask, and plain ones, which may
-/// stand between them. A word and a mask are taken to belong to a comparison if they stand before
-/// it with nothing but comparisons between; a wrong guess costs time only.
+/// The comparisons of argument words in a chain, for words that are compared under a mask at least
+/// once. A comparison is assumed to use the last word loaded and the last mask before it; a wrong
+/// guess only costs time.
 fn masks(chain: &Chain) -> Vec<Test> {
     let mut found = BTreeSet::new();
     let mut masked_words = BTreeSet::new();
@@ -180,7 +181,7 @@ fn masks(chain: &Chain) -> Vec<Test> {
         .into_iter()
         .filter(|row| masked_words.contains(&row.0))
         .map(|(offset, mask, jump, k)| match jump {
-            // A & mask & k is one mask.
+            // A & mask & k is a single mask.
             code::JSET => Test {
                 offset,
                 mask: u32::MAX,

@@ -1,4 +1,4 @@
-//! System-call ABIs: what `AUDIT_ARCH_*` and the x32 bit tell apart.
+//! System-call ABIs, as distinguished by `AUDIT_ARCH_*` and the x32 bit.
 
 use ::abi::Arch;
 
@@ -20,7 +20,7 @@ pub enum Abi {
     Arm,
 }
 
-/// Calls that x86-64 has and x32 has not (arch/x86/entry/syscalls/syscall_64.tbl, ABI `64`).
+/// Calls of x86-64 that x32 does not have (arch/x86/entry/syscalls/syscall_64.tbl, ABI `64`).
 const NOT_X32: [&str; 11] = [
     "_sysctl",
     "create_module",
@@ -35,7 +35,7 @@ const NOT_X32: [&str; 11] = [
     "vserver",
 ];
 
-/// Calls that x32 numbers otherwise than x86-64 does (the same file, ABI `x32`).
+/// Calls whose x32 number differs from that of x86-64 (syscall_64.tbl, ABI `x32`).
 const OWN_X32: [(&str, u32); 36] = [
     ("rt_sigaction", 512),
     ("rt_sigreturn", 513),
@@ -76,10 +76,10 @@ const OWN_X32: [(&str, u32); 36] = [
 ];
 
 impl Abi {
-    /// Every ABI that has tables here.
+    /// All ABIs with tables here.
     pub const EVERY: [Abi; 5] = [Abi::X86_64, Abi::X32, Abi::I386, Abi::Aarch64, Abi::Arm];
 
-    /// `AUDIT_ARCH_*`, as `struct seccomp_data` has it.
+    /// `AUDIT_ARCH_*`, as in `struct seccomp_data`.
     pub const fn audit_arch(self) -> u32 {
         self.arch().audit_arch()
     }
@@ -93,8 +93,8 @@ impl Abi {
         }
     }
 
-    /// The ABI that a call with this architecture and number uses; `None` for an architecture
-    /// without tables, and for numbers from 2³¹ on, which no ABI has.
+    /// The ABI of a call with this architecture and number; `None` for an architecture without
+    /// tables, and for numbers from 2³¹ on, which no ABI has.
     pub fn of(audit_arch: u32, nr: u32) -> Option<Abi> {
         if nr >= 0x8000_0000 {
             return None;
@@ -115,7 +115,7 @@ impl Abi {
             .filter(move |abi| abi.audit_arch() == audit_arch)
     }
 
-    /// The first number that belongs to the ABI, and the first after it that does not.
+    /// The first number of the ABI, and the first number after it that is not the ABI's.
     pub(crate) const fn numbers(self) -> (u32, u32) {
         match self {
             Abi::X86_64 => (0, X32_BIT),
@@ -124,7 +124,7 @@ impl Abi {
         }
     }
 
-    /// The number without the x32 bit.
+    /// `nr` without the x32 bit.
     pub const fn bare(self, nr: u32) -> u32 {
         match self {
             Abi::X32 => nr & !X32_BIT,
@@ -132,7 +132,7 @@ impl Abi {
         }
     }
 
-    /// The number of a call by its kernel name (or audit's), the x32 bit included.
+    /// The number of a call by its kernel name (or audit's), including the x32 bit.
     pub fn number(self, name: &str) -> Option<u32> {
         if self == Abi::X32 {
             if NOT_X32.contains(&name) {
@@ -145,8 +145,8 @@ impl Abi {
         ::abi::syscall_number(self.arch(), name).map(|nr| self.with_bit(nr))
     }
 
-    /// The name of call `nr` (with the x32 bit where it applies), as the kernel's headers spell it
-    /// where audit does not.
+    /// The name of call `nr` (with the x32 bit where it applies), as the kernel's headers spell it,
+    /// or as audit does.
     pub fn name_of(self, nr: u32) -> Option<&'static str> {
         let bare = self.bare(nr);
         if self == Abi::X32 {
@@ -167,7 +167,7 @@ impl Abi {
         (self.number(name) == Some(nr)).then_some(name)
     }
 
-    /// Every call of the ABI: number with the x32 bit, and kernel name.
+    /// Every call of the ABI: number including the x32 bit, and kernel name.
     pub fn calls(self) -> impl Iterator<Item = (u32, &'static str)> {
         let plain = ::abi::syscalls(self.arch()).map(|row| row.0);
         let own = OWN_X32
@@ -187,15 +187,16 @@ impl Abi {
         }
     }
 
-    /// Whether arguments have 64 bits. Of 32-bit entries the kernel takes the lower halves of
-    /// registers; filters also see the upper ones, which a 64-bit program may have set before
-    /// `int $0x80`, and which therefore must not be looked at. x32 calls pass whole registers.
+    /// Whether arguments have 64 bits. For 32-bit entries the kernel uses only the lower halves of
+    /// registers. Filters see the upper halves, too, which a 64-bit program may have set before
+    /// `int $0x80`; they must be ignored. x32 calls pass whole registers.
     pub const fn has_wide_args(self) -> bool {
         matches!(self, Abi::X86_64 | Abi::X32 | Abi::Aarch64)
     }
 
-    /// Whether the kernel has whole registers of a program whose `long` has 32 bits: conditions are
-    /// then asked of both the whole and the lower half, and the stricter answer counts.
+    /// Whether the kernel gets whole registers from a program whose `long` has 32 bits. Conditions
+    /// are then evaluated on both the whole value and its lower half, and the stricter answer
+    /// counts.
     pub const fn may_truncate(self) -> bool {
         matches!(self, Abi::X32)
     }
@@ -211,7 +212,7 @@ impl Abi {
         }
     }
 
-    /// The name in `includes.arches` of OCI profiles, which is Go's.
+    /// The name in `includes.arches` of OCI profiles, which is Go's name.
     pub const fn go_name(self) -> &'static str {
         match self {
             Abi::X86_64 => "amd64",
@@ -246,7 +247,7 @@ impl Abi {
         })
     }
 
-    /// The one this code was compiled for; x86-64 where there are no tables.
+    /// The ABI that this program was compiled for; x86-64 if it has no tables here.
     pub const fn native() -> Abi {
         match Arch::native() {
             Arch::X86_64 => Abi::X86_64,
@@ -256,7 +257,7 @@ impl Abi {
         }
     }
 
-    /// Itself and what else the same kernel serves.
+    /// This ABI and the others that the same kernel serves.
     pub fn family(self) -> &'static [Abi] {
         match self {
             Abi::X86_64 | Abi::X32 => &[Abi::X86_64, Abi::X32, Abi::I386],

@@ -1,4 +1,4 @@
-//! What profiles of every form become before they are compiled: layers of rules per ABI.
+//! The common form of all profiles before they are compiled: layers of rules per ABI.
 
 mod abi;
 mod mux;
@@ -14,43 +14,44 @@ use std::collections::BTreeMap;
 /// Flags of seccomp(2) that a profile asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `SECCOMP_FILTER_FLAG_TSYNC`: for every thread of the process.
+    /// `SECCOMP_FILTER_FLAG_TSYNC`: apply to every thread of the process.
     pub tsync: bool,
-    /// `SECCOMP_FILTER_FLAG_LOG`: the kernel logs what is not allowed.
+    /// `SECCOMP_FILTER_FLAG_LOG`: log calls that are not allowed.
     pub log: bool,
-    /// `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: no speculative-store-bypass mitigation.
+    /// `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: do not enable the speculative-store-bypass mitigation.
     pub spec_allow: bool,
     /// `SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`.
     pub wait_killable: bool,
 }
 
-/// Everything that a profile asks for.
+/// A profile in the form that is compiled.
 ///
-/// Layers stand for filters that would be installed one after the other: as in the kernel the
-/// strictest verdict wins, and among equally strict ones that of the last layer.
+/// Layers correspond to filters installed one after the other: as in the kernel the strictest
+/// verdict wins, and among equally strict ones that of the last layer.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// In order of installation.
+    /// The layers, in order of installation.
     pub layers: Vec<Layer>,
     /// How to install the filter.
     pub flags: Flags,
-    /// Where each rule stands in the profile, by [`RuleId`]: `syscalls[3]`.
+    /// Place of each rule in the profile, by [`RuleId`], such as `syscalls[3]`.
     pub sources: Vec<String>,
-    /// What the reader of the profile should know: names that no architecture has, conditions that
-    /// cannot be checked.
+    /// Notes for the author of the profile: names that no architecture has, conditions that cannot
+    /// be checked.
     pub notes: Vec<String>,
 }
 
 /// One list of rules, as one filter would enforce it.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// What of the profile it is: `SystemCallFilter=`; empty for a profile of one layer.
+    /// The part of the profile that it represents, such as `SystemCallFilter=`; empty for a profile
+    /// of one layer.
     pub name: String,
-    /// For calls of an ABI in `abis` that no rule speaks about.
+    /// Verdict on calls of an ABI in `abis` that no rule covers.
     pub default: Verdict,
-    /// Where the profile says so.
+    /// Place of this default in the profile.
     pub default_source: String,
-    /// For calls of every other ABI.
+    /// Verdict on calls of every other ABI.
     pub bad_arch: Verdict,
     /// The rules of each ABI that the layer knows.
     pub abis: BTreeMap<Abi, AbiRules>,
@@ -59,21 +60,21 @@ pub struct Layer {
 /// The rules of one ABI.
 #[derive(Clone, Debug, Default)]
 pub struct AbiRules {
-    /// Calls with a greater number (without the x32 bit) fail with ENOSYS whatever else is said:
-    /// the profile is older than they are (runc, libcontainer/seccomp/patchbpf).
+    /// Calls with a greater number (without the x32 bit) fail with ENOSYS whatever the rules say,
+    /// because they are newer than the profile (runc, libcontainer/seccomp/patchbpf).
     pub enosys_above: Option<u32>,
-    /// By number, with the x32 bit where it applies.
+    /// Rules by number, with the x32 bit where it applies.
     pub calls: BTreeMap<u32, Vec<Rule>>,
 }
 
-/// Why a layer answers as it does.
+/// Why a layer gives its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A rule matched; where it stands in the profile.
+    /// A rule matched.
     Rule(RuleId),
-    /// No rule speaks about the call.
+    /// No rule covers the call.
     Unlisted,
-    /// The call is listed, but none of its conditions holds; where it is listed.
+    /// The call is listed, but the conditions of these rules do not hold.
     OtherArguments(Vec<RuleId>),
     /// The call is newer than the profile.
     Newer,
@@ -81,23 +82,23 @@ pub enum Reason {
     BadArch,
 }
 
-/// A verdict with its reason.
+/// A verdict and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
-    /// What the kernel will be told.
+    /// The verdict that the kernel gets.
     pub verdict: Verdict,
-    /// Index of the layer whose verdict it is.
+    /// Index of the layer that the verdict comes from.
     pub layer: usize,
     /// Why.
     pub reason: Reason,
 }
 
-/// What fails when the call is newer than the profile.
+/// The verdict on calls that are newer than the profile.
 pub(crate) const ENOSYS: Verdict = Verdict::new(Action::Errno, libc::ENOSYS as u16);
 
 impl Policy {
-    /// The verdict on a call, straight from the rules: the reference for what [`crate::compile`]
-    /// makes. `None` without layers.
+    /// The verdict on a call, computed directly from the rules: the reference for
+    /// [`crate::compile`]. `None` without layers.
     pub fn decide(&self, data: &SeccompData) -> Option<Ruling> {
         let newest_first = self.layers.iter().enumerate().rev();
         let mut best: Option<Ruling> = None;
@@ -142,8 +143,8 @@ impl Layer {
         }
     }
 
-    /// Adds a rule for the call that `abi` names `name`, and for its multiplexed form. Gives how
-    /// many numbers it stands for: 0 when the ABI has no such call.
+    /// Adds a rule for the call that `abi` names `name`, and for its multiplexed form. Returns the
+    /// number of system call numbers that it covers: 0 if the ABI has no such call.
     pub(crate) fn add(&mut self, abi: Abi, name: &str, rule: &Rule) -> usize {
         let rules = self.abis.entry(abi).or_default();
         let mut count = 0;
@@ -198,7 +199,8 @@ impl Layer {
         }
     }
 
-    /// Numbers from 2³¹ on: no ABI has them. A tracer that skips a call makes it -1.
+    /// Answer for numbers from 2³¹ on, which no ABI has. A tracer that skips a call sets its number
+    /// to -1.
     fn beyond(&self, arch: u32, nr: u32) -> (Verdict, Reason) {
         let missing = Abi::natives(arch).any(|abi| !self.abis.contains_key(&abi));
         let knows_newest = self

@@ -1,4 +1,4 @@
-//! socketcall(2) and ipc(2): one number for many calls, told apart by the first argument.
+//! socketcall(2) and ipc(2): one number for many calls, distinguished by the first argument.
 
 use super::{Abi, Compare, Condition, Rule};
 use crate::Action;
@@ -43,11 +43,12 @@ const IPC: [(&str, u64); 12] = [
     ("shmctl", 24),
 ];
 
-/// The rule for the multiplexed form of a call on 32-bit x86, with the number it belongs to.
+/// The rule for the multiplexed form of a call on 32-bit x86, with the number of that form.
 ///
-/// socketcall's own arguments are in memory, where no filter sees them, and ipc's stand elsewhere.
-/// A rule with conditions therefore has no form there if it permits, and holds always if it forbids:
-/// never weaker than asked. ipc(2) looks at the lower 16 bits of its first argument only.
+/// socketcall's own arguments are in memory, where filters cannot see them, and ipc's are in other
+/// places. So a rule with conditions is left out if it permits, and loses its conditions if it
+/// forbids: the result is never weaker than requested. ipc(2) uses only the lower 16 bits of its
+/// first argument.
 pub(crate) fn multiplexed(abi: Abi, name: &str, rule: &Rule) -> Option<(u32, Rule)> {
     if abi != Abi::I386 {
         return None;

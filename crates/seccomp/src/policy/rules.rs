@@ -19,7 +19,7 @@ pub enum Compare {
     Gt,
     /// `(arg & mask) == value`
     MaskedEq {
-        /// The bits that count.
+        /// The bits that are compared.
         mask: u64,
     },
 }
@@ -29,30 +29,30 @@ pub enum Compare {
 pub struct Condition {
     /// Which argument: 0 to 5.
     pub arg: u8,
-    /// How.
+    /// The comparison.
     pub compare: Compare,
-    /// With what.
+    /// The value to compare with.
     pub value: u64,
 }
 
-/// Where a rule comes from: an index into the profile's list of rules.
+/// The place that a rule comes from: an index into [`Policy::sources`](super::Policy::sources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(pub u32);
 
-/// What to answer when all conditions hold. Of several rules that match a call the strictest
-/// answers; among equally strict ones the first.
+/// A verdict and its conditions. If several rules match a call, the strictest applies; among
+/// equally strict ones, the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// All of them must hold; none: always.
+    /// Conditions that must all hold; without any, the rule always matches.
     pub conditions: Vec<Condition>,
-    /// The answer.
+    /// The verdict if they hold.
     pub verdict: Verdict,
-    /// Where it stands in the profile.
+    /// Where the rule comes from.
     pub id: RuleId,
 }
 
 impl Condition {
-    /// Whether the condition holds for an argument as `struct seccomp_data` has it.
+    /// Whether the condition holds for an argument as in `struct seccomp_data`.
     pub fn holds(&self, arg: u64) -> bool {
         match self.compare {
             Compare::Ne => arg != self.value,
@@ -76,7 +76,7 @@ impl Rule {
         }
     }
 
-    /// Whether all conditions hold; without `wide`, of arguments whose upper halves are taken for 0.
+    /// Whether all conditions hold. Without `wide`, the upper halves of arguments are taken as 0.
     pub fn matches(&self, data: &SeccompData, wide: bool) -> bool {
         self.conditions.iter().all(|condition| {
             let arg = data

@@ -1,26 +1,26 @@
-//! What is wrong with a profile.
+//! Errors in a profile.
 
-/// The first thing that cannot be honoured, and what to do.
+/// The first part of a profile that cannot be honoured, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// Not JSON at all.
+    /// The text is not JSON.
     #[error("line {line}, column {column}: not JSON: {message}")]
     Json {
-        /// From 1.
+        /// Line, from 1.
         line: usize,
-        /// From 1.
+        /// Column, from 1.
         column: usize,
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
-    /// A value of another kind than its place takes.
+    /// A value that its place does not allow.
     #[error("{place}: found {found}, expected {expected}; {remedy}")]
     Unexpected {
-        /// JSON path (`syscalls[3].action`) or `line N`.
+        /// JSON path (`syscalls[3].action`), or `line N`.
         place: String,
         /// The value.
         found: String,
-        /// What the place takes.
+        /// What the place allows.
         expected: String,
         /// What to do.
         remedy: String,

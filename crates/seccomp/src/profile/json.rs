@@ -3,18 +3,18 @@
 use super::ProfileError;
 use serde_json::Value;
 
-/// A value and where it stands: `syscalls[3].action`.
+/// A value and its path, such as `syscalls[3].action`.
 #[derive(Clone)]
 pub(super) struct Place<'a> {
     pub(super) path: String,
     pub(super) value: &'a Value,
 }
 
-/// Reads a whole text.
+/// Parses a whole text.
 pub(super) fn read(text: &str) -> Result<Value, ProfileError> {
     serde_json::from_str(text).map_err(|error| ProfileError::Json {
         line: error.line(),
-        // 0 at the end of the text.
+        // serde_json gives 0 at the end of the text.
         column: error.column().max(1),
         message: error
             .to_string()
@@ -33,7 +33,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The error for a value that this place does not take.
+    /// The error for a value that this place does not allow.
     pub(super) fn refuse(&self, expected: &str, remedy: &str) -> ProfileError {
         let place = if self.path.is_empty() {
             "the profile"
@@ -52,7 +52,7 @@ impl<'a> Place<'a> {
         ProfileError::new(place, found, expected, remedy)
     }
 
-    /// A member that is there and not null.
+    /// A member that exists and is not null.
     pub(super) fn get(&self, name: &str) -> Option<Place<'a>> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         let path = match self.path.is_empty() {
@@ -62,7 +62,7 @@ impl<'a> Place<'a> {
         Some(Place { path, value })
     }
 
-    /// Fails unless this is an object; gives members that are not among `known`.
+    /// Fails unless this is an object. Returns the members that are not among `known`.
     pub(super) fn unknown_members(&self, known: &[&str]) -> Result<Vec<String>, ProfileError> {
         let members = self
             .value
@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
             .ok_or_else(|| self.refuse(expected, remedy))
     }
 
-    /// A whole number up to `max`.
+    /// The value as a whole number up to `max`.
     pub(super) fn number(&self, max: u64) -> Result<u64, ProfileError> {
         let number = self.value.as_u64().filter(|&number| number <= max);
         number.ok_or_else(|| {
@@ -94,7 +94,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The items of a list.
+    /// The items of this list.
     pub(super) fn items(&self) -> Result<Vec<Place<'a>>, ProfileError> {
         let items = self
             .value
@@ -107,7 +107,7 @@ impl<'a> Place<'a> {
         Ok(items.iter().enumerate().map(place).collect())
     }
 
-    /// The items of a list of texts; empty where the member is missing.
+    /// The strings in the list `name`; empty if that member is missing.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<(Place<'a>, &'a str)>, ProfileError> {
         let Some(list) = self.get(name) else {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Profiles made of what a program was seen to do.
+//! Profiles made from the calls that a program was seen to make.
 
 use super::{oci, Context, ProfileError};
 use crate::policy::{Abi, Compare, Policy};
@@ -6,8 +6,8 @@ use crate::Verdict;
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calls with an argument that tells what the call is for, and which: the others are addresses,
-/// sizes, or descriptors.
+/// Calls with an argument that determines what the call does, and its index. The other arguments
+/// are addresses, sizes, or descriptors.
 pub const TELLING: [(&str, u8); 24] = [
     ("arch_prctl", 0),
     ("bpf", 0),
@@ -35,29 +35,30 @@ pub const TELLING: [(&str, u8); 24] = [
     ("unshare", 0),
 ];
 
-/// With more values than this, a call is allowed whatever its arguments are.
+/// Limit of values: with more, a call is allowed with any arguments.
 pub const VALUES_MAX: usize = 8;
 
-/// What was seen.
+/// The calls that were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// ABIs on which calls were made.
+    /// ABIs that calls were made with.
     pub abis: BTreeSet<Abi>,
-    /// Calls by kernel name, and how often each was made.
+    /// Calls by kernel name, with the number of times each was made.
     pub calls: BTreeMap<String, u64>,
-    /// Values of the telling argument; a call of [`TELLING`] that is not here had all.
+    /// Values of the telling argument. A call of [`TELLING`] that is missing here is allowed with
+    /// all values.
     pub values: BTreeMap<String, BTreeSet<u64>>,
-    /// Numbers without a name, with their ABI: a profile cannot allow them.
+    /// Numbers without a name, with their ABI; a profile cannot allow them.
     pub unnamed: BTreeSet<(Abi, u32)>,
 }
 
-/// Which argument of a call is telling.
+/// The index of a call's telling argument, if it has one.
 pub fn telling(name: &str) -> Option<u8> {
     TELLING.iter().find(|row| row.0 == name).map(|row| row.1)
 }
 
 impl Observed {
-    /// Adds `count` calls of number `nr` on architecture `arch`. Gives the call's name.
+    /// Adds `count` calls with number `nr` on architecture `arch`. Returns the call's name.
     pub fn add(&mut self, arch: u32, nr: u32, count: u64) -> Option<&'static str> {
         let abi = Abi::of(arch, nr)?;
         self.abis.insert(abi);
@@ -77,10 +78,10 @@ impl Observed {
             .insert(value);
     }
 
-    /// What a profile of [`Observed::profile`] allows, with counts of 0.
+    /// The calls that a profile made by [`Observed::profile`] allows, with counts of 0.
     ///
     /// # Errors
-    /// The text is not an OCI profile, or says what no learnt profile does.
+    /// The text is not an OCI profile, or contains rules that no learnt profile has.
     pub fn from_profile(text: &str, context: &Context) -> Result<Observed, ProfileError> {
         let policy = oci::parse(text, context)?;
         let mut seen = Observed::default();
@@ -100,7 +101,7 @@ impl Observed {
                         {
                             seen.add_value(name, only.value);
                         }
-                        // What socket and its like become on 32-bit x86.
+                        // The 32-bit x86 form of socket and similar calls.
                         (Verdict::ALLOW, _) if matches!(name, "socketcall" | "ipc") => {}
                         _ => {
                             let place = policy.sources.get(rule.id.0 as usize);
@@ -114,7 +115,7 @@ impl Observed {
         Ok(seen)
     }
 
-    /// Adds what was seen another time.
+    /// Adds the calls that were seen in another run.
     pub fn merge(&mut self, other: Observed) {
         let any = |seen: &Observed, name: &str| {
             seen.calls.contains_key(name) && !seen.values.contains_key(name)
@@ -132,8 +133,8 @@ impl Observed {
         self.unnamed.extend(other.unnamed);
     }
 
-    /// The least OCI profile that allows what was seen; everything else fails with EPERM, calls
-    /// newer than the profile with ENOSYS where runc's rule is in force.
+    /// The smallest OCI profile that allows the calls seen. Everything else fails with EPERM; calls
+    /// newer than the profile fail with ENOSYS if runc's rule for them is in use.
     pub fn profile(&self, native: Abi) -> Value {
         let (mut plain, mut entries) = (Vec::new(), Vec::new());
         for name in self.calls.keys() {
@@ -163,7 +164,7 @@ impl Observed {
         })
     }
 
-    /// Calls that `policy` lets through on `native`, for some arguments at least, and that were never
+    /// Calls that `policy` allows on `native`, at least for some arguments, but that were never
     /// made.
     pub fn unused(&self, policy: &Policy, native: Abi) -> Vec<&'static str> {
         let allows = |nr: &u32| {

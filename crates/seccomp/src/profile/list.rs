@@ -1,4 +1,4 @@
-//! Plain lists: what is allowed or denied, a line each.
+//! Plain lists: one rule per line.
 //!
 //! ```text
 //! # Everything else fails with EPERM.
@@ -10,19 +10,19 @@
 //! ```
 //!
 //! A line has an action (`allow`, `log`, `deny`, `errno:NAME`, `trap`, `kill`, `kill-thread`), one
-//! or more names or systemd's sets, and conditions that must all hold: `aN`, an operator of
-//! `== != < <= > >=`, a number; or `aN&MASK==VALUE`. Without an action, calls are allowed. `deny` is
-//! `errno:EPERM`. Without `default`, the rest fails with EPERM if something is allowed, and is
-//! allowed if nothing is.
+//! or more names or sets of systemd, and conditions that must all hold: `aN`, an operator
+//! (`== != < <= > >=`) and a number; or `aN&MASK==VALUE`. Without an action, calls are allowed.
+//! `deny` means `errno:EPERM`. Without a `default` line, other calls fail with EPERM if the list
+//! allows anything, and are allowed otherwise.
 
 use super::{systemd, words, Context, ProfileError};
 use crate::policy::{AbiRules, Compare, Condition, Layer, Policy, Rule, RuleId};
 use crate::{Action, Verdict};
 
-/// Reads a list.
+/// Parses a list.
 ///
 /// # Errors
-/// The first word that cannot be honoured, with its line.
+/// The first word that cannot be honoured, and its line.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let mut default = None;
     let mut rules: Vec<(String, Vec<&str>, Rule)> = Vec::new();
@@ -81,7 +81,7 @@ pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     Ok(policy(rules, default, context))
 }
 
-/// One layer of the rules, each with its place, names and verdict.
+/// Makes a policy of one layer from rules with their places, names and verdicts.
 fn policy(
     rules: Vec<(String, Vec<&str>, Rule)>,
     default: Option<(String, Verdict)>,
@@ -130,7 +130,7 @@ fn action(word: &str) -> Option<Verdict> {
     })
 }
 
-/// Names with sets expanded, then conditions.
+/// Splits words into names, with sets expanded, and conditions.
 fn names_and_conditions<'a>(
     place: &str,
     line_words: impl Iterator<Item = &'a str>,

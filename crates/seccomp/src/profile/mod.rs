@@ -14,20 +14,20 @@ pub use error::ProfileError;
 
 use crate::policy::{Abi, Policy};
 
-/// What a profile depends on besides its text.
+/// Everything besides its text that a profile depends on.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The ABI of the programs that the filter is for.
     pub native: Abi,
     /// Capabilities in the bounding set (`CAP_…`), for `includes.caps` and `excludes.caps`.
     pub caps: Vec<String>,
-    /// Version of the kernel, for `minKernel`.
+    /// Kernel version, for `minKernel`.
     pub kernel: (u32, u32),
-    /// Whether calls newer than the profile fail with ENOSYS, as runc has it.
+    /// Whether calls newer than the profile fail with ENOSYS, as under runc.
     pub enosys: bool,
 }
 
-/// What a Docker container has unless told otherwise (moby, oci/caps/defaults.go).
+/// The default capabilities of a Docker container (moby, oci/caps/defaults.go).
 pub const DOCKER_CAPS: [&str; 14] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
@@ -49,7 +49,8 @@ pub const DOCKER_CAPS: [&str; 14] = [
 pub const DOCKER_DEFAULT: &str = include_str!("../../data/docker-default.json");
 
 impl Context {
-    /// A Docker container without special capabilities on `native`, under kernel `kernel`.
+    /// The context of a Docker container without extra capabilities, on `native` and kernel version
+    /// `kernel`.
     pub fn docker(native: Abi, kernel: (u32, u32)) -> Context {
         Context {
             native,
@@ -60,20 +61,20 @@ impl Context {
     }
 }
 
-/// The forms of a profile.
+/// The supported forms of profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// JSON of the OCI runtime specification, with Docker's additions.
     Oci,
-    /// A unit file, or its directives alone.
+    /// A systemd unit file, or only its directives.
     Systemd,
-    /// One name per line.
+    /// A plain list: one rule per line.
     List,
 }
 
 impl Form {
-    /// The form of a text: JSON starts with a brace, systemd's has a section of a unit or a
-    /// directive that is a restriction, everything else is a list.
+    /// Detects the form of a text: JSON starts with a brace, systemd's form has a section of a unit
+    /// or a directive that restricts calls, and everything else is a list.
     pub fn of(text: &str) -> Form {
         if text.trim_start().starts_with('{') {
             Form::Oci
@@ -85,10 +86,10 @@ impl Form {
     }
 }
 
-/// Reads a profile of any form.
+/// Parses a profile of any form.
 ///
 /// # Errors
-/// The first thing in it that cannot be honoured, with its place.
+/// The first part that cannot be honoured, with its place.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     match Form::of(text) {
         Form::Oci => oci::parse(text, context),

@@ -1,9 +1,9 @@
-//! Seccomp profiles of the OCI runtime specification (config-linux.md, `seccomp`), with what Docker
-//! adds to them (moby/profiles, seccomp.go): `archMap`, `includes`, `excludes`.
+//! Seccomp profiles of the OCI runtime specification (config-linux.md, `seccomp`), with Docker's
+//! additions (moby/profiles, seccomp.go): `archMap`, `includes`, `excludes`.
 //!
-//! Where the specification is silent, runc decides (libcontainer/seccomp): an errno not given is
+//! Where the specification is silent, this follows runc (libcontainer/seccomp): a missing errno is
 //! EPERM, two conditions on one argument are alternatives, and calls newer than the profile fail
-//! with ENOSYS. One thing is stricter: of several rules that match, the strictest answers.
+//! with ENOSYS. One thing is stricter: if several rules match, the strictest applies.
 
 use super::json::{self, Place};
 use super::words;
@@ -26,8 +26,8 @@ const CALL_MEMBERS: [&str; 8] = [
     "names", "name", "action", "errnoRet", "args", "comment", "includes", "excludes",
 ];
 
-/// Architectures of libseccomp that have no tables here. None of them can occur on a kernel that
-/// serves one of ours.
+/// Architectures of libseccomp without tables here. None of them can occur on a kernel that serves
+/// one of the known ABIs.
 const OTHER_ARCHS: [&str; 16] = [
     "SCMP_ARCH_MIPS",
     "SCMP_ARCH_MIPS64",
@@ -47,10 +47,10 @@ const OTHER_ARCHS: [&str; 16] = [
     "SCMP_ARCH_M68K",
 ];
 
-/// Reads a profile.
+/// Parses a profile.
 ///
 /// # Errors
-/// Text that is not JSON, or a value that its place does not take, with its JSON path.
+/// The text is not JSON, or a place does not allow its value; the error has the JSON path.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let value = json::read(text)?;
     let root = Place::root(&value);
@@ -117,7 +117,7 @@ fn default_verdict(root: &Place) -> Result<Verdict, ProfileError> {
     Ok(verdict)
 }
 
-/// An action with its errno.
+/// The verdict for an action and its errno.
 fn verdict(action: &Place, errno: Option<Place>) -> Result<Verdict, ProfileError> {
     const EXPECTED: &str = "SCMP_ACT_ALLOW, _LOG, _TRACE, _NOTIFY, _ERRNO, _TRAP, _KILL, \
                             _KILL_THREAD or _KILL_PROCESS";
@@ -133,7 +133,7 @@ fn verdict(action: &Place, errno: Option<Place>) -> Result<Verdict, ProfileError
         "SCMP_ACT_NOTIFY" => Action::UserNotif,
         _ => return Err(action.refuse(EXPECTED, "correct its spelling")),
     };
-    // Larger numbers the kernel would take for 4095 (kernel/seccomp.c, MAX_ERRNO).
+    // The kernel would take larger numbers as 4095 (kernel/seccomp.c, MAX_ERRNO).
     let given = errno.map(|errno| errno.number(4095)).transpose()?;
     let data = match kind {
         Action::Errno | Action::Trace => given.map_or(libc::EPERM as u16, |errno| errno as u16),
@@ -171,7 +171,7 @@ fn architectures(
             names.extend(subs);
         }
     }
-    // libseccomp's filters always know the native architecture.
+    // Filters of libseccomp always include the native architecture.
     let mut abis = vec![context.native];
     for (place, name) in names {
         match architecture(&place, name)? {
@@ -187,7 +187,7 @@ fn architectures(
     Ok(abis)
 }
 
-/// The ABI of a name; `None` for one that libseccomp knows and this crate does not.
+/// The ABI with this name; `None` for one that libseccomp has and this crate does not.
 fn architecture(place: &Place, name: &str) -> Result<Option<Abi>, ProfileError> {
     if name == "SCMP_ARCH_NATIVE" {
         return Ok(Some(Abi::native()));
@@ -222,7 +222,7 @@ fn flags(root: &Place) -> Result<crate::policy::Flags, ProfileError> {
     Ok(flags)
 }
 
-/// Whether `includes` and `excludes` let an entry apply.
+/// Whether an entry applies, according to its `includes` and `excludes`.
 fn applies(call: &Place, context: &Context) -> Result<bool, ProfileError> {
     let has_cap = |row: &(Place, &str)| context.caps.iter().any(|cap| cap == row.1);
     let is_native = |row: &(Place, &str)| row.1 == context.native.go_name();
@@ -252,7 +252,7 @@ fn applies(call: &Place, context: &Context) -> Result<bool, ProfileError> {
     Ok(all)
 }
 
-/// A version such as `4.8`.
+/// Parses a version such as `4.8`.
 fn kernel(place: &Place) -> Result<(u32, u32), ProfileError> {
     let text = place.value.as_str().unwrap_or_default();
     let parts = text
@@ -266,12 +266,12 @@ fn kernel(place: &Place) -> Result<(u32, u32), ProfileError> {
     })
 }
 
-/// An entry of `syscalls` that applies.
+/// An entry of `syscalls` that applies here.
 struct Entry<'a> {
     path: String,
     names: Vec<(Place<'a>, &'a str)>,
     verdict: Verdict,
-    /// Alternatives; each a list of conditions that must all hold.
+    /// Alternatives, each a list of conditions that must all hold.
     alternatives: Vec<Vec<Condition>>,
 }
 
@@ -326,7 +326,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Adds the rules, and raises the newest number that the profile knows.
+    /// Adds the entry's rules to the layer, and raises the newest number that the profile knows.
     fn add(&self, layer: &mut Layer, policy: &mut Policy, notes: &mut Vec<String>) {
         let id = RuleId(policy.sources.len() as u32);
         policy.sources.push(self.path.clone());

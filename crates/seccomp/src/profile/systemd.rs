@@ -1,9 +1,10 @@
-//! Units of systemd: `SystemCallFilter=` and the other directives that become seccomp filters
-//! (systemd.exec(5); what each of them installs: systemd, src/shared/seccomp-util.c).
+//! systemd units: `SystemCallFilter=` and the other directives that become seccomp filters
+//! (systemd.exec(5); the filters: systemd, src/shared/seccomp-util.c).
 //!
 //! systemd installs one filter per directive and ABI; here each directive is a layer of one policy.
-//! Where libseccomp compares 64 bits of an argument of which the kernel looks at 32, only those 32
-//! are compared, so that a forbidden value cannot hide behind other upper bits.
+//! Some arguments are compared by libseccomp on 64 bits although the kernel uses only 32 of them.
+//! Here only those 32 are compared, so that a forbidden value cannot hide behind different upper
+//! bits.
 
 mod directives;
 mod unit;
@@ -12,16 +13,16 @@ use super::sets::SETS;
 use super::{Context, ProfileError};
 use crate::policy::Policy;
 
-/// Reads a unit, or directives without sections.
+/// Parses a unit, or directives without sections.
 ///
 /// # Errors
-/// The first value that its directive does not take, with its line.
+/// The first value that its directive does not allow, and its line.
 pub fn parse(text: &str, context: &Context) -> Result<Policy, ProfileError> {
     let settings = unit::read(text)?;
     directives::policy(&settings, context)
 }
 
-/// Whether a text has one of the directives, or is a unit without.
+/// Whether a text has one of the supported directives, or is a unit without any.
 pub(super) fn looks_like(text: &str) -> bool {
     text.lines().any(|line| {
         if matches!(line.trim(), "[Unit]" | "[Service]") {
@@ -32,7 +33,7 @@ pub(super) fn looks_like(text: &str) -> bool {
     })
 }
 
-/// The system calls of a set such as `@system-service`, sets within it expanded.
+/// The system calls of a set such as `@system-service`, with nested sets expanded.
 pub fn set(name: &str) -> Option<Vec<&'static str>> {
     let members = SETS[SETS.binary_search_by_key(&name, |row| row.0).ok()?].1;
     let mut calls = Vec::new();

@@ -1,9 +1,9 @@
-//! Words that several forms share.
+//! Names and errors that several forms share.
 
 use super::ProfileError;
 use crate::policy::Abi;
 
-/// Whether some architecture has a call of this name.
+/// Whether some architecture has a call with this name.
 pub(super) fn is_call(name: &str) -> bool {
     Abi::EVERY.iter().any(|abi| abi.number(name).is_some())
 }
@@ -16,8 +16,8 @@ pub(super) fn is_foreign_call(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || FOREIGN.contains(&name)
 }
 
-/// Calls of other architectures, or removed from all: names that libseccomp (syscalls.csv) and
-/// systemd know.
+/// Calls of other architectures, or removed from all of them: names that libseccomp (syscalls.csv)
+/// and systemd know.
 const FOREIGN: [&str; 27] = [
     "breakpoint",
     "cachectl",
@@ -48,7 +48,7 @@ const FOREIGN: [&str; 27] = [
     "usr32",
 ];
 
-/// The known call whose name is most like `name`.
+/// The known call whose name is most similar to `name`.
 pub(super) fn nearest_call(name: &str) -> Option<&'static str> {
     let calls = Abi::EVERY
         .iter()
@@ -58,7 +58,7 @@ pub(super) fn nearest_call(name: &str) -> Option<&'static str> {
     (distance <= 2.max(name.len() / 4)).then_some(nearest)
 }
 
-/// `did you mean X?`, or nothing.
+/// `did you mean X?`, or another remedy.
 pub(super) fn suggestion(name: &str) -> String {
     match nearest_call(name) {
         Some(call) => format!("did you mean {call}?"),
@@ -66,7 +66,7 @@ pub(super) fn suggestion(name: &str) -> String {
     }
 }
 
-/// Edits between two names (Levenshtein).
+/// Edit distance between two names (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -82,7 +82,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// An errno by name or number, as systemd and lists take it: 0 to 4095 (linux/err.h, MAX_ERRNO).
+/// An errno by name or number, as in systemd units and lists: 0 to 4095 (linux/err.h, MAX_ERRNO).
 pub(super) fn errno(text: &str) -> Option<u16> {
     let number = match text.parse::<u16>() {
         Ok(number) => i32::from(number),

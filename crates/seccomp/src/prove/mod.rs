@@ -1,4 +1,4 @@
-//! Proofs that two chains decide alike, and where they do not.
+//! Proves that two chains decide alike, or finds where they do not.
 
 mod search;
 
@@ -7,15 +7,15 @@ use crate::policy::Abi;
 use crate::{Chain, SeccompData, TooLarge, Verdict};
 use abi::Arch;
 
-/// Nodes that a proof may use unless told otherwise; about 400 MB.
+/// Default limit of nodes in a proof; they take about 400 MB.
 pub const NODES_MAX: usize = 6 << 20;
 
-/// What comparing two chains showed.
+/// The result of comparing two chains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The kernel decides every possible call alike.
     Equal,
-    /// It does not; here is one call.
+    /// There is at least this call that it decides differently.
     Differ(Box<Difference>),
 }
 
@@ -24,26 +24,27 @@ pub enum Proof {
 pub struct Difference {
     /// The call.
     pub data: SeccompData,
-    /// What the first chain says.
+    /// The verdict of the first chain.
     pub left: Verdict,
-    /// What the second says.
+    /// The verdict of the second chain.
     pub right: Verdict,
-    /// Whether every call with this number and architecture is decided differently, whatever its
+    /// Whether every call with this number and architecture is decided differently, with any
     /// arguments.
     pub always: bool,
 }
 
-/// Compares the verdicts (all 32 bits) that the kernel acts on, over every architecture, number,
+/// Compares the verdicts (all 32 bits) that the kernel acts on, for every architecture, number,
 /// argument and instruction pointer.
 ///
 /// # Errors
-/// [`TooLarge`]: neither equality nor a difference could be shown.
+/// [`TooLarge`]: neither equality nor a difference was found.
 pub fn prove_equal(left: &Chain, right: &Chain) -> Result<Proof, TooLarge> {
     let differ = |data| Proof::Differ(Box::new(difference(left, right, data, false)));
     match compare(left, right) {
         Ok(None) => Ok(Proof::Equal),
         Ok(Some(data)) => Ok(differ(data)),
-        // A filter that returns an argument has no diagram of a size; a call may still tell.
+        // A filter that returns an argument has no diagram within the limit; the search may still
+        // find a call.
         Err(too_large) => search::search(left, right).map(differ).ok_or(too_large),
     }
 }
@@ -61,10 +62,10 @@ fn compare(left: &Chain, right: &Chain) -> Result<Option<SeccompData>, TooLarge>
 }
 
 /// Every system call that two chains decide differently for some arguments, with one example each:
-/// those known here of the four architectures, their x32 twins, and one for all others together.
+/// the known calls of the four architectures and of x32, and one for all other calls together.
 ///
 /// # Errors
-/// [`TooLarge`]: nothing could be shown.
+/// [`TooLarge`]: nothing is known.
 pub fn differences(left: &Chain, right: &Chain) -> Result<Vec<Difference>, TooLarge> {
     let mut diagrams = Diagrams::new(NODES_MAX);
     let f = diagrams.chain(left)?;
@@ -100,21 +101,21 @@ fn difference(left: &Chain, right: &Chain, data: SeccompData, always: bool) -> D
     }
 }
 
-/// Calls that have names here, as (AUDIT_ARCH, number).
+/// Calls with known names, as (AUDIT_ARCH, number).
 fn known_calls() -> impl Iterator<Item = (u32, u32)> {
     const X32: u32 = 0x4000_0000;
     let own = Arch::EVERY
         .into_iter()
         .flat_map(|arch| abi::syscalls(arch).map(move |(nr, _)| (arch.audit_arch(), nr)));
     let x32 = abi::syscalls(Arch::X86_64).map(|(nr, _)| (Arch::X86_64.audit_arch(), nr | X32));
-    // Above 511 x32 has numbers of its own.
+    // From 512 on, x32 has its own numbers.
     let x32_only = Abi::X32.calls().map(|(nr, _)| nr);
     let x32_only = x32_only.filter(|nr| nr & !X32 >= 512);
     own.chain(x32)
         .chain(x32_only.map(|nr| (Arch::X86_64.audit_arch(), nr)))
 }
 
-/// `f` where the word at `offset`, which must be the first that `f` tests, is `value`.
+/// `f` with the word at `offset` set to `value`. That word must be the first that `f` tests.
 pub(crate) fn at_word(store: &Store, mut f: Ref, offset: u32, value: u32) -> Ref {
     let start = crate::diagram::rank(offset) * 32;
     while (start..start + 32).contains(&store.variable(f)) {
@@ -126,7 +127,7 @@ pub(crate) fn at_word(store: &Store, mut f: Ref, offset: u32, value: u32) -> Ref
     f
 }
 
-/// The condition that architecture and number are these.
+/// Condition that architecture and number are these.
 fn call_condition(store: &mut Store, arch: u32, nr: u32) -> Result<Ref, TooLarge> {
     let mut condition = TRUE;
     for (offset, value) in [(0, nr), (4, arch)] {
@@ -143,8 +144,8 @@ fn call_condition(store: &mut Store, arch: u32, nr: u32) -> Result<Ref, TooLarge
     Ok(condition)
 }
 
-/// A call that satisfies `condition`, which is not [`FALSE`]: one that people know, if there is
-/// one; bits that do not matter are 0.
+/// A call that satisfies `condition`, which must not be [`FALSE`]: a well-known call, if one does;
+/// bits that do not matter are 0.
 fn example(store: &Store, condition: Ref) -> SeccompData {
     let mut data = SeccompData::default();
     let mut f = condition;

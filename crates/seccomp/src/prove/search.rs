@@ -1,18 +1,18 @@
-//! A search for a call that two chains decide differently, where their diagrams are too large: what it
-//! finds is certain, what it does not find may exist.
+//! Searches for a call that two chains decide differently, if their diagrams are too large. A call
+//! that it finds is certain, but it may miss others.
 
 use crate::insn::code;
 use crate::{Chain, SeccompData};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calls that are tried.
+/// Limit of calls that are tried.
 const CALLS_MAX: usize = 200_000;
 
-/// Calls with one architecture and number that are tried at most.
+/// Limit of calls that are tried with one architecture and number.
 const DRAWS_MAX: usize = 64;
 
 /// Tries every architecture and number that the filters compare with, and their neighbours, with
-/// words of arguments chosen in the same way.
+/// argument words that are chosen in the same way.
 pub(super) fn search(left: &Chain, right: &Chain) -> Option<SeccompData> {
     let edges = edges([left, right]);
     let of = |offset| edges.get(&offset).map(Vec::as_slice).unwrap_or(&[]);
@@ -45,8 +45,8 @@ pub(super) fn search(left: &Chain, right: &Chain) -> Option<SeccompData> {
     None
 }
 
-/// By offset of a word, the values at which what filters do can change. Which word a comparison is
-/// of is taken from the load before it; a wrong guess costs calls only.
+/// Values, by offset of their word, at which the filters' behaviour can change. A comparison is
+/// assumed to be of the last word loaded before it; a wrong guess only costs calls.
 fn edges(chains: [&Chain; 2]) -> BTreeMap<u32, Vec<u32>> {
     let usual = BTreeSet::from([0, 1, u32::MAX]);
     let mut edges: BTreeMap<u32, BTreeSet<u32>> =
@@ -76,7 +76,7 @@ fn edges(chains: [&Chain; 2]) -> BTreeMap<u32, Vec<u32>> {
         .collect()
 }
 
-/// SplitMix64: the same calls every time.
+/// SplitMix64: gives the same calls every time.
 struct Random(u64);
 
 impl Random {

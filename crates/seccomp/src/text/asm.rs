@@ -6,7 +6,7 @@ use crate::Filter;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-/// Operations with `#k` or `x` as operand.
+/// Operations whose operand is `#k` or `x`.
 const ALU: [(&str, u16); 9] = [
     ("add", code::ADD),
     ("sub", code::SUB),
@@ -19,7 +19,7 @@ const ALU: [(&str, u16); 9] = [
     ("rsh", code::RSH),
 ];
 
-/// Conditional jumps: name, code, whether the label is where the condition fails.
+/// Conditional jumps: name, code, and whether the label is the target if the condition fails.
 const JUMPS: [(&str, u16, bool); 8] = [
     ("jeq", code::JEQ, false),
     ("jgt", code::JGT, false),
@@ -31,7 +31,7 @@ const JUMPS: [(&str, u16, bool); 8] = [
     ("jlt", code::JGE, true),
 ];
 
-/// The name of a code without its operand, as `bpf_asm` has it.
+/// The name of a code in `bpf_asm`, without its operand.
 pub(super) fn mnemonic(code: u16) -> &'static str {
     let base = code & !code::X;
     match code {
@@ -53,7 +53,7 @@ pub(super) fn mnemonic(code: u16) -> &'static str {
     }
 }
 
-/// The operand of an instruction, jumps without their labels.
+/// The operand of an instruction; for jumps, without labels.
 pub(super) fn operand(insn: Insn) -> String {
     match insn.code {
         code::LD_ABS => format!("[{}]", insn.k),
@@ -67,8 +67,8 @@ pub(super) fn operand(insn: Insn) -> String {
     }
 }
 
-/// Writes a filter so that `bpf_asm` and [`assemble`] make it again. What the kernel does not look
-/// at (operands of instructions that have none) is not kept.
+/// Writes a filter as text from which `bpf_asm` and [`assemble`] make it again. Fields that the
+/// kernel ignores (operands of instructions without one) are not preserved.
 pub fn to_asm(filter: &Filter) -> String {
     let insns = filter.insns();
     let mut targets = BTreeSet::new();
@@ -92,7 +92,7 @@ pub fn to_asm(filter: &Filter) -> String {
     text
 }
 
-/// One line without its label.
+/// The line of an instruction, without its own label.
 fn line(insn: Insn, at: usize) -> String {
     let target = |skip: u8| at + 1 + usize::from(skip);
     if insn.code == code::JA {
@@ -117,13 +117,13 @@ fn line(insn: Insn, at: usize) -> String {
     }
 }
 
-/// An instruction whose labels are not places yet.
+/// An instruction whose labels are not resolved yet.
 struct Draft<'a> {
     insn: Insn,
     labels: [Option<Place<'a>>; 2],
 }
 
-/// A word and where it stands.
+/// A word and its position.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     word: &'a str,
@@ -137,11 +137,11 @@ impl Place<'_> {
     }
 }
 
-/// Reads `bpf_asm` text: an instruction per line, labels before it, comments from `;` or between
-/// `/*` and `*/`.
+/// Assembles `bpf_asm` text: one instruction per line, labels before it, comments after `;` or
+/// between `/*` and `*/`.
 ///
 /// # Errors
-/// Place and expectation, or the rule of the kernel that the program breaks.
+/// The position and what was expected there, or the kernel's rule that the program breaks.
 pub fn assemble(text: &str) -> Result<Filter, TextError> {
     let text = without_comments(text);
     let mut labels: HashMap<&str, usize> = HashMap::new();
@@ -165,7 +165,7 @@ pub fn assemble(text: &str) -> Result<Filter, TextError> {
     Ok(Filter::new(insns)?)
 }
 
-/// The text with comments turned into spaces, so that columns stay.
+/// The text with comments replaced by spaces, so that columns stay the same.
 fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let (mut to_line_end, mut to_star, mut previous) = (false, false, ' ');
@@ -198,7 +198,7 @@ fn without_comments(text: &str) -> String {
     clean
 }
 
-/// Splits at white space and commas; a label's colon ends its word.
+/// Splits a line at white space and commas; a label's colon ends its word.
 fn words(line: &str, line_number: usize) -> Vec<Place<'_>> {
     let mut words = Vec::new();
     let mut start = None;
@@ -357,7 +357,7 @@ fn immediate(operand: Place<'_>) -> Result<u32, TextError> {
         .ok_or_else(|| operand.wrong("expected #k, k a number of 32 bits"))
 }
 
-/// `x`, or `#k`.
+/// Parses the operand `x` or `#k`.
 fn value(operand: Place<'_>) -> Result<(u16, u32), TextError> {
     match operand.word {
         "x" | "%x" => Ok((code::X, 0)),

@@ -1,4 +1,4 @@
-//! Filters for people: an instruction per line, with the names of what it compares.
+//! Filters in readable form: one instruction per line, with the meaning of what it compares.
 
 use super::asm::{mnemonic, operand};
 use crate::insn::code;
@@ -6,14 +6,14 @@ use crate::{Filter, Verdict, Word};
 use abi::Arch;
 use std::fmt::Write;
 
-/// What is known of A and of the architecture wherever an instruction can be reached.
+/// The known values of A and of the architecture before an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Known {
     word: Option<Word>,
     arch: Option<Arch>,
 }
 
-/// Every instruction with its number, targets and meaning.
+/// Lists every instruction with its number, targets and meaning.
 pub fn listing(filter: &Filter) -> String {
     let known = analyse(filter);
     let mut text = String::new();
@@ -62,7 +62,7 @@ fn analyse(filter: &Filter) -> Vec<Option<Known>> {
     known
 }
 
-/// What holds on every way to an instruction.
+/// Keeps what holds on every path to an instruction.
 fn reach(slot: &mut Option<Known>, new: Known) {
     *slot = Some(match *slot {
         None => new,
@@ -98,7 +98,7 @@ fn describe(filter: &Filter, at: usize, known: Option<Known>) -> String {
     line.trim_end().to_owned()
 }
 
-/// What a compared constant means.
+/// The meaning of a constant in a comparison.
 fn compared(known: Known, k: u32) -> String {
     const X32: u32 = 0x4000_0000;
     match known.word {

@@ -1,4 +1,4 @@
-//! Filters as text and bytes: reading whatever people have, writing what tools take.
+//! Filters as text and bytes: reads the usual forms, and writes the forms that tools take.
 
 mod asm;
 mod listing;
@@ -14,19 +14,19 @@ use crate::{Chain, Filter};
 /// Text that is not a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// The text cannot be read.
+    /// The text cannot be parsed.
     #[error("line {line}, column {column}: {found}; {expected}")]
     Syntax {
         /// Line, from 1.
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is there.
+        /// What was found there.
         found: String,
-        /// What should be.
+        /// What was expected there.
         expected: &'static str,
     },
-    /// It was read, and the kernel would refuse the program.
+    /// The text was parsed, but the kernel would refuse the program.
     #[error(transparent)]
     Invalid(#[from] Invalid),
 }
@@ -42,11 +42,11 @@ impl TextError {
     }
 }
 
-/// Takes a filter in any form this module writes: hex digits, a C array of `struct sock_filter`,
-/// `bpf_asm` text, raw bytes.
+/// Reads a filter in any form that this module writes: hex digits, a C array of `struct
+/// sock_filter`, `bpf_asm` text, or raw bytes.
 ///
 /// # Errors
-/// Place and expectation, or the rule of the kernel that the program breaks.
+/// The position and what was expected there, or the kernel's rule that the program breaks.
 pub fn read(bytes: &[u8]) -> Result<Filter, TextError> {
     match text_of(bytes) {
         None => Ok(Filter::from_bytes(bytes)?),
@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8]) -> Result<Filter, TextError> {
     }
 }
 
-/// Takes a chain, oldest filter first: hex digits with an empty line between filters, or one filter
+/// Reads a chain, oldest filter first: hex digits with an empty line between filters, or one filter
 /// in any form that [`read`] takes.
 ///
 /// # Errors
@@ -68,7 +68,7 @@ pub fn read_chain(bytes: &[u8]) -> Result<Chain, TextError> {
     }
 }
 
-/// The bytes as text, unless they are a program in binary: those have bytes of 0.
+/// The bytes as text, unless they are a binary program, which contains zero bytes.
 fn text_of(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let binary = text.chars().any(|c| c.is_control() && !c.is_whitespace());

@@ -4,7 +4,7 @@ use super::TextError;
 use crate::{Chain, Filter, Insn};
 use std::fmt::Write;
 
-/// Two digits per byte, as the kernel has the program in memory; a line per instruction.
+/// Hex digits of the binary form, two per byte, with one line per instruction.
 pub fn to_hex(filter: &Filter) -> String {
     let mut text = String::new();
     for insn in filter.to_bytes().chunks(8) {
@@ -16,10 +16,10 @@ pub fn to_hex(filter: &Filter) -> String {
     text
 }
 
-/// The inverse of [`to_hex`]; white space is free.
+/// The inverse of [`to_hex`]; white space is ignored.
 ///
 /// # Errors
-/// A character that is no hex digit, half a byte, or an invalid program.
+/// A character is not a hex digit, half a byte is left over, or the program is invalid.
 pub fn from_hex(text: &str) -> Result<Filter, TextError> {
     const EXPECTED: &str = "expected hex digits, 16 for each instruction";
     let (mut bytes, mut high) = (Vec::new(), None);
@@ -49,7 +49,8 @@ pub fn from_hex(text: &str) -> Result<Filter, TextError> {
     Ok(Filter::from_bytes(&bytes)?)
 }
 
-/// A chain, oldest filter first: each as [`to_hex`] writes it, an empty line between.
+/// The hex digits of a chain, oldest filter first: each filter as from [`to_hex`], separated by
+/// empty lines.
 pub fn chain_to_hex(chain: &Chain) -> String {
     let filters: Vec<String> = chain.filters().iter().map(to_hex).collect();
     filters.join("\n")
@@ -59,7 +60,7 @@ pub fn chain_to_hex(chain: &Chain) -> String {
 pub(super) fn chain_from_hex(text: &str) -> Result<Chain, TextError> {
     let mut filters = Vec::new();
     let mut part = String::new();
-    // Lines of earlier filters stay as empty ones, so that errors name the right line.
+    // Lines of earlier filters are kept as empty lines, so that errors give the right line.
     let mut before = String::new();
     for line in text.lines().chain([""]) {
         if line.trim().is_empty() && !part.trim().is_empty() {
@@ -76,7 +77,7 @@ pub(super) fn chain_from_hex(text: &str) -> Result<Chain, TextError> {
     Ok(Chain::new(filters))
 }
 
-/// The elements of a C array of `struct sock_filter`, a line per instruction.
+/// A C array of `struct sock_filter`, with one line per instruction.
 pub fn to_c_array(filter: &Filter) -> String {
     let mut text = String::from("static const struct sock_filter filter[] = {\n");
     for insn in filter.insns() {
@@ -87,11 +88,11 @@ pub fn to_c_array(filter: &Filter) -> String {
     text
 }
 
-/// Reads what [`to_c_array`] or `bpf_asm -c` writes: four numbers between braces for each
-/// instruction; what stands around is not looked at.
+/// Reads what [`to_c_array`] or `bpf_asm -c` writes: four numbers in braces for each instruction.
+/// Other text is ignored.
 ///
 /// # Errors
-/// Something else between braces, or an invalid program.
+/// The braces contain anything else, or the program is invalid.
 pub fn from_c_array(text: &str) -> Result<Filter, TextError> {
     const EXPECTED: &str = "expected { code, jt, jf, k } with decimal, 0x or 0 numbers";
     let mut insns = Vec::new();
@@ -130,7 +131,7 @@ pub fn from_c_array(text: &str) -> Result<Filter, TextError> {
     Ok(Filter::new(insns)?)
 }
 
-/// A number as C writes it.
+/// Parses a number in C's syntax.
 pub(super) fn number(word: &str) -> Option<u32> {
     let word = word.trim().trim_end_matches(['u', 'U', 'l', 'L']);
     if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
@@ -138,7 +139,7 @@ pub(super) fn number(word: &str) -> Option<u32> {
     } else if word.len() > 1 && word.starts_with('0') {
         u32::from_str_radix(&word[1..], 8).ok()
     } else if let Some(positive) = word.strip_prefix('-') {
-        // bpf_asm takes -1 for 0xffffffff.
+        // bpf_asm accepts -1 for 0xffffffff.
         let value: u32 = positive.parse().ok()?;
         Some(value.wrapping_neg())
     } else {

@@ -31,7 +31,7 @@ impl Rng {
 pub const X86_64: u32 = 0xc000_003e;
 pub const I386: u32 = 0x4000_0003;
 
-/// Verdicts that filters return, ALLOW most often.
+/// Verdicts that filters return, most often ALLOW.
 pub fn random_verdict(rng: &mut Rng) -> u32 {
     const VERDICTS: [u32; 12] = [
         Verdict::ALLOW.0,
@@ -50,7 +50,7 @@ pub fn random_verdict(rng: &mut Rng) -> u32 {
     rng.pick(&VERDICTS)
 }
 
-/// A constant worth comparing with.
+/// A constant that is worth comparing with.
 fn constant(rng: &mut Rng) -> u32 {
     match rng.below(8) {
         0..=3 => rng.below(480) as u32,
@@ -61,8 +61,8 @@ fn constant(rng: &mut Rng) -> u32 {
     }
 }
 
-/// A valid filter of at most `max` instructions. With `wild`, every instruction that seccomp takes
-/// may appear; without, those that real filters have.
+/// A valid filter of at most `max` instructions. With `wild`, it may have every instruction that
+/// seccomp accepts; without, only those that real filters have.
 pub fn random_filter(rng: &mut Rng, max: usize, wild: bool) -> Filter {
     loop {
         let len = 1 + rng.below(max);
@@ -76,7 +76,7 @@ pub fn random_filter(rng: &mut Rng, max: usize, wild: bool) -> Filter {
     }
 }
 
-/// An instruction that `left` others follow.
+/// An instruction that is followed by `left` others.
 fn random_insn(rng: &mut Rng, left: usize, wild: bool) -> Insn {
     const JUMPS: [u16; 4] = [code::JEQ, code::JGT, code::JGE, code::JSET];
     const ALU: [u16; 9] = [
@@ -133,7 +133,7 @@ fn random_insn(rng: &mut Rng, left: usize, wild: bool) -> Insn {
     }
 }
 
-/// A call whose words are often the constants that `filter` compares with, or beside them.
+/// A call whose words are often constants that `filters` compare with, or neighbours of them.
 pub fn random_call(rng: &mut Rng, filters: &[Filter]) -> SeccompData {
     let mut data = SeccompData {
         nr: rng.below(480) as u32,
@@ -158,7 +158,7 @@ pub fn random_call(rng: &mut Rng, filters: &[Filter]) -> SeccompData {
     data
 }
 
-/// A chain of tests/data.
+/// A chain from tests/data.
 pub fn data(name: &str) -> seccomp::Chain {
     let path = format!(
         "{}/../seccomp/tests/data/{name}.hex",

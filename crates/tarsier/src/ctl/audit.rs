@@ -1,27 +1,27 @@
-//! What can be told to carry out auditctl's requests: the kernel, or a running Tarsier.
+//! The targets of auditctl's requests: the kernel, or a running Tarsier.
 
 use daemon::protocol::AuditState;
 use rules::Command;
 
-/// Why something was refused or could not be asked.
+/// Why a request was refused or could not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
-    /// The errno, when the kernel or the daemon gave one.
+    /// The errno, if the kernel or the daemon returned one.
     pub(super) errno: Option<i32>,
-    /// In words, when there is none.
+    /// The reason in words, if there is no errno.
     pub(super) reason: String,
 }
 
-/// What became of some commands.
+/// The outcome of commands that were carried out.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    /// What a counter was that was reset.
+    /// The value of a counter before it was reset.
     pub(super) value: Option<u32>,
-    /// Commands that were refused, by their place.
+    /// Commands that were refused, by their index.
     pub(super) refused: Vec<(usize, Trouble)>,
 }
 
-/// Whoever carries out requests.
+/// A target that carries out requests.
 pub(super) trait Audit {
     /// What `auditctl -s` shows.
     fn state(&mut self) -> Result<AuditState, Trouble>;
@@ -29,16 +29,17 @@ pub(super) trait Audit {
     /// All rules, as `struct audit_rule_data`.
     fn rules(&mut self) -> Result<Vec<Vec<u8>>, Trouble>;
 
-    /// Carries out commands that change something. One that is refused ends it, unless its place
-    /// is `tolerate_from` or later. Whether those before it stay is [`is_atomic`](Self::is_atomic).
+    /// Carries out commands that change something. A refused command ends this, unless its index is
+    /// `tolerate_from` or higher. [`is_atomic`](Self::is_atomic) tells whether the commands before
+    /// it remain in effect.
     fn apply(&mut self, commands: &[Command], tolerate_from: usize) -> Result<Applied, Trouble>;
 
-    /// Whether commands are carried out all together or not at all.
+    /// Whether commands are carried out either all together or not at all.
     fn is_atomic(&self) -> bool;
 }
 
 impl Trouble {
-    /// In auditctl's words: what was asked for, and what the errno says.
+    /// The message that auditctl prints: the request that failed, and the errno's text.
     pub(super) fn text(&self, command: &Command) -> String {
         const EEXIST: i32 = 17;
         let cause = match self.errno {
@@ -52,14 +53,14 @@ impl Trouble {
         }
     }
 
-    /// Whether there is no audit to ask, which auditctl says in other words.
+    /// Whether there is no audit to ask, for which auditctl has another message.
     pub(super) fn is_disabled(&self) -> bool {
         const ECONNREFUSED: i32 = 111;
         self.errno == Some(ECONNREFUSED)
     }
 }
 
-/// What auditctl and libaudit call a request that failed.
+/// The name that auditctl and libaudit have for a request that failed.
 fn asked(command: &Command) -> Option<&'static str> {
     match command {
         Command::Append(_) | Command::Prepend(_) => Some("Error sending add rule data request"),
@@ -85,7 +86,7 @@ fn asked(command: &Command) -> Option<&'static str> {
     }
 }
 
-/// As strerror(3) has it.
+/// The text of an errno, as from strerror(3).
 pub(super) fn errno_text(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     match text.split_once(" (os error") {

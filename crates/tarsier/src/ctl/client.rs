@@ -1,4 +1,4 @@
-//! A running Tarsier, over its control socket.
+//! Requests to a running Tarsier, over its control socket.
 
 use super::audit::{Applied, Audit, Trouble};
 use daemon::protocol::socket_path;
@@ -9,10 +9,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long an answer is waited for: two thousand rules are planned in less than one second.
+/// Longest wait for an answer: planning two thousand rules takes less than a second.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The daemon that was started with a run directory.
+/// The daemon with a certain run directory.
 pub(super) struct Client {
     socket: PathBuf,
 }
@@ -44,25 +44,26 @@ impl Client {
         Trouble {
             errno: None,
             reason: format!(
-                "no Tarsier answers at {} ({error}): start `tarsier run`, name its --run-dir, or \
-                 speak to the kernel with --kernel",
+                "no Tarsier answers at {} ({error}): start `tarsier run`, give its --run-dir, or \
+                 use --kernel for the kernel's own audit",
                 self.socket.display()
             ),
         }
     }
 }
 
-/// Sends a request to the daemon that listens at `socket` and gives its answer, one line of JSON.
+/// Sends a request to the daemon that listens at `socket`. Returns its answer, one line of JSON.
 ///
 /// # Errors
-/// Nobody listens, the caller is not root, or the answer breaks off or does not come in a minute.
+/// No daemon listens, the caller is not root, or the answer is incomplete or takes longer than a
+/// minute.
 pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    // The daemon may refuse, and say why, before it has read everything.
+    // The daemon may refuse, with a reason, before it has read everything.
     let sent = stream.write_all(&line);
     let mut answer = String::new();
     BufReader::new(stream).read_line(&mut answer)?;
@@ -73,7 +74,7 @@ pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
     }
 }
 
-/// A command as the daemon wants it; none for one that changes nothing.
+/// A command in the daemon's form; `None` for one that changes nothing.
 fn step(command: &Command) -> Option<Step> {
     let rule = |rule| hex(&rules::to_kernel(rule));
     Some(match command {

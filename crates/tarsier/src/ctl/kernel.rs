@@ -5,13 +5,13 @@ use daemon::protocol::AuditState;
 use netlink::{AuditSocket, NetlinkError};
 use rules::{Command, FILTER_PREPEND};
 
-/// The kernel; its socket is opened when it is first needed.
+/// The kernel's audit; its socket is opened when first needed.
 #[derive(Default)]
 pub(super) struct Kernel {
     socket: Option<AuditSocket>,
 }
 
-/// `AUDIT_USER`: a message of auditctl's.
+/// `AUDIT_USER`: a message sent by auditctl.
 const AUDIT_USER: u16 = 1005;
 
 impl Kernel {
@@ -41,7 +41,7 @@ impl Kernel {
         })
     }
 
-    /// Carries out one command; what a reset counter was.
+    /// Carries out one command. Returns the value that a reset counter had.
     fn change(&mut self, command: &Command) -> Result<Option<u32>, NetlinkError> {
         let socket = self.socket()?;
         match command {
@@ -70,14 +70,14 @@ impl Kernel {
             Command::Message(text) => {
                 socket.send_user_message(AUDIT_USER, &super::message::text(text))?;
             }
-            // The others change nothing.
+            // The other commands change nothing.
             _ => {}
         }
         Ok(None)
     }
 }
 
-/// Deletes what is listed, as it is listed.
+/// Deletes the listed rules in the order of the list; with `key`, only those whose key contains it.
 fn delete_all(socket: &mut AuditSocket, key: Option<&[u8]>) -> Result<(), NetlinkError> {
     for bytes in socket.list_rules()? {
         let is_meant = match key {

@@ -4,7 +4,7 @@ use daemon::protocol::AuditState;
 use rules::{Dialect, ListStyle, RuleSet};
 use std::fmt::Write;
 
-/// The rules as `-l` prints them, and complaints about those that cannot be shown.
+/// The rules as `-l` prints them, and messages about rules that cannot be shown.
 pub(super) fn rules(
     listed: &[Vec<u8>],
     dialect: Dialect,
@@ -41,8 +41,8 @@ pub(super) fn has_key(bytes: &[u8], text: &[u8]) -> bool {
     text.is_empty() || key.windows(text.len()).any(|window| window == text)
 }
 
-/// The status as every setting prints it; with `is_whole` as `-s` does, and with names for numbers
-/// as `-s -i`.
+/// The status as it is printed after a setting; with `is_whole` as for `-s`, and with
+/// `is_interpreted` with names for numbers, as for `-s -i`.
 pub(super) fn state(state: &AuditState, is_whole: bool, is_interpreted: bool) -> String {
     let name = |names: [&str; 3], value: u32| match names.get(value as usize) {
         Some(name) if is_interpreted => (*name).to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn state(state: &AuditState, is_whole: bool, is_interpreted: bool) ->
 mod tests {
     use super::*;
 
-    /// `auditctl -s` and `auditctl -s -i` of audit 3.0.9 on Debian 12.
+    /// From `auditctl -s` and `auditctl -s -i` of audit 3.0.9 on Debian 12.
     #[test]
     fn status_is_auditctl_s_line_for_line() {
         let seen = AuditState {

@@ -1,4 +1,4 @@
-//! `tarsier rules merge`: what augenrules(8) does.
+//! `tarsier rules merge`: does what augenrules(8) does.
 
 use anyhow::{bail, Context, Result};
 use cli::RulesMergeArgs;
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Exit status when the file that is there is not what would be made.
+/// Exit status if the existing file differs from the merged rules.
 const DIFFERS: u8 = 1;
 
 /// Prints, compares or loads the rules of a directory.
@@ -52,7 +52,7 @@ pub(crate) fn merge(args: &RulesMergeArgs) -> Result<u8> {
     Ok(DIFFERS)
 }
 
-/// Name and content of every file that `ls *.rules` shows.
+/// Name and content of each file that `ls *.rules` would list.
 fn read(directory: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let cannot = |path: &Path| format!("cannot read {}", path.display());
     let mut files = Vec::new();

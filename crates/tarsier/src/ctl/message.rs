@@ -1,6 +1,6 @@
-//! What `-m` logs.
+//! The text that `-m` logs.
 
-/// The text between the quotes of `msg='…'`, as libaudit's `audit_log_user_message()` puts it.
+/// The text between the quotes of `msg='…'`, as libaudit's `audit_log_user_message()` formats it.
 pub(super) fn text(text: &str) -> String {
     let exe = std::env::current_exe().unwrap_or_default();
     let exe = exe.to_string_lossy();
@@ -9,7 +9,7 @@ pub(super) fn text(text: &str) -> String {
     format!("text={text} exe=\"{exe}\" hostname=? addr=? terminal={terminal} res=success")
 }
 
-/// The terminal that standard input is, without `/dev/`.
+/// The terminal of standard input, without `/dev/`.
 fn terminal() -> Option<String> {
     use std::io::IsTerminal;
     if !std::io::stdin().is_terminal() {

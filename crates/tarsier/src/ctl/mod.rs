@@ -23,12 +23,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Exit status of a call without options.
+/// Exit status of a call without options, as in auditctl.
 const NO_OPTIONS: u8 = 1;
-/// Exit status of a caller who is not root.
+/// Exit status for callers other than root.
 const NOT_ROOT: u8 = 4;
 
-/// Whom to speak to, and how.
+/// Options that are not auditctl's: the target, and the dialect.
 struct Options {
     kernel: bool,
     run_dir: PathBuf,
@@ -40,8 +40,7 @@ pub(crate) fn is_auditctl(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new("auditctl"))
 }
 
-/// Does what `args`, the words after `auditctl` or `tarsier ctl`, ask for; the exit status, which
-/// is auditctl's.
+/// Carries out `args`, the words after `auditctl` or `tarsier ctl`. Returns auditctl's exit status.
 ///
 /// # Errors
 /// The options that are not auditctl's are wrong, or the output cannot be written.
@@ -62,7 +61,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     options.with_session(|session| Ok(session.call(&args)?))
 }
 
-/// Loads lines, whose errors are said with file and line, as `-R` does; the exit status.
+/// Loads lines as `-R` does; errors are printed with file and line. Returns the exit status.
 fn load<'l>(
     kernel: bool,
     run_dir: &Path,
@@ -80,7 +79,7 @@ fn load<'l>(
 }
 
 impl Options {
-    /// Takes our own options, which come before auditctl's.
+    /// Takes the options that are not auditctl's, which come before auditctl's.
     fn take(args: &mut std::vec::IntoIter<OsString>) -> Result<Options> {
         let mut options = Options {
             kernel: false,

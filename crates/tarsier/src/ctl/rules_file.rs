@@ -1,8 +1,8 @@
 //! `-R file`: a file of options, line by line.
 //!
-//! The kernel gets each line when it is read, as from auditctl. A running Tarsier gets all of them
-//! at once, and takes all or none. Unlike auditctl, which tells syslog what is wrong before the
-//! first rule, everything is said on standard error.
+//! The kernel gets each line when it is read, as from auditctl. A running Tarsier gets all lines at
+//! once, and accepts all or none. Errors are all printed on standard error; auditctl reports those
+//! before the first rule to syslog.
 
 use super::audit::Trouble;
 use super::session::{print, say, say_findings, Session, SUCCESS};
@@ -14,15 +14,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Exit status of a file that was not loaded, or not whole.
+/// Exit status of a file that was not loaded, or only in part.
 const FAILED: u8 = 1;
-/// The most that is read of a file, in bytes.
+/// Limit of the bytes read from a file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A line of a file, with the file and number that messages name.
 pub(super) type Line<'a> = (Source, &'a [u8]);
 
-/// What `-i` and `-c` have said so far, and what went wrong.
+/// The effect of `-i` and `-c` so far, and whether a line has failed.
 #[derive(Default)]
 struct Progress {
     ignores_errors: bool,
@@ -31,7 +31,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Notes an error in a line, and whether it ends everything.
+    /// Notes an error in a line. Returns whether it ends the loading.
     fn fail(&mut self, source: &Source) -> bool {
         self.has_failed = true;
         say_place(source);
@@ -48,7 +48,7 @@ impl Progress {
 }
 
 impl Session<'_> {
-    /// Loads a file; the exit status.
+    /// Loads a file. Returns the exit status.
     pub(super) fn read_file(&mut self, path: &[u8]) -> io::Result<u8> {
         if !self.may_change_rules() {
             return Ok(SUCCESS);
@@ -70,7 +70,7 @@ impl Session<'_> {
         self.load(lines)
     }
 
-    /// Loads lines; the exit status.
+    /// Loads lines. Returns the exit status.
     pub(super) fn load<'l>(&mut self, lines: impl Iterator<Item = Line<'l>>) -> io::Result<u8> {
         if self.audit.is_atomic() {
             self.load_whole(lines)
@@ -148,7 +148,7 @@ impl Session<'_> {
         let refused = |place| applied.refused.iter().any(|(refused, _)| *refused == place);
         for (place, command) in commands.iter().enumerate() {
             match command {
-                // There were none at that point, whatever was added after it.
+                // There were no rules at that point, whatever was added after it.
                 Command::DeleteAll { key: None } if !refused(place) => print("No rules\n")?,
                 Command::DeleteAll { .. } => {}
                 Command::Status { .. } | Command::List { .. } | Command::Signal(_) => {
@@ -161,7 +161,7 @@ impl Session<'_> {
         Ok(progress.status(false))
     }
 
-    /// What a line asks for; none, and said, if it is wrong.
+    /// The commands in a line; `None`, after printing why, if the line is wrong.
     fn parse(&self, source: &Source, line: &[u8]) -> Option<Vec<Command>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let parsed = parse_line_as(self.dialect, line, source, &SystemHost);
@@ -178,7 +178,7 @@ fn say_place(source: &Source) {
     say!("There was an error in line {line} of {file}");
 }
 
-/// Reads a file that only root can have written (auditctl(8), `-R`); what is wrong otherwise.
+/// Reads a file that only root can have written (auditctl(8), `-R`). The error is a message.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     let name = path.display();
     let cannot = |error: io::Error| match error.kind() {

@@ -1,4 +1,4 @@
-//! One call of auditctl: what it does, says and returns.
+//! One call of auditctl: its actions, its output and its exit status.
 //!
 //! Source: main(), setopt(), handle_request() and fileopt() in audit-userspace src/auditctl.c.
 
@@ -14,19 +14,19 @@ pub(super) const SUCCESS: u8 = 0;
 /// Exit status of a wrong or refused command line (auditctl returns -1).
 pub(super) const REFUSED: u8 = 255;
 
-/// A request failed, and that has been said.
+/// A request failed, and the error has been printed.
 pub(super) struct Failed;
 
-/// What a call has to know.
+/// The state of a call.
 pub(super) struct Session<'a> {
     pub(super) audit: &'a mut dyn Audit,
     pub(super) dialect: Dialect,
-    /// The status was printed: auditctl prints one for all settings of a line.
+    /// Whether the status was printed: auditctl prints it once for all settings in a line.
     pub(super) has_shown_state: bool,
 }
 
 impl Session<'_> {
-    /// Does what the words after `auditctl` ask for; the exit status.
+    /// Carries out the words after `auditctl`. Returns the exit status.
     pub(super) fn call(&mut self, args: &[Vec<u8>]) -> io::Result<u8> {
         let source = Source {
             file: "command line".to_owned(),
@@ -57,8 +57,9 @@ impl Session<'_> {
         Ok(SUCCESS)
     }
 
-    /// False, and said, when rules are locked or there is no audit: auditctl 3.0.9 leaves it at
-    /// that and returns success. Who cannot be asked now will say so when asked for the change.
+    /// Prints a message and returns false if rules are locked or audit is disabled: auditctl 3.0.9
+    /// then does nothing more and returns success. If the state cannot be read, this returns true,
+    /// and the change itself reports the error.
     pub(super) fn may_change_rules(&mut self) -> bool {
         match self.audit.state() {
             Ok(AuditState { enabled: 2, .. }) => {
@@ -97,7 +98,7 @@ impl Session<'_> {
                 Err(trouble) => return Ok(Err(say(command, &trouble))),
             },
             Command::Signal(name) => return Ok(self.signal(name)),
-            // What they change is remembered by whoever reads a file.
+            // Whoever reads a file keeps track of these.
             Command::IgnoreErrors | Command::ContinueOnError => {}
             Command::Several(commands) => {
                 for command in commands {
@@ -118,7 +119,7 @@ impl Session<'_> {
         Ok(Ok(()))
     }
 
-    /// Prints what a change gives back, or why it was refused.
+    /// Prints the result of a change, or why it was refused.
     fn report(
         &mut self,
         command: &Command,
@@ -135,7 +136,7 @@ impl Session<'_> {
         Ok(Ok(()))
     }
 
-    /// What auditctl prints after a change that worked.
+    /// Prints what auditctl prints after a successful change.
     pub(super) fn show_result(&mut self, command: &Command, value: Option<u32>) -> io::Result<()> {
         match command {
             Command::Enabled(_)
@@ -153,7 +154,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// After a setting: the status, once a line.
+    /// Prints the status after a setting, once per line.
     fn show_state(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.has_shown_state, true) {
             return Ok(());
@@ -212,7 +213,7 @@ impl Session<'_> {
     }
 }
 
-/// Says what is wrong with a line; whether it can be carried out.
+/// Prints what is wrong with a line. Returns whether it can be carried out.
 pub(super) fn say_findings(parsed: &Parsed) -> bool {
     for warning in &parsed.warnings {
         say!("{}", warning.message);
@@ -226,7 +227,7 @@ pub(super) fn say_findings(parsed: &Parsed) -> bool {
     }
 }
 
-/// Says why a command was refused.
+/// Prints why a command was refused.
 pub(super) fn say(command: &Command, trouble: &Trouble) -> Failed {
     if trouble.is_disabled() {
         say!("The audit system is disabled");

@@ -1,8 +1,8 @@
-//! `-h`.
+//! Output of `-h`.
 
 use std::io::{self, Write};
 
-/// Prints which options there are.
+/// Prints the options.
 pub(super) fn print() -> io::Result<()> {
     io::stdout().lock().write_all(cli::ctl::USAGE.as_bytes())
 }

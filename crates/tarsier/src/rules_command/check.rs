@@ -1,4 +1,4 @@
-//! `tarsier rules check`: what is odd about rules.
+//! `tarsier rules check`: reports problems in rules.
 
 use super::flood::{self, Flood};
 use super::source;
@@ -62,7 +62,7 @@ fn write_text(
     Ok(())
 }
 
-/// Rules that the kernel would refuse because what they name is not there.
+/// Findings for rules that the kernel would refuse because a path does not exist.
 fn missing_paths(rules: &[Rule]) -> Vec<Finding> {
     let refused = rules.iter().enumerate().filter_map(|(rule, text)| {
         let refusal = rules::check(text, Some(&SystemHost)).err()?;
@@ -81,7 +81,8 @@ fn missing_paths(rules: &[Rule]) -> Vec<Finding> {
         .collect()
 }
 
-/// One finding as compilers print theirs: place, message and name, then the rule and the remedy.
+/// Prints a finding in the style of compilers: place, message and lint, then the rule and the
+/// remedy.
 fn print(out: &mut impl Write, finding: &Finding) -> Result<()> {
     let name = finding.lint.name();
     match finding.line {
@@ -94,7 +95,7 @@ fn print(out: &mut impl Write, finding: &Finding) -> Result<()> {
     Ok(())
 }
 
-/// A rule in about one line.
+/// A rule, shortened to about one line.
 fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 100;
     if text.chars().count() <= CHARS_MAX {

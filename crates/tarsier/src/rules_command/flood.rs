@@ -1,4 +1,4 @@
-//! Which keys, and so which rules, a recorded log is full of.
+//! Finds the keys, and so the rules, that fill a recorded log.
 
 use anyhow::{Context, Result};
 use event::{text, RecordType};
@@ -9,18 +9,18 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-/// What a key selected.
+/// The events that a key selected.
 #[derive(Debug, Serialize)]
 pub(super) struct Flood {
-    /// The key, several joined by commas; empty for events without one.
+    /// The key; several are joined by commas. Empty for events without a key.
     key: String,
-    /// Where the rules with this key are.
+    /// Places of the rules with this key.
     rules: Vec<String>,
     events: u64,
     bytes: u64,
-    /// Part of the bytes of all such events, in percent.
+    /// Share of the bytes of all selected events, in percent.
     share_percent: f64,
-    /// More than half of the log, and not the only key in it.
+    /// Whether the key has more than half of these bytes, and there are other keys.
     pub(super) is_flood: bool,
 }
 
@@ -33,8 +33,8 @@ struct Seen {
     key: Option<Vec<u8>>,
 }
 
-/// Counts what the rules selected in the log at `path`, most bytes first: events with a SYSCALL
-/// or URINGOP record, all of their records. Lines that are not records do not count.
+/// Counts what the rules selected in the log at `path`, most bytes first: all records of events
+/// that have a SYSCALL or URINGOP record. Lines that are not records do not count.
 ///
 /// # Errors
 /// The log cannot be read.
@@ -87,7 +87,7 @@ fn floods(by_key: HashMap<Vec<u8>, (u64, u64)>, rules: &[Rule]) -> Vec<Flood> {
             is_flood: keys > 1 && bytes > total / 2,
         })
         .collect();
-    // What no rule here asked for is none of theirs.
+    // A key without a rule here is not the fault of these rules.
     floods
         .iter_mut()
         .for_each(|flood| flood.is_flood &= !flood.rules.is_empty());
@@ -124,7 +124,7 @@ fn unhex(text: &[u8]) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// A table of keys; the rules of a flood below it.
+/// Prints a table of keys, with the rules of a flood below it.
 pub(super) fn print(out: &mut impl Write, floods: &[Flood]) -> Result<()> {
     writeln!(
         out,

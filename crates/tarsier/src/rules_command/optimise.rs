@@ -1,4 +1,4 @@
-//! `tarsier rules optimise`: equivalent, cheaper rules.
+//! `tarsier rules optimise`: finds equivalent, cheaper rules.
 
 use super::source;
 use anyhow::{Context, Result};
@@ -89,7 +89,7 @@ fn print(out: &mut impl Write, optimised: &Optimised, before: &Cost, after: &Cos
     Ok(())
 }
 
-/// As a line of a rules file.
+/// A rule as a line of a rules file.
 fn text(rule: &Rule) -> String {
     list_rule(
         rule,
@@ -121,7 +121,7 @@ fn write_file(path: &Path, set: &RuleSet, rules: &[Rule]) -> Result<()> {
     file.write_all(text.as_bytes()).with_context(writing)
 }
 
-/// Settings, in the order of augenrules: those that end all changes come last.
+/// Lines for the settings, in augenrules' order: settings that end all changes come last.
 fn before_rules(set: &RuleSet) -> String {
     let settings = &set.settings;
     let mut text = String::new();

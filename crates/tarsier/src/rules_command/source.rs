@@ -1,11 +1,12 @@
-//! Rules to be looked at, not loaded: what is not on this host does not matter.
+//! Reads rules to examine them, not to load them: paths that are missing on this host do not
+//! matter.
 
 use anyhow::Result;
 use daemon::rule_files;
 use rules::{Host, PathKind, RuleSet, SystemHost};
 use std::path::PathBuf;
 
-/// This host, but every path that a rule names is there.
+/// This host, as if every path that a rule names existed.
 struct WithEveryPath;
 
 impl Host for WithEveryPath {
@@ -29,7 +30,7 @@ impl Host for WithEveryPath {
     }
 }
 
-/// Reads the rules of `paths`, one after the other, even those on paths that are missing here.
+/// Reads the rules of `paths` in order, even rules on paths that are missing here.
 ///
 /// # Errors
 /// A file cannot be read, or lines are wrong; these are printed.

@@ -6,20 +6,20 @@ use std::path::Path;
 use std::time::Duration;
 
 const WINDOW: Duration = Duration::from_secs(5);
-/// Ticks of 10 ms; the daemon's own look at its files once a second may fall on some.
+/// In ticks of 10 ms. The daemon's check of its files, once a second, may use some.
 const TICKS_MAX: u64 = 2;
 const WINDOWS_MAX: usize = 4;
 const RESIDENT_KIB_MAX: u64 = 32 * 1024;
 
-/// Rules as the security guides have them: many files, privileged programs, refused calls. All are
-/// about logged-in users, so that what else happens on this machine is not there to be recorded.
+/// Rules as security guides have them: many files, privileged programs, refused calls. All concern
+/// logged-in users only, so that other activity on this machine is not recorded.
 fn guide_rules() -> String {
     const USER: &str = "-F auid>=1000 -F auid!=unset";
     let mut rules = String::from("-D\n-b 8192\n-f 1\n");
     for file in ["passwd", "group", "shadow", "sudoers", "hosts", "hostname"] {
         rules += &format!("-a always,exit -F path=/etc/{file} -F perm=wa {USER} -k identity\n");
     }
-    // A rule on a directory needs it.
+    // A rule on a directory needs the directory.
     let dirs = ["/etc/audit", "/etc/pam.d", "/etc/security", "/etc/ssh"];
     for dir in dirs.iter().filter(|dir| Path::new(dir).is_dir()) {
         rules += &format!("-a always,exit -F dir={dir} -F perm=wa {USER} -k configuration\n");
@@ -51,7 +51,7 @@ fn guide_rules() -> String {
     rules
 }
 
-/// utime and stime of a process, all its threads, in ticks.
+/// utime and stime of a process with all its threads, in ticks.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
     let (_, after_comm) = stat.rsplit_once(") ").expect("a comm");
@@ -72,7 +72,7 @@ fn at_rest_it_uses_no_cpu_and_less_than_32_mib() {
     machine::test("at rest", |setup| {
         let daemon = setup.tarsier(&guide_rules()).start();
         let pid = daemon.pid();
-        // Somebody may do on this machine what the rules are about; then it is not at rest.
+        // Somebody may make calls on this machine that the rules select; then it is not at rest.
         let (used, events) = (0..WINDOWS_MAX)
             .map(|_| window(&daemon))
             .find(|(_, events)| *events == 0)
@@ -87,7 +87,7 @@ fn at_rest_it_uses_no_cpu_and_less_than_32_mib() {
     });
 }
 
-/// Ticks that the daemon uses within a window, and events that it is given.
+/// Ticks that the daemon uses within a window, and number of events that it gets.
 fn window(daemon: &Daemon) -> (u64, u64) {
     let events = || {
         daemon.status()["events_selected"]
@@ -95,7 +95,7 @@ fn window(daemon: &Daemon) -> (u64, u64) {
             .expect("a number")
     };
     let events_before = events();
-    // What the start left to do, and the answer, are done by then.
+    // The daemon has finished its start and this answer by then.
     let before = ticks(daemon.pid());
     std::thread::sleep(WINDOW);
     let used = ticks(daemon.pid()) - before;

@@ -1,23 +1,23 @@
-//! Processes that make exactly the system calls that a test asks for, as whom it asks for.
+//! Processes that make exactly the system calls that a test wants, with the identity that it wants.
 //!
-//! A caller is forked from the test and uses bare system calls only, so that nothing but its
-//! preparation ([`Caller`]), the calls and its `exit_group` can be in the log with its pid.
+//! A caller is forked from the test and uses bare system calls only: besides its calls, only its
+//! preparation ([`Caller`]) and its `exit_group` can be in the log with its pid.
 
 use std::ffi::CString;
 use std::path::Path;
 
-/// Most calls of one caller.
+/// Limit of calls per caller.
 const CALLS_MAX: usize = 32;
-/// Status of a caller that could not become who it should be.
+/// Exit status of a caller that could not get its identity.
 const NOT_PREPARED: i32 = 99;
 
-/// An argument.
+/// An argument of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Arg {
     Number(i64),
-    /// Bytes in memory, its address being the argument.
+    /// Bytes in memory, whose address is the argument.
     Bytes(Vec<u8>),
-    /// What an earlier call of the same caller returned.
+    /// The result of an earlier call of the same caller.
     Result(usize),
 }
 
@@ -46,7 +46,7 @@ impl From<Vec<u8>> for Arg {
     }
 }
 
-/// A path or other text, with a NUL at its end.
+/// A path or other text, terminated by NUL.
 impl From<&str> for Arg {
     fn from(text: &str) -> Arg {
         let mut bytes = text.as_bytes().to_vec();
@@ -93,7 +93,7 @@ impl Call {
         Call::new(nr.into(), args)
     }
 
-    /// A call of i386 whose arguments are numbers.
+    /// A call with i386's numbers whose arguments are numbers.
     pub(crate) fn int80(nr: i64) -> Call {
         Call {
             entry: Entry::Int80,
@@ -113,16 +113,16 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// Who makes the calls. What is None stays as the test has it.
+/// The identity of the process that makes the calls. Where it is `None`, the test's own is kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
-    /// Real, effective and saved.
+    /// Real, effective and saved user id.
     pub(crate) uids: Option<[u32; 3]>,
     pub(crate) gids: Option<[u32; 3]>,
     pub(crate) groups: Vec<u32>,
     pub(crate) auid: Option<u32>,
     pub(crate) directory: Option<CString>,
-    /// The calls are made by a process that the prepared one forks.
+    /// The calls are made by a child of the prepared process.
     pub(crate) in_child: bool,
 }
 
@@ -156,7 +156,7 @@ impl Caller {
         }
     }
 
-    /// Makes the calls, one after the other, and ends.
+    /// Makes the calls in order in a process that then ends.
     pub(crate) fn make(&self, calls: &[Call]) -> Made {
         assert!(calls.len() <= CALLS_MAX);
         let shared = Shared::new();
@@ -191,7 +191,7 @@ impl Caller {
         }
     }
 
-    /// What the child does.
+    /// The child's part.
     fn live(&self, calls: &[Call], results: *mut i64) -> ! {
         if !self.prepare() {
             exit(NOT_PREPARED);
@@ -256,16 +256,16 @@ impl Caller {
     }
 }
 
-/// Calls that were made.
+/// A process that has made its calls.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) pid: u32,
     pub(crate) parent: u32,
-    /// As the kernel returns them: -errno for a failure.
+    /// Results as the kernel returns them: -errno for a failure.
     pub(crate) results: Vec<i64>,
 }
 
-/// Memory in which the child leaves its pid and the results.
+/// Shared memory in which the child leaves its pid and the results.
 struct Shared {
     results: *mut i64,
 }
@@ -304,7 +304,7 @@ impl Drop for Shared {
     }
 }
 
-/// Whether this machine has the 32-bit entry; without it, the instruction is a fault.
+/// Whether this machine has the 32-bit entry; without it, the instruction faults.
 pub(crate) fn int80_is_possible() -> bool {
     if !cfg!(target_arch = "x86_64") {
         return false;
@@ -350,7 +350,7 @@ fn exit(status: i32) -> ! {
     }
 }
 
-/// A system call and nothing else: not even errno is set.
+/// Makes a system call and nothing else: not even errno is set.
 #[cfg(target_arch = "x86_64")]
 fn syscall(nr: i64, args: &[i64; 6]) -> i64 {
     let result;
@@ -373,7 +373,7 @@ fn syscall(nr: i64, args: &[i64; 6]) -> i64 {
     result
 }
 
-/// A system call and nothing else but errno.
+/// Makes a system call and nothing else, except that errno is set.
 #[cfg(not(target_arch = "x86_64"))]
 fn syscall(nr: i64, a: &[i64; 6]) -> i64 {
     // SAFETY: the calls of a test are on memory that it owns.
@@ -385,7 +385,7 @@ fn syscall(nr: i64, a: &[i64; 6]) -> i64 {
     result
 }
 
-/// A call without arguments through the 32-bit entry.
+/// Makes a call without arguments through the 32-bit entry.
 #[cfg(target_arch = "x86_64")]
 fn int80(nr: i64) -> i64 {
     let result: i64;

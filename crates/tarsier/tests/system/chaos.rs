@@ -1,12 +1,13 @@
-//! Everything that can happen to a daemon, at random, while calls are made whose number is known.
+//! Everything that can happen to a daemon, in random order, while a known number of calls is made.
 //!
-//! A run is a series of lives of a daemon. In each, steps in random order: bursts of calls, reloads
-//! between configurations, rotations, a disk that is full for a while, rotations on it, plugins that are stuck or
-//! killed, a daemon that is stopped for a while. A life ends in order, and then every call is in
-//! the log or among the lost; or by SIGKILL, which costs what was in the rings, and the next life
-//! says so. At the end ausearch and `tarsier verify` read what is left.
+//! A run is a series of lives of a daemon. Each life has steps in random order: bursts of calls,
+//! reloads of varying configurations, rotations, a disk that is full for a while, rotations on it,
+//! plugins that are stuck or killed, a daemon that is stopped for a while. A life ends in order,
+//! and then every call is in the log or counted as lost; or it ends by SIGKILL, which loses what
+//! was in the rings, and the next life reports that. At the end ausearch and `tarsier verify` read
+//! what is left.
 //!
-//! `TARSIER_CHAOS_SECONDS` makes it longer; `TARSIER_CHAOS_SEED` repeats one.
+//! `TARSIER_CHAOS_SECONDS` makes the run longer; `TARSIER_CHAOS_SEED` repeats one.
 
 use crate::daemon::{Daemon, Setup};
 use crate::{machine, programs};
@@ -17,21 +18,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Longest time that anything awaited may take.
+/// Longest time to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(600);
 const GROUP: u32 = 61237;
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61237 -k chaos\n";
-/// Room of the file system that the log is on.
+/// Size of the file system of the log.
 const DISK_MIB: u64 = 64;
-/// Anonymous memory of the daemon: buffers of the log and of plugins, each bounded.
+/// Limit of the daemon's anonymous memory: buffers of the log and of plugins, each bounded.
 const MEMORY_KIB_MAX: u64 = 96 * 1024;
 const STEPS: u32 = 6;
-/// Calls whose events are more than the log keeps in memory.
+/// Number of calls whose events do not fit in the log's buffer in memory.
 const CALLS_OF_FULL_DISK: u64 = 12_000;
-/// Lives on one log that end by SIGKILL, at most: the disk is small.
+/// Limit of lives on one log that end by SIGKILL: the disk is small.
 const KILLS_MAX: u32 = 2;
 
-/// xorshift64*: what is random here is only which step comes next.
+/// xorshift64*: only the order of steps is random.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +44,7 @@ impl Random {
     }
 }
 
-/// A file system of its own for the log, unmounted at the end.
+/// A file system for the log, unmounted at the end.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -55,7 +56,7 @@ impl Disk {
         Disk(path)
     }
 
-    /// Leaves no room, for as long as the file is there.
+    /// Fills the disk for as long as the returned file exists.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("filler");
         let mut file = std::fs::File::create(&path).expect("a file");
@@ -80,7 +81,7 @@ fn plugin(setup: &Setup, name: &str, script: &str) {
     std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o640)).expect("its mode");
 }
 
-/// A configuration; threads are the same in all.
+/// Writes a random configuration; the threads are the same in all.
 fn configure(setup: &Setup, random: &mut Random) {
     let flush = ["SYNC", "DATA", "INCREMENTAL_ASYNC"][random.below(3) as usize];
     let overload = ["THROTTLE", "DROP"][random.below(2) as usize];
@@ -92,7 +93,7 @@ fn configure(setup: &Setup, random: &mut Random) {
     ));
 }
 
-/// A life of a daemon.
+/// One life of a daemon.
 struct Life<'s> {
     setup: &'s Setup,
     disk: &'s Disk,
@@ -149,9 +150,10 @@ impl Life<'_> {
         self.calls(random);
     }
 
-    /// What must not grow, descriptors and threads, and what must not grow beyond a bound.
+    /// Number of descriptors and threads, which must not grow. Checks that memory stays below its
+    /// limit.
     fn resources(&self) -> (usize, usize) {
-        // Answers when it has done what came before.
+        // The answer comes after the daemon has finished earlier work.
         self.daemon.status();
         let count = |name: &str| {
             let path = format!("/proc/{}/{name}", self.pid());
@@ -169,8 +171,8 @@ impl Life<'_> {
     }
 }
 
-/// Waits until `life` has these descriptors and threads again: killed plugins are started again, a
-/// rotated file is synced and closed.
+/// Waits until `life` has these numbers of descriptors and threads again: killed plugins are
+/// restarted, and a rotated file is synced and closed.
 fn settles(life: &Life<'_>, resources: (usize, usize)) {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -192,7 +194,7 @@ fn children(pid: u32) -> Vec<Pid> {
     pids.filter_map(Pid::from_raw).collect()
 }
 
-/// The log's files, the oldest first.
+/// The log's files, oldest first.
 fn logs(disk: &Disk) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&disk.0).expect("the disk") {
@@ -213,7 +215,7 @@ fn logs(disk: &Disk) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
-/// Events of the rule in the log.
+/// Number of events of the rule in the log.
 fn recorded(disk: &Disk) -> u64 {
     let count = |path: &PathBuf| {
         let text = std::fs::read(path).expect("a log");
@@ -225,7 +227,7 @@ fn recorded(disk: &Disk) -> u64 {
     logs(disk).iter().map(count).sum()
 }
 
-/// What the daemon said at its end that it lost of what the rule selects.
+/// Number of events of the rule that the daemon reported as lost when it ended.
 fn lost(said: &str) -> u64 {
     let lines = said
         .lines()
@@ -237,7 +239,7 @@ fn lost(said: &str) -> u64 {
         .sum()
 }
 
-/// `tarsier verify` and, where it is, ausearch accept the log.
+/// Checks that `tarsier verify` and, if available, ausearch accept the log.
 fn check_log(disk: &Disk, key: &Path) {
     let mut verify = Command::new(programs::tarsier());
     verify
@@ -271,7 +273,7 @@ fn check_log(disk: &Disk, key: &Path) {
     assert_eq!(found, recorded(disk), "what ausearch finds");
 }
 
-/// Makes keys, and removes what an earlier life has left: the disk is small.
+/// Creates keys, and removes what an earlier life has left: the disk is small.
 fn new_log(setup: &Setup, disk: &Disk, number: u32) -> PathBuf {
     for entry in std::fs::read_dir(&disk.0).expect("the disk") {
         std::fs::remove_file(entry.expect("an entry").path()).expect("it goes");
@@ -293,12 +295,12 @@ fn start(setup: &Setup, disk: &Disk, random: &mut Random) -> Daemon {
     run.log(disk.0.join("audit.log")).ring_kib(256).start()
 }
 
-/// One life after another on one log: none or more that are killed, and one that ends in order.
+/// Several lives on one log: any number that are killed, and one that ends in order.
 fn lives(setup: &Setup, disk: &Disk, random: &mut Random, number: u32) {
     let key = new_log(setup, disk, number);
     for killed in 0.. {
         let daemon = start(setup, disk, random);
-        // Without what a kill has torn.
+        // Not counting what a kill has torn.
         let before = recorded(disk);
         let mut life = Life {
             setup,

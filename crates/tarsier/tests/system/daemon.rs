@@ -1,4 +1,4 @@
-//! A Tarsier that a test starts, talks to and ends.
+//! A Tarsier daemon that a test starts, talks to and ends.
 
 use crate::programs;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest time that anything awaited may take, a debug build on a machine under load included.
+/// Longest time to wait for anything, including a debug build on a machine under load.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Directory of a test.
@@ -31,28 +31,29 @@ impl Setup {
         self.dir.path().join(name)
     }
 
-    /// Writes a file there.
+    /// Writes a file in the test's directory.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, text).expect("the file is written");
         path
     }
 
-    /// The text of a file there.
+    /// The text of a file in the test's directory.
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).expect("the file is read")
     }
 
-    /// Writes the configuration, with a directory of plugins of this test.
+    /// Writes the configuration, with the test's own plugin directory.
     pub(crate) fn configure(&self, lines: &str) {
         let plugins = self.path("plugins.d");
         let text = format!("{lines}plugin_dir = {}\n", plugins.display());
-        // At once: a daemon that reads it now because of an earlier signal finds the old or the new.
+        // Replaced in one step: a daemon that is just reloading because of an earlier signal reads
+        // the old or the new file.
         let new = self.write("auditd.conf.new", &text);
         std::fs::rename(new, self.path("auditd.conf")).expect("the file is renamed");
     }
 
-    /// A run with these rules; everything else in the test's directory.
+    /// A run with these rules, with everything else in the test's directory.
     pub(crate) fn tarsier(&self, rules: &str) -> Run {
         self.write("test.rules", rules);
         self.configure("flush = NONE\nmax_log_file_action = IGNORE\n");
@@ -69,7 +70,7 @@ impl Setup {
     }
 }
 
-/// A command line of `tarsier run`, to be.
+/// A `tarsier run` command line that is not started yet.
 pub(crate) struct Run {
     dir: PathBuf,
     run_dir: PathBuf,
@@ -118,7 +119,7 @@ impl Run {
         self
     }
 
-    /// Where its standard output, and that of COMMAND, goes.
+    /// Sends its standard output, and COMMAND's, to a file.
     pub(crate) fn stdout(mut self, file: &Path) -> Run {
         self.stdout = std::fs::File::create(file).expect("a file").into();
         self
@@ -174,7 +175,7 @@ impl Run {
         daemon
     }
 
-    /// Starts it with a standard error that nobody reads any more, and waits until it answers.
+    /// Starts it with a standard error whose reader is gone, and waits until it answers.
     pub(crate) fn start_unheard(self) -> Daemon {
         let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
         drop(reader);
@@ -193,7 +194,7 @@ impl Run {
     }
 }
 
-/// What a daemon said on standard error.
+/// The lines that a daemon has printed on standard error.
 #[derive(Default)]
 struct Said {
     lines: Mutex<(Vec<String>, bool)>,
@@ -221,7 +222,7 @@ impl Said {
         }
     }
 
-    /// Waits until `count` lines with `text` were said; whether they were before the end.
+    /// Waits until `count` lines contain `text`. Returns whether they came before the end.
     fn wait_for(&self, text: &str, count: usize) -> bool {
         let there = |lines: &[String]| lines.iter().filter(|l| l.contains(text)).count() >= count;
         let state = self.lines.lock().expect("no panic in there");
@@ -237,7 +238,7 @@ impl Said {
     }
 }
 
-/// A daemon that runs.
+/// A running daemon.
 pub(crate) struct Daemon {
     child: Child,
     said: Arc<Said>,
@@ -247,10 +248,10 @@ pub(crate) struct Daemon {
     ended: Option<ExitStatus>,
 }
 
-/// What became of a run.
+/// The outcome of a run.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    /// Its standard error.
+    /// The text on its standard error.
     pub(crate) said: String,
     pub(crate) log: PathBuf,
 }
@@ -260,12 +261,12 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Waits until it says a line with this text.
+    /// Waits until it prints a line with this text.
     pub(crate) fn wait_for(&self, text: &str) {
         self.wait_for_times(text, 1);
     }
 
-    /// Waits until it has said so many lines with this text.
+    /// Waits until it has printed `count` lines with this text.
     pub(crate) fn wait_for_times(&self, text: &str, count: usize) {
         assert!(
             self.said.wait_for(text, count),
@@ -283,7 +284,7 @@ impl Daemon {
         }
     }
 
-    /// What it answers to `tarsier status --json`.
+    /// Its answer to `tarsier status --json`.
     pub(crate) fn status(&self) -> serde_json::Value {
         let mut command = Command::new(programs::tarsier());
         command.args(["status", "--json", "--run-dir"]);
@@ -291,7 +292,7 @@ impl Daemon {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// Whether it answers, which it does when its rules are armed.
+    /// Whether it answers, which it does once its rules are armed.
     fn answers(&self) -> bool {
         let mut command = Command::new(programs::tarsier());
         command.arg("status").arg("--run-dir").arg(&self.run_dir);
@@ -308,7 +309,7 @@ impl Daemon {
         rustix::process::kill_process(pid, signal).expect("the signal is sent");
     }
 
-    /// Waits for its end.
+    /// Waits until it ends.
     pub(crate) fn wait(mut self) -> Ended {
         assert!(
             self.ends_within(PATIENCE),
@@ -323,7 +324,7 @@ impl Daemon {
         }
     }
 
-    /// Ends it as an administrator does.
+    /// Stops it with SIGTERM, as an administrator does.
     pub(crate) fn stop(self) -> Ended {
         self.signal(Signal::TERM);
         self.wait()
@@ -357,7 +358,7 @@ impl Daemon {
 }
 
 impl Drop for Daemon {
-    /// Only after a failed assertion there is something left to end.
+    /// Ends a daemon that is still running, which is the case only after a failed assertion.
     fn drop(&mut self) {
         if self.ended.is_some() {
             return;

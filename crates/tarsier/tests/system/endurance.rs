@@ -1,7 +1,7 @@
-//! Many reloads and many kills of a daemon whose capture is pinned, while numbered calls are made: nothing is
-//! lost or doubled, and nothing grows.
+//! Many reloads and many kills of a daemon whose capture is pinned, while numbered calls are made:
+//! nothing is lost or recorded twice, and nothing grows.
 //!
-//! `TARSIER_ENDURANCE_KILLS` and `TARSIER_ENDURANCE_RELOADS` say how many.
+//! `TARSIER_ENDURANCE_KILLS` and `TARSIER_ENDURANCE_RELOADS` set the numbers.
 
 use crate::daemon::{Daemon, Setup};
 use crate::log;
@@ -12,9 +12,9 @@ use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Needs another hook than the numbered calls do.
+/// This rule needs other hooks than the numbered calls do.
 const OTHER: &str = "-a always,exit -F arch=b64 -S rmdir -F gid=61242 -k other\n";
-/// Kernel memory that may be in use on other accounts.
+/// Kernel memory that other causes may use.
 const MEMORY_KIB_MAX: i64 = 16 * 1024;
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -23,7 +23,7 @@ fn number_in(variable: &str, default: u64) -> u64 {
     text.map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Programs, maps, links and pins.
+/// Number of programs, maps, links and pins.
 fn objects() -> [usize; 4] {
     [
         machine::bpf_programs().len(),
@@ -33,7 +33,7 @@ fn objects() -> [usize; 4] {
     ]
 }
 
-/// Memory of the kernel that BPF objects are made of, KiB.
+/// Kernel memory of the kinds that BPF objects are made of, in KiB.
 fn kernel_memory_kib() -> i64 {
     let text = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
     let of = |name: &str| {
@@ -44,7 +44,7 @@ fn kernel_memory_kib() -> i64 {
     of("Percpu:") + of("VmallocUsed:") + of("SUnreclaim:")
 }
 
-/// Lines of the kernel's log that say that something is wrong with it.
+/// Lines of the kernel's log that report problems.
 fn complaints() -> BTreeSet<String> {
     let mut buffer = vec![0u8; 1 << 20];
     const READ_ALL: libc::c_int = 3;
@@ -65,7 +65,8 @@ fn complaints() -> BTreeSet<String> {
     found.map(str::to_owned).collect()
 }
 
-/// Has the rules exchanged, and waits until the new ones are in force; their number.
+/// Exchanges the rules and waits until the new ones are in force. Returns the number of their
+/// generation.
 fn reload(setup: &Setup, daemon: &Daemon, number: u64) -> u64 {
     let rules = match number % 2 {
         0 => RULE.to_owned(),
@@ -105,7 +106,7 @@ fn after_many_reloads_and_kills_every_call_is_recorded_once_and_nothing_has_grow
         }
         let (objects_before, memory_before) = first.expect("one round");
         let end = Instant::now() + PATIENCE;
-        // The kernel frees what is gone some time later.
+        // The kernel frees removed objects some time later.
         while objects()
             .iter()
             .zip(objects_before)

@@ -1,4 +1,4 @@
-//! What is wrong is said, with place and remedy, and what was before is kept.
+//! Errors are reported with place and remedy, and the previous state is kept.
 
 use crate::calls::{call, Caller};
 use crate::daemon::{Ended, Setup};
@@ -12,7 +12,7 @@ use std::process::Command;
 
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61238 -k mine\n";
 
-/// It did not start, armed nothing, and said all of `texts`.
+/// Checks that it did not start, armed nothing, and printed all of `texts`.
 fn refused(ended: &Ended, texts: &[&str]) {
     assert!(!ended.status.success(), "{}", ended.said);
     assert!(ended.status.code().is_some(), "{}", ended.status);
@@ -46,7 +46,7 @@ fn broken_rules_name_place_expectation_and_nearest_name_and_arm_nothing() {
     });
 }
 
-/// More rules on one call than the tables hold: 64 pages of 64.
+/// Limit of rules on one call: the tables hold 64 pages of 64.
 const RULES_MAX: usize = 4096;
 
 #[test]
@@ -55,7 +55,7 @@ fn the_rule_beyond_a_limit_is_named_with_its_file_and_line() {
         let line = |i| format!("-a always,exit -F arch=b64 -S getppid -F gid=61238 -F a0={i}\n");
         let rules: String = (0..=RULES_MAX).map(line).collect();
         let rules = "## the first rule is in line 2\n".to_owned() + &rules;
-        // One more rule than fits, and one line more for the comment.
+        // One rule more than fits, and one line for the comment.
         let place = format!("test.rules:{}: ", RULES_MAX + 2);
         let run = setup.tarsier(&rules);
         let path = setup.path("test.rules");
@@ -113,7 +113,7 @@ fn without_root_it_says_so() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("must be root"), "{said}");
-        // What needs no root works without.
+        // Commands that do not need root work without it.
         let output = Command::new(&copy)
             .args(["plan", "--rules"])
             .arg(&rules)
@@ -130,7 +130,7 @@ fn without_root_it_says_so() {
     });
 }
 
-/// A small file system of its own, gone with this.
+/// A small file system, unmounted when dropped.
 struct Tmpfs {
     path: PathBuf,
 }
@@ -191,7 +191,7 @@ fn a_full_disk_is_said_suspends_and_every_event_is_recorded_or_counted() {
         }
         let recorded = log::count_calls(&ended.log, libc::SYS_getppid, "mine");
         assert!(recorded > 0 && recorded < CALLS, "{recorded}");
-        // DAEMON_END, and a DAEMON_ERR each second, did not fit either.
+        // DAEMON_END, and one DAEMON_ERR per second, did not fit either.
         let own_lost = (recorded + number_before(&ended, " lost;")).checked_sub(CALLS);
         let own_lost = own_lost.expect(&ended.said);
         assert!(
@@ -208,7 +208,7 @@ fn a_full_disk_is_said_suspends_and_every_event_is_recorded_or_counted() {
     });
 }
 
-/// The number before a text in what a run ends with.
+/// The number before a text in the lines that a run prints at its end.
 fn number_before(ended: &Ended, text: &str) -> u64 {
     let mut numbers = ended.said.lines().rev().filter_map(|line| {
         let (before, _) = line.split_once(text)?;
@@ -310,7 +310,7 @@ fn a_command_that_is_not_there_is_an_error_and_everything_is_put_back() {
 fn a_standard_error_that_nobody_reads_ends_nothing() {
     machine::test("standard error without a reader", |setup| {
         let daemon = setup.tarsier(RULE).format("raw").start_unheard();
-        // It has something to say about each.
+        // Each of these makes it print something.
         setup.write("auditd.conf", "num_log = 5\n");
         daemon.signal(rustix::process::Signal::HUP);
         daemon.wait_for_record("op=reconfigure");

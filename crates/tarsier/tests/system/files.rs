@@ -1,4 +1,4 @@
-//! Rules on files select whoever reaches the file, by whatever name.
+//! Rules on files select every call that reaches the file, by whatever name.
 
 use crate::calls::{call, Arg, Call, Caller};
 use crate::selection::{make, row, rows_select, Make, Row};
@@ -19,7 +19,7 @@ fn create(path: &Path) -> Call {
     open(path, libc::O_WRONLY | libc::O_CREAT)
 }
 
-/// A process each, so that each is looked at by itself.
+/// Makes calls in a process of its own, so that its events are examined separately.
 fn by_root(calls: &[Call], logged: &[&'static str]) -> Make {
     make(Caller::default(), calls, logged)
 }

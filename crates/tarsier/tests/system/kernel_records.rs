@@ -1,4 +1,4 @@
-//! Records that others make reach the same log, and the daemon makes none of its own calls.
+//! Records of other programs reach the same log, and the daemon's own calls are not recorded.
 
 use crate::calls::{call, Caller};
 use crate::{log, machine, programs};
@@ -100,7 +100,7 @@ fn the_daemon_never_audits_itself() {
             exe.display()
         );
         let daemon = setup.tarsier(&rules).format("raw").start();
-        // Another process of the same program: the rule does select.
+        // Another process of the same program is selected by the rule.
         let mut status = Command::new(&exe)
             .args(["status", "--run-dir"])
             .arg(setup.path("run"))

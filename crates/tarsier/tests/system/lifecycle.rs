@@ -1,4 +1,4 @@
-//! Start, end, and what is in between: signals, the command, a killed daemon.
+//! Start, end, and what happens between: signals, the command, a killed daemon.
 
 use crate::calls::{call, Caller};
 use crate::daemon::{Ended, Setup};
@@ -125,7 +125,7 @@ fn sigusr1_rotates_the_log() {
         );
         let daemon = run.start();
         let before = getppid_pid();
-        // In the log before the rotation: the answer comes after a turn of the loop.
+        // It is in the log before the rotation: the answer comes after a turn of the loop.
         while daemon.status()["events_recorded"] != 1 {}
         daemon.signal(Signal::USR1);
         daemon.wait_for("audit.log.1");
@@ -142,7 +142,7 @@ fn sigusr1_rotates_the_log() {
     });
 }
 
-/// Starts one, has it record a call, kills it.
+/// Starts a daemon, lets it record a call, and kills it. Returns its process id.
 fn killed(setup: &Setup) -> u32 {
     let daemon = setup.tarsier(RULE).format("raw").start();
     let pid = daemon.pid();

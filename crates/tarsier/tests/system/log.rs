@@ -1,4 +1,4 @@
-//! Logs, as far as tests look at them.
+//! Parses logs, as far as tests need it.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// The value of a field, quotes removed, as it stands there otherwise.
+    /// The value of a field, without quotes but otherwise unchanged.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let value = self
             .text
@@ -42,7 +42,8 @@ impl Event {
         kinds.map(|record| record.kind.as_str()).collect()
     }
 
-    /// `openat keyname`, or `b32:openat keyname`; several keys with commas, `-` for none.
+    /// `openat keyname`, or `b32:openat keyname`; several keys are joined by commas, `-` means
+    /// none.
     pub(crate) fn brief(&self) -> Option<String> {
         let call = self.record("SYSCALL")?;
         let arch = u32::from_str_radix(call.field("arch")?, 16).ok()?;
@@ -58,7 +59,7 @@ impl Event {
     }
 }
 
-/// Events of a RAW or ENRICHED log, in order of their first record.
+/// The events of a RAW or ENRICHED log, in order of their first record.
 pub(crate) fn events(path: &Path) -> Vec<Event> {
     let bytes = std::fs::read(path).expect("the log is readable");
     assert!(
@@ -90,7 +91,7 @@ pub(crate) fn events(path: &Path) -> Vec<Event> {
     events
 }
 
-/// What is logged of calls that one process made: see [`Event::brief`].
+/// The logged calls of one process: see [`Event::brief`].
 pub(crate) fn calls_of(events: &[Event], pid: u32) -> Vec<String> {
     events_of(events, pid).filter_map(Event::brief).collect()
 }
@@ -109,8 +110,8 @@ pub(crate) fn records<'e>(events: &'e [Event], kind: &str) -> Vec<&'e Record> {
     records.filter(|record| record.kind == kind).collect()
 }
 
-/// How many SYSCALL records with this number a log has, for logs too long to keep in memory. Every
-/// line has to be whole.
+/// Number of SYSCALL records of this call in a log that may be too long to keep in memory. Checks
+/// that every line is whole.
 pub(crate) fn count_calls(path: &Path, nr: i64, key: &str) -> u64 {
     let file = std::fs::File::open(path).expect("the log is readable");
     let mut lines = BufReader::with_capacity(1 << 20, file);

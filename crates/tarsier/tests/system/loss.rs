@@ -37,18 +37,18 @@ fn a_million_events_that_fit_the_rings_are_all_recorded() {
     });
 }
 
-/// Calls of each of two runs of the workload.
+/// Number of calls in each of two runs of the workload.
 const CALLS: u64 = 300_000;
 
-/// A FIFO: who opens it waits for the one at its other end.
+/// Creates a FIFO: opening either end waits for the other.
 fn fifo(setup: &Setup, name: &str) {
     let path = std::ffi::CString::new(setup.path(name).as_os_str().as_bytes()).expect("no NUL");
     // SAFETY: a path that lives through the call.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
 }
 
-/// A script that runs the workload with 4 threads twice, each time when it is told to, and says
-/// when it has ended.
+/// Writes a script that runs the workload twice with 4 threads, each time when it is told to, and
+/// reports when it has ended.
 fn write_script(setup: &Setup) {
     let mut script = String::new();
     for round in 1..=2 {
@@ -62,7 +62,7 @@ fn write_script(setup: &Setup) {
             setup.path(&done).display(),
         );
     }
-    // The daemon says that it is armed before it starts its command.
+    // The daemon reports that it is armed before it starts its command.
     fifo(setup, "ready");
     script.insert_str(0, &format!("echo >'{}'\n", setup.path("ready").display()));
     fifo(setup, "end");
@@ -70,7 +70,7 @@ fn write_script(setup: &Setup) {
     setup.write("script", &script);
 }
 
-/// Lets a run of the workload go, and waits until it has ended.
+/// Starts one run of the workload, and waits until it has ended.
 fn run_workload(setup: &Setup, round: u32) {
     setup.write(&format!("go-{round}"), "\n");
     assert_eq!(setup.read(&format!("done-{round}")), "\n");
@@ -95,7 +95,7 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
             .command(&[&"sh", &setup.path("script")])
             .start();
         assert_eq!(setup.read("ready"), "\n");
-        // A reader that does not read cannot but lose, and says so; then it reads while others write.
+        // A stopped reader loses events and reports it; then it reads while others write.
         daemon.signal(Signal::STOP);
         run_workload(setup, 1);
         daemon.signal(Signal::CONT);
@@ -134,7 +134,7 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
         let (last, before) = said.split_last().expect("the log says so");
         let is_last = last.contains(" op=events-lost-in-all ");
         assert!(is_last && number(last, "lost") == lost, "{said:?}");
-        // At the moment: each says what it adds.
+        // Reports while recording: each has the losses since the one before.
         let mut sum = 0;
         for line in before {
             sum += number(line, "lost");

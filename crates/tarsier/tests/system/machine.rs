@@ -1,4 +1,4 @@
-//! The whole machine, for one test at a time, and the proof that it was left as it was found.
+//! Gives one test at a time the whole machine, and checks that it is left as it was found.
 
 use crate::daemon::Setup;
 use netlink::{AuditSocket, Status};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// How long the kernel may take to free programs whose last descriptor was closed.
+/// Time that the kernel may take to free programs whose last descriptor was closed.
 const FREEING_MAX: Duration = Duration::from_secs(120);
 
 /// Runs `body` with the machine for itself, then checks that audit, BPF programs, processes and
-/// mounts are as before. Says `skipped:` where such a test is not possible.
+/// mounts are as before. Prints `skipped:` if such a test is not possible here.
 pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     if !rustix::process::geteuid().is_root() {
@@ -52,13 +52,14 @@ pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
     );
 }
 
-/// Processes that a killed daemon leaves behind become children of this one, and so are seen.
+/// Makes processes that a killed daemon leaves behind children of this process, so that they are
+/// found.
 fn adopt_orphans() {
     let this = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(this)).expect("this process adopts orphans");
 }
 
-/// What a test must not change.
+/// The state that a test must not change.
 struct State {
     audit: Status,
     audit_rules: usize,
@@ -71,7 +72,7 @@ struct State {
 impl State {
     fn now() -> Result<State, netlink::NetlinkError> {
         let mut socket = AuditSocket::open()?;
-        // What the kernel counts by itself.
+        // Counters that the kernel changes by itself.
         let audit = Status {
             lost: 0,
             backlog: 0,
@@ -94,7 +95,7 @@ impl State {
         is_used.then(|| format!("enabled {enabled}, pid {pid}, {} rules", self.audit_rules))
     }
 
-    /// What is not as before, given the kernel some time to free what was closed.
+    /// Differences from the state before; the kernel gets some time to free what was closed.
     fn differences_when_settled(&self) -> Vec<String> {
         let deadline = Instant::now() + FREEING_MAX;
         loop {
@@ -102,7 +103,8 @@ impl State {
             if found.is_empty() || Instant::now() > deadline {
                 return found;
             }
-            // Freeing BPF programs ends with an RCU grace period, which nobody announces.
+            // Freeing BPF programs ends with an RCU grace period, for which there is no
+            // notification.
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -143,7 +145,7 @@ impl State {
     }
 }
 
-/// Ids of the BPF programs that are loaded.
+/// Ids of the loaded BPF programs.
 pub(crate) fn bpf_programs() -> BTreeSet<u32> {
     libbpf_rs::query::ProgInfoIter::default()
         .map(|program| program.id)
@@ -178,7 +180,7 @@ fn mounts() -> usize {
     table.lines().count()
 }
 
-/// Children of this process that live; those that ended are reaped.
+/// Living children of this process; those that have ended are reaped.
 fn children() -> Vec<String> {
     use rustix::process::{wait, WaitOptions};
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
@@ -199,7 +201,7 @@ fn children() -> Vec<String> {
         .collect()
 }
 
-/// After a failure, so that the next test starts clean.
+/// Cleans up after a failure, so that the next test starts from a clean state.
 fn tidy_up(audit: &Status) {
     for child in children() {
         let pid = child

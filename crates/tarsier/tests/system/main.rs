@@ -1,7 +1,7 @@
-//! The program on the running kernel: what a user who types the commands sees.
+//! The program on the running kernel: what users see who type the commands.
 //!
-//! One test at a time, each in a directory of its own, and the machine has to be afterwards as it
-//! was before ([`machine`]). Needs root; without it each test says `skipped:`.
+//! Tests run one at a time, each in its own directory, and must leave the machine as it was before
+//! ([`machine`]). They need root; without it each prints `skipped:`.
 
 mod calls;
 mod daemon;

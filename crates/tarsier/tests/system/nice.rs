@@ -1,4 +1,4 @@
-//! The daemon goes before others while it is late, and only then.
+//! The daemon has a higher priority while it is late, and only then.
 
 use crate::{machine, programs};
 use rustix::process::{getpriority_process, Pid};
@@ -25,7 +25,7 @@ fn a_late_daemon_has_a_better_nice_value_until_it_has_caught_up() {
             }
         };
         wait_until("boosted", &|nice| nice == own - 2);
-        // Far more than these rings hold, as fast as it goes.
+        // Far more events than these rings can hold, as fast as possible.
         let mut calls = Command::new(programs::workload())
             .args(["--count", "1000000", "--threads", "4", "--mark"])
             .args([&GROUP.to_string(), "getppid"])

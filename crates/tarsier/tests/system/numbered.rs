@@ -1,4 +1,4 @@
-//! A process that makes numbered calls all the time, and what a log has of them.
+//! A process that makes numbered calls all the time, and the search for them in a log.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const GROUP: u32 = 61241;
-/// Selects its calls.
+/// Selects the calls of this process.
 pub(crate) const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61241 -k numbered\n";
-/// Calls between two rests.
+/// Number of calls between two rests.
 const BURST: u64 = 4;
-/// However soon it is ended.
+/// Number of calls that it makes even if it is ended earlier.
 const CALLS_MIN: u64 = 1000;
 const REST: Duration = Duration::from_millis(2);
 
-/// The process.
+/// The calling process.
 pub(crate) struct Caller {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Caller {
-    /// Starts it; with `rests` it leaves the processor to others between bursts.
+    /// Starts it; with `rests` it sleeps between bursts, so that others get the processor.
     pub(crate) fn start(rests: bool) -> Caller {
         let mut child = Command::new(std::env::current_exe().expect("our own path"))
             .args(["--exact", "numbered::calls", "--nocapture"])
@@ -42,7 +42,7 @@ impl Caller {
         Caller { child, lines }
     }
 
-    /// Ends it; how many calls it has made.
+    /// Ends it. Returns the number of calls it has made.
     pub(crate) fn stop(mut self) -> u64 {
         drop(self.child.stdin.take());
         let mut made = self.lines.by_ref().map_while(Result::ok);
@@ -59,7 +59,7 @@ impl Drop for Caller {
     }
 }
 
-/// The body of the process; without its variable there is nothing to do.
+/// The body of the process. Without its variable in the environment this test does nothing.
 #[test]
 fn calls() {
     let Ok(how) = std::env::var("TARSIER_TEST_CALLS") else {
@@ -90,7 +90,7 @@ fn calls() {
     println!("made {made}");
 }
 
-/// How often each number is in a log, with the key of its rule.
+/// How often each number is in a log, by number and key of the rule.
 pub(crate) fn recorded(log: &Path) -> BTreeMap<(u64, String), u32> {
     let text = std::fs::read(log).expect("the log");
     let mut found = BTreeMap::new();
@@ -107,7 +107,8 @@ pub(crate) fn recorded(log: &Path) -> BTreeMap<(u64, String), u32> {
     found
 }
 
-/// No number is in the log twice, and none that was not made. How many there are.
+/// Checks that each number is in the log at most once, and that it was made. Returns how many there
+/// are.
 pub(crate) fn count_once(log: &Path, made: u64) -> u64 {
     let found = recorded(log);
     let mut numbers: Vec<u64> = found.keys().map(|(number, _)| *number).collect();

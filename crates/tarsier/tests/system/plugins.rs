@@ -32,7 +32,7 @@ fn call(count: u32) {
     programs::output_of(command.arg("getppid"));
 }
 
-/// Waits until it is so; nothing announces it.
+/// Polls until `is_so` returns true; nothing signals it.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
@@ -48,7 +48,7 @@ fn status_of(daemon: &Daemon, name: &str) -> serde_json::Value {
     of_name.cloned().unwrap_or_default()
 }
 
-/// Lines that the log does not have.
+/// The text without EOE lines, which the log does not have.
 fn without_eoe(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("type=EOE "));
     lines.map(|line| line.to_owned() + "\n").collect()
@@ -82,7 +82,7 @@ fn a_plugin_gets_the_log_and_a_stuck_one_delays_nothing() {
             "not the log"
         );
         assert!(passed.contains("type=EOE msg=audit("));
-        // The programs have ended with the daemon: machine::test looks for them.
+        // The plugins' programs ended with the daemon: machine::test checks that.
     });
 }
 
@@ -114,7 +114,7 @@ fn programs_end_with_a_daemon_that_is_killed() {
     machine::test("plugins of a killed daemon", |setup| {
         let run = setup.tarsier(RULE);
         let pid = setup.path("pid");
-        // It does not notice the end of its input.
+        // This program does not notice the end of its input.
         plugin(
             setup,
             "deaf",
@@ -132,13 +132,13 @@ fn programs_end_with_a_daemon_that_is_killed() {
         until("its end", || {
             state().map_or(true, |stat| stat.contains(") Z "))
         });
-        // What a killed daemon leaves is put back by the next one.
+        // The next daemon restores what a killed one has left.
         setup.tarsier(RULE).start().stop();
     });
 }
 
-/// `audisp-syslog` of the distribution, if it is there, and a script that runs it with a /dev/log of
-/// its own.
+/// The distribution's `audisp-syslog`, if available, wrapped in a script that runs it with its own
+/// /dev/log.
 fn audisp_syslog(setup: &Setup) -> Option<PathBuf> {
     let root = testkit::peers("audisp-syslog")?;
     let program = root.join("sbin/audisp-syslog");
@@ -197,7 +197,7 @@ fn one_program_at_a_time_reads_the_socket() {
         configure(setup, "af_unix", &text);
         let daemon = run.start();
         let reader = std::os::unix::net::UnixStream::connect(&path).expect("a connection");
-        // Its answer comes after the daemon has looked at its descriptors.
+        // The answer comes after the daemon has checked its descriptors.
         daemon.status();
         call(2);
         let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
@@ -221,7 +221,7 @@ fn without_a_log_plugins_get_every_event() {
             "{CONF}flush = SYNC\nq_depth = 90000\nwrite_logs = no\n"
         ));
         let out = setup.path("all.out");
-        // A reload ends it with SIGHUP and starts it again.
+        // A reload ends this program with SIGHUP, and it is started again.
         plugin(setup, "all", &format!("exec cat >>'{}'", out.display()));
         let daemon = run.start();
         call(1000);
@@ -234,7 +234,7 @@ fn without_a_log_plugins_get_every_event() {
             (&false.into(), &0.into())
         );
         assert!(!setup.path("audit.log").exists());
-        // A program that ends at SIGHUP leaves what it has not read.
+        // A program that SIGHUP ends leaves what it has not read.
         let calls = || {
             let passed = std::fs::read_to_string(&out).unwrap_or_default();
             let calls = passed
@@ -243,7 +243,7 @@ fn without_a_log_plugins_get_every_event() {
             calls.count()
         };
         until("the program's output", || calls() == 1000);
-        // From here on there is one, and its last record tells why it ends.
+        // From here on there is a log, and its last record tells why it ends.
         setup.configure(&format!("{CONF}flush = SYNC\nq_depth = 90000\n"));
         daemon.signal(Signal::HUP);
         daemon.wait_for_record("op=reconfigure");

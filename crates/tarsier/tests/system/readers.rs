@@ -1,12 +1,12 @@
-//! The tools that people have read the log without a warning.
+//! The usual tools read the log without a warning.
 
 use crate::{log, machine, programs, workload};
 use std::path::Path;
 
-/// What the tools say where no auditd is installed.
+/// The message of these tools if auditd is not installed.
 const NO_AUDITD_CONF: &str = "Config file /etc/audit/auditd.conf doesn't exist, skipping";
 
-/// The standard output of a tool that warned of nothing.
+/// The standard output of a tool, which must not print warnings.
 fn read(program: &str, log: &Path, options: &[&str]) -> String {
     let mut command = programs::peer(program);
     command.arg("-if").arg(log).args(options);
@@ -57,8 +57,8 @@ fn tools_read(name: &str, format: &str) {
     });
 }
 
-/// Walks all events, records and fields; a name that is not UTF-8 fails in the binding itself,
-/// which then still gives the text of the log.
+/// Walks over all events, records and fields. For a name that is not UTF-8 the binding itself
+/// fails, but still returns the text of the log.
 const AUPARSE: &str = r#"
 import sys
 import auparse

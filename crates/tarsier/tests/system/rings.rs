@@ -1,4 +1,4 @@
-//! What a program does through io_uring is in the log as what it does by system call.
+//! A program's io_uring operations are in the log like its system calls.
 
 use crate::log::{self, Event};
 use crate::{machine, programs};
@@ -6,17 +6,17 @@ use std::process::Command;
 
 const MODES: [&str; 3] = ["inline", "worker", "sqpoll"];
 
-/// An operation as the workload made it, or as an event has it.
+/// An operation, as printed by the workload or as recorded in an event.
 #[derive(Debug, PartialEq, Eq)]
 struct Operation {
     pid: u32,
     name: String,
     result: i64,
-    /// Paths that it names, or the address it is for; nothing if it has none.
+    /// Paths that it names, or the address that it uses; empty if it has none.
     objects: Vec<String>,
 }
 
-/// The lines that `workload --rings` prints, but for operations that no rule here is about.
+/// The operations that `workload --rings` printed whose names are among `names`.
 fn made(truth: &str, names: &[&str]) -> Vec<Operation> {
     let lines = truth.lines().map(|line| {
         let columns: Vec<&str> = line.split('\t').collect();
@@ -38,7 +38,7 @@ fn made(truth: &str, names: &[&str]) -> Vec<Operation> {
         .collect()
 }
 
-/// Operations of the log, as [`made`] has them.
+/// The operations in the log that belong to the processes of `made`.
 fn logged(events: &[Event], made: &[Operation]) -> Vec<Operation> {
     let pids: Vec<u32> = made.iter().map(|op| op.pid).collect();
     let operation = |event: &Event| {
@@ -60,7 +60,7 @@ fn objects(event: &Event, name: &str) -> Vec<String> {
         let address = event.record("SOCKADDR").and_then(|r| r.field("saddr"));
         return address.into_iter().map(str::to_owned).collect();
     }
-    // PARENT directories are named after the paths themselves.
+    // PARENT directories have the same names as the paths.
     let paths = event.records.iter().filter(|record| record.kind == "PATH");
     let mut names: Vec<String> = paths
         .filter(|record| record.field("nametype") != Some("PARENT"))
@@ -69,7 +69,7 @@ fn objects(event: &Event, name: &str) -> Vec<String> {
         .map(str::to_owned)
         .collect();
     names.dedup();
-    // A name that was not found, of a removal: the kernel records its directory alone.
+    // If the name to remove was not found, the kernel records only its directory.
     if names.is_empty() && name == "unlinkat" {
         names.push("missing".to_owned());
     }
@@ -177,7 +177,7 @@ fn readers_of_the_log_know_operations() {
             .finish();
         let made = made(&setup.read("truth"), &NAMES);
         let mut ausearch = programs::peer("ausearch");
-        // Debian's ausearch finds no operation by key, the kernel's own neither.
+        // Debian's ausearch does not find operations by key, not even the kernel's own.
         ausearch
             .args(["--raw", "-m", "URINGOP", "-if"])
             .arg(&ended.log);
@@ -190,7 +190,8 @@ fn readers_of_the_log_know_operations() {
     });
 }
 
-/// Cancelled, linked behind a failure, done by workers, in flight when the ring goes.
+/// Operations that are cancelled, linked behind a failure, done by workers, or in flight when the
+/// ring is closed.
 #[test]
 fn under_a_storm_of_rings_what_was_submitted_is_recorded_or_counted_as_lost() {
     machine::test("a storm of rings", |setup| {

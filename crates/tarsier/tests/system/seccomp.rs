@@ -1,4 +1,4 @@
-//! Filters at work: what is learnt suffices, and denials reach the log.
+//! Filters in use: a learnt profile suffices, and denials reach the log.
 
 use crate::{log, machine, programs};
 use std::process::Command;
@@ -58,7 +58,8 @@ fn a_learnt_profile_lets_the_program_run_and_nothing_else() {
         let learnt = seccomp(&[
             "learn", "--merge", old, "-o", new, "--report", "--", "sh", "-c", script,
         ]);
-        // The status of the program; what the shell did not use and Docker's profile allows.
+        // The program's own exit status; then what Docker's profile allows and the shell did not
+        // use.
         assert_eq!(learnt.status.code(), Some(3), "{learnt:?}");
         let report = String::from_utf8_lossy(&learnt.stderr).into_owned();
         assert!(
@@ -76,7 +77,7 @@ fn a_learnt_profile_lets_the_program_run_and_nothing_else() {
             let said = String::from_utf8_lossy(&ran.stderr).into_owned();
             assert_eq!(said.contains("denied"), code == 1, "{said}");
         }
-        // Children of children are counted too, and an end by a signal is told.
+        // Calls of grandchildren are counted, too, and an end by a signal is reported.
         let counts = seccomp(&[
             "learn",
             "--counts",

@@ -6,13 +6,13 @@ use crate::{log, machine};
 use rustix::process::Signal;
 use std::time::Duration;
 
-/// Rules, and what of some callers' calls they select.
+/// Rules, and the calls that they select from some callers.
 pub(crate) struct Row {
     pub(crate) rules: String,
     pub(crate) makes: Vec<Make>,
 }
 
-/// A caller, its calls, and the calls with keys that are in the log.
+/// A caller, its calls, and those of them that are in the log, with keys.
 pub(crate) struct Make {
     caller: Caller,
     calls: Vec<Call>,
@@ -21,7 +21,7 @@ pub(crate) struct Make {
 }
 
 impl Make {
-    /// Only after the daemon has looked again at what the paths of the rules are.
+    /// Makes the calls only after the daemon has checked again which files the rules' paths are.
     pub(crate) fn after_refresh(self) -> Make {
         Make {
             after_refresh: true,
@@ -46,7 +46,7 @@ pub(crate) fn row(rules: impl Into<String>, makes: Vec<Make>) -> Row {
     }
 }
 
-/// Arms one row's rules after the other in one daemon, then compares the log with all of them.
+/// Arms the rules of one row after the other in one daemon, then compares the log with all rows.
 pub(crate) fn rows_select(name: &str, rows: impl FnOnce(&Setup) -> Vec<Row>) {
     machine::test(name, |setup| {
         let rows = rows(setup);
@@ -82,17 +82,17 @@ pub(crate) fn rows_select(name: &str, rows: impl FnOnce(&Setup) -> Vec<Row>) {
     });
 }
 
-/// SIGHUP, and waits until the new rules are in force.
+/// Sends SIGHUP, and waits until the new rules are in force.
 pub(crate) fn reload(daemon: &Daemon) {
     let before = daemon.generation();
     daemon.signal(Signal::HUP);
-    // Each answer comes from one turn of the daemon's loop, which takes signals first.
+    // Each answer takes one turn of the daemon's loop, which handles signals first.
     let turns = (0..1000).find(|_| daemon.generation() > before);
     assert!(turns.is_some(), "no new rules in force");
 }
 
-/// Waits until the daemon has looked again at the files that rules name, which it does once a
-/// second without a word.
+/// Waits until the daemon has checked again the files that rules name. It does so once a second,
+/// without reporting it.
 fn wait_for_refresh(daemon: &Daemon) {
     let uptime_s = || daemon.status()["uptime_s"].as_u64().expect("a number");
     let begun = uptime_s();
@@ -127,7 +127,7 @@ fn member(gid: u32, groups: &[u32]) -> Caller {
 const YES: &[&str] = &["getppid k"];
 const NO: &[&str] = &[];
 
-/// Rows on getppid: conditions, and callers with whether they are selected.
+/// Rows on getppid: conditions, and callers with the events they should make.
 fn on_callers(conditions: &str, callers: Vec<(Caller, &[&'static str])>) -> Row {
     let makes = callers.into_iter();
     let makes = makes.map(|(caller, logged)| make(caller, &getppid(), logged));
@@ -507,7 +507,7 @@ fn a_task_made_under_a_never_task_rule_is_not_audited() {
             vec![
                 make(in_child(61101), &getppid(), NO),
                 make(in_child(61102), &getppid(), YES),
-                // It became 61101 after it was made.
+                // It became 61101 after it was created.
                 make(Caller::uid(61101), &getppid(), YES),
             ],
         )]
@@ -534,7 +534,7 @@ fn exclude_rules_drop_records_by_type_and_by_who_made_them() {
         assert_eq!(of(kept.pid).collect::<Vec<_>>(), [["SYSCALL"]]);
         assert_eq!(of(dropped.pid).count(), 0);
         assert_eq!(of(without.pid).count(), 0);
-        // As in the kernel, an event ends where its SYSCALL record cannot be begun.
+        // As in the kernel, an excluded SYSCALL record ends its event.
         let rest = events.iter().filter(|event| event.kinds() == ["PROCTITLE"]);
         assert_eq!(rest.count(), 0);
     });

@@ -1,4 +1,4 @@
-//! Capture that outlives the daemon: what is recorded when nobody is there, and what is left behind.
+//! Capture that outlives the daemon: what is recorded without a daemon, and what stays behind.
 
 use crate::daemon::{Daemon, Ended, Run, Setup};
 use crate::log::{self, Event};
@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// Longest time that anything awaited may take.
+/// Longest time to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Where a BPF file system is, or is mounted by the daemon.
+/// A directory on the BPF file system, which the daemon mounts if necessary.
 pub(crate) fn pin_dir() -> PathBuf {
     PathBuf::from(format!("/sys/fs/bpf/tarsier-test-{}", std::process::id()))
 }
@@ -37,7 +37,7 @@ fn stop(setup: &Setup, options: &[&str]) -> Output {
     output.expect("tarsier stop runs")
 }
 
-/// Waits until the log has more of the numbered calls than `count`; how many it has.
+/// Waits until the log has more than `count` of the numbered calls. Returns the number.
 fn more_than(daemon: &Daemon, count: u64) -> u64 {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -49,7 +49,7 @@ fn more_than(daemon: &Daemon, count: u64) -> u64 {
     }
 }
 
-/// What the records of a time without a daemon say: milliseconds, and events lost.
+/// Content of the records about times without a daemon: milliseconds, and events lost.
 fn alone(events: &[Event]) -> Vec<(i64, i64)> {
     let records = log::records(events, "DAEMON_RESUME");
     let of = records
@@ -218,7 +218,7 @@ fn a_capture_of_another_version_is_read_to_its_end_and_replaced() {
             .lookup(&key, MapFlags::ANY)
             .expect("a value")
             .expect("a value");
-        // The first byte of the hash of its programs.
+        // The first byte of the hash of the programs.
         value[8] ^= 1;
         page.update(&key, &value, MapFlags::ANY).expect("an update");
         drop(page);

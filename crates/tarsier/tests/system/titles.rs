@@ -1,4 +1,4 @@
-//! Command lines in PROCTITLE: a task keeps the one of its first event.
+//! Command lines in PROCTITLE: a task keeps the one it had at its first event.
 
 use crate::{log, machine};
 use std::io::{BufRead, BufReader, Write};
@@ -6,10 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 const UID: u32 = 61108;
-/// Makes a call for each line that it reads, and then gives itself another command line.
+/// Makes a call for each line that it reads, then changes its own command line.
 const SCRIPT: &str = r#"while(<STDIN>){mkdir"/0/0";$0="changed";syswrite STDOUT,"\n"}"#;
 
-/// Has the call made, and waits until it is over.
+/// Makes the child make its call, and waits until the call is over.
 fn make(child: &mut Child) {
     let input = child.stdin.as_mut().expect("a pipe");
     input.write_all(b"\n").expect("it reads");
@@ -26,7 +26,7 @@ fn a_task_keeps_its_first_command_line_and_no_other_task_gets_it() {
     machine::test("titles", |setup| {
         let rule = format!("-a always,exit -F arch=b64 -S mkdir -F uid={UID} -k k\n");
         let daemon = setup.tarsier(&rule).format("raw").start();
-        // On one processor, where their events follow each other.
+        // On one processor, so that their events follow each other.
         let start = |name: &str| {
             Command::new("/usr/bin/taskset")
                 .args(["-c", "0", "/usr/bin/perl", "-e", SCRIPT, name])

@@ -1,11 +1,11 @@
-//! Every call that rules select is in the log once, as it was made; no other is.
+//! Every call that rules select is in the log exactly once, as it was made; no other call is.
 
 use crate::daemon::{Ended, Setup};
 use crate::{log, machine, programs};
 use std::path::Path;
 use std::process::Command;
 
-/// The rules of tests/workload/workload.h.
+/// The rules that tests/workload/workload.h describes.
 pub(crate) fn rules(workload: &Path) -> String {
     let exe = workload.display();
     format!(
@@ -15,7 +15,7 @@ pub(crate) fn rules(workload: &Path) -> String {
     )
 }
 
-/// Runs the workload; what it says it did is in `truth`.
+/// Runs the workload, which prints what it did to `truth`.
 pub(crate) fn record(setup: &Setup, rules: &str, format: &str) -> Ended {
     let directory = setup.path("work");
     std::fs::create_dir(&directory).expect("a directory");
@@ -58,7 +58,7 @@ fn every_call_of_the_workload_is_in_the_enriched_log_once_and_as_made() {
 #[test]
 fn the_kernel_engine_records_the_same_workload() {
     machine::test("workload, kernel engine", |setup| {
-        // What the kernel cannot pass on at once is to wait there.
+        // Records that the kernel cannot deliver at once must wait in its queue.
         let settings = "-b 16384\n-f 0\n--backlog_wait_time 1000\n";
         let rules = settings.to_owned() + &rules(&programs::workload());
         let directory = setup.path("work");
@@ -80,7 +80,7 @@ fn the_kernel_engine_records_the_same_workload() {
     });
 }
 
-/// Calls of the workload that rules can name without a path of the 32-bit entry.
+/// Calls of the workload that rules for the 64-bit entry can name.
 const SOME_CALLS: &str = "open,openat,openat2,creat,mkdir,mkdirat,rmdir,unlink,unlinkat,rename,\
                           renameat,renameat2,link,linkat,symlink,symlinkat,chmod,fchmod,fchmodat,\
                           truncate,ftruncate,mknod,setxattr,connect,bind,socketpair,pipe2,kill,\
@@ -113,7 +113,7 @@ fn per_syscall_hooks_record_the_same_as_the_hook_of_every_call() {
     });
 }
 
-/// Takes the calls that no rule here is about out of what the workload says it did.
+/// Removes calls through the 32-bit entry, which no rule here selects, from the truth.
 fn without_b32(setup: &Setup) {
     let truth = setup.read("truth");
     let native = truth

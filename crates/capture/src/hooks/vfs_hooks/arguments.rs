@@ -1,10 +1,10 @@
-//! Which arguments of hooked functions the programs of `bpf/object_hooks.bpf.inc.c` read, and of what type: a kernel whose
-//! function has others is not hooked there, rather than misunderstood.
+//! The arguments of hooked functions that the programs of `bpf/object_hooks.bpf.inc.c` read, with their types. If
+//! a kernel's function has other arguments, it is not hooked, so that nothing is misread.
 
 use crate::hooks::probes::PROBE;
 use crate::kernel::kernel_btf::Types;
 
-/// Arguments that are pointers to structures: their places, and the structures.
+/// Arguments that are pointers to structures: index, and name of the structure.
 type Arguments = &'static [(usize, &'static str)];
 
 /// Whether the kernel has the function, with the arguments that the program reads.
@@ -18,7 +18,7 @@ pub(super) fn are_as_read(types: &Types, program: &str, function: &str) -> bool 
         .all(|(place, name)| types.argument_is(known.prototype, *place, name))
 }
 
-/// Of those programs that know one form of several.
+/// The arguments of programs for which functions exist in several forms.
 fn of_program(program: &str) -> Option<Arguments> {
     match program.strip_prefix(PROBE).unwrap_or(program) {
         "on_vfs_create__at1" | "after_vfs_create__at1" => Some(&[(1, "dentry")]),

@@ -1,5 +1,5 @@
-//! Hooks on functions of the kernel that tell what a call really touched: which of them this
-//! kernel has, and arming those that a plan asks for. The programs are in `bpf/object_hooks.bpf.inc.c`.
+//! Hooks on kernel functions that tell what a call really touched: finds which of them this kernel has, and arms
+//! those that a plan needs. The programs are in `bpf/object_hooks.bpf.inc.c`.
 
 mod arguments;
 
@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// The plan and the programs number the classes of calls alike.
+/// The plan and the programs must use the same numbers for the classes of calls.
 const _: () = {
     assert!(ObjectClass::Entries as u32 == shared::OBJECTS_ENTRIES);
     assert!(ObjectClass::Open as u32 == shared::OBJECTS_OPEN);
@@ -31,17 +31,17 @@ const _: () = {
     assert!(ObjectClass::OpenChanges as u32 == shared::OBJECTS_OPEN_CHANGES);
 };
 
-/// Whether this kernel lets programs hook functions: one is hooked, and let go.
+/// Whether this kernel allows programs to hook functions: tries it with one.
 pub fn functions_can_be_hooked() -> bool {
     bpf::load::keep_libbpf_quiet();
     trampolines_attach().is_ok()
 }
 
-/// What comes between the name of a function and the place of the argument that its program reads.
+/// Separates the name of a function from the index of the argument that its program reads.
 const FORM: &str = "__at";
 
-/// The function that a program hooks: `on_F` runs before it, `after_F` when it returns; one of several forms has its
-/// name behind that.
+/// The function that a program hooks: `on_F` runs before it, and `after_F` when it returns. A program for one of
+/// several forms has the form's name after that.
 fn function_of(program: &str) -> Option<&str> {
     let program = program.strip_prefix(PROBE).unwrap_or(program);
     let function = program
@@ -54,7 +54,7 @@ fn function_of(program: &str) -> Option<&str> {
     )
 }
 
-/// Attaches a program in its form.
+/// Attaches a program according to its form.
 fn attach(
     program: &ProgramMut<'_>,
     name: &str,
@@ -71,7 +71,7 @@ fn attach(
     probes::attach_object(program, function, at, pins)
 }
 
-/// Whether this kernel has the function that a program hooks, with the arguments that it reads.
+/// Whether this kernel has the function that a program hooks, with the arguments that the program reads.
 pub(crate) fn is_there(types: &kernel_btf::Types, program: &str) -> bool {
     function_of(program).is_none_or(|f| arguments::are_as_read(types, program, f))
 }
@@ -85,8 +85,8 @@ pub(crate) struct VfsHooks {
 }
 
 impl VfsHooks {
-    /// Leaves programs out of `open` that this kernel would not take: all, if the engine hooks no functions or
-    /// they cannot be hooked, those whose function it does not have, and those of the other form.
+    /// Leaves out the programs in `open` that this kernel would refuse: all of them if the engine does not hook
+    /// functions or cannot; those whose function does not exist; and those of the other form.
     pub(crate) fn choose(open: &mut OpenObject, form: Form) -> VfsHooks {
         let types =
             kernel_btf::of_this_kernel().filter(|_| form.trampoline && functions_can_be_hooked());
@@ -108,13 +108,14 @@ impl VfsHooks {
         VfsHooks {
             loaded,
             armed: BTreeMap::new(),
-            // Another than an earlier daemon's last.
+            // Must differ from an earlier daemon's last epoch.
             epoch: crate::pins::now_ns(),
         }
     }
 
-    /// Hooks what `plan` needs and returns what it no longer does, still hooked, by program. `resting` gives
-    /// hooks that are there already. What calls belong to which hooks is put in force by [`VfsHooks::set_calls`].
+    /// Attaches the hooks that `plan` needs. Returns the hooks that it no longer needs, still attached, by
+    /// program. `resting` returns hooks that are attached already. [`VfsHooks::set_calls`] then sets which calls
+    /// the hooks are for.
     pub(crate) fn arm(
         &mut self,
         object: &mut Object,
@@ -158,7 +159,7 @@ impl VfsHooks {
         self.armed.keys()
     }
 
-    /// Says which calls the hooks are for; what they have noted of calls in progress is dropped.
+    /// Sets which calls the hooks are for. What they have noted about running calls is dropped.
     pub(crate) fn set_calls(&mut self, object: &Object, plan: &Plan) -> Result<(), CaptureError> {
         self.epoch += 1;
         let mut calls = object_calls {

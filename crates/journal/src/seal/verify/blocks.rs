@@ -1,4 +1,4 @@
-//! The log's bytes against the hashes of its seal.
+//! Compares the log's bytes with the hashes in its seal.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -6,27 +6,27 @@ use std::io::{self, Read};
 use super::super::entry::{self, Kind};
 use super::super::BLOCK_BYTES;
 
-/// A log file read once from front to back.
+/// A log file that is read once from front to back.
 pub(super) struct LogBytes {
     reader: Box<dyn Read>,
     block: Vec<u8>,
-    /// Bytes read.
+    /// Number of bytes read so far.
     pub(super) offset: u64,
-    /// Newlines among them.
+    /// Number of newlines among them.
     newlines: u64,
 }
 
-/// A block that is not what was sealed.
+/// A block that differs from what was sealed.
 pub(super) struct Mismatch {
-    /// Where the block begins.
+    /// Offset of the block in the log.
     pub(super) start: u64,
-    /// Bytes that the block had when it was sealed.
+    /// Size of the block when it was sealed.
     pub(super) expected: u64,
-    /// Bytes that are there; fewer where the log ends.
+    /// Size of the block now; smaller at the end of a shortened log.
     pub(super) available: u64,
     /// The line at `start`, from 1.
     pub(super) line: u64,
-    /// Their hash.
+    /// The block's hash now.
     pub(super) hash: [u8; 32],
 }
 
@@ -40,7 +40,7 @@ impl LogBytes {
         }
     }
 
-    /// Reads the next `length` bytes block by block; the first block whose hash is another.
+    /// Reads the next `length` bytes block by block. Returns the first block whose hash differs.
     pub(super) fn check(&mut self, length: u64, hashes: &[u8]) -> io::Result<Option<Mismatch>> {
         let mut left = length;
         for hash in hashes.chunks(32) {
@@ -77,20 +77,20 @@ impl LogBytes {
         Ok(done)
     }
 
-    /// Reads to the end; how many bytes there were.
+    /// Reads to the end. Returns the number of bytes read.
     pub(super) fn rest(&mut self) -> io::Result<u64> {
         let start = self.offset;
         while self.fill(BLOCK_BYTES)? > 0 {}
         Ok(self.offset - start)
     }
 
-    /// The line that comes next, from 1.
+    /// Number of the next line, from 1.
     pub(super) fn line(&self) -> u64 {
         self.newlines + 1
     }
 }
 
-/// What is known about the whole seal, to say more about a mismatch.
+/// Facts about the whole seal, used to describe a mismatch.
 struct Sealed {
     bytes: u64,
     blocks: HashMap<[u8; 32], u64>,
@@ -122,7 +122,7 @@ fn sealed(mut entries: &[u8]) -> Sealed {
     sealed
 }
 
-/// What is wrong at a mismatch, in words. `entries`: the seal after its header.
+/// Describes a mismatch in words. `entries` is the seal after its header.
 pub(super) fn describe(mismatch: &Mismatch, log: &mut LogBytes, entries: &[u8]) -> String {
     let sealed = sealed(entries);
     if mismatch.available < mismatch.expected {
@@ -135,7 +135,7 @@ pub(super) fn describe(mismatch: &Mismatch, log: &mut LogBytes, entries: &[u8]) 
     if let Some(from) = sealed.blocks.get(&mismatch.hash) {
         return format!("reordered: here is what was sealed as the bytes from {from}");
     }
-    // A read error here only makes the answer shorter.
+    // A read error here only makes the description less exact.
     let size = log.rest().map_or(sealed.bytes, |_| log.offset);
     match size.cmp(&sealed.bytes) {
         std::cmp::Ordering::Less => format!(

@@ -1,4 +1,4 @@
-//! One log file against its seal.
+//! Checks one log file against its seal.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::report::{FileCheck, Finding};
 use super::{id_text, keys_at, VerifyError};
 use crate::read;
 
-/// What the last OPEN entry said.
+/// Flags of the last OPEN entry.
 #[derive(Clone, Copy, Default)]
 struct Opened {
     is_first: bool,
@@ -27,12 +27,12 @@ struct Walk<'a> {
     place: Place,
     opened: Opened,
     covered: u64,
-    /// Entries that no signature covers yet.
+    /// Whether there are entries that no signature covers yet.
     unsigned: bool,
     check: FileCheck,
 }
 
-/// Checks `log`; none if there is no seal beside it.
+/// Checks `log`; `None` if there is no seal beside it.
 pub(super) fn check(
     log: &Path,
     key: &VerificationKey,
@@ -45,7 +45,7 @@ pub(super) fn check(
     };
     let seal = match std::fs::read(&seal_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // A name that does not exist is a mistake, not a log without a seal.
+            // A log that does not exist is an error, not an unsealed log.
             std::fs::metadata(log).map_err(io_error(log))?;
             return Ok(None);
         }
@@ -99,7 +99,7 @@ pub(super) fn check(
     Ok(Some(walk.finish(finding)))
 }
 
-/// The key that verifies the first checkpoint, where the secret does not give it.
+/// The key that verifies the first checkpoint, if it is not derived from the secret.
 fn anchor(
     before: Option<&Place>,
     key: &VerificationKey,
@@ -117,7 +117,7 @@ fn anchor(
     }
 }
 
-/// How a file's header does not continue the file before.
+/// Describes how a file's header does not continue the previous file.
 fn gap_between(before: &Place, header: &Header) -> Option<String> {
     let (epoch, next) = (header.epoch, before.epoch);
     if epoch < next {
@@ -186,7 +186,8 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// Whether the entry is the next one and was made with its keys; what is wrong if not.
+    /// Checks that the entry is the next one and was made with its keys. Returns what is wrong if
+    /// not.
     fn authenticate(&mut self, found: &Found<'_>) -> Option<String> {
         let entry = &found.entry;
         let (epoch, index) = (self.place.epoch, self.place.index);
@@ -288,7 +289,7 @@ impl Walk<'_> {
         }))
     }
 
-    /// What the host said at a later start about a log that had become shorter than its seal.
+    /// What the journal recorded at a later start about a log that was shorter than its seal.
     fn statement(&self, offset: u64) -> String {
         let mut rest = self.entries;
         while let Some(next) = entry::next(rest) {

@@ -18,20 +18,21 @@ use place::Place;
 use report::FileCheck;
 pub use report::{Checked, Finding, Note, Report};
 
-/// A running journal writes the log first and its seal a moment later.
+/// Time to wait before a second check: a running journal writes the log first and its seal a moment
+/// later.
 const LIVE_WAIT: Duration = Duration::from_millis(250);
 
-/// What is looked at besides the files.
+/// What is checked besides the files themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The files are all that there is: the last one is the current log. Then its end is looked at
-    /// too: a following file, and what the host's own keys say, must be there.
+    /// The list is complete, and its last file is the current log. Then its end is checked too: a
+    /// rotated file must have a successor, and the seal must reach the host's own keys.
     pub is_complete: bool,
-    /// The seal must reach to within this long before now, unless it was closed in order.
+    /// The seal must end no longer ago than this, unless it was closed in order.
     pub age_max: Option<Duration>,
 }
 
-/// Why nothing can be said about the log.
+/// Why the log cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// A file cannot be read.
@@ -51,24 +52,24 @@ pub enum VerifyError {
         /// Where its seal would be.
         seal: PathBuf,
     },
-    /// The seal belongs to another key.
-    #[error("{}: sealed by the series {found}, and the key is that of {expected}; \
-             give the key that was made with it", path.display())]
+    /// The seal was made with another key.
+    #[error("{}: sealed with keys of series {found}, but the given key belongs to {expected}; \
+             give the key that `tarsier seal init` made for this log", path.display())]
     OtherKey {
         /// The seal.
         path: PathBuf,
-        /// Its series.
+        /// The seal's series.
         found: String,
-        /// The key's.
+        /// The key's series.
         expected: String,
     },
-    /// A public key cannot begin here.
+    /// A public key cannot verify this seal without the files before it.
     #[error("{}: begins with epoch {epoch}, and the files before it are not given: a public key \
              can only be followed from the first file on; use the key with its secret", path.display())]
     NoAnchor {
         /// The seal.
         path: PathBuf,
-        /// Its first epoch.
+        /// The first epoch of the seal.
         epoch: u32,
     },
 }
@@ -79,7 +80,8 @@ pub(super) fn id_text(id: &SeriesId) -> String {
 
 /// Verifies log files, oldest first, each with its seal beside it.
 ///
-/// Ends with the first place that is not what was sealed, which is in [`Report::finding`].
+/// Stops at the first place that differs from what was sealed, and returns it in
+/// [`Report::finding`].
 pub fn verify(
     logs: &[PathBuf],
     key: &VerificationKey,
@@ -87,7 +89,7 @@ pub fn verify(
 ) -> Result<Report, VerifyError> {
     let mut report = Report::default();
     let mut place: Option<Place> = None;
-    // Looked at before the seal is read: a running journal is further on afterwards, not before.
+    // Read before the seal: a running journal's keys are ahead of a seal that was read earlier.
     let host = logs.last().and_then(|log| state::peek(&state_path(log)));
     let mut unsealed: Vec<&PathBuf> = Vec::new();
     for (number, log) in logs.iter().enumerate() {
@@ -129,7 +131,7 @@ fn is_being_written(log: &Path) -> bool {
         .is_ok_and(|file| rustix::fs::flock(&file, lock) == Err(Errno::WOULDBLOCK))
 }
 
-/// Checks a file, and checks it again if it may have been written to meanwhile.
+/// Checks a file, and checks it again if the journal may have written to it meanwhile.
 fn check(
     log: &Path,
     key: &VerificationKey,
@@ -146,7 +148,7 @@ fn check(
     }
 }
 
-/// What the end of the last file says about what should follow.
+/// Checks that nothing is missing after the end of the last file.
 fn check_end(
     report: &mut Report,
     log: &Path,
@@ -184,7 +186,7 @@ fn check_end(
     }
 }
 
-/// The keys of the first entry of `epoch`.
+/// Keys for the first entry of `epoch`.
 fn keys_at(secret: &[u8; 32], epoch: u32) -> Keys {
     let mut keys = Keys::first(secret);
     while keys.epoch < epoch {

@@ -1,12 +1,12 @@
-//! Where verification has come to in a chain of seals.
+//! The place that verification has reached in a chain of seals.
 
 use super::super::entry::Chain;
 use super::super::keys::PublicKey;
 
-/// Where the entries of a seal have come to.
+/// The place reached among the entries of a seal.
 #[derive(Clone)]
 pub(super) struct Place {
-    /// Of the entry to come.
+    /// Epoch of the next entry.
     pub(super) epoch: u32,
     pub(super) index: u32,
     pub(super) chain: Chain,

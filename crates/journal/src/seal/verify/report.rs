@@ -1,4 +1,4 @@
-//! What verification says.
+//! The result of verification.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ pub(super) struct FileCheck {
     pub(super) end: Option<Place>,
 }
 
-/// A file that was looked at.
+/// A file that was verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// The log file.
     pub path: PathBuf,
-    /// Bytes from its start that are what was sealed.
+    /// Number of bytes, from the file's start, that match the seal.
     pub intact_bytes: u64,
     /// When the last of them were sealed, in ms since 1970.
     pub until_ms: Option<u64>,
 }
 
-/// Something that is not a fault but has to be known.
+/// Something that is not a fault but should be known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The file.
@@ -43,16 +43,16 @@ impl fmt::Display for Note {
     }
 }
 
-/// The first thing that is not as it was sealed.
+/// The first difference from what was sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The log file.
     pub path: PathBuf,
-    /// The bytes of the log among which it is, where that is known.
+    /// The bytes of the log that contain the difference, if known.
     pub bytes: Option<std::ops::Range<u64>>,
-    /// The line in which they begin, from 1.
+    /// The line in which those bytes begin, from 1.
     pub line: Option<u64>,
-    /// When they were sealed, in ms since 1970.
+    /// When those bytes were sealed, in ms since 1970.
     pub sealed_ms: Option<u64>,
     /// What is wrong.
     pub what: String,
@@ -91,23 +91,23 @@ impl fmt::Display for Finding {
 /// The outcome for a list of files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The sealed files, in the order given, up to the one with the finding.
+    /// The sealed files, in the given order, up to the one with the finding.
     pub files: Vec<Checked>,
-    /// What has to be known besides.
+    /// What else should be known.
     pub notes: Vec<Note>,
-    /// The first fault; none means intact.
+    /// The first fault; `None` if the log is intact.
     pub finding: Option<Finding>,
     /// The journal was closed in order after the last bytes.
     pub is_closed: bool,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether no fault was found.
     pub fn is_intact(&self) -> bool {
         self.finding.is_none()
     }
 
-    /// Until when, in ms since 1970, what was written is there as it was written.
+    /// The time, in ms since 1970, up to which everything written is there unaltered.
     pub fn until_ms(&self) -> Option<u64> {
         self.files.iter().rev().find_map(|file| file.until_ms)
     }
@@ -119,7 +119,7 @@ impl Report {
         });
     }
 
-    /// Files before the first sealed one, and a series that began before that.
+    /// Adds notes on files before the first sealed one, and on a series that began earlier.
     pub(super) fn note_beginning(&mut self, unsealed: &[&PathBuf], check: &FileCheck, log: &Path) {
         let is_first = check.first_epoch == Some(0);
         for path in unsealed {
@@ -136,7 +136,7 @@ impl Report {
         }
     }
 
-    /// Adds a file's outcome; gives where the next one continues.
+    /// Adds a file's outcome. Returns where the next file continues.
     pub(super) fn take(&mut self, log: &Path, check: FileCheck) -> Option<Place> {
         for text in check.notes {
             self.note(log, text);

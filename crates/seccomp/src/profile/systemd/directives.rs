@@ -1,4 +1,4 @@
-//! From directives to layers.
+//! Converts directives to layers.
 
 use super::unit::Setting;
 use super::{set, unknown_set};
@@ -12,8 +12,8 @@ mod filter;
 const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);
 const NO_CALL: Verdict = Verdict::new(Action::Errno, libc::ENOSYS as u16);
 
-/// The layers of a unit, in the order in which systemd installs its filters
-/// (systemd, src/core/exec-invoke.c): of equally strict answers the last one's counts.
+/// The layers of a unit, in the order in which systemd installs its filters (systemd,
+/// src/core/exec-invoke.c): among equally strict verdicts the last one counts.
 pub(super) fn policy(settings: &[Setting], context: &Context) -> Result<Policy, ProfileError> {
     let mut unit = Unit::new(settings, context)?;
     unit.when("ProtectHostname", hostname)?;
@@ -61,13 +61,13 @@ fn hostname(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     unit.deny(layer, id, &["sethostname", "setdomainname"]);
 }
 
-/// No memory that is writable and executable, none that becomes executable.
+/// Denies memory that is both writable and executable, and memory that becomes executable.
 fn write_execute(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     let write_exec = (libc::PROT_WRITE | libc::PROT_EXEC) as u64;
     let exec = libc::PROT_EXEC as u64;
     for &abi in unit.family {
         let bits = |bits| vec![all_bits(2, bits)];
-        // 32-bit x86 has an old mmap whose arguments are in memory, and shmat inside ipc.
+        // 32-bit x86 has an old mmap whose arguments are in memory, and has shmat as a part of ipc.
         let map = if matches!(abi, Abi::I386 | Abi::Arm) {
             "mmap2"
         } else {
@@ -83,7 +83,7 @@ fn write_execute(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     }
 }
 
-/// Only SCHED_OTHER (0), SCHED_BATCH (3) and SCHED_IDLE (5).
+/// Allows only SCHED_OTHER (0), SCHED_BATCH (3) and SCHED_IDLE (5).
 fn realtime(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     for &abi in unit.family {
         let mut refuse = |compare, value| {
@@ -101,7 +101,7 @@ fn realtime(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     }
 }
 
-/// No call that can set the set-user-ID or set-group-ID bit.
+/// Denies calls that can set the set-user-ID or set-group-ID bit.
 fn set_ids(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
     const MODES: [(&str, u8); 9] = [
         ("chmod", 1),
@@ -124,12 +124,12 @@ fn set_ids(unit: &mut Unit, layer: &mut Layer, id: RuleId) {
             add(layer, abi, "open", opens(1), EPERM, id);
             add(layer, abi, "openat", opens(2), EPERM, id);
         }
-        // Its flags are in memory.
+        // The flags of openat2 are in memory.
         add(layer, abi, "openat2", Vec::new(), NO_CALL, id);
     }
 }
 
-/// All of `bits` set.
+/// Condition that all of `bits` are set.
 fn all_bits(arg: u8, bits: u64) -> Condition {
     Condition {
         arg,
@@ -157,7 +157,7 @@ fn add(
     );
 }
 
-/// The directives, and what became of them so far.
+/// The directives, and the policy made from them so far.
 struct Unit<'a> {
     settings: &'a [Setting],
     native: Abi,
@@ -175,7 +175,7 @@ impl<'a> Unit<'a> {
         })
     }
 
-    /// Assignments of a directive after the last empty one, which takes back those before it.
+    /// Assignments of a directive after the last empty one, which cancels those before it.
     fn all(&self, name: &'a str) -> Vec<&'a Setting> {
         let mut kept = Vec::new();
         for setting in self.settings.iter().filter(|setting| setting.name == name) {
@@ -191,7 +191,7 @@ impl<'a> Unit<'a> {
         self.all(name).pop()
     }
 
-    /// A boolean that is true.
+    /// The last assignment of a boolean directive, if its value is true.
     fn flag(&self, name: &'a str) -> Result<Option<&'a Setting>, ProfileError> {
         match self.last(name) {
             Some(setting) if setting.boolean()? => Ok(Some(setting)),
@@ -204,7 +204,7 @@ impl<'a> Unit<'a> {
         RuleId(self.policy.sources.len() as u32 - 1)
     }
 
-    /// A layer that allows what no rule forbids, on ABIs that it does not know too.
+    /// A layer that allows what no rule forbids, even on ABIs that it does not know.
     fn permissive(&self, setting: &Setting) -> Layer {
         let name = format!("{}=", setting.name);
         let mut layer = Layer::new(&name, Verdict::ALLOW, Verdict::ALLOW);
@@ -217,7 +217,7 @@ impl<'a> Unit<'a> {
         layer
     }
 
-    /// A layer if a boolean is true.
+    /// Adds a layer if a boolean directive is true.
     fn when(
         &mut self,
         name: &'a str,
@@ -244,7 +244,8 @@ impl<'a> Unit<'a> {
         self.deny(layer, id, &set(name).unwrap_or_default());
     }
 
-    /// `RestrictNamespaces=`: a boolean, or the namespaces that may (with `~`: may not) be entered.
+    /// `RestrictNamespaces=`: a boolean, or the namespaces that may (or with `~` may not) be
+    /// entered.
     fn namespaces(&mut self) -> Result<(), ProfileError> {
         const NAMESPACES: [(&str, i32); 8] = [
             ("cgroup", libc::CLONE_NEWCGROUP),
@@ -286,7 +287,7 @@ impl<'a> Unit<'a> {
         let mut layer = self.permissive(setting);
         let everything = forbidden.len() == NAMESPACES.len();
         for &abi in self.family {
-            // Its flags are in memory; programs fall back to clone.
+            // The flags of clone3 are in memory; programs fall back to clone.
             add(&mut layer, abi, "clone3", Vec::new(), NO_CALL, id);
             let any = Condition {
                 arg: 1,
@@ -305,7 +306,8 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    /// `SystemCallArchitectures=`: calls of other ABIs end the thread. The native one stays.
+    /// `SystemCallArchitectures=`: calls of other ABIs kill the thread. The native ABI is always
+    /// allowed.
     fn architectures(&mut self) -> Result<(), ProfileError> {
         let settings = self.all("SystemCallArchitectures");
         let Some(setting) = settings.last() else {
@@ -337,7 +339,7 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    /// `LockPersonality=`: only the personality that the unit has.
+    /// `LockPersonality=`: allows only the unit's own personality.
     fn lock_personality(&mut self) -> Result<(), ProfileError> {
         let own = match self.last("Personality") {
             None => 0,
@@ -363,7 +365,8 @@ impl<'a> Unit<'a> {
         })
     }
 
-    /// Calls that a list names: with their errno (-1: none), and what no call is.
+    /// The calls that a word of a list stands for: a call itself, or the members of a set. A name
+    /// that is no call is kept, with a note.
     fn expand(&mut self, setting: &Setting, word: &str) -> Result<Vec<String>, ProfileError> {
         if let Some(members) = set(word) {
             return Ok(members.into_iter().map(str::to_owned).collect());
@@ -372,7 +375,7 @@ impl<'a> Unit<'a> {
             return Err(unknown_set(&setting.place(), word));
         }
         if !words::is_call(word) && !words::is_foreign_call(word) {
-            // systemd passes over them too: units are written for many kernels.
+            // systemd ignores them, too: units are written for many kernels.
             let note = format!(
                 "{}: no system call {word:?}; it has no effect: {}",
                 setting.place(),

@@ -2,7 +2,7 @@
 
 use crate::profile::ProfileError;
 
-/// Directives that restrict system calls, and one that decides about another.
+/// Directives that restrict system calls, and those that other directives depend on.
 const DIRECTIVES: [&str; 18] = [
     "DynamicUser",
     "LockPersonality",
@@ -33,7 +33,7 @@ pub(super) fn is_directive(name: &str) -> bool {
 pub(super) struct Setting {
     pub(super) name: String,
     pub(super) value: String,
-    /// From 1; where it starts.
+    /// Number of the line where it starts, from 1.
     pub(super) line: usize,
 }
 
@@ -46,7 +46,7 @@ impl Setting {
         ProfileError::new(self.place(), found, expected, remedy)
     }
 
-    /// A boolean of systemd.syntax(7).
+    /// The value as a boolean of systemd.syntax(7).
     pub(super) fn boolean(&self) -> Result<bool, ProfileError> {
         match self.value.to_ascii_lowercase().as_str() {
             "1" | "yes" | "y" | "true" | "t" | "on" => Ok(true),
@@ -55,7 +55,7 @@ impl Setting {
         }
     }
 
-    /// The words of a list, and whether it starts with `~`.
+    /// Whether the list starts with `~`, and its words.
     pub(super) fn list(&self) -> (bool, impl Iterator<Item = &str>) {
         let inverted = self.value.strip_prefix('~');
         let words = inverted.unwrap_or(&self.value).split_whitespace();
@@ -63,8 +63,8 @@ impl Setting {
     }
 }
 
-/// The directives of a unit, in order. Comments, sections and other directives are passed over; a
-/// backslash at the end joins the next line (systemd.syntax(7)).
+/// The supported directives of a unit, in order. Comments, sections and other directives are
+/// skipped; a backslash at the end of a line joins the next one (systemd.syntax(7)).
 pub(super) fn read(text: &str) -> Result<Vec<Setting>, ProfileError> {
     let mut settings = Vec::new();
     let mut lines = text.lines().enumerate();

@@ -58,8 +58,9 @@ const FAMILIES: [(&str, u64); 48] = [
 ];
 
 impl Unit<'_> {
-    /// socket(2) with another family fails with EAFNOSUPPORT. 32-bit x86 also makes sockets by
-    /// socketcall(2), whose arguments no filter sees: as in systemd the directive has no effect there.
+    /// `RestrictAddressFamilies=`: socket(2) with another family fails with EAFNOSUPPORT. 32-bit
+    /// x86 also creates sockets with socketcall(2), whose arguments filters cannot see: as in
+    /// systemd, the directive has no effect there.
     pub(super) fn address_families(&mut self) -> Result<(), ProfileError> {
         let settings = self.all("RestrictAddressFamilies");
         let Some(first) = settings.first() else {
@@ -109,7 +110,7 @@ impl Unit<'_> {
     }
 }
 
-/// The kernel takes the family from the lower 32 bits.
+/// Condition that the family is this one. The kernel takes it from the lower 32 bits.
 fn equals(family: u64) -> Condition {
     Condition {
         arg: 0,
@@ -118,7 +119,7 @@ fn equals(family: u64) -> Condition {
     }
 }
 
-/// Alternatives that together hold for every family that is not listed.
+/// Alternatives, one of which holds for every family that is not listed.
 fn outside(families: &[u64]) -> Vec<Vec<Condition>> {
     let condition = |compare, value| Condition {
         arg: 0,

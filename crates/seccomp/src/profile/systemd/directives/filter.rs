@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 const KILL: Verdict = Verdict::new(Action::KillProcess, 0);
 
-/// Calls by name, each with the verdict that its own `:ERRNO` asks for, and where it is listed.
+/// Calls by name, each with the verdict of its own `:ERRNO`, if any, and the index of the
+/// assignment.
 type Listed = BTreeMap<String, (Option<Verdict>, usize)>;
 
 impl Unit<'_> {
@@ -26,7 +27,7 @@ impl Unit<'_> {
         let listed = self.listed("SystemCallFilter", &settings, is_allow_list)?;
         let name = "SystemCallFilter=";
         let (default, action) = match is_allow_list {
-            // What systemd itself does not know is taken for too new.
+            // Calls that systemd does not know are treated as too new.
             true => (super::NO_CALL, Verdict::ALLOW),
             false => (Verdict::ALLOW, refusal),
         };
@@ -52,7 +53,7 @@ impl Unit<'_> {
         Ok(())
     }
 
-    /// Calls that are allowed and logged; with `~`, all others are.
+    /// `SystemCallLog=`: listed calls are allowed and logged; with `~`, all others are.
     pub(super) fn log(&mut self) -> Result<(), ProfileError> {
         let settings = self.all("SystemCallLog");
         let Some(first) = settings.first() else {
@@ -78,8 +79,9 @@ impl Unit<'_> {
         Ok(())
     }
 
-    /// What the lists of a directive come to. The first decides what being listed means; one of the
-    /// other kind takes calls out again, or gives them an errno of their own.
+    /// The calls that are listed by all assignments of a directive. The first one decides whether
+    /// the list is one of allowed or denied calls; an assignment of the other kind removes calls,
+    /// or gives them an errno of their own.
     fn listed(
         &mut self,
         directive: &str,
@@ -146,7 +148,7 @@ impl Unit<'_> {
     }
 }
 
-/// `kill`, or an errno.
+/// Parses `kill` or an errno.
 fn error(setting: &Setting, text: &str) -> Result<Verdict, ProfileError> {
     if text == "kill" {
         return Ok(KILL);
