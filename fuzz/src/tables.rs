@@ -1,7 +1,7 @@
 //! Random rules and calls: the tables decide as the plain loop over rules.
 
 use abi::{Arch, Field};
-use plan::{Capabilities, Entries, Entry, Facts, Identities, Kind, ObjectId, Plan, NONE};
+use plan::{Capabilities, Entries, Entry, Facts, Identities, ObjectId, Plan, ShapeKind, NONE};
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
 
 const OPS: [Op; 8] = [
@@ -144,7 +144,7 @@ impl Choices<'_> {
             entry,
             nr,
             args,
-            result: (shape.kind != Kind::Exit).then_some(result),
+            result: (shape.kind != ShapeKind::Exit).then_some(result),
             pid: self.word(),
             ppid: self.word(),
             auid: self.word(),

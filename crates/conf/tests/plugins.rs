@@ -1,7 +1,7 @@
 //! Files of plugins: those that auditd accepts are accepted; others are refused, and the error names
 //! the place.
 
-use conf::plugins::{load, parse, Format, Kind, Plugin};
+use conf::plugins::{load, parse, Format, Plugin, PluginKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ const AF_UNIX: &str = "active = YES\nDirection = out\npath = builtin_af_unix\nty
 fn what_the_distribution_ships_is_understood() {
     let expected = Plugin {
         name: "my.conf".into(),
-        kind: Kind::Program {
+        kind: PluginKind::Program {
             path: "/sbin/audisp-syslog".into(),
             args: vec!["LOG_INFO".into(), "LOG_AUTH".into()],
         },
@@ -28,7 +28,7 @@ fn what_the_distribution_ships_is_understood() {
     assert_eq!(parsed(SYSLOG), Ok(Some(expected)));
     let expected = Plugin {
         name: "my.conf".into(),
-        kind: Kind::Socket {
+        kind: PluginKind::Socket {
             path: "/var/run/audispd_events".into(),
             mode: Some(0o640),
         },

@@ -13,7 +13,7 @@ use crate::frame::Events;
 use crate::process::{Ending, Process};
 use crate::queue::Queue;
 use crate::socket::Socket;
-use conf::plugins::{Kind, Plugin};
+use conf::plugins::{Plugin, PluginKind};
 
 /// Limit of warnings about a full queue until the next reload: `QUEUE_FULL_LIMIT` of
 /// `audisp/queue.c`.
@@ -78,11 +78,13 @@ impl Runner {
             return;
         }
         let (path, started) = match &self.plugin.kind {
-            Kind::Program { path, args } => {
+            PluginKind::Program { path, args } => {
                 let process = Process::start(path, args, nice);
                 (path, process.map(Outlet::Program))
             }
-            Kind::Socket { path, mode } => (path, Socket::bind(path, *mode).map(Outlet::Socket)),
+            PluginKind::Socket { path, mode } => {
+                (path, Socket::bind(path, *mode).map(Outlet::Socket))
+            }
         };
         match started {
             Ok(outlet) => self.outlet = outlet,

@@ -1,6 +1,6 @@
 //! Real programs and sockets as plugins.
 
-use conf::plugins::{Format, Kind, Plugin};
+use conf::plugins::{Format, Plugin, PluginKind};
 use conf::{Config, OverflowAction, Plugins};
 use dispatch::{Dispatcher, PluginState};
 use journal::{Action, Runlevel};
@@ -25,7 +25,7 @@ fn script(dir: &Path, name: &str, text: &str) -> Plugin {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).expect("its mode");
     Plugin {
         name: format!("{name}.conf"),
-        kind: Kind::Program {
+        kind: PluginKind::Program {
             path,
             args: Vec::new(),
         },
@@ -53,7 +53,7 @@ fn socket(dir: &Path, name: &str) -> (Plugin, PathBuf) {
     let path = dir.join(name);
     let plugin = Plugin {
         name: format!("{name}.conf"),
-        kind: Kind::Socket {
+        kind: PluginKind::Socket {
             path: path.clone(),
             mode: Some(0o600),
         },

@@ -3,7 +3,7 @@
 //! costs next to nothing.
 
 use crate::conditions::{field_name, BitOp, Candidate, Fact, Test, FACTS};
-use crate::shape::{Kind, Shape};
+use crate::shape::{Shape, ShapeKind};
 use serde::Serialize;
 use std::fmt;
 
@@ -74,7 +74,7 @@ impl Gate {
     }
 
     fn on(fact: Fact, candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
-        let returns = shape.kind != Kind::Exit;
+        let returns = shape.kind != ShapeKind::Exit;
         if matches!(fact, Fact::Exit | Fact::Success) && !returns {
             return None;
         }
@@ -89,7 +89,7 @@ impl Gate {
     fn on_open_flags(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
         const ACCESS_MODE: u32 = 3;
         let fact = *[Fact::A0, Fact::A1, Fact::A2, Fact::A3].get(usize::from(shape.open_flags))?;
-        if shape.kind == Kind::Socketcall || shape.how != crate::shape::NONE {
+        if shape.kind == ShapeKind::Socketcall || shape.how != crate::shape::NONE {
             return None;
         }
         let modes = (0..=ACCESS_MODE).filter(|&mode| {

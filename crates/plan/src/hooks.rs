@@ -3,7 +3,7 @@
 use crate::call_plan::CallPlan;
 use crate::capabilities::Capabilities;
 use crate::facts::Entry;
-use crate::shape::Kind;
+use crate::shape::ShapeKind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -117,10 +117,12 @@ impl Hooks {
             (true, true) => URING_PROBES,
             (false, _) => URING_TRACEPOINTS,
         };
-        let is = |kind: Kind| calls.values().any(|call| call.shape.kind == kind);
+        let is = |kind: ShapeKind| calls.values().any(|call| call.shape.kind == kind);
         let returning: Vec<(Entry, u32)> = calls
             .iter()
-            .filter(|((entry, _), call)| *entry != Entry::Uring && call.shape.kind != Kind::Exit)
+            .filter(|((entry, _), call)| {
+                *entry != Entry::Uring && call.shape.kind != ShapeKind::Exit
+            })
             .map(|(call, _)| *call)
             .collect();
         let (sys_exit, reason) = if returning.is_empty() {
@@ -133,8 +135,8 @@ impl Hooks {
         Hooks {
             sys_exit,
             reason,
-            exec: is(Kind::Exec),
-            exit: is(Kind::Exit),
+            exec: is(ShapeKind::Exec),
+            exit: is(ShapeKind::Exit),
             fork: task_list,
             uring: is_uring.then_some(uring),
         }

@@ -45,4 +45,4 @@ pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
 pub use plan::{records_something, Plan, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
-pub use shape::{shape, shape_of_name, Kind, NameUse, PathArg, Shape, NONE};
+pub use shape::{shape, shape_of_name, NameUse, PathArg, Shape, ShapeKind, NONE};

@@ -11,7 +11,7 @@ pub const NONE: u8 = 0xff;
 /// crates/bpf/programs/tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ShapeKind {
     /// Nothing special.
     Plain = 0,
     /// A successful result is a descriptor of the file that was opened.
@@ -68,7 +68,7 @@ pub struct PathArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// What sets it apart.
-    pub kind: Kind,
+    pub kind: ShapeKind,
     /// Path arguments, in the order of the call's arguments.
     pub paths: [Option<PathArg>; 2],
     /// Descriptor argument whose file is recorded with `name=(null)`, or [`NONE`].
@@ -102,7 +102,7 @@ pub struct Shape {
 impl Shape {
     /// A call that touches nothing.
     pub const PLAIN: Shape = Shape {
-        kind: Kind::Plain,
+        kind: ShapeKind::Plain,
         paths: [None, None],
         fd: NONE,
         sockaddr: NONE,
@@ -135,7 +135,7 @@ impl Shape {
         self
     }
 
-    fn kind(self, kind: Kind) -> Shape {
+    fn kind(self, kind: ShapeKind) -> Shape {
         Shape { kind, ..self }
     }
 
@@ -166,7 +166,7 @@ pub fn shape_of_name(name: &str) -> Shape {
 }
 
 fn opens(name: &str) -> Option<Shape> {
-    let open = Shape::PLAIN.kind(Kind::Open);
+    let open = Shape::PLAIN.kind(ShapeKind::Open);
     Some(match name {
         "open" => Shape {
             open_flags: 1,
@@ -182,10 +182,10 @@ fn opens(name: &str) -> Option<Shape> {
             ..open.path(1, 0, NameUse::Open, true)
         },
         "execve" => Shape::PLAIN
-            .kind(Kind::Exec)
+            .kind(ShapeKind::Exec)
             .path(0, NONE, NameUse::Exec, true),
         "execveat" => Shape::PLAIN
-            .kind(Kind::Exec)
+            .kind(ShapeKind::Exec)
             .path(1, 0, NameUse::Exec, true),
         _ => return None,
     })
@@ -298,7 +298,7 @@ fn sockets(name: &str) -> Option<Shape> {
             fd_pair: 3,
             ..plain
         },
-        "socketcall" => plain.kind(Kind::Socketcall),
+        "socketcall" => plain.kind(ShapeKind::Socketcall),
         _ => return None,
     })
 }
@@ -314,9 +314,11 @@ fn queues(name: &str) -> Option<Shape> {
         ..Shape::PLAIN
     };
     Some(match name {
-        "mq_open" => memory(3, MQ_ATTR_BYTES)
-            .kind(Kind::Open)
-            .path(0, NONE, NameUse::Queue, false),
+        "mq_open" => {
+            memory(3, MQ_ATTR_BYTES)
+                .kind(ShapeKind::Open)
+                .path(0, NONE, NameUse::Queue, false)
+        }
         "mq_unlink" => Shape::PLAIN.path(0, NONE, NameUse::Queue, false),
         "mq_timedsend" | "mq_timedreceive" | "mq_timedsend_time64" | "mq_timedreceive_time64" => {
             Shape {
@@ -333,9 +335,9 @@ fn queues(name: &str) -> Option<Shape> {
 fn processes(name: &str) -> Option<Shape> {
     let plain = Shape::PLAIN;
     Some(match name {
-        "fork" | "vfork" | "clone" | "clone3" => plain.kind(Kind::Fork),
-        "exit" | "exit_group" => plain.kind(Kind::Exit),
-        "capset" => plain.kind(Kind::Capset),
+        "fork" | "vfork" | "clone" | "clone3" => plain.kind(ShapeKind::Fork),
+        "exit" | "exit_group" => plain.kind(ShapeKind::Exit),
+        "capset" => plain.kind(ShapeKind::Capset),
         "kill" | "tkill" => Shape { target: 0, ..plain },
         "tgkill" | "ptrace" => Shape { target: 1, ..plain },
         "delete_module" => Shape { module: 0, ..plain },

@@ -7,7 +7,7 @@
 
 use crate::entries::{calls_of, Entries};
 use crate::facts::{Entry, Facts};
-use crate::shape::{shape_of_name, Kind, Shape, NONE};
+use crate::shape::{shape_of_name, Shape, ShapeKind, NONE};
 use abi::{syscall_number, uring_op_calls};
 use rules::{List, Rule};
 
@@ -37,7 +37,7 @@ pub fn shape_of_op(op: u32) -> Shape {
         .first()
         .map_or(Shape::PLAIN, |name| shape_of_name(name));
     match shape.kind {
-        Kind::Open => Shape {
+        ShapeKind::Open => Shape {
             how: NONE,
             open_flags: 2,
             ..shape

@@ -1,7 +1,7 @@
 //! The programs' side of the tables, crates/bpf/programs/tables.h, says the same as ours.
 
 use plan::tables::{self, Row};
-use plan::{BitOp, Fact, Kind, Shape, FACTS};
+use plan::{BitOp, Fact, Shape, ShapeKind, FACTS};
 use std::collections::BTreeMap;
 
 fn header() -> String {
@@ -75,13 +75,13 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("BIT_ANY", BitOp::Any as u32),
         ("BIT_ALL", BitOp::All as u32),
         ("BIT_NONE", BitOp::None as u32),
-        ("KIND_PLAIN", Kind::Plain as u32),
-        ("KIND_OPEN", Kind::Open as u32),
-        ("KIND_EXEC", Kind::Exec as u32),
-        ("KIND_FORK", Kind::Fork as u32),
-        ("KIND_EXIT", Kind::Exit as u32),
-        ("KIND_CAPSET", Kind::Capset as u32),
-        ("KIND_SOCKETCALL", Kind::Socketcall as u32),
+        ("KIND_PLAIN", ShapeKind::Plain as u32),
+        ("KIND_OPEN", ShapeKind::Open as u32),
+        ("KIND_EXEC", ShapeKind::Exec as u32),
+        ("KIND_FORK", ShapeKind::Fork as u32),
+        ("KIND_EXIT", ShapeKind::Exit as u32),
+        ("KIND_CAPSET", ShapeKind::Capset as u32),
+        ("KIND_SOCKETCALL", ShapeKind::Socketcall as u32),
         (
             "SPEC_SOCKADDR_LEN_PTR",
             u32::from(tables::SPEC_SOCKADDR_LEN_PTR),
@@ -145,7 +145,7 @@ fn spec_members() -> Vec<(String, usize)> {
 #[test]
 fn specs_have_the_layout_of_the_header() {
     let shape = Shape {
-        kind: Kind::Capset,
+        kind: ShapeKind::Capset,
         fd: 13,
         sockaddr: 14,
         sockaddr_len: 15,
@@ -171,7 +171,7 @@ fn specs_have_the_layout_of_the_header() {
         "target" => vec![17],
         "how" => vec![18],
         "module" => vec![19],
-        "kind" => vec![Kind::Capset as u8],
+        "kind" => vec![ShapeKind::Capset as u8],
         "flags" => vec![tables::SPEC_SOCKADDR_LEN_PTR | tables::SPEC_SOCKADDR_OUT],
         "open_flags" => vec![20],
         "memory" => vec![21],

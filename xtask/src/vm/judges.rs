@@ -7,13 +7,13 @@ use std::process::Command;
 
 use anyhow::{bail, ensure, Context, Result};
 
-use super::machine::{last_lines, Kind};
+use super::machine::{last_lines, MachineKind};
 use super::{broken_kernels, disk, engines, pressure, rings, source_root, workloads};
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
 pub(super) struct Test {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: MachineKind,
     /// Approximate duration on one processor; the longest machine is started first.
     pub(super) seconds: u32,
     /// Judges the results in a directory. A text of success is printed, if there is one.
@@ -24,13 +24,13 @@ pub(super) struct Test {
 const NAMED: [Test; 2] = [
     Test {
         name: "workloads-icount",
-        kind: Kind::Instructions,
+        kind: MachineKind::Instructions,
         seconds: 600,
         check: workloads::judge,
     },
     Test {
         name: broken_kernels::NAME,
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 1200,
         check: broken_kernels::judge,
     },
@@ -40,92 +40,92 @@ const NAMED: [Test; 2] = [
 pub(super) const TESTS: [Test; 15] = [
     Test {
         name: "refusal",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 2,
         check: |dir| Ok(fs::read_to_string(dir.join("err"))?.trim_end().to_owned()),
     },
     Test {
         name: "engines",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 40,
         check: engines::judge,
     },
     Test {
         name: "workload",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 34,
         check: workload,
     },
     Test {
         name: "rules",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 108,
         check: rules,
     },
     Test {
         name: "lifecycle",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 49,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "survival",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 204,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "names",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 25,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "seccomp",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 6,
         check: |_| Ok(String::new()),
     },
     Test {
         name: "rings",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 118,
         check: rings::judge,
     },
     Test {
         name: "pressure",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 90,
         check: pressure::judge,
     },
     Test {
         name: "exact",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 338,
         check: exact,
     },
     // The last one on its machine, since it leaves audit locked.
     Test {
         name: "kernel-engine",
-        kind: Kind::Usual,
+        kind: MachineKind::Usual,
         seconds: 26,
         check: kernel_engine,
     },
     Test {
         name: "disk",
-        kind: Kind::Disk,
+        kind: MachineKind::Disk,
         seconds: 150,
         check: disk::judge,
     },
     Test {
         name: "latency-icount",
-        kind: Kind::Instructions,
+        kind: MachineKind::Instructions,
         seconds: 106,
         check: latency,
     },
     Test {
         name: "rings-icount",
-        kind: Kind::Instructions,
+        kind: MachineKind::Instructions,
         seconds: 38,
         check: operations,
     },

@@ -27,7 +27,7 @@ const CONSOLE_LINES: usize = 60;
 
 /// The kind of machine that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum MachineKind {
     /// The guest's time is the host's.
     Usual,
     /// A usual machine with a disk. It is restarted with the same disk until there are results.
@@ -36,42 +36,42 @@ pub(super) enum Kind {
     Instructions,
 }
 
-impl Kind {
+impl MachineKind {
     /// The kind's name, for paths.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Usual => "host-clock",
-            Kind::Disk => "disk",
-            Kind::Instructions => "instruction-clock",
+            MachineKind::Usual => "host-clock",
+            MachineKind::Disk => "disk",
+            MachineKind::Instructions => "instruction-clock",
         }
     }
 
     /// QEMU's arguments. A clock that counts instructions needs a single processor, whatever the variant says.
     fn arguments(self, variant: &Variant) -> Vec<&'static str> {
         match self {
-            Kind::Usual | Kind::Disk => vec!["-smp", variant.processors],
+            MachineKind::Usual | MachineKind::Disk => vec!["-smp", variant.processors],
             // sleep=off: time goes on at once while the guest is idle.
-            Kind::Instructions => vec!["-smp", "1", "-icount", "shift=0,sleep=off"],
+            MachineKind::Instructions => vec!["-smp", "1", "-icount", "shift=0,sleep=off"],
         }
     }
 
     /// Limit of starts.
     fn starts_max(self) -> u32 {
         match self {
-            Kind::Usual | Kind::Instructions => 1,
-            Kind::Disk => 4,
+            MachineKind::Usual | MachineKind::Instructions => 1,
+            MachineKind::Disk => 4,
         }
     }
 }
 
-/// Size of the disk of [`Kind::Disk`], an ext4 file system.
+/// Size of the disk of [`MachineKind::Disk`], an ext4 file system.
 const DISK_MIB: u32 = 96;
 
 /// A machine to boot.
 #[derive(Clone, Copy)]
 pub(super) struct Machine<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) kind: Kind,
+    pub(super) kind: MachineKind,
     pub(super) variant: &'static Variant,
 }
 
@@ -198,7 +198,7 @@ impl Machine<'_> {
                 TEST_LIMIT_S + pressure::limit_s(tests)?,
                 pressure::calls()?
             ));
-        if self.kind == Kind::Disk {
+        if self.kind == MachineKind::Disk {
             let disk = make_disk(&dir.join("disk"))?;
             command
                 .arg("-drive")
@@ -215,8 +215,8 @@ impl Machine<'_> {
     fn disobedience(&self, results: &Path) -> Option<String> {
         let facts = fs::read_to_string(results.join("facts")).unwrap_or_default();
         let lacks = match self.kind {
-            Kind::Instructions => Vec::new(),
-            Kind::Usual | Kind::Disk => self.variant.lacks(&facts),
+            MachineKind::Instructions => Vec::new(),
+            MachineKind::Usual | MachineKind::Disk => self.variant.lacks(&facts),
         };
         let name = self.variant.name;
         let lacks = (!lacks.is_empty()).then(|| lacks.join(", "))?;

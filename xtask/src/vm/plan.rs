@@ -2,7 +2,7 @@
 
 use super::guest::Guest;
 use super::judges::{Test, TESTS};
-use super::machine::{Kind, Machine};
+use super::machine::{Machine, MachineKind};
 use super::variant::{Variant, VARIANTS};
 use super::Ground;
 
@@ -196,7 +196,11 @@ fn jobs_on<'a>(ground: &'a Ground, extent: &Extent) -> Vec<Job<'a>> {
         let variants = VARIANTS.into_iter().filter(|v| v.guest == ground.guest);
         for variant in variants.filter(|v| v.is_of(kernel.series())) {
             let chosen = |test: &&Test| extent.has(role, variant, test);
-            for kind in [Kind::Usual, Kind::Disk, Kind::Instructions] {
+            for kind in [
+                MachineKind::Usual,
+                MachineKind::Disk,
+                MachineKind::Instructions,
+            ] {
                 let tests = extent.tests().into_iter();
                 let tests = tests.filter(|test| test.kind == kind).filter(chosen);
                 let machine = Machine {

@@ -55,7 +55,7 @@ impl<'a> Bytes<'a> {
 /// Kinds of types: BTF_KIND_* of linux/btf.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum TypeKind {
     Void,
     Int,
     Pointer,
@@ -78,53 +78,55 @@ pub enum Kind {
     Enum64,
 }
 
-const KINDS: [Kind; 20] = [
-    Kind::Void,
-    Kind::Int,
-    Kind::Pointer,
-    Kind::Array,
-    Kind::Struct,
-    Kind::Union,
-    Kind::Enum,
-    Kind::Forward,
-    Kind::Typedef,
-    Kind::Volatile,
-    Kind::Const,
-    Kind::Restrict,
-    Kind::Function,
-    Kind::Prototype,
-    Kind::Variable,
-    Kind::Section,
-    Kind::Float,
-    Kind::DeclTag,
-    Kind::TypeTag,
-    Kind::Enum64,
+const KINDS: [TypeKind; 20] = [
+    TypeKind::Void,
+    TypeKind::Int,
+    TypeKind::Pointer,
+    TypeKind::Array,
+    TypeKind::Struct,
+    TypeKind::Union,
+    TypeKind::Enum,
+    TypeKind::Forward,
+    TypeKind::Typedef,
+    TypeKind::Volatile,
+    TypeKind::Const,
+    TypeKind::Restrict,
+    TypeKind::Function,
+    TypeKind::Prototype,
+    TypeKind::Variable,
+    TypeKind::Section,
+    TypeKind::Float,
+    TypeKind::DeclTag,
+    TypeKind::TypeTag,
+    TypeKind::Enum64,
 ];
 
-impl Kind {
+impl TypeKind {
     /// Number of bytes after the three words that every type has.
     fn extra(self, entries: usize) -> usize {
         match self {
-            Kind::Int | Kind::Variable | Kind::DeclTag => 4,
-            Kind::Array => 12,
-            Kind::Struct | Kind::Union | Kind::Section | Kind::Enum64 => 12 * entries,
-            Kind::Enum | Kind::Prototype => 8 * entries,
+            TypeKind::Int | TypeKind::Variable | TypeKind::DeclTag => 4,
+            TypeKind::Array => 12,
+            TypeKind::Struct | TypeKind::Union | TypeKind::Section | TypeKind::Enum64 => {
+                12 * entries
+            }
+            TypeKind::Enum | TypeKind::Prototype => 8 * entries,
             _ => 0,
         }
     }
 
     /// Whether this is a structure or a union.
     pub fn is_composite(self) -> bool {
-        matches!(self, Kind::Struct | Kind::Union)
+        matches!(self, TypeKind::Struct | TypeKind::Union)
     }
 
     /// Whether this is an enumeration.
     pub fn is_enumeration(self) -> bool {
-        matches!(self, Kind::Enum | Kind::Enum64)
+        matches!(self, TypeKind::Enum | TypeKind::Enum64)
     }
 
     fn is_modifier(self) -> bool {
-        use Kind::*;
+        use TypeKind::*;
         matches!(self, Typedef | Volatile | Const | Restrict | TypeTag)
     }
 }
@@ -146,7 +148,7 @@ pub struct Type<'a, 'b> {
     pub id: u32,
     place: usize,
     /// The type's kind.
-    pub kind: Kind,
+    pub kind: TypeKind,
     entries: usize,
 }
 
@@ -198,7 +200,7 @@ impl<'a> Btf<'a> {
         Ok(btf)
     }
 
-    fn info(&self, place: usize) -> Option<(Kind, usize)> {
+    fn info(&self, place: usize) -> Option<(TypeKind, usize)> {
         let info = self.all.u32(place + 4)?;
         let kind = KINDS.get(info as usize >> 24 & 0x1f)?;
         self.all.u32(place + 8)?;
@@ -263,14 +265,15 @@ impl<'a, 'b> Type<'a, 'b> {
 
     /// Id of the type of an array's elements.
     pub fn element(&self) -> Option<u32> {
-        (self.kind == Kind::Array).then(|| self.word(12))
+        (self.kind == TypeKind::Array).then(|| self.word(12))
     }
 
     /// Members of a structure or union, enumerators of an enumeration, or arguments of a prototype.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + 'b {
         let size = self.kind.extra(1);
-        let has_entries =
-            self.kind.is_composite() || self.kind.is_enumeration() || self.kind == Kind::Prototype;
+        let has_entries = self.kind.is_composite()
+            || self.kind.is_enumeration()
+            || self.kind == TypeKind::Prototype;
         let count = if has_entries { self.entries } else { 0 };
         let (btf, first) = (self.btf, self.place + 12);
         (0..count).filter_map(move |i| {
@@ -297,7 +300,7 @@ mod tests {
         let btf = Btf::parse(&whole).unwrap();
         let task = btf
             .types()
-            .find(|ty| ty.kind == Kind::Struct && ty.name() == "task_struct");
+            .find(|ty| ty.kind == TypeKind::Struct && ty.name() == "task_struct");
         assert!(task.unwrap().entries().any(|member| member.name == "tgid"));
         for len in [0, 1, 7, 23, 24, 100, whole.len() / 2, whole.len() - 1] {
             let _ = Btf::parse(&whole[..len]);

@@ -5,7 +5,7 @@ mod elf;
 mod features;
 pub mod relocations;
 
-use crate::gaps::btf::{Btf, Kind, Malformed, Type};
+use crate::gaps::btf::{Btf, Malformed, Type, TypeKind};
 use crate::gaps::relocations::{plain_name, Form, Member, Place, Relocation, Step};
 use crate::hooks::vfs_hooks;
 use crate::kernel::kernel_btf::{self, Types};
@@ -139,14 +139,14 @@ impl<'a> Kernel<'a> {
         let mut names: HashMap<&str, Vec<u32>> = HashMap::new();
         for ty in btf.types() {
             let has_members = ty.kind.is_composite() || ty.kind.is_enumeration();
-            if (has_members || ty.kind == Kind::Typedef) && wanted.contains(ty.name()) {
+            if (has_members || ty.kind == TypeKind::Typedef) && wanted.contains(ty.name()) {
                 names.entry(ty.name()).or_default().push(ty.id);
             }
         }
         Kernel { btf, names }
     }
 
-    fn named(&self, kind: Kind, name: &str) -> impl Iterator<Item = Type<'a, '_>> {
+    fn named(&self, kind: TypeKind, name: &str) -> impl Iterator<Item = Type<'a, '_>> {
         let ids = self.names.get(name).map_or(&[][..], Vec::as_slice);
         let types = ids.iter().filter_map(|id| self.btf.get(*id));
         types.filter(move |ty| {

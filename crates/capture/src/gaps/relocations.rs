@@ -1,7 +1,7 @@
 //! What the programs need of the kernel's types: the CO-RE relocations of the BPF object (`.BTF.ext`), each with
 //! its access by names. For the encoding of accesses see libbpf's relo_core.c, `bpf_core_parse_spec()`.
 
-use crate::gaps::btf::{Btf, Bytes, Kind, Malformed, Type};
+use crate::gaps::btf::{Btf, Bytes, Malformed, Type, TypeKind};
 use crate::gaps::elf::{Elf, Function};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -48,9 +48,9 @@ impl Question {
 pub(crate) enum Form {
     Composite,
     /// An enumeration with this name, or a type with this name that is only declared.
-    Named(Kind, String),
+    Named(TypeKind, String),
     Array(Box<Form>),
-    Other(Kind),
+    Other(TypeKind),
 }
 
 impl Form {
@@ -67,8 +67,8 @@ impl Form {
         }
         let form = match ty.kind {
             kind if kind.is_composite() => Form::Composite,
-            kind if kind.is_enumeration() => Form::Named(Kind::Enum, ty.name().to_owned()),
-            Kind::Forward => Form::Named(Kind::Forward, ty.name().to_owned()),
+            kind if kind.is_enumeration() => Form::Named(TypeKind::Enum, ty.name().to_owned()),
+            TypeKind::Forward => Form::Named(TypeKind::Forward, ty.name().to_owned()),
             kind => Form::Other(kind),
         };
         Some((0..dimensions).fold(form, |form, _| Form::Array(Box::new(form))))
@@ -142,7 +142,7 @@ pub struct Relocation {
     pub question: Question,
     /// Name of the type where the access starts, with its flavour.
     pub ty: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TypeKind,
     pub(crate) steps: Vec<Step>,
     /// Only of relocations on enumerators.
     pub enumerator: Option<String>,
@@ -352,7 +352,7 @@ fn type_name(btf: &Btf<'_>, id: u32) -> Option<String> {
     }
     let mut ty = btf.get(id)?;
     for _ in 0..TYPEDEFS_MAX {
-        if ty.kind == Kind::Typedef {
+        if ty.kind == TypeKind::Typedef {
             return Some(ty.name().to_owned());
         }
         ty = btf.get(ty.target()).filter(|_| ty.id != plain.id)?;

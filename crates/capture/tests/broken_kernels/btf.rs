@@ -1,6 +1,6 @@
 //! The kernel's types with some names changed.
 
-use capture::btf::{Btf, Kind, Type};
+use capture::btf::{Btf, Type, TypeKind};
 use std::collections::BTreeSet;
 
 /// The new name.
@@ -48,7 +48,7 @@ pub(crate) fn members(btf: &Btf<'_>, ty: &str, name: &str) -> BTreeSet<usize> {
     for found in btf.types() {
         let is_any = ty.is_empty() && found.kind.is_enumeration();
         if is_any || found.name() == ty {
-            let is_composite = found.kind.is_composite() || found.kind == Kind::Typedef;
+            let is_composite = found.kind.is_composite() || found.kind == TypeKind::Typedef;
             if is_composite || found.kind.is_enumeration() {
                 add_members(btf, found, name, DEPTH_MAX, &mut places);
             }
@@ -81,7 +81,7 @@ fn add_members(
 }
 
 /// Offsets of the names of all types with this kind and name.
-pub(crate) fn types(btf: &Btf<'_>, kind: Kind, name: &str) -> BTreeSet<usize> {
+pub(crate) fn types(btf: &Btf<'_>, kind: TypeKind, name: &str) -> BTreeSet<usize> {
     let found = btf
         .types()
         .filter(|ty| ty.kind == kind && ty.name() == name);

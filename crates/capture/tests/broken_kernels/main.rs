@@ -10,7 +10,7 @@ mod btf;
 mod child;
 
 use btf::Kernel;
-use capture::btf::{Btf, Kind};
+use capture::btf::{Btf, TypeKind};
 use capture::relocations::{self, Member, Question, Relocation};
 use child::Answer;
 use std::collections::{BTreeSet, VecDeque};
@@ -53,10 +53,12 @@ impl Break {
     fn places(&self, btf: &Btf<'_>) -> BTreeSet<usize> {
         match self {
             Break::Member(ty, member) => btf::members(btf, ty, member),
-            Break::Type(name) => btf::types(btf, Kind::Struct, name),
+            Break::Type(name) => btf::types(btf, TypeKind::Struct, name),
             Break::Enumerator(name) => btf::members(btf, "", name),
-            Break::Tracepoint(name) => btf::types(btf, Kind::Typedef, &format!("btf_trace_{name}")),
-            Break::Function(name) => btf::types(btf, Kind::Function, name),
+            Break::Tracepoint(name) => {
+                btf::types(btf, TypeKind::Typedef, &format!("btf_trace_{name}"))
+            }
+            Break::Function(name) => btf::types(btf, TypeKind::Function, name),
         }
     }
 

@@ -30,7 +30,7 @@ use event::wire::{self, Event, ObjectPart, Part};
 use filesystems::Filesystems;
 use interp::Interpreters;
 use kernel::Kernel;
-use plan::{Kind, Name, NameUse, ObjectId, PathArg, Shape};
+use plan::{Name, NameUse, ObjectId, PathArg, Shape, ShapeKind};
 use std::sync::Arc;
 use view::View;
 
@@ -462,5 +462,5 @@ fn is_directory(inode: Inode) -> bool {
 
 /// Kinds of call whose successful form is recorded with the new image.
 pub(crate) fn is_exec(shape: &Shape) -> bool {
-    shape.kind == Kind::Exec
+    shape.kind == ShapeKind::Exec
 }

@@ -30,7 +30,7 @@ pub enum Format {
 
 /// The kind of a plugin: a program or a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PluginKind {
     /// A program that reads events from its standard input.
     Program {
         /// Absolute path of the program.
@@ -53,7 +53,7 @@ pub struct Plugin {
     /// Name of its file.
     pub name: String,
     /// Program or socket.
-    pub kind: Kind,
+    pub kind: PluginKind,
     /// `format`.
     pub format: Format,
 }
@@ -117,7 +117,9 @@ fn load_one(path: &Path) -> Result<Option<Plugin>, PluginError> {
         .read_to_end(&mut text)
         .map_err(|error| io_error("read", error))?;
     let plugin = parse(&text, path)?;
-    if let Some(Kind::Program { path: program, .. }) = plugin.as_ref().map(|plugin| &plugin.kind) {
+    if let Some(PluginKind::Program { path: program, .. }) =
+        plugin.as_ref().map(|plugin| &plugin.kind)
+    {
         check_program(path, program)?;
     }
     Ok(plugin)
@@ -265,7 +267,7 @@ impl Draft {
             let remedy = "builtin_af_unix is the only one; programs have `type = always`";
             return Err(wrong(&found, remedy));
         } else if program.starts_with('/') {
-            Kind::Program {
+            PluginKind::Program {
                 path: PathBuf::from(program),
                 args: self.args,
             }
@@ -286,7 +288,7 @@ impl Draft {
 
     /// Reads the arguments as `init_af_unix()` of auditd 3.0.9 does: digits are the mode, a word that
     /// starts with a slash is the path.
-    fn socket(&self, conf: &Path) -> Result<Kind, PluginError> {
+    fn socket(&self, conf: &Path) -> Result<PluginKind, PluginError> {
         let wrong = |found: String| PluginError::Incomplete {
             path: conf.to_owned(),
             found,
@@ -307,7 +309,7 @@ impl Draft {
             }
         }
         let path = socket.ok_or_else(|| wrong("the socket has no path".to_owned()))?;
-        Ok(Kind::Socket { path, mode })
+        Ok(PluginKind::Socket { path, mode })
     }
 }
 

@@ -116,7 +116,7 @@ pub(super) enum Reason {
 
 /// The content of an entry, by kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
+pub(super) enum EntryKind<'a> {
     /// Bytes `start..start + length` of the log. `is_late`: they were found when the log was
     /// opened.
     Commit {
@@ -150,12 +150,12 @@ pub(super) struct Entry<'a> {
     pub(super) epoch: u32,
     pub(super) index: u32,
     pub(super) time_ms: u64,
-    pub(super) kind: Kind<'a>,
+    pub(super) kind: EntryKind<'a>,
 }
 
 impl Entry<'_> {
     pub(super) fn is_checkpoint(&self) -> bool {
-        matches!(self.kind, Kind::Checkpoint { .. })
+        matches!(self.kind, EntryKind::Checkpoint { .. })
     }
 
     /// Appends the entry's length and body to `out`.
@@ -163,16 +163,16 @@ impl Entry<'_> {
         let length_at = out.len();
         out.extend_from_slice(&[0; 4]);
         out.push(match self.kind {
-            Kind::Commit { is_late: false, .. } => COMMIT,
-            Kind::Commit { is_late: true, .. } => LATE,
-            Kind::Checkpoint { .. } => CHECKPOINT,
-            Kind::Open { .. } => OPEN,
+            EntryKind::Commit { is_late: false, .. } => COMMIT,
+            EntryKind::Commit { is_late: true, .. } => LATE,
+            EntryKind::Checkpoint { .. } => CHECKPOINT,
+            EntryKind::Open { .. } => OPEN,
         });
         out.extend_from_slice(&self.epoch.to_le_bytes());
         out.extend_from_slice(&self.index.to_le_bytes());
         out.extend_from_slice(&self.time_ms.to_le_bytes());
         match &self.kind {
-            Kind::Commit {
+            EntryKind::Commit {
                 start,
                 length,
                 hashes,
@@ -182,7 +182,7 @@ impl Entry<'_> {
                 out.extend_from_slice(&length.to_le_bytes());
                 out.extend_from_slice(hashes);
             }
-            Kind::Checkpoint {
+            EntryKind::Checkpoint {
                 reason,
                 size,
                 next_public,
@@ -191,7 +191,7 @@ impl Entry<'_> {
                 out.extend_from_slice(&size.to_le_bytes());
                 out.extend_from_slice(next_public);
             }
-            Kind::Open {
+            EntryKind::Open {
                 flags,
                 found,
                 sealed,
@@ -220,14 +220,14 @@ impl Entry<'_> {
                     return None;
                 }
                 start.checked_add(length)?;
-                Kind::Commit {
+                EntryKind::Commit {
                     is_late: kind == LATE,
                     start,
                     length,
                     hashes,
                 }
             }
-            CHECKPOINT => Kind::Checkpoint {
+            CHECKPOINT => EntryKind::Checkpoint {
                 reason: match fields.take()? {
                     [0] => Reason::Periodic,
                     [1] => Reason::Rotate,
@@ -239,7 +239,7 @@ impl Entry<'_> {
             },
             OPEN => {
                 let [flags] = fields.take()?;
-                Kind::Open {
+                EntryKind::Open {
                     flags,
                     found: fields.u64()?,
                     sealed: fields.u64()?,
@@ -348,7 +348,7 @@ mod tests {
             late: bool,
         ) {
             let hashes = vec![6; 32 * length.div_ceil(BLOCK_BYTES as u64) as usize];
-            let kind = Kind::Commit { is_late: late, start, length, hashes: &hashes };
+            let kind = EntryKind::Commit { is_late: late, start, length, hashes: &hashes };
             let entry = Entry { epoch, index, time_ms, kind };
             let mut bytes = Vec::new();
             entry.write(&mut bytes);

@@ -1,6 +1,6 @@
 //! Compares seal and keys after a crash: how far do they agree?
 
-use super::entry::{self, Chain, Header, Kind, Reason, HEADER_BYTES};
+use super::entry::{self, Chain, EntryKind, Header, Reason, HEADER_BYTES};
 use super::state::State;
 
 /// The valid part of a seal file.
@@ -81,12 +81,12 @@ pub(super) fn reconcile(seal: &[u8], state: &mut State) -> Result<Reconciled, Un
     Ok(done)
 }
 
-fn note(done: &mut Reconciled, kind: &Kind<'_>) {
+fn note(done: &mut Reconciled, kind: &EntryKind<'_>) {
     done.ends_in_order = false;
     match kind {
-        Kind::Commit { start, length, .. } => done.covered = start.saturating_add(*length),
-        Kind::Open { found, sealed, .. } => done.covered = (*sealed).min(*found),
-        Kind::Checkpoint { reason, .. } => done.ends_in_order = *reason == Reason::Close,
+        EntryKind::Commit { start, length, .. } => done.covered = start.saturating_add(*length),
+        EntryKind::Open { found, sealed, .. } => done.covered = (*sealed).min(*found),
+        EntryKind::Checkpoint { reason, .. } => done.ends_in_order = *reason == Reason::Close,
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::entry::{self, Entry, Kind, Reason, BLOCKS_MAX, HEADER_BYTES};
+use super::entry::{self, Entry, EntryKind, Reason, BLOCKS_MAX, HEADER_BYTES};
 use super::output::Output;
 use super::reconcile::{self, Reconciled, Unusable};
 use super::state::{State, StateError, StateFile};
@@ -134,7 +134,7 @@ impl Sealer {
         } else if found.entries_lost {
             flags |= entry::ENTRIES_LOST;
         }
-        self.put(&Kind::Open {
+        self.put(&EntryKind::Open {
             flags,
             found: size_bytes,
             sealed: found.covered,
@@ -166,7 +166,7 @@ impl Sealer {
             let mut hashes = std::mem::take(&mut self.hashes);
             hashes.clear();
             hash_blocks(part, &mut hashes);
-            self.put(&Kind::Commit {
+            self.put(&EntryKind::Commit {
                 is_late,
                 start: self.covered,
                 length: part.len() as u64,
@@ -189,7 +189,7 @@ impl Sealer {
     }
 
     fn checkpoint(&mut self, reason: Reason) {
-        self.put(&Kind::Checkpoint {
+        self.put(&EntryKind::Checkpoint {
             reason,
             size: self.covered,
             next_public: self.state.keys.next_public(),
@@ -262,7 +262,7 @@ impl Sealer {
     }
 
     /// Authenticates an entry, replaces the keys, writes the entry, and overwrites the keys on disk.
-    fn put(&mut self, kind: &Kind<'_>) {
+    fn put(&mut self, kind: &EntryKind<'_>) {
         let keys = &mut self.state.keys;
         let entry = Entry {
             epoch: keys.epoch,

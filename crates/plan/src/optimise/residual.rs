@@ -5,7 +5,7 @@ use crate::conditions::Fact;
 use crate::entries::Entries;
 use crate::evaluate::is_label;
 use crate::facts::Entry;
-use crate::shape::{shape, Kind};
+use crate::shape::{shape, ShapeKind};
 use abi::{Arch, Field, PermLists};
 use rules::{Condition, List, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ impl Kinds {
                         None if class.socketcall => abi::PERM_WRITE,
                         None => 0,
                     },
-                    returns: shape(arch, nr).kind != Kind::Exit,
+                    returns: shape(arch, nr).kind != ShapeKind::Exit,
                 }
             })
             .collect();

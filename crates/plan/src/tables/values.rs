@@ -3,7 +3,7 @@
 use crate::conditions::{Executables, Fact, FACTS};
 use crate::evaluate::own_id;
 use crate::facts::Facts;
-use crate::shape::{Kind, Shape, NONE};
+use crate::shape::{Shape, ShapeKind, NONE};
 
 /// Facts as the programs hold them: one value each, `None` when the call does not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ fn set_ids(set: &mut impl FnMut(Fact, u32), facts: &Facts<'_>) {
 
 /// `access_of()` of match.h.
 fn access(facts: &Facts<'_>, shape: &Shape) -> u32 {
-    if shape.kind == Kind::Socketcall {
+    if shape.kind == ShapeKind::Socketcall {
         return if facts.args[0] == 2 {
             abi::PERM_WRITE
         } else {

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // every test file uses some of it
 
 use abi::{Arch, Field};
-use plan::{Capabilities, Entries, Entry, Facts, Identities, Inode, Kind, Name, ObjectId};
+use plan::{Capabilities, Entries, Entry, Facts, Identities, Inode, Name, ObjectId, ShapeKind};
 use plan::{PathIdentity, Plan, NONE};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -344,7 +344,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                     entry,
                     nr,
                     args,
-                    result: (shape.kind != Kind::Exit).then_some(result),
+                    result: (shape.kind != ShapeKind::Exit).then_some(result),
                     pid,
                     ppid,
                     auid: ids[0],

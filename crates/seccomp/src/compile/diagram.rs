@@ -30,7 +30,7 @@ impl Tested {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Leaf(Verdict),
     /// Edges, by the first value of their interval; that of the first edge is 0.
     Branch(Tested, Vec<(u32, Node)>),
@@ -46,8 +46,8 @@ const TRUE: Verdict = Verdict(1);
 /// All nodes made so far.
 #[derive(Default)]
 pub(super) struct Diagrams {
-    nodes: Vec<Kind>,
-    known: HashMap<Kind, Node>,
+    nodes: Vec<NodeKind>,
+    known: HashMap<NodeKind, Node>,
     chosen: HashMap<(Node, Node, Node), Node>,
     strictest: HashMap<(Node, Node), Node>,
 }
@@ -55,15 +55,15 @@ pub(super) struct Diagrams {
 type Made = Result<Node, CompileError>;
 
 impl Diagrams {
-    pub(super) fn kind(&self, node: Node) -> &Kind {
+    pub(super) fn kind(&self, node: Node) -> &NodeKind {
         &self.nodes[node.0 as usize]
     }
 
     pub(super) fn leaf(&mut self, verdict: Verdict) -> Made {
-        self.make(Kind::Leaf(verdict))
+        self.make(NodeKind::Leaf(verdict))
     }
 
-    fn make(&mut self, kind: Kind) -> Made {
+    fn make(&mut self, kind: NodeKind) -> Made {
         if let Some(&node) = self.known.get(&kind) {
             return Ok(node);
         }
@@ -80,7 +80,7 @@ impl Diagrams {
         edges.dedup_by_key(|edge| edge.1);
         match edges.as_slice() {
             [only] => Ok(only.1),
-            _ => self.make(Kind::Branch(word, edges)),
+            _ => self.make(NodeKind::Branch(word, edges)),
         }
     }
 
@@ -204,7 +204,7 @@ impl Diagrams {
         if then == other {
             return Ok(then);
         }
-        if let Kind::Leaf(value) = self.kind(condition) {
+        if let NodeKind::Leaf(value) = self.kind(condition) {
             return Ok(if *value == TRUE { then } else { other });
         }
         if let Some(&node) = self.chosen.get(&(condition, then, other)) {
@@ -223,7 +223,8 @@ impl Diagrams {
         if newer == older {
             return Ok(newer);
         }
-        if let (Kind::Leaf(newer), Kind::Leaf(older)) = (self.kind(newer), self.kind(older)) {
+        if let (NodeKind::Leaf(newer), NodeKind::Leaf(older)) = (self.kind(newer), self.kind(older))
+        {
             let verdict = newer.or_stricter(*older);
             return self.leaf(verdict);
         }
@@ -241,8 +242,8 @@ impl Diagrams {
     /// test.
     fn split(&mut self, roots: &[Node], combine: impl Fn(&mut Self, &[Node]) -> Made) -> Made {
         let words = roots.iter().filter_map(|&root| match self.kind(root) {
-            Kind::Branch(word, _) => Some(*word),
-            Kind::Leaf(_) => None,
+            NodeKind::Branch(word, _) => Some(*word),
+            NodeKind::Leaf(_) => None,
         });
         let Some(first) = words.min() else {
             return Ok(roots[0]);
@@ -264,7 +265,7 @@ impl Diagrams {
     /// first.
     fn edges(&self, node: Node, word: Tested) -> Vec<(u32, Node)> {
         match self.kind(node) {
-            Kind::Branch(own, edges) if *own == word => edges.clone(),
+            NodeKind::Branch(own, edges) if *own == word => edges.clone(),
             _ => vec![(0, node)],
         }
     }

@@ -15,7 +15,7 @@ pub use frequencies::Frequencies;
 use crate::policy::{Abi, Layer, Policy, Rule, ENOSYS};
 use crate::{code as op, Filter, Invalid, SeccompData, Verdict, MAX_INSNS};
 use code::{Code, CodeId, Graph};
-use diagram::{Diagrams, Kind, Node};
+use diagram::{Diagrams, Node, NodeKind};
 use std::collections::HashMap;
 use tree::Segment;
 
@@ -270,8 +270,8 @@ impl Compiler<'_> {
             return Ok(code);
         }
         let code = match self.diagrams.kind(node).clone() {
-            Kind::Leaf(verdict) => self.graph.add(Code::Return((self.answer)(verdict))),
-            Kind::Branch(word, edges) => {
+            NodeKind::Leaf(verdict) => self.graph.add(Code::Return((self.answer)(verdict))),
+            NodeKind::Branch(word, edges) => {
                 let mut segments = Vec::with_capacity(edges.len());
                 for (start, node) in edges {
                     segments.push(Segment {

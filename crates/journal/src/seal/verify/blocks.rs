@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
-use super::super::entry::{self, Kind};
+use super::super::entry::{self, EntryKind};
 use super::super::BLOCK_BYTES;
 
 /// A log file that is read once from front to back.
@@ -102,7 +102,7 @@ fn sealed(mut entries: &[u8]) -> Sealed {
         blocks: HashMap::new(),
     };
     while let Some(found) = entry::next(entries) {
-        if let Kind::Commit {
+        if let EntryKind::Commit {
             start,
             length,
             hashes,

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::entry::{self, Entry, Found, Header, Kind, Reason, HEADER_BYTES};
+use super::super::entry::{self, Entry, EntryKind, Found, Header, Reason, HEADER_BYTES};
 use super::super::keys::{signature_holds, Keys, PublicKey};
 use super::super::{seal_path, time_text, VerificationKey};
 use super::blocks::{self, LogBytes};
@@ -214,7 +214,7 @@ impl Walk<'_> {
         self.place.chain = chain;
         self.place.time_ms = entry.time_ms;
         match &entry.kind {
-            Kind::Checkpoint { next_public, .. } => {
+            EntryKind::Checkpoint { next_public, .. } => {
                 self.place.public = Some(*next_public);
                 self.place.epoch = epoch.saturating_add(1);
                 self.place.index = 0;
@@ -234,7 +234,7 @@ impl Walk<'_> {
         self.place.is_rotated = false;
         self.place.is_closed = false;
         match &entry.kind {
-            Kind::Commit {
+            EntryKind::Commit {
                 is_late,
                 start,
                 length,
@@ -255,11 +255,11 @@ impl Walk<'_> {
                 self.covered += length;
                 self.check.intact_bytes = self.covered;
             }
-            Kind::Checkpoint { reason, .. } => {
+            EntryKind::Checkpoint { reason, .. } => {
                 self.place.is_rotated = *reason == Reason::Rotate;
                 self.place.is_closed = *reason == Reason::Close;
             }
-            Kind::Open {
+            EntryKind::Open {
                 flags,
                 found,
                 sealed,
@@ -293,7 +293,7 @@ impl Walk<'_> {
     fn statement(&self, offset: u64) -> String {
         let mut rest = self.entries;
         while let Some(next) = entry::next(rest) {
-            if let Kind::Open { found, sealed, .. } = next.entry.kind {
+            if let EntryKind::Open { found, sealed, .. } = next.entry.kind {
                 if found < sealed && offset < sealed {
                     let time = time_text(next.entry.time_ms);
                     return format!(
