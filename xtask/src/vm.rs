@@ -35,6 +35,7 @@ use kernels::{Kernel, Store, Wanted};
 use plan::Job;
 use request::Request;
 use results::Entry;
+use variant::Variant;
 
 pub(crate) use request::USAGE;
 
@@ -72,7 +73,12 @@ pub(crate) fn run(words: &[&str]) -> Result<ExitCode> {
         false => Vec::new(),
     };
     if request.continues {
-        jobs.retain(|job| !job.tests.iter().all(|test| has_passed(&known, job, test)));
+        for job in &mut jobs {
+            let (kernel, variant) = (job.machine.kernel, job.machine.variant);
+            job.tests
+                .retain(|test| !has_passed(&known, kernel, variant, test));
+        }
+        jobs.retain(|job| !job.tests.is_empty());
     }
     let entries = run_jobs(jobs, request.jobs, |done| match request.is_matrix {
         true => results::write(&matrix_file()?, &results::merge(&known, done)),
@@ -184,8 +190,7 @@ fn matrix_file() -> Result<PathBuf> {
     Ok(vm_dir(Guest::Amd64)?.join("matrix.json"))
 }
 
-fn has_passed(known: &[Entry], job: &Job, test: &Test) -> bool {
-    let (kernel, variant) = (job.machine.kernel, job.machine.variant);
+fn has_passed(known: &[Entry], kernel: &Kernel, variant: &Variant, test: &Test) -> bool {
     known.iter().any(|entry| {
         let is_of_machine = entry.release == kernel.release && entry.variant == variant.name;
         is_of_machine && entry.test == test.name && entry.passed
