@@ -1,13 +1,13 @@
-"""Audit logs as events, and the events of two logs of the same actions put side by side."""
+"""Reads audit logs as events, and pairs the events of two logs of the same actions."""
 import re
 
 FIELD = re.compile(r"""([^\s=]+)=("[^"]*"|\S*)""")
 HEAD = re.compile(r"type=(\S+) msg=audit\(([^)]*)\): ?(.*)")
-# Who loads rules and marks the log: no part of a scenario.
+# Programs that load rules and mark the log; their events are not part of a scenario.
 HARNESS = {'"auditctl"', '"tarsier"', '"exact"', '"run"', '"auditd"'}
-# What tells of the daemon and its rules, not of a scenario.
+# Types of records about the daemon and its rules, not about a scenario.
 ABOUT_DAEMON = re.compile(r"DAEMON_|CONFIG_CHANGE$|SERVICE_|BPF$")
-# Records that the kernel makes inside a call whatever the rules are; a SYSCALL then comes along.
+# Records that the kernel makes inside a call whatever the rules are, and with them that call's SYSCALL record.
 OWN = {"LOGIN", "CONFIG_CHANGE", "BPF", "SECCOMP", "ANOM_ABEND", "ANOM_PROMISCUOUS", "NETFILTER_CFG", "AVC", "FANOTIFY", "TTY", "INTEGRITY_RULE"}
 EXECS = {("c000003e", "59"), ("c000003e", "322"), ("40000003", "11"), ("40000003", "358"), ("c00000b7", "221"), ("c00000b7", "281"), ("40000028", "11"), ("40000028", "387")}
 
@@ -34,30 +34,32 @@ class Event:
         if any(fields.get("comm") in HARNESS for _, fields in self.records):
             return True
         kind, fields = self.records[0]
-        # The marks, and what auditctl says of itself.
+        # The marks, and the records about auditctl's own actions.
         if not self.call and ABOUT_DAEMON.match(kind):
             return True
         return any("exact-" in value for value in fields.values())
 
     @property
     def pid(self):
-        """The process it is about; processes are made in the same order every time."""
+        """The process of the event, or -1. Every run makes its processes in the same order."""
         return next((int(fields["pid"]) for _, fields in self.records if "pid" in fields), -1)
 
     def syscall(self, names):
-        """The call's name, for people; the type of an event without a call."""
+        """The name of the call; for an event without a call, its type."""
         if not self.call:
             return self.signature[0]
         return names.get((self.call["arch"], self.call["syscall"]), self.call["syscall"])
 
 
 def drop_duplicate_names(records):
-    """Takes out the PATH that TOMOYO's look-up adds to an execve: of the same file, or of the name that the kernel gives
-    what execveat names by a descriptor."""
+    """Removes the PATH record that TOMOYO's look-up adds to an execve.
+
+    It is of the same file, or has the name /dev/fd/… that the kernel gives a file executed through a descriptor.
+    """
     kept, seen, dropped = [], {}, 0
     for kind, fields in records:
         if kind == "PATH":
-            # It does not follow a symbolic link, so that the second may be the link itself.
+            # TOMOYO does not follow a symbolic link, so that its record may be of the link itself.
             is_link = fields.get("mode", "").startswith("012")
             by_descriptor = bool(seen) and fields["name"].startswith('"/dev/fd/')
             if by_descriptor or fields["name"] in seen and (is_link or fields.get("inode") in seen[fields["name"]]):
@@ -72,7 +74,7 @@ def drop_duplicate_names(records):
 
 
 def read_events(path, is_kernel_made):
-    """The events of a scenario's log; `is_kernel_made`: by the kernel's audit itself."""
+    """The events of a scenario's log, by process and time; `is_kernel_made`: the kernel's audit made the records."""
     groups = {}
     with open(path, encoding="utf-8", errors="surrogateescape") as log:
         for line in log:
@@ -89,7 +91,7 @@ def read_events(path, is_kernel_made):
         event = Event(records)
         if event.is_harness:
             continue
-        # Records without a call come by a socket of their own, and so may stand behind what the process did next.
+        # Records without a call come by another socket, so that later events of the process may precede them in the log.
         time = float(stamp.split(":")[0])
         if event.call:
             time = latest[event.pid] = max(time, latest.get(event.pid, 0))
@@ -98,15 +100,15 @@ def read_events(path, is_kernel_made):
 
 
 def is_twice(sequence, k):
-    """Whether an event says the same as the one before or behind it: one call that was recorded twice."""
+    """Whether an event equals the one before or after it: one call that was recorded twice."""
     near = sequence[max(k - 1, 0) : k] + sequence[k + 1 : k + 2]
     return any(other.call and other.records == sequence[k].records for other in near)
 
 
 def align(ours, theirs, score):
-    """Pairs two sequences in order, with the greatest sum of `score`; 0 never pairs.
+    """Pairs two sequences in order so that the sum of `score` is greatest; a score of 0 never pairs.
 
-    Gives [(i, j)], where i or j is None for what has no partner.
+    Returns [(i, j)]; i or j is None for an element without a partner.
     """
     best = [[0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
     for i in reversed(range(len(ours))):
@@ -130,7 +132,7 @@ def align(ours, theirs, score):
 
 
 def event_score(ours, theirs):
-    """How well two events fit; none of different calls do."""
+    """How well two events fit; 0 if their calls or types differ."""
     if ours.signature != theirs.signature:
         return 0
     if not (ours.call and theirs.call):
@@ -146,7 +148,7 @@ def path_score(ours, theirs):
 
 
 def pair_records(ours, theirs):
-    """[(type, our fields or None, their fields or None)] of two events' records."""
+    """Pairs the records of two events: [(type, our fields or None, their fields or None)]."""
     pairs = []
     kinds = dict.fromkeys(kind for kind, _ in ours + theirs)
     for kind in kinds:

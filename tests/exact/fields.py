@@ -1,4 +1,4 @@
-"""Fields of two logs of the same actions: what must be the same, and what may only be renamed."""
+"""Fields of two logs of the same actions: which must be equal, and which need only map one to one."""
 
 PID_FIELDS = {"pid", "ppid", "opid"}
 SYSV_GET = {"shmget", "msgget", "semget"}
@@ -11,19 +11,19 @@ PID_ARGS = {
     "rt_sigqueueinfo": {"a0"}, "rt_tgsigqueueinfo": {"a0", "a1"}, "wait4": {"a0"}, "process_vm_readv": {"a0"},
     "process_vm_writev": {"a0"}, "setpgid": {"a0"},
 }
-# What a PATH record tells of an object, all of it or nothing.
+# Fields of a PATH record about its object; a record has all of them or none.
 OBJECT = ("inode", "dev", "mode", "ouid", "ogid", "rdev")
 UNSET = "4294967295"
 
 
 class Renaming:
-    """One-to-one maps of values that differ from run to run, by class, filled as pairs are met."""
+    """One-to-one maps of values that differ from run to run, one per class; a new pair of values is added when it is met."""
 
     def __init__(self):
         self.forward, self.backward = {}, {}
 
     def same(self, kind, ours, theirs):
-        """Whether the two values can be one under the map."""
+        """Whether the map of class `kind` takes one value to the other; adds the pair if both are new."""
         forward = self.forward.setdefault(kind, {})
         backward = self.backward.setdefault(kind, {})
         if ours not in forward and theirs not in backward:
@@ -32,7 +32,7 @@ class Renaming:
 
 
 def renamed_class(kind, field, call, fields):
-    """The class of renaming that a field of a record is subject to; None: it must be equal."""
+    """The class of the map for a field of a record; None if the field has to be equal."""
     if field in PID_FIELDS:
         return "pid"
     if kind == "PATH" and field == "inode":
@@ -55,7 +55,7 @@ def renamed_class(kind, field, call, fields):
 
 
 def same_value(renaming, kind, field, call, ours, theirs):
-    """Whether field `field` of two records of type `kind`, made by `call`, says the same."""
+    """Whether `field` of two records of type `kind`, made by `call`, is equal or maps one to one."""
     if field not in ours or field not in theirs:
         return field not in ours and field not in theirs
     left, right = ours[field], theirs[field]
@@ -76,6 +76,6 @@ def same_value(renaming, kind, field, call, ours, theirs):
 
 
 def signed(hexadecimal):
-    """A hexadecimal argument as the decimal int that the kernel takes it for."""
+    """A hexadecimal argument as the kernel takes it: a signed 32-bit number, in decimal."""
     value = int(hexadecimal, 16) & 0xFFFFFFFF
     return str(value - (1 << 32) if value >> 31 else value)

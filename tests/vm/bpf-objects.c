@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints how many BPF programs, maps and links the kernel holds: all of them, whoever made them.
- * `bpf-objects programs` prints each program's name and how many instructions the verifier looked at.
+ * Prints how many BPF programs, maps and links the kernel holds, whoever created them.
+ * `bpf-objects programs` prints each program's name and how many instructions the verifier processed.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Counts by asking for the next id until there is none; -1 and errno if the kernel refuses. */
+/* Number of objects, counted by asking for the next id until there is none; -1 and errno on failure. */
 static int count(enum bpf_cmd next_id)
 {
 	union bpf_attr attr;

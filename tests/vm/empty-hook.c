@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a command while a program that does nothing is attached to kernel functions: what the kernel's
- * own way into and out of a program costs, which no program can undercut.
+ * Runs a command while a BPF program that does nothing is attached to kernel functions. Measures what
+ * the kernel's entry to and exit from a program cost: the least that any program costs.
  *
  * usage: empty-hook fentry|fexit FUNCTION… -- COMMAND…
  */
@@ -21,7 +21,7 @@ static int fail(const char *what)
 	exit(1);
 }
 
-/* The kernel's own type information. */
+/* The kernel's type information (BTF). */
 static char *read_types(void)
 {
 	size_t size = 0, room = 64 << 20;
@@ -37,7 +37,7 @@ static char *read_types(void)
 	return types;
 }
 
-/* How many bytes follow a type's header. */
+/* Number of bytes that follow a type's header. */
 static size_t rest_of(const struct btf_type *type)
 {
 	size_t count = BTF_INFO_VLEN(type->info);
@@ -62,7 +62,7 @@ static size_t rest_of(const struct btf_type *type)
 	}
 }
 
-/* The number of a function's type; 0 if there is none. */
+/* BTF id of a function; 0 if the kernel has none of that name. */
 static __u32 id_of(const char *types, const char *function)
 {
 	const struct btf_header *header = (const struct btf_header *)types;

@@ -1,14 +1,14 @@
 // Makes calls on a path that another thread keeps changing, and checks a log of them.
 //
-//   flip-paths run DIR ROUNDS FLIPS   one thread flips the string between two files while another calls
-//                               open, chmod, rename and unlink on it, ROUNDS times each, and
-//                               on until it has changed FLIPS times; prints how often it did
-//   flip-paths check LOG        every PATH record below DIR has to fit its name; prints counts and
-//                               fails on a name of the wrong object
+//   flip-paths run DIR ROUNDS FLIPS   one thread flips the path between two files while another calls
+//                               open, chmod, rename and unlink on it, ROUNDS times each or more,
+//                               until the path has changed FLIPS times; prints how often it did
+//   flip-paths check LOG        checks that the object of every PATH record is the one that its
+//                               name stands for; prints counts and fails if one is not
 //
 // DIR/a and everything in it belongs to group 1001, DIR/b to group 1002 (directories with the
-// set-group-id bit), so that a record of group and inode tells which of the two was meant. What is
-// moved to DIR/c keeps its group: names there are not judged.
+// set-group-id bit), so that the group in a record tells in which of the two the object lies. Files
+// that are moved to DIR/c keep their group; names there are not checked.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// DIR/X/NAME: the letters that change are at fixed places.
+// DIR/X/NAME: the letters that change are at fixed offsets.
 enum {
 	ROOM = 256
 };
@@ -36,7 +36,8 @@ static void die(const char *what)
 	exit(1);
 }
 
-// "one" and "two" differ in all letters, so that every mixture of them is a name too: each exists.
+// "one" and "two" differ in every letter. A call may read a mixture of both while the path changes;
+// every mixture exists as a file.
 static const char *const names[] = { "one", "two", "twe", "tne", "tno", "ono", "owe", "owo" };
 
 static void *flip(void *none)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole workloads, each a fixed amount of work: those of UnixBench's kinds, many small files, a walk of a
- * tree of files, an HTTP server. `bench/run workloads` and tests/vm/workloads-icount run them.
+ * Whole workloads, each a fixed amount of work: those of UnixBench's kinds, many small files, a walk of
+ * a directory tree, an HTTP server. `bench/run workloads` and tests/vm/workloads-icount run them.
  *
  * usage: loads prepare DIR FILES
- *            makes what the others need in DIR, among it a tree of FILES files
+ *            creates in DIR the files that the workloads need, among them a tree of FILES files
  *        loads [--gid GID] [--auid UID] DIR WORKLOAD AMOUNT
  *            does AMOUNT units of the workload in DIR and prints WORKLOAD, AMOUNT, elapsed ns and ns of
- *            processor time, all processes of the workload together
+ *            processor time of all processes of the workload together
  *
- * A workload runs on one processor, so that it does not matter where its processes are woken.
+ * A workload runs on one processor, so that the scheduler's choice of a processor does not matter.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -50,7 +50,7 @@ static void expect(int is_so, const char *what)
 		fail(what);
 }
 
-/* The same numbers in every run. */
+/* A pseudorandom number; the sequence is the same in every run. */
 static uint32_t next_random(void)
 {
 	static uint64_t state = 20260101;
@@ -67,7 +67,7 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* A child that has done its work. */
+/* Waits for a child; ends the program if the child failed. */
 static void await(pid_t child, const char *what)
 {
 	int status;
@@ -103,7 +103,7 @@ static void write_file(const char *path, int flags, size_t size)
 	expect(fd >= 0 && write(fd, data, size) == (ssize_t)size && close(fd) == 0, path);
 }
 
-/* UnixBench's mix of calls that do next to nothing. */
+/* UnixBench's mix of system calls that do almost nothing. */
 static void syscalls(long amount)
 {
 	for (long i = 0; i < amount; i++) {
@@ -138,7 +138,7 @@ static void bounce(int from, int to, long amount, int begins)
 	}
 }
 
-/* Two processes hand a number to and fro. */
+/* Two processes pass a number back and forth. */
 static void context_switching(long amount)
 {
 	int there[2], back[2];
@@ -165,7 +165,7 @@ static void process_creation(long amount)
 	}
 }
 
-/* This program replaces itself by itself: each time it has one more to do. */
+/* This program executes itself again, with one round fewer left each time. */
 static void execl_chain(long amount)
 {
 	char left[24];
@@ -177,7 +177,7 @@ static void execl_chain(long amount)
 	fail("execl");
 }
 
-/* The same blocks of a file again and again. */
+/* Writes the same blocks of a file again and again. */
 static void file_write(long amount)
 {
 	int fd = open("blocks", O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -190,7 +190,7 @@ static void file_write(long amount)
 	expect(close(fd) == 0 && unlink("blocks") == 0, "blocks");
 }
 
-/* UnixBench's script, in our own words: sort, dump, search, count, remove. */
+/* A script like UnixBench's: sort, dump, search, count, remove. */
 static void shell_scripts(long amount)
 {
 	static const char script[] =
@@ -226,7 +226,10 @@ static void make_small(long i)
 	write_file(small_path(i), O_CREAT | O_EXCL, 500 + next_random() % 9500);
 }
 
-/* Postmark's kind: AMOUNT files; as many times one is read or grows and one comes or goes; all go. */
+/*
+ * Work like Postmark's: creates AMOUNT files; as many times reads or extends one and creates or removes
+ * one; removes all.
+ */
 static void small_files(long amount)
 {
 	char *is_there = calloc(amount, 1);
@@ -262,14 +265,14 @@ static void small_files(long amount)
 	free(is_there);
 }
 
-/* Looks at every file's attributes. */
+/* Reads the attributes of every file of the tree. */
 static void walk(long amount)
 {
 	for (long i = 0; i < amount; i++)
 		run_program((const char *const[]){ "find", "tree", "-size", "+1000k", NULL });
 }
 
-/* Reads every file; tar reads none when it sees that it writes to /dev/null. */
+/* Reads every file of the tree. The pipe is needed: tar reads no file if its output is /dev/null. */
 static void archive(long amount)
 {
 	for (long i = 0; i < amount; i++)
@@ -332,7 +335,7 @@ static void get_page(const struct sockaddr_in *server)
 	expect(n == 0 && have > PAGE_BYTES && close(fd) == 0, "an answer");
 }
 
-/* A server process and a client, a connection for each page. */
+/* A server process and a client, with one connection per page. */
 static void http(long amount)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -372,7 +375,10 @@ static const struct {
 	{ "http", http },
 };
 
-/* A tree: FILES_PER_DIRECTORY files in each directory, 8 directories in most. */
+/*
+ * Creates the files of the workloads. A directory of the tree has up to FILES_PER_DIRECTORY files and up
+ * to 8 directories.
+ */
 static void prepare(long files)
 {
 	char path[512];

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of many processes at once, and what a log has of them.
+ * Makes calls from many processes at once, and counts the records of such calls in a log.
  *
- *   press make PROCESSES CALLS    makes CALLS calls in all, in group 61234, and prints `NAME COUNT` for each call
- *   press count LOG               prints the same of the SYSCALL records with the key `press`
+ *   press make PROCESSES CALLS    makes CALLS calls in all, in group 61234, and prints `NAME COUNT` for each
+ *                                 system call
+ *   press count LOG               prints `NAME COUNT` of the SYSCALL records with the key `press`
  *
- * Of a hundred calls 89 are kill(2) without a signal, five openat(2) and five unlinkat(2) of paths of 200 to 4000 bytes
- * that do not exist, and one is execve(2) of /bin/true in a child. In the group a process makes none of these calls besides.
+ * Of 100 calls, 89 are kill(2) without a signal, five openat(2) and five unlinkat(2), both of paths of 200
+ * to 4000 bytes that do not exist, and one is execve(2) of /bin/true in a child. Processes of this program in
+ * that group make no other calls of these names.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -54,7 +56,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* The call that is number `at` of a round. */
+/* Which call is number `at`; the sequence repeats every ROUND calls. */
 static enum call call_at(unsigned long at)
 {
 	at %= ROUND;
@@ -67,7 +69,7 @@ static enum call call_at(unsigned long at)
 	return KILL;
 }
 
-/* /nowhere/xxx…/xxx…, so many bytes. */
+/* Writes /nowhere/xxx…/xxx…, of so many bytes. */
 static void fill_path(char *path, size_t bytes)
 {
 	memset(path, 'x', bytes);
@@ -146,7 +148,7 @@ static int make_main(unsigned long processes, unsigned long count)
 		if (pid < 0)
 			fail("fork");
 		if (pid == 0) {
-			/* Ends when the parent closes the pipe: all begin at once. */
+			/* Returns 0 when the parent closes the pipe, so that all children begin at once. */
 			close(go[1]);
 			if (read(go[0], &byte, 1))
 				fail("waiting for the others");

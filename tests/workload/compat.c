@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The 32-bit entry of an x86-64 kernel, where there is one. */
+/* Calls by the 32-bit entry of an x86-64 kernel, if it has one. */
 #include "workload.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void no_entry(int signal)
 	_exit(1);
 }
 
-/* Asked in a child: without the entry, the instruction is a fault. */
+/* Tried in a child, as the instruction faults on a kernel without the entry. */
 bool compat_possible(void)
 {
 	int status = 1;

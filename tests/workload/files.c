@@ -11,7 +11,7 @@
 #define BAD_ADDRESS 8L
 #define NOBODY 65534
 
-/* Behind the descriptor of the calls relative to one; never the working directory at that time. */
+/* The directory behind the descriptor of calls; never the working directory at the same time. */
 static char sub[PATH_BYTES];
 static char long_name[300], deep_path[PATH_BYTES], deep_file[PATH_BYTES + 8];
 
@@ -88,12 +88,12 @@ static void open_failures(struct self *me, int dirfd)
 	CALL(open, "loop", O_RDONLY);
 	NAMES("loop");
 	CALL(unlink, "loop");
-	/* One byte more than a name may have: read, and refused by the file system. */
+	/* One byte longer than a name may be: read by the kernel, refused by the file system. */
 	memset(name, 'n', 256);
 	name[256] = 0;
 	NAMES(name);
 	CALL(open, name, O_RDONLY);
-	/* One byte more than a path may have: not even read. */
+	/* One byte longer than a path may be: refused before any look-up. */
 	memset(too_long, 'p', PATH_BYTES);
 	CALL(open, too_long, O_RDONLY);
 	CALL(open, BAD_ADDRESS, O_RDONLY);
@@ -103,7 +103,7 @@ static void open_failures(struct self *me, int dirfd)
 	CALL(openat, 999, "/dev/null/x", O_RDONLY);
 }
 
-/* What root may do and others may not: as another effective user, then back. */
+/* Calls that only root may make, made as another effective user; then root again. */
 static void refused(struct self *me)
 {
 	NAMES("secret");
@@ -340,7 +340,7 @@ static void contents(struct self *me)
 	CALL(unlink, "text");
 }
 
-/* Names that a log has to encode, or that a parser may trip over. */
+/* Names that a log has to encode, or that a parser may read wrongly. */
 static void odd_names(struct self *me, int dirfd)
 {
 	static const char *const odd[] = {
@@ -376,14 +376,14 @@ static void odd_names(struct self *me, int dirfd)
 	CALL(unlink, long_name);
 }
 
-/* A file whose absolute path has 4095 bytes, all that a path may have, made step by step. */
+/* A file whose absolute path has 4095 bytes, the most that a path may have, made step by step. */
 static void deep_names(struct self *me, const char *dir)
 {
 	size_t part, len = strlen(dir);
 
 	memcpy(deep_path, dir, len + 1);
 	while (len < PATH_BYTES - 1 - 10) {
-		/* Leave room for "/" and a file name of at least one byte at the end. */
+		/* Leaves space for "/" and a file name of at least one byte at the end. */
 		part = PATH_BYTES - 1 - len - 4;
 		if (part > 200)
 			part = 200;

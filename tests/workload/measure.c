@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many equal calls: to account for losses, and to see what one costs. */
+/* Many equal calls: to count losses, and to measure the cost of a call. */
 #include "workload.h"
 #include <getopt.h>
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void *make_calls(void *arg)
 	return NULL;
 }
 
-/* Prints `calls N in_ns T pid P`, N being the sum over all threads. */
+/* Makes the calls and prints `calls N in_ns T pid P`, where N is the sum over all threads. */
 static int run_batches(int call_index, unsigned long calls, int threads)
 {
 	struct batch *batch = calloc(threads, sizeof(*batch));
@@ -68,7 +68,7 @@ static int run_batches(int call_index, unsigned long calls, int threads)
 	return 0;
 }
 
-/* As strtoul, but a text that is no number ends the program. */
+/* As strtoul, but a text that is not a number ends the program. */
 static unsigned long number(const char *option, const char *text)
 {
 	char *stop;
@@ -182,7 +182,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Prints, tab-separated, for each probe its name, and minimum and median of all rounds in ns. */
+/* Prints for each probe, tab-separated: name, minimum and median of all rounds in ns per call. */
 int latency_main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -206,7 +206,7 @@ int latency_main(int argc, char **argv)
 	}
 	if (rounds == 0 || calls == 0 || zero < 0 || null < 0 || access(file, R_OK)) {
 		fprintf(stderr, "usage: workload --latency [--rounds R] [--calls N] [--file PATH]\n"
-				"/dev/zero, /dev/null and PATH must be there\n");
+				"/dev/zero, /dev/null and PATH must exist\n");
 		return 2;
 	}
 	double *ns = calloc(rounds * PROBES, sizeof(*ns));

@@ -19,7 +19,7 @@
 #define THREAD_CALLS 100
 #define STACK_BYTES (256 << 10)
 
-/* The first thing a child does: learns and records who it is. */
+/* The first call of a child: learns its ids, and is recorded. */
 static void born(struct self *me, const struct self *parent)
 {
 	struct record *rec;
@@ -40,7 +40,7 @@ static void reap(struct self *me, long pid)
 		CALL(wait4, pid, &status, 0, NULL);
 }
 
-/* A child through fork, clone or clone3; it runs `body` and exits with 7. */
+/* Makes a child by fork, clone or clone3, which runs `body` and exits with status 7. */
 static void child(struct self *me, long how, void (*body)(struct self *, const char *),
 		  const char *dir)
 {
@@ -64,8 +64,8 @@ static void child(struct self *me, long how, void (*body)(struct self *, const c
 }
 
 /*
- * The same through vfork, whose child runs on this very stack frame: the call has to be made in
- * here, and nothing may return from here before the child is gone.
+ * As child(), by vfork. The child runs on this function's stack frame: the call has to be made here, and
+ * the function may not return before the child has ended.
  */
 static __attribute__((noinline)) void
 vfork_child(struct self *me, void (*body)(struct self *, const char *), const char *dir)
@@ -84,7 +84,7 @@ vfork_child(struct self *me, void (*body)(struct self *, const char *), const ch
 	reap(me, pid);
 }
 
-/* Starts `run(arg)` as a thread; `tid` is its number until it has ended, then 0. */
+/* Starts `run(arg)` as a thread; `tid` is its thread id until it has ended, then 0. */
 static long spawn(struct self *me, void *stack, void (*run)(void *), void *arg, int *tid)
 {
 	const unsigned long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
@@ -142,7 +142,7 @@ static void thread_calls(void *arg)
 	call_exit(me, "exit", SYS_exit, 0);
 }
 
-/* The only numbers of a thread's name and file are one digit: nothing here may call libc's printf. */
+/* Thread and file names get their digit in place: nothing here may call libc's printf. */
 static void threads(struct self *me)
 {
 	static struct thread thread[THREADS];
@@ -167,7 +167,7 @@ static void spin(struct self *me, const char *flag)
 		__builtin_ia32_pause();
 }
 
-/* Signals to a child that makes no calls of its own while it is alive. */
+/* Signals to a child that makes no system calls while it lives. */
 static void signals(struct self *me, int *flag)
 {
 	struct self own;
@@ -248,7 +248,7 @@ static void credentials(struct self *me, const char *dir)
 	CALL(sethostname, "x", 1);
 }
 
-/* An exec that should succeed when `exe` is given. */
+/* Makes an exec, which has to succeed if `exe` is given. */
 static void exec_call(struct self *me, long nr, const long *args, const char *exe, const char *comm,
 		      const char *const *seen)
 {
@@ -459,7 +459,7 @@ static void small_calls(struct self *me)
 	CALL(msgctl, CALL(msgget, 0, 0600), 0 /* IPC_RMID */, NULL);
 }
 
-/* Calls that change the whole system, in forms that every kernel refuses. */
+/* Calls that would change the whole system, with arguments that every kernel refuses. */
 static void refused_calls(struct self *me)
 {
 	NAMES("no such place");

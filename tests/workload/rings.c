@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * File and network work through io_uring; says what it did.
+ * File and network work through io_uring; prints what it did.
  *
  *   workload --rings [--mark GID] MODE DIR        every operation once, inside DIR
- *   workload --rings [--mark GID] --storm N DIR   N rings whose operations are cancelled, linked, done
- *                                                 by workers, in flight when the ring goes
- *   workload --rings --loop OP N                  nanoseconds for one of N operations: OP is nop, read or open
- *   workload --rings --sqpoll-loop OP N           the same, submitted by a kernel thread
- *   workload --rings --quickest OP N              the same for the quickest batch of --loop
+ *   workload --rings [--mark GID] --storm N DIR   N rings with operations that are cancelled, linked,
+ *                                                 done by workers, or in flight when the ring is
+ *                                                 closed
+ *   workload --rings --loop OP N                  mean nanoseconds of N operations; OP: nop, read, open
+ *   workload --rings --sqpoll-loop OP N           as --loop, but a kernel thread submits them
+ *   workload --rings --quickest OP N              as --loop, but the mean of the quickest batch
  *
- * MODE: `inline` submits from this thread; `worker` has IOSQE_ASYNC on every operation, so that a
- * kernel worker does it; `sqpoll` has a kernel thread submit it.
+ * MODE: `inline` submits from this thread; `worker` sets IOSQE_ASYNC on every operation, so that a
+ * kernel worker does it; `sqpoll` lets a kernel thread submit it.
  *
- * Before its first operation it sets its real group to GID (MARK_GID), by which rules select it.
+ * Before its first operation the program sets its real group to GID (default MARK_GID), by which
+ * rules select it.
  *
- * Output, tab-separated: mode, pid, operation, result, text, which is a path, two paths, an address
- * in hexadecimal, or `-`; of --storm, the operation and how many were submitted.
+ * Output, tab-separated: mode, pid, operation, result and text; the text is a path, two paths, a
+ * socket address in hexadecimal, or `-`. With --storm: the operation and how many of it were submitted.
  */
 #include "workload.h"
 #include <arpa/inet.h>
@@ -33,7 +35,7 @@
 #include <unistd.h>
 
 #define ENTRIES 256
-/* Operations that a loop has under way at a time. */
+/* Operations that a loop submits at a time. */
 #define BATCH 128
 /* Not in the headers of Debian 12. */
 #define OP_BIND 56
@@ -97,7 +99,7 @@ static void ring_close(struct ring *ring)
 	close(ring->fd);
 }
 
-/* The next entry, cleared; it is submitted by ring_submit(). */
+/* The next entry of the submission queue, cleared; ring_submit() submits it. */
 static struct io_uring_sqe *entry(struct ring *ring, int op)
 {
 	unsigned tail = *ring->sq_tail + ring->waiting++, index = tail & *ring->sq_mask;
@@ -127,7 +129,7 @@ static void ring_submit(struct ring *ring, unsigned wait)
 			fail("io_uring_enter");
 }
 
-/* Result of the next completion; waits for it. */
+/* Waits for the next completion and returns its result. */
 static int completion(struct ring *ring, __u64 *user_data)
 {
 	unsigned head = *ring->cq_head;
@@ -147,7 +149,7 @@ static int completion(struct ring *ring, __u64 *user_data)
 	return res;
 }
 
-/* Submits the one entry that waits, and says what came of it. */
+/* Submits the one entry that was filled in, and prints and returns its result. */
 static int done(struct ring *ring, const char *op, const char *form, ...)
 {
 	va_list args;
@@ -253,7 +255,7 @@ static void file_work(struct ring *ring, const char *dir)
 	done(ring, "unlinkat", "%s", missing);
 }
 
-/* Whether this kernel has the operation bind: since 6.11. */
+/* Whether this kernel has the bind operation, which Linux has since 6.11. */
 static bool has_bind(void)
 {
 	struct utsname name;
@@ -264,7 +266,7 @@ static bool has_bind(void)
 	return major > 6 || (major == 6 && minor >= 11);
 }
 
-/* A socket that listens on loopback; its address is left in `address`. */
+/* A socket that listens on loopback; `address` receives its address. */
 static int listener(struct sockaddr_in *address)
 {
 	socklen_t len = sizeof(*address);
@@ -342,7 +344,7 @@ static double now_ns(void)
 	return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-/* One of the loop's operations as the next entry. */
+/* Fills in the next entry with one of the loop's operations. */
 static void loop_entry(struct ring *ring, const char *op, int zero, char *buffer)
 {
 	struct io_uring_sqe *sqe;
@@ -360,8 +362,8 @@ static void loop_entry(struct ring *ring, const char *op, int zero, char *buffer
 }
 
 /*
- * `n` operations, a batch at a time; descriptors are closed by system call.
- * Prints nanoseconds for one, of all batches or of the quickest.
+ * Does `n` operations, a batch at a time; descriptors are closed by system call.
+ * Prints the mean nanoseconds of an operation, of all batches or of the quickest.
  */
 static int loop(unsigned flags, const char *op, long n, bool quickest)
 {
@@ -398,7 +400,7 @@ static int loop(unsigned flags, const char *op, long n, bool quickest)
 	return 0;
 }
 
-/* What goes wrong in programs: cancelled, linked, refused, in flight when the ring goes. */
+/* Operations that do not end as usual: cancelled, linked, failed, cut off by the ring's end. */
 static int storm(long n, const char *dir)
 {
 	char path[4200], text[8];
@@ -413,14 +415,14 @@ static int storm(long n, const char *dir)
 		if (pipe2(ends, O_CLOEXEC))
 			fail("pipe2");
 		ring_open(&ring, i % 3 ? 0 : IORING_SETUP_SQPOLL);
-		/* A read that nothing ends but its cancelling, or the end of the ring. */
+		/* A read that only its cancellation or the end of the ring ends. */
 		buffer_entry(&ring, IORING_OP_READ, ends[0], text, sizeof(text));
-		/* Two that are linked: the second is not begun when the first fails. */
+		/* Two linked operations: the second is not started if the first fails. */
 		path_entry(&ring, IORING_OP_OPENAT, "/nowhere/at/all", 0, O_RDONLY);
 		ring.sqes[(*ring.sq_tail + ring.waiting - 1) & *ring.sq_mask].flags |=
 			IOSQE_IO_LINK;
 		path_entry(&ring, IORING_OP_OPENAT, "/dev/null", 0, O_RDONLY);
-		/* One by a worker. */
+		/* An operation that a worker does. */
 		path_entry(&ring, IORING_OP_OPENAT, path, 0600, O_CREAT | O_RDWR);
 		ring.sqes[(*ring.sq_tail + ring.waiting - 1) & *ring.sq_mask].flags |= IOSQE_ASYNC;
 		opens += 3;
@@ -440,7 +442,7 @@ static int storm(long n, const char *dir)
 					close(res);
 			}
 		}
-		/* What the kernel's thread has not taken by then is not submitted. */
+		/* An entry that the kernel's thread has not taken is never submitted. */
 		while (__atomic_load_n(ring.sq_head, __ATOMIC_ACQUIRE) != *ring.sq_tail)
 			sched_yield();
 		ring_close(&ring);

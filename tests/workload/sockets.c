@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of three families, on the loopback interface only, and other descriptors in pairs. */
+/* Sockets of three families, on the loopback interface only, and descriptors that come in pairs. */
 #include "workload.h"
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@ static void passes(struct self *me, const void *addr, size_t len)
 	me->saddr_len = len;
 }
 
-/* As CALL, for calls that hand an address out: their SOCKADDR is what the kernel wrote. */
+/* As CALL, for calls that return an address: their SOCKADDR record has what the kernel wrote. */
 #define CALL_OUT(name, addr, len, ...) \
 	call_out(me, #name, SYS_##name, (long[6]){ __VA_ARGS__ }, addr, len)
 
@@ -42,7 +42,7 @@ static void stream(struct self *me, int family, const void *addr, socklen_t addr
 		return;
 	}
 	CALL_OUT(getsockname, &bound, &len, listener, (long)&bound, (long)&len);
-	/* Nobody listens yet. */
+	/* Refused: nobody listens yet. */
 	client = CALL(socket, family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	passes(me, &bound, len);
 	CALL(connect, client, &bound, len);

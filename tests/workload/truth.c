@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record of what was done: kept in shared memory, so that children add to it. */
+/* The record of the calls made, kept in shared memory so that children can add to it. */
 #include "workload.h"
 #include <limits.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define ARENA_BYTES (64UL << 20)
 #define NO_RETURN LONG_MIN
 
-/* Offsets are into the arena; 0 is "none". */
+/* A text in the arena, at `offset`; there is none if `offset` is 0. */
 struct text {
 	uint32_t offset, len;
 };
@@ -23,7 +23,7 @@ struct record {
 	char comm[16];
 	int paths;
 	struct text cwd, path[PATHS_MAX], saddr;
-	/* NUL-separated; bounded by len, so that empty arguments count. */
+	/* Each argument ends with NUL; `len` is that of all, so that empty arguments count. */
 	struct text argv;
 };
 
@@ -48,7 +48,7 @@ void truth_init(void)
 	truth->used = 1;
 }
 
-/* In the counted part nothing may make a system call of its own: no message, only a signal. */
+/* Traps without a message: no system call that is not recorded may be made in the counted part. */
 static void require(bool ok)
 {
 	if (!ok)
@@ -64,7 +64,7 @@ static struct text keep(const void *data, size_t len)
 	return (struct text){ at, len };
 }
 
-/* Joins and normalises `path` as text; what it names need not exist. */
+/* Joins `path` to `dir` and normalises the text; nothing of that name needs to exist. */
 static size_t absolute(const char *dir, const char *path, char *out)
 {
 	char joined[2 * PATH_BYTES];
@@ -143,7 +143,7 @@ void end(struct record *rec, struct self *me, long ret)
 	memcpy(rec->comm, me->comm, sizeof(rec->comm));
 }
 
-/* To be called before an exec that should succeed; end() takes it back if that returns. */
+/* Called before an exec that should not return; end() undoes it if the exec fails. */
 void record_exec(struct record *rec, struct self *me, const char *exe, const char *comm,
 		 const char *const *argv)
 {
@@ -175,14 +175,14 @@ void record_saddr(struct record *rec, const void *addr, size_t len)
 	rec->saddr = keep(addr, len);
 }
 
-/* What a call that succeeded changed about its thread. */
+/* Applies to `me` what a successful call changed about its thread. */
 static void follow(struct self *me, long nr, long ret, const long *a)
 {
 	uint32_t *ids = me->ids;
 
 	if (ret < 0)
 		return;
-		/* -1 leaves an id as it is; fs ids follow the effective ones. */
+		/* -1 leaves an id unchanged; the fs ids follow the effective ones. */
 #define SET(id, value) (ids[id] = (uint32_t)(value) == UINT32_MAX ? ids[id] : (uint32_t)(value))
 	switch (nr) {
 	case SYS_setresuid:
@@ -194,7 +194,7 @@ static void follow(struct self *me, long nr, long ret, const long *a)
 		ids[FSGID] = ids[EGID];
 		break;
 	case SYS_setreuid:
-		/* The saved id follows when the real one is set or the effective one leaves it. */
+		/* Setting the real id, or the effective one to another value, sets the saved id. */
 		if ((uint32_t)a[0] != UINT32_MAX ||
 		    ((uint32_t)a[1] != UINT32_MAX && (uint32_t)a[1] != ids[UID])) {
 			SET(UID, a[0]), SET(EUID, a[1]);
@@ -236,7 +236,7 @@ long call(struct self *me, const char *name, long nr, long a0, long a1, long a2,
 	struct record *rec = begin(me, "b64", name, args, nr);
 	long ret = raw(nr, a0, a1, a2, a3, a4, a5);
 
-	/* A new child's copy of the caller's line is the caller's to finish. */
+	/* In a new child, `rec` is the caller's line, which the caller completes. */
 	if (ret == 0 && (nr == SYS_fork || nr == SYS_clone || nr == SYS_clone3))
 		return 0;
 	follow(me, nr, ret, args);

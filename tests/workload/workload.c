@@ -19,7 +19,7 @@ static const char *resolved(const char *path)
 	return real;
 }
 
-/* Everything that a counted call needs to know about this process, learned before the first. */
+/* Reads what the output needs to know about this process, before the first counted call. */
 static void learn(struct self *me)
 {
 	uid_t uid, euid, suid;
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	processes(me, dir);
 	if (compat)
 		compat_calls(me, dir);
-	/* Not counted: when it returns, this process is out of the group. */
+	/* Not counted: when it returns, this process is no longer in the group. */
 	raw(SYS_setresgid, gid, -1, -1, 0, 0, 0);
 
 	truth_print();

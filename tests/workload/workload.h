@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that makes many different system calls and says what it did.
+ * A program that makes many different system calls and prints what it did.
  *
  *   workload [--mark GID] DIR               the calls of files.c and processes.c, inside DIR
  *   workload --count N [--threads T] [--child] [--mark GID] CALL
  *   workload --latency [--rounds R] [--calls N] [--file PATH]
  *   workload --rings …                      operations of io_uring: see rings.c
  *
- * What rules select. Before its first counted call the program sets its real group to GID (default
- * MARK_GID) and nothing else; from then on it makes no system call that is not in its output, until
- * it leaves the group again. So these rules select the calls of the output and no others (the
- * second one leaves out what the started programs do by themselves):
+ * Rules. Before its first counted call the program sets its real group to GID (default MARK_GID)
+ * and nothing else; until it leaves the group again, every system call that it makes is in its
+ * output. So these rules select the calls of the output and no others (-F exe leaves out the calls
+ * of the programs that it executes):
  *
  *   -a always,exit -F arch=b64 -S execve,execveat -F gid=61234
  *   -a always,exit -F arch=b64 -S all -F gid=61234 -F exe=/path/of/workload
@@ -18,11 +18,12 @@
  *
  * tests/workload/check compares the output with a log.
  *
- * A fork or clone is one line, of the caller. Lines whose arch is `x32` must not be in any log: the
- * kernel does not audit that entry.
+ * A fork or clone is one line, that of the caller. Calls whose arch is `x32` must not be in any
+ * log: the kernel does not audit the x32 entry.
  *
- * Output: one line for each call, in the order in which calls were begun, tab-separated, after a
- * line `#` with the names of the columns. Text is in hexadecimal; `-` is "none" or "not promised".
+ * Output: a line that begins with `#` and has the names of the columns, then one line per call, in
+ * the order in which the calls began. Columns are separated by tabs. Text is in hexadecimal; `-`
+ * means that there is none, or that this program does not predict it.
  *
  *   seq   number of the line, from 0
  *   pid   process (thread group), tid thread, ppid parent process
@@ -32,13 +33,13 @@
  *   a0-a3 argument registers, hexadecimal
  *   ids   uid,gid,euid,suid,fsuid,egid,sgid,fsgid when it returned
  *   comm, exe  when it returned
- *   cwd   the directory in which it was made, with " (deleted)" if that is deleted when the call
- *         returns, as the kernel prints it
+ *   cwd   the working directory in which it was made; with " (deleted)" after it, as the kernel
+ *         prints it, if that directory is deleted when the call returns
  *   paths absolute, comma-separated: each path argument that could be read, in argument order,
- *         joined to its directory; `.`, `..` and doubled slashes removed from the text, links not
- *         followed. The text of a symbolic link is none.
- *   argv  comma-separated, as the new program sees it; only of an exec that succeeded
- *   saddr socket address, as passed in or as handed out
+ *         joined to its directory; `.`, `..` and doubled slashes are removed, links are not
+ *         followed. The text of a symbolic link is not among them.
+ *   argv  comma-separated, as the new program sees it; only if an exec succeeded
+ *   saddr socket address, as passed to the kernel or as the kernel returned it
  */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
@@ -68,14 +69,14 @@ enum id {
 	IDS
 };
 
-/* A thread that makes calls, as the log should describe it. */
+/* A thread that makes calls, with what the log has to record about it. */
 struct self {
 	int pid, tid, ppid;
 	uint32_t ids[IDS];
 	char comm[16];
 	const char *exe;
 	char cwd[PATH_BYTES + 64];
-	/* What the next call names: consumed by it. */
+	/* Paths (`pending` of them) and socket address of the next call, which clears them. */
 	int pending;
 	char paths[PATHS_MAX][2 * PATH_BYTES];
 	const void *saddr;
@@ -124,7 +125,7 @@ static inline __attribute__((always_inline)) long raw(long nr, long a0, long a1,
 /* NAMES_AT(dir, path): the same, relative to `dir`, the absolute path behind a descriptor. */
 #define NAMES_AT(dir, path) names(me, dir, path)
 
-/* files.c, sockets.c, processes.c: each leaves DIR and the descriptors as it found them. */
+/* files.c, sockets.c, processes.c, compat.c: each leaves DIR and the descriptors as it found them. */
 void files(struct self *me, const char *dir);
 void sockets(struct self *me, const char *dir);
 void processes(struct self *me, const char *dir);

@@ -39,7 +39,7 @@ long raw_call32(long nr, const long args[6])
 #endif
 }
 
-/* Whether a call worked, and how it failed; what it returned may differ from run to run. */
+/* Prints `ok` or the error, but not the result, which may differ from run to run. */
 static void tell(const char *name, long result)
 {
 	if (result < 0 && result > -4096)
@@ -70,7 +70,7 @@ static long run_call(struct script *script, const char *name, char **args, int c
 	return is_32 ? raw_call32(nr, values) : raw_call(nr, values);
 }
 
-/* Takes the words of one call: those up to a comma. */
+/* Takes the words of one call, those up to a comma; returns their number. */
 static int take_call(struct script *script, char **words)
 {
 	int count = 0;

@@ -185,7 +185,7 @@ static const struct {
 	CALL(write),
 	CALL(writev),
 #ifdef SYS_open
-	/* What newer architectures have otherwise (forms.c), or not. */
+	/* Calls that newer architectures have only in another form (forms.c) or not at all. */
 	CALL(chmod),
 	CALL(chown),
 	CALL(creat),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of x86-64 on an architecture that has them only with more arguments, and its flags of open. */
+/* Converts calls of x86-64 for an architecture that has them only in forms with more arguments. */
 #define _GNU_SOURCE
 #include "acts.h"
 #include <fcntl.h>
@@ -15,14 +15,14 @@ long named_call(const char *name, long args[6])
 	return call_number(name);
 }
 #else
-/* O_DIRECTORY, O_NOFOLLOW and O_DIRECT of x86-64. */
+/* O_DIRECTORY, O_NOFOLLOW and O_DIRECT, as x86-64 numbers them. */
 #define X86_DIRECTORY 0x10000
 #define X86_NOFOLLOW 0x20000
 #define X86_DIRECT 0x4000
 
 /*
- * What becomes of a call: one letter per argument. A digit is that argument of the line, `o` its argument 1 and `p`
- * its argument 2 as flags of open, the others are constants.
+ * The call that replaces one of x86-64, with one letter per argument. A digit is that argument of the
+ * original; `o` and `p` are its arguments 1 and 2 as flags of open; other letters are constants.
  */
 static const struct {
 	const char *name;
@@ -93,7 +93,7 @@ long named_call(const char *name, long args[6])
 }
 #endif
 
-/* fork(2), which elsewhere is clone(2) without flags. */
+/* fork(2); clone(2) without flags on architectures that have no fork. */
 long fork_call(void)
 {
 #ifdef SYS_fork

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that take more than their arguments: processes, threads, programs, clocks. */
+/* Builtins, which need more than one plain system call: processes, threads, programs, clocks. */
 #define _GNU_SOURCE
 #include "acts.h"
 #include <errno.h>
@@ -26,7 +26,7 @@ static const char *text_of(char **args, int count, const char *what)
 	return args[0];
 }
 
-/* The child carries out the calls up to `end`; the parent waits for it and goes on behind. */
+/* The child runs the calls up to `end`; the parent waits for it and continues after them. */
 static long after_fork(struct script *script, long pid)
 {
 	if (pid < 0)
@@ -40,7 +40,7 @@ static long after_fork(struct script *script, long pid)
 	return pid;
 }
 
-/* child: fork(2), or clone(2) where there is none. */
+/* child: fork(2), or clone(2) on architectures without fork. */
 static long child(struct script *script, char **args, int count)
 {
 	(void)args, (void)count;
@@ -78,7 +78,7 @@ static void *thread_calls(void *script)
 	return NULL;
 }
 
-/* thread: another thread carries out the calls up to `end`. */
+/* thread: another thread runs the calls up to `end`. */
 static long thread(struct script *script, char **args, int count)
 {
 	struct script mine = *script;
@@ -93,7 +93,7 @@ static long thread(struct script *script, char **args, int count)
 	return 0;
 }
 
-/* sleeper COMM [UID]: a child of that name that waits to be killed; returns when it has its name. */
+/* sleeper COMM [UID]: starts a child of that name and user that waits to be killed; its result is the pid. */
 static long sleeper(struct script *script, char **args, int count)
 {
 	const char *comm = text_of(args, count, "sleeper");
@@ -131,21 +131,21 @@ static long reap(struct script *script, char **args, int count)
 	return waitpid(pid, NULL, 0) == pid ? 0 : -errno;
 }
 
-/* ignore SIGNAL. */
+/* ignore SIGNAL: ignores a signal from now on. */
 static long ignore(struct script *script, char **args, int count)
 {
 	(void)script;
 	return signal(atoi(text_of(args, count, "ignore")), SIG_IGN) == SIG_ERR ? -errno : 0;
 }
 
-/* comm NAME. */
+/* comm NAME: sets the name of the thread. */
 static long comm(struct script *script, char **args, int count)
 {
 	(void)script;
 	return prctl(PR_SET_NAME, text_of(args, count, "comm")) ? -errno : 0;
 }
 
-/* Fills argv with strings; `many:N` is N letters. */
+/* Fills argv with the arguments as strings; only `many:` and `hex:` are converted. */
 static void fill_argv(char **argv, char **args, int count)
 {
 	if (count >= EXEC_ARGS_MAX)
@@ -159,7 +159,7 @@ static void fill_argv(char **argv, char **args, int count)
 	argv[count] = NULL;
 }
 
-/* exec PATH [ARG…]: execve(2); returns only if it fails. */
+/* exec PATH [ARG…]: execve(2) with PATH as argv[0]; returns only if it fails. */
 static long exec(struct script *script, char **args, int count)
 {
 	char *argv[EXEC_ARGS_MAX], *envp[] = { "PATH=/bin:/sbin", NULL };
@@ -171,7 +171,7 @@ static long exec(struct script *script, char **args, int count)
 	return -errno;
 }
 
-/* execat FD PATH FLAGS [ARG…]: execveat(2). */
+/* execat FD PATH FLAGS [ARG…]: execveat(2) with the first ARG as argv[0]; returns only if it fails. */
 static long execat(struct script *script, char **args, int count)
 {
 	char *argv[EXEC_ARGS_MAX], *envp[] = { NULL };
@@ -184,7 +184,7 @@ static long execat(struct script *script, char **args, int count)
 	return -errno;
 }
 
-/* step SECONDS: sets the clock by clock_settime(2). */
+/* step SECONDS: moves the clock by so many seconds, by clock_settime(2). */
 static long step(struct script *script, char **args, int count)
 {
 	struct timespec now;

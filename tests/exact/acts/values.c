@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-/* Arguments of calls, from text. */
+/* Values of the arguments on the command line. */
 #include "acts.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 #define PADDING 512
 #define RESULTS_MAX 32
 #define UNREADABLE 8
-/* What mmap takes for a place below 4 GiB. */
+/* Address and flag for mmap, for memory below 4 GiB. */
 #ifdef MAP_32BIT
 #define LOW_PLACE NULL
 #define LOW_FLAG MAP_32BIT
@@ -30,7 +30,7 @@ static struct {
 } results[RESULTS_MAX];
 static int result_count;
 
-/* Zeroed memory below 4 GiB that is never given back. */
+/* Zeroed memory below 4 GiB, which is never freed. */
 static char *memory(size_t size)
 {
 	static char *arena;
@@ -86,7 +86,7 @@ static long hex_bytes(const char *text)
 	return (long)data;
 }
 
-/* Values with colons between them, each `width` bytes wide. */
+/* An array of the values in `text`, which colons separate; each is `width` bytes wide. */
 static long word_array(const char *text, size_t width)
 {
 	char *copy = bytes(text, strlen(text) + 1);
@@ -106,7 +106,7 @@ static long word_array(const char *text, size_t width)
 	return (long)array;
 }
 
-/* COUNT directories of LENGTH letters each. */
+/* The form deep:COUNT:LENGTH: a path of COUNT directories with names of LENGTH letters. */
 static long deep_path(const char *text)
 {
 	char *rest;

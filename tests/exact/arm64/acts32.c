@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * acts32: makes the system calls that its command line names, as a 32-bit program on arm64. It has no library.
+ * acts32: makes the system calls that its command line names, as a 32-bit program on arm64, without a C library.
  *
  * usage: acts32 NUMBER [ARG…] [, NUMBER [ARG…]]…
  *
- * NUMBER is that of arch/arm64/tools/syscall_32.tbl. An ARG is a number (`12`, `0x42`, `-100`), `room` (the address of
- * some zeroed memory), `hex:0200` (that of these bytes, ended by zeros), `argv` (that of the words that follow, which are no
- * arguments) or other text (its address). One line per call on standard error tells whether it failed.
+ * NUMBER is a call's number in arch/arm64/tools/syscall_32.tbl. An ARG is a number (`12`, `0x42`, `-100`) or one
+ * of these, which pass an address: `room`, zeroed memory; `hex:0200`, these bytes followed by zeros; `argv`, the
+ * array of all words that follow, which are not arguments of the call themselves; other text, that text. A line on
+ * standard error per call has its number and its error, or 0.
  */
 #define WRITE 4
 #define EXIT_GROUP 248
-/* Results of errors are from -ERRORS on. */
+/* Results from -ERRORS to -1 are errors. */
 #define ERRORS 4095UL
 #define ARGS_MAX 6
 #define ROOM 512
@@ -53,7 +54,7 @@ static unsigned int digit(char c)
 	return ~0u;
 }
 
-/* Whether the text is a number, which is then in `value`. */
+/* Whether the text is a number, which is then stored in `value`. */
 static int is_number(const char *text, long *value)
 {
 	int is_negative = *text == '-';
@@ -100,7 +101,7 @@ static long value_of(const char *word)
 	return (long)(is_same(word, "room") ? room : word);
 }
 
-/* A line of the call's number and its error, or 0: other results are not the same in every run. */
+/* Prints the call's number and its error, or 0: other results differ from run to run. */
 static void tell(long nr, long result)
 {
 	char line[32];
@@ -125,7 +126,7 @@ static void tell(long nr, long result)
 	call(WRITE, args);
 }
 
-/* Gives the word behind the call. */
+/* Makes the call that begins at `word`; returns the word after it. */
 static char **run(char **word)
 {
 	long args[ARGS_MAX] = { 0 }, nr = value_of(*word++);
@@ -145,7 +146,7 @@ static char **run(char **word)
 	return *word ? word + 1 : word;
 }
 
-/* The stack as the kernel leaves it: count, words, NULL. */
+/* Runs all calls. The kernel leaves on the stack: count, words, NULL. */
 __attribute__((used)) static void begin(long *stack)
 {
 	char **word = (char **)(stack + 2);

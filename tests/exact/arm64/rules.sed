@@ -1,7 +1,7 @@
-# The scenarios for arm64, with sed -E.
+# Turns the scenarios of x86-64 into those for arm64, with sed -E.
 #
-# Calls that arm64 has only with more arguments stand in rules by the name of that form, which is what `acts` makes
-# there of them (acts/forms.c).
+# Rules name a call that arm64 has only with more arguments by the name of that form; `acts` makes the same form of it
+# there (acts/forms.c).
 /^-/ {
     :names
     s/(-S ([a-z0-9_]+,)*)(open|creat)([, ]|$)/\1openat\4/
@@ -19,15 +19,15 @@
     s/(-S ([a-z0-9_]+,)*)(pipe)([, ]|$)/\1pipe2\4/
     s/(-S ([a-z0-9_]+,)*)(pause)([, ]|$)/\1ppoll\4/
     s/(-S ([a-z0-9_]+,)*)(fork|vfork)([, ]|$)/\1clone\4/
-    # Ports and file system types: not there.
+    # arm64 has neither ioperm nor sysfs.
     s/(-S ([a-z0-9_]+,)*)(ioperm|sysfs)([, ]|$)/\1vhangup\4/
-    # pread64 and pwrite64, whose names auditctl writes otherwise on each architecture.
+    # pread64 and pwrite64, which auditctl calls by different names on each architecture.
     s/(-S ([a-z0-9_]+,)*)17([, ]|$)/\167\3/
     s/(-S ([a-z0-9_]+,)*)18([, ]|$)/\168\3/
     t names
 }
 s/ , ioperm -1 1 1 , sysfs 1 tmpfs//
-# A rule on open does not select creat on x86-64; here both are openat, and the file stays from run to run.
+# A rule on open does not select creat on x86-64. Here both are openat, and the file would stay from run to run.
 s/ , creat \/f 0600//
 # nanosleep, as /proc/PID/syscall prints it.
 s/'\^35 '/'^101 '/
