@@ -1,14 +1,14 @@
-//! What a plan says of one call.
+//! The plan for one call.
 
 use crate::shape::Shape;
 
-/// What the plan says of one call.
+/// The plan for one call or operation.
 #[derive(Clone, Debug)]
 pub struct CallPlan {
-    /// Its candidates: index into [`crate::Plan::lists`].
+    /// Index of its candidates in [`crate::Plan::lists`].
     pub list: usize,
-    /// What it touches.
+    /// What the call touches.
     pub shape: Shape,
-    /// If it opens files: one that is opened for reading alone, with success, may be selected.
+    /// For a call that opens files: whether a rule may select a successful open for reading only.
     pub plain_reads: bool,
 }

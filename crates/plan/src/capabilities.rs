@@ -1,4 +1,4 @@
-//! What a host can do, found by trying: see `capture::probe`.
+//! What a host can do; `capture::probe` finds it out by trying.
 
 use crate::entries::Entries;
 use crate::facts::Entry;
@@ -7,43 +7,45 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Which programs may be loaded and how calls can enter.
+/// What a host can do: which programs can be loaded, and how calls can enter the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// The kernel's architecture.
     #[serde(serialize_with = "arch_name")]
     pub arch: Arch,
-    /// 32-bit entry works: a process can make calls under the compat architecture.
+    /// Whether 32-bit entry works: processes can make calls of the compat architecture.
     pub compat_entry: bool,
-    /// The kernel has the calls of x32 (x86-64 with 32-bit pointers), which rules select like their 64-bit twins.
+    /// Whether the kernel has the calls of x32 (x86-64 with 32-bit pointers), which rules select like their 64-bit twins.
     pub x32_calls: bool,
-    /// The edition of its lists of calls behind `perm=`.
+    /// The edition of the kernel's lists of calls for `perm=`.
     #[serde(skip)]
     pub perm_lists: PermLists,
-    /// `tp_btf` programs load.
+    /// Whether `tp_btf` programs can be loaded.
     pub tp_btf: bool,
-    /// Per-syscall tracepoints can be attached to (tracefs is there, `CONFIG_FTRACE_SYSCALLS`).
+    /// Whether programs can be attached to per-syscall tracepoints (needs tracefs and
+    /// `CONFIG_FTRACE_SYSCALLS`).
     pub syscall_tracepoints: bool,
-    /// What is seen of io_uring operations.
+    /// Which rules io_uring operations are matched against.
     pub io_uring: IoUring,
-    /// How many io_uring operations the kernel has, numbered from 0; 0 if that is not known.
+    /// How many io_uring operations the kernel has, numbered from 0; 0 if unknown.
     pub uring_operations: u32,
-    /// The functions of each operation can be hooked or probed, and the plan is for an engine that does so.
+    /// Whether the functions of operations can be hooked or probed, and the plan is for an engine that
+    /// does so.
     pub uring_functions: bool,
-    /// Programs can be attached to the ends of the kernel's functions (fexit), and the plan is for
+    /// Whether programs can be attached to the ends of kernel functions (fexit), and the plan is for
     /// the engine that does so.
     pub trampoline: bool,
-    /// What the kernel does with a task that is in the kernel when another should run.
+    /// The kernel's model of preemption.
     pub preemption: Preemption,
-    /// The ends of functions are seen by probes, which run with preemption off, since programs there, or on tracepoints,
-    /// may be preempted and be missed.
+    /// Whether the ends of functions are seen by probes. They run with preemption off; programs in
+    /// trampolines or on tracepoints may be preempted, and then miss calls.
     pub probes: bool,
-    /// Programs on tracepoints may be preempted.
+    /// Whether programs on tracepoints may be preempted.
     pub preempted_tracepoints: bool,
-    /// Calls whose functions cannot be hooked so.
+    /// Calls whose functions can be neither hooked nor probed.
     #[serde(skip)]
     pub unhooked_calls: BTreeSet<(Entry, u32)>,
-    /// Native calls that have no tracepoint of their own here.
+    /// Native calls that have no tracepoint of their own on this host.
     #[serde(skip)]
     pub untraced_calls: BTreeSet<u32>,
     /// What the kernel lacks of what the programs use.
@@ -53,11 +55,12 @@ pub struct Capabilities {
 /// A structure member, function or tracepoint that programs use and the kernel lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Gap {
-    /// `task_struct.tgid`, `function vfs_link`, `tracepoint sched_process_exit`.
+    /// Name of what is missing, such as `task_struct.tgid`, `function vfs_link` or `tracepoint
+    /// sched_process_exit`.
     pub name: String,
-    /// What is missing or less exact without it.
+    /// What does not work, or is less exact, without it.
     pub feature: &'static str,
-    /// No eBPF engine works without it.
+    /// Whether no eBPF engine works without it.
     pub essential: bool,
 }
 
@@ -70,11 +73,11 @@ impl fmt::Display for Gap {
 /// Where an eBPF engine sees calls end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// In trampolines or probes at the kernel's functions, with what the calls touched.
+    /// In trampolines or probes on kernel functions, which also see the objects that calls touch.
     pub trampoline: bool,
-    /// In probes.
+    /// In probes instead of trampolines.
     pub probes: bool,
-    /// Programs on tracepoints are preempted, and have copies.
+    /// Programs on tracepoints can be preempted, and have copies.
     pub copies: bool,
 }
 
@@ -82,18 +85,18 @@ pub struct Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preemption {
-    /// A task in the kernel is not preempted: `none` and `voluntary`.
+    /// Tasks in the kernel are not preempted: `none` and `voluntary`.
     Voluntary,
-    /// It is, at the second tick that asks for it.
+    /// Tasks in the kernel are preempted at the second tick that asks for it.
     Lazy,
-    /// It is, at once.
+    /// Tasks in the kernel are preempted at once.
     Full,
-    /// The kernel does not tell: any of them.
+    /// The kernel does not tell; it may be any of them.
     Unknown,
 }
 
 impl Preemption {
-    /// As `preempt=` names it.
+    /// The name as in `preempt=`.
     pub fn name(self) -> &'static str {
         match self {
             Preemption::Voluntary => "voluntary",
@@ -104,15 +107,15 @@ impl Preemption {
     }
 }
 
-/// What is seen of io_uring operations.
+/// Which rules io_uring operations are matched against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoUring {
-    /// Nothing: the kernel lacks the tracepoints.
+    /// None: operations are not seen, since the kernel lacks the tracepoints.
     Unseen,
-    /// What rules of the io_uring list select.
+    /// Rules of the io_uring list.
     List,
-    /// That, and what rules on system calls that do the same select (`io_uring_twins = yes`).
+    /// These, and rules on system calls that do the same (`io_uring_twins = yes`).
     Twins,
 }
 
@@ -121,7 +124,7 @@ fn arch_name<S: serde::Serializer>(arch: &Arch, serializer: S) -> Result<S::Ok, 
 }
 
 impl Capabilities {
-    /// Where the engine that these are for sees calls end.
+    /// Where the engine that these capabilities are for sees calls end.
     pub fn form(&self) -> Form {
         Form {
             trampoline: self.trampoline,
@@ -130,13 +133,13 @@ impl Capabilities {
         }
     }
 
-    /// What the eBPF engines cannot do without, and the kernel lacks.
+    /// The first thing that the kernel lacks and the eBPF engines cannot work without.
     pub fn essential_gap(&self) -> Option<&Gap> {
         self.gaps.iter().find(|gap| gap.essential)
     }
 
-    /// What a stock kernel of this architecture can do under the tracepoint engine: for plans made
-    /// without root.
+    /// What a stock kernel of this architecture can do under the tracepoint engine, for plans that
+    /// are made without root.
     pub fn assumed(arch: Arch) -> Capabilities {
         Capabilities {
             arch,

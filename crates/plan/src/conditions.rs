@@ -1,5 +1,5 @@
-//! What is left of a rule's conditions for one call, once everything that is known when rules are
-//! loaded has been decided.
+//! The conditions of a rule that are left for one call, after those that can be decided when the
+//! rules are loaded.
 
 use crate::entries::Entries;
 use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names};
@@ -39,7 +39,7 @@ pub enum Fact {
     SaddrFam,
 }
 
-/// How many facts there are.
+/// Number of facts.
 pub const FACTS: usize = Fact::SaddrFam as usize + 1;
 
 impl Fact {
@@ -75,7 +75,7 @@ impl Fact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum BitOp {
-    /// Some of the bits are set.
+    /// At least one of the bits is set.
     Any = 0,
     /// All of the bits are set.
     All = 1,
@@ -83,12 +83,12 @@ pub enum BitOp {
     None = 2,
 }
 
-/// One condition, in the terms of the tables.
+/// One condition, in the form that the tables can express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Test {
-    /// The fact lies in `first..=last`, or outside of it when `inside` is false.
+    /// The fact lies in `first..=last`, or outside of it if `inside` is false.
     Range {
-        /// Which fact.
+        /// The fact.
         fact: Fact,
         /// Smallest value.
         first: u32,
@@ -99,7 +99,7 @@ pub enum Test {
     },
     /// A test on the bits of the fact.
     Bits {
-        /// Which fact.
+        /// The fact.
         fact: Fact,
         /// The test.
         op: BitOp,
@@ -108,40 +108,40 @@ pub enum Test {
     },
     /// The group (`Gid` or `Egid`) or a supplementary group is `id`.
     AnyOf {
-        /// Which fact.
+        /// The fact.
         fact: Fact,
         /// The group.
         id: u32,
     },
     /// Neither the group nor a supplementary group is `id`.
     NoneOf {
-        /// Which fact.
+        /// The fact.
         fact: Fact,
         /// The group.
         id: u32,
     },
-    /// Cannot hold.
+    /// A condition that cannot hold.
     Never,
 }
 
-/// A rule for one call.
+/// A rule that may select a certain call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Candidate {
     /// Position in the rule set.
     pub rule: u32,
-    /// All must hold.
+    /// The tests that are left; all must hold.
     pub tests: Vec<Test>,
-    /// Conditions remain that need the names of the event.
+    /// Whether conditions remain that need the names of the event.
     pub stage2: bool,
-    /// The rule says never.
+    /// Whether the action of the rule is `never`.
     pub never: bool,
-    /// It is looked up by the object of a name: `path=` and `inode=`.
+    /// Whether the kernel looks the rule up by the object of a name: `path=` and `inode=`.
     pub by_inode: bool,
 }
 
 impl Candidate {
-    /// Leaves what asks for the result to the second stage: the tables see an io_uring operation
-    /// when it is submitted.
+    /// Leaves tests of the result to the second stage, since an io_uring operation is matched
+    /// against the tables when it is submitted.
     pub(crate) fn with_result_later(mut self) -> Candidate {
         let on_result = |test: &Test| {
             matches!(
@@ -160,23 +160,23 @@ impl Candidate {
         self
     }
 
-    /// Nothing is left to ask: the rule selects every one of these calls.
+    /// Whether no test is left: the rule matches every such call.
     pub fn is_certain(&self) -> bool {
         self.tests.is_empty() && !self.stage2
     }
 }
 
-/// Numbers given to the executables that rules name: equal for equal files.
+/// The numbers of the executables that rules name. Paths of the same file have the same number.
 #[derive(Clone, Debug, Default)]
 pub struct Executables {
-    /// Files that exist.
+    /// Numbers of the files that exist.
     pub by_object: BTreeMap<ObjectId, u32>,
-    /// Paths that name no file now: a number no process has.
+    /// The number of all paths that name no file at present, which no process has.
     missing: u32,
 }
 
 impl Executables {
-    /// Numbers every `exe=` of the rules, from 1.
+    /// Numbers the executables of all `exe=` conditions, from 1.
     pub fn of(rules: &[Rule], identities: &Identities) -> Executables {
         let mut executables = Executables {
             by_object: BTreeMap::new(),
@@ -201,18 +201,18 @@ impl Executables {
     }
 }
 
-/// Everything that decides about a rule before an event is there.
+/// Everything that conditions of a rule depend on before there is an event.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     /// Architectures of the entries.
     pub entries: Entries,
-    /// What paths are.
+    /// The objects that paths name.
     pub identities: &'a Identities,
     /// Numbers of executables.
     pub executables: &'a Executables,
 }
 
-/// The rule as a candidate for a call; `None` when it cannot select that call.
+/// The rule as a candidate for a call; `None` if it cannot match that call.
 pub(crate) fn candidate(
     rule: &Rule,
     position: u32,
@@ -240,7 +240,7 @@ pub(crate) fn candidate(
     Some(finished(rule, position, tests, stage2))
 }
 
-/// The rule as a candidate for the task list; `None` when it cannot match there.
+/// The rule as a candidate for the task list; `None` if it cannot match there.
 pub(crate) fn task_candidate(
     rule: &Rule,
     position: u32,
@@ -268,7 +268,7 @@ fn finished(rule: &Rule, position: u32, mut tests: Vec<Test>, stage2: bool) -> C
     }
 }
 
-/// `filetype!=`, which holds when there is no name at all.
+/// Whether the condition is `filetype!=`, which holds if there are no names.
 fn is_no_file_type(condition: &Condition) -> bool {
     condition.field == Field::Filetype
         && condition.op == Op::Ne
@@ -437,7 +437,7 @@ fn perm(op: Op, value: u32, entry: Entry, nr: u32, entries: Entries) -> Known {
     Known::from((class.bits() & value != 0) == (op == Op::Eq))
 }
 
-/// The field of rules that asks about a fact, by number.
+/// The field of rules that a fact belongs to, by number of the fact.
 pub(crate) fn field_name(fact: u32) -> &'static str {
     match Fact::EVERY.get(fact as usize) {
         Some(Fact::Pid) => "pid",

@@ -1,10 +1,10 @@
-//! The entries of a host, and the calls of rules there.
+//! The entries of a host, and the calls that rules select on it.
 
 use crate::facts::Entry;
 use abi::{Arch, PermLists};
 use rules::{Rule, SyscallSet};
 
-/// Architectures behind the two entries of a host, and how its kernel classes their calls.
+/// Architectures of the two entries of a host, and the edition of its kernel's lists of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entries {
     arches: [Option<Arch>; 2],
@@ -18,7 +18,7 @@ impl Entries {
         lists: PermLists::Short,
     };
 
-    /// Entries of a host of architecture `native`, whose kernel has these lists.
+    /// The entries of a host of architecture `native` whose kernel has these lists.
     pub fn of(native: Arch, lists: PermLists) -> Entries {
         Entries {
             arches: [Some(native), native.compat()],
@@ -26,7 +26,7 @@ impl Entries {
         }
     }
 
-    /// The architecture of an entry; that of io_uring operations is the host's.
+    /// The architecture of an entry; for io_uring operations, that of the host.
     pub fn arch(self, entry: Entry) -> Option<Arch> {
         match entry {
             Entry::Native | Entry::Uring => self.arches[0],
@@ -34,17 +34,17 @@ impl Entries {
         }
     }
 
-    /// The architectures of the native entry and of the other one.
+    /// The architectures of the native and the 32-bit entry.
     pub fn arches(self) -> [Option<Arch>; 2] {
         self.arches
     }
 
-    /// The lists of calls behind `perm=` and class selectors.
+    /// The edition of the lists of calls for `perm=` and class selectors.
     pub fn lists(self) -> PermLists {
         self.lists
     }
 
-    /// The entry of an `AUDIT_ARCH_*` number.
+    /// The entry of the architecture with this `AUDIT_ARCH_*` number.
     pub fn entry(self, audit_arch: u32) -> Option<Entry> {
         [Entry::Native, Entry::Compat].into_iter().find(|&entry| {
             self.arch(entry)
@@ -53,8 +53,8 @@ impl Entries {
     }
 }
 
-/// The calls of a rule, with class selectors (`-S 2032` to `-S 2047`) expanded as the kernel of
-/// this host does when it takes the rule.
+/// The calls of a rule. Class selectors (`-S 2032` to `-S 2047`) are expanded as the kernel of this
+/// host does when the rule is added.
 pub fn calls_of(rule: &Rule, entries: Entries) -> SyscallSet {
     let host = entries.arch(Entry::Native).unwrap_or(Arch::native());
     rule.syscalls.expand_classes(host, entries.lists())

@@ -1,5 +1,5 @@
-//! The reference evaluator: the first rule, in load order, all of whose conditions hold. It is
-//! deliberately a plain loop over rules; every other matcher is tested against it.
+//! The reference evaluator: finds the first rule, in load order, all of whose conditions hold. It is
+//! deliberately a plain loop over the rules; every other matcher is tested against it.
 //!
 //! Source of each comparison: `audit_filter_rules()` and `audit_field_compare()` in
 //! kernel/auditsc.c, `audit_comparator()` in kernel/auditfilter.c.
@@ -13,13 +13,13 @@ use rules::{Action, Condition, List, Op, Rule, Value};
 /// Outcome of matching one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// No rule matched, or the first that matched says never.
+    /// No rule matched, or the action of the first match is `never`.
     Drop,
-    /// The rule at this position of the rule set selected it.
+    /// The rule at this position of the rule set selected the event.
     Record(u32),
 }
 
-/// The first match among the exit list of `rules`.
+/// The first match on the exit list of `rules`.
 pub fn decide(
     rules: &[Rule],
     entries: Entries,
@@ -38,7 +38,7 @@ pub fn decide(
     )
 }
 
-/// The first match of an io_uring operation among the rules that [`uring::selects`] names for it.
+/// The first match of an io_uring operation, among the rules that apply to it by [`uring::selects`].
 pub fn decide_operation(
     rules: &[Rule],
     entries: Entries,
@@ -72,12 +72,13 @@ pub(crate) fn result_holds(rule: &Rule, facts: &Facts<'_>) -> bool {
     })
 }
 
-/// The first match among candidates, in load order, whose conditions on task and call are known
-/// to hold.
+/// The first match among candidates, in load order, whose conditions on task and call are known to
+/// hold.
 ///
-/// The kernel tries the rules of the exit list first. It then looks for every name in turn for a
-/// `path=` or `inode=` rule that comes before the match so far, and ends at the first name that
-/// has one (`audit_filter_inodes()` and the comparison of priorities in `audit_filter_rules()`).
+/// The kernel tries the rules of the exit list first. Then it goes through the names and looks for a
+/// `path=` or `inode=` rule that matches the name and precedes the match found so far. It ends at the
+/// first name with such a rule (`audit_filter_inodes()`, and the comparison of priorities in
+/// `audit_filter_rules()`).
 pub fn decide_names<'r>(
     candidates: impl Iterator<Item = (u32, &'r Rule)>,
     facts: &Facts<'_>,
@@ -90,11 +91,11 @@ pub fn decide_names<'r>(
             let holds = |name| name_conditions_hold(rule, facts, Some(name), identities);
             if let Some(name) = names.iter().position(holds) {
                 best = Some((position, rule.action));
-                // A later rule wins only by an earlier name.
+                // A later rule only wins if it matches an earlier name.
                 names = &names[..name];
             }
         } else if name_conditions_hold(rule, facts, None, identities) {
-            // What comes later has a lower priority.
+            // Later rules have a lower priority.
             best = best.or(Some((position, rule.action)));
             break;
         }
@@ -105,9 +106,9 @@ pub fn decide_names<'r>(
     }
 }
 
-/// Whether a new task is audited at all: the first match of the task list, as far as
-/// [`is_task_field`] fields go. `facts` are those of the new task; what they say of a call does
-/// not count.
+/// Whether a new task is audited at all, by the first match on the task list. Rules with other
+/// fields than those of [`is_task_field`] never match. `facts` are those of the new task; those of a
+/// call are ignored.
 pub fn audits_task(rules: &[Rule], facts: &Facts<'_>, identities: &Identities) -> bool {
     let entries = Entries::NONE;
     rules
@@ -122,9 +123,9 @@ pub fn audits_task(rules: &[Rule], facts: &Facts<'_>, identities: &Identities) -
         .is_none_or(|rule| rule.action == Action::Always)
 }
 
-/// Fields that the task list can ask about here. The kernel has no system call to look at when a
-/// task is made, so that in it conditions on one never hold either (`audit_filter_task()`). It
-/// does know executables and labels; this engine does not.
+/// Whether this engine honours the field on the task list. When a task is created, there is no
+/// system call, so conditions on one never hold in the kernel either (`audit_filter_task()`). The
+/// kernel does know executables and labels, which this engine does not.
 pub fn is_task_field(field: Field) -> bool {
     matches!(
         field,
@@ -145,7 +146,7 @@ pub fn is_task_field(field: Field) -> bool {
     )
 }
 
-/// A rule that the kernel keeps by inode rather than in the exit list.
+/// Whether the kernel stores the rule by inode instead of in the exit list.
 pub(crate) fn is_inode_rule(rule: &Rule) -> bool {
     rule.conditions
         .iter()
@@ -176,7 +177,7 @@ fn is_object(field: Field) -> bool {
     matches!(field, Field::ObjUid | Field::ObjGid)
 }
 
-/// The pair that a `-C` condition compares.
+/// The pair of fields that a `-C` condition compares.
 pub(crate) fn compare_of(condition: &Condition) -> Option<Compare> {
     match condition.value {
         Value::Number(number) => Compare::from_number(number),
@@ -184,7 +185,7 @@ pub(crate) fn compare_of(condition: &Condition) -> Option<Compare> {
     }
 }
 
-/// LSM labels, which no engine of ours reads: see [`crate::Exactness`].
+/// Whether the field is an LSM label, which the eBPF engines do not read: see [`crate::Exactness`].
 pub fn is_label(field: Field) -> bool {
     matches!(
         field,
@@ -275,13 +276,13 @@ fn text_condition_holds(
             let same = facts.exe.is_some() && identities.object(text) == facts.exe;
             same == (condition.op == Op::Eq)
         }
-        // What cannot be known selects too much rather than too little.
+        // A condition that cannot be decided rather selects too much than too little.
         field if is_label(field) => rule.action == Action::Always,
         _ => false,
     }
 }
 
-/// `gid` and `egid`: `=` also searches the supplementary groups, `!=` is its negation.
+/// Conditions on `gid` and `egid`: `=` also tests the supplementary groups; `!=` is its negation.
 fn group_holds(op: Op, id: u32, groups: &[u32], value: u32) -> bool {
     match op {
         Op::Eq => id == value || groups.contains(&value),
@@ -304,7 +305,7 @@ fn accesses(facts: &Facts<'_>, entries: Entries) -> u32 {
         };
     }
     match class.open {
-        // Flags that could not be read count as none.
+        // Flags that could not be read count as 0.
         Some(_) => abi::PermClass::open_bits(facts.open_flags.unwrap_or(0)),
         None => class.bits(),
     }
@@ -342,8 +343,8 @@ fn is_equality(op: Op) -> bool {
     matches!(op, Op::Eq | Op::Ne)
 }
 
-/// Whether the conditions on names hold. Conditions of one rule may each be met by another name,
-/// except that in an inode rule those on the object itself are about `name`.
+/// Whether the conditions on names hold. Each condition of a rule may be met by a different name,
+/// but in an inode rule, those on the object itself must be met by `name`.
 pub(crate) fn name_conditions_hold(
     rule: &Rule,
     facts: &Facts<'_>,
@@ -367,7 +368,7 @@ pub(crate) fn name_conditions_hold(
         })
 }
 
-/// What the kernel compares of a name that led to no object: `audit_alloc_name()`.
+/// The values that the kernel compares for a name without an object: `audit_alloc_name()`.
 const NO_OBJECT: Inode = Inode {
     id: ObjectId {
         dev: 0,
@@ -379,7 +380,7 @@ const NO_OBJECT: Inode = Inode {
     rdev: 0,
 };
 
-/// The object of a name as rules see it; `None` when there was one that is not known any more.
+/// The object of a name as rules see it; `None` if there was one that is no longer known.
 fn object_of(name: &Name) -> Option<Inode> {
     name.inode.or((!name.existed).then_some(NO_OBJECT))
 }
@@ -404,14 +405,14 @@ fn name_holds(condition: &Condition, name: &Name, identities: &Identities) -> bo
     }
 }
 
-/// `inode=`; `inode!=` only ever sees the inodes that share its value's hash bucket
+/// Conditions on `inode`. `inode!=` is only tested for inodes in the hash bucket of its value
 /// (`audit_hash_ino()`, kernel/audit.h).
 fn inode_holds(op: Op, ino: u32, value: u32) -> bool {
     const BUCKETS: u32 = 32;
     ino % BUCKETS == value % BUCKETS && op.holds(ino, value)
 }
 
-/// `filetype=`: some name is of the type; `!=`: none is (`audit_match_filetype()`).
+/// `filetype=` holds if some name has the type, `filetype!=` if none has (`audit_match_filetype()`).
 fn file_type_holds(condition: &Condition, names: &[Name]) -> bool {
     let Value::Number(value) = condition.value else {
         return false;
@@ -440,7 +441,7 @@ fn dir_holds(condition: &Condition, facts: &Facts<'_>, identities: &Identities) 
         let mut places = identities.places(dir);
         places.any(|place| lies_below(&name.path, place))
     };
-    // The same directory, mounted elsewhere too.
+    // The directory may also be mounted elsewhere.
     let shows = |object| facts.above.contains(&object);
     let names = facts.names;
     identities.object(dir).is_some_and(shows)
@@ -449,8 +450,8 @@ fn dir_holds(condition: &Condition, facts: &Facts<'_>, identities: &Identities) 
             .any(|name| (name.inode.is_some() || name.existed) && covers(name))
 }
 
-/// Whether a rule of the filesystem list leaves names out on file systems of this kind (`f_type` of statfs(2)): as
-/// in `__audit_inode()`, kernel/auditsc.c, one condition that holds is enough.
+/// Whether a rule of the filesystem list leaves out names on file systems of this kind (`f_type` of
+/// statfs(2)). As in `__audit_inode()` of kernel/auditsc.c, one condition that holds is enough.
 pub fn leaves_out(rules: &[Rule], kind: u32) -> bool {
     let is_about =
         |rule: &&Rule| rule.list == rules::List::Filesystem && rule.action == Action::Never;
@@ -462,7 +463,7 @@ pub fn leaves_out(rules: &[Rule], kind: u32) -> bool {
     rules.any(|rule| rule.conditions.iter().any(holds))
 }
 
-/// `-C` against the owner of an object.
+/// Whether a `-C` condition on the owner or group of an object holds.
 fn object_compare_holds(condition: &Condition, name: &Name, facts: &Facts<'_>) -> bool {
     let (Some(pair), Some(inode)) = (compare_of(condition), object_of(name)) else {
         return false;

@@ -1,4 +1,4 @@
-//! How exactly a rule is honoured by an engine.
+//! How exactly an engine honours a rule.
 
 use crate::capabilities::{Capabilities, IoUring};
 use crate::evaluate::{is_label, is_task_field, needs_names};
@@ -7,19 +7,19 @@ use abi::{Arch, Field};
 use rules::{Action, Condition, List, Rule};
 use serde::Serialize;
 
-/// How a rule is honoured.
+/// How exactly a rule is honoured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "level", content = "reasons")]
 pub enum Exactness {
-    /// It selects what it selects in the kernel, but for the engine's own notes.
+    /// The rule selects what it selects in the kernel, apart from the notes on the engine.
     Exact,
-    /// It may select more or less, for these reasons.
+    /// The rule may select more or less than in the kernel, for these reasons.
     Approximate(Vec<&'static str>),
-    /// It has no effect, for this reason.
+    /// The rule has no effect, for this reason.
     NotHonoured(&'static str),
 }
 
-/// What holds for every rule under the tracepoint engine.
+/// Notes that apply to every rule under the tracepoint engine.
 pub const TRACEPOINT_NOTES: [&str; 4] = [
     "calls that a seccomp filter ends with an errno are recorded; kernel auditing does not \
      see them",
@@ -29,7 +29,7 @@ pub const TRACEPOINT_NOTES: [&str; 4] = [
     "no IPC, IPC_SET_PERM and TIME_* records accompany a call",
 ];
 
-/// What holds for every rule under the trampoline engine.
+/// Notes that apply to every rule under the trampoline engine.
 pub const TRAMPOLINE_NOTES: [&str; 3] = [
     TRACEPOINT_NOTES[1],
     TRACEPOINT_NOTES[2],
@@ -49,7 +49,7 @@ pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
         ]),
         List::Task => task_exactness(rule),
         List::User | List::Exclude if ending_field(rule).is_some() => NotHonoured(
-            "the list cannot ask about one of its fields: as in the kernel, evaluation ends here",
+            "one of its fields is not known on this list: as in the kernel, the list ends here",
         ),
         List::User if rule.action == Action::Always => Exactness::Exact,
         List::User | List::Exclude if rule.conditions.is_empty() => {
@@ -132,7 +132,7 @@ fn reasons(rule: &Rule, labels: &'static str) -> Exactness {
     }
 }
 
-/// Why a condition may be answered otherwise than in the kernel.
+/// Why a condition may be decided differently from the kernel, if it may.
 fn reason(condition: &Condition, labels: &'static str) -> Option<&'static str> {
     match condition.field {
         field if is_label(field) => Some(labels),

@@ -1,4 +1,4 @@
-//! The plan as people and programs read it.
+//! Explains a plan, for people (as text) and programs (as JSON).
 
 use crate::capabilities::{Gap, Preemption};
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
@@ -9,30 +9,30 @@ use rules::List;
 use serde::Serialize;
 use std::fmt;
 
-/// What `tarsier plan` prints; serialises to its `--json` form.
+/// The output of `tarsier plan`; serialises to the output with `--json`.
 #[derive(Debug, Serialize)]
 pub struct Explanation {
-    /// Engine that the plan is for.
+    /// Name of the engine that the plan is for.
     pub engine: &'static str,
     /// Attach points.
     pub hooks: Hooks,
-    /// Nanoseconds added to a call that no rule names.
+    /// Nanoseconds that the hooks add to a call that no rule names.
     pub unwatched_ns: u32,
-    /// How many (entry, call) pairs are watched.
+    /// How many pairs of entry and call are watched.
     pub watched_calls: usize,
     /// How many io_uring operations are watched.
     pub watched_operations: usize,
-    /// Rows of the match tables.
+    /// Number of rows of the match tables.
     pub table_rows: usize,
-    /// What holds for every rule under this engine.
+    /// Notes that apply to every rule under this engine.
     pub notes: Vec<String>,
     /// What the kernel lacks, and what is less exact without it.
     pub gaps: Vec<Gap>,
-    /// One per rule, in the order that decides.
+    /// One entry per rule, in the order in which they are tried.
     pub rules: Vec<RuleExplanation>,
 }
 
-/// How many rules of an [`Explanation`] are what.
+/// Numbers of the rules of an [`Explanation`] by how they are honoured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Honoured exactly.
@@ -46,7 +46,7 @@ pub struct Totals {
 }
 
 impl Explanation {
-    /// Counts the rules.
+    /// Counts the rules by how they are honoured.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for rule in &self.rules {
@@ -66,27 +66,27 @@ impl Explanation {
 pub struct RuleExplanation {
     /// The rule as `auditctl -l` prints it.
     pub rule: String,
-    /// Its list: `exit`, `task`, `exclude` and so on.
+    /// The list of the rule: `exit`, `task`, `exclude` and so on.
     pub list: &'static str,
-    /// Where it was read.
+    /// File and line of the rule.
     pub source: String,
-    /// Hooks that carry it.
+    /// Names of the hooks that it needs.
     pub hooks: Vec<&'static str>,
     /// How many calls it is a candidate of.
     pub calls: u32,
-    /// io_uring operations that it watches, by name: its own, or those of its twin.
+    /// Names of the io_uring operations that it, or its twin, watches.
     pub operations: Vec<String>,
-    /// Where it is decided: `kernel`, or `daemon` when that needs names.
+    /// Where the rule is decided: `kernel`, or `daemon` if it needs names.
     pub decided_in: &'static str,
-    /// What a call pays that it names but does not select: `hook` is the hook's own cost.
+    /// What a call costs that the rule names but does not select.
     pub cost: &'static str,
-    /// How exactly it is honoured.
+    /// How exactly the rule is honoured.
     pub exactness: Exactness,
     /// Position, from 1, of an earlier rule that always matches first.
     pub shadowed_by: Option<u32>,
 }
 
-/// Where the task list is asked.
+/// The hook that evaluates the task list.
 const FORK_HOOK: &str = "tp_btf/sched_process_fork";
 
 /// Explains a plan.
@@ -121,7 +121,7 @@ pub fn explain(plan: &Plan) -> Explanation {
     }
 }
 
-/// What holds for every rule under the plan's engine, on this kernel.
+/// Notes that apply to every rule under the plan's engine on this kernel.
 fn notes(plan: &Plan) -> Vec<String> {
     let of_engine = match plan.form().trampoline {
         true => &TRAMPOLINE_NOTES[..],
@@ -141,7 +141,7 @@ fn notes(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// What comes of the kernel's model of preemption, where tasks in the kernel are preempted.
+/// The consequences of the kernel's model of preemption, if tasks in the kernel are preempted.
 fn preemption(plan: &Plan) -> Option<String> {
     let (form, model) = (plan.form(), plan.preemption.name());
     let watches_most = plan.hooks.sys_exit.functions().len() > FUNCTIONS_MAX;
@@ -207,7 +207,7 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
     hooks.sys_exit.names().into_iter().chain(other).collect()
 }
 
-/// Columns that the text is made for.
+/// Width of the text, in columns.
 const WIDTH: usize = 80;
 
 impl fmt::Display for Explanation {
@@ -334,7 +334,7 @@ impl RuleExplanation {
         Ok(())
     }
 
-    /// An exit rule that is on no call's list, for a reason not given otherwise.
+    /// Whether this is an exit rule that is a candidate of no call, for a reason not printed otherwise.
     fn is_idle(&self) -> bool {
         let is_honoured = !matches!(self.exactness, Exactness::NotHonoured(_));
         self.list == "exit" && self.calls == 0 && is_honoured
@@ -348,8 +348,8 @@ fn calls(count: usize) -> String {
     }
 }
 
-/// Writes `text` behind `label`, broken at blanks and below it indented as deep. A rule's long
-/// list of calls is broken after commas.
+/// Writes `text` after `label`. Long text is broken at blanks, or after commas in long lists of
+/// calls; further lines are indented by the width of `label`.
 pub(crate) fn paragraph(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> fmt::Result {
     let room = WIDTH - label.len();
     let mut prefix = label.to_owned();
@@ -366,7 +366,7 @@ pub(crate) fn paragraph(f: &mut fmt::Formatter<'_>, label: &str, text: &str) -> 
             fits.rfind(' ')
         };
         let comma = fits.rfind(',').map(|comma| comma + 1);
-        // A comma only where the line would otherwise end early.
+        // After a comma only if the line would otherwise be short.
         let at = blank
             .filter(|&at| at > room / 2)
             .or(comma)

@@ -1,4 +1,4 @@
-//! The plan of one system call, as people and programs read it.
+//! Explains the plan for one system call, for people (as text) and programs (as JSON).
 
 use crate::conditions::field_name;
 use crate::explain::paragraph;
@@ -9,18 +9,18 @@ use crate::tables::{self, Row};
 use serde::Serialize;
 use std::fmt;
 
-/// What `tarsier plan --syscall` prints for a call that enters one way.
+/// The output of `tarsier plan --syscall` for a call at one entry.
 #[derive(Debug, Serialize)]
 pub struct CallExplanation {
     /// Name of the call.
     pub syscall: String,
     /// Name of its architecture.
     pub arch: &'static str,
-    /// Its number there.
+    /// Number of the call in that architecture.
     pub nr: u32,
-    /// Rules that may select it, in the order that decides.
+    /// Rules that may select the call, in the order in which they are tried.
     pub candidates: Vec<CandidateExplanation>,
-    /// What is asked first: no rule selects a call that does not meet it.
+    /// The test that is made first: no rule selects a call that fails it.
     pub gate: Option<GateExplanation>,
     /// Pages of up to 64 candidates, each with its lookups.
     pub pages: Vec<Vec<LookupExplanation>>,
@@ -33,9 +33,9 @@ pub struct CandidateExplanation {
     pub number: u32,
     /// The rule as `auditctl -l` prints it.
     pub rule: String,
-    /// How many tests on task and call are left of its conditions for this call.
+    /// How many tests of task and call are left of its conditions for this call.
     pub tests: usize,
-    /// Where it is decided: `kernel`, or `daemon` when that needs names.
+    /// Where the rule is decided: `kernel`, or `daemon` if it needs names.
     pub decided_in: &'static str,
 }
 
@@ -44,18 +44,18 @@ pub struct CandidateExplanation {
 pub struct LookupExplanation {
     /// Field that is looked up.
     pub field: &'static str,
-    /// How: `ranges`, `bits`, `group`, `no group`.
+    /// Kind of the table: `ranges`, `bits`, `group`, `no group`.
     pub kind: &'static str,
-    /// Entries of the table.
+    /// Number of entries of the table.
     pub entries: usize,
-    /// Its size.
+    /// Size of the entries, in bytes.
     pub bytes: usize,
-    /// Comparisons that one lookup takes at most.
+    /// The most comparisons that one lookup takes.
     pub steps_max: usize,
 }
 
-/// Explains call `name` of a plan for every way to enter it; nothing when no architecture of the
-/// host has a call of that name.
+/// Explains call `name` of a plan, for each entry at which it exists. Returns nothing if no
+/// architecture of the host has a call of that name.
 pub fn explain_call(plan: &Plan, name: &str) -> Vec<CallExplanation> {
     [Entry::Native, Entry::Compat]
         .into_iter()
@@ -92,7 +92,7 @@ fn candidates(plan: &Plan, entry: Entry, nr: u32) -> Vec<CandidateExplanation> {
         .collect()
 }
 
-/// Reads the tables back, as the programs do.
+/// Reads the lookups from the tables, as the programs do.
 fn pages(plan: &Plan, entry: Entry, nr: u32) -> Vec<Vec<LookupExplanation>> {
     let row = |i: usize| plan.rows.get(i).copied().unwrap_or_default();
     if nr as usize >= tables::CALLS {
@@ -117,7 +117,7 @@ fn pages(plan: &Plan, entry: Entry, nr: u32) -> Vec<Vec<LookupExplanation>> {
 fn lookup(head: Row, place: Row) -> LookupExplanation {
     let entries = (place.a >> 32) as usize;
     let kind = (head.a >> 32) as u32;
-    // Bits are tried one after the other, values are searched for by halves.
+    // Tests of bits are made one after the other; values are found by binary search.
     let halves = (usize::BITS - entries.leading_zeros()) as usize;
     LookupExplanation {
         field: field_name(head.a as u32),

@@ -1,14 +1,14 @@
-//! What is known of an event when rules are decided.
+//! The facts of an event that rules are matched against.
 
-/// How a call entered the kernel: index of the architecture in the tables.
+/// How a call entered the kernel. The number is the index of the architecture in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Entry {
-    /// The kernel's own architecture.
+    /// By the kernel's own architecture.
     Native = 0,
-    /// Its 32-bit sibling.
+    /// By the 32-bit architecture that the kernel also serves.
     Compat = 1,
-    /// Through an io_uring ring: numbers are operations.
+    /// By io_uring: call numbers are operation numbers.
     Uring = 2,
 }
 
@@ -24,7 +24,7 @@ pub struct ObjectId {
 /// An inode, as audit compares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inode {
-    /// Which one.
+    /// Identity of the inode.
     pub id: ObjectId,
     /// Type and permissions.
     pub mode: u32,
@@ -36,27 +36,27 @@ pub struct Inode {
     pub rdev: u32,
 }
 
-/// A name that the call collected: what will be a PATH record.
+/// A name that the call collected, and that a PATH record will show.
 #[derive(Clone, Debug, Default)]
 pub struct Name {
-    /// Absolute path without symbolic links in its directory part; empty when unknown.
+    /// Absolute path without symbolic links in its directory part; empty if unknown.
     pub path: Vec<u8>,
-    /// The object, when there is (or was) one.
+    /// The object, if there is (or was) one.
     pub inode: Option<Inode>,
-    /// The call acted on an object of this name even if its inode is no longer known.
+    /// Whether the call acted on an object of this name, even if its inode is no longer known.
     pub existed: bool,
 }
 
-/// Task and call.
+/// The facts of a task and its call.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// How the call entered.
     pub entry: Entry,
-    /// Its number.
+    /// Number of the call or operation.
     pub nr: u32,
-    /// Its first four arguments at entry.
+    /// The first four arguments, as of the entry.
     pub args: [u64; 4],
-    /// Result as the kernel returned it; `None` when the call does not return.
+    /// Result as the kernel returned it; `None` if the call does not return.
     pub result: Option<i64>,
     /// Thread group id.
     pub pid: u32,
@@ -88,13 +88,14 @@ pub struct Facts<'a> {
     pub personality: u32,
     /// Executable.
     pub exe: Option<ObjectId>,
-    /// Open flags, when the call opens.
+    /// Open flags, if the call opens a file.
     pub open_flags: Option<u32>,
-    /// Family of the socket address, when there is one.
+    /// Family of the socket address, if there is one.
     pub saddr_fam: Option<u32>,
     /// Names that the call collected, in order.
     pub names: &'a [Name],
-    /// Directories that hold, in their own file system, what mounts of a part of it showed the call.
+    /// For mounts of a part of a file system that the call went through: the directories of that file
+    /// system that contain what they show.
     pub above: &'a [ObjectId],
 }
 
@@ -104,14 +105,14 @@ impl Facts<'_> {
         self.result.map(audit_result)
     }
 
-    /// `AUDITSC_SUCCESS` (1), `AUDITSC_FAILURE` (2), or `None` when the call does not return.
+    /// `AUDITSC_SUCCESS` (1), `AUDITSC_FAILURE` (2), or `None` if the call does not return.
     pub fn return_valid(&self) -> Option<u32> {
         self.result
             .map(|ret| if (-4095..0).contains(&ret) { 2 } else { 1 })
     }
 }
 
-/// Restart codes, which user space never sees, count as `-EINTR`.
+/// The result as audit compares it: restart codes, which user space never sees, become `-EINTR`.
 pub fn audit_result(ret: i64) -> i64 {
     const ENOIOCTLCMD: i64 = -515;
     if (-516..=-512).contains(&ret) && ret != ENOIOCTLCMD {
@@ -121,28 +122,28 @@ pub fn audit_result(ret: i64) -> i64 {
     }
 }
 
-/// What the host's file system says of the paths that rules name. Filled by the caller, so that
-/// planning does no I/O.
+/// The objects that the paths in rules name on the host. The caller looks them up, so that planning
+/// does no I/O.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Identities {
     paths: std::collections::BTreeMap<Vec<u8>, PathIdentity>,
-    /// Every component of the places that the paths lead to.
+    /// Every component of the places to which the paths lead.
     components: std::collections::HashSet<Vec<u8>>,
 }
 
-/// One path of a rule, resolved.
+/// A path of a rule, resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathIdentity {
-    /// The object it names now.
+    /// The object that the path names now.
     pub object: Option<ObjectId>,
     /// The same path without symbolic links in its directory part.
     pub canonical: Vec<u8>,
-    /// Where else the directory has come since: it was renamed, and rules on it go along.
+    /// Other places to which the directory was renamed since; rules on it follow.
     pub moved_to: Vec<Vec<u8>>,
 }
 
 impl Identities {
-    /// Says what `path` is.
+    /// Adds a path, or replaces its identity.
     pub fn insert(&mut self, path: Vec<u8>, identity: PathIdentity) {
         for place in std::iter::once(&identity.canonical).chain(&identity.moved_to) {
             self.components.extend(components(place));
@@ -150,23 +151,23 @@ impl Identities {
         self.paths.insert(path, identity);
     }
 
-    /// Whether an entry of this name can be one of the places that the paths lead to, or a directory on the way. For most
-    /// changes of a file system it cannot, and then nothing else needs to be known of them.
+    /// Whether an entry of this name can be a place to which one of the paths leads, or a directory on
+    /// the way. It cannot for most changes of a file system, which can then be ignored.
     pub fn concern(&self, name: &[u8]) -> bool {
         self.components.contains(name)
     }
 
-    /// The object that `path` names, if any.
+    /// The object that `path` names, if there is one.
     pub fn object(&self, path: &[u8]) -> Option<ObjectId> {
         self.paths.get(path).and_then(|identity| identity.object)
     }
 
-    /// Whether rules name no path.
+    /// Whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// The entry at `canonical` has become another object, or none.
+    /// Notes that the entry at `canonical` has become another object, or none.
     pub fn replaced(&mut self, canonical: &[u8], object: Option<ObjectId>) {
         for identity in self.paths.values_mut() {
             if !canonical.is_empty() && identity.canonical == canonical {
@@ -175,7 +176,7 @@ impl Identities {
         }
     }
 
-    /// What was at `from` is at `to` now.
+    /// Notes that what was at `from` is at `to` now.
     pub fn moved(&mut self, from: &[u8], to: &[u8]) {
         const PLACES_MAX: usize = 16;
         for identity in self.paths.values_mut() {
@@ -196,7 +197,7 @@ impl Identities {
         }
     }
 
-    /// Takes over where directories have come, of those that both name.
+    /// Takes over the places of renamed directories from `earlier`, for paths that both contain.
     pub fn keep_moves(&mut self, earlier: &Identities) {
         for (path, identity) in &mut self.paths {
             if let Some(known) = earlier.paths.get(path) {
@@ -208,7 +209,7 @@ impl Identities {
         }
     }
 
-    /// Where `path` leads, and where the directory that it led to has come since.
+    /// The place to which `path` leads, and the places to which that directory was renamed since.
     pub(crate) fn places<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let moved = self
             .paths
@@ -217,7 +218,7 @@ impl Identities {
         std::iter::once(self.canonical(path)).chain(moved.iter().map(Vec::as_slice))
     }
 
-    /// `path` without symbolic links in its directory part, or as it is when unknown.
+    /// `path` without symbolic links in its directory part, or unchanged if that is unknown.
     pub fn canonical<'a>(&'a self, path: &'a [u8]) -> &'a [u8] {
         match self.paths.get(path) {
             Some(identity) if !identity.canonical.is_empty() => &identity.canonical,
@@ -232,7 +233,7 @@ fn components(path: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
         .map(<[u8]>::to_vec)
 }
 
-/// `path` is `dir` or lies below it.
+/// Whether `path` is `dir` or lies below it.
 pub fn lies_below(path: &[u8], dir: &[u8]) -> bool {
     let dir = dir.strip_suffix(b"/").unwrap_or(dir);
     match path.strip_prefix(dir) {
@@ -269,7 +270,7 @@ mod tests {
             assert!(identities.concern(name.as_bytes()), "{name}");
         }
         assert!(!identities.concern(b"other") && !identities.concern(b"elsewhere"));
-        // Rules that are read again keep it.
+        // The places are kept if the rules are read again.
         let mut again = Identities::default();
         again.insert(path.clone(), identity);
         again.keep_moves(&identities);

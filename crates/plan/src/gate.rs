@@ -1,6 +1,6 @@
-//! Gates: one cheap question per call whose answer "no" means that no rule can select it. Programs
-//! ask it before anything else is done for a call, so that what a rule set mostly does not want
-//! costs next to nothing.
+//! Gates: one cheap test per call. If the test fails, no rule can select the call. Programs make it
+//! before anything else is done for a call, so that the calls that rules do not select, which are
+//! most, cost next to nothing.
 
 use crate::conditions::{field_name, BitOp, Candidate, Fact, Test, FACTS};
 use crate::shape::{Shape, ShapeKind};
@@ -10,36 +10,36 @@ use std::fmt;
 /// No rule can select a call unless `fact & mask` lies in one of two closed ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gate {
-    /// What is asked about.
+    /// The fact that is tested.
     pub fact: Fact,
-    /// Bits of it that are compared.
+    /// The bits of the fact that are compared.
     pub mask: u32,
-    /// `(first, last)`; twice the same where one range says it.
+    /// Closed ranges `(first, last)`; both are equal if one range will do.
     pub ranges: [(u32, u32); 2],
 }
 
-/// A gate as people and programs read it.
+/// A gate, for people and programs to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GateExplanation {
-    /// Field that is asked about.
+    /// Name of the field that is tested.
     pub field: &'static str,
-    /// Bits of it that are compared.
+    /// The bits of the field that are compared.
     pub mask: u32,
     /// Closed ranges.
     pub ranges: Vec<(u32, u32)>,
 }
 
-/// Values, in ascending closed ranges that neither overlap nor touch.
+/// A set of values, as ascending closed ranges that neither overlap nor touch.
 type Ranges = Vec<(u32, u32)>;
 
 const EVERYTHING: (u32, u32) = (0, u32::MAX);
-/// `exit` of a call that failed: -4095 to -1.
+/// The first of the values of `exit` of a call that failed: -4095 to -1.
 const ERRORS_FIRST: u32 = -4095i32 as u32;
-/// A set of ids this small is a choice of some, not of all but some.
+/// A set of ids up to this size means a few ids, rather than all but a few.
 const FEW: u64 = 1 << 16;
 
-/// What a gate can ask about: `gate_value()` of crates/bpf/programs/gate.h. Of equally good ones
-/// the first is taken.
+/// The facts that a gate can test: `gate_value()` of crates/bpf/programs/gate.h. Among equally good
+/// gates, the first one is used.
 const ASKED: [Fact; 11] = [
     Fact::Auid,
     Fact::Uid,
@@ -55,7 +55,7 @@ const ASKED: [Fact; 11] = [
 ];
 
 impl Gate {
-    /// The gate of a call with these candidates; `None` when nothing cheap can be asked.
+    /// The gate of a call with these candidates; `None` if there is no cheap test.
     pub(crate) fn of(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
         let facts = ASKED
             .into_iter()
@@ -85,7 +85,7 @@ impl Gate {
         Gate::new(fact, u32::MAX, united(union))
     }
 
-    /// `perm=` of a call that opens: what the access mode in its flags may be.
+    /// The gate for `perm=` of a call that opens files: the access modes that its flags may have.
     fn on_open_flags(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
         const ACCESS_MODE: u32 = 3;
         let fact = *[Fact::A0, Fact::A1, Fact::A2, Fact::A3].get(usize::from(shape.open_flags))?;
@@ -123,7 +123,7 @@ impl Gate {
         size(a) + if a == b { 0 } else { size(b) }
     }
 
-    /// How many calls it is likely to let through, the fewest first.
+    /// A rank by how many calls the gate is likely to admit; the lowest admits the fewest.
     fn rank(&self) -> u32 {
         let is_error = |&(first, _): &(u32, u32)| first >= ERRORS_FIRST;
         let few = self.size() <= FEW;
@@ -135,13 +135,13 @@ impl Gate {
             Fact::A0 | Fact::A1 | Fact::A2 | Fact::A3 if few => 4,
             Fact::A0 | Fact::A1 | Fact::A2 | Fact::A3 => 6,
             _ if few && self.ranges != [(0, 0); 2] => 1,
-            // root is who makes many calls.
+            // root makes many calls.
             _ if few => 5,
             _ => 3,
         }
     }
 
-    /// For `tarsier plan --syscall`.
+    /// The explanation that `tarsier plan --syscall` prints.
     pub fn explain(&self) -> GateExplanation {
         let [a, b] = self.ranges;
         GateExplanation {
@@ -191,7 +191,7 @@ impl fmt::Display for GateExplanation {
     }
 }
 
-/// Whether a call that opens a file for reading alone, and succeeds, may be selected.
+/// Whether a candidate may select a call that succeeds in opening a file for reading only.
 pub(crate) fn selects_plain_reads(candidates: &[Candidate]) -> bool {
     const READ_ONLY: u32 = 0;
     const SUCCEEDED: u32 = 1;
@@ -207,7 +207,7 @@ pub(crate) fn selects_plain_reads(candidates: &[Candidate]) -> bool {
         .any(|candidate| !candidate.never && selects(candidate))
 }
 
-/// Values of a fact with which the candidate may match.
+/// The values of a fact with which the candidate may match.
 fn accepted(candidate: &Candidate, asked: Fact) -> Ranges {
     let mut accepted = vec![EVERYTHING];
     for test in &candidate.tests {
@@ -275,7 +275,7 @@ fn united(mut ranges: Ranges) -> Ranges {
     united
 }
 
-/// Makes one range of the two with the smallest gap between them.
+/// Joins the two ranges that have the smallest gap between them.
 fn join_nearest(ranges: &mut Ranges) {
     let gap = |i: &usize| ranges[i + 1].0 - ranges[*i].1;
     if let Some(nearest) = (0..ranges.len() - 1).min_by_key(gap) {

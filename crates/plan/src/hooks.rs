@@ -1,4 +1,4 @@
-//! Attach points, and what they cost those who are not watched.
+//! Attach points, and what they cost calls that are not watched.
 
 use crate::call_plan::CallPlan;
 use crate::capabilities::Capabilities;
@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 /// Attach points of the eBPF engines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hooks {
-    /// Where calls that return are seen.
+    /// The hook that sees calls that return.
     pub sys_exit: SysExit,
     /// Why [`Hooks::sys_exit`] was chosen.
     pub reason: &'static str,
-    /// `task_rename` and `sched_process_exec`: successful execve and execveat.
+    /// Whether `task_rename` and `sched_process_exec` are needed, for successful execve and execveat.
     pub exec: bool,
-    /// `sched_process_exit`: exit and exit_group.
+    /// Whether `sched_process_exit` is needed, for exit and exit_group.
     pub exit: bool,
-    /// `sched_process_fork`: the task list.
+    /// Whether `sched_process_fork` is needed, for the task list.
     pub fork: bool,
-    /// By what operations of rings are seen, if any is watched.
+    /// Name of the hooks that see io_uring operations, if any is watched.
     pub uring: Option<&'static str>,
 }
 
@@ -30,31 +30,33 @@ pub struct Hooks {
 pub enum SysExit {
     /// No call is watched.
     None,
-    /// `tp_btf/sys_exit` behind a bitmap: sees every entry.
+    /// `tp_btf/sys_exit` with a bitmap; it sees the calls of every entry.
     Every,
-    /// `tracepoint/syscalls/sys_exit_*` of these calls: does not see 32-bit entries.
+    /// `tracepoint/syscalls/sys_exit_*` of these calls; it does not see calls of the 32-bit entry.
     PerSyscall(Vec<u32>),
-    /// `fexit` on the functions of these calls, of either entry: other calls pay nothing.
+    /// Hooks at the ends of the functions of these calls, of either entry; other calls cost
+    /// nothing.
     Functions {
-        /// Calls seen where their functions end.
+        /// The calls whose functions are hooked.
         calls: Vec<(Entry, u32)>,
-        /// By probes, not by programs in trampolines.
+        /// Whether the hooks are probes instead of programs in trampolines (`fexit`).
         probes: bool,
-        /// Native calls whose functions cannot be hooked: `tracepoint/syscalls/sys_exit_*`.
+        /// Native calls whose functions cannot be hooked; `tracepoint/syscalls/sys_exit_*` sees them.
         per_syscall: Vec<u32>,
     },
 }
 
-/// More per-syscall tracepoints than this cost more to arm than they save.
+/// Up to this number, per-syscall tracepoints save more than it costs to attach them.
 pub const PER_SYSCALL_MAX: usize = 128;
 
-/// Measured on the project's reference machine (bench/results/latency.md, getppid), added to a call
-/// that nobody watches.
+/// Nanoseconds that per-syscall tracepoints add to a call that is not watched, measured on the
+/// project's reference machine (bench/results/latency.md, getppid).
 pub const PER_SYSCALL_NS: u32 = 37;
-/// The same for `tp_btf/sys_exit`.
+/// As [`PER_SYSCALL_NS`], for `tp_btf/sys_exit`.
 pub const TP_BTF_NS: u32 = 74;
 
-/// More functions than this cost more to arm than they save: then almost every call is watched.
+/// Up to this number, hooks on functions save more than it costs to attach them. With more, almost
+/// every call is watched.
 pub const FUNCTIONS_MAX: usize = 400;
 
 impl SysExit {
@@ -79,7 +81,7 @@ impl SysExit {
         }
     }
 
-    /// Native calls that are seen by a tracepoint of their own.
+    /// The native calls that are seen by a tracepoint of their own.
     pub fn per_syscall(&self) -> &[u32] {
         match self {
             SysExit::PerSyscall(calls) => calls,
@@ -88,7 +90,7 @@ impl SysExit {
         }
     }
 
-    /// Calls that are seen at the end of their functions.
+    /// The calls that are seen at the ends of their functions.
     pub fn functions(&self) -> &[(Entry, u32)] {
         match self {
             SysExit::Functions { calls, .. } => calls,
@@ -142,7 +144,7 @@ impl Hooks {
         }
     }
 
-    /// Nanoseconds added to a call that no rule names, as measured on the reference machine.
+    /// Nanoseconds that the hooks add to a call that no rule names, measured on the reference machine.
     pub fn unwatched_ns(&self) -> u32 {
         match &self.sys_exit {
             SysExit::None => 0,
@@ -154,10 +156,10 @@ impl Hooks {
     }
 }
 
-/// The ends of the functions of these calls; a call whose functions cannot be hooked is seen by
-/// what the tracepoint engine would take for it.
+/// Hooks at the ends of the functions of these calls. For calls whose functions cannot be hooked,
+/// the hook is the one that the tracepoint engine would use.
 fn functions(calls: &[(Entry, u32)], capabilities: &Capabilities) -> (SysExit, &'static str) {
-    // One link has any number of probes.
+    // A single link can have any number of probes.
     if calls.len() > FUNCTIONS_MAX && !capabilities.probes {
         let reason = "more calls are watched than functions are worth hooking";
         return (SysExit::Every, reason);

@@ -1,4 +1,4 @@
-//! What rules cost, and how they are honoured, where the kernel's own audit matches them.
+//! The plan for the kernel engine: what rules cost if the kernel's own audit matches them.
 
 use crate::entries::calls_of;
 use crate::exactness::Exactness;
@@ -16,8 +16,8 @@ pub const KERNEL_NOTES: [&str; 3] = [
     "events that the kernel's backlog cannot hold are lost there; -b sets its size",
 ];
 
-/// Nanoseconds added to getppid(2) by rules that do not name it, measured on the project's
-/// reference machine (bench/results/latency.md): number of rules, time.
+/// Number of rules, and the nanoseconds that they add to getppid(2), which none of them names.
+/// Measured on the project's reference machine (bench/results/latency.md).
 const MEASURED_NS: [(u32, u32); 6] = [
     (0, 42),
     (1, 204),
@@ -27,8 +27,8 @@ const MEASURED_NS: [(u32, u32); 6] = [
     (160, 859),
 ];
 
-/// Nanoseconds that `rules` rules add to a call that none of them names: measured, and between
-/// and beyond that by straight lines.
+/// Nanoseconds that `rules` rules add to a call that none of them names. Interpolates and
+/// extrapolates the measured values linearly.
 fn unwatched_ns(rules: u32) -> u32 {
     let last = MEASURED_NS.len() - 1;
     let above = MEASURED_NS.iter().position(|(count, _)| rules <= *count);
@@ -72,15 +72,15 @@ pub fn explain_kernel(plan: &Plan) -> Explanation {
     }
 }
 
-/// Exit rules on one file are found by its inode (`audit_filter_inodes()` in `kernel/auditsc.c`);
-/// the others are all tried.
+/// Whether the kernel tries the rule in turn. It finds exit rules on one file by the file's inode
+/// (`audit_filter_inodes()` in `kernel/auditsc.c`), and tries all others.
 fn is_tried_in_order(rule: &Rule) -> bool {
     let by_inode = |field| matches!(field, Field::Watch | Field::Inode);
     let mut conditions = rule.conditions.iter();
     rule.list == List::Exit && !conditions.any(|c| by_inode(c.field) && c.op == Op::Eq)
 }
 
-/// How many calls it names, and what it adds to calls.
+/// The number of calls that the rule names, and what it costs.
 fn cost(plan: &Plan, rule: &Rule) -> (u32, &'static str) {
     if rule.list != List::Exit {
         return (0, "none");

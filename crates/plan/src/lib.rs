@@ -1,5 +1,5 @@
-//! The plan: rules and what a host can do, turned into hooks, match tables, cost and exactness.
-//! Pure data, made without I/O; see docs/internals/architecture.md.
+//! The plan for a rule set on a host: hooks, match tables, cost and exactness. Pure data, made
+//! without I/O; see docs/internals/architecture.md.
 
 mod call_plan;
 mod capabilities;

@@ -1,9 +1,10 @@
-//! Which functions of the kernel are hooked to learn what a call really touched, and for which
-//! calls. The programs are in crates/bpf/programs/object_hooks.bpf.inc.c and beside it.
+//! The kernel functions that are hooked to find out what a call really touched, and for which calls.
+//! The programs are in crates/bpf/programs: object_hooks.bpf.inc.c, ipc_hooks.bpf.inc.c and
+//! clock_hooks.bpf.inc.c.
 //!
 //! The functions are those that act on objects (fs/namei.c, fs/open.c, security/security.c,
-//! net/socket.c, ipc/util.c): none is passed by stat, read or write, so that such calls cost
-//! nothing more unless rules watch them. Where a function has had several names, all are here: a kernel has one.
+//! net/socket.c, ipc/util.c). stat, read and write call none of them, and thus cost nothing more unless
+//! rules watch them. If a function has had several names, all are listed; a kernel has one of them.
 
 use crate::facts::Entry;
 use crate::plan::Plan;
@@ -11,36 +12,37 @@ use crate::tables::CALLS;
 use crate::uring::OPERATIONS;
 use std::collections::BTreeSet;
 
-/// The function that looks for the last name of a path in its directory, for calls on directory entries.
+/// The function by which calls on directory entries look up the last name of a path in its directory.
 pub const PARENT_LOOKUP: &str = "lookup_one_qstr_excl";
 
 /// Families of calls; the numbers are `enum object_class` of crates/bpf/programs/shared.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ObjectClass {
-    /// Makes, removes or renames directory entries.
+    /// Creates, removes or renames directory entries.
     Entries = 1,
     /// Opens a file.
     Open = 2,
-    /// Acts on what a path leads to.
+    /// Acts on the object that a path leads to.
     Lookup = 3,
     /// Changes the current or the root directory.
     Directory = 4,
     /// Mounts and unmounts.
     Mount = 5,
-    /// Takes or gives socket addresses.
+    /// Takes or returns socket addresses.
     Address = 6,
     /// Sends signals.
     Signal = 7,
-    /// System V objects.
+    /// Acts on System V objects.
     Ipc = 8,
     /// Sets the clock.
     Time = 9,
-    /// Opens a file, and no rule can select an open for reading alone that succeeds: such ones are not looked at.
+    /// Opens a file, with rules that cannot select a successful open for reading only; such opens are
+    /// ignored.
     OpenChanges = 10,
 }
 
-/// The class of the call with this name, and the functions that see its objects.
+/// The class of the call with this name, and the functions to hook for its objects.
 pub fn object_functions(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
     entries(name).or_else(|| others(name))
 }
@@ -173,8 +175,8 @@ fn others(name: &str) -> Option<(ObjectClass, &'static [&'static str])> {
     Some((class, functions))
 }
 
-/// The function that has the address in the kernel's memory when an operation does what this call does: the address
-/// may have been copied when the operation was submitted.
+/// The function that gets the address in kernel memory, for io_uring operations that do the same as
+/// this call: their address may have been copied when they were submitted.
 fn address_function(name: &str) -> Option<&'static str> {
     match name {
         "bind" => Some("security_socket_bind"),
@@ -184,8 +186,8 @@ fn address_function(name: &str) -> Option<&'static str> {
 }
 
 impl Plan {
-    /// Names of the calls that something watches, with their entry and number; not operations of
-    /// rings, whose numbers are others.
+    /// Entry, number and name of the calls that rules watch, without io_uring operations, which
+    /// have other numbers.
     fn watched_names(&self) -> impl Iterator<Item = (Entry, u32, &'static str)> + '_ {
         let calls = self.calls.keys().filter(|key| key.0 != Entry::Uring);
         calls.filter_map(|&(entry, nr)| {
@@ -194,7 +196,7 @@ impl Plan {
         })
     }
 
-    /// The functions to hook for the calls that rules watch.
+    /// The functions to hook for the calls and operations that rules watch.
     pub fn object_functions(&self) -> BTreeSet<&'static str> {
         let of_calls = self
             .watched_names()
@@ -206,8 +208,8 @@ impl Plan {
         of_calls.chain(of_operations).collect()
     }
 
-    /// Operations of rings that something watches and whose objects the hooks for calls see: those that do the same as
-    /// a watched call. For others nothing is hooked, since calls would pay for it.
+    /// The watched io_uring operations whose objects are seen by the hooks for calls: those that do the
+    /// same as a watched call. For other operations nothing is hooked, since it would slow down calls.
     fn seen_operations(&self) -> impl Iterator<Item = (u32, &'static str, ObjectClass)> + '_ {
         let operations = self.calls.keys().filter(|key| key.0 == Entry::Uring);
         operations.filter_map(|&(_, op)| {
@@ -221,7 +223,7 @@ impl Plan {
         })
     }
 
-    /// [`ObjectClass`] of every operation of rings whose objects are seen, by number; 0: none.
+    /// [`ObjectClass`] of every io_uring operation whose objects are seen, by number; 0 for others.
     pub fn operation_classes(&self) -> [u8; OPERATIONS] {
         let mut classes = [0; OPERATIONS];
         for (op, _, class) in self.seen_operations() {
@@ -232,7 +234,7 @@ impl Plan {
         classes
     }
 
-    /// [`ObjectClass`] of every watched call by entry and number; 0: none.
+    /// [`ObjectClass`] of every watched call, by entry and number; 0 for others.
     pub fn object_classes(&self) -> [[u8; CALLS]; 2] {
         let mut classes = [[0; CALLS]; 2];
         for (entry, nr, name) in self.watched_names() {

@@ -1,4 +1,4 @@
-//! From rules to hooks and tables.
+//! Turns rules into hooks and tables.
 
 use crate::call_plan::CallPlan;
 use crate::capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
@@ -16,55 +16,59 @@ use crate::uring;
 use rules::{Action, List, Rule, SyscallSet};
 use std::collections::{BTreeMap, HashMap};
 
-/// What will be done for a rule set on a host. Pure data.
+/// Everything that an engine does for a rule set on a host. Pure data.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The rules, in the order that decides.
+    /// The rules, in the order in which they are tried.
     pub rules: Vec<Rule>,
     /// Architectures of the entries.
     pub entries: Entries,
     /// Attach points.
     pub hooks: Hooks,
-    /// One per rule.
+    /// One note per rule.
     pub notes: Vec<RuleNote>,
-    /// Calls that something watches.
+    /// The calls and io_uring operations that some rule watches.
     pub calls: BTreeMap<(Entry, u32), CallPlan>,
-    /// Candidate lists, shared by calls.
+    /// Candidate lists; several calls may share one.
     pub lists: Vec<Vec<Candidate>>,
-    /// Rows for the programs.
+    /// Rows of the match tables, which the programs read.
     pub rows: Vec<Row>,
-    /// Numbers of the executables that rules name.
+    /// The executables that rules name, with their numbers in the tables.
     pub executables: Executables,
-    /// Number of this rule set, in row 0.
+    /// Number that identifies this rule set; in row 0 of the tables.
     pub generation: u64,
-    /// Some rule of the task list is loaded.
+    /// Whether some rule of the task list is in force.
     pub task_list: bool,
     form: Form,
     /// The kernel's model of preemption.
     pub preemption: Preemption,
-    /// Numbers of the kernel's io_uring operations that have no name here.
+    /// Numbers of the kernel's io_uring operations that this program has no names for.
     pub unnamed_operations: std::ops::Range<u32>,
-    /// What the kernel lacks of what the programs of its engine use.
+    /// What the kernel lacks of what the programs of the engine use.
     pub gaps: Vec<Gap>,
 }
 
-/// What the plan says of one rule.
+/// The plan for one rule.
 #[derive(Clone, Debug)]
 pub struct RuleNote {
-    /// How exactly it is honoured.
+    /// How exactly the rule is honoured.
     pub exactness: Exactness,
-    /// An earlier rule that always matches first, by position.
+    /// Position of an earlier rule that always matches first, if there is one.
     pub shadowed_by: Option<u32>,
-    /// In how many calls' candidates it is; 1 for a rule of the task list that is honoured.
+    /// Number of calls that the rule is a candidate of; 1 for a task-list rule that is honoured.
     pub calls: u32,
-    /// io_uring operations whose candidates it is in, by number: its own, or those of its twin.
+    /// Numbers of the io_uring operations that the rule, or its twin, is a candidate of.
     pub operations: Vec<u32>,
-    /// It is decided with names, in the daemon.
+    /// Whether the rule needs names and is thus decided in the daemon.
     pub stage2: bool,
 }
 
 impl Plan {
-    /// Plans `rules` for a host. `generation` tells this rule set's events from others'.
+    /// Plans `rules` for a host. `generation` tells the events of this rule set from those of
+    /// others.
+    ///
+    /// # Errors
+    /// The rules do not fit the tables.
     pub fn new(
         rules: &[Rule],
         capabilities: &Capabilities,
@@ -117,8 +121,8 @@ impl Plan {
         })
     }
 
-    /// The plan of an engine that leaves matching to the kernel's audit: nothing is hooked, and
-    /// every rule is exact. Any number of rules will do.
+    /// The plan for the kernel engine, which leaves matching to the kernel's audit: nothing is
+    /// hooked, every rule is exact, and there may be any number of rules.
     pub fn for_kernel(rules: &[Rule], capabilities: &Capabilities, generation: u64) -> Plan {
         let entries = capabilities.entries();
         let mut shadowed = shadowing(rules, entries);
@@ -147,12 +151,12 @@ impl Plan {
         }
     }
 
-    /// Where the engine that it is for sees calls end.
+    /// Where the engine of this plan sees calls end.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Name of the engine that it is for.
+    /// Name of the engine of this plan.
     pub fn engine(&self) -> &'static str {
         if self.form.trampoline {
             "trampoline"
@@ -161,7 +165,7 @@ impl Plan {
         }
     }
 
-    /// Numbers of the calls that any entry watches: what the gate of `tp_btf/sys_exit` tests.
+    /// One bit per call number that is watched at any entry, as `tp_btf/sys_exit` tests it.
     pub fn watched(&self) -> [u64; tables::CALLS / 64] {
         let mut bits = [0; tables::CALLS / 64];
         for (_, nr) in self.calls.keys().filter(|(e, _)| *e != Entry::Uring) {
@@ -170,7 +174,7 @@ impl Plan {
         bits
     }
 
-    /// io_uring operations that some rule watches.
+    /// One bit per io_uring operation that some rule watches.
     pub fn watched_operations(&self) -> [u64; uring::OPERATIONS / 64] {
         let mut bits = [0; uring::OPERATIONS / 64];
         for (_, op) in self.calls.keys().filter(|(e, _)| *e == Entry::Uring) {
@@ -184,7 +188,7 @@ impl Plan {
         tables::Call::from_row(row.unwrap_or_default())
     }
 
-    /// The gate of a call, as its tables have it.
+    /// The gate of a call, read from the tables; `None` if it has none.
     pub fn gate(&self, entry: Entry, nr: u32) -> Option<Gate> {
         if nr as usize >= tables::CALLS {
             return None;
@@ -194,7 +198,8 @@ impl Plan {
         Gate::from_words([rows[0].a, rows[0].b, rows[1].a, rows[1].b])
     }
 
-    /// Candidates that the first stage left, from the pages and masks of an event.
+    /// The rules that the first stage left undecided, given the candidate list, pages and masks of an
+    /// event. Returns position and rule.
     pub fn remaining<'a>(
         &'a self,
         list: u32,
@@ -211,8 +216,8 @@ impl Plan {
         })
     }
 
-    /// What becomes of an event when the tables decide first and [`decide_names`] then decides
-    /// among what they left: the same as [`crate::decide`] for the plan's rules.
+    /// Decides an event with the tables, and the candidates that they leave with [`decide_names`].
+    /// The result is the same as that of [`crate::decide`] for the plan's rules.
     pub fn decide(&self, facts: &Facts<'_>, identities: &Identities) -> Decision {
         let Some(call) = self.calls.get(&(facts.entry, facts.nr)) else {
             return Decision::Drop;
@@ -234,8 +239,8 @@ impl Plan {
         }
     }
 
-    /// Decides among what the tables left. The tables see an io_uring operation before its
-    /// result is known; it is asked for here.
+    /// Decides among the candidates that the tables left. For io_uring operations, this is also
+    /// where conditions on the result are tested, since the tables are read before it is known.
     pub fn decide_remaining<'r>(
         &self,
         remaining: impl Iterator<Item = (u32, &'r Rule)>,
@@ -247,7 +252,8 @@ impl Plan {
         decide_names(remaining, facts, identities)
     }
 
-    /// Whether a new task is audited: the same as [`crate::audits_task`] for the plan's rules.
+    /// Whether a new task is audited, by the tables. The result is the same as that of
+    /// [`crate::audits_task`] for the plan's rules.
     pub fn audits_task(&self, facts: &Facts<'_>) -> bool {
         let row = self.rows.get(tables::TASK_LIST).copied();
         let row = tables::Call::from_row(row.unwrap_or_default());
@@ -275,10 +281,10 @@ struct Planner {
     rule_operations: HashMap<u32, Vec<u32>>,
 }
 
-/// Everything about a call that its candidates depend on: calls alike in this share a list.
+/// Everything about a call that its candidates depend on. Calls of the same class share a list.
 #[derive(PartialEq, Eq, Hash)]
 struct CallClass {
-    /// Positions of the exit rules whose calls it is among.
+    /// Positions of the exit rules that name the call.
     rules: Vec<u32>,
     has_names: bool,
     access: (u32, bool),
@@ -322,8 +328,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Rules of the io_uring list, and with `twins` those on calls that do the same, operation by
-    /// operation.
+    /// Plans io_uring operations, one by one: for rules of the io_uring list and, with `twins`, for
+    /// rules on calls that do the same.
     fn uring(&mut self, rules: &[Rule], twins: bool, context: Context<'_>) -> Result<(), TooLarge> {
         for op in 0..uring::OPERATIONS as u32 {
             let shape = uring::shape_of_op(op);
@@ -365,7 +371,7 @@ impl Planner {
         }
         let (list, pages, npages) = self.list(candidates)?;
         let spec = self.spec(&shape);
-        // Operations of rings are asked about before their result is known.
+        // io_uring operations are matched before their result is known.
         let gate = match entry {
             Entry::Uring => None,
             _ => Gate::of(candidates, &shape),
@@ -423,8 +429,8 @@ impl Planner {
         row
     }
 
-    /// The task list is evaluated when a task is made; only `never` can be honoured. Its `always`
-    /// rules shield tasks from the `never` rules after them.
+    /// Plans the task list, which is evaluated when a task is created. Only `never` can be honoured;
+    /// `always` rules protect tasks from later `never` rules.
     fn task_list(&mut self, rules: &[Rule], context: Context<'_>) -> Result<bool, TooLarge> {
         let mut candidates: Vec<Candidate> = Vec::new();
         for (i, rule) in rules
@@ -458,7 +464,7 @@ impl Planner {
     }
 }
 
-/// Candidates up to the first that always matches: nothing after it can win.
+/// The candidates up to the first that always matches, since no later one can be the first match.
 fn reachable(candidates: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
     let mut kept = Vec::new();
     for candidate in candidates {
@@ -468,8 +474,8 @@ fn reachable(candidates: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
             break;
         }
     }
-    // Trailing `never` rules decide what no rule at all would decide, unless one ends the search
-    // through the names before an `always` rule finds its own.
+    // Trailing `never` rules have the same effect as no rule, unless one ends the search through the
+    // names before an `always` rule finds a name that it matches.
     while kept.last().is_some_and(|last| {
         last.never && !(last.by_inode && kept.iter().any(|other| other.by_inode && !other.never))
     }) {
@@ -501,7 +507,7 @@ fn notes(
         .collect()
 }
 
-/// Whether any rule can record something.
+/// Whether any of the rules can record a system call.
 pub fn records_something(rules: &[Rule]) -> bool {
     rules
         .iter()

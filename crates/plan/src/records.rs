@@ -1,34 +1,33 @@
-//! The exclude and user lists: rules about records that are about to be written.
+//! The exclude and user lists: rules on records that are about to be written.
 //!
-//! Source: `audit_filter()` in kernel/auditfilter.c. It asks about fewer fields than the exit
-//! list, compares the group alone and not the supplementary ones, and takes the thread's own id
-//! for `pid=`.
+//! Source: `audit_filter()` in kernel/auditfilter.c. It knows fewer fields than the exit list, does
+//! not compare supplementary groups, and compares `pid=` with the thread id.
 //!
-//! In the kernel a SYSCALL record that is excluded takes those that follow it in its event along
-//! (`audit_log_exit()`, kernel/auditsc.c); every other kind goes alone. That is for whoever
-//! writes an event to see to.
+//! In the kernel, excluding a SYSCALL record also drops the records that follow it in its event
+//! (`audit_log_exit()`, kernel/auditsc.c); other records are excluded alone. The writer of an event
+//! has to take care of that.
 
 use crate::evaluate::is_label;
 use crate::facts::{Identities, ObjectId};
 use abi::Field;
 use rules::{Action, Condition, List, Op, Rule, Value};
 
-/// The task that a record is about or that sends it.
+/// The task that a record is about, or that sends the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sender {
-    /// Thread id: what `pid=` means on these lists.
+    /// Thread id, which `pid=` is compared with on these lists.
     pub tid: u32,
     /// Real user id.
     pub uid: u32,
     /// Real group id.
     pub gid: u32,
-    /// Login uid; `u32::MAX` when unset.
+    /// Login uid; `u32::MAX` if unset.
     pub auid: u32,
-    /// Executable, when it has one.
+    /// Executable, if the task has one.
     pub exe: Option<ObjectId>,
 }
 
-/// The rules of one such list, put aside once so that records can be asked about quickly.
+/// The rules of the exclude or user list, collected once so that each record is filtered quickly.
 #[derive(Clone, Debug)]
 pub struct RecordFilter {
     rules: Vec<Rule>,
@@ -36,12 +35,12 @@ pub struct RecordFilter {
 }
 
 impl RecordFilter {
-    /// The exclude list of `rules`; `None` when it drops nothing.
+    /// The exclude list of `rules`; `None` if it drops nothing.
     pub fn exclude(rules: &[Rule]) -> Option<RecordFilter> {
         RecordFilter::of(rules, List::Exclude)
     }
 
-    /// The user list of `rules`; `None` when it drops nothing.
+    /// The user list of `rules`; `None` if it drops nothing.
     pub fn user(rules: &[Rule]) -> Option<RecordFilter> {
         RecordFilter::of(rules, List::User)
     }
@@ -62,7 +61,7 @@ impl RecordFilter {
             .then_some(RecordFilter { rules, needs_exe })
     }
 
-    /// Whether a rule asks for [`Sender::exe`]; otherwise it need not be found out.
+    /// Whether a rule needs [`Sender::exe`]; otherwise it need not be looked up.
     pub fn needs_exe(&self) -> bool {
         self.needs_exe
     }
@@ -74,8 +73,8 @@ impl RecordFilter {
     }
 }
 
-/// Whether the exclude list of `rules` drops a record. [`RecordFilter::exclude`] is quicker when
-/// there are many records.
+/// Whether the exclude list of `rules` drops a record. For many records, [`RecordFilter::exclude`] is
+/// faster.
 pub fn excluded(
     rules: &[Rule],
     record_type: u32,
@@ -86,8 +85,8 @@ pub fn excluded(
     is_dropped(list, record_type, sender, identities)
 }
 
-/// Whether the user list of `rules` drops a message of user space. What it lets pass is still
-/// subject to the exclude list.
+/// Whether the user list of `rules` drops a message from user space. A message that it lets pass is
+/// still subject to the exclude list.
 pub fn user_drops(
     rules: &[Rule],
     record_type: u32,
@@ -98,16 +97,16 @@ pub fn user_drops(
     is_dropped(list, record_type, sender, identities)
 }
 
-/// On the exclude list both actions mean that the record is not written.
+/// Whether a match of the rule drops the record. On the exclude list, both actions do.
 fn drops(rule: &Rule) -> bool {
     rule.list == List::Exclude || rule.action == Action::Never
 }
 
-/// What a rule says of a record.
+/// The outcome of testing a rule on a record.
 enum Answer {
     Matches,
     Differs,
-    /// A field that this list cannot ask about: no rule from here on is looked at.
+    /// The rule has a field that the list does not know: this and all later rules are ignored.
     EndsList,
 }
 
@@ -128,7 +127,7 @@ fn is_dropped<'r>(
 }
 
 fn answer(rule: &Rule, record_type: u32, sender: &Sender, identities: &Identities) -> Answer {
-    // Without a condition nothing has matched: `result` stays 0 in the kernel's loop.
+    // A rule without conditions does not match: `result` stays 0 in the kernel's loop.
     let mut answer = Answer::Differs;
     for condition in &rule.conditions {
         answer = match holds(condition, record_type, sender, identities) {
@@ -140,7 +139,7 @@ fn answer(rule: &Rule, record_type: u32, sender: &Sender, identities: &Identitie
     answer
 }
 
-/// `None` for a field that the list cannot ask about.
+/// Whether a condition holds; `None` if the list does not know its field.
 fn holds(
     condition: &Condition,
     record_type: u32,
@@ -154,7 +153,7 @@ fn holds(
             let same = sender.exe.is_some() && identities.object(path) == sender.exe;
             return Some(same != (op == Op::Ne));
         }
-        // Labels are not read; what cannot be known is written.
+        // Labels are not read. If in doubt, the record is written.
         Value::Text(_) if is_subject_label(condition.field) => return Some(false),
         Value::Text(_) => return None,
     };
@@ -174,7 +173,7 @@ fn is_subject_label(field: Field) -> bool {
     is_label(field) && field < Field::ObjUser
 }
 
-/// The first condition of a rule that ends the exclude or user list when it is reached.
+/// The first field of a rule that the exclude and user lists do not know, and that thus ends them.
 pub(crate) fn ending_field(rule: &Rule) -> Option<Field> {
     rule.conditions
         .iter()

@@ -1,12 +1,12 @@
-//! Rules that never decide anything because an earlier one always matches first.
+//! Finds rules that never decide anything because an earlier one always matches first.
 
 use crate::entries::{calls_of, Entries};
 use crate::evaluate::is_label;
 use abi::Field;
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
-/// For every rule the first earlier rule of its list that matches whatever it matches, by
-/// position. What this says is so; that it says nothing proves nothing.
+/// For every rule, the position of the first earlier rule of its list that matches whatever the rule
+/// matches. `None` does not prove that there is no such rule.
 pub(crate) fn shadowing(rules: &[Rule], entries: Entries) -> Vec<Option<u32>> {
     let calls: Vec<SyscallSet> = rules.iter().map(|rule| calls_of(rule, entries)).collect();
     let covers = |earlier: usize, later: usize| {
@@ -32,7 +32,7 @@ pub(crate) fn shadowing(rules: &[Rule], entries: Entries) -> Vec<Option<u32>> {
 fn can_shadow(rule: &Rule) -> bool {
     match rule.list {
         List::Filesystem => false,
-        // A rule without conditions matches nothing there: see `records`.
+        // A rule without conditions matches nothing on these lists: see `records`.
         List::User | List::Exclude => !rule.conditions.is_empty(),
         _ => true,
     }
@@ -46,10 +46,10 @@ fn includes(outer: &SyscallSet, inner: &SyscallSet) -> bool {
         .all(|(outer, inner)| inner & !outer == 0)
 }
 
-/// Whether `condition` of rule `earlier` holds whenever `later` matches.
+/// Whether `condition` of the rule `earlier` holds whenever the rule `later` matches.
 fn implied(condition: &Condition, earlier: &Rule, later: &Rule) -> bool {
     if condition.field == Field::FilterKey {
-        // On these lists a key ends the evaluation.
+        // On these lists, a key ends the evaluation.
         return !matches!(later.list, List::User | List::Exclude);
     }
     if is_label(condition.field) {
@@ -72,7 +72,7 @@ fn implies(own: &Condition, condition: &Condition) -> bool {
     }
     match own.field {
         Field::Perm => condition.op == Op::Eq && value & !wanted == 0,
-        // Some of the names, some of the groups, or another meaning of the number.
+        // Compared with several names or groups, or the number has another meaning.
         Field::Gid
         | Field::Egid
         | Field::FieldCompare

@@ -1,26 +1,27 @@
-//! What a system call touches, by name: which arguments are paths, directories, descriptors,
-//! socket addresses. From the system calls' own manual pages (section 2) and, for what audit
-//! collects of them, kernel/auditsc.c, fs/namei.c and net/socket.c.
+//! What a system call touches, by its name: which of its arguments are paths, directories,
+//! descriptors or socket addresses. Sources: the manual pages of the calls (section 2) and, for what
+//! audit collects, kernel/auditsc.c, fs/namei.c and net/socket.c.
 
 use abi::Arch;
 
-/// No such argument.
+/// Stands for an argument that the call does not have.
 pub const NONE: u8 = 0xff;
 
-/// What sets a call apart for capture and records. The numbers are `enum table_kind` of
-/// crates/bpf/programs/tables.h.
+/// The kind of a call, as far as capture and records treat it specially. The numbers are `enum
+/// table_kind` of crates/bpf/programs/tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ShapeKind {
-    /// Nothing special.
+    /// An ordinary call.
     Plain = 0,
-    /// A successful result is a descriptor of the file that was opened.
+    /// The call opens a file; its result is a descriptor of that file.
     Open = 1,
-    /// Success is seen when the new image is in place, not at the return.
+    /// The call executes a program; its success is seen when the new image is in place, not at the
+    /// return.
     Exec = 2,
-    /// Returns 0 in the child, which made no call.
+    /// The call also returns 0 in the child, which did not make it.
     Fork = 3,
-    /// Does not return.
+    /// The call does not return.
     Exit = 4,
     /// capset(2): the new capabilities are recorded.
     Capset = 5,
@@ -28,7 +29,7 @@ pub enum ShapeKind {
     Socketcall = 6,
 }
 
-/// What a call does with the name of a path argument: decides the PATH records.
+/// What a call does with the name in a path argument. It decides the PATH records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameUse {
     /// Looked up: one NORMAL record.
@@ -41,47 +42,47 @@ pub enum NameUse {
     Delete,
     /// Renamed, old or new name.
     Rename,
-    /// Existing side of link(2): NORMAL.
+    /// The existing name of link(2): NORMAL.
     LinkSource,
-    /// Text of a symbolic link: UNKNOWN, never resolved.
+    /// The text of a symbolic link, which is never resolved: UNKNOWN.
     SymlinkTarget,
     /// Executed.
     Exec,
-    /// A POSIX message queue: no path of the task's file systems.
+    /// Name of a POSIX message queue, which is no path in the task's file systems.
     Queue,
 }
 
 /// One path argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathArg {
-    /// Which argument holds the path.
+    /// Index of the argument that is the path.
     pub path: u8,
-    /// Which argument holds the directory descriptor, or [`NONE`].
+    /// Index of the argument that is the directory descriptor, or [`NONE`].
     pub dir: u8,
-    /// What becomes of the name.
+    /// What the call does with the name.
     pub use_: NameUse,
     /// Whether a final symbolic link is followed (unless flags say otherwise).
     pub follow: bool,
 }
 
-/// What a call touches.
+/// What a call touches. Arguments are given by their index, or as [`NONE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// What sets it apart.
-    pub kind: ShapeKind,
+    /// Kind of the call.
+    pub kind: Kind,
     /// Path arguments, in the order of the call's arguments.
     pub paths: [Option<PathArg>; 2],
-    /// Descriptor argument whose file is recorded with `name=(null)`, or [`NONE`].
+    /// Argument that is a descriptor whose file is recorded with `name=(null)`, or [`NONE`].
     pub fd: u8,
     /// Argument that is a `struct sockaddr`, or [`NONE`].
     pub sockaddr: u8,
-    /// Argument with the address's length, or [`NONE`].
+    /// Argument that is the length of the address, or [`NONE`].
     pub sockaddr_len: u8,
-    /// `sockaddr_len` points to the length.
+    /// Whether `sockaddr_len` is a pointer to the length.
     pub len_is_pointer: bool,
-    /// `sockaddr` is a `struct msghdr`.
+    /// Whether `sockaddr` is a `struct msghdr`.
     pub msghdr: bool,
-    /// The kernel writes the address.
+    /// Whether the kernel writes the address.
     pub sockaddr_out: bool,
     /// Argument that points to two descriptors, or [`NONE`].
     pub fd_pair: u8,
@@ -95,7 +96,7 @@ pub struct Shape {
     pub open_flags: u8,
     /// Argument that points to a structure that is copied as it is, or [`NONE`].
     pub memory: u8,
-    /// How much of it, bytes.
+    /// Length of that structure, in bytes.
     pub memory_len: u8,
 }
 
@@ -254,7 +255,7 @@ fn looked_up(name: &str) -> Option<Shape> {
             plain.path(1, dir, Lookup, true)
         }
         "readlinkat" => plain.path(1, 0, Lookup, false),
-        // The source counts only where something is attached elsewhere.
+        // The source is a path only if the call attaches something that is mounted elsewhere.
         "mount" => plain
             .path(1, NONE, Lookup, true)
             .path(0, NONE, Lookup, true),
@@ -303,7 +304,8 @@ fn sockets(name: &str) -> Option<Shape> {
     })
 }
 
-/// POSIX message queues. The structures are those of 64-bit programs, and no smaller in others.
+/// Calls on POSIX message queues. The sizes are those in 64-bit programs; other programs have
+/// structures that are no smaller.
 fn queues(name: &str) -> Option<Shape> {
     const MQ_ATTR_BYTES: u8 = 64;
     const TIMESPEC_BYTES: u8 = 16;

@@ -1,5 +1,5 @@
-//! The match tables: candidates in pages of 64 and, per page and field, masks by value. Layout
-//! and meaning are those of crates/bpf/programs/tables.h, which the programs read.
+//! The match tables: pages of 64 candidates and, for each page and field, masks by value. Layout and
+//! meaning are those of crates/bpf/programs/tables.h, which the programs use.
 
 mod evaluate;
 mod summary;
@@ -23,33 +23,33 @@ pub struct Row {
     pub b: u64,
 }
 
-/// Rows of the whole table.
+/// The most rows of all tables.
 pub const ROWS: usize = 131_072;
-/// Entries: native, 32-bit, io_uring.
+/// Number of entries: native, 32-bit, io_uring.
 pub const ENTRIES: usize = 3;
-/// Call numbers per entry.
+/// Number of call numbers per entry.
 pub const CALLS: usize = 2048;
 /// Row of the first call.
 pub const INDEX: usize = 16;
-/// Row that describes the task list as if it were a call.
+/// Row of the task list, which is described like a call.
 pub const TASK_LIST: usize = 1;
-/// `struct table_call` of tables.h: what the tables say of one call.
+/// `struct table_call` of tables.h: the entry of a call in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// First row of the list of pages; 0: nothing watches it.
+    /// First row of the list of pages; 0 if no rule watches the call.
     pub pages: u32,
-    /// Row of its gate; 0: none.
+    /// First row of the gate; 0 if there is none.
     pub gate: u32,
-    /// Row of its spec.
+    /// Row of the spec.
     pub spec: u32,
-    /// How many pages.
+    /// Number of pages.
     pub npages: u16,
-    /// Ordinal of the candidate list.
+    /// Number of the candidate list.
     pub list: u16,
 }
 
 impl Call {
-    /// As a row.
+    /// The entry as a row.
     pub fn row(&self) -> Row {
         Row {
             a: u64::from(self.pages) | u64::from(self.gate) << 32,
@@ -74,29 +74,29 @@ pub fn call_row(entry: Entry, nr: u32) -> usize {
     INDEX + entry as usize * CALLS + nr as usize
 }
 
-/// Rules of a page.
+/// The most rules of a page.
 pub const PAGE: usize = 64;
-/// Pages of a candidate list.
+/// The most pages of a candidate list.
 pub const PAGES_MAX: usize = 64;
-/// Lookups of a page.
+/// The most lookups of a page.
 pub const LOOKUPS_MAX: usize = 64;
-/// Entries of a lookup that is searched; the search steps of tables.h reach at least as far.
+/// The most entries of a lookup that is searched; the search steps in tables.h suffice for them.
 pub const ENTRIES_MAX: usize = 256;
-/// Entries of a lookup in a summary of pages.
+/// The most entries of a lookup in a summary of pages.
 pub const SUMMARY_ENTRIES_MAX: usize = 8192;
-/// Supplementary groups that are compared: as many as a task can have (`NGROUPS_MAX`).
+/// The most supplementary groups that are compared: as many as a task can have (`NGROUPS_MAX`).
 pub const GROUPS_MAX: usize = 65_536;
 
 /// A lookup by ranges of values.
 pub const LOOKUP_RANGES: u32 = 0;
 /// A lookup by bits of the value.
 pub const LOOKUP_BITS: u32 = 1;
-/// A lookup of rules that want an id to be among the task's groups.
+/// A lookup of rules that require an id to be among the task's groups.
 pub const LOOKUP_ANY_OF: u32 = 2;
-/// A lookup of rules that want it not to be among them.
+/// A lookup of rules that require an id not to be among the task's groups.
 pub const LOOKUP_NONE_OF: u32 = 3;
 
-/// Rows of a page before its lookups.
+/// Number of rows of a page before its lookups.
 pub const PAGE_HEAD: usize = 2;
 /// Flag of a spec: `sockaddr_len` points to the length.
 pub const SPEC_SOCKADDR_LEN_PTR: u8 = 1;
@@ -105,7 +105,7 @@ pub const SPEC_MSGHDR: u8 = 2;
 /// Flag of a spec: the kernel writes the address.
 pub const SPEC_SOCKADDR_OUT: u8 = 8;
 
-/// `struct table_spec` of tables.h: what to collect of a call of this shape.
+/// `struct table_spec` of tables.h: what to collect for a call of this shape.
 pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
     let path = |i: usize| shape.paths[i].map_or((NONE, NONE), |path| (path.path, path.dir));
     let (path0, dir0) = path(0);
@@ -137,16 +137,17 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
 /// Why rules do not fit the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TooLarge {
-    /// More rules may select one call than [`PAGES_MAX`] pages hold; position of the first beyond.
+    /// More rules may select one call than fit into [`PAGES_MAX`] pages; the position of the first
+    /// rule that does not fit.
     Candidates(u32),
-    /// A page needs more lookups than [`LOOKUPS_MAX`]; position of its first rule.
+    /// A page needs more lookups than [`LOOKUPS_MAX`]; the position of its first rule.
     Lookups(u32),
-    /// All rows are used.
+    /// More than [`ROWS`] rows are needed.
     Rows,
 }
 
 impl TooLarge {
-    /// Position of the rule that is one too many, if it is one.
+    /// Position of the rule at which the tables are exceeded, if the error is about a rule.
     pub fn rule(&self) -> Option<u32> {
         match self {
             TooLarge::Candidates(rule) | TooLarge::Lookups(rule) => Some(*rule),
@@ -182,7 +183,7 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Rows under construction.
+/// Tables under construction.
 #[derive(Clone, Debug)]
 pub struct Builder {
     rows: Vec<Row>,
@@ -197,7 +198,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Ends the construction: rows, from row 0, as many as are used.
+    /// Ends the construction. Returns the rows that are used, from row 0.
     pub fn finish(self) -> Result<Vec<Row>, TooLarge> {
         if self.rows.len() > ROWS {
             return Err(TooLarge::Rows);
@@ -210,13 +211,13 @@ impl Builder {
         self.rows[row] = value;
     }
 
-    /// Adds a row at the end and says where.
+    /// Adds a row at the end and returns its index.
     pub fn push(&mut self, row: Row) -> u32 {
         self.rows.push(row);
         (self.rows.len() - 1) as u32
     }
 
-    /// Adds a candidate list; the first row of its list of pages, and how many pages.
+    /// Adds a candidate list. Returns the first row of its list of pages, and the number of pages.
     pub fn list(&mut self, candidates: &[Candidate]) -> Result<(u32, u16), TooLarge> {
         if candidates.len() > PAGE * PAGES_MAX {
             return Err(TooLarge::Candidates(candidates[PAGE * PAGES_MAX].rule));
@@ -240,8 +241,8 @@ impl Builder {
         Ok((first, pages.len() as u16))
     }
 
-    /// Adds a page whose "rules" are the pages of a list: a page is worth a look only if some rule
-    /// of it may be met by the values. Row 0 stands for no summary.
+    /// Adds a summary: a page whose "rules" are the pages of a list. A page of the list has to be
+    /// evaluated only if the values may meet some rule of it. Returns row 0 if there is no summary.
     fn summary(&mut self, pages: &[PageRanges]) -> u32 {
         if pages.len() < 2 {
             return 0;
@@ -283,8 +284,8 @@ impl Builder {
         ))
     }
 
-    /// Adds a page: masks of valid and `never` rules, mask of stage-2 rules and row of the rules'
-    /// numbers, lookups.
+    /// Adds a page, given the masks of valid and of `never` rules, the mask of stage-2 rules, the row
+    /// of the rules' numbers, and the lookups.
     fn page_rows(
         &mut self,
         (valid, never): (u64, u64),
@@ -329,7 +330,7 @@ impl Builder {
     }
 }
 
-/// What a page asks in ranges, from which a summary of several pages is made.
+/// The lookups by ranges of a page, from which a summary of several pages is made.
 struct PageRanges {
     valid: u64,
     lookups: Vec<Lookup>,
@@ -338,12 +339,12 @@ struct PageRanges {
 struct Lookup {
     fact: Fact,
     kind: u32,
-    /// Rules without a condition in this lookup.
+    /// Mask of the rules without a condition in this lookup.
     absent: u64,
     entries: Vec<Row>,
 }
 
-/// Tests of one page on one fact: which rule of the page, and what it asks.
+/// The tests of one fact in a page: index of the rule in the page, and the test.
 type Asked = Vec<(usize, Test)>;
 
 fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
@@ -359,8 +360,8 @@ fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
                 Test::AnyOf { fact, id } | Test::NoneOf { fact, id } => {
                     let any = matches!(test, Test::AnyOf { .. });
                     let kind = if any { LOOKUP_ANY_OF } else { LOOKUP_NONE_OF };
-                    // Several ids that must all be among the groups need a lookup each;
-                    // several that must not be can share one.
+                    // If several ids must be among the groups, each needs a lookup of its own; ids
+                    // that must not be among them can share one.
                     let slot = slots.entry((fact, kind)).or_default();
                     groups.entry((fact, kind, *slot)).or_default().push((i, id));
                     *slot += usize::from(any);
@@ -370,7 +371,7 @@ fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
         }
     }
     let mut all = Vec::new();
-    // Two bounds per condition, plus the first entry.
+    // Two bounds per condition, and the first entry.
     let most = (ENTRIES_MAX - 1) / 2;
     for (fact, asked) in ranges {
         all.extend(asked.chunks(most).map(|asked| ranges_lookup(fact, asked)));

@@ -1,8 +1,7 @@
-//! Rules and io_uring operations: which rule is about which operation, and what an operation
-//! touches.
+//! Rules and io_uring operations: which rules apply to which operations, and what operations touch.
 //!
-//! A rule of the io_uring list names operations. A rule of the exit list names system calls; where
-//! an operation does the same as one of them, the rule's *twin* selects that operation, by the same
+//! A rule of the io_uring list names operations. A rule of the exit list names system calls; if an
+//! operation does the same as one of them, the rule's *twin* selects that operation by the same
 //! conditions (`io_uring_twins = yes`).
 
 use crate::entries::{calls_of, Entries};
@@ -11,18 +10,19 @@ use crate::shape::{shape_of_name, Shape, ShapeKind, NONE};
 use abi::{syscall_number, uring_op_calls};
 use rules::{List, Rule};
 
-/// Operation numbers: `opcode` of a submission queue entry has 8 bits.
+/// Number of operation numbers: `opcode` of a submission queue entry has 8 bits.
 pub const OPERATIONS: usize = 256;
-/// Numbers of those of a kernel's first `operations` operations that have no name here.
+/// Numbers of the operations that this program has no names for, in a kernel with `operations`
+/// operations.
 pub(crate) fn unnamed(operations: u32) -> std::ops::Range<u32> {
     let named = abi::uring_ops().map(|(op, _)| op + 1).max().unwrap_or(0);
     named..operations.max(named)
 }
 
-/// Stands for the call of an operation that none does the same as.
+/// Stands for the call of an operation if no call does the same.
 pub const NO_CALL: u32 = u32::MAX;
 
-/// The call of this host whose arguments stand for those of the operation.
+/// The call of this host that an operation is treated like, and whose arguments it has.
 pub fn call_of_op(op: u32, entries: Entries) -> Option<u32> {
     let arch = entries.arch(Entry::Native)?;
     uring_op_calls(op)
@@ -30,8 +30,8 @@ pub fn call_of_op(op: u32, entries: Entries) -> Option<u32> {
         .find_map(|name| syscall_number(arch, name))
 }
 
-/// What an operation touches: what the call does that it stands for. The flags of openat2 are in
-/// its third argument, as openat has them.
+/// What an operation touches: the same as the call that it is treated like. The flags of openat2 are
+/// in its third argument, as in openat.
 pub fn shape_of_op(op: u32) -> Shape {
     let shape = uring_op_calls(op)
         .first()
@@ -46,7 +46,7 @@ pub fn shape_of_op(op: u32) -> Shape {
     }
 }
 
-/// Whether `rule` is about operation `op`: by the io_uring list, or as a twin.
+/// Whether `rule` applies to operation `op`: as a rule of the io_uring list, or as a twin.
 pub fn selects(rule: &Rule, op: u32, entries: Entries, twins: bool) -> bool {
     match rule.list {
         List::IoUring => rule.syscalls.contains(op),
@@ -55,7 +55,7 @@ pub fn selects(rule: &Rule, op: u32, entries: Entries, twins: bool) -> bool {
     }
 }
 
-/// Whether a rule on system calls is also about operation `op`.
+/// Whether a rule on system calls also applies to operation `op`.
 pub fn is_twin(rule: &Rule, op: u32, entries: Entries) -> bool {
     let Some(arch) = entries.arch(Entry::Native) else {
         return false;
@@ -67,7 +67,8 @@ pub fn is_twin(rule: &Rule, op: u32, entries: Entries) -> bool {
         .any(|nr| calls.contains(nr))
 }
 
-/// The facts of an operation as those of the call that it stands for; of a call, unchanged.
+/// The facts of an operation as those of the call that it is treated like; facts of a call are
+/// returned unchanged.
 pub(crate) fn as_call<'a>(facts: &Facts<'a>, entries: Entries) -> Facts<'a> {
     let mut call = facts.clone();
     if facts.entry == Entry::Uring {

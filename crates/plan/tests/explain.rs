@@ -1,4 +1,4 @@
-//! What `tarsier plan` prints.
+//! The output of `tarsier plan`.
 
 mod common;
 
@@ -99,7 +99,7 @@ fn a_call_shows_its_candidates_in_order_and_its_tables() {
         .iter()
         .map(|l| (l.field, l.kind, l.bytes))
         .collect();
-    // uid: below 7, 7, from 8. auid: below 1000, from 1000, unset.
+    // Ranges of uid: below 7, 7, from 8. Ranges of auid: below 1000, from 1000, unset.
     let expected = [
         ("uid", "ranges", 48),
         ("auid", "ranges", 48),

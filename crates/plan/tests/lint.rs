@@ -1,4 +1,4 @@
-//! What `tarsier rules check` finds.
+//! The findings of `tarsier rules check`.
 
 mod common;
 
@@ -52,7 +52,7 @@ fn calls_of_the_other_architecture_are_missed() {
     ]);
     assert_eq!(lint, Lint::OneArch);
     assert_eq!(message, "32-bit programs can call fchmod unseen");
-    // What the other architecture does not have, it cannot call.
+    // Programs cannot make a call that their architecture does not have.
     assert_eq!(
         found(&["-a always,exit -F arch=b32 -S umount -F key=k"]),
         []

@@ -1,5 +1,5 @@
-//! io_uring operations are decided as the plain loop over the rules that are about them, and
-//! a rule on system calls is about the operations that do the same.
+//! io_uring operations are decided as by a plain loop over the rules that apply to them, and a rule on
+//! system calls applies to the operations that do the same.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn op(name: &str) -> u32 {
 /// Operations that open, remove, connect, send, do nothing, and one that no kernel has yet.
 const OPERATIONS: [u32; 9] = [0, 9, 16, 18, 26, 28, 35, 36, 200];
 
-/// A rule of the exit list, or the same of the io_uring list.
+/// A rule of the exit list, or one with the same conditions on the io_uring list.
 fn any_rule() -> impl Strategy<Value = Rule> {
     let operations = vec(prop::sample::select(&OPERATIONS[..]), 1..4);
     (exit_rule(), any::<bool>(), operations).prop_map(|(mut rule, is_operation, operations)| {

@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rules::{Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
 
-/// What can be seen of a decision: the key that is recorded.
+/// The visible outcome of a decision: the key that is recorded, if there is a record.
 fn selected(rules: &[Rule], facts: &Facts<'_>) -> Option<Vec<u8>> {
     match decide(rules, entries(), facts, &identities()) {
         Decision::Drop => None,
@@ -33,7 +33,7 @@ fn text(rules: &[Rule]) -> String {
     rules.iter().map(|rule| format!("{rule}\n")).collect()
 }
 
-/// The one after the other that a test may ask for.
+/// A source of reproducible random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -56,7 +56,7 @@ fn key(rule: &mut Rule, dice: &mut Dice) {
     }));
 }
 
-/// Rules of which many are alike: copies with other calls, fewer or more conditions.
+/// Rules many of which are similar: copies with other calls, or with fewer or more conditions.
 fn rule_set(pool: &[Rule], dice: &mut Dice) -> Vec<Rule> {
     let count =
         1 + [3, 6, 12, 40][[0, 0, 1, 1, 1, 1, 2, 3][dice.below(8)]] * (dice.below(100)) / 100;
@@ -79,7 +79,7 @@ fn rule_set(pool: &[Rule], dice: &mut Dice) -> Vec<Rule> {
             }
             rule = copy;
         }
-        // As in the kernel, one of these a rule.
+        // As in the kernel, at most one of these per rule.
         let is_inode = |c: &Condition| matches!(c.field, abi::Field::Watch | abi::Field::Inode);
         if rule.conditions.iter().filter(|c| is_inode(c)).count() < 2 {
             rules.push(rule);
@@ -107,7 +107,7 @@ const THREADS: u64 = 4;
 
 type Made = BTreeMap<StepKind, usize>;
 
-/// Every fourth set; how many steps of which kind were made.
+/// Optimises and checks every fourth rule set. Returns how many steps of each kind were made.
 fn try_sets(pool: &[Rule], events: &[Event], thread: u64) -> Made {
     let mut dice = Dice(0x5EED + thread);
     let mut made = Made::new();
@@ -301,7 +301,7 @@ fn other_lists_stay_as_they_are_and_where_they_are() {
 
 #[test]
 fn labels_and_executables_are_taken_at_their_word() {
-    // Whether two labels or files are the same cannot be known, nor whether a label is read.
+    // It cannot be known whether two labels or files are the same, or whether a label is read.
     let rules = [
         "-a always,exit -F arch=b64 -S open -F subj_user=a -F key=k",
         "-a never,exit -F arch=b64 -S open -F subj_user=a",

@@ -1,4 +1,4 @@
-//! What a plan promises.
+//! The promises of a plan.
 
 mod common;
 
@@ -138,7 +138,7 @@ fn a_rule_is_shadowed_by_an_earlier_one_that_asks_for_less() {
         ]),
         [None, Some(0), None]
     );
-    // A task may be in both groups: one says nothing of the other.
+    // A task may be in both groups, so one condition does not imply the other.
     assert_eq!(
         shadows(&[
             "-a never,exit -S all -F gid!=5",
@@ -377,7 +377,7 @@ fn the_task_list_has_a_row_only_when_it_can_keep_a_task_out() {
     assert!(!row(&["-a always,task"]));
     assert!(!row(&["-a always,task", "-a never,task"]));
     assert!(!row(&["-a never,exit -S all"]));
-    // The kernel has no call to compare when a task is made.
+    // When a task is created, the kernel has no call to compare.
     let arch = rules::Rule {
         conditions: rule("-a always,exit -F arch=b64 -S read").conditions,
         ..rule("-a never,task")
@@ -433,7 +433,7 @@ fn results_count_as_the_kernel_counts_them() {
     };
     let (success, failure) = (Some(1), Some(2));
     assert_eq!(of(Some(-4095)), (Some(-4095), failure));
-    // Beyond the error numbers lie addresses.
+    // Results beyond the error numbers are addresses.
     assert_eq!(of(Some(-4096)), (Some(-4096), success));
     assert_eq!(of(Some(0)), (Some(0), success));
     for restart in [-512, -513, -514, -516] {

@@ -1,4 +1,4 @@
-//! The tables decide as the plain loop over rules does, whatever the rules and the calls.
+//! For any rules and calls, the tables decide as a plain loop over the rules does.
 
 mod common;
 
@@ -48,7 +48,7 @@ proptest! {
         copies in vec((any::<prop::sample::Index>(), exit_rule(), any::<bool>()), 1..6),
         events in vec(event(), 24),
     ) {
-        // Rules on what others are on too are often shadowed.
+        // Copies of other rules with more conditions are often shadowed.
         let mut rules = rules;
         for (index, mut rule, replaces) in copies {
             let original = index.get(&rules).clone();
@@ -85,7 +85,7 @@ proptest! {
         never_certain in any::<bool>(),
         events in vec(event(), 64),
     ) {
-        // A rule that matches everything would hide all that come after it.
+        // A rule that matches everything would hide all rules after it.
         let mut rules = rules;
         if never_certain {
             rules.retain(|rule| rule.conditions.len() > 1);

@@ -1,5 +1,5 @@
-//! The exclude and user lists drop what they drop in the kernel. Rules and outcomes are those of
-//! runs on Linux 6.1 with audit 3.0.9.
+//! The exclude and user lists drop the same records as in the kernel. The rules and outcomes were
+//! recorded on Linux 6.1 with audit 3.0.9.
 
 mod common;
 
@@ -120,7 +120,7 @@ fn never_rules_of_the_user_list_drop_messages_and_always_rules_shield_them() {
     let rules = ["-a always,user -F auid=1000", "-a never,user -F uid=0"];
     assert!(!drops_message(&rules, "USER_ACCT", &login));
     assert!(drops_message(&rules, "USER_ACCT", &ROOT));
-    // Each list is its own.
+    // Rules of one list do not affect the other.
     assert!(!excludes(&rules, "USER_ACCT", &ROOT));
 }
 

@@ -1,4 +1,4 @@
-//! The programs' side of the tables, crates/bpf/programs/tables.h, says the same as ours.
+//! The programs' definition of the tables, crates/bpf/programs/tables.h, agrees with ours.
 
 use plan::tables::{self, Row};
 use plan::{BitOp, Fact, Shape, ShapeKind, FACTS};
@@ -9,7 +9,7 @@ fn header() -> String {
     std::fs::read_to_string(path).expect("tables.h is where it was")
 }
 
-/// Values of `#define NAME number` and of enumerators, in the order they are written.
+/// The values of `#define NAME number` and of enumerators, and the enumerators in their order.
 fn constants(text: &str) -> (BTreeMap<String, u32>, Vec<String>) {
     let mut values = BTreeMap::new();
     let mut order = Vec::new();
@@ -96,7 +96,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
     for fact in Fact::EVERY {
         expected.insert(format!("FACT_{}", in_capitals(fact)), fact as u32);
     }
-    // What only the programs use.
+    // Constants that only the programs use.
     let steps = values
         .remove("TABLE_SEARCH_STEPS")
         .expect("the search has steps");
@@ -112,7 +112,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
     assert_eq!(facts.len(), FACTS);
 }
 
-/// `SaddrFam` as the header spells it.
+/// The name of a fact as the header spells it, such as SADDR_FAM for `SaddrFam`.
 fn in_capitals(fact: Fact) -> String {
     let mut name = String::new();
     for letter in format!("{fact:?}").chars() {
@@ -124,7 +124,7 @@ fn in_capitals(fact: Fact) -> String {
     name
 }
 
-/// Members of `struct table_spec` with their size, in order.
+/// The members of `struct table_spec`, in order, with their sizes in bytes.
 fn spec_members() -> Vec<(String, usize)> {
     let header = header();
     let body = header

@@ -1,15 +1,15 @@
-//! Rules that forget one of the two system-call tables of a host.
+//! Finds rules that forget one of the two system-call tables of a host.
 
 use super::{Examined, Lint};
 use abi::{syscall_name, syscall_number, Arch, Field};
 use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 
-/// Numbers from here on select classes of calls.
+/// The lowest number that selects a class of calls.
 const FIRST_CLASS: u32 = 2032;
 
 impl Examined<'_> {
-    /// Rules of the exit list on calls by name that do not say of which architecture, or only
-    /// of one.
+    /// Finds rules of the exit list that name calls without their architecture, or of one
+    /// architecture only.
     pub(super) fn arches(&mut self) {
         let (native, compat) = (self.capabilities.arch, self.capabilities.arch.compat());
         let Some(compat) = compat.filter(|_| self.capabilities.compat_entry) else {
@@ -37,7 +37,7 @@ impl Examined<'_> {
         }
     }
 
-    /// Looks for the calls of rule `i` among rules that differ only in `arch=`.
+    /// Looks for the calls of rule `i` in rules for the other architecture that differ only in `arch=`.
     fn twin(&mut self, i: usize, arch: Arch, other: Arch) {
         let rule = &self.rules[i];
         let wanted = without_arch(rule);
@@ -106,7 +106,7 @@ fn without_arch(rule: &Rule) -> Vec<&Condition> {
     rule.conditions.iter().filter(is_compared).collect()
 }
 
-/// What the numbers mean on the other architecture, if anything else.
+/// A message with the meaning of the numbers on the other architecture, if it is different.
 fn misread(calls: &SyscallSet, native: Arch, compat: Arch) -> Option<String> {
     let differing = calls
         .iter()

@@ -1,4 +1,4 @@
-//! Conditions that say something else than they seem to.
+//! Finds conditions that do not mean what they seem to mean.
 
 use super::{Examined, Lint};
 use crate::entries::calls_of;
@@ -8,7 +8,7 @@ use abi::Field;
 use rules::{List, Op, Rule, Value};
 
 impl Examined<'_> {
-    /// Rules of the exit list whose conditions cannot be met, or are met by more than meant.
+    /// Finds rules of the exit list whose conditions cannot be met, or are met by more than intended.
     pub(super) fn conditions(&mut self) {
         for (i, rule) in self.rules.iter().enumerate() {
             if rule.list != List::Exit {
@@ -33,7 +33,8 @@ impl Examined<'_> {
         }
     }
 
-    /// What the rule asks of each kind of call it is about; why not, when there is none.
+    /// What the conditions of the rule amount to for each kind of call that it can match. The error
+    /// says why it can match none.
     fn residuals(&self, rule: &Rule) -> Result<Vec<Residual>, Impossible> {
         let calls = calls_of(rule, self.entries);
         let mut possible = Vec::new();
@@ -96,7 +97,7 @@ fn explain(reason: Impossible, rule: &Rule) -> (String, String) {
     }
 }
 
-/// An `auid` condition that looks as if it meant people only.
+/// An `auid` condition that looks as if it were meant to select people only.
 fn lower_bound(rule: &Rule) -> Option<String> {
     rule.conditions.iter().find_map(|condition| {
         let Value::Number(value) = condition.value else {

@@ -1,4 +1,4 @@
-//! What is odd about rules, and what to do about it.
+//! Finds rules that probably do not do what was intended, and says what to do about them.
 
 mod arch;
 mod conditions;
@@ -14,38 +14,39 @@ use rules::{list_rule, Action, Dialect, List, ListStyle, Rule, Source};
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// What kind of oddity it is.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lint {
-    /// Names of calls without `arch=`: their numbers are other calls on the other architecture.
+    /// Names of calls without `arch=`: on the other architecture, their numbers are other calls.
     MissingArch,
-    /// The same calls of the other architecture go unwatched.
+    /// The same calls of the other architecture are not watched.
     OneArch,
-    /// An earlier rule asks the same of the same calls.
+    /// An earlier rule has the same conditions for the same calls.
     Duplicate,
-    /// An earlier rule matches whatever this one would.
+    /// An earlier rule matches whatever this one would match.
     Shadowed,
-    /// No call can meet its conditions.
+    /// No call can meet the conditions of the rule.
     NeverMatches,
     /// A watch on every call, as `-w` makes it.
     OldWatch,
-    /// The same can be done through io_uring, where no rule looks.
+    /// The same can be done through io_uring, which no rule watches.
     IoUring,
-    /// What it records cannot be found by key.
+    /// The rule has no key by which its events could be found.
     NoKey,
-    /// It asks for security labels.
+    /// The rule has conditions on security labels.
     Label,
-    /// The planned engine gives it no effect.
+    /// The planned engine does not honour the rule.
     NotHonoured,
-    /// The kernel would refuse it because a path is not there. Said by those who can look.
+    /// The kernel would refuse the rule because a path does not exist. This crate does no I/O and does
+    /// not report it; its callers do.
     MissingPath,
     /// `auid>=` also holds for tasks that nobody logged in for.
     UnsetAuid,
 }
 
 impl Lint {
-    /// The name that is printed: `missing-arch` and so on.
+    /// The name as it is printed: `missing-arch` and so on.
     pub const fn name(self) -> &'static str {
         match self {
             Lint::MissingArch => "missing-arch",
@@ -64,27 +65,27 @@ impl Lint {
     }
 }
 
-/// One oddity of one rule.
+/// One finding about one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What kind.
+    /// Kind of the finding.
     pub lint: Lint,
     /// Position of the rule among those given, from 0.
     pub rule: usize,
-    /// File it was read from.
+    /// File that the rule was read from.
     pub file: String,
-    /// Line, from 1; 0 when there is none.
+    /// Line of the rule, counted from 1; 0 if there is none.
     pub line: u32,
-    /// What is odd.
+    /// What is wrong.
     pub message: String,
     /// What to do.
     pub remedy: String,
-    /// The rule, so that it can be read again.
+    /// The rule as text that auditctl reads back as the same rule.
     pub text: String,
 }
 
-/// Examines `rules`, in the order that decides, for a host. Findings come by rule, and for each
-/// rule in the order of [`Lint`].
+/// Examines `rules`, in the order in which they are tried, for a host. Findings are sorted by rule,
+/// then in the order of [`Lint`].
 pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
     let mut examined = Examined {
         rules,
@@ -116,7 +117,7 @@ pub(crate) fn reloadable(rule: &Rule, entries: Entries) -> String {
     )
 }
 
-/// Where a rule is, for people.
+/// File and line of a rule.
 pub(crate) fn place(source: &Source) -> String {
     match source.line {
         0 => source.file.clone(),
@@ -145,7 +146,7 @@ impl Examined<'_> {
         });
     }
 
-    /// Rules that come too late.
+    /// Finds rules that never decide, because an earlier rule does.
     fn order(&mut self) {
         let shadowed = shadowing(self.rules, self.entries);
         for (i, earlier) in shadowed.into_iter().enumerate() {
@@ -169,7 +170,7 @@ impl Examined<'_> {
         }
     }
 
-    /// What each rule shows by itself.
+    /// Makes the findings that need only one rule.
     fn single(&mut self) {
         for (i, rule) in self.rules.iter().enumerate() {
             let is_exit = rule.list == List::Exit;
@@ -201,7 +202,7 @@ impl Examined<'_> {
             );
         }
         if let Exactness::NotHonoured(reason) = exactness(rule, self.capabilities) {
-            // What no call of this host can meet was said already.
+            // A rule that no call of this host can match has already been reported.
             let is_said =
                 |finding: &Finding| finding.rule == i && finding.lint == Lint::NeverMatches;
             if !self.findings.iter().any(is_said) {
@@ -216,7 +217,7 @@ impl Examined<'_> {
     }
 }
 
-/// The same up to the order of conditions.
+/// Whether two rules are equal except for the order of their conditions.
 fn is_duplicate(a: &Rule, b: &Rule) -> bool {
     let conditions =
         |rule: &Rule| -> HashSet<rules::Condition> { rule.conditions.iter().cloned().collect() };
@@ -237,7 +238,8 @@ fn old_watch(rule: &Rule) -> (&'static str, &'static str) {
     }
 }
 
-/// A path or directory with a kind of access, for every call of every architecture.
+/// Whether the rule is a watch as `-w` makes it: a path or directory with a kind of access, for every
+/// call of every architecture.
 pub(crate) fn is_old_watch(rule: &Rule) -> bool {
     let has = |wanted: &[Field]| rule.conditions.iter().any(|c| wanted.contains(&c.field));
     rule.syscalls.is_all()

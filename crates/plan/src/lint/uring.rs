@@ -1,4 +1,4 @@
-//! What rules on system calls miss because io_uring does it without one.
+//! Finds what rules on system calls miss because io_uring does it without a system call.
 
 use super::arch::some;
 use super::{Examined, Lint};
@@ -7,7 +7,7 @@ use abi::{syscall_name, uring_op_is_audited, uring_op_name, uring_op_number, Fie
 use rules::{Action, List, Rule};
 use std::collections::BTreeSet;
 
-/// Calls whose operation has another name.
+/// Calls and their operations, where the names differ.
 const RENAMED: [(&str, &str); 3] = [
     ("accept4", "accept"),
     ("pipe2", "pipe"),
@@ -15,9 +15,9 @@ const RENAMED: [(&str, &str); 3] = [
 ];
 
 impl Examined<'_> {
-    /// `always` rules on calls by name that io_uring operations can replace, where no rule of the
-    /// io_uring list asks for these operations under no more conditions. Operations that
-    /// kernel audit skips (`audit_skip`, io_uring/opdef.c) are left out.
+    /// Finds `always` rules that name calls which io_uring operations can replace, unless a rule of
+    /// the io_uring list selects these operations without further conditions. Operations that kernel
+    /// audit skips (`audit_skip`, io_uring/opdef.c) are ignored.
     pub(super) fn io_uring(&mut self) {
         for (i, rule) in self.rules.iter().enumerate() {
             let is_on_calls = rule.list == List::Exit && rule.action == Action::Always;
@@ -73,7 +73,7 @@ impl Examined<'_> {
     }
 }
 
-/// The audited operation that does what the call `name` does.
+/// The operation that does the same as the call `name`, if kernel audit does not skip it.
 fn operation(name: &str) -> Option<u32> {
     let renamed = RENAMED.iter().find(|row| row.0 == name);
     uring_op_number(renamed.map_or(name, |row| row.1)).filter(|&op| uring_op_is_audited(op))

@@ -9,25 +9,25 @@ use crate::tables::TooLarge;
 use rules::{List, Rule};
 use serde::Serialize;
 
-/// What a rule set costs, under Tarsier and under kernel audit.
+/// The cost of a rule set, under Tarsier and under kernel audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// Rules of all lists.
+    /// Number of rules of all lists.
     pub rules: usize,
-    /// (entry, call) pairs that are watched.
+    /// Number of pairs of entry and call that are watched.
     pub calls_watched: usize,
-    /// Rows of the match tables.
+    /// Number of rows of the match tables.
     pub table_rows: usize,
-    /// Kernel audit: rules of the exit list that every call passes. Rules with `path=` or
-    /// `inode=` are not among them: the kernel keeps those by inode.
+    /// Under kernel audit, the number of rules of the exit list that are tried for every call. Rules
+    /// with `path=` or `inode=` are not among them, since the kernel stores those by inode.
     pub kernel_passed: usize,
-    /// Of those, rules whose conditions are evaluated for a call that no rule names: they are
-    /// on every call.
+    /// The number of those rules that apply to all calls, so that their conditions are evaluated
+    /// even for a call that no rule names.
     pub kernel_evaluated: usize,
 }
 
 impl Cost {
-    /// The cost of `rules` on a host. Paths count as if they named nothing.
+    /// The cost of `rules` on a host. Paths are treated as if they named no object.
     ///
     /// # Errors
     /// The rules do not fit the match tables.
@@ -51,7 +51,7 @@ fn is_evaluated(rule: &Rule) -> bool {
     is_passed(rule) && rule.syscalls.is_all()
 }
 
-/// What is saved when the rules `gone` are replaced by `come`.
+/// What it saves to replace the rules `gone` by `come`.
 pub(super) fn saving(gone: &[Rule], come: &[Rule]) -> Saving {
     let difference = |counts: fn(&Rule) -> bool| {
         let count = |rules: &[Rule]| rules.iter().filter(|rule| counts(rule)).count() as i64;

@@ -1,9 +1,9 @@
-//! Equivalent, cheaper rules.
+//! Rewrites rules into equivalent, cheaper ones.
 //!
-//! The exit list is rewritten step by step; other lists are left as they are. A step is made only
-//! when it is shown to change no decision (see `proof`), under kernel audit as under any
-//! engine: what security labels are is not assumed, and `never` rules at the end of the list stay,
-//! because in the kernel they also withhold the SYSCALL record that would accompany other records.
+//! The exit list is rewritten step by step; other lists are left as they are. A step is only made if
+//! it is shown to change no decision (see `proof`), under kernel audit as well as under any engine.
+//! Nothing is assumed about security labels. `never` rules at the end of the list stay, because in
+//! the kernel they also suppress the SYSCALL record that would accompany other records.
 
 mod cost;
 mod proof;
@@ -29,65 +29,65 @@ use working::{common, Memory, Work};
 pub enum StepKind {
     /// Drops a rule that no call can meet.
     DropNeverMatching,
-    /// Drops a rule that asks what another one asks.
+    /// Drops a rule that has the same conditions as another one.
     DropDuplicate,
-    /// Drops a rule whose calls others decide with the same result.
+    /// Drops a rule whose calls are decided by other rules with the same result.
     DropShadowed,
-    /// Makes one rule of two that differ only in their calls.
+    /// Merges two rules that differ only in their calls.
     Merge,
-    /// Says which architecture is meant where the numbers of the calls are different calls.
+    /// Splits a rule by architecture if its numbers mean different calls.
     SplitArch,
-    /// Names the calls that the watch of a directory can see, for each architecture.
+    /// Replaces a watch of a directory by rules that name the calls it can match, by architecture.
     NarrowWatch,
-    /// Moves a `never` rule before rules that do not select what it does.
+    /// Moves a `never` rule before rules that do not select what it drops.
     HoistNever,
 }
 
 /// One change, shown to select the same events with the same keys.
 #[derive(Clone, Debug, Serialize)]
 pub struct Step {
-    /// What kind.
+    /// Kind of the step.
     pub kind: StepKind,
-    /// In words.
+    /// Description in words.
     pub description: String,
-    /// The rules that go, as text that can be read again.
+    /// The rules that are removed, as text that can be read back.
     pub before: Vec<String>,
-    /// The rules that come in their place.
+    /// The rules that replace them.
     pub after: Vec<String>,
-    /// What it changes: positive numbers are saved.
+    /// What the step saves.
     pub saving: Saving,
-    /// What it was shown with.
+    /// How the step was shown to be equivalent.
     pub proof: Proof,
 }
 
-/// What a step saves. Negative numbers are what it costs.
+/// What a step saves. Negative numbers mean that it adds something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Saving {
-    /// Rules.
+    /// Number of rules.
     pub rules: i64,
-    /// Rules of kernel audit that every call passes.
+    /// Number of rules that kernel audit tries for every call.
     pub kernel_passed: i64,
-    /// Of those, rules whose conditions are evaluated for a call that no rule names.
+    /// Number of those rules whose conditions are evaluated even for a call that no rule names.
     pub kernel_evaluated: i64,
 }
 
-/// A rule set and the equivalent one that was found.
+/// The rule set that was found, and the steps that lead to it.
 #[derive(Clone, Debug)]
 pub struct Optimised {
-    /// The rules, in the order that decides. A merged rule has the source of its first part.
+    /// The rules, in the order in which they are tried. A merged rule has the source of its first part.
     pub rules: Vec<Rule>,
     /// The changes, in the order in which they were made.
     pub steps: Vec<Step>,
-    /// Changes that were tried and could not be shown to be equivalent.
+    /// Number of changes that were tried but could not be shown to be equivalent.
     pub refused: usize,
 }
 
-/// How much is done.
+/// How much effort is made to check each step.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Random calls that the reference evaluator decides for each step.
+    /// Number of random calls that the reference evaluator decides for each step.
     pub samples: usize,
-    /// Where random calls start: the same seed makes the same calls.
+    /// Seed of the random calls: the same seed gives the same calls.
     pub seed: u64,
 }
 
@@ -100,14 +100,14 @@ impl Default for Effort {
     }
 }
 
-/// Rewrites `rules` for a host with these entries. What that saves in all, [`Cost::of`] says.
+/// Rewrites `rules` for a host with these entries. [`Cost::of`] tells what that saves in total.
 pub fn optimise(rules: &[Rule], entries: Entries, effort: Effort) -> Optimised {
     let mut optimiser = Optimiser::new(rules, entries, effort);
     optimiser.run();
     optimiser.finish(rules)
 }
 
-/// A rule and the position it had at first.
+/// A rule and its original position.
 #[derive(Clone)]
 struct Placed {
     work: Rc<Work>,
@@ -123,16 +123,16 @@ struct Optimiser {
     refused: usize,
 }
 
-/// A change that is not made yet.
+/// A change that has not been made yet.
 struct Change {
     kind: StepKind,
     description: String,
-    /// The whole exit list after it.
+    /// The whole exit list after the change.
     exit: Vec<Placed>,
-    /// Rules that go and rules that come.
+    /// The rules that are removed; `come` are those that replace them.
     gone: Vec<Rule>,
     come: Vec<Rule>,
-    /// Calls whose rules it changes.
+    /// The calls whose rules change.
     touched: SyscallSet,
 }
 
@@ -168,7 +168,7 @@ impl Optimiser {
         self.hoist_never();
     }
 
-    /// Makes a change if it is shown to be equivalent.
+    /// Makes a change if it is shown to be equivalent. Returns whether it was made.
     fn attempt(&mut self, change: Change) -> bool {
         let touched = &change.touched;
         let about = |placed: &[Placed]| -> Vec<Rc<Work>> {
@@ -209,7 +209,7 @@ impl Optimiser {
         true
     }
 
-    /// The rules of all lists: those of other lists where they were among the exit rules.
+    /// Returns the rules of all lists. Rules of other lists keep their places among the exit rules.
     fn finish(self, rules: &[Rule]) -> Optimised {
         let mut others = rules
             .iter()

@@ -1,9 +1,9 @@
-//! Whether two lists of rules select the same events with the same keys.
+//! Shows that two lists of rules select the same events with the same keys.
 //!
-//! For every call the rules that may match it are brought into a normal form by steps that change
-//! no decision; equal forms prove equal decisions for every task, argument, result and name.
-//! That is checked for all calls of both entries (by one of each kind, see
-//! [`Memory::representatives`]). The reference evaluator then decides random calls by both.
+//! For every call, the rules that may match it are brought into a normal form by steps that change no
+//! decision. Equal forms prove equal decisions for every task, argument, result and name. This is
+//! checked for all calls of both entries, by one call of each kind (see [`Memory::representatives`]).
+//! Then the reference evaluator decides random calls with both lists.
 
 use super::sample::Sampler;
 use super::working::{Call, Item, Memory, Work};
@@ -13,17 +13,17 @@ use rules::{Rule, SyscallSet};
 use serde::Serialize;
 use std::rc::Rc;
 
-/// What a step was shown with.
+/// How a step was shown to be equivalent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Proof {
-    /// Calls whose rules were compared, each for all calls like it.
+    /// Number of calls whose rules were compared, each as a representative of its kind.
     pub calls: usize,
-    /// Random calls that the reference evaluator decided alike.
+    /// Number of random calls that the reference evaluator decided alike.
     pub samples: usize,
 }
 
-/// Shows that `before` and `after` select alike, if it can. These are all rules about `touched`
-/// calls, which is where the two sets may differ.
+/// Shows, if it can, that `before` and `after` select the same events. They contain all rules on the
+/// `touched` calls, for which the two sets may differ.
 pub(super) fn prove(
     memory: &Memory,
     before: &[Rc<Work>],
@@ -59,7 +59,7 @@ pub(super) fn prove(
     })
 }
 
-/// What can be seen of a decision: the key of the record, if there is one.
+/// The visible outcome of a decision: the key of the record, or `None` if there is no record.
 fn outcome(rules: &[Rule], decision: Decision) -> Option<Vec<u8>> {
     match decision {
         Decision::Drop => None,
@@ -77,10 +77,10 @@ fn is_same(a: &[Item], b: &[Item]) -> bool {
             .all(|(a, b)| a.outcome == b.outcome && a.residual == b.residual)
 }
 
-/// Whether the order of two neighbours does not matter: they never match the same call, or their
-/// outcome is the same and the kernel keeps both alike. Of two rules by inode, what is left of the
-/// names for later rules is the smaller part whichever comes first. A rule by inode replaces
-/// what an earlier one by a later name decided, which other rules do not: there the order counts.
+/// Whether the order of two neighbours does not matter: they never match the same call, or have the
+/// same outcome and are both stored by inode or both not. After two rules by inode, the names left
+/// for later rules are the same in either order. But a rule by inode replaces the decision of an
+/// earlier one that matched a later name, and other rules do not: with one of each, the order matters.
 pub(super) fn commute(a: &Item, b: &Item) -> bool {
     is_alike(a, b) || a.residual.excludes(&b.residual)
 }
@@ -89,13 +89,13 @@ fn is_alike(a: &Item, b: &Item) -> bool {
     a.outcome == b.outcome && a.by_inode == b.by_inode
 }
 
-/// The list without rules that decide nothing, in an order of its own.
+/// The list without rules that decide nothing, in a canonical order.
 pub(super) fn normal(list: Vec<Item>) -> Vec<Item> {
     let kept = reduced(list);
     let mut rest = kept;
     let mut ordered = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
-        // Of those that can come first, the one that sorts first.
+        // Among the rules that can come first, the one that sorts first.
         let first = (0..rest.len())
             .filter(|&i| rest[..i].iter().all(|earlier| commute(earlier, &rest[i])))
             .min_by_key(|&i| (rest[i].outcome, hash(&rest[i])))
@@ -112,8 +112,8 @@ fn hash(item: &Item) -> u64 {
     hasher.finish()
 }
 
-/// The list without rules that decide nothing: an earlier rule matches whatever they match, or
-/// a later one does with the same outcome and they can be moved next to it.
+/// The list without rules that decide nothing: those for which an earlier rule matches whatever they
+/// match, or a later rule does so with the same outcome and they can be moved next to it.
 pub(super) fn reduced(list: Vec<Item>) -> Vec<Item> {
     let mut kept: Vec<Item> = Vec::with_capacity(list.len());
     for item in list {

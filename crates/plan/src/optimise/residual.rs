@@ -1,5 +1,5 @@
-//! What a rule still asks of one call, in a form that can be compared with other rules' and that
-//! says the same for every kernel: nothing here depends on what an engine of ours can see.
+//! The conditions of a rule that are left for one call, in a form that can be compared with those of
+//! other rules. The form is valid for every kernel: it does not depend on what our engines can see.
 
 use crate::conditions::Fact;
 use crate::entries::Entries;
@@ -11,8 +11,8 @@ use rules::{Condition, List, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-/// Values that a fact may have: `first..=last` without `except`, whose members lie strictly
-/// inside.
+/// The values that a fact may have: `first..=last` without `except`, whose members lie strictly
+/// inside the range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Bounds {
     first: u32,
@@ -20,20 +20,20 @@ struct Bounds {
     except: BTreeSet<u32>,
 }
 
-/// A condition that is compared as a whole.
+/// A condition that is only compared as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Opaque {
     field: Field,
     op: u32,
-    /// For security labels, what the rule does: engines that do not read labels take them as
-    /// met by `always` rules and as not met by `never` rules, so that the two say nothing about
-    /// each other.
+    /// For security labels, the action of the rule. Engines that do not read labels assume that
+    /// conditions on them hold in `always` rules and do not hold in `never` rules, so that
+    /// conditions in rules with different actions cannot be compared.
     label_action: Option<u32>,
     number: u32,
     text: Vec<u8>,
 }
 
-/// The conditions of a rule for one call, all of which must hold. Equal values mean equal
+/// The conditions of a rule that are left for one call; all must hold. Equal values mean equivalent
 /// conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Residual {
@@ -44,30 +44,30 @@ pub(crate) struct Residual {
 /// Why a rule cannot match a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Impossible {
-    /// `arch=` is that of another machine, or of the other entry.
+    /// `arch=` is the architecture of another machine, or of the other entry.
     Arch,
     /// The call has none of the kinds of access that `perm=` names.
     Perm,
-    /// `exit=` or `success=` of a call that does not return.
+    /// The rule has `exit=` or `success=`, and the call does not return.
     NoResult,
     /// Conditions on this field contradict each other or cannot be met by any value.
     Contradiction(Field),
-    /// The list does not ask about this field.
+    /// The list does not know this field.
     Unknown(Field),
 }
 
-/// What [`residual`] looks at in a call, apart from its architecture.
+/// Everything about a call, apart from its architecture, that a [`Residual`] depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct CallKind {
-    /// `PERM_*` bits, whatever the arguments are.
+    /// `PERM_*` bits that the call has regardless of its arguments.
     perm: u32,
-    /// Those that it has or not depending on its arguments.
+    /// `PERM_*` bits that depend on its arguments.
     perm_varies: u32,
-    /// It returns.
+    /// Whether the call returns.
     returns: bool,
 }
 
-/// Calls of one architecture, by kind.
+/// The calls of one architecture, by kind.
 #[derive(Debug)]
 pub(crate) struct Kinds {
     of: Vec<CallKind>,
@@ -76,7 +76,7 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    /// The kinds of the calls of `arch` in a kernel with these lists.
+    /// The kinds of calls of `arch` in a kernel with these lists.
     pub(crate) fn of(arch: Arch, lists: PermLists) -> &'static Kinds {
         static KINDS: [[OnceLock<Kinds>; 4]; 2] = [const { [const { OnceLock::new() }; 4] }; 2];
         KINDS[lists as usize][arch as usize].get_or_init(|| Kinds::new(arch, lists))
@@ -113,15 +113,15 @@ impl Kinds {
         self.kind(nr).returns
     }
 
-    /// The kind of call `nr`, below 2048.
+    /// The kind of call `nr`, which must be below 2048.
     pub(crate) fn kind(&self, nr: u32) -> CallKind {
         self.of[nr as usize % self.of.len()]
     }
 }
 
 impl Residual {
-    /// What is left of the conditions of `rule`, of the exit list, for calls of `kind` that
-    /// enter by `entry`.
+    /// What is left of the conditions of an exit rule for calls of `kind` at `entry`. The error says
+    /// why the rule cannot match such a call.
     pub(crate) fn of(
         rule: &Rule,
         entries: Entries,
@@ -202,7 +202,7 @@ impl Residual {
         }
     }
 
-    /// Whether `other` holds whenever this does.
+    /// Whether `other` holds whenever this one does. False does not prove the contrary.
     pub(crate) fn implies(&self, other: &Residual) -> bool {
         let bounds = other
             .bounds
@@ -215,7 +215,7 @@ impl Residual {
                 .all(|wanted| self.opaque.iter().any(|own| own.implies(wanted)))
     }
 
-    /// Whether both can never hold for the same call. That this says no proves nothing.
+    /// Whether both can never hold for the same call. False does not prove that they can.
     pub(crate) fn excludes(&self, other: &Residual) -> bool {
         self.bounds.iter().any(|(fact, own)| {
             other
@@ -225,7 +225,7 @@ impl Residual {
         })
     }
 
-    /// Whether the task's audit uid may be the unset one.
+    /// Whether the conditions can hold for a task whose audit uid is unset.
     pub(crate) fn takes_unset_auid(&self) -> bool {
         self.bounds
             .get(&Fact::Auid)
@@ -248,7 +248,7 @@ impl Bounds {
         }
     }
 
-    /// Leaves the values that also satisfy a comparison; false when none is left.
+    /// Keeps the values that also satisfy a comparison; false if none is left.
     fn narrow(&mut self, op: Op, value: u32) -> bool {
         let (first, last) = match op {
             Op::Eq => (value, value),
@@ -269,7 +269,8 @@ impl Bounds {
         self.tidy()
     }
 
-    /// Moves the ends away from excepted values and forgets those outside.
+    /// Moves the ends of the range away from excepted values, and drops excepted values outside it;
+    /// false if no value is left.
     fn tidy(&mut self) -> bool {
         while self.first <= self.last {
             if self.except.contains(&self.first) {
@@ -323,7 +324,8 @@ impl Opaque {
         }
     }
 
-    /// More kinds of access are easier to have.
+    /// Whether `wanted` holds whenever this does: conditions are equal, or `wanted` accepts more kinds
+    /// of access.
     fn implies(&self, wanted: &Opaque) -> bool {
         let is_fewer_accesses = self.field == Field::Perm
             && wanted.field == Field::Perm
@@ -339,12 +341,12 @@ fn is_equality(op: Op) -> bool {
     matches!(op, Op::Eq | Op::Ne)
 }
 
-/// Facts that a call may not have: then no condition on them holds.
+/// Whether a call may lack the fact; then no condition on it holds.
 fn may_be_absent(fact: Fact) -> bool {
     matches!(fact, Fact::Exit | Fact::Success | Fact::SaddrFam)
 }
 
-/// The one value that a condition compares with its own, if it compares ranges.
+/// The fact that a condition compares with its value, if the condition can be a range.
 fn bounded_fact(condition: &Condition) -> Option<Fact> {
     if matches!(condition.op, Op::BitMask | Op::BitTest) {
         return None;

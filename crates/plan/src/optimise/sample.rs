@@ -1,4 +1,4 @@
-//! Random calls that rules are about: values that conditions mention, and those beside them.
+//! Random calls for a rule set, with the values that its conditions mention, and neighbouring values.
 
 use super::residual::Kinds;
 use crate::entries::Entries;
@@ -7,18 +7,18 @@ use crate::facts::{Entry, Facts, Identities, Inode, Name, ObjectId, PathIdentity
 use abi::Field;
 use rules::{Op, Rule, SyscallSet, Value};
 
-/// Makes calls for one rule set.
+/// Makes random calls for one rule set.
 pub(super) struct Sampler {
     state: u64,
     entries: Entries,
     identities: Identities,
-    /// Paths that rules mention, with their objects.
+    /// The paths that rules mention, with invented objects.
     paths: Vec<(Vec<u8>, ObjectId)>,
-    /// Numbers that rules mention, and their neighbours.
+    /// The numbers that rules mention, and their neighbours.
     numbers: Vec<u32>,
 }
 
-/// A call that owns what its facts borrow.
+/// A call, with ownership of what its facts borrow.
 pub(super) struct Sample {
     facts: Facts<'static>,
     groups: Vec<u32>,
@@ -37,7 +37,7 @@ impl Sample {
 }
 
 impl Sampler {
-    /// A sampler for `rules`; the same `seed` makes the same calls.
+    /// A sampler for `rules`. The same `seed` gives the same calls.
     pub(super) fn new(rules: &[Rule], entries: Entries, seed: u64) -> Sampler {
         let mut sampler = Sampler {
             state: seed,
@@ -62,7 +62,7 @@ impl Sampler {
         sampler
     }
 
-    /// What the paths of the calls are.
+    /// The objects that the paths of the calls name.
     pub(super) fn identities(&self) -> &Identities {
         &self.identities
     }
@@ -86,7 +86,7 @@ impl Sampler {
         self.paths.push((path.to_vec(), object));
     }
 
-    /// SplitMix64.
+    /// The next random number (SplitMix64).
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.state;
@@ -104,7 +104,7 @@ impl Sampler {
         self.numbers[i]
     }
 
-    /// A call of one of `rules` that is among `touched`, as its conditions want it, mostly.
+    /// A random call in `touched`, for one of `rules`, that meets most of the rule's conditions.
     pub(super) fn call(&mut self, rules: &[Rule], touched: &SyscallSet) -> Sample {
         let i = self.below(rules.len());
         let rule = rules.get(i);

@@ -1,4 +1,4 @@
-//! The changes that are tried.
+//! The changes to the rules that are tried.
 
 use super::proof::{commute, reduced};
 use super::working::{add, common, Call, Item, Work};
@@ -11,9 +11,9 @@ use rules::{Action, Condition, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// What a rule can hold: `AUDIT_MAX_FIELDS`, less one.
+/// The most conditions of a rule: `AUDIT_MAX_FIELDS` less one.
 const CONDITIONS_MAX: usize = 63;
-/// Numbers from here on select classes of calls.
+/// The lowest number that selects a class of calls.
 const FIRST_CLASS: u32 = 2032;
 
 impl Optimiser {
@@ -34,7 +34,7 @@ impl Optimiser {
         self.exit.iter().map(|p| Rc::clone(&p.work)).collect()
     }
 
-    /// The lists of all calls, one for each kind.
+    /// Representatives of the `touched` calls, each with the rules that may match it.
     fn lists(&self, touched: &SyscallSet) -> Vec<(Call, Vec<Item>)> {
         let works = self.works();
         self.memory
@@ -70,7 +70,7 @@ impl Optimiser {
         })
     }
 
-    /// Names the rule that decides in place of the one at `at`, if it is one rule.
+    /// Why the rule at `at` decides nothing. Names the rule that decides instead, if it is a single one.
     fn why_dead(&self, at: usize) -> (StepKind, String) {
         let mut others: Option<BTreeSet<usize>> = None;
         let mut is_equal = true;
@@ -101,23 +101,23 @@ impl Optimiser {
                 if is_equal {
                     (
                         StepKind::DropDuplicate,
-                        format!("the rule at {at} asks the same"),
+                        format!("the rule at {at} has the same conditions"),
                     )
                 } else {
                     (
                         StepKind::DropShadowed,
-                        format!("the rule at {at} decides all that this one would"),
+                        format!("the rule at {at} decides everything that this one would"),
                     )
                 }
             }
             None => (
                 StepKind::DropShadowed,
-                "other rules together decide all that this one would".to_owned(),
+                "other rules together decide everything that this one would".to_owned(),
             ),
         }
     }
 
-    /// Makes one rule of those that differ only in their calls. Whether any was made.
+    /// Merges rules that differ only in their calls. Returns whether any were merged.
     pub(super) fn merge(&mut self) -> bool {
         let steps = self.steps.len();
         let mut known: HashMap<(Action, Vec<Condition>), Vec<usize>> = HashMap::new();
@@ -145,7 +145,8 @@ impl Optimiser {
         self.steps.len() > steps
     }
 
-    /// Makes one rule of those at `first` and `second`, at one of these places.
+    /// Merges the rules at `first` and `second` into one at `place_of_both`, which is one of these
+    /// places.
     fn merge_two(&mut self, first: usize, second: usize, place_of_both: usize) -> bool {
         let works = [first, second].map(|i| Rc::clone(&self.exit[i].work));
         let gone = works.clone().map(|work| work.rule.clone()).to_vec();
@@ -167,12 +168,12 @@ impl Optimiser {
             exit,
             gone,
             come: vec![rule],
-            // Only the calls of the rule that moves have other rules now.
+            // Only for the calls of the rule that moves do the rules change.
             touched: works[usize::from(is_at_first)].calls.clone(),
         })
     }
 
-    /// Splits rules that name calls without saying of which architecture, where it matters.
+    /// Splits rules that name calls without their architecture, if it makes a difference.
     pub(super) fn split_arches(&mut self) {
         let [Some(native), Some(compat)] = self.memory.entries.arches() else {
             return;
@@ -190,9 +191,9 @@ impl Optimiser {
         }
     }
 
-    /// Gives watches of directories on every call the calls that they can match, so that the
-    /// kernel evaluates them for no others. Rules with `path=` would gain nothing: the kernel looks
-    /// for those only where a call collected a name that hashes like theirs.
+    /// Restricts watches of directories on every call to the calls that they can match, so that the
+    /// kernel does not evaluate them for others. Rules with `path=` would gain nothing: the kernel
+    /// looks for those only if a call collected a name with the same hash.
     pub(super) fn narrow_watches(&mut self) {
         let mut at = 0;
         while at < self.exit.len() {
@@ -213,7 +214,7 @@ impl Optimiser {
         }
     }
 
-    /// The calls that enter by `entry` and that `work` may match.
+    /// The calls at `entry` that `work` may match.
     fn possible(&self, work: &Work, entry: Entry, arch: Arch) -> SyscallSet {
         let mut calls = SyscallSet::EMPTY;
         for (kind, group) in &super::residual::Kinds::of(arch, self.memory.entries.lists()).groups {
@@ -257,7 +258,7 @@ impl Optimiser {
         });
     }
 
-    /// Moves `never` rules forward past rules for the same calls that they do not compete with.
+    /// Moves `never` rules forward, past rules on the same calls that select none of what they drop.
     pub(super) fn hoist_never(&mut self) {
         for at in 1..self.exit.len() {
             if self.exit[at].work.rule.action == Action::Never {
@@ -282,7 +283,7 @@ impl Optimiser {
             let differing = |item: &&Item| item.outcome != list[own].outcome;
             passed.extend(earlier.iter().filter(differing).map(|item| item.position));
         }
-        // Past rules for the same calls only: else nothing is saved.
+        // Only past rules on the same calls, since otherwise nothing is saved.
         let Some(&target) = passed.range(target..).next() else {
             return;
         };
@@ -291,7 +292,7 @@ impl Optimiser {
         let rule = placed.work.rule.clone();
         let touched = placed.work.calls.clone();
         let description = format!(
-            "never selects what {} rule(s) before it do: calls that it drops are decided sooner",
+            "matches none of the calls that {} rule(s) before it select: calls that it drops are decided sooner",
             passed.range(target..).count()
         );
         exit.insert(target, placed);
@@ -306,7 +307,7 @@ impl Optimiser {
     }
 }
 
-/// Equal for rules that differ only in their calls; the order of conditions does not matter.
+/// A key that is equal for rules that differ only in their calls and the order of their conditions.
 fn merge_key(rule: &Rule) -> (Action, Vec<Condition>) {
     let mut conditions = rule.conditions.clone();
     conditions.sort_by_key(|condition| {
@@ -319,8 +320,8 @@ fn merge_key(rule: &Rule) -> (Action, Vec<Condition>) {
     (rule.action, conditions)
 }
 
-/// What a number means on the two architectures when a rule leaves open which is meant and they
-/// differ.
+/// For a rule without an architecture: the meaning on both architectures of a number for which they
+/// differ, if there is one.
 fn misread(rule: &Rule, native: Arch, compat: Arch) -> Option<String> {
     let names_arch = rule.conditions.iter().any(|c| c.field == Field::Arch);
     if names_arch || rule.syscalls.is_all() {

@@ -1,4 +1,4 @@
-//! Rules of the exit list under work, with what they ask of every call.
+//! Rules of the exit list that are being optimised, with their conditions for every call.
 
 use super::residual::{CallKind, Kinds, Residual};
 use crate::entries::{calls_of, Entries};
@@ -10,35 +10,35 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What everyone can see of a match: the key that is recorded, or nothing for `never`.
+/// The visible outcome of a match: the key that is recorded, or `None` for `never`.
 pub(super) type Outcome = Option<Vec<u8>>;
 
-/// One rule.
+/// A rule that is being optimised.
 pub(super) struct Work {
     pub(super) rule: Rule,
-    /// Its calls, class selectors expanded.
+    /// The calls of the rule, with class selectors expanded.
     pub(super) calls: SyscallSet,
-    /// Number of its conditions in [`Memory`].
+    /// Number of the rule's conditions in [`Memory`].
     conditions: usize,
-    /// Number of its outcome in [`Memory`].
+    /// Number of the rule's outcome in [`Memory`].
     pub(super) outcome: usize,
     by_inode: bool,
 }
 
-/// One rule of the list of a call.
+/// A rule that may match a certain call.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) residual: Rc<Residual>,
     pub(super) outcome: usize,
-    /// The kernel keeps the rule by inode.
+    /// Whether the kernel stores the rule by inode.
     pub(super) by_inode: bool,
-    /// Position in the list that it was made from; not part of what it asks.
+    /// Position of the rule in the list that it was taken from.
     pub(super) position: usize,
 }
 
 type Known = HashMap<(usize, Entry, CallKind), Option<Rc<Residual>>>;
 
-/// What was found out about conditions.
+/// A cache of what was found out about conditions.
 pub(super) struct Memory {
     pub(super) entries: Entries,
     conditions: RefCell<HashMap<(Action, Vec<Condition>), usize>>,
@@ -56,7 +56,7 @@ impl Memory {
         }
     }
 
-    /// Takes a rule of the exit list.
+    /// Prepares a rule of the exit list.
     pub(super) fn work(&self, rule: Rule) -> Work {
         let mut conditions: Vec<Condition> = rule.conditions.clone();
         conditions.retain(|condition| condition.field != Field::FilterKey);
@@ -73,7 +73,7 @@ impl Memory {
         }
     }
 
-    /// What `work` asks of calls of `kind`; `None` when it cannot match any.
+    /// The conditions of `work` that are left for calls of `kind`; `None` if it can match none.
     pub(super) fn residual(
         &self,
         work: &Work,
@@ -91,7 +91,7 @@ impl Memory {
         residual
     }
 
-    /// The rules that may match call `nr`, in order.
+    /// The rules that may match `call`, in order.
     pub(super) fn list(&self, rules: &[Rc<Work>], call: Call) -> Vec<Item> {
         let about = rules.iter().enumerate();
         about
@@ -108,8 +108,8 @@ impl Memory {
             .collect()
     }
 
-    /// Calls among `touched` that stand for all of them: every other call has the same rules
-    /// with the same conditions as one of these.
+    /// Calls among `touched` that represent all of them: every other call has the same rules with the
+    /// same conditions as one of these.
     pub(super) fn representatives(&self, rules: &[&[Rc<Work>]], touched: &SyscallSet) -> Vec<Call> {
         let mut named = SyscallSet::EMPTY;
         for work in rules.iter().flat_map(|rules| rules.iter()) {
@@ -138,7 +138,7 @@ impl Memory {
     }
 }
 
-/// A call, and what it stands for.
+/// A call, and the kind that it represents.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) entry: Entry,

@@ -1,24 +1,24 @@
-//! The first match, as the programs find it in the tables.
+//! Finds the first match in the tables, as the programs do.
 
 use super::{Row, Values, GROUPS_MAX, LOOKUP_ANY_OF, LOOKUP_BITS, LOOKUP_RANGES, PAGE_HEAD};
 
-/// What the first stage says of a call.
+/// The outcome of the first stage for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// No rule matches it.
+    /// No rule matches the call.
     NoMatch,
-    /// The rule at position `rule` is the first that does.
+    /// The rule at position `rule` is the first match.
     Decided {
-        /// Which one.
+        /// Position of the rule.
         rule: u32,
-        /// It says never.
+        /// Whether the action of the rule is `never`.
         never: bool,
     },
-    /// Candidates, by page, that need the names of the event: page of the list and mask.
+    /// Some candidates need the names of the event: pages of the list, and masks of candidates.
     Undecided(Vec<(u32, u64)>),
 }
 
-/// The tables' own evaluator, step by step what the programs do.
+/// Evaluates the tables, step by step as the programs do.
 pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdict {
     let row = |i: usize| rows.get(i).copied().unwrap_or_default();
     let mut undecided = Vec::new();
@@ -67,7 +67,7 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
     }
 }
 
-/// Rules of a page that the values meet.
+/// Mask of the rules of a page whose conditions the values meet.
 fn page_mask(rows: &[Row], page: usize, values: &Values) -> u64 {
     let lookups = rows[page + 1].b as u32 as usize;
     (0..lookups).fold(rows[page].a, |mask, l| {

@@ -1,11 +1,11 @@
-//! Summaries of candidate lists that have several pages: which of them can hold a match.
+//! Summaries of candidate lists with several pages: which pages can have a match.
 
 use super::{Lookup, PageRanges, Row, LOOKUP_RANGES, SUMMARY_ENTRIES_MAX};
 use crate::conditions::Fact;
 use std::collections::BTreeSet;
 
-/// Lookups whose masks are over pages. A page's bit is cleared only where none of its rules can
-/// be met: a rule is at most as easy to meet as each of its lookups.
+/// Lookups whose masks stand for pages. The bit of a page is cleared only for values with which one
+/// of its lookups admits none of its rules, so that none can match.
 pub(super) fn lookups(pages: &[PageRanges]) -> Vec<Lookup> {
     let facts: BTreeSet<Fact> = pages
         .iter()
@@ -18,7 +18,7 @@ pub(super) fn lookups(pages: &[PageRanges]) -> Vec<Lookup> {
         .collect()
 }
 
-/// The lookup of one fact; `None` when it would clear no bit, or would be too large.
+/// The lookup of one fact; `None` if it would clear no bit, or would be too large.
 fn of_fact(fact: Fact, pages: &[PageRanges]) -> Option<Lookup> {
     let all = u64::MAX >> (64 - pages.len());
     let mut changes: Vec<(u64, usize, bool)> = Vec::new();
@@ -50,14 +50,14 @@ fn of_fact(fact: Fact, pages: &[PageRanges]) -> Option<Lookup> {
     })
 }
 
-/// Mask of a lookup by ranges for a value.
+/// The mask that a lookup by ranges has for a value.
 fn mask_at(lookup: &Lookup, value: u64) -> u64 {
     let at = lookup.entries.partition_point(|entry| entry.a <= value);
     at.checked_sub(1)
         .map_or(u64::MAX, |at| lookup.entries[at].b)
 }
 
-/// From changes of single bits, ascending by where they happen, to entries.
+/// Makes entries of changes of single bits, which are sorted by the value at which they happen.
 fn sweep(all: u64, changes: &[(u64, usize, bool)]) -> Vec<Row> {
     let mut entries: Vec<Row> = Vec::new();
     let mut mask = all;

@@ -1,22 +1,22 @@
-//! What the programs ask the tables with.
+//! The values that the programs look up in the tables.
 
 use crate::conditions::{Executables, Fact, FACTS};
 use crate::evaluate::own_id;
 use crate::facts::Facts;
 use crate::shape::{Shape, ShapeKind, NONE};
 
-/// Facts as the programs hold them: one value each, `None` when the call does not have it.
+/// Facts as the programs have them: one value each, `None` if the call does not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// By [`Fact`].
+    /// The values, indexed by [`Fact`].
     pub fact: [Option<u32>; FACTS],
     /// Supplementary groups.
     pub groups: Vec<u32>,
 }
 
 impl Values {
-    /// What the programs make of a call of this shape: crates/bpf/programs/facts.h and, for what
-    /// is computed on demand, match.h.
+    /// The values that the programs compute for a call of this shape: crates/bpf/programs/facts.h
+    /// and, for those computed on demand, match.h.
     pub fn from_facts(facts: &Facts<'_>, shape: &Shape, executables: &Executables) -> Values {
         let mut values = Values {
             fact: [None; FACTS],
@@ -45,7 +45,7 @@ impl Values {
         values
     }
 
-    /// What the program at task creation makes of a new task: nothing of a call is there.
+    /// The values that the program at task creation computes for a new task. It has none of a call.
     pub fn from_new_task(facts: &Facts<'_>) -> Values {
         let mut values = Values {
             fact: [None; FACTS],
@@ -73,7 +73,7 @@ fn set_ids(set: &mut impl FnMut(Fact, u32), facts: &Facts<'_>) {
     set(Fact::Ses, facts.ses);
 }
 
-/// `access_of()` of match.h.
+/// `AUDIT_PERM_*` bits of the open flags: `access_of()` of match.h.
 fn access(facts: &Facts<'_>, shape: &Shape) -> u32 {
     if shape.kind == ShapeKind::Socketcall {
         return if facts.args[0] == 2 {
@@ -88,7 +88,8 @@ fn access(facts: &Facts<'_>, shape: &Shape) -> u32 {
     abi::PermClass::open_bits(facts.open_flags.unwrap_or(0))
 }
 
-/// `compare_ids()` of match.h: bit `AUDIT_COMPARE_x` for every pair of own ids that is equal.
+/// One bit `AUDIT_COMPARE_x` for every pair of the task's own ids that are equal: `compare_ids()` of
+/// match.h.
 fn equal_ids(facts: &Facts<'_>) -> u32 {
     abi::COMPARES
         .iter()

@@ -1,4 +1,4 @@
-//! Random rules, and random calls biased to the values that such rules mention.
+//! Random rules, and random calls that often have the values which such rules mention.
 #![allow(dead_code)] // every test file uses some of it
 
 use abi::{Arch, Field};
@@ -26,7 +26,7 @@ pub(crate) fn plan(rules: &[Rule]) -> Plan {
     Plan::new(rules, &capabilities(), &identities(), 7).expect("the rules fit")
 }
 
-/// A rule from auditctl's own syntax, read for [`HOST`].
+/// Parses a rule in auditctl's syntax for [`HOST`].
 pub(crate) fn rule(text: &str) -> Rule {
     let host = rules::StaticHost::new(HOST);
     match rules::parse_line(text, &Source::default(), &host) {
@@ -62,7 +62,7 @@ const OBJECTS: [ObjectId; 5] = [
     },
 ];
 
-/// Paths that rules name; the last but one is a link's, the last names nothing.
+/// Paths that rules name. The last but one is below a symbolic link, the last does not exist.
 const PATHS: [&str; 5] = ["/a", "/a/b", "/c", "/link/b", "/missing"];
 const NAMES: [&str; 6] = ["/a", "/a/b", "/a/b/c", "/ab", "/c", ""];
 
@@ -154,7 +154,7 @@ pub(crate) fn condition() -> Cond {
     .boxed()
 }
 
-/// What makes an inode rule; at most one per rule, as in the kernel.
+/// A condition that makes a rule an inode rule; at most one per rule, as in the kernel.
 fn inode_condition() -> Cond {
     prop_oneof![
         3 => text(&[Field::Watch], &[Op::Eq], &PATHS),
@@ -226,7 +226,7 @@ pub(crate) fn any_rule() -> impl Strategy<Value = Rule> {
     (exit_rule(), list).prop_map(|(rule, list)| Rule { list, ..rule })
 }
 
-/// An event that owns what [`Facts`] borrows.
+/// An event, with ownership of what [`Facts`] borrows.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     facts: Facts<'static>,
@@ -309,7 +309,7 @@ const RESULTS: [i64; 12] = [
     1 << 32,
 ];
 
-/// A call and its task.
+/// Random facts of a call and its task.
 pub(crate) fn event() -> impl Strategy<Value = Event> {
     let task = (
         ids(),
@@ -375,7 +375,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         )
 }
 
-/// A getpid(2) of root.
+/// The facts of a getpid(2) by root.
 pub(crate) fn plain_call() -> Facts<'static> {
     Facts {
         entry: Entry::Native,
