@@ -69,7 +69,7 @@ pub struct PathArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Kind of the call.
-    pub kind: Kind,
+    pub kind: ShapeKind,
     /// Path arguments, in the order of the call's arguments.
     pub paths: [Option<PathArg>; 2],
     /// Argument that is a descriptor whose file is recorded with `name=(null)`, or [`NONE`].
