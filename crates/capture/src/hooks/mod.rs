@@ -295,6 +295,12 @@ impl EbpfEngine {
         self.hooks.control.set_urgent(&words, any);
     }
 
+    /// Takes the kernel for one with the calls of x32, or without. For tests, whose kernels seldom have them.
+    #[doc(hidden)]
+    pub fn assume_x32(&self, has_calls: bool) {
+        self.hooks.control.set_x32(has_calls);
+    }
+
     /// Reads what the programs wrote to the doorbell, so that it is quiet again.
     pub fn quiet_doorbell(&mut self) {
         self.bell.drain(u64::MAX, |_, _| true);
