@@ -22,9 +22,9 @@ static const __u16 x32_twins[] = {
  */
 static __always_inline __u32 table_number(__u32 nr, __u32 compat)
 {
-	if (!(nr & X32_BIT))
+	if (nr < TABLE_CALLS)
 		return nr;
-	if (compat || !control.x32)
+	if (!(nr & X32_BIT) || compat || !control.x32)
 		return TABLE_CALLS;
 	nr &= ~X32_BIT;
 	if (nr < X32_FIRST)

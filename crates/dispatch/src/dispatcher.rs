@@ -35,7 +35,8 @@ pub struct PluginState {
     pub queued: u64,
     /// Number of records sent to it.
     pub passed: u64,
-    /// Number of records not sent because its queue was full or because its program had ended.
+    /// Number of records not sent because its queue was full, or because its program or the reader of its socket was gone
+    /// while they waited.
     pub lost: u64,
     /// How often its program was restarted since the last reload.
     pub restarts: u32,

@@ -173,7 +173,7 @@ impl Runner {
         }
         if let Outlet::Socket(socket) = &mut self.outlet {
             socket.forget_reader();
-            self.queue.clear();
+            self.lost += self.queue.clear() as u64;
             return None;
         }
         self.ended(settings, actions)
