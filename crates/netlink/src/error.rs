@@ -135,7 +135,6 @@ pub enum TakeOverError {
         rule: Vec<u8>,
         /// The kernel's answer.
         error: NetlinkError,
-        error: NetlinkError,
     },
     /// Rules that were loaded here cannot be deleted, for example because the directory of their `exe=`
     /// no longer exists.
