@@ -1,22 +1,22 @@
-//! Facts of calls, looked up once per number.
+//! Name and shape of each system call, looked up once per number.
 
 use event::wire::{self, Event};
 use plan::Shape;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A call, or an operation of io_uring.
+/// Facts about a system call or an io_uring operation.
 pub(crate) struct CallFacts {
-    /// `io_uring:NAME` for an operation; `?` if it is not known.
+    /// Name of the call; `io_uring:NAME` for an operation, `?` if the call is not known.
     pub(crate) name: String,
-    /// What it touches.
+    /// Which arguments are paths, descriptors and addresses.
     pub(crate) shape: Shape,
 }
 
 /// Architecture, 0 for operations of rings, and number.
 type Number = (u32, u32);
 
-/// The calls that events were of.
+/// Cache of the calls that have had events.
 #[derive(Default)]
 pub(crate) struct Calls {
     known: HashMap<Number, Arc<CallFacts>>,
@@ -25,10 +25,10 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// The call of `event`.
+    /// The facts about the call of `event`.
     pub(crate) fn of(&mut self, event: &Event<'_>) -> Arc<CallFacts> {
         let header = event.header();
-        // Operations of rings have no architecture of their own.
+        // io_uring operations have the same numbers on every architecture.
         let arch = match event.has_flag(wire::TARSIER_URING) {
             true => 0,
             false => header.arch,

@@ -1,11 +1,11 @@
-//! Arguments of execve, which come in chunks before their event, in the ring of one CPU.
+//! Arguments of execve, which precede their event as CHUNK frames in the ring of the same CPU.
 
 use event::wire::{Chunk, TARSIER_CHUNKS_MAX, TARSIER_CHUNK_MAX};
 
-/// Most bytes of one event that the programs send.
+/// Largest number of argument bytes that the programs send for one event.
 const BYTES_MAX: usize = TARSIER_CHUNKS_MAX as usize * TARSIER_CHUNK_MAX as usize;
 
-/// Chunks of the event that is under way on each CPU.
+/// For each CPU, the chunks of the event that is being received.
 #[derive(Default)]
 pub(crate) struct Chunks {
     cpus: Vec<Pending>,
@@ -19,7 +19,8 @@ struct Pending {
 }
 
 impl Chunks {
-    /// Takes a chunk. Chunks of an event that never came are forgotten.
+    /// Takes a chunk from the ring of `cpu`. The first chunk of an event drops those of an earlier event that never
+    /// arrived.
     pub(crate) fn push(&mut self, cpu: usize, chunk: &Chunk<'_>) {
         if self.cpus.len() <= cpu {
             self.cpus.resize_with(cpu + 1, Pending::default);
@@ -36,7 +37,7 @@ impl Chunks {
         }
     }
 
-    /// The data of event `id`, if all `count` of its chunks are there.
+    /// The arguments of event `id`, each ended by NUL; empty unless exactly `count` chunks of it have arrived.
     pub(crate) fn take(&self, cpu: usize, id: u64, count: u32) -> &[u8] {
         match self.cpus.get(cpu) {
             Some(pending) if pending.id == id && pending.count == count => &pending.data,

@@ -1,43 +1,44 @@
-//! Times and numbers of events: probes give CLOCK_MONOTONIC, the log wants CLOCK_REALTIME.
+//! Times and serial numbers of events. The programs send CLOCK_MONOTONIC; the log has CLOCK_REALTIME.
 
 use crate::system::System;
 
-/// What turns a monotonic time into a time of the epoch, as of now.
+/// Converts monotonic times to Unix times, by the difference of the two clocks when it was made.
 pub(crate) struct Clock {
     offset_ns: u64,
 }
 
 impl Clock {
-    /// Reads both clocks.
+    /// Reads both clocks of `system`.
     pub(crate) fn now(system: &dyn System) -> Clock {
         Clock {
             offset_ns: system.realtime_ns().wrapping_sub(system.monotonic_ns()),
         }
     }
 
-    /// Time of the epoch, nanoseconds.
+    /// Nanoseconds since the Unix epoch.
     pub(crate) fn unix_ns(&self, monotonic_ns: u64) -> u64 {
         self.offset_ns.wrapping_add(monotonic_ns)
     }
 }
 
-/// Serial numbers of the events made here. They start high, so that they do not meet the kernel's
-/// own, which start at 1 with each boot.
+/// Serial numbers of the events composed here. They start high, to not collide with the kernel's own, which start at 1
+/// at each boot.
 pub struct Serials {
     next: u32,
 }
 
+/// Smallest serial number given here.
 const FIRST: u32 = 1_000_000_000;
 
 impl Serials {
-    /// A sequence that starts elsewhere each time.
+    /// A sequence whose first number is taken from the current time, so that it differs after each start.
     pub(crate) fn new(system: &dyn System) -> Serials {
         Serials {
             next: FIRST + (system.realtime_ns() % u64::from(FIRST)) as u32,
         }
     }
 
-    /// The next number.
+    /// The next number; after `u32::MAX`, the sequence starts again at one billion.
     #[allow(clippy::should_implement_trait)] // it never ends
     pub fn next(&mut self) -> u32 {
         let serial = self.next;

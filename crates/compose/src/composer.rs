@@ -1,4 +1,4 @@
-//! From frames to lines: the second stage of matching, and the records of an event.
+//! Turns frames into log lines: runs the second stage of matching and writes the records of each event.
 
 use crate::call_facts::Calls;
 use crate::chunks::Chunks;
@@ -21,31 +21,30 @@ use rules::Rule;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Rule sets whose events may still be in the rings.
+/// Number of rule sets kept, the current one included, whose events may still be in the rings.
 const PLANS_KEPT: usize = 8;
 
-/// What became of a frame.
+/// What was done with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The event's records were appended.
     Recorded,
-    /// The event's records were appended, and are to be flushed at once.
+    /// The event's records were appended and have to be flushed at once.
     Urgent,
-    /// No rule was selected by the second stage.
+    /// The second stage selected no rule, or there is no rule set yet.
     Dropped,
-    /// The frame is a part of an event, or of an operation under way.
+    /// The frame is a chunk of an event, or an io_uring event or result whose counterpart is missing.
     Part,
     /// An exclude rule drops the event.
     Excluded,
 }
 
-/// A counter of what became of the events of each rule. `rule` is the rule's place in the rule set with number
-/// `generation`.
+/// Counts recorded and dropped events per rule. `rule` is the rule's index in the rule set with number `generation`.
 pub trait Tally {
-    /// An event of the rule is `bytes` bytes of lines.
+    /// An event of the rule was recorded in `bytes` bytes of lines.
     fn recorded(&mut self, generation: u64, rule: u32, bytes: usize);
 
-    /// An event came for the rule, and is not recorded.
+    /// An event was sent because of the rule, but is not recorded.
     fn dropped(&mut self, generation: u64, rule: u32);
 }
 
@@ -55,26 +54,26 @@ impl Tally for () {
     fn dropped(&mut self, _: u64, _: u32) {}
 }
 
-/// A viewer, which is shown each event that is recorded.
+/// A live viewer, called for each event that is recorded.
 pub trait Watcher {
-    /// The lines of this event have been appended.
+    /// Called after the lines of `event` were appended.
     fn event(&mut self, event: &Composed<'_>);
 }
 
-/// Sees nothing.
+/// Ignores every event.
 impl Watcher for () {
     fn event(&mut self, _: &Composed<'_>) {}
 }
 
 /// An event whose lines have been appended.
 pub struct Composed<'a> {
-    /// When the call returned: time of the epoch, nanoseconds.
+    /// Time of the event, in nanoseconds since the Unix epoch.
     pub unix_ns: u64,
-    /// Name of the call, or `io_uring:NAME`.
+    /// Name of the call; `io_uring:NAME` for an operation.
     pub call: &'a str,
-    /// What the kernel sent.
+    /// The event as the kernel sent it.
     pub event: &'a Event<'a>,
-    /// Names that the call had.
+    /// Names that the call used, one per PATH record.
     pub items: &'a [Item],
     /// Arguments of execve, each ended by NUL.
     pub argv: &'a [u8],
@@ -84,13 +83,13 @@ pub struct Composed<'a> {
 
 /// Turns frames into log lines.
 pub struct Composer<T> {
-    /// Makes the lines: also those of records from elsewhere.
+    /// Writes the lines; also used for records that are made elsewhere.
     pub encoder: Encoder,
-    /// Numbers of the events made here.
+    /// Serial numbers of the events composed here.
     pub serials: Serials,
-    /// Operations of rings that are under way.
+    /// io_uring operations that wait for their results.
     pub operations: PendingOperations,
-    /// Counts of each rule's events.
+    /// Counter of each rule's events.
     pub costs: T,
     system: Arc<dyn System>,
     clock: Clock,
@@ -105,7 +104,7 @@ pub struct Composer<T> {
 }
 
 impl<T: Tally> Composer<T> {
-    /// A composer that knows no rule set yet, for events of `system`.
+    /// A composer for events of `system`. It drops every event until [`Composer::add_generation`] is called.
     pub fn new(encoder: Encoder, system: Arc<dyn System>, costs: T) -> Composer<T> {
         Composer {
             encoder,
@@ -125,23 +124,24 @@ impl<T: Tally> Composer<T> {
         }
     }
 
-    /// Looks again at what may change of the system: its clocks, and how it labels processes. To be called every second.
+    /// Reads again what may change in the system: its clocks, and how it labels processes. Call it every second.
     pub fn refresh(&mut self) {
         self.clock = Clock::now(&*self.system);
         self.labels = Labels::now(&*self.system);
     }
 
-    /// Makes `generation` known; events of earlier ones are still understood.
+    /// Adds a rule set. The seven before it are kept for events that are still in the rings.
     pub fn add_generation(&mut self, generation: Arc<Generation>) {
         let known = Known::new(generation, self.generations.front());
         self.generations.push_front(known);
         self.generations.truncate(PLANS_KEPT);
     }
 
-    /// Takes a frame from the ring of CPU number `cpu` and appends its records to `out`.
+    /// Takes a frame from the ring of CPU number `cpu`, appends the records of its event, if it completes one, to `out`
+    /// and shows the event to `live`.
     ///
     /// # Errors
-    /// The frame is not as [`event::wire`] describes it. Nothing was appended.
+    /// The frame does not have the format of [`event::wire`]. Nothing was appended.
     pub fn frame<W: Watcher>(
         &mut self,
         cpu: usize,
@@ -172,8 +172,8 @@ impl<T: Tally> Composer<T> {
         }
     }
 
-    /// Appends what has been waiting for results long enough; at the end of the recording, all of
-    /// it. How many events.
+    /// Appends the io_uring operations that have waited long enough for a result; with `at_end`, all that wait. Returns
+    /// the number of events recorded.
     pub fn overdue(&mut self, at_end: bool, out: &mut Vec<u8>) -> u64 {
         let frames = match at_end {
             true => self.operations.take_all(),

@@ -2,7 +2,7 @@
 
 use event::wire::Part;
 
-/// The path of an executable: the next event often has the same.
+/// The path of the last executable: the next event often has the same one.
 #[derive(Default)]
 pub(crate) struct Executable {
     walk: Vec<u8>,
@@ -11,7 +11,7 @@ pub(crate) struct Executable {
 }
 
 impl Executable {
-    /// The path that an EXE part stands for.
+    /// The path that an EXE part encodes.
     pub(crate) fn of(&mut self, part: &Part<'_>) -> &[u8] {
         if self.path.is_empty() || self.flags != part.flags || self.walk != part.data {
             self.walk.clear();

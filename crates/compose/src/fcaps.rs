@@ -1,11 +1,12 @@
-//! BPRM_FCAPS: an execve by which a task that is not root got privileges.
+//! BPRM_FCAPS: an execve that raised the capabilities of a task.
 
 use crate::system::{read_all, System};
 use event::record::{BprmFcaps, FileCaps};
 use event::wire::{tarsier_caps, Event};
 
 /// The record of a successful execve, if the kernel would make one: `nonroot_raised_pE()` and
-/// `audit_log_bprm_fcaps()`, security/commoncap.c and kernel/auditsc.c. `all_caps` is what [`all_caps`] gives.
+/// `audit_log_bprm_fcaps()`, security/commoncap.c and kernel/auditsc.c. `file` holds the capabilities of the executed
+/// file, `all_caps` is the result of [`all_caps`].
 pub(crate) fn record(
     event: &Event<'_>,
     file: Option<FileCaps>,
@@ -65,7 +66,7 @@ fn raised(task: &Task, old: &tarsier_caps, new: &tarsier_caps, all: u64) -> bool
                 || gained(new.ambient, old.ambient))
 }
 
-/// Every capability that the kernel knows, as a set.
+/// Every capability that the kernel knows, as a bit mask; capabilities 0 to 40 if the kernel's last one cannot be read.
 pub(crate) fn all_caps(system: &dyn System) -> u64 {
     let last = read_all(system, "/proc/sys/kernel/cap_last_cap");
     let last = last.and_then(|text| String::from_utf8(text).ok());

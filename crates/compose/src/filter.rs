@@ -1,4 +1,4 @@
-//! Records that exclude and user rules drop.
+//! Decides which records the rules of the exclude and user lists drop.
 
 use crate::generation::Generation;
 use crate::identify::executable_of;
@@ -8,7 +8,7 @@ use event::wire::Event;
 use event::RecordType;
 use plan::{ObjectId, Sender};
 
-/// Whether an exclude rule drops a record of this kind in `event`.
+/// Whether an exclude rule drops the records of type `kind` in `event`.
 pub(crate) fn excludes(generation: &Generation, kind: RecordType, event: &Event<'_>) -> bool {
     let Some(filter) = &generation.exclude else {
         return false;
@@ -27,8 +27,9 @@ pub(crate) fn excludes(generation: &Generation, kind: RecordType, event: &Event<
     filter.drops(kind.0.into(), &sender, &generation.identities)
 }
 
-/// Whether an exclude or user rule drops a record that was made elsewhere: its nlmsg_type and text, `audit(…): body`.
-/// What the text does not tell (group, executable) is read from the process, while it is there.
+/// Whether an exclude or user rule drops a record that was made elsewhere. `kind` is its nlmsg_type, `message` its
+/// text, `audit(…): body`. What the text lacks of its sender (always group and executable) is read from the process,
+/// if that still exists.
 pub fn drops_message(
     generation: &Generation,
     kind: u16,
@@ -41,7 +42,7 @@ pub fn drops_message(
     drops_sent(generation, kind, &sender_of(message, system))
 }
 
-/// Whether an exclude or user rule drops a record that `sender` caused.
+/// Whether an exclude or user rule drops a record of type `kind` (nlmsg_type) that `sender` caused.
 pub fn drops_sent(generation: &Generation, kind: u16, sender: &Sender) -> bool {
     let drops = |filter: &Option<plan::RecordFilter>| {
         filter
@@ -51,7 +52,7 @@ pub fn drops_sent(generation: &Generation, kind: u16, sender: &Sender) -> bool {
     drops(&generation.exclude) || is_user_message(kind) && drops(&generation.user)
 }
 
-/// Messages that programs send: linux/audit.h, AUDIT_USER and the two ranges of user messages.
+/// Whether `kind` is a message type of user-space programs: AUDIT_USER and two ranges of linux/audit.h.
 fn is_user_message(kind: u16) -> bool {
     matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
 }

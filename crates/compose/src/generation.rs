@@ -1,26 +1,27 @@
-//! A rule set in force.
+//! A rule set, with what is needed to compose its events.
 
 use event::wire::Event;
 use plan::{Identities, Plan, RecordFilter};
 use rules::{Action, Rule};
 use std::collections::BTreeSet;
 
-/// A rule set, as events are understood by it.
+/// A rule set, with what is needed to compose its events.
 pub struct Generation {
-    /// What the programs match by. Its number stands in events.
+    /// The plan by which the programs match. Its number, `plan.generation`, is in the header of each event.
     pub plan: Plan,
-    /// What its paths were when it was planned.
+    /// The objects of the rules' paths when the plan was made.
     pub identities: Identities,
-    /// Records that rules of the exclude list drop.
+    /// Filter of the exclude list; `None` if it has no rules.
     pub exclude: Option<RecordFilter>,
-    /// Messages of programs that rules of the user list drop.
+    /// Filter of the user list, for messages of programs; `None` if it has no rules.
     pub user: Option<RecordFilter>,
-    /// Places of the rules whose events are flushed at once.
+    /// Indices in `plan.rules` of the rules whose events are flushed at once.
     pub urgent: BTreeSet<u32>,
 }
 
 impl Generation {
-    /// The rules of `plan`, whose paths were `identities`; those at the places `urgent` have their events flushed at once.
+    /// The rule set of `plan`, which was made with `identities`. `urgent` holds the indices of the rules whose events
+    /// are flushed at once.
     pub fn new(plan: Plan, identities: Identities, urgent: BTreeSet<u32>) -> Generation {
         Generation {
             exclude: RecordFilter::exclude(&plan.rules),
@@ -31,7 +32,7 @@ impl Generation {
         }
     }
 
-    /// The rules among which the first stage has left the decision, with their places.
+    /// The rules that the first stage left undecided for `event`, with their indices in `plan.rules`.
     pub(crate) fn remaining<'a>(
         &'a self,
         event: &'a Event<'_>,
@@ -41,7 +42,8 @@ impl Generation {
         self.plan.remaining(list, pages)
     }
 
-    /// Places of the rules that an event came for if none of them records it: all that were still candidates.
+    /// Indices of the rules for which an event was sent, for an event that none of them records: all candidates of the
+    /// second stage, except `never` rules.
     pub(crate) fn came_for<'a>(&'a self, event: &'a Event<'_>) -> impl Iterator<Item = u32> + 'a {
         let remaining = self.remaining(event);
         remaining

@@ -1,4 +1,4 @@
-//! The system that this program runs on.
+//! The running system, as composing reads it.
 
 use crate::system::{kernel_dev, Sign, System};
 use event::record::Inode;
@@ -12,19 +12,19 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What one look-up takes, with the NUL: PATH_MAX of linux/limits.h.
+/// Largest path that the kernel takes in one look-up, in bytes with the NUL: PATH_MAX of linux/limits.h.
 const PATH_MAX: usize = 4096;
 /// `XATTR_CAPS_SZ` of linux/capability.h.
 const CAPABILITIES_BYTES: usize = 24;
 
-/// The live system.
+/// The running system.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     kernel_has: fn(Sign<'_>) -> bool,
 }
 
 impl Host {
-    /// The system of this process, whose kernel's types `kernel_has` knows.
+    /// The system of this process. `kernel_has` answers [`System::kernel_has`].
     pub const fn new(kernel_has: fn(Sign<'_>) -> bool) -> Host {
         Host { kernel_has }
     }
@@ -111,8 +111,8 @@ fn nanoseconds(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Whether an absolute path leads somewhere without symbolic links and is written as realpath(3) writes it: one
-/// look-up, where that makes one for each directory of the path. `false` also where this cannot be told.
+/// Whether an absolute path exists, crosses no symbolic link and is already written as realpath(3) would write it. This
+/// takes one look-up; realpath(3) takes one for each directory of the path. `false` also if it cannot be determined.
 fn is_canonical(path: &CStr) -> bool {
     let Some(names) = path.to_bytes().strip_prefix(b"/") else {
         return false;
@@ -129,7 +129,7 @@ fn is_canonical(path: &CStr) -> bool {
         .is_ok()
 }
 
-/// The object at an absolute path that is longer than the kernel takes at once.
+/// stat(2), or lstat(2) without `follow`, of an absolute path of PATH_MAX bytes or more, in several look-ups.
 fn stat_long(path: &[u8], follow: bool) -> rustix::io::Result<Stat> {
     let slash = |rest: &[u8]| rest[..PATH_MAX - 1].iter().rposition(|&byte| byte == b'/');
     let through = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! What the paths of rules are on this host: input of a plan.
+//! Looks up the paths of rules on this host, as input for a plan.
 
 use crate::system::System;
 use abi::Field;
@@ -9,9 +9,8 @@ use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Looks up every path that the rules name. `exe=` and `path=` name the entry itself, a symbolic
-/// link included, as the kernel's look-up of a rule's path does (`audit_get_nd()`,
-/// kernel/audit_watch.c); `dir=` follows it (kernel/audit_tree.c).
+/// Looks up every path that the rules name. `exe=` and `path=` name the entry itself, even if it is a symbolic link, as
+/// in the kernel (`audit_get_nd()`, kernel/audit_watch.c); `dir=` follows the link (kernel/audit_tree.c).
 pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
     let mut identities = Identities::default();
     for condition in rules.iter().flat_map(|rule| &rule.conditions) {
@@ -26,13 +25,13 @@ pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
     identities
 }
 
-/// The executable of process `pid`, while it is there.
+/// The executable of process `pid`; `None` if the process has ended.
 pub fn executable_of(pid: u32, system: &dyn System) -> Option<ObjectId> {
     let link = CString::new(format!("/proc/{pid}/exe")).ok()?;
     system.inode(&link, true).map(object)
 }
 
-/// Whether the rules name a path at all, so that what it is may change.
+/// Whether any rule names a path, whose object may change while the rules are in force.
 pub fn names_paths(rules: &[Rule]) -> bool {
     rules
         .iter()

@@ -4,7 +4,7 @@
 use crate::system::{read_all, System};
 use std::borrow::Cow;
 
-/// What AppArmor shows of its loaded policy; one line per profile.
+/// The list of loaded AppArmor profiles, one per line.
 const APPARMOR_PROFILES: &str = "/sys/kernel/security/apparmor/profiles";
 /// The label of a process that no AppArmor profile confines.
 const UNCONFINED: &[u8] = b"unconfined";
@@ -14,14 +14,14 @@ const UNCONFINED: &[u8] = b"unconfined";
 pub(crate) enum Labels {
     /// No security module labels processes.
     None,
-    /// AppArmor without a profile: everything has the same label.
+    /// AppArmor without any profile: all processes have the label `unconfined`.
     Unconfined,
-    /// Each process has its own, to be read while it is there.
+    /// Each process has its own label, which can be read only while the process exists.
     PerProcess,
 }
 
 impl Labels {
-    /// How it is now. A profile may be loaded at any time, so this has to be asked again.
+    /// How processes are labelled now. A profile may be loaded at any time, so this has to be asked periodically.
     pub(crate) fn now(system: &dyn System) -> Labels {
         match label_of(system, "self") {
             None => Labels::None,
@@ -30,7 +30,7 @@ impl Labels {
         }
     }
 
-    /// The label of process `pid`; `None` where there are no labels, or the process has ended.
+    /// The label of process `pid`; `None` if processes have no labels, or the process has ended.
     pub(crate) fn of(self, system: &dyn System, pid: u32) -> Option<Cow<'static, [u8]>> {
         match self {
             Labels::None => None,
@@ -40,12 +40,13 @@ impl Labels {
     }
 }
 
-/// Whether AppArmor says that no profile is loaded. If it cannot be asked, there may be some.
+/// Whether AppArmor lists no profile; `false` if the list cannot be read.
 fn has_no_profile(system: &dyn System) -> bool {
     read_all(system, APPARMOR_PROFILES).is_some_and(|profiles| profiles.is_empty())
 }
 
-/// The label of a process of /proc. SELinux ends it with NUL, AppArmor with a line feed.
+/// The contents of `/proc/PROCESS/attr/current` without the end, which is NUL with SELinux and a line feed with
+/// AppArmor; `None` if there is no label.
 fn label_of(system: &dyn System, process: &str) -> Option<Vec<u8>> {
     let mut label = read_all(system, &format!("/proc/{process}/attr/current"))?;
     while matches!(label.last(), Some(0 | b'\n')) {

@@ -1,5 +1,5 @@
-//! Composing: a frame and the plan that it was made under → records. What a record says is decided here and nowhere
-//! else. All that is asked of the running system goes through [`System`].
+//! Composes the records of events from the frames in the ring buffers and the plan under which the frames were made.
+//! Only this crate decides what a record contains. It reads the running system only through [`System`].
 
 mod call_facts;
 mod chunks;

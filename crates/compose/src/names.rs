@@ -1,10 +1,10 @@
-//! Names of users and groups for ENRICHED.
+//! Names of users and groups for the ENRICHED log format.
 
 use crate::system::System;
 use event::{NameCache, Names};
 use std::sync::Arc;
 
-/// The user database of `system`, each id asked for once.
+/// Names from the user and group databases of `system`, cached by [`NameCache`].
 pub fn names(system: Arc<dyn System>) -> Box<dyn Names + Send> {
     let groups = Arc::clone(&system);
     Box::new(NameCache::new(

@@ -1,19 +1,19 @@
-//! io_uring operations under way: their events wait here for their results.
+//! io_uring operations that have not completed: their events wait here for their results.
 
 use crate::system::System;
 use event::wire::{self, Event, OperationResult, WireError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How many the programs remember. Events beyond are those whose result did not fit its ring.
+/// Largest number of operations that the programs remember. If more events wait here, results were lost because a ring
+/// was full.
 const IN_FLIGHT_MAX: usize = wire::TARSIER_PENDING_MAX as usize;
-/// An operation that posts no completion when it succeeds has succeeded when it has not failed
-/// for so long.
+/// Time after which a SILENT operation, which posts no completion when it succeeds, counts as successful.
 const SILENT_AFTER_NS: u64 = 2_000_000_000;
-/// How often they are looked at.
+/// Interval at which waiting events are checked.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
 
-/// Events without a result yet, by id.
+/// The events that wait for a result, by id.
 pub struct PendingOperations {
     system: Arc<dyn System>,
     pending: HashMap<u64, Pending>,
@@ -27,7 +27,7 @@ struct Pending {
 }
 
 impl PendingOperations {
-    /// None yet; `system` has the clock by which they wait.
+    /// No events. Waiting times are measured with the monotonic clock of `system`.
     pub(crate) fn new(system: Arc<dyn System>) -> PendingOperations {
         PendingOperations {
             system,
@@ -36,7 +36,7 @@ impl PendingOperations {
         }
     }
 
-    /// Keeps a PENDING event until its result comes.
+    /// Keeps a PENDING event, with its frame, until its result arrives.
     pub(crate) fn submitted(&mut self, event: &Event<'_>, frame: &[u8]) {
         let pending = Pending {
             frame: frame.to_vec(),
@@ -46,7 +46,11 @@ impl PendingOperations {
         self.pending.insert(event.header().frame.id, pending);
     }
 
-    /// The whole event, once its result is there; `None` if the event was lost.
+    /// The frame of the event completed by `result`; `None` if the event was lost. If more results follow (multishot),
+    /// the event goes on waiting.
+    ///
+    /// # Errors
+    /// The result does not fit the event's frame.
     pub(crate) fn completed(
         &mut self,
         result: &OperationResult<'_>,
@@ -64,28 +68,29 @@ impl PendingOperations {
         Ok(Some(frame))
     }
 
-    /// Whether [`PendingOperations::overdue`] is worth a call.
+    /// Whether events wait and were last checked, by [`Composer::overdue`](crate::Composer::overdue), a second or more
+    /// ago.
     pub fn is_due(&self) -> bool {
         let is_time = |last_ns: u64| self.since_ns(last_ns) >= LOOK_EVERY_NS;
         !self.is_empty() && self.looked_at_ns.is_none_or(is_time)
     }
 
-    /// Whether none waits.
+    /// Whether no event waits.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// How many wait.
+    /// Number of waiting events.
     pub fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Whether there are events whose result can never come.
+    /// Whether more events wait than the programs can remember, so that some results can never arrive.
     pub fn has_orphans(&self) -> bool {
         self.pending.len() > IN_FLIGHT_MAX
     }
 
-    /// Events that have succeeded in silence.
+    /// Takes the SILENT events that have waited for two seconds, as frames with exit 0, in the order of their ids.
     pub(crate) fn overdue(&mut self) -> Vec<Vec<u8>> {
         let now_ns = self.system.monotonic_ns();
         self.looked_at_ns = Some(now_ns);
@@ -95,13 +100,13 @@ impl PendingOperations {
         self.take(is_over, Some(0))
     }
 
-    /// Forgets the events that are not `in_flight`: their results were lost, and counted.
+    /// Drops the events that are not `in_flight`, except SILENT ones: their results were lost, and counted as lost.
     pub fn keep(&mut self, in_flight: &HashSet<u64>) {
         self.pending
             .retain(|id, pending| pending.is_silent || in_flight.contains(id));
     }
 
-    /// All events, without result: the recording ends.
+    /// Takes all events at the end of the recording: SILENT ones with exit 0, the others without a result.
     pub(crate) fn take_all(&mut self) -> Vec<Vec<u8>> {
         let mut frames = self.take(|pending| pending.is_silent, Some(0));
         frames.extend(self.take(|_| true, None));

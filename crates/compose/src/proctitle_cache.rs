@@ -1,12 +1,12 @@
-//! Command lines of tasks, as the kernel's audit keeps them: a task's records have the one that its first event had
-//! (`audit_log_proctitle()`, kernel/auditsc.c), after another program was executed too. They are kept as the text of
-//! the record.
+//! Command lines of tasks, cached as in the kernel (`audit_log_proctitle()`, kernel/auditsc.c): all events of a task
+//! have the command line of its first event, even after it has executed another program. The cache holds the text of
+//! the records.
 
 use event::record::{Body, Proctitle};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// A task: thread id, and when its process began.
+/// A task: thread id, and start time of its process in nanoseconds.
 pub(crate) type Task = (u32, u64);
 
 /// Number of tasks in one cache generation; those without an event for two generations are forgotten.
@@ -17,13 +17,13 @@ const TASKS_MAX: usize = 8192;
 pub(crate) struct ProctitleCache {
     recent: HashMap<Task, Rc<[u8]>>,
     older: HashMap<Task, Rc<[u8]>>,
-    /// The task that was asked for last: the next event is often of the same.
+    /// The task of the last request: the next event is often of the same task.
     last: Option<(Task, Rc<[u8]>)>,
 }
 
 impl ProctitleCache {
-    /// The body of the PROCTITLE record for an event of `task`, whose command line now is `now`; `None` if there has
-    /// never been any.
+    /// The body of the PROCTITLE record for an event of `task`, whose command line is now `now`; `None` if no event of
+    /// the task had a command line.
     pub(crate) fn of(&mut self, task: Task, now: Option<&[u8]>) -> Option<&[u8]> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != task) {
             let title = self.find(task, now)?;

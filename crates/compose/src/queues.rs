@@ -1,6 +1,6 @@
-//! Records of calls on POSIX message queues and on the clock, made of what such calls were given and changed.
+//! Records of calls on POSIX message queues and on the clock, from the arguments of the calls and what they changed.
 //!
-//! Source: ipc/mqueue.c, which says how far a call has come when audit is told of it.
+//! Source: ipc/mqueue.c. Where it calls audit decides which failed calls have a record.
 
 use event::record::{
     is_success, MqAttr, MqGetsetattr, MqNotify, MqOpen, MqSendrecv, TimeAdjntpval, TimeInjoffset,
@@ -12,7 +12,7 @@ const EINVAL: i64 = -22;
 const MQ_PRIO_MAX: u64 = 32768;
 const NSEC_PER_SEC: i64 = 1_000_000_000;
 
-/// MQ_OPEN of the call with this name, if audit has one.
+/// The MQ_OPEN record, if the kernel would make one. `name` is that of the call, here and below.
 pub(crate) fn open(name: &str, event: &Event<'_>) -> Option<MqOpen> {
     let args = &event.header().args;
     if name != "mq_open" {
@@ -29,7 +29,7 @@ pub(crate) fn open(name: &str, event: &Event<'_>) -> Option<MqOpen> {
     })
 }
 
-/// MQ_SENDRECV, if audit has one.
+/// The MQ_SENDRECV record, if the kernel would make one.
 pub(crate) fn sendrecv(name: &str, event: &Event<'_>) -> Option<MqSendrecv> {
     let args = &event.header().args;
     let sends = name.starts_with("mq_timedsend");
@@ -57,13 +57,13 @@ pub(crate) fn sendrecv(name: &str, event: &Event<'_>) -> Option<MqSendrecv> {
     })
 }
 
-/// MQ_NOTIFY, if audit has one.
+/// The MQ_NOTIFY record, if the kernel would make one.
 pub(crate) fn notify(name: &str, event: &Event<'_>) -> Option<MqNotify> {
     let args = &event.header().args;
     if name != "mq_notify" || event.exit() == Some(EFAULT) && event.memory().is_none() {
         return None;
     }
-    // Behind `sigev_value`, which is as long as a pointer.
+    // Offset of `sigev_signo`, which follows `sigev_value`, a pointer.
     let at = match event.has_flag(wire::TARSIER_COMPAT) {
         true => 4,
         false => 8,
@@ -78,7 +78,7 @@ pub(crate) fn notify(name: &str, event: &Event<'_>) -> Option<MqNotify> {
     })
 }
 
-/// MQ_GETSETATTR, if audit has one: only what was set is told.
+/// The MQ_GETSETATTR record, if the kernel would make one: for successful calls that set attributes.
 pub(crate) fn getsetattr(name: &str, event: &Event<'_>) -> Option<MqGetsetattr> {
     let args = &event.header().args;
     let sets = name == "mq_getsetattr" && args[1] != 0 && event.exit().is_some_and(is_success);
@@ -102,7 +102,7 @@ fn attr(event: &Event<'_>) -> Option<MqAttr> {
     })
 }
 
-/// Number `i` of a structure of longs.
+/// Number `i` of a structure of C longs: 64-bit if `is_long`, else 32-bit. `None` beyond the end of `memory`.
 fn number(memory: &[u8], i: usize, is_long: bool) -> Option<i64> {
     if is_long {
         let bytes = memory.get(i * 8..i * 8 + 8)?;
@@ -112,7 +112,7 @@ fn number(memory: &[u8], i: usize, is_long: bool) -> Option<i64> {
     Some(i32::from_ne_bytes(bytes.try_into().ok()?).into())
 }
 
-/// By how much the call set the clock, if it did.
+/// The TIME_INJOFFSET record: by how much the call set the clock; `None` if it did not.
 pub(crate) fn offset(event: &Event<'_>) -> Option<TimeInjoffset> {
     let [sec, nsec, ..] = event.time()?;
     (sec != 0 || nsec != 0).then(|| TimeInjoffset {
@@ -121,7 +121,7 @@ pub(crate) fn offset(event: &Event<'_>) -> Option<TimeInjoffset> {
     })
 }
 
-/// What the call changed of the clock's discipline.
+/// The TIME_ADJNTPVAL records: the values of the clock discipline that the call changed.
 pub(crate) fn adjusted(event: &Event<'_>) -> impl Iterator<Item = TimeAdjntpval> {
     let values = event.time().unwrap_or_default();
     let pairs = TimeAdjntpval::OPS.into_iter().enumerate();

@@ -20,7 +20,7 @@ const PTRACE_SEIZE: u64 = 0x4206;
 const EINVAL: i64 = -22;
 const OPEN_HOW_SIZE_VER0: u64 = 24;
 
-/// The type of an event's first record, without which there is no event.
+/// The type of an event's first record. If that is excluded, the whole event is.
 pub(crate) fn first_record(event: &Event<'_>) -> RecordType {
     match event.has_flag(wire::TARSIER_URING) {
         true => RecordType::URINGOP,
@@ -28,28 +28,28 @@ pub(crate) fn first_record(event: &Event<'_>) -> RecordType {
     }
 }
 
-/// An event that a rule selects, to be written without the records that an exclude rule drops.
+/// Writes an event that a rule selects, without the records that an exclude rule drops.
 pub(crate) struct Records<'w, 'e> {
     pub(crate) writer: EventWriter<'w>,
     pub(crate) event: &'e Event<'e>,
     pub(crate) generation: &'e Generation,
     pub(crate) call: &'e CallFacts,
-    /// With the names of this event.
+    /// Holds the names of this event.
     pub(crate) resolver: &'e Resolver,
-    /// Path of the executable.
+    /// Path of the task's executable.
     pub(crate) exe: Option<&'e [u8]>,
-    /// Of the rule.
+    /// Key of the rule that selected the event.
     pub(crate) key: Option<&'e [u8]>,
     /// Arguments of execve, each ended by NUL.
     pub(crate) argv: &'e [u8],
     pub(crate) labels: Labels,
     pub(crate) system: &'e dyn System,
-    /// Every capability that the kernel knows.
+    /// Every capability that the kernel knows, as a bit mask.
     pub(crate) all_caps: u64,
 }
 
 impl Records<'_, '_> {
-    /// Writes all of them.
+    /// Writes all records and ends the event.
     pub(crate) fn write(mut self, cache: &mut ProctitleCache) {
         self.syscall();
         self.details();
@@ -72,7 +72,7 @@ impl Records<'_, '_> {
         if event.has_flag(wire::TARSIER_URING) {
             self.put(&UringOp::from_event(event, items, exe, subj, key));
         } else {
-            // It is not excluded, or there would be no event.
+            // No exclude rule drops this record: it would have dropped the whole event.
             let record = Syscall::from_event(event, items, exe, subj, key);
             self.writer.syscall(&record);
         }
@@ -120,7 +120,7 @@ impl Records<'_, '_> {
         }
     }
 
-    /// What was given to socketcall(2) and ipc(2).
+    /// Writes SOCKETCALL, IPC and IPC_SET_PERM.
     fn ipc(&mut self) {
         let event = self.event;
         if let Some((nargs, args)) = event.socketcall() {
@@ -166,7 +166,7 @@ impl Records<'_, '_> {
         }
     }
 
-    /// What was given to mmap(2) and openat2(2).
+    /// Writes MMAP and OPENAT2.
     fn arguments(&mut self) {
         let event = self.event;
         let header = event.header();
@@ -178,7 +178,7 @@ impl Records<'_, '_> {
                 flags: header.args[3] as u32,
             });
         }
-        // A structure shorter than the first was is refused before it is looked at.
+        // openat2(2) refuses a structure shorter than its first version before it reads it.
         let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
         if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
             self.put(&Openat2 {
@@ -191,8 +191,8 @@ impl Records<'_, '_> {
 
     fn is_told_of_targets(&self) -> bool {
         let event = self.event;
-        // ptrace_attach(), kernel/ptrace.c, is the only one that tells audit of the tracee; a signal that there is not
-        // is refused before its target is looked at: check_kill_permission(), kernel/signal.c.
+        // Of ptrace(2), only ptrace_attach(), kernel/ptrace.c, reports the tracee to audit. An invalid signal number is
+        // refused before its target is reported: check_kill_permission(), kernel/signal.c.
         match self.call.name.as_str() {
             "ptrace" => matches!(event.header().args[0], PTRACE_ATTACH | PTRACE_SEIZE),
             _ => event.exit() != Some(EINVAL),
@@ -200,7 +200,7 @@ impl Records<'_, '_> {
     }
 
     fn targets(&mut self) {
-        // The first one comes last: audit_log_exit(), kernel/auditsc.c.
+        // audit_log_exit(), kernel/auditsc.c, writes the first target last.
         let mut targets = ObjPid::from_event(self.event);
         let first = targets.next();
         for target in targets.chain(first) {
@@ -236,7 +236,7 @@ impl Records<'_, '_> {
         let title = title.map_or(Proctitle { title: None }, |part| {
             Proctitle::trimmed(part.data)
         });
-        // Operations of rings may be made by another task than the one that they are for.
+        // An io_uring operation may run in another task than the one that submitted it.
         if !self.event.has_flag(wire::TARSIER_URING) {
             let header = self.event.header();
             let task = (header.tid, header.start_time_ns);

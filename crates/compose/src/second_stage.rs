@@ -1,4 +1,4 @@
-//! The second stage of matching: with the names of an event found, which rule selects it.
+//! The second stage of matching: finds the rule that selects an event, once the names of the event are known.
 
 use crate::generation::Generation;
 use crate::resolve::{Item, Resolver};
@@ -8,17 +8,17 @@ use plan::{Decision, Entry, Facts, Identities, ObjectId};
 use rules::{List, Rule};
 use std::sync::Arc;
 
-/// A rule set whose events are understood.
+/// A rule set, with the state of its paths.
 pub(crate) struct Known {
     pub(crate) generation: Arc<Generation>,
-    /// What its paths are by now, as far as events have told.
+    /// The objects of the rules' paths, kept up to date from events.
     identities: Identities,
-    /// Rules of the filesystem list may leave names out.
+    /// Whether the filesystem list has rules, which may leave out names.
     leaves_out: bool,
 }
 
 impl Known {
-    /// A rule set that follows on `before`: directories that were moved stay found.
+    /// A rule set that replaces `before`, from which it takes over the moves of directories.
     pub(crate) fn new(generation: Arc<Generation>, before: Option<&Known>) -> Known {
         let mut identities = generation.identities.clone();
         if let Some(before) = before {
@@ -32,8 +32,8 @@ impl Known {
         }
     }
 
-    /// Leaves out what rules of the filesystem list are about, and finds the rule that selects an event whose names
-    /// `resolver` has found.
+    /// Finds the rule that selects `event`, whose names `resolver` has found. First leaves out the names on file
+    /// systems that rules of the filesystem list exclude.
     pub(crate) fn decide(&mut self, event: &Event<'_>, resolver: &mut Resolver) -> Decision {
         if self.leaves_out {
             let rules = &self.generation.plan.rules;
@@ -47,9 +47,9 @@ impl Known {
     }
 }
 
-/// Keeps up with what the call did to the paths that rules name: they are about the object that has such a name
-/// by the time the event is matched (audit_update_watch(), kernel/audit_watch.c), and about a directory under
-/// each name that it gets.
+/// Updates the objects of the rules' paths if the call created, deleted or renamed one of them. A rule is about the
+/// object that has its path when the event is matched (audit_update_watch(), kernel/audit_watch.c); a rule on a
+/// directory goes on applying to it under each new name.
 fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolver) {
     let succeeded = event.exit().is_some_and(event::record::is_success);
     if identities.is_empty() || !succeeded {
@@ -81,7 +81,7 @@ fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolve
     }
 }
 
-/// The rule that selects an event, once its names are known.
+/// The rule that selects an event that the first stage left undecided.
 fn decide(
     generation: &Generation,
     identities: &Identities,

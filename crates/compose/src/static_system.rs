@@ -1,4 +1,4 @@
-//! A system that is written down: for tests, and for the fuzzer.
+//! A system with fixed contents, for tests and the fuzzer.
 
 use crate::system::{Sign, System};
 use event::record::Inode;
@@ -6,29 +6,29 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What there is of a path.
+/// What a [`StaticSystem`] has at a path.
 #[derive(Clone, Debug, Default)]
 pub struct StaticFile {
-    /// The object.
+    /// Identity and attributes of the object.
     pub inode: Inode,
-    /// Its bytes.
+    /// Contents of the file.
     pub contents: Vec<u8>,
-    /// Its extended attribute `security.capability`.
+    /// The extended attribute `security.capability`.
     pub capabilities: Option<Vec<u8>>,
-    /// What it is without symbolic links, if that is another path. It is then a link to that.
+    /// The path without symbolic links, if it is a different one. The file is then a link to that path.
     pub real_path: Option<&'static str>,
 }
 
-/// A system that has what its fields say and nothing else. Its clocks stand still.
+/// A system that consists only of what its fields hold. Its clocks stand still.
 #[derive(Debug, Default)]
 pub struct StaticSystem {
     /// Files by absolute path.
     pub files: BTreeMap<&'static str, StaticFile>,
-    /// Kinds of file systems by the path at which they are mounted.
+    /// Kinds of file systems (`f_type` of statfs(2)) by the path at which they are mounted.
     pub file_systems: BTreeMap<&'static str, u32>,
-    /// Users and groups have the same names.
+    /// Names by id, of both users and groups.
     pub names: BTreeMap<u32, &'static str>,
-    /// CLOCK_MONOTONIC; CLOCK_REALTIME is [`StaticSystem::BOOTED_NS`] more.
+    /// Nanoseconds of CLOCK_MONOTONIC; CLOCK_REALTIME is [`StaticSystem::BOOTED_NS`] more.
     pub monotonic_ns: AtomicU64,
     /// See [`System::release`].
     pub release: (u32, u32),
@@ -37,14 +37,14 @@ pub struct StaticSystem {
 }
 
 impl StaticSystem {
-    /// When it was booted: 14 November 2023, nanoseconds of the epoch.
+    /// Boot time of the system: 14 November 2023, in nanoseconds since the Unix epoch.
     pub const BOOTED_NS: u64 = 1_700_000_000_000_000_000;
 
     fn file(&self, path: &CStr) -> Option<&StaticFile> {
         self.files.get(path.to_str().ok()?)
     }
 
-    /// What a path leads to.
+    /// The file that a path leads to.
     fn target(&self, path: &CStr) -> Option<&StaticFile> {
         let file = self.file(path)?;
         match file.real_path {

@@ -13,7 +13,7 @@ pub(crate) struct TestFrame {
 }
 
 impl TestFrame {
-    /// A 64-bit x86 call with this number, by task 42, as `cat`.
+    /// An event of the 64-bit x86 call with number `nr`, made by task 42, `cat`.
     pub(crate) fn of_call(nr: i32) -> TestFrame {
         let mut header = tarsier_event {
             arch: 0xc000_003e,
@@ -56,7 +56,7 @@ impl TestFrame {
     }
 }
 
-/// The result of the operation whose event is `id`.
+/// A RESULT frame for the operation whose event is `id`.
 pub(crate) fn result_frame(id: u64, exit: i64) -> Vec<u8> {
     let mut result = tarsier_result {
         exit,

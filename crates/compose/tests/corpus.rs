@@ -1,7 +1,7 @@
-//! Frames of a real kernel, and the lines that they have to become.
+//! Composes frames of a real kernel and compares the lines with those expected.
 //!
-//! `corpus/NAME.frames` holds frames as the rings had them, one after the other; `NAME.rules` the rules by which they
-//! were selected; `NAME.log` the lines. `TARSIER_WRITE_CORPUS=1` writes the lines anew: read the difference.
+//! `corpus/NAME.frames` holds frames as they were in the rings, one after the other; `NAME.rules` the rules that
+//! selected them; `NAME.log` the expected lines. `TARSIER_WRITE_CORPUS=1` rewrites the lines: review the difference.
 #![cfg(target_arch = "x86_64")] // flags of open(2) differ between architectures
 
 use compose::{Composer, Generation, Outcome, StaticFile, StaticSystem};
@@ -27,7 +27,7 @@ fn rule_set(rules: &[u8]) -> Arc<Generation> {
     Arc::new(Generation::new(plan, identities, BTreeSet::new()))
 }
 
-/// A system that shows of its files what the frames do not tell.
+/// A system with the files that the composer looks up because the frames do not identify them.
 fn system() -> StaticSystem {
     let file = |ino, mode| StaticFile {
         inode: Inode {
@@ -63,7 +63,7 @@ fn frames(mut bytes: &[u8]) -> Vec<&[u8]> {
     frames
 }
 
-/// The lines of a file of frames, with the times and numbers that the system gives.
+/// The lines of a file of frames, with times and serial numbers that depend only on the static system.
 fn composed(path: &Path) -> Vec<u8> {
     let encoder = Encoder::new(Format::Raw, Box::new(NoNames));
     let mut composer = Composer::new(encoder, Arc::new(system()), ());

@@ -1,4 +1,4 @@
-//! A path argument, from what user space passed to an absolute path.
+//! Path arguments: from the text that user space passed to an absolute path.
 
 use super::calls::{looks_at_descriptor, looks_up, names_descriptor_alone, takes_empty_path};
 use super::{objects, text, Resolver};
@@ -6,35 +6,35 @@ use event::record::Inode;
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
 
-/// A path argument with its surroundings.
+/// A path argument, with what is known of its directories.
 pub(super) struct Arg<'a> {
-    /// As user space passed it.
+    /// The path as user space passed it.
     pub(super) text: &'a [u8],
-    /// What the record prints: `text`, made absolute where audit's reader could not.
+    /// What the record prints: `text`, or an absolute path if a reader of the log could not know what `text` is
+    /// relative to.
     pub(super) name: Vec<u8>,
     /// Directory that `text` is relative to.
     pub(super) base: Vec<u8>,
-    /// Identity of `base`, when the kernel gave it.
+    /// Inode of `base`, if the kernel gave it.
     pub(super) base_inode: Option<Inode>,
-    /// Absolute and plain.
+    /// Absolute path without `.` and `..`.
     pub(super) path: Vec<u8>,
-    /// `path` is the kernel's own.
+    /// `path` comes from the kernel, not from joining `base` and `text`.
     pub(super) is_real: bool,
     pub(super) is_dirfd_relative: bool,
-    /// `text` is what the kernel read, not what user memory had after the call.
+    /// `text` is what the kernel read, not what user memory held after the call.
     pub(super) is_kernel_text: bool,
     pub(super) index: u8,
-    /// The directory that holds the last name, when the kernel gave it.
+    /// Inode of the directory that holds the last name, if the kernel gave it.
     pub(super) parent_inode: Option<Inode>,
-    /// The call that it belongs to failed.
+    /// The call failed.
     pub(super) failed: bool,
-    /// It failed before the last name was looked up, as hooks on the look-up have seen.
+    /// The call failed before the last name was looked up, as the hooks on the look-up show.
     pub(super) is_unreached: bool,
 }
 
 impl Resolver {
-    /// A path argument; `None` when the kernel did not get it from user space either, and so
-    /// collected no name.
+    /// Path argument `index` of `event`; `None` if it is not known, or if the kernel collected no name for it.
     pub(super) fn arg<'e>(&self, event: &Event<'e>, index: u8, arg: PathArg) -> Option<Arg<'e>> {
         if !looks_up(event, index) {
             return None;
@@ -88,7 +88,7 @@ impl Resolver {
         Some(found)
     }
 
-    /// What the record prints of `text`, and its absolute path.
+    /// The name that the record prints for `text`, and its absolute path.
     fn name_and_path(
         &self,
         text: &[u8],
@@ -129,8 +129,8 @@ fn text_of<'e>(event: &Event<'e>, index: u8) -> Option<(&'e [u8], bool)> {
 }
 
 impl Arg<'_> {
-    /// Takes over what the kernel knows of the argument's directory: the name can then not be one
-    /// that another thread has put in the place of the directory since.
+    /// Sets the argument's directory to the one that the kernel found. The path is then right even if another thread
+    /// has since put something else in the place of the directory.
     fn set_parent(&mut self, (inode, dir): (Option<Inode>, Vec<u8>)) {
         self.parent_inode = inode;
         if dir.is_empty() {

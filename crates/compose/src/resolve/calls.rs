@@ -1,4 +1,4 @@
-//! What a call's number, arguments and result tell of its names.
+//! What a call's number, arguments and result say about its names.
 
 use super::kernel::Kernel;
 use event::wire::{self, Event};
@@ -15,7 +15,7 @@ const ENOTDIR: i64 = -20;
 const EINVAL: i64 = -22;
 const ELOOP: i64 = -40;
 
-/// What the result of a call tells of the object that its path named.
+/// What the result of a call says about the object that its path named.
 #[derive(Clone, Copy)]
 pub(super) enum LookupOutcome {
     There,
@@ -27,7 +27,8 @@ impl LookupOutcome {
     pub(super) fn by(event: &Event<'_>) -> LookupOutcome {
         match (event.exit(), call_name(event)) {
             (Some(ENOENT), _) => LookupOutcome::Missing,
-            // What is there was not looked at: it is no directory, or not to be reached so.
+            // The object may exist, but audit does not note it: it is not a directory, or openat2's `resolve` forbids
+            // the way to it.
             (Some(ENOTDIR), Some("chdir" | "chroot")) => LookupOutcome::Missing,
             (Some(ELOOP | EXDEV), Some("openat2")) => LookupOutcome::Missing,
             (Some(exit), _) if event::record::is_success(exit) => LookupOutcome::There,
@@ -36,7 +37,7 @@ impl LookupOutcome {
     }
 }
 
-/// The call, or the call that does what the io_uring operation does.
+/// Name of the call, or of the call that does the same as the io_uring operation.
 pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
     let header = event.header();
     let nr = event.call_number();
@@ -62,7 +63,7 @@ pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
         }
         (Some("move_mount"), _) => !(is_nameless(0) && is_nameless(1)),
         (Some("sysfs"), _) => kernel.sysfs_takes_path,
-        // fs/file_attr.c: the descriptor alone.
+        // An empty path stands for the descriptor alone: fs/file_attr.c.
         (Some("file_getattr" | "file_setattr"), _) => {
             event.header().args[4] & AT_EMPTY_PATH == 0 || !empty_path()
         }
@@ -70,8 +71,8 @@ pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
     }
 }
 
-/// Whether the kernel takes path argument `index` for a path: mount(2) its source only if it attaches what is there
-/// elsewhere (path_mount(), fs/namespace.c), sysfs(2) its second argument for one of its options.
+/// Whether the kernel treats path argument `index` as a path. mount(2) does so with its source only for a bind or move
+/// mount (path_mount(), fs/namespace.c), sysfs(2) with its second argument only for option 1.
 pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
     const MS_REMOUNT: u64 = 0x20;
     const MS_BIND: u64 = 0x1000;
@@ -89,13 +90,13 @@ pub(super) fn looks_up(event: &Event<'_>, index: u8) -> bool {
     }
 }
 
-/// An empty path that stands for a descriptor which may not be there.
+/// Whether an empty path has a name in audit even if its descriptor is not known: execveat(2) with AT_EMPTY_PATH.
 pub(super) fn takes_empty_path(event: &Event<'_>) -> bool {
     call_name(event) == Some("execveat") && event.header().args[4] & AT_EMPTY_PATH != 0
 }
 
-/// Whether path argument `index`, which is empty, stands for its descriptor alone, so that no name is collected:
-/// `getname_maybe_null()`, fs/namei.c.
+/// Whether an empty path argument `index` stands for its descriptor alone, so that the kernel collects no name:
+/// move_mount(2) with `getname_maybe_null()`, fs/namei.c.
 pub(super) fn names_descriptor_alone(event: &Event<'_>, index: u8, kernel: Kernel) -> bool {
     const MOVE_MOUNT_F_EMPTY_PATH: u64 = 4;
     const MOVE_MOUNT_T_EMPTY_PATH: u64 = 0x40;
@@ -107,8 +108,8 @@ pub(super) fn names_descriptor_alone(event: &Event<'_>, index: u8, kernel: Kerne
     is_move && event.header().args[4] & flag != 0
 }
 
-/// Of calls on extended attributes relative to a descriptor, whether an empty path, or none, stands for the descriptor,
-/// which audit looks at without a name: `audit_file()`, fs/xattr.c. `None`: another call.
+/// For setxattrat(2) and its like: whether an empty or null path stands for the descriptor, whose file audit then notes
+/// without a name: `audit_file()`, fs/xattr.c. `None` for other calls.
 pub(super) fn looks_at_descriptor(event: &Event<'_>) -> Option<bool> {
     match call_name(event) {
         Some("setxattrat" | "getxattrat" | "listxattrat" | "removexattrat") => {
@@ -118,8 +119,8 @@ pub(super) fn looks_at_descriptor(event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// A call that changed the current or the root directory: what the task has now is not what the
-/// call's paths were relative to.
+/// Whether the call changed the current or the root directory, so that its paths were not relative to the directories
+/// that the task has now.
 pub(super) fn moves_directory(event: &Event<'_>) -> bool {
     event.exit() == Some(0)
         && matches!(
@@ -128,7 +129,7 @@ pub(super) fn moves_directory(event: &Event<'_>) -> bool {
         )
 }
 
-/// Whether a final symbolic link is followed: the call's habit, unless its flags say otherwise.
+/// Whether a final symbolic link is followed: the call's default, unless its flags say otherwise.
 pub(super) fn follows(event: &Event<'_>, arg: PathArg) -> bool {
     let header = event.header();
     let name = call_name(event);

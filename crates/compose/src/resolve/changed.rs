@@ -1,4 +1,4 @@
-//! Calls with two paths: rename, link and symlink.
+//! Items of the calls that change two names: rename, link and symlink.
 
 use super::{call_name, follows, objects, Arg, Item, LookupOutcome, Resolver};
 use event::record::{Inode, NameType};
@@ -34,7 +34,7 @@ impl Resolver {
         let moved = self.view.inode(&new.path, false);
         let left = self.view.inode(&old.path, false);
         if !exchanges && moved.is_some() && moved == left {
-            // Two names of one object: nothing is done.
+            // Both are names of the same object: rename(2) does nothing.
             return;
         }
         self.item(&old, NameType::Delete, moved);
@@ -47,7 +47,7 @@ impl Resolver {
         }
     }
 
-    /// A rename that came as far as both entries: `vfs_rename()`, fs/namei.c.
+    /// Items of a rename that reached both entries: `vfs_rename()`, fs/namei.c.
     fn renamed_objects(
         &mut self,
         event: &Event<'_>,
@@ -63,7 +63,7 @@ impl Resolver {
             moved.map(|inode| (inode.dev, inode.ino)) == other.map(|inode| (inode.dev, inode.ino))
         };
         if replaced.is_some_and(same) {
-            // Two names of one object: nothing is done.
+            // Both are names of the same object: rename(2) does nothing.
             return;
         }
         self.item(old, NameType::Delete, moved);
@@ -109,7 +109,7 @@ impl Resolver {
         }
     }
 
-    /// What a link is made to: an object, or the text of a symbolic link.
+    /// Item of what a link leads to: an object, or the text of a symbolic link.
     fn link_source(&mut self, event: &Event<'_>, old_arg: PathArg, old: Arg<'_>) {
         if old_arg.use_ == NameUse::SymlinkTarget {
             self.items.push(Item {

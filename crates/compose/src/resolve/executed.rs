@@ -1,4 +1,4 @@
-//! What execve names: the file, and what runs it.
+//! Items of execve: the file, and the interpreter or loader that runs it.
 
 use super::{call_name, interp, text, Arg, Item, LookupOutcome, Resolver};
 use event::record::{FileCaps, Inode, NameType};
@@ -16,7 +16,7 @@ impl Resolver {
         };
         let image = Inode::from_wire(&file.inode);
         let mut image_path = arg.path.clone();
-        // What execveat names by its descriptor, the kernel calls `/dev/fd/N` or `/dev/fd/N/NAME`.
+        // The kernel names a file that execveat was given by its descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
         let by_descriptor = arg.text.strip_prefix(b"/dev/fd/");
         let by_descriptor = by_descriptor.filter(|_| call_name(event) == Some("execveat"));
         match by_descriptor {
@@ -37,7 +37,7 @@ impl Resolver {
         }
     }
 
-    /// What runs a script or loads an image.
+    /// Adds the item of the interpreter that runs a script or of the loader of an image.
     fn interpreter(&mut self, name: &[u8], path: &[u8], inode: Option<Inode>) {
         self.items.push(Item {
             name: Some(name.to_vec()),
@@ -53,7 +53,7 @@ impl Resolver {
         });
     }
 
-    /// A script whose interpreter is not there: the kernel came to look for it.
+    /// Adds the item of a script's interpreter that does not exist: the kernel looked it up before the call failed.
     fn missing_interpreter(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
         const ENOENT: i64 = -2;
         if event.exit() != Some(ENOENT) || !self.items.last().is_some_and(|item| item.existed) {
@@ -68,8 +68,9 @@ impl Resolver {
         }
     }
 
-    /// execveat with a descriptor, named `/dev/fd/` and `rest`: an empty name is printed as it was passed, one
-    /// relative to the descriptor as the path of what runs now. Gives that path.
+    /// Adds the item of a file that execveat was given by its descriptor; the kernel names it `/dev/fd/` followed by
+    /// `rest`. An empty name is printed as it was passed, a name relative to the descriptor as the path of the
+    /// executable that runs now, or for a script as it was passed. Returns that path; empty for a script.
     fn named_by_descriptor(
         &mut self,
         event: &Event<'_>,

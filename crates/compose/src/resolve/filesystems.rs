@@ -1,5 +1,5 @@
-//! Names on file systems that rules of the filesystem list leave out: audit keeps such a name, and does not look at
-//! what it leads to.
+//! Names on file systems that rules of the filesystem list exclude: audit keeps such a name, but notes neither the
+//! object that it leads to nor entries that are created or deleted.
 //!
 //! Source: `__audit_inode()` and `__audit_inode_child()`, kernel/auditsc.c.
 
@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
-/// How long what is mounted is taken to stay so.
+/// How long the table of mounts is used before it is read again.
 const KEPT_NS: u64 = 1_000_000_000;
 
-/// The kinds of the file systems that are mounted here, by device.
+/// The kinds of the file systems that are mounted in the mount namespace of this process, by device.
 pub(super) struct Filesystems {
     system: Arc<dyn System>,
     kinds: HashMap<u32, u32>,
@@ -20,7 +20,7 @@ pub(super) struct Filesystems {
 }
 
 impl Filesystems {
-    /// Nothing is read before it is asked for.
+    /// An empty table. The mounts are read when a kind is first asked for.
     pub(super) fn new(system: Arc<dyn System>) -> Filesystems {
         Filesystems {
             system,
@@ -47,18 +47,19 @@ impl Filesystems {
     }
 }
 
-/// Device and kind of a line of mountinfo (proc(5)).
+/// Device and kind of the file system in a line of mountinfo (proc(5)).
 fn mount(system: &dyn System, line: &[u8]) -> Option<(u32, u32)> {
     let mut words = std::str::from_utf8(line).ok()?.split(' ').skip(2);
     let (major, minor) = words.next()?.split_once(':')?;
     let dev = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
-    // Points with blanks in their names are written otherwise, and left out.
+    // Mount points with blanks in their names are escaped; they are not found, and left out.
     let kind = system.file_system(&CString::new(words.nth(1)?).ok()?)?;
     Some((kernel_dev(dev), kind))
 }
 
 impl Resolver {
-    /// Forgets the objects of names on file systems whose kind `is_left_out`.
+    /// On file systems whose kind `is_left_out`, removes the objects of names, and the items of created and deleted
+    /// entries.
     pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(u32) -> bool) {
         let mut items = std::mem::take(&mut self.items);
         items.retain_mut(|item| {

@@ -4,20 +4,21 @@ use super::view::View;
 use event::record::Inode;
 use std::collections::HashMap;
 
-/// More images than this are not remembered; the memory is cleared and filled again.
+/// Largest number of images in the cache, which is then cleared.
 const REMEMBERED_MAX: usize = 4096;
 /// The program headers and the interpreter's name lie in the first bytes of every usual image.
 const HEAD_BYTES: u64 = 4096;
 const PT_INTERP: u32 = 3;
 
-/// Loaders by identity of the image.
+/// Cache of loaders, by device and inode number of the image.
 #[derive(Default)]
 pub(super) struct Interpreters {
     known: HashMap<(u32, u64), Option<Vec<u8>>>,
 }
 
 impl Interpreters {
-    /// Name of the loader of `image`, which is at `path`; `None` when it has none.
+    /// Path of the loader of `image`, which was found at `path`; `None` if it has none, or if another file is at `path`
+    /// now.
     pub(super) fn of(&mut self, view: &mut View, image: Inode, path: &[u8]) -> Option<Vec<u8>> {
         let key = (image.dev, image.ino);
         if let Some(known) = self.known.get(&key) {
@@ -42,7 +43,8 @@ impl Interpreters {
     }
 }
 
-/// The interpreter that the script at `path` asks for (load_script(), fs/binfmt_script.c); `None` if it is no script.
+/// The interpreter in the first line of the script at `path` (load_script(), fs/binfmt_script.c); `None` if the file is
+/// not a script.
 pub(super) fn script_interpreter(view: &mut View, path: &[u8]) -> Option<Vec<u8>> {
     const LINE_BYTES: u64 = 256;
     let head = view.head(path, LINE_BYTES)?;

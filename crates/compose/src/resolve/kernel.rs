@@ -1,8 +1,8 @@
-//! Where kernels differ in the names that they collect for audit.
+//! Differences between kernels in the names that they collect for audit.
 
 use crate::system::{Sign, System};
 
-/// What the running kernel does, as its types tell.
+/// How the running kernel collects names, as its release and BTF types show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
     /// newfstatat(2) of a descriptor alone, with an empty path, collects no name (`vfs_fstatat()`, fs/stat.c).
@@ -13,24 +13,25 @@ pub(super) struct Kernel {
     pub(super) opens_first: bool,
     /// rename, link and symlink take the second of their names from user memory first.
     pub(super) last_name_first: bool,
-    /// sysfs(2) takes the name of a file system for a path.
+    /// sysfs(2) reads the name of a file system as a path.
     pub(super) sysfs_takes_path: bool,
-    /// move_mount(2) takes and looks up the target first, and collects no name where a descriptor alone is meant.
+    /// move_mount(2) reads and looks up its target first, and collects no name for an empty path that stands for a
+    /// descriptor.
     pub(super) target_first: bool,
-    /// An open that may not make the file names the entry that it would have made.
+    /// An open that is not permitted to create its file still records the entry that it would have created.
     pub(super) tells_denied_creation: bool,
 }
 
-/// Which argument of a function is evaluated first is the compiler's choice, and what builds Debian's x86 kernels begins
-/// with the last, its arm64 kernels with the first: `do_renameat2()`, `do_linkat()`, `do_symlinkat()` as called in
-/// fs/namei.c before Linux 7.0.
+/// Whether the calls of `do_renameat2()`, `do_linkat()` and `do_symlinkat()` in fs/namei.c before Linux 7.0 evaluate
+/// their last argument first. C leaves the order to the compiler: in Debian's x86 kernels the last argument comes
+/// first, in its arm64 kernels the first.
 const LAST_ARGUMENT_FIRST: bool = cfg!(any(target_arch = "x86_64", target_arch = "x86"));
 
 impl Kernel {
-    /// The kernel of `system`; one whose types cannot be read counts as one without the changes.
+    /// The kernel of `system`; if its types cannot be read, it is taken to have none of the changes.
     pub(super) fn of(system: &dyn System) -> Kernel {
-        // The functions that take names which their callers have read, one after the other, came with the series that
-        // reads the argument of sysfs(2) as plain text.
+        // `filename_renameat2()`, whose callers read the names in order, came with the same patch series that reads
+        // the argument of sysfs(2) as plain text.
         let reads_in_order = system.kernel_has(Sign::Function("filename_renameat2"));
         // Two changes that show in no type of the kernel.
         let release = system.release();
@@ -83,7 +84,7 @@ mod tests {
         name: "create_error",
     };
 
-    /// A kernel of this release that has these signs, and nothing else.
+    /// A kernel of this release that has only these signs.
     fn with(release: (u32, u32), signs: &[Sign<'static>]) -> Kernel {
         Kernel::of(&StaticSystem {
             release,

@@ -1,10 +1,9 @@
-//! From the names of an event to what audit records of them: one item per PATH record.
+//! Turns the names of an event into items, one per PATH record.
 //!
-//! The order and types of items are those of the kernel (`audit_inode()`, `audit_inode_child()`,
-//! kernel/auditsc.c, as called from fs/namei.c). What hooks on the kernel's objects have noted counts
-//! before all else (see [`objects`]). Without them only opened files, descriptors and the current
-//! directory are identified by the kernel; every other inode is looked up here by path, after the
-//! call.
+//! The order and types of items are those of the kernel (`audit_inode()`, `audit_inode_child()`, kernel/auditsc.c, as
+//! called from fs/namei.c). Objects that hooks on kernel functions have noted take precedence (see [`objects`]).
+//! Without them, the kernel identifies only opened files, descriptors and the current directory; every other inode is
+//! looked up here by path, after the call.
 
 mod arg;
 mod calls;
@@ -39,19 +38,19 @@ const EBADF: i64 = -9;
 /// One name of an event.
 #[derive(Clone, Debug, Default)]
 pub struct Item {
-    /// What the record prints; `None` is `(null)`.
+    /// What the record prints as `name=`; `None` is `(null)`.
     pub name: Option<Vec<u8>>,
-    /// Absolute, without `.` and `..`; empty when unknown.
+    /// Absolute path without `.` and `..`; empty if it is not known.
     pub path: Vec<u8>,
-    /// The kernel itself gave `path`: it has no symbolic link in its directory part.
+    /// `path` comes from the kernel, so its directory part has no symbolic links.
     pub is_real: bool,
-    /// The object, if it is known.
+    /// The object that the name led to, if it is known.
     pub inode: Option<Inode>,
-    /// Its role.
+    /// Role of the name in the call: `nametype=`.
     pub nametype: NameType,
-    /// There was an object, known or not.
+    /// Whether the name led to an object, even one that is not known.
     pub existed: bool,
-    /// File capabilities.
+    /// File capabilities of the object: the `cap_*` fields.
     pub caps: FileCaps,
 }
 
@@ -60,23 +59,23 @@ pub(crate) struct Resolver {
     view: View,
     cwd: Vec<u8>,
     items: Vec<Item>,
-    /// Names that audit counts and does not print.
+    /// Number of names that audit counts in `items=` but does not print.
     hidden: u32,
     interpreters: Interpreters,
     filesystems: Filesystems,
-    /// Absolute path of the only relative path argument, where the call itself tells it.
+    /// After chdir and chroot, the absolute path that a relative argument stands for; else empty.
     destination: Vec<u8>,
-    /// Identity of `cwd`.
+    /// Inode of `cwd`.
     cwd_inode: Option<Inode>,
-    /// Root directory of the task; empty: that of its mount namespace.
+    /// Root directory of the task; empty if it is that of its mount namespace.
     root: Vec<u8>,
-    /// A directory that hooks have not noted was not looked up in.
+    /// The hooks see every search of a directory: what they have not noted was not searched.
     sees_parents: bool,
     kernel: Kernel,
 }
 
 impl Resolver {
-    /// A resolver that looks from the mount namespace of this process.
+    /// A resolver for events of `system`.
     pub(crate) fn new(system: &Arc<dyn System>) -> Resolver {
         Resolver {
             view: View::new(Arc::clone(system)),
@@ -93,7 +92,7 @@ impl Resolver {
         }
     }
 
-    /// Current directory of the last resolved event; empty when it had no names.
+    /// Current directory of the last resolved event; empty if it had no names or the directory is not known.
     pub(crate) fn cwd(&self) -> &[u8] {
         &self.cwd
     }
@@ -103,12 +102,12 @@ impl Resolver {
         &self.items
     }
 
-    /// How many names the last resolved event has as `items=` counts them.
+    /// Number of names of the last resolved event, as `items=` counts them.
     pub(crate) fn count(&self) -> u32 {
         self.items.len() as u32 + self.hidden
     }
 
-    /// Finds the items of `event`, a call of this shape.
+    /// Finds the items of `event`, whose call has this shape.
     pub(crate) fn resolve(&mut self, event: &Event<'_>, shape: &Shape) {
         self.items.clear();
         self.hidden = 0;
@@ -133,12 +132,13 @@ impl Resolver {
             self.seen_from_new_root(event);
         }
         if moved {
-            // Where the task was before is not known; no record is better than a wrong one.
+            // The former directory is not known; no CWD record is better than a wrong one.
             self.cwd.clear();
         }
     }
 
-    /// Takes the directories of the task over. Whether the current one is known from before the call.
+    /// Takes the current and the root directory of the task from `event`. Returns whether the current directory is the
+    /// one from before the call.
     fn directories(&mut self, event: &Event<'_>, cwd: &Part<'_>) -> bool {
         cwd.walked(&mut self.cwd);
         self.cwd_inode = event.cwd_inode().as_ref().and_then(Inode::from_wire);
@@ -159,7 +159,7 @@ impl Resolver {
         before.is_some()
     }
 
-    /// The items of path arguments.
+    /// Adds the items of the path arguments.
     fn paths(&mut self, event: &Event<'_>, shape: &Shape) {
         let first = shape.paths[0].and_then(|arg| self.arg(event, 0, arg));
         let second = shape.paths[1].and_then(|arg| self.arg(event, 1, arg));
@@ -176,7 +176,7 @@ impl Resolver {
                     both.reverse();
                 }
                 for (arg, found) in both {
-                    // Of two paths the second is looked up only where the first led.
+                    // The second of two paths is looked up only if the first led to an object.
                     let leads = self.items.last().is_none_or(|item| item.existed);
                     if let (Some(arg), Some(found)) = (arg, found.filter(|_| leads)) {
                         self.single(event, shape, arg, found);
@@ -186,8 +186,8 @@ impl Resolver {
         }
     }
 
-    /// After a successful chdir or chroot, the directories of the task are those that the call
-    /// named: a relative path is the new directory itself.
+    /// After a successful chdir or chroot, the task's directory is the one that the call named, so the path of the new
+    /// directory replaces a relative argument.
     fn moved_to(&mut self, event: &Event<'_>, shape: &Shape) {
         self.destination.clear();
         let destination = match call_name(event) {
@@ -199,7 +199,8 @@ impl Resolver {
         }
     }
 
-    /// The kernel prints the current directory when the call is over, as it is seen from the new root.
+    /// Rewrites the current directory after chroot or pivot_root: the kernel prints it after the call, as seen from the
+    /// new root.
     fn seen_from_new_root(&mut self, event: &Event<'_>) {
         let place = |index| {
             let target = event.object(wire::TARSIER_OBJECT_TARGET, index)?;
@@ -217,7 +218,7 @@ impl Resolver {
         }
     }
 
-    /// Names as rules are decided by, with symbolic links resolved in directories.
+    /// The names by which rules are matched, with symbolic links in their directories resolved.
     pub(crate) fn names(&mut self) -> Vec<Name> {
         let mut names = Vec::with_capacity(self.items.len());
         for i in 0..self.items.len() {
@@ -280,7 +281,7 @@ impl Resolver {
             (name, inode)
         };
         if arg.is_unreached || arg.failed && !inode.is_some_and(is_directory) {
-            // The look-up did not come as far as the last name.
+            // The look-up did not reach the last name.
             return self.item(arg, NameType::Unknown, None);
         }
         self.items.push(Item {
@@ -307,10 +308,10 @@ impl Resolver {
         });
     }
 
-    /// NORMAL if there is such an object now, else UNKNOWN.
+    /// Adds an item: NORMAL if the object exists now, else UNKNOWN.
     ///
-    /// What the call itself told of the object counts more than what is there by now: another
-    /// process may have made or removed it since.
+    /// `told`, what the result of the call says, takes precedence over what exists now: another process may have
+    /// created or removed the object since.
     fn looked_up(&mut self, arg: &Arg<'_>, follow: bool, told: LookupOutcome) {
         let inode = match (arg.text.is_empty(), arg.base_inode, told) {
             (true, Some(inode), _) => Some(inode),
@@ -356,14 +357,14 @@ impl Resolver {
         }
     }
 
-    /// A call on what a path leads to.
+    /// Adds the items of a call on the object that a path leads to.
     fn acted_on(&mut self, event: &Event<'_>, arg: PathArg, mut found: Arg<'_>) {
         let follow = follows(event, arg);
         let is_nameless = found.text.is_empty() && looks_at_descriptor(event) == Some(true);
         match call_name(event) {
-            // The name of a file system, read as a path and never looked up.
+            // The argument is the name of a file system, read as a path but never looked up.
             Some("sysfs") => return self.named(&found),
-            // Read as a path, and then looked up as the name of a device.
+            // The argument is read as a path, and then looked up as the name of a device.
             Some("quotactl") => self.named(&found),
             _ => {}
         }
@@ -373,7 +374,7 @@ impl Resolver {
                 self.item(&found, NameType::Normal, inode);
             }
             None => {
-                // Of two paths it may be the other that is missing.
+                // If the call has two paths, the other one may be missing.
                 let told = match LookupOutcome::by(event) {
                     LookupOutcome::Missing if event.path(1).is_some() => LookupOutcome::Nothing,
                     told => told,
@@ -392,12 +393,12 @@ impl Resolver {
             .last_mut()
             .filter(|item| is_unmount && item.existed)
         {
-            // Where a mount goes away audit does not ask for capabilities: AUDIT_INODE_NOEVAL.
+            // For umount, audit does not read the file capabilities: AUDIT_INODE_NOEVAL.
             item.caps = FileCaps::Unknown;
         }
     }
 
-    /// A name that was read and not looked up.
+    /// Adds the item of a name that the kernel read but did not look up.
     fn named(&mut self, arg: &Arg<'_>) {
         self.items.push(Item {
             name: Some(arg.text.to_vec()),
@@ -406,9 +407,9 @@ impl Resolver {
         });
     }
 
-    /// Makes an argument agree with the object that the kernel found under it. User memory, and the
-    /// descriptor of a directory, may have been changed since: what is printed has to lead to the
-    /// object, or it is the object's own path.
+    /// Makes an argument agree with the object that the kernel found for it, and returns the object's inode. User
+    /// memory and the directory's descriptor may have changed since: a name that does not lead to the object is
+    /// replaced by the object's own path, or by `(null)` if that is not known.
     fn agree(&mut self, arg: &mut Arg<'_>, object: &ObjectPart<'_>, follow: bool) -> Option<Inode> {
         let (inode, path) = objects::place(object);
         let id = |inode: Inode| (inode.dev, inode.ino);
@@ -460,7 +461,7 @@ fn is_directory(inode: Inode) -> bool {
     inode.mode & S_IFMT == S_IFDIR
 }
 
-/// Kinds of call whose successful form is recorded with the new image.
+/// Whether the call executes a program; if it succeeds, its records describe the new image.
 pub(crate) fn is_exec(shape: &Shape) -> bool {
     shape.kind == ShapeKind::Exec
 }

@@ -1,4 +1,4 @@
-//! What hooks on the kernel's objects tell of a call: see `bpf/object_hooks.bpf.inc.c`.
+//! Objects that the hooks on kernel functions noted for a call: see `object_hooks.bpf.inc.c` of the programs.
 
 use event::record::Inode;
 use event::wire::{
@@ -6,8 +6,7 @@ use event::wire::{
     TARSIER_OBJECT_PARENT_PATH,
 };
 
-/// The object with this role, as `(inode, absolute path in the task's view)`; the path is empty when
-/// it is not known in full.
+/// Inode of `object` and its absolute path as the task sees it; the path is empty if it is not known in full.
 pub(super) fn place(object: &ObjectPart<'_>) -> (Option<Inode>, Vec<u8>) {
     let mut path = Vec::new();
     if !object.is_incomplete() {
@@ -17,8 +16,8 @@ pub(super) fn place(object: &ObjectPart<'_>) -> (Option<Inode>, Vec<u8>) {
     (Inode::from_wire(&object.inode), path)
 }
 
-/// What was opened, with the path of the file that the descriptor stood for when the call was over, if that is the
-/// same file: its path was not noted before a rule selected the call.
+/// `opened` with a path. Before a rule selects the call, the hooks note no path; it is then that of `file`, which the
+/// descriptor stood for when the call returned, if this is the same file. Otherwise the object is marked UNREADABLE.
 pub(super) fn with_path<'a>(opened: ObjectPart<'a>, file: Option<DirPart<'a>>) -> ObjectPart<'a> {
     let id = |inode: &wire::tarsier_inode| Inode::from_wire(inode).map(|i| (i.dev, i.ino));
     if !opened.walk.is_empty() {
@@ -37,8 +36,8 @@ pub(super) fn with_path<'a>(opened: ObjectPart<'a>, file: Option<DirPart<'a>>) -
     }
 }
 
-/// Whether `path` ends as the path of an object does that was too long to be noted in full. What was
-/// noted are the deepest directories, some thousand bytes of them.
+/// Whether `path` ends with the noted part of an object's path that was too long to be noted in full. That part holds
+/// the deepest directories, some thousand bytes.
 pub(super) fn ends_so(object: &ObjectPart<'_>, path: &[u8]) -> bool {
     let mut end = Vec::new();
     walked_path(object.walk, 0, &mut end);
@@ -59,9 +58,10 @@ pub(super) fn parent(event: &Event<'_>, index: u8) -> (Option<Inode>, Vec<u8>) {
     }
 }
 
-/// Whether a call on directory entries failed before it looked for `text` in its directory: none was
-/// noted, and the error is one that only the way there gives. Of a rename, the way to the old name is gone
-/// before that to the new one: that the new one failed says nothing of the old.
+/// Whether a call on directory entries failed before it looked for `text` in its directory: the hooks noted no
+/// directory, and the error is one that the way to the directory gives. If `is_renamed`, `text` is the old name of a
+/// rename. Its directory is looked up before that of the new name, so errors that may concern the new name do not
+/// count.
 pub(super) fn is_unreached(event: &Event<'_>, text: &[u8], is_renamed: bool) -> bool {
     const ENOENT: i64 = -2;
     const EACCES: i64 = -13;
@@ -76,14 +76,14 @@ pub(super) fn is_unreached(event: &Event<'_>, text: &[u8], is_renamed: bool) -> 
             .iter()
             .any(|role| event.object(*role, index).is_some())
     };
-    // The kernel does not look for these in the directory.
+    // The kernel does not search the directory for these names.
     let is_special = matches!(super::text::last_component(text), b"" | b"." | b"..");
     let is_telling = |exit: i64| on_the_way.contains(&exit) && (!is_renamed || exit == EINVAL);
     event.exit().is_some_and(is_telling) && !is_special && !is_noted(0) && !is_noted(1)
 }
 
-/// Inode of the entry that the call removed from or made in that directory; outer `None`: the call
-/// did not get as far.
+/// Inode of the entry that the call removed or created, by role and path argument. The outer `None` means that the call
+/// did not get that far, the inner one that the inode is not known.
 pub(super) fn entry(
     event: &Event<'_>,
     role: wire::tarsier_object_role,

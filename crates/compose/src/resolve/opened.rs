@@ -1,4 +1,4 @@
-//! Calls that open a file by its name, and may make it.
+//! Items of the calls that open a file by its name, and may create it.
 
 use super::{objects, Arg, Item, LookupOutcome, Resolver};
 use event::record::{Inode, NameType};
@@ -72,13 +72,13 @@ impl Resolver {
         }
     }
 
-    /// What is known of a file that no descriptor stands for.
+    /// Adds the items of an open that gave no descriptor.
     fn not_opened(&mut self, event: &Event<'_>, arg: &Arg<'_>, flags: u64) {
         let creates = flags & O_CREAT != 0;
         let stops_at_link = flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP)
             || creates && flags & O_EXCL != 0;
         let told = match (event.exit(), flags & O_TMPFILE) {
-            // Its directory was looked for, and what is there is none.
+            // O_TMPFILE names a directory, and the object found is not one.
             (Some(ENOTDIR), O_TMPFILE) => LookupOutcome::Missing,
             _ => LookupOutcome::by(event),
         };
@@ -89,7 +89,8 @@ impl Resolver {
         self.looked_up(arg, !stops_at_link, told);
     }
 
-    /// A file that could not be made: its directory, and where the kernel came to it the entry that is not there.
+    /// Adds the items of a file that could not be created: its directory and, if the kernel got that far, the missing
+    /// entry.
     fn not_made(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
         self.parent(arg);
         let has_parent = |item: &Item| item.nametype == NameType::Parent;
@@ -109,8 +110,9 @@ impl Resolver {
         link.is_some_and(|inode| inode.mode & S_IFMT == S_IFLNK)
     }
 
-    /// A file made through a symbolic link that led nowhere: the kernel notes directory and entry of the link as well
-    /// as those of the file, and does not know their names. The file is named here.
+    /// Adds the further items of a file that was created through a dangling symbolic link: the kernel notes directory
+    /// and entry of the link as well as those of the file, without names. The entry of the file, which the caller adds
+    /// last, gets a name nevertheless.
     fn through_link(&mut self, arg: &Arg<'_>) {
         let place = Item {
             inode: arg.parent_inode,
@@ -126,7 +128,7 @@ impl Resolver {
     }
 }
 
-/// The flags of open(2) that the call was given, or stands for.
+/// The flags of open(2) that the call was given or implies; for creat(2), O_CREAT.
 fn open_flags(event: &Event<'_>, shape: &Shape) -> u64 {
     let args = &event.header().args;
     match (shape.open_flags, event.open_how()) {

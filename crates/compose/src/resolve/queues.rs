@@ -1,7 +1,7 @@
-//! Names of POSIX message queues, which lie in a file system of their own.
+//! Names of POSIX message queues, which are in a file system of their own.
 //!
-//! Source: do_mq_open(), mq_unlink(), ipc/mqueue.c. The directory of that file system is a name that audit counts in
-//! `items=` and does not print.
+//! Source: do_mq_open(), mq_unlink(), ipc/mqueue.c. Audit counts the root directory of that file system in `items=` but
+//! does not print it.
 
 use super::{call_name, objects, Item, Resolver};
 use event::record::{Inode, NameType};
@@ -13,7 +13,7 @@ const EEXIST: i64 = -17;
 const EACCES: i64 = -13;
 
 impl Resolver {
-    /// The name of a queue that is opened or removed, as user space passed it.
+    /// Adds the items of a queue that is opened or removed; `name` is as user space passed it.
     pub(super) fn queue(&mut self, event: &Event<'_>, name: &[u8]) {
         let exit = event.exit().unwrap_or_default();
         if call_name(event) == Some("mq_unlink") {

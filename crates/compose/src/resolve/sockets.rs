@@ -1,4 +1,4 @@
-//! Names of UNIX sockets: the kernel looks up the path in a socket address as it does a path argument.
+//! Names of UNIX sockets: the kernel looks up the path in a socket address like a path argument.
 //!
 //! Source: unix_bind_bsd() and unix_find_bsd(), net/unix/af_unix.c.
 
@@ -16,7 +16,7 @@ const ELOOP: i64 = -40;
 const EPROTOTYPE: i64 = -91;
 const EADDRINUSE: i64 = -98;
 const ECONNREFUSED: i64 = -111;
-/// Results of calls that came to look for the path.
+/// Errors of calls in which the kernel looked up the path.
 const LOOKED_UP: [i64; 9] = [
     ENOENT,
     EAGAIN,
@@ -30,7 +30,7 @@ const LOOKED_UP: [i64; 9] = [
 ];
 
 impl Resolver {
-    /// The path of the call's socket address, if it has one and the kernel looked for it.
+    /// Adds the items of the path in the call's socket address, if it has one and the kernel looked it up.
     pub(super) fn socket(&mut self, event: &Event<'_>) {
         let succeeded = event.exit().is_some_and(event::record::is_success);
         let looked_up = |exit| LOOKED_UP.contains(&exit);
@@ -56,7 +56,7 @@ impl Resolver {
         }
     }
 
-    /// A path that the kernel has, relative to the current directory.
+    /// A path that the kernel itself holds, as an argument relative to the current directory.
     pub(super) fn kernel_arg<'a>(&self, text: &'a [u8], failed: bool) -> Arg<'a> {
         let mut path = Vec::with_capacity(self.cwd.len() + text.len() + 2);
         super::text::join(&mut path, &self.cwd, text);
@@ -77,7 +77,7 @@ impl Resolver {
     }
 }
 
-/// `sun_path` of the address up to its NUL; `None` for other families, unnamed and abstract addresses.
+/// `sun_path` of the call's address, up to its NUL; `None` for other families, unnamed and abstract addresses.
 fn socket_path<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
     let address = event.sockaddr().filter(|part| !part.is_unreadable())?.data;
     let (family, path) = address.split_first_chunk::<2>()?;

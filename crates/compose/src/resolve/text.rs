@@ -1,7 +1,7 @@
 //! Paths as text.
 
-/// Appends `dir` and `path` as one absolute path without `.`, `..` and double slashes. What `..`
-/// really leads to may differ where a symbolic link is crossed.
+/// Appends `dir` and `path` to `out` as one absolute path without `.`, `..` and double slashes. Symbolic links are not
+/// resolved, so the kernel may find another directory for a `..` behind one.
 pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
     let start = out.len();
     let parts = if path.first() == Some(&b'/') {
@@ -33,8 +33,8 @@ pub(super) fn join(out: &mut Vec<u8>, dir: &[u8], path: &[u8]) {
     }
 }
 
-/// The directory part of a path as audit prints it for PARENT: up to and with the last slash that
-/// has a name behind it; empty when there is none.
+/// The directory part of a path as audit prints it for PARENT: up to and including the last slash that is followed by a
+/// name; empty if there is none.
 pub(super) fn parent_text(path: &[u8]) -> &[u8] {
     let end = path
         .iter()
@@ -44,14 +44,14 @@ pub(super) fn parent_text(path: &[u8]) -> &[u8] {
     slash.map_or(&[], |slash| &path[..=slash])
 }
 
-/// The last name of a path, without slashes; empty when there is none.
+/// The last name of a path, without slashes; empty if there is none.
 pub(super) fn last_component(path: &[u8]) -> &[u8] {
     let rest = &path[parent_text(path).len()..];
     let end = rest.iter().rposition(|&byte| byte != b'/');
     end.map_or(&[], |end| &rest[..=end])
 }
 
-/// Directory and last name of a joined path.
+/// Directory and last name of an absolute path as [`join`] makes it.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(0) => (b"/", &path[1..]),
@@ -60,7 +60,7 @@ pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// What an absolute path is for tasks whose root directory is `root`; `None` where it is not below that.
+/// An absolute path as tasks with root directory `root` see it; `None` if it is not below `root`.
 pub(super) fn below(path: &[u8], root: &[u8]) -> Option<Vec<u8>> {
     if root == b"/" {
         return Some(path.to_vec());
@@ -72,8 +72,9 @@ pub(super) fn below(path: &[u8], root: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What a path from before pivot_root(2) is afterwards: `root` has become the root directory, and what was it lies at `old`.
-/// All three are absolute, from before; `None` where `old` is not below `root`.
+/// A path from before pivot_root(2) as it is seen afterwards, when `root` is the root directory and the former root
+/// directory is at `old`. All three are absolute paths from before the call; `None` if `path` and `old` are not below
+/// `root`.
 pub(super) fn after_pivot(path: &[u8], root: &[u8], old: &[u8]) -> Option<Vec<u8>> {
     if let Some(seen) = below(path, root) {
         return Some(seen);

@@ -1,4 +1,4 @@
-//! Looking up, from the daemon, what a process saw under a path.
+//! Looks up, from the daemon, what a process saw at a path.
 
 use crate::system::System;
 use event::record::{FileCaps, Inode};
@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-/// Where a process's root directory is to be found from here; nowhere, when it cannot be.
+/// The file system as one process sees it: `prefix` leads from here to the root directory of the process; `None` if it
+/// cannot be reached, and then nothing is found.
 pub(super) struct View {
     system: Arc<dyn System>,
     own_mnt_ns: u64,
@@ -16,7 +17,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// A view from the mount namespace of this process.
+    /// A view that finds nothing until [`View::set`] is called.
     pub(super) fn new(system: Arc<dyn System>) -> View {
         View {
             own_mnt_ns: namespace_of(&*system, "/proc/self/ns/mnt").unwrap_or(0),
@@ -27,8 +28,8 @@ impl View {
         }
     }
 
-    /// Sets the view to that of process `pid` in mount namespace `mnt_ns`, whose root directory
-    /// is `root` within it (empty: the namespace's own).
+    /// Sets the view to that of process `pid` in mount namespace `mnt_ns`; `root` is the process's root directory in
+    /// that namespace (empty: the namespace's own).
     pub(super) fn set(&mut self, mnt_ns: u32, pid: u32, root: &[u8]) {
         self.pid = pid;
         let prefix = self.prefix.get_or_insert_with(Vec::new);
@@ -43,7 +44,7 @@ impl View {
         }
     }
 
-    /// `path` as another process has to put it: `/proc/self` is a directory of each.
+    /// `path` as other processes have to write it: `/proc/self` becomes `/proc/PID`.
     pub(super) fn for_others<'p>(&self, path: &'p [u8]) -> Cow<'p, [u8]> {
         match path.strip_prefix(b"/proc/self/") {
             Some(rest) => [format!("/proc/{}/", self.pid).as_bytes(), rest]
@@ -53,20 +54,20 @@ impl View {
         }
     }
 
-    /// The object at absolute path `path`, as it is now.
+    /// The object at the absolute path `path` now.
     pub(super) fn inode(&mut self, path: &[u8], follow: bool) -> Option<Inode> {
         let (system, path) = self.locate(path)?;
         system.inode(path, follow)
     }
 
-    /// `path` without symbolic links, if its directory can be resolved now.
+    /// The directory `dir` without symbolic links; `None` if it cannot be resolved now.
     pub(super) fn canonical_dir(&mut self, dir: &[u8]) -> Option<Vec<u8>> {
         let (system, dir) = self.locate(dir)?;
         system.real_path(dir)
     }
 
-    /// File capabilities of an object (capabilities(7), "File capability extended attribute
-    /// versioning"); none where there are none or they cannot be read.
+    /// File capabilities of the object at `path` (capabilities(7), "File capability extended attribute versioning");
+    /// [`FileCaps::NONE`] if there are none or they cannot be read.
     pub(super) fn file_caps(&mut self, path: &[u8]) -> FileCaps {
         let value = self
             .locate(path)
@@ -76,7 +77,7 @@ impl View {
             .unwrap_or(FileCaps::NONE)
     }
 
-    /// First bytes of the file at `path`.
+    /// The first `bytes_max` bytes of the file at `path`.
     pub(super) fn head(&mut self, path: &[u8], bytes_max: u64) -> Option<Vec<u8>> {
         let (system, path) = self.locate(path)?;
         system.read(path, bytes_max)
@@ -97,7 +98,7 @@ impl View {
     }
 }
 
-/// Number of the namespace behind a `/proc/…/ns/…` link.
+/// Inode number of the namespace that a `/proc/…/ns/…` link leads to.
 fn namespace_of(system: &dyn System, link: &str) -> Option<u64> {
     let found = system.inode(&CString::new(link).ok()?, true);
     found.map(|inode| inode.ino)
@@ -138,7 +139,7 @@ mod tests {
         }
     }
 
-    /// A view from namespace 1, in which process 7 is in namespace 2.
+    /// A view from namespace 1, on a system where process 7 is in namespace 2.
     fn view() -> View {
         let mut system = StaticSystem::default();
         let files = [
