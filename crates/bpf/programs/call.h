@@ -82,7 +82,11 @@ static __always_inline __u32 matched(struct call *call, struct work *w, struct t
 static __always_inline bool watched(__u32 nr)
 {
 	nr = table_number(nr, 0);
-	return nr < TABLE_CALLS && control.watched[nr / 64] & (1ULL << (nr % 64));
+	if (nr >= TABLE_CALLS)
+		return false;
+	/* One bounded number, for the reasons that frame_at() has. */
+	asm volatile("%[nr] &= %[mask]" : [nr] "+r"(nr) : [mask] "i"(TABLE_CALLS - 1));
+	return control.watched[nr / 64] & (1ULL << (nr % 64));
 }
 
 static __always_inline void set_call(struct work *w, __u32 compat, __u32 nr)

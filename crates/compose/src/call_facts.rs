@@ -13,7 +13,7 @@ pub(crate) struct CallFacts {
     pub(crate) shape: Shape,
 }
 
-/// Architecture, 0 for operations of rings, and number.
+/// Architecture (`AUDIT_ARCH_*`, 0 for io_uring operations) and number.
 type Number = (u32, u32);
 
 /// Cache of the calls that have had events.

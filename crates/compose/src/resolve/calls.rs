@@ -47,8 +47,8 @@ pub(super) fn call_name(event: &Event<'_>) -> Option<&'static str> {
     abi::Arch::from_audit_arch(header.arch).and_then(|arch| abi::syscall_name(arch, nr))
 }
 
-/// Whether the kernel came to the call's paths: not if openat2 refused its structure, nor if a
-/// descriptor alone was asked about with an empty path, where the kernel takes that apart.
+/// Whether the kernel collected names for the call. It does not if openat2 refused its structure, nor, on kernels that
+/// make this difference, for an empty path that stands for a descriptor alone (AT_EMPTY_PATH).
 pub(super) fn collects_names(event: &Event<'_>, kernel: Kernel) -> bool {
     let is_empty = |index| event.path(index).is_some_and(|path| path.data.is_empty());
     let empty_path = || is_empty(0);

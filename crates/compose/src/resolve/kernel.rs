@@ -5,13 +5,14 @@ use crate::system::{Sign, System};
 /// How the running kernel collects names, as its release and BTF types show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
-    /// newfstatat(2) of a descriptor alone, with an empty path, collects no name (`vfs_fstatat()`, fs/stat.c).
+    /// newfstatat(2) with an empty path, which stands for the descriptor alone, collects no name (`vfs_fstatat()`,
+    /// fs/stat.c).
     pub(super) fstatat_takes_descriptor: bool,
-    /// The same of statx(2).
+    /// statx(2) with an empty path, which stands for the descriptor alone, collects no name.
     pub(super) statx_takes_descriptor: bool,
-    /// open(2) with O_CREAT looks for the file first, and names the directory only for a file that it makes.
+    /// open(2) with O_CREAT first looks for an existing file, and records the directory only if it creates the file.
     pub(super) opens_first: bool,
-    /// rename, link and symlink take the second of their names from user memory first.
+    /// rename, link and symlink read their second name from user memory before the first.
     pub(super) last_name_first: bool,
     /// sysfs(2) reads the name of a file system as a path.
     pub(super) sysfs_takes_path: bool,
@@ -33,7 +34,7 @@ impl Kernel {
         // `filename_renameat2()`, whose callers read the names in order, came with the same patch series that reads
         // the argument of sysfs(2) as plain text.
         let reads_in_order = system.kernel_has(Sign::Function("filename_renameat2"));
-        // Two changes that show in no type of the kernel.
+        // `fstatat_takes_descriptor` and `opens_first`: these changes have no sign in the kernel's types.
         let release = system.release();
         Kernel {
             fstatat_takes_descriptor: release >= (6, 6),
@@ -52,8 +53,9 @@ impl Kernel {
         }
     }
 
-    /// Whether an open with O_CREAT that failed with `exit` names the entry that it did not make: the file system is
-    /// asked behind that, permissions before it on older kernels (`lookup_open()`, fs/namei.c).
+    /// Whether an open with O_CREAT that failed with `exit` records the entry that it did not create. The kernel
+    /// records it before it calls the file system, but older kernels after they have checked permissions
+    /// (`lookup_open()`, fs/namei.c).
     pub(super) fn tells_failed_creation(self, exit: i64) -> bool {
         const EPERM: i64 = -1;
         const EACCES: i64 = -13;

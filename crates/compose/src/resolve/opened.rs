@@ -60,7 +60,7 @@ impl Resolver {
                 self.item(arg, nametype, Some(inode));
             }
             None if creates && !self.kernel.opens_first => {
-                // O_EXCL is refused before the object is looked at.
+                // An open with O_EXCL fails before audit notes the object.
                 let is_passed = matches!(LookupOutcome::by(event), LookupOutcome::Missing)
                     || event.exit() == Some(EEXIST);
                 let inode = self.view.inode(&arg.path, true).filter(|_| !is_passed);
