@@ -96,6 +96,7 @@ fn only_files_that_root_alone_can_change_are_run() {
     write(dir, "c.conf", &conf(&write(dir, "inert", "", 0o640)), 0o640);
     write(dir, "d.conf", &conf(Path::new("/nonexistent")), 0o640);
     std::fs::create_dir(dir.join("e.conf")).expect("a directory");
+    write(dir, "f.conf", &"#\n".repeat(1 << 20), 0o640);
     let (plugins, errors) = load(dir).expect("a directory of plugins");
     assert_eq!(plugins, []);
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -105,6 +106,7 @@ fn only_files_that_root_alone_can_change_are_run() {
         "not executable",
         "cannot find the program",
         "not a regular file",
+        "2097152 bytes, more than 1048576",
     ];
     assert_eq!(errors.len(), expected.len(), "{errors:?}");
     for (error, expected) in errors.iter().zip(expected) {

@@ -30,10 +30,10 @@ pub const TRACEPOINT_NOTES: [&str; 4] = [
 ];
 
 /// Notes that apply to every rule under the trampoline engine.
-pub const TRAMPOLINE_NOTES: [&str; 3] = [
-    TRACEPOINT_NOTES[1],
+pub const TRAMPOLINE_NOTES: [&str; 2] = [
+    "objects are taken while the call acts on them; a name that a failed chmod, chown or the like was \
+     given is read when the call is over",
     TRACEPOINT_NOTES[2],
-    TRACEPOINT_NOTES[3],
 ];
 
 /// How the eBPF engines honour `rule`.

@@ -14,7 +14,7 @@ pub use error::PluginError;
 
 /// The longest line that is accepted, in bytes without its newline: auditd 4.x has a buffer of 512.
 pub const LINE_BYTES_MAX: usize = 510;
-/// How much of a file is read, in bytes.
+/// The largest file that is accepted, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Prefix of the names of builtin plugins.
 const BUILTIN: &str = "builtin_";
@@ -135,6 +135,10 @@ fn check_trust(path: &Path, metadata: &Metadata) -> Result<(), PluginError> {
         metadata if metadata.mode() & 0o022 != 0 => (
             "writable by group or others".into(),
             "chmod go-w it: whoever can change it decides what root runs",
+        ),
+        metadata if metadata.len() > FILE_BYTES_MAX => (
+            format!("{} bytes, more than {FILE_BYTES_MAX}", metadata.len()),
+            "no plugin's file is that large; name the right one",
         ),
         _ => return Ok(()),
     };
