@@ -19,7 +19,6 @@ struct call {
 static __always_inline bool find_call(struct call *call, __u32 arch, __u32 nr)
 {
 	call->table = this_table();
-	nr = table_number(nr, arch);
 	if (!call->table || nr >= TABLE_CALLS)
 		return false;
 	call->generation = row_at(call->table, 0)->a;
@@ -89,11 +88,12 @@ static __always_inline bool watched(__u32 nr)
 	return control.watched[nr / 64] & (1ULL << (nr % 64));
 }
 
-static __always_inline void set_call(struct work *w, __u32 compat, __u32 nr)
+/* `nr`: in the tables; `given`: what the caller gave. */
+static __always_inline void set_call(struct work *w, __u32 compat, __u32 nr, __u32 given)
 {
 	w->arch = compat;
-	w->nr = table_number(nr, compat);
-	w->given_nr = nr;
+	w->nr = nr;
+	w->given_nr = given;
 }
 
 #endif /* TARSIER_CALL_H */

@@ -71,10 +71,8 @@ struct {
 
 static __always_inline __u32 object_class(struct object_calls *calls, __u32 nr, __u32 compat)
 {
-	__u64 at;
+	__u64 at = (compat & 1) * TABLE_CALLS + nr;
 
-	nr = table_number(nr, compat);
-	at = (compat & 1) * TABLE_CALLS + nr;
 	if (nr >= TABLE_CALLS)
 		return OBJECTS_NONE;
 	/* One bounded number, for the reasons given at frame_at(). */
@@ -132,8 +130,8 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	struct call_place place;
 	struct object_note *note;
 	struct pt_regs *regs;
+	__u32 found, compat;
 	__u64 cred = 0;
-	__u32 found;
 
 	note = note_of_operation(task, class);
 	if (note)
@@ -141,7 +139,8 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 	if (!calls || LOAD(PF_KTHREAD, task, flags) & (PF_KTHREAD | PF_IO_WORKER))
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	found = object_class(calls, call_number(regs), entered_compat(task));
+	compat = entered_compat(task);
+	found = object_class(calls, table_number(call_number(regs), compat), compat);
 	if (found != class && found != other)
 		return 0;
 	if (is_daemon(task))

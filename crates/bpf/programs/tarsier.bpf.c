@@ -75,7 +75,7 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
  * with the facts that are still available.
  */
 static __always_inline void exec_unseen(struct call *call, struct work *w, struct task_struct *task,
-					struct cpu_state *cpu, __u32 compat, __u32 nr)
+					struct cpu_state *cpu, __u32 compat, __u32 nr, __u32 given)
 {
 	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
 	bool is_known = note && note->exec_valid == EXEC_BEGUN;
@@ -87,7 +87,7 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 		note->exec_valid = 0;
 		return;
 	}
-	set_call(w, compat, nr);
+	set_call(w, compat, nr, given);
 	w->ret = 0;
 	for (i = 0; i < 6; i++)
 		w->args[i] = is_known ? note->exec_args[i] : 0;
@@ -99,9 +99,9 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 
 /* A watched call has ended: matches it, and records it if a rule says so. */
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
-					 __u32 nr, __u32 compat, bool probed)
+					 __u32 given, __u32 compat, bool probed)
 {
-	__u32 verdict, flags;
+	__u32 nr = table_number(given, compat), verdict, flags;
 	struct cpu_state *cpu;
 	struct call call = {};
 	struct work *w;
@@ -121,11 +121,11 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 		return 0;
 	find_spec(&call, w);
 	if (probed && ret == 0 && w->spec.kind == KIND_EXEC)
-		exec_unseen(&call, w, task, cpu, compat, nr);
+		exec_unseen(&call, w, task, cpu, compat, nr, given);
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
 		goto out;
 	w->noted = noted;
-	set_call(w, compat, nr);
+	set_call(w, compat, nr, given);
 	w->ret = ret;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, true);
@@ -242,7 +242,7 @@ static __always_inline int exec_begins(void)
 	struct table_spec *spec;
 	__u32 nr = call_number(regs);
 
-	if (!watched(nr) || !find_call(&call, compat, nr))
+	if (!watched(nr) || !find_call(&call, compat, table_number(nr, compat)))
 		return 0;
 	spec = (struct table_spec *)row_at(call.table, call.what.spec);
 	if (spec->kind != KIND_EXEC)
@@ -281,19 +281,22 @@ static __always_inline int exec_ended(__u64 *ctx)
 	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
 	struct call call = {};
 	struct cpu_state *cpu;
+	__u32 compat, nr;
 	struct work *w;
 
 	if (!note || note->exec_valid != EXEC_BEGUN)
 		return 0;
 	note->exec_valid = EXEC_SEEN;
 	cpu = state_of_cpu();
-	if (!cpu || !audited(task) || !find_call(&call, note->exec_compat & 1, note->exec_nr))
+	compat = note->exec_compat & 1;
+	nr = table_number(note->exec_nr, compat);
+	if (!cpu || !audited(task) || !find_call(&call, compat, nr))
 		return 0;
 	w = work_for(cpu);
 	if (!w)
 		return 0;
 	find_spec(&call, w);
-	set_call(w, note->exec_compat & 1, note->exec_nr);
+	set_call(w, compat, nr, note->exec_nr);
 	w->ret = 0;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
 	if (matched(&call, w, task, cpu, true) != VERDICT_DROP)
@@ -333,7 +336,7 @@ static __always_inline int exit_event(bool at_end)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u32 verdict, compat = entered_compat(task);
-	__u32 nr = call_number(regs);
+	__u32 given = call_number(regs), nr;
 	struct call call = {};
 	struct cpu_state *cpu;
 	struct work *w;
@@ -341,7 +344,10 @@ static __always_inline int exit_event(bool at_end)
 	/* If both hooks are attached, each handles the entry that the other ignores. */
 	if (control.exit_at_entry && at_end != compat)
 		return 0;
-	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
+	if (!watched(given))
+		return 0;
+	nr = table_number(given, compat);
+	if (!find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
 		return 0;
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
@@ -352,7 +358,7 @@ static __always_inline int exit_event(bool at_end)
 	find_spec(&call, w);
 	if (w->spec.kind != KIND_EXIT)
 		goto out;
-	set_call(w, compat, nr);
+	set_call(w, compat, nr, given);
 	w->ret = 0;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, false);
