@@ -80,7 +80,6 @@ static __always_inline __u32 matched(struct call *call, struct work *w, struct t
 /* Whether any entry's calls of that number are watched. */
 static __always_inline bool watched(__u32 nr)
 {
-	nr = table_number(nr, 0);
 	if (nr >= TABLE_CALLS)
 		return false;
 	/* One bounded number, for the reasons that frame_at() has. */

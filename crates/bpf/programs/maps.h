@@ -84,7 +84,8 @@ enum exec_state {
 struct task_note {
 	__u64 exec_args[6];
 	__u64 old_caps[4]; /* inheritable, permitted, effective, ambient */
-	__u32 exec_nr; /* as the caller gave it */
+	__u32 exec_nr; /* in the tables */
+	__u32 exec_given; /* as the caller gave it */
 	__u32 exec_valid; /* enum exec_state */
 	__u32 exec_compat;
 	__u32 never; /* a task-list rule with `never` matched */

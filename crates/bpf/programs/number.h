@@ -17,25 +17,25 @@ static const __u16 x32_twins[] = {
 };
 
 /*
- * The number of a call in the tables, or TABLE_CALLS: that of the 64-bit call
- * where it is one of x32 and the kernel has those. `compat`: by the 32-bit entry.
+ * The number of the 64-bit call that does the same as this one of x32, or
+ * TABLE_CALLS. Not inline, so that the verifier goes through it once.
  */
-static __always_inline __u32 table_number(__u32 nr, __u32 compat)
+__noinline __u32 x32_twin(__u32 given)
 {
-	if (nr < TABLE_CALLS)
-		return nr;
-	if (!(nr & X32_BIT) || compat || !control.x32)
+	__u32 own = given & ~X32_BIT;
+
+	if (!X32_BIT || own == given || !control.x32 || entered_compat(bpf_get_current_task_btf()))
 		return TABLE_CALLS;
-	nr &= ~X32_BIT;
-	if (nr < X32_FIRST)
-		return nr;
-	nr -= X32_FIRST;
-	if (nr >= sizeof(x32_twins) / sizeof(x32_twins[0]))
-		return TABLE_CALLS;
-	nr = x32_twins[nr];
-	/* The compiler knows what the table holds, and would leave out checks that the verifier asks for. */
-	asm volatile("" : "+r"(nr));
-	return nr;
+	if (own < X32_FIRST)
+		return own;
+	own -= X32_FIRST;
+	return own < sizeof(x32_twins) / sizeof(x32_twins[0]) ? x32_twins[own] : TABLE_CALLS;
+}
+
+/* The number under which the tables have the current call, or one that they do not have. */
+static __always_inline __u32 table_number(__u32 given)
+{
+	return given < TABLE_CALLS ? given : x32_twin(given);
 }
 
 #endif /* TARSIER_NUMBER_H */

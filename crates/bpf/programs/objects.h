@@ -140,7 +140,7 @@ static __always_inline struct object_note *note_of_either(__u32 class, __u32 oth
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	compat = entered_compat(task);
-	found = object_class(calls, table_number(call_number(regs), compat), compat);
+	found = object_class(calls, table_number(call_number(regs)), compat);
 	if (found != class && found != other)
 		return 0;
 	if (is_daemon(task))

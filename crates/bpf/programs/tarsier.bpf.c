@@ -99,9 +99,9 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 
 /* A watched call has ended: matches it, and records it if a rule says so. */
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
-					 __u32 given, __u32 compat, bool probed)
+					 __u32 nr, __u32 given, __u32 compat, bool probed)
 {
-	__u32 nr = table_number(given, compat), verdict, flags;
+	__u32 verdict, flags;
 	struct cpu_state *cpu;
 	struct call call = {};
 	struct work *w;
@@ -152,13 +152,13 @@ SEC("tp_btf/sys_exit")
 int sys_exit(__u64 *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	__u32 nr = call_number(regs);
+	__u32 given = call_number(regs), nr = table_number(given);
 	struct task_struct *task;
 
 	if (!watched(nr) || !control.every)
 		return 0;
 	task = bpf_get_current_task_btf();
-	return call_returned(task, regs, ctx[1], nr, entered_compat(task), false);
+	return call_returned(task, regs, ctx[1], nr, given, entered_compat(task), false);
 }
 
 /*
@@ -170,12 +170,14 @@ int sys_exit(__u64 *ctx)
 static __always_inline int function_returned(__u64 *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	__u32 given = call_number(regs);
 	struct task_struct *task;
 
 	if (control.every)
 		return 0;
 	task = bpf_get_current_task_btf();
-	return call_returned(task, regs, ctx[1], call_number(regs), entered_compat(task), false);
+	return call_returned(task, regs, ctx[1], table_number(given), given, entered_compat(task),
+			     false);
 }
 
 SEC("fexit")
@@ -207,11 +209,11 @@ int call_probe(void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	__u32 nr = call_number(regs);
+	__u32 given = call_number(regs), nr = table_number(given);
 
 	if (control.every || !watched(nr) || !link_is_in_force(bpf_get_attach_cookie(ctx)))
 		return 0;
-	return call_returned(task, regs, probe_result(ctx), nr, entered_compat(task), true);
+	return call_returned(task, regs, probe_result(ctx), nr, given, entered_compat(task), true);
 }
 
 /* One watched call of the 64-bit entry: the kernel runs this program for no other call. */
@@ -223,8 +225,8 @@ int sys_exit_one(struct perf_sys_exit *ctx)
 	if (ctx->nr < 0 || control.every)
 		return 0;
 	task = bpf_get_current_task_btf();
-	return call_returned(task, (struct pt_regs *)bpf_task_pt_regs(task), ctx->ret, ctx->nr, 0,
-			     false);
+	return call_returned(task, (struct pt_regs *)bpf_task_pt_regs(task), ctx->ret, ctx->nr,
+			     ctx->nr, 0, false);
 }
 
 /*
@@ -240,9 +242,9 @@ static __always_inline int exec_begins(void)
 	struct task_note *note;
 	struct call call = {};
 	struct table_spec *spec;
-	__u32 nr = call_number(regs);
+	__u32 given = call_number(regs), nr = table_number(given);
 
-	if (!watched(nr) || !find_call(&call, compat, table_number(nr, compat)))
+	if (!watched(nr) || !find_call(&call, compat, nr))
 		return 0;
 	spec = (struct table_spec *)row_at(call.table, call.what.spec);
 	if (spec->kind != KIND_EXEC)
@@ -258,6 +260,7 @@ static __always_inline int exec_begins(void)
 	}
 	call_args(note->exec_args, regs, compat);
 	note->exec_nr = nr;
+	note->exec_given = given;
 	note->exec_compat = compat;
 	note->exec_valid = EXEC_BEGUN;
 	if (!CAPABILITIES_ARE_KNOWN)
@@ -289,14 +292,14 @@ static __always_inline int exec_ended(__u64 *ctx)
 	note->exec_valid = EXEC_SEEN;
 	cpu = state_of_cpu();
 	compat = note->exec_compat & 1;
-	nr = table_number(note->exec_nr, compat);
+	nr = note->exec_nr;
 	if (!cpu || !audited(task) || !find_call(&call, compat, nr))
 		return 0;
 	w = work_for(cpu);
 	if (!w)
 		return 0;
 	find_spec(&call, w);
-	set_call(w, compat, nr, note->exec_nr);
+	set_call(w, compat, nr, note->exec_given);
 	w->ret = 0;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
 	if (matched(&call, w, task, cpu, true) != VERDICT_DROP)
@@ -336,7 +339,7 @@ static __always_inline int exit_event(bool at_end)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u32 verdict, compat = entered_compat(task);
-	__u32 given = call_number(regs), nr;
+	__u32 given = call_number(regs), nr = table_number(given);
 	struct call call = {};
 	struct cpu_state *cpu;
 	struct work *w;
@@ -344,10 +347,7 @@ static __always_inline int exit_event(bool at_end)
 	/* If both hooks are attached, each handles the entry that the other ignores. */
 	if (control.exit_at_entry && at_end != compat)
 		return 0;
-	if (!watched(given))
-		return 0;
-	nr = table_number(given, compat);
-	if (!find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
+	if (!watched(nr) || !find_call(&call, compat, nr) || !call_admitted(&call, task, regs, 0))
 		return 0;
 	cpu = state_of_cpu();
 	if (!cpu || !audited(task))
