@@ -36,7 +36,7 @@ SIDES = {
 
 @contextlib.contextmanager
 def auditd(scratch: Path, rules: Sequence[str]) -> Iterator[int]:
-    """auditd with settings that make calls wait for it."""
+    """Runs auditd with settings that make calls wait for it."""
     path = write_rules(scratch / "rules", tolerant(rules))
     command: list[str | Path] = [TARSIER, "ctl", "--kernel", "-R", path]
     with loggers.auditd(scratch, 60000, lambda: output_of(command, scratch)) as pid:
