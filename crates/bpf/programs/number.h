@@ -10,7 +10,7 @@
 /* Numbers from here on belong to x32 alone (arch/x86/entry/syscalls/syscall_64.tbl). */
 #define X32_FIRST 512
 
-/* Of those, the 64-bit calls that do the same. */
+/* The 64-bit calls that do the same as those numbers, in their order; abi has them too. */
 static const __u16 x32_twins[] = {
 	13,  15,  16,  19,  20,	 45,  46,  47,	59,  101, 127, 128, 129, 131, 222, 244, 246, 247,
 	273, 274, 278, 279, 295, 296, 297, 299, 307, 310, 311, 54,  55,	 206, 209, 322, 327, 328,

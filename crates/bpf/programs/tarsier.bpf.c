@@ -201,7 +201,7 @@ int call_gate(__u64 *ctx)
 }
 
 /*
- * The same as a probe, which runs with preemption off: while a program at the end
+ * A watched call's end, seen by a probe, which runs with preemption off: while a program at the end
  * of a function is preempted, the kernel does not run it for other tasks.
  */
 SEC("kprobe.multi")

@@ -55,6 +55,16 @@ fn call(number: i64) {
 }
 
 #[test]
+fn the_programs_have_the_twins_that_abi_has() {
+    let header = include_str!("../../bpf/programs/number.h");
+    let (_, table) = header.split_once("x32_twins[] = {").expect("the table");
+    let (table, _) = table.split_once('}').expect("its end");
+    let numbers = table.split(',').map(str::trim).filter(|n| !n.is_empty());
+    let numbers: Vec<u32> = numbers.map(|n| n.parse().expect("a number")).collect();
+    assert_eq!(numbers, abi::x32_twins().collect::<Vec<_>>());
+}
+
+#[test]
 fn a_call_is_known_by_the_low_half_of_its_number_or_by_its_twin() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;

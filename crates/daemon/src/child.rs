@@ -14,8 +14,11 @@ pub(super) fn start(command: &[OsString]) -> Result<Option<Child>> {
     command.args(arguments);
     // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
     unsafe {
-        // The daemon disables huge pages for itself only.
-        command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
+        // The daemon disables huge pages for itself only; a program can do without them.
+        command.pre_exec(|| {
+            let _ = rustix::thread::disable_transparent_huge_pages(false);
+            Ok(())
+        });
     }
     command
         .spawn()

@@ -84,8 +84,8 @@ impl Scheduling {
 
     /// Disables huge pages for this process. khugepaged, which runs at nice 19, locks the address
     /// space while it makes them: on a busy host the daemon's next page fault waited up to six
-    /// seconds for it. Child processes inherit this unless it is reset ([`crate::child::start`],
-    /// plugins).
+    /// seconds for it. Child processes inherit this unless it is reset, as for the command
+    /// ([`crate::child::start`]), plugins and EXEC programs.
     pub(super) fn refuse_huge_pages() {
         // Linux before 3.15 has no such switch; nothing can be done about that.
         let _ = rustix::thread::disable_transparent_huge_pages(true);

@@ -38,8 +38,11 @@ impl Process {
         // SAFETY: prctl(2) and getppid(2) are async-signal-safe, and nothing is allocated.
         unsafe {
             command.pre_exec(move || die_with(parent));
-            // The daemon disables huge pages for itself only.
-            command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
+            // The daemon disables huge pages for itself only; a program can do without them.
+            command.pre_exec(|| {
+                let _ = rustix::thread::disable_transparent_huge_pages(false);
+                Ok(())
+            });
         }
         let child = command.spawn()?;
         // The program must not inherit the nice value that the daemon has only during an overload.

@@ -20,6 +20,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         let (io_uring, uring_operations) = capture::probe::io_uring();
         Capabilities {
             compat_entry: capture::probe::compat_entry(),
+            x32_calls: capture::probe::x32_calls(),
             perm_lists: capture::probe::perm_lists(),
             io_uring,
             uring_operations,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A type that can be shared with the programs.
 pub(super) trait Shareable {
-    /// The same type made of atomics.
+    /// This type with an atomic in place of each integer.
     type Atomic;
 }
 

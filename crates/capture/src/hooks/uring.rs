@@ -56,11 +56,11 @@ pub(super) type OperationBits = [u64; plan::uring::OPERATIONS / 64];
 /// A part of an operation, at one of its two functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Its end.
+    /// The end of the operation.
     Issue,
-    /// The beginning of its execution.
+    /// The beginning of the operation's execution.
     Begin,
-    /// Its submission.
+    /// The submission of the operation.
     Prep,
 }
 

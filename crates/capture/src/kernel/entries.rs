@@ -2,6 +2,7 @@
 //! do: what cannot be told is taken to be possible.
 
 use abi::Arch;
+use std::sync::OnceLock;
 
 /// What came of a call that a child tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,17 +108,18 @@ fn personality_of_32_bits() -> i64 {
 /// not let it, the parameter counts by which Debian's kernels have them off.
 pub fn x32_calls() -> bool {
     const PARAMETER: &str = "/sys/module/syscall/parameters/x32";
+    static FOUND: OnceLock<bool> = OnceLock::new();
     if Arch::native() != Arch::X86_64 {
         return false;
     }
-    match tried(getpid_of_x32) {
+    *FOUND.get_or_init(|| match tried(getpid_of_x32) {
         Trial::Works => true,
         Trial::Absent => false,
         Trial::Unknown => {
             let is_on = std::fs::read_to_string(PARAMETER);
             !is_on.is_ok_and(|text| text.trim() == "N")
         }
-    }
+    })
 }
 
 fn getpid_of_x32() -> i64 {

@@ -104,7 +104,7 @@ pub struct UnfinishedWrite {
 pub struct Handed {
     /// Offset in the log's stream at which it ends.
     pub end: u64,
-    /// Its ring, and the position there at which its frame ends; `None` if it came from no ring.
+    /// Ring of the event's frame, and the position there at which the frame ends; `None` if it came from no ring.
     pub from: Option<(usize, u64)>,
 }
 

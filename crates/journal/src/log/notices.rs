@@ -37,8 +37,11 @@ impl Notices {
             .stderr(Stdio::null());
         // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
         unsafe {
-            // The daemon disables huge pages for itself only.
-            command.pre_exec(|| Ok(rustix::thread::disable_transparent_huge_pages(false)?));
+            // The daemon disables huge pages for itself only; a program can do without them.
+            command.pre_exec(|| {
+                let _ = rustix::thread::disable_transparent_huge_pages(false);
+                Ok(())
+            });
         }
         match command.spawn() {
             Ok(child) => {

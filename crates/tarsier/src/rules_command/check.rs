@@ -13,6 +13,7 @@ pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
     let capabilities = Capabilities {
         compat_entry: capture::probe::compat_entry(),
+        x32_calls: capture::probe::x32_calls(),
         perm_lists: capture::probe::perm_lists(),
         ..Capabilities::assumed(abi::Arch::native())
     };
