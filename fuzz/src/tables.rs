@@ -184,7 +184,7 @@ pub(crate) fn tables(data: &[u8]) {
             plan::PathIdentity {
                 object,
                 canonical,
-                moved_to: Vec::new(),
+                ..plan::PathIdentity::default()
             },
         );
     }

@@ -7,7 +7,9 @@
 #include "gate.h"
 #include "match.h"
 
-#define ON_DEMAND (1U << FACT_EXE | 1U << FACT_ACCESS | 1U << FACT_COMPARE | 1U << FACT_SADDR_FAM)
+#define ON_DEMAND                                                                         \
+	(1U << FACT_EXE | 1U << FACT_ACCESS | 1U << FACT_COMPARE | 1U << FACT_SADDR_FAM | \
+	 1U << FACT_MARKS)
 
 static __always_inline void task_facts(struct work *w, struct task_struct *task)
 {

@@ -66,14 +66,6 @@ struct {
 	__type(value, struct rule_count);
 } rule_counts SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, RULES_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct object_key);
-	__type(value, __u32);
-} executables SEC(".maps");
-
 /* Progress of the last execve of a task, as seen by the hooks. */
 enum exec_state {
 	EXEC_BEGUN = 1,

@@ -6,24 +6,10 @@
 #include "arch.h"
 #include "base.h"
 #include "maps.h"
+#include "marks.h"
 #include "objects.h"
+#include "rows.h"
 #include "walk.h"
-
-/* The tables in force. */
-static __always_inline struct table *this_table(void)
-{
-	__u32 zero = 0;
-	void *map = bpf_map_lookup_elem(&tables, &zero);
-
-	return map ? bpf_map_lookup_elem(map, &zero) : 0;
-}
-
-/* A row of the tables. The mask is applied in assembly for the reasons given at frame_at(). */
-static __always_inline struct table_row *row_at(struct table *table, __u64 row)
-{
-	asm volatile("%[row] &= %[mask]" : [row] "+r"(row) : [mask] "i"(TABLE_ROWS - 1));
-	return &table->row[row];
-}
 
 static __always_inline void set_fact(struct work *w, __u32 field, __u32 value)
 {
@@ -55,30 +41,6 @@ static __always_inline __u32 compare_ids(struct work *w)
 	EQUAL(25, FACT_SGID, FACT_FSGID);
 #undef EQUAL
 	return bits;
-}
-
-static __always_inline __u32 exe_id(struct task_struct *task)
-{
-	struct object_key key = {};
-	struct mm_struct *mm;
-	struct inode *inode;
-	struct file *exe;
-	__u32 *id;
-
-	if (!HAS(task, mm, exe_file, f_inode) || !TYPE_HAS(inode, i_ino) ||
-	    !TYPE_HAS(inode, i_sb, s_dev))
-		return 0;
-	mm = untrusted(task)->mm;
-	if (!mm)
-		return 0;
-	exe = mm->exe_file;
-	if (!exe)
-		return 0;
-	inode = exe->f_inode;
-	key.ino = inode->i_ino;
-	key.dev = inode->i_sb->s_dev;
-	id = bpf_map_lookup_elem(&executables, &key);
-	return id ? *id : 0;
 }
 
 /* AUDIT_PERM_* bits of the access that open flags request: ACC_MODE() of linux/fs.h. */
@@ -158,7 +120,7 @@ __noinline int find_fact(struct work *w, __u32 field)
 	if (!w)
 		return 0;
 	if (field == FACT_EXE) {
-		w->fact[FACT_EXE] = exe_id(bpf_get_current_task_btf());
+		w->fact[FACT_EXE] = executable_number(w);
 	} else if (field == FACT_COMPARE) {
 		w->fact[FACT_COMPARE] = compare_ids(w);
 	} else if (field == FACT_ACCESS) {
@@ -174,6 +136,8 @@ __noinline int find_fact(struct work *w, __u32 field)
 			 bpf_probe_read_user(&family, sizeof(family), addr))
 			w->absent |= 1U << FACT_SADDR_FAM;
 		w->fact[FACT_SADDR_FAM] = family;
+	} else if (field == FACT_MARKS) {
+		find_marks(w);
 	}
 	return 0;
 }
@@ -190,47 +154,10 @@ struct lookup {
 	__u32 first; /* row of the lookups of this page */
 	__u32 pages;
 	__u32 list;
+	__u64 sure; /* rules of the page that marks decide */
 	__u32 page; /* row of the page that decided, or 0 */
 	__u32 bit; /* position of the deciding rule in that page */
 };
-
-/*
- * Row of the last of `n` ascending entries that is not above the 32-bit value.
- * Without branches on values that were read: the verifier tracks offsets exactly
- * and would follow both outcomes of every step.
- */
-__noinline int search(struct table *table, __u32 first, __u32 n, __u32 value)
-{
-	__u64 base = 0, step, in, not_above, probe;
-	__u32 i;
-
-	if (!table)
-		return 0;
-#pragma unroll
-	for (i = TABLE_SEARCH_STEPS; i > 0; i--) {
-		step = 1U << (i - 1);
-		if (step >= n)
-			continue;
-		probe = base + step;
-		in = (probe - n) >> 63;
-		not_above = ~(value - row_at(table, first + (probe & -in))->a) >> 63;
-		base += step & -(in & not_above);
-	}
-	return first + base;
-}
-
-/* As search(), but without a call for up to three entries, which a single `=` makes. */
-static __always_inline struct table_row *row_of(struct table *table, __u32 first, __u32 n,
-						__u32 value)
-{
-	__u64 second, third;
-
-	if (n > 3)
-		return row_at(table, search(table, first, n, value));
-	second = (~(value - row_at(table, first + 1)->a) & (1 - (__u64)n)) >> 63;
-	third = (~(value - row_at(table, first + 2)->a) & (2 - (__u64)n)) >> 63;
-	return row_at(table, first + second + third);
-}
 
 static long bits_step(__u32 i, struct lookup *l)
 {
@@ -268,6 +195,25 @@ static __always_inline bool has_groups(void)
 	       untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0;
 }
 
+static long mark_step(__u32 i, struct lookup *l)
+{
+	struct marks *m = &l->w->marks;
+	struct table_row *row;
+	__u32 value;
+
+	if (i >= m->count)
+		return 1;
+	value = m->value[i & (MARKS_MAX - 1)];
+	row = row_of(l->table, l->entries_row, l->entries, value);
+	if (row->a != value)
+		return 0;
+	l->any |= row->b;
+	/* The kernel looks at the objects of a call in order, which tables do not. */
+	if (m->sure & (1U << (i & (MARKS_MAX - 1))) && m->objects < 2)
+		l->sure |= row->b;
+	return 0;
+}
+
 static long lookup_step(__u32 i, struct lookup *l)
 {
 	struct table_row *head = row_at(l->table, l->first + 2 * i);
@@ -292,6 +238,14 @@ static long lookup_step(__u32 i, struct lookup *l)
 	l->entries = place->a >> 32;
 	if (kind == LOOKUP_BITS) {
 		bpf_loop(l->entries, bits_step, l, 0);
+		return l->mask == 0;
+	}
+	if (kind == LOOKUP_MARKS) {
+		l->any = row_at(l->table, l->entries_row)->b;
+		if (w->marks.count)
+			bpf_loop(MARKS_MAX, mark_step, l, 0);
+		l->mask &= l->any;
+		l->sure &= place->b;
 		return l->mask == 0;
 	}
 	found = row_of(l->table, l->entries_row, l->entries, l->value);
@@ -338,6 +292,7 @@ static __always_inline void leave_undecided(struct lookup *l, __u32 page, __u64 
 static __always_inline void look_up(struct lookup *l, __u32 page)
 {
 	l->mask = row_at(l->table, page)->a;
+	l->sure = 0;
 	l->first = page + PAGE_LOOKUPS;
 	/* Masked, because an inlined bpf_loop() uses all 64 bits. */
 	bpf_loop(row_at(l->table, page + 1)->b & 0xffff, lookup_step, l, 0);
@@ -355,7 +310,7 @@ static __always_inline long look_at_page(__u32 i, struct lookup *l)
 	look_up(l, page);
 	if (!l->mask)
 		return 0;
-	decided = l->mask & ~more->a;
+	decided = l->mask & ~(more->a & ~l->sure);
 	first = decided & -decided;
 	/* Rules after the first decided one cannot be the first match. */
 	l->mask &= (first - 1) | first;

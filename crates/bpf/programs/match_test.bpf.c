@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
  * For tests only: runs evaluate() of match.h, the same code as in the engine, on
- * facts that the test provides. Facts that are looked up on demand (executable,
- * open flags, socket address, groups) are those of the task that runs the test.
+ * facts that the test provides. Other facts that are looked up on demand (open
+ * flags, socket address, groups) are those of the task that runs the test.
  */
 #include "base.h"
 #include "facts.h"
@@ -48,7 +48,8 @@ int match_one(void *ctx)
 	w->arch = call->arch;
 	w->spec = call->spec;
 	w->absent = call->absent;
-	w->computed = ~(__u32)ON_DEMAND;
+	w->computed = ~(__u32)ON_DEMAND | call->given;
+	bpf_probe_read_kernel(&w->marks, sizeof(w->marks), &call->marks);
 	out->verdict = evaluate(table, w, call->what.pages, call->what.npages, call->what.list);
 	out->rule = w->rule;
 	out->nundecided = w->nundecided;

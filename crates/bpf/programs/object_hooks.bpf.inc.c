@@ -239,7 +239,6 @@ AT_END(vfs_mkobj, )
 }
 
 #define O_ACCMODE 3
-#define O_CREAT 0100
 
 /*
  * An open has ended: notes its name, and the file if it succeeded. The path of the file is walked
@@ -268,6 +267,8 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 			0) &&
 	    note->operation)
 		note_path(note, (__u64)dentry, (__u64)READ(f, f_path.mnt));
+	if (!note->operation)
+		mark_file(&note->marks, file, open_flag & O_CREAT);
 }
 
 static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_flag)

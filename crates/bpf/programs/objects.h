@@ -59,6 +59,7 @@ struct object_note {
 	struct tarsier_ipc_perm ipc_set;
 	__u32 has_time, pad;
 	__s64 time[TARSIER_TIME_VALUES];
+	struct marks marks;
 	__u8 parts[NOTE_BYTES + NOTE_NAME_MAX + 256];
 };
 
@@ -104,6 +105,7 @@ static __always_inline void note_clear(struct object_note *note)
 	note->has_ipc = 0;
 	note->has_ipc_set = 0;
 	note->has_time = 0;
+	note->marks.known = 0;
 }
 
 /* The note of the io_uring operation that the task carries out, if it is of this family. */

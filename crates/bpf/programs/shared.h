@@ -27,6 +27,20 @@
 /* Upper bound for the numbers of io_uring operations. */
 #define OBJECT_OPERATIONS 256
 
+/* The most marks that are kept of a call. */
+#define MARKS_MAX 16
+
+/* The marks (tables.h) at the objects that a call has reached so far. */
+struct marks {
+	__u64 generation; /* of the tables whose numbers these are */
+	__u32 known; /* everything that the call reached has been looked at */
+	__u32 count;
+	__u32 sure; /* one bit per mark: it proves the place of the object */
+	__u32 objects; /* upper bound for the number of objects at which marks were found */
+	__u32 value[MARKS_MAX]; /* number << 1 | is above */
+	__u64 address; /* see address_in() */
+};
+
 /* Counters of a CPU. */
 struct cpu_state {
 	__u64 events; /* frames of kind EVENT that reached the ring */
@@ -46,13 +60,6 @@ struct cpu_state {
 struct rule_count {
 	__u64 selected;
 	__u64 lost;
-};
-
-/* Identity of an executable that an exe= condition names. */
-struct object_key {
-	__u64 ino;
-	__u32 dev;
-	__u32 pad;
 };
 
 /* Settings that the daemon makes and every program reads. */
@@ -191,9 +198,12 @@ struct test_call {
 	__u64 args[6];
 	__s64 ret;
 	__u32 absent; /* one bit per fact */
+	__u32 given; /* one bit per fact that is not to be looked up on demand */
 	__u32 arch;
+	__u32 pad;
 	struct table_spec spec;
 	struct table_call what;
+	struct marks marks;
 };
 
 /* match_test.bpf.c: the outcome. */

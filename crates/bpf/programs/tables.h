@@ -6,6 +6,8 @@
  *
  *   row 0                  generation, unused
  *   row TABLE_TASK_LIST    struct table_call of the task list
+ *   row TABLE_MARKS        { first row, slots - 1 } of the marks of path= and dir=
+ *   row TABLE_EXECUTABLES  the same, of the marks of exe=
  *   row TABLE_INDEX + i    i = arch * TABLE_CALLS + nr: struct table_call
  *   anywhere after         struct table_spec, pages, lookups, entries
  */
@@ -23,6 +25,8 @@
 #define TABLE_ARCHES 3 /* 0: the native entry, 1: the 32-bit entry, 2: io_uring */
 #define TABLE_INDEX 16
 #define TABLE_TASK_LIST 1
+#define TABLE_MARKS 2
+#define TABLE_EXECUTABLES 3
 
 /* Bounds for the evaluation of one call. */
 #define TABLE_PAGES_MAX 64
@@ -31,6 +35,7 @@
 #define TABLE_ENTRIES_MAX 256
 #define TABLE_SUMMARY_ENTRIES_MAX 8192
 #define TABLE_UNDECIDED_MAX TABLE_PAGES_MAX
+#define TABLE_MARK_PROBES 4
 
 struct table_row {
 	__u64 a;
@@ -109,7 +114,13 @@ enum table_spec_flags {
  *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers
  *   nlookups times:
  *     { field | kind << 32, absent }     absent: mask if the call lacks the field
- *     { first entry row | entries << 32, 0 }
+ *     { first entry row | entries << 32, decides }     decides: see LOOKUP_MARKS
+ *
+ * Marks (crates/plan/src/marks.rs) are in slots of two rows:
+ *   { hash, number }       hash 0: the slot is empty
+ *   { hash of the only name under which an object with this mark proves its path, 0 }
+ * A mark is in the slot that the high half of its hash gives, modulo their number,
+ * or in one of the next; there are none after an empty slot.
  */
 #define PAGE_LOOKUPS 2
 
@@ -123,6 +134,10 @@ enum lookup_kind {
 	LOOKUP_ANY_OF = 2,
 	/* entries {value, mask}: rules that require the value not to be among the ids */
 	LOOKUP_NONE_OF = 3,
+	/* entries {number << 1 | is above, mask}: rules that require one of these marks.
+	 * The first entry, 0, has the mask of the rules that require none. A sure mark
+	 * decides the rules in `decides`: they need no second stage. */
+	LOOKUP_MARKS = 4,
 };
 
 enum bit_op {
@@ -155,6 +170,7 @@ enum table_field { /* in a gate, 0 is GATE_OPEN */
 	FACT_ACCESS, /* AUDIT_PERM_* bits of the open flags */
 	FACT_COMPARE, /* bit AUDIT_COMPARE_x: the two ids are equal */
 	FACT_SADDR_FAM,
+	FACT_MARKS, /* a set (struct marks); absent if not everything that was reached is known */
 	FACTS,
 };
 

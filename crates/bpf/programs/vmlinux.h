@@ -143,7 +143,11 @@ struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;
 };
+typedef struct {
+	int counter;
+} atomic_t;
 struct files_struct {
+	atomic_t count;
 	struct fdtable *fdt;
 };
 struct fs_struct {

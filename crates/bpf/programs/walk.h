@@ -44,6 +44,7 @@ struct work {
 		struct table_row spec_row; /* for copying spec */
 	};
 	__u64 own[4]; /* used by walk_own() */
+	struct marks marks;
 	struct title title; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;

@@ -11,6 +11,7 @@ pub const PROBE_LINKS_MAX: u32 = 64;
 pub const WORKS_PER_CPU: u32 = 4;
 pub const DOORBELL_BYTES: u32 = 4096;
 pub const OBJECT_OPERATIONS: u32 = 256;
+pub const MARKS_MAX: u32 = 16;
 pub const ENTRY_URING: u32 = 2;
 pub const URING_PART_SHIFT: u32 = 8;
 pub const PEEK_BYTES: u32 = 8192;
@@ -82,6 +83,29 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct marks {
+    pub generation: __u64,
+    pub known: __u32,
+    pub count: __u32,
+    pub sure: __u32,
+    pub objects: __u32,
+    pub value: [__u32; 16usize],
+    pub address: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of marks"][::core::mem::size_of::<marks>() - 96usize];
+    ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
+    ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
+    ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
+    ["Offset of field: marks::count"][::core::mem::offset_of!(marks, count) - 12usize];
+    ["Offset of field: marks::sure"][::core::mem::offset_of!(marks, sure) - 16usize];
+    ["Offset of field: marks::objects"][::core::mem::offset_of!(marks, objects) - 20usize];
+    ["Offset of field: marks::value"][::core::mem::offset_of!(marks, value) - 24usize];
+    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 88usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct cpu_state {
     pub events: __u64,
     pub undecided: __u64,
@@ -130,21 +154,6 @@ const _: () = {
     ["Offset of field: rule_count::selected"]
         [::core::mem::offset_of!(rule_count, selected) - 0usize];
     ["Offset of field: rule_count::lost"][::core::mem::offset_of!(rule_count, lost) - 8usize];
-};
-#[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct object_key {
-    pub ino: __u64,
-    pub dev: __u32,
-    pub pad: __u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of object_key"][::core::mem::size_of::<object_key>() - 16usize];
-    ["Alignment of object_key"][::core::mem::align_of::<object_key>() - 8usize];
-    ["Offset of field: object_key::ino"][::core::mem::offset_of!(object_key, ino) - 0usize];
-    ["Offset of field: object_key::dev"][::core::mem::offset_of!(object_key, dev) - 8usize];
-    ["Offset of field: object_key::pad"][::core::mem::offset_of!(object_key, pad) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -356,25 +365,31 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct test_call {
-    pub fact: [__u64; 23usize],
+    pub fact: [__u64; 24usize],
     pub args: [__u64; 6usize],
     pub ret: __s64,
     pub absent: __u32,
+    pub given: __u32,
     pub arch: __u32,
+    pub pad: __u32,
     pub spec: table_spec,
     pub what: table_call,
+    pub marks: marks,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 280usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 392usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
-    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 184usize];
-    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 232usize];
-    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 240usize];
-    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 244usize];
-    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 248usize];
-    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 264usize];
+    ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];
+    ["Offset of field: test_call::ret"][::core::mem::offset_of!(test_call, ret) - 240usize];
+    ["Offset of field: test_call::absent"][::core::mem::offset_of!(test_call, absent) - 248usize];
+    ["Offset of field: test_call::given"][::core::mem::offset_of!(test_call, given) - 252usize];
+    ["Offset of field: test_call::arch"][::core::mem::offset_of!(test_call, arch) - 256usize];
+    ["Offset of field: test_call::pad"][::core::mem::offset_of!(test_call, pad) - 260usize];
+    ["Offset of field: test_call::spec"][::core::mem::offset_of!(test_call, spec) - 264usize];
+    ["Offset of field: test_call::what"][::core::mem::offset_of!(test_call, what) - 280usize];
+    ["Offset of field: test_call::marks"][::core::mem::offset_of!(test_call, marks) - 296usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -7,24 +7,44 @@ mod common;
 mod support;
 
 use bpf::shared::{
-    object_key, test_call, test_verdict, VERDICT_DROP, VERDICT_UNDECIDED, WORKS_PER_CPU,
+    marks, test_call, test_verdict, MARKS_MAX, VERDICT_DROP, VERDICT_UNDECIDED, WORKS_PER_CPU,
 };
 use common::{event, exit_rule, plan};
 use event::wire::{tarsier_candidates, TARSIER_NO_RULE};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use plan::tables::{self, Values, Verdict};
-use plan::{CallPlan, Fact, Facts, ObjectId, Plan, FACTS, NONE};
+use plan::{CallPlan, Fact, Facts, Identities, ObjectId, PathIdentity, Plan, Seen, FACTS, NONE};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rules::Rule;
 use std::os::fd::{AsFd, AsRawFd};
-use zerocopy::{transmute, FromBytes, IntoBytes};
+use std::path::Path;
+use zerocopy::{transmute, FromBytes, FromZeros, IntoBytes};
+
+/// Marks as the programs have them.
+fn marks_of(seen: &Seen) -> marks {
+    let mut marks = marks {
+        known: 1,
+        count: seen.hits.len() as u32,
+        objects: 1 + u32::from(seen.is_several),
+        ..marks::new_zeroed()
+    };
+    for (i, hit) in seen.hits.iter().enumerate() {
+        marks.value[i] = hit.value;
+        marks.sure |= u32::from(hit.is_sure) << i;
+    }
+    marks
+}
 
 /// This program's file, with the kernel's device and inode numbers.
 fn our_executable() -> ObjectId {
-    let stat = rustix::fs::stat("/proc/self/exe").expect("our executable");
+    id_of(Path::new("/proc/self/exe"))
+}
+
+fn id_of(path: &Path) -> ObjectId {
+    let stat = rustix::fs::stat(path).expect("it is there");
     ObjectId {
         dev: rustix::fs::major(stat.st_dev) << 20 | rustix::fs::minor(stat.st_dev),
         ino: stat.st_ino,
@@ -34,7 +54,6 @@ fn our_executable() -> ObjectId {
 /// The test program, loaded with the tables of one plan.
 struct Harness {
     object: Object,
-    executable: ObjectId,
     user: support::LowMemory,
     groups: Vec<u32>,
 }
@@ -53,7 +72,6 @@ impl Harness {
             .expect("a size");
         Harness {
             object: open.load().expect("the kernel takes the test program"),
-            executable: our_executable(),
             user: support::LowMemory::new(),
             groups: vec![TARSIER_NO_RULE],
         }
@@ -74,22 +92,7 @@ impl Harness {
     }
 
     /// Sets what the programs would otherwise find out by themselves, for this process.
-    fn set_surroundings(&mut self, facts: &Facts<'_>, plan: &Plan) {
-        let key = object_key {
-            ino: self.executable.ino,
-            dev: self.executable.dev,
-            pad: 0,
-        };
-        let number = facts
-            .exe
-            .and_then(|exe| plan.executables.by_object.get(&exe));
-        let objects = self.map("executables");
-        match number {
-            Some(number) => objects
-                .update(key.as_bytes(), number.as_bytes(), MapFlags::ANY)
-                .expect("set"),
-            None => drop(objects.delete(key.as_bytes())),
-        }
+    fn set_surroundings(&mut self, facts: &Facts<'_>) {
         if self.groups != facts.groups {
             support::set_groups(facts.groups);
             self.groups = facts.groups.to_vec();
@@ -120,17 +123,24 @@ impl Harness {
                 args[shape.sockaddr_len as usize] = len;
             }
         }
-        let on_demand = [Fact::Exe, Fact::Access, Fact::Compare, Fact::SaddrFam];
+        let on_demand = [Fact::Access, Fact::Compare, Fact::SaddrFam];
         let is_found = |i: usize| on_demand.iter().any(|&fact| fact as usize == i);
         let absent = values.fact.iter().enumerate();
-        let absent = absent.filter(|&(i, value)| value.is_none() && !is_found(i));
+        let is_absent = |i: usize, value: &Option<u32>| match i == Fact::Marks as usize {
+            true => values.marks.is_none(),
+            false => value.is_none() && !is_found(i),
+        };
+        let absent = absent.filter(|&(i, value)| is_absent(i, value));
         let value = |i: usize| values.fact[i].filter(|_| !is_found(i)).unwrap_or(0);
         test_call {
             fact: std::array::from_fn::<u64, FACTS, _>(|i| value(i).into()),
             args,
             ret: facts.result.unwrap_or(0),
             absent: absent.fold(0, |bits, (i, _)| bits | 1 << i),
+            given: 1 << Fact::Exe as u32 | 1 << Fact::Marks as u32,
             arch: facts.entry as u32,
+            pad: 0,
+            marks: marks_of(values.marks.as_ref().unwrap_or(&Seen::default())),
             spec: transmute!(tables::spec_bytes(shape)),
             what: transmute!([row.a, row.b]),
         }
@@ -171,10 +181,11 @@ impl Harness {
         }
     }
 
-    /// Compares the verdicts on `events`. Returns how many were compared: those whose call the plan watches.
-    fn compare(&mut self, plan: &Plan, events: &[common::Event]) -> usize {
+    /// Compares the verdicts on `events`. Returns how many were compared, those whose call the plan watches, and how
+    /// many of them reached something with a mark.
+    fn compare(&mut self, plan: &Plan, events: &[common::Event]) -> (usize, usize) {
         self.set_tables(plan);
-        let mut compared = 0;
+        let (mut compared, mut with_marks) = (0, 0);
         for event in events {
             let mut facts = event.facts();
             let Some(call) = plan.calls.get(&(facts.entry, facts.nr)) else {
@@ -193,10 +204,18 @@ impl Harness {
             }
             let at = tables::INDEX + facts.entry as usize * tables::CALLS + facts.nr as usize;
             let row = plan.rows[at];
-            let values = Values::from_facts(&facts, &call.shape, &plan.executables);
+            let mut values = Values::from_facts(&facts, &call.shape, &plan.executables);
+            let seen = common::marks_at(&facts, &plan.marks);
+            values.marks = seen.filter(|seen| seen.hits.len() <= MARKS_MAX as usize);
+            with_marks += usize::from(
+                values
+                    .marks
+                    .as_ref()
+                    .is_some_and(|seen| !seen.hits.is_empty()),
+            );
             let what = tables::Call::from_row(row);
             let expected = tables::evaluate(&plan.rows, what.pages, what.npages.into(), &values);
-            self.set_surroundings(&facts, plan);
+            self.set_surroundings(&facts);
             let input = self.call(&facts, &values, call, row);
             let found = self.run(&input);
             assert_eq!(
@@ -207,7 +226,7 @@ impl Harness {
             );
             compared += 1;
         }
-        compared
+        (compared, with_marks)
     }
 }
 
@@ -223,7 +242,7 @@ fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
     let mut runner = TestRunner::deterministic();
     let mut harness = Harness::load();
     let pool = some(vec(event(), 6000), &mut runner);
-    let mut compared = 0;
+    let (mut compared, mut with_marks) = (0, 0);
     for round in 0..400 {
         let rules: Vec<Rule> = match round {
             0..8 => some(vec(exit_rule(), 1000..2000), &mut runner),
@@ -239,13 +258,65 @@ fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
         let plan = plan(&rules);
         let events = if round < 8 { 2000 } else { 400 };
         let start = round * 97 % (pool.len() - events);
-        compared += harness.compare(&plan, &pool[start..start + events]);
+        let (all, marked) = harness.compare(&plan, &pool[start..start + events]);
+        compared += all;
+        with_marks += marked;
     }
     assert!(
         compared >= 100_000,
         "only {compared} pairs had a watched call"
     );
-    println!("{compared} pairs of rule set and call compared");
+    assert!(with_marks >= 5_000, "only {with_marks} pairs had marks");
+    println!("{compared} pairs of rule set and call compared, {with_marks} with marks");
+}
+
+#[test]
+fn an_executable_is_known_by_its_file_and_by_its_name_in_a_directory() {
+    let Some(_lock) = testkit::may_load_programs() else {
+        return;
+    };
+    let mut harness = Harness::load();
+    let path = std::fs::read_link("/proc/self/exe").expect("our path");
+    let (name, dir) = (
+        path.to_str().expect("a path"),
+        path.parent().expect("a directory"),
+    );
+    let other = ObjectId { dev: 1, ino: 1 };
+    let rules = common::ruleset(&[&format!(
+        "-a always,exit -F arch=b64 -S getpid -F exe={name} -k e"
+    )]);
+    let ours = Some(our_executable());
+    let its_directory = Some(id_of(dir));
+    for (object, directory, is_ours) in [
+        (ours, its_directory, true),
+        (ours, None, true),
+        (None, its_directory, true),
+        (Some(other), its_directory, true),
+        (Some(other), Some(other), false),
+        (None, None, false),
+    ] {
+        let mut identities = Identities::default();
+        let identity = PathIdentity {
+            object,
+            directory,
+            canonical: name.into(),
+            ..PathIdentity::default()
+        };
+        identities.insert(name.into(), identity);
+        let plan = Plan::new(&rules, &common::capabilities(), &identities, 7).expect("it fits");
+        harness.set_tables(&plan);
+        let facts = common::plain_call();
+        let call = &plan.calls[&(facts.entry, facts.nr)];
+        let values = Values::from_facts(&facts, &call.shape, &plan.executables);
+        let mut input = harness.call(&facts, &values, call, plan.rows[tables::INDEX + 39]);
+        input.given = 0;
+        let found = harness.run(&input);
+        assert_eq!(
+            found != Verdict::NoMatch,
+            is_ours,
+            "{object:?} {directory:?}"
+        );
+    }
 }
 
 #[test]
@@ -273,7 +344,7 @@ fn every_supplementary_group_is_compared() {
         facts.groups = groups;
         let call = &plan.calls[&(facts.entry, facts.nr)];
         let values = Values::from_facts(&facts, &call.shape, &plan.executables);
-        harness.set_surroundings(&facts, &plan);
+        harness.set_surroundings(&facts);
         let input = harness.call(&facts, &values, call, row);
         assert_eq!(harness.run(&input), expected);
         let what = tables::Call::from_row(row);

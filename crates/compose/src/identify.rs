@@ -48,21 +48,30 @@ fn entry(path: &[u8], system: &dyn System) -> PathIdentity {
         }
         _ => Some(file.to_owned()),
     };
+    let canonical = canonical.map(|path| path.into_os_string().into_vec());
+    let canonical = canonical.unwrap_or_default();
     PathIdentity {
         object: inode(path, false, system).map(object),
-        canonical: canonical
-            .map(|path| path.into_os_string().into_vec())
-            .unwrap_or_default(),
-        moved_to: Vec::new(),
+        directory: directory_of(&canonical, system),
+        canonical,
+        ..PathIdentity::default()
     }
 }
 
 fn directory(path: &[u8], system: &dyn System) -> PathIdentity {
+    let canonical = real_path(path, system).unwrap_or_default();
     PathIdentity {
         object: inode(path, true, system).map(object),
-        canonical: real_path(path, system).unwrap_or_default(),
-        moved_to: Vec::new(),
+        directory: directory_of(&canonical, system),
+        canonical,
+        ..PathIdentity::default()
     }
+}
+
+/// The directory that contains the last name of a path without symbolic links.
+fn directory_of(canonical: &[u8], system: &dyn System) -> Option<ObjectId> {
+    let parent = Path::new(OsStr::from_bytes(canonical)).parent()?;
+    inode(parent.as_os_str().as_bytes(), true, system).map(object)
 }
 
 fn inode(path: &[u8], follow: bool, system: &dyn System) -> Option<Inode> {
@@ -120,6 +129,7 @@ mod tests {
     fn a_watch_is_on_the_link_and_a_directory_behind_it() {
         let watch = entry(b"/link", &system());
         assert_eq!((watch.object, &watch.canonical[..]), (id(3), &b"/link"[..]));
+        assert_eq!(watch.directory, id(9));
         let dir = directory(b"/link", &system());
         assert_eq!((dir.object, &dir.canonical[..]), (id(1), &b"/real"[..]));
     }
@@ -128,6 +138,7 @@ mod tests {
     fn links_in_the_directory_of_a_watch_are_resolved_also_if_the_file_is_missing() {
         let there = entry(b"/link/dir", &system());
         assert_eq!(there.canonical, b"/real/dir");
+        assert_eq!(there.directory, id(1));
         let missing = entry(b"/link/new", &system());
         assert_eq!(
             (missing.object, &missing.canonical[..]),
@@ -135,6 +146,7 @@ mod tests {
         );
         let lost = entry(b"/nowhere/new", &system());
         assert_eq!((lost.object, &lost.canonical[..]), (None, &b""[..]));
+        assert_eq!(lost.directory, None);
     }
 
     #[test]

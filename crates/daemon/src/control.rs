@@ -272,7 +272,10 @@ impl Control {
             _ => rules.clone(),
         };
         let is_kernel = pipeline.engine.is_kernel();
-        let generation = recording.settings.generation(armed, is_kernel, number)?;
+        let before = &recording.pipeline.generation;
+        let generation = recording
+            .settings
+            .generation_after(before, armed, is_kernel, number)?;
         recording.put_in_force(generation)?;
         if let Some(kernel) = &mut recording.pipeline.kernel {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);

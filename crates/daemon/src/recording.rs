@@ -83,12 +83,13 @@ impl Recording {
         // The kernel follows paths by itself.
         if self.pipeline.engine.is_kernel()
             || !compose::names_paths(rules)
-            || compose::identify(rules, &HOST) == generation.identities
+            || compose::identify(rules, &HOST).agree(&generation.identities)
         {
             return;
         }
         let number = generation.plan.generation + 1;
-        let renewed = self.settings.generation(rules.clone(), false, number);
+        let settings = &self.settings;
+        let renewed = settings.generation_after(generation, rules.clone(), false, number);
         let renewed = renewed.and_then(|generation| self.put_in_force(generation));
         if let Err(error) = renewed {
             say!("tarsier: a file that a rule names was replaced, and: {error:#}");

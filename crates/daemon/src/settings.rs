@@ -12,7 +12,7 @@ use cli::{LogFormat, RunArgs};
 use compose::Generation;
 use conf::{Config, LoadOptions};
 use event::Format;
-use plan::{Capabilities, IoUring, Plan};
+use plan::{Capabilities, Identities, IoUring, Plan};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,7 +95,39 @@ impl Settings {
         is_kernel: bool,
         number: u64,
     ) -> Result<Arc<Generation>> {
-        generation(rules, &self.capabilities, is_kernel, number, &self.config)
+        let identities = compose::identify(&rules, &HOST);
+        self.generation_with(rules, identities, is_kernel, number)
+    }
+
+    /// Plans rules that replace those of `before`, from which the former objects of paths are remembered.
+    pub(super) fn generation_after(
+        &self,
+        before: &Generation,
+        rules: Vec<rules::Rule>,
+        is_kernel: bool,
+        number: u64,
+    ) -> Result<Arc<Generation>> {
+        let mut identities = compose::identify(&rules, &HOST);
+        identities.keep_former(&before.identities);
+        self.generation_with(rules, identities, is_kernel, number)
+    }
+
+    fn generation_with(
+        &self,
+        rules: Vec<rules::Rule>,
+        identities: Identities,
+        is_kernel: bool,
+        number: u64,
+    ) -> Result<Arc<Generation>> {
+        let capabilities = &without_twins(&self.capabilities, &self.config);
+        let plan = match is_kernel {
+            true => Plan::for_kernel(&rules, capabilities, number),
+            false => Plan::new(&rules, capabilities, &identities, number)
+                .map_err(|error| too_large(&error, &rules))
+                .context("the rules cannot be planned")?,
+        };
+        let urgent = urgent(&rules, &self.config.urgent_keys);
+        Ok(Arc::new(Generation::new(plan, identities, urgent)))
     }
 
     /// Plans the same rules without the hook that `error` reports as unavailable. Other errors are
@@ -132,26 +164,6 @@ fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
         capabilities.io_uring = IoUring::List;
     }
     capabilities
-}
-
-/// Plans rules, with the files that their paths name now.
-fn generation(
-    rules: Vec<rules::Rule>,
-    capabilities: &Capabilities,
-    is_kernel: bool,
-    number: u64,
-    config: &Config,
-) -> Result<Arc<Generation>> {
-    let identities = compose::identify(&rules, &HOST);
-    let capabilities = &without_twins(capabilities, config);
-    let plan = match is_kernel {
-        true => Plan::for_kernel(&rules, capabilities, number),
-        false => Plan::new(&rules, capabilities, &identities, number)
-            .map_err(|error| too_large(&error, &rules))
-            .context("the rules cannot be planned")?,
-    };
-    let urgent = urgent(&rules, &config.urgent_keys);
-    Ok(Arc::new(Generation::new(plan, identities, urgent)))
 }
 
 /// Places of the rules that have one of `keys`.

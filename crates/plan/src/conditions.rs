@@ -4,6 +4,7 @@
 use crate::entries::Entries;
 use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names};
 use crate::facts::{Entry, Identities, ObjectId};
+use crate::marks::{self, Marks};
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
@@ -37,10 +38,12 @@ pub enum Fact {
     Access,
     Compare,
     SaddrFam,
+    /// The marks at what the call reached: a set, not one value.
+    Marks,
 }
 
 /// Number of facts.
-pub const FACTS: usize = Fact::SaddrFam as usize + 1;
+pub const FACTS: usize = Fact::Marks as usize + 1;
 
 impl Fact {
     /// Every fact, in the order of their numbers.
@@ -68,6 +71,7 @@ impl Fact {
         Fact::Access,
         Fact::Compare,
         Fact::SaddrFam,
+        Fact::Marks,
     ];
 }
 
@@ -137,6 +141,11 @@ pub struct Candidate {
     pub never: bool,
     /// Whether the kernel looks the rule up by the object of a name: `path=` and `inode=`.
     pub by_inode: bool,
+    /// Marks of a `path=` or `dir=` condition, ascending. If all marks that the call reached are known, the rule
+    /// cannot match without one of these.
+    pub marks: Option<Vec<u32>>,
+    /// Whether a mark that proves the place of an object leaves nothing to the second stage.
+    pub is_decided_by_marks: bool,
 }
 
 impl Candidate {
@@ -156,6 +165,7 @@ impl Candidate {
             )
         };
         self.stage2 |= self.tests.iter().any(on_result);
+        self.is_decided_by_marks = false;
         self.tests.retain(|test| !on_result(test));
         self
     }
@@ -171,34 +181,55 @@ impl Candidate {
 pub struct Executables {
     /// Numbers of the files that exist.
     pub by_object: BTreeMap<ObjectId, u32>,
-    /// The number of all paths that name no file at present, which no process has.
-    missing: u32,
+    /// Numbers of the paths.
+    by_path: BTreeMap<Vec<u8>, u32>,
 }
 
 impl Executables {
     /// Numbers the executables of all `exe=` conditions, from 1.
     pub fn of(rules: &[Rule], identities: &Identities) -> Executables {
-        let mut executables = Executables {
-            by_object: BTreeMap::new(),
-            missing: u32::MAX,
-        };
-        for condition in rules.iter().flat_map(|rule| &rule.conditions) {
-            if let (Field::Exe, Value::Text(path)) = (&condition.field, &condition.value) {
-                if let Some(object) = identities.object(path) {
-                    let next = executables.by_object.len() as u32 + 1;
-                    executables.by_object.entry(object).or_insert(next);
-                }
+        let mut executables = Executables::default();
+        let mut last = 0;
+        for path in executable_paths(rules) {
+            if executables.by_path.contains_key(path) {
+                continue;
             }
+            let mut next = || {
+                last += 1;
+                last
+            };
+            let number = match identities.object(path) {
+                Some(object) => *executables.by_object.entry(object).or_insert_with(next),
+                None => next(),
+            };
+            executables.by_path.insert(path.to_vec(), number);
         }
         executables
     }
 
-    fn number(&self, path: &[u8], identities: &Identities) -> u32 {
-        identities
-            .object(path)
-            .and_then(|object| self.by_object.get(&object).copied())
-            .unwrap_or(self.missing)
+    /// The marks of the executables: of the files, and of the entries that the paths name.
+    pub(crate) fn marks(&self, identities: &Identities) -> Marks {
+        let objects = self.by_object.iter();
+        let entries = self.by_path.iter().filter_map(|(path, &number)| {
+            let known = identities.of(path)?;
+            let name = marks::name_hash(marks::last_name(&known.canonical));
+            Some((number, marks::entry_hash(name, known.directory?)))
+        });
+        Marks::of_executables(objects.map(|(&object, &number)| (number, object)), entries)
     }
+
+    fn number(&self, path: &[u8]) -> u32 {
+        // Every path of the rules has a number.
+        self.by_path.get(path).copied().unwrap_or(u32::MAX)
+    }
+}
+
+fn executable_paths(rules: &[Rule]) -> impl Iterator<Item = &Vec<u8>> {
+    let conditions = rules.iter().flat_map(|rule| &rule.conditions);
+    conditions.filter_map(|condition| match (&condition.field, &condition.value) {
+        (Field::Exe, Value::Text(path)) => Some(path),
+        _ => None,
+    })
 }
 
 /// Everything that conditions of a rule depend on before there is an event.
@@ -210,6 +241,8 @@ pub(crate) struct Context<'a> {
     pub identities: &'a Identities,
     /// Numbers of executables.
     pub executables: &'a Executables,
+    /// Marks of the objects that paths name.
+    pub marks: &'a Marks,
 }
 
 /// The rule as a candidate for a call; `None` if it cannot match that call.
@@ -222,10 +255,12 @@ pub(crate) fn candidate(
     context: Context<'_>,
 ) -> Option<Candidate> {
     let mut tests = Vec::new();
-    let mut stage2 = false;
+    let mut on_names = Vec::new();
     for condition in &rule.conditions {
         if needs_names(condition) {
-            stage2 |= has_names;
+            if has_names {
+                on_names.push(condition);
+            }
             if has_names || is_no_file_type(condition) {
                 continue;
             }
@@ -237,7 +272,19 @@ pub(crate) fn candidate(
             Known::Depends(test) => tests.push(test),
         }
     }
-    Some(finished(rule, position, tests, stage2))
+    let of = |condition: &&Condition| context.marks.of(condition, context.identities);
+    let marks = on_names.iter().find_map(of);
+    tests.sort();
+    tests.dedup();
+    Some(Candidate {
+        rule: position,
+        tests,
+        stage2: !on_names.is_empty(),
+        never: rule.action == Action::Never,
+        by_inode: is_inode_rule(rule),
+        is_decided_by_marks: marks.is_some() && on_names.len() == 1,
+        marks,
+    })
 }
 
 /// The rule as a candidate for the task list; `None` if it cannot match there.
@@ -254,18 +301,6 @@ pub(crate) fn task_candidate(
         return None;
     }
     candidate(rule, position, Entry::Native, 0, false, context)
-}
-
-fn finished(rule: &Rule, position: u32, mut tests: Vec<Test>, stage2: bool) -> Candidate {
-    tests.sort();
-    tests.dedup();
-    Candidate {
-        rule: position,
-        tests,
-        stage2,
-        never: rule.action == Action::Never,
-        by_inode: is_inode_rule(rule),
-    }
 }
 
 /// Whether the condition is `filetype!=`, which holds if there are no names.
@@ -299,7 +334,7 @@ fn test(rule: &Rule, condition: &Condition, entry: Entry, nr: u32, context: Cont
             return match condition.field {
                 Field::FilterKey => Known::Holds,
                 Field::Exe => {
-                    let id = context.executables.number(text, context.identities);
+                    let id = context.executables.number(text);
                     let op = if op == Op::Eq { op } else { Op::Ne };
                     Known::Depends(compare(Fact::Exe, op, id))
                 }
@@ -463,6 +498,7 @@ pub(crate) fn field_name(fact: u32) -> &'static str {
         Some(Fact::Access) => "perm",
         Some(Fact::Compare) => "-C",
         Some(Fact::SaddrFam) => "saddr_fam",
+        Some(Fact::Marks) => "path, dir",
         None => "?",
     }
 }

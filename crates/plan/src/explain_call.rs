@@ -125,6 +125,7 @@ fn lookup(head: Row, place: Row) -> LookupExplanation {
             tables::LOOKUP_RANGES => "ranges",
             tables::LOOKUP_BITS => "bits",
             tables::LOOKUP_ANY_OF => "group",
+            tables::LOOKUP_MARKS => "marks",
             _ => "no group",
         },
         entries,

@@ -138,8 +138,12 @@ pub struct PathIdentity {
     pub object: Option<ObjectId>,
     /// The same path without symbolic links in its directory part.
     pub canonical: Vec<u8>,
+    /// The directory that contains the last name of `canonical`.
+    pub directory: Option<ObjectId>,
     /// Other places to which the directory was renamed since; rules on it follow.
     pub moved_to: Vec<Vec<u8>>,
+    /// Objects that the path named before. One of them may be the directory that was renamed.
+    pub former: Vec<ObjectId>,
 }
 
 impl Identities {
@@ -155,6 +159,11 @@ impl Identities {
     /// the way. It cannot for most changes of a file system, which can then be ignored.
     pub fn concern(&self, name: &[u8]) -> bool {
         self.components.contains(name)
+    }
+
+    /// What is known of `path`.
+    pub fn of(&self, path: &[u8]) -> Option<&PathIdentity> {
+        self.paths.get(path)
     }
 
     /// The object that `path` names, if there is one.
@@ -195,6 +204,42 @@ impl Identities {
             let many = identity.moved_to.len().saturating_sub(PLACES_MAX);
             identity.moved_to.drain(..many);
         }
+    }
+
+    /// Remembers the objects that the paths named in `earlier`, for paths that both contain.
+    pub fn keep_former(&mut self, earlier: &Identities) {
+        const FORMER_MAX: usize = 4;
+        for (path, identity) in &mut self.paths {
+            let Some(known) = earlier.paths.get(path) else {
+                continue;
+            };
+            let before = known.object.into_iter().chain(known.former.iter().copied());
+            let mut former: Vec<ObjectId> = Vec::new();
+            for object in before.filter(|object| identity.object != Some(*object)) {
+                if !former.contains(&object) && former.len() < FORMER_MAX {
+                    former.push(object);
+                }
+            }
+            identity.former = former;
+        }
+    }
+
+    /// Whether both name the same objects, now and at the same places. What was before does not count.
+    pub fn agree(&self, other: &Identities) -> bool {
+        let now = |identity: &PathIdentity| {
+            let PathIdentity {
+                object,
+                canonical,
+                directory,
+                ..
+            } = identity.clone();
+            (object, canonical, directory)
+        };
+        self.paths.len() == other.paths.len()
+            && self.paths.iter().all(|(path, identity)| {
+                let known = other.paths.get(path);
+                known.is_some_and(|known| now(known) == now(identity))
+            })
     }
 
     /// Takes over the places of renamed directories from `earlier`, for paths that both contain.
@@ -251,7 +296,7 @@ mod tests {
         let identity = PathIdentity {
             object,
             canonical: path.to_vec(),
-            moved_to: Vec::new(),
+            ..PathIdentity::default()
         };
         (path.to_vec(), identity)
     }

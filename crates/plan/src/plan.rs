@@ -9,6 +9,7 @@ use crate::exactness::{exactness, Exactness};
 use crate::facts::{Entry, Facts, Identities};
 use crate::gate::{self, Gate};
 use crate::hooks::Hooks;
+use crate::marks::{Marks, Seen};
 use crate::shadow::shadowing;
 use crate::shape::{shape, Shape};
 use crate::tables::{self, Builder, Row, TooLarge, Values, Verdict};
@@ -35,6 +36,8 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// The executables that rules name, with their numbers in the tables.
     pub executables: Executables,
+    /// The marks of the objects that paths of rules name.
+    pub marks: Marks,
     /// Number that identifies this rule set; in row 0 of the tables.
     pub generation: u64,
     /// Whether some rule of the task list is in force.
@@ -78,10 +81,12 @@ impl Plan {
         let rules = rules.to_vec();
         let entries = capabilities.entries();
         let executables = Executables::of(&rules, identities);
+        let marks = Marks::of_names(&rules, identities);
         let context = Context {
             entries,
             identities,
             executables: &executables,
+            marks: &marks,
         };
         let mut planner = Planner::default();
         planner.builder.set(
@@ -101,6 +106,11 @@ impl Plan {
             planner.uring(&rules, capabilities.io_uring == IoUring::Twins, context)?;
         }
         let task_list = planner.task_list(&rules, context)?;
+        marks.write(&mut planner.builder, tables::MARKS);
+        let builder = &mut planner.builder;
+        executables
+            .marks(identities)
+            .write(builder, tables::EXECUTABLES);
         let notes = notes(&rules, &mut planner, entries, capabilities);
         let hooks = Hooks::choose(&planner.calls, task_list, capabilities);
         Ok(Plan {
@@ -112,6 +122,7 @@ impl Plan {
             lists: planner.lists,
             rows: planner.builder.finish()?,
             executables,
+            marks,
             generation,
             task_list,
             form: capabilities.form(),
@@ -141,7 +152,8 @@ impl Plan {
             calls: BTreeMap::new(),
             lists: Vec::new(),
             rows: Vec::new(),
-            executables: Executables::of(&[], &Identities::default()),
+            executables: Executables::default(),
+            marks: Marks::default(),
             generation,
             task_list: false,
             form: Form::default(),
@@ -219,11 +231,22 @@ impl Plan {
     /// Decides an event with the tables, and the candidates that they leave with [`decide_names`].
     /// The result is the same as that of [`crate::decide`] for the plan's rules.
     pub fn decide(&self, facts: &Facts<'_>, identities: &Identities) -> Decision {
+        self.decide_with(None, facts, identities)
+    }
+
+    /// As [`Plan::decide`], with the marks that the programs have seen, if they know everything that the call reached.
+    pub fn decide_with(
+        &self,
+        seen: Option<Seen>,
+        facts: &Facts<'_>,
+        identities: &Identities,
+    ) -> Decision {
         let Some(call) = self.calls.get(&(facts.entry, facts.nr)) else {
             return Decision::Drop;
         };
         let row = self.call_row(facts.entry, facts.nr);
-        let values = Values::from_facts(facts, &call.shape, &self.executables);
+        let mut values = Values::from_facts(facts, &call.shape, &self.executables);
+        values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
             if !values.fact[gate.fact as usize].is_some_and(|value| gate.admits(value)) {
                 return Decision::Drop;

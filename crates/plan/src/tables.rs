@@ -33,6 +33,13 @@ pub const CALLS: usize = 2048;
 pub const INDEX: usize = 16;
 /// Row of the task list, which is described like a call.
 pub const TASK_LIST: usize = 1;
+/// Row of the place of the marks of `path=` and `dir=` conditions.
+pub const MARKS: usize = 2;
+/// Row of the place of the marks of `exe=` conditions.
+pub const EXECUTABLES: usize = 3;
+/// The most slots that are looked at for one mark.
+pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
+
 /// `struct table_call` of tables.h: the entry of a call in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
@@ -82,6 +89,8 @@ pub const PAGES_MAX: usize = 64;
 pub const LOOKUPS_MAX: usize = 64;
 /// The most entries of a lookup that is searched; the search steps in tables.h suffice for them.
 pub const ENTRIES_MAX: usize = 256;
+/// The most marks in a lookup, plus one. A page with more leaves them to the second stage.
+const MARK_ENTRIES_MAX: usize = 4096;
 /// The most entries of a lookup in a summary of pages.
 pub const SUMMARY_ENTRIES_MAX: usize = 8192;
 /// The most supplementary groups that are compared: as many as a task can have (`NGROUPS_MAX`).
@@ -95,6 +104,8 @@ pub const LOOKUP_BITS: u32 = 1;
 pub const LOOKUP_ANY_OF: u32 = 2;
 /// A lookup of rules that require an id not to be among the task's groups.
 pub const LOOKUP_NONE_OF: u32 = 3;
+/// A lookup of rules that require one of some marks.
+pub const LOOKUP_MARKS: u32 = 4;
 
 /// Number of rows of a page before its lookups.
 pub const PAGE_HEAD: usize = 2;
@@ -211,6 +222,11 @@ impl Builder {
         self.rows[row] = value;
     }
 
+    /// Number of rows so far.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Adds a row at the end and returns its index.
     pub fn push(&mut self, row: Row) -> u32 {
         self.rows.push(row);
@@ -305,7 +321,7 @@ impl Builder {
             });
             self.push(Row {
                 a: u64::from(first) | (lookup.entries.len() as u64) << 32,
-                b: 0,
+                b: lookup.decides,
             });
         }
         page
@@ -342,6 +358,8 @@ struct Lookup {
     /// Mask of the rules without a condition in this lookup.
     absent: u64,
     entries: Vec<Row>,
+    /// Mask of the rules for which a sure mark leaves nothing to the second stage.
+    decides: u64,
 }
 
 /// The tests of one fact in a page: index of the rule in the page, and the test.
@@ -386,7 +404,40 @@ fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
                 .map(|asked| groups_lookup(fact, kind, asked)),
         );
     }
+    all.extend(marks_lookup(candidates));
     all
+}
+
+/// The lookup of the marks of a page; `None` if no rule has any.
+fn marks_lookup(candidates: &[Candidate]) -> Option<Lookup> {
+    let mut masks: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut decides = 0;
+    for (i, candidate) in candidates.iter().enumerate() {
+        for &mark in candidate.marks.iter().flatten() {
+            *masks.entry(mark).or_default() |= 1 << i;
+        }
+        decides |= u64::from(candidate.is_decided_by_marks) << i;
+    }
+    if masks.is_empty() || masks.len() >= MARK_ENTRIES_MAX {
+        return None;
+    }
+    let with_marks = |(_, candidate): &(usize, &Candidate)| candidate.marks.is_some();
+    let with_marks = candidates.iter().enumerate().filter(with_marks);
+    // The first entry stands for no mark.
+    masks.insert(0, absent(with_marks.map(|(i, _)| i)));
+    Some(Lookup {
+        fact: Fact::Marks,
+        kind: LOOKUP_MARKS,
+        absent: u64::MAX,
+        entries: masks
+            .iter()
+            .map(|(&mark, &mask)| Row {
+                a: mark.into(),
+                b: mask,
+            })
+            .collect(),
+        decides,
+    })
 }
 
 fn absent(rules: impl Iterator<Item = usize>) -> u64 {
@@ -427,6 +478,7 @@ fn ranges_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
                 b: mask_at(s),
             })
             .collect(),
+        decides: 0,
     }
 }
 
@@ -446,6 +498,7 @@ fn bits_lookup(fact: Fact, asked: &[(usize, Test)]) -> Lookup {
         kind: LOOKUP_BITS,
         absent: absent(asked.iter().map(|&(rule, _)| rule)),
         entries: masks.iter().map(entry).collect(),
+        decides: 0,
     }
 }
 
@@ -465,5 +518,6 @@ fn groups_lookup(fact: Fact, kind: u32, asked: &[(usize, u32)]) -> Lookup {
                 b: mask,
             })
             .collect(),
+        decides: 0,
     }
 }

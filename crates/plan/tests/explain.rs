@@ -104,13 +104,15 @@ fn a_call_shows_its_candidates_in_order_and_its_tables() {
         ("uid", "ranges", 48),
         ("auid", "ranges", 48),
         ("gid", "group", 16),
+        // No mark, and the name of the file, which has no object here.
+        ("path, dir", "marks", 64),
     ];
     assert_eq!(lookups, expected);
     assert_eq!(calls[1].candidates.len(), 1);
     let text = native.to_string();
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     assert!(
-        text.ends_with("4 candidates, 1 page, 3 lookups, 112 bytes of tables\n"),
+        text.ends_with("4 candidates, 1 page, 4 lookups, 176 bytes of tables\n"),
         "{text}"
     );
     let none = plan::explain_call(&plan, "getpid");

@@ -30,6 +30,24 @@ proptest! {
     }
 
     #[test]
+    fn marks_at_what_a_call_reached_change_no_decision(
+        rules in vec(exit_rule(), 0..10),
+        events in vec(event(), 24),
+    ) {
+        let plan = plan(&rules);
+        let identities = identities();
+        for event in &events {
+            let facts = event.facts();
+            let Some(seen) = common::marks_at(&facts, &plan.marks) else {
+                continue;
+            };
+            let expected = plan::decide(&rules, entries(), &facts, &identities);
+            let decision = plan.decide_with(Some(seen), &facts, &identities);
+            prop_assert_eq!(decision, expected, "{:?}", facts);
+        }
+    }
+
+    #[test]
     fn a_new_task_is_audited_exactly_when_the_task_list_says_so(
         rules in vec(any_rule(), 0..6),
         events in vec(event(), 16),

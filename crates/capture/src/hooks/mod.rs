@@ -41,7 +41,7 @@ use crate::rings::Ring;
 use crate::rings::Stream;
 use arm::Armed;
 use bpf::load::refused;
-use bpf::shared::{object_key, DOORBELL_BYTES, WORKS_PER_CPU};
+use bpf::shared::{DOORBELL_BYTES, WORKS_PER_CPU};
 use control::Control;
 use detach_queue::DetachQueue;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
@@ -52,7 +52,6 @@ use programs::Programs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use trampoline::Trampolines;
-use zerocopy::IntoBytes;
 
 /// The hooks in force, with the programs and queues needed to change them.
 struct Hooks {
@@ -213,7 +212,6 @@ impl EbpfEngine {
     /// longer needed. After an error the old rule set stays in force.
     pub fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
         let table = make_table(&plan.rows)?;
-        self.add_executables(plan)?;
         let hooks = &mut self.hooks;
         let old = hooks.arm(plan)?;
         let old_objects = hooks.arm_objects(plan)?;
@@ -236,29 +234,6 @@ impl EbpfEngine {
         hooks.operations.watch(plan, &hooks.programs)?;
         hooks.switch_probes();
         hooks.part_with(old, old_objects);
-        self.remove_executables(plan)
-    }
-
-    fn add_executables(&self, plan: &Plan) -> Result<(), CaptureError> {
-        let map = self.hooks.programs.map("executables")?;
-        for (object, number) in &plan.executables.by_object {
-            let key = key_of(object);
-            map.update(key.as_bytes(), number.as_bytes(), MapFlags::ANY)
-                .map_err(refused("map of executables"))?;
-        }
-        Ok(())
-    }
-
-    fn remove_executables(&self, plan: &Plan) -> Result<(), CaptureError> {
-        let map = self.hooks.programs.map("executables")?;
-        let wanted: Vec<object_key> = plan.executables.by_object.keys().map(key_of).collect();
-        let stale: Vec<Vec<u8>> = map
-            .keys()
-            .filter(|key| !wanted.iter().any(|w| w.as_bytes() == key.as_slice()))
-            .collect();
-        for key in stale {
-            map.delete(&key).map_err(refused("map of executables"))?;
-        }
         Ok(())
     }
 
@@ -444,14 +419,6 @@ fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
     CaptureError::RefusedWithout {
         gaps: gaps.to_vec(),
         source: Box::new(source),
-    }
-}
-
-fn key_of(object: &plan::ObjectId) -> object_key {
-    object_key {
-        ino: object.ino,
-        dev: object.dev,
-        pad: 0,
     }
 }
 

@@ -80,7 +80,7 @@ impl Sampler {
             PathIdentity {
                 object: Some(object),
                 canonical: path.to_vec(),
-                moved_to: Vec::new(),
+                ..PathIdentity::default()
             },
         );
         self.paths.push((path.to_vec(), object));

@@ -1,6 +1,8 @@
 //! Finds the first match in the tables, as the programs do.
 
-use super::{Row, Values, GROUPS_MAX, LOOKUP_ANY_OF, LOOKUP_BITS, LOOKUP_RANGES, PAGE_HEAD};
+use super::{
+    Row, Values, GROUPS_MAX, LOOKUP_ANY_OF, LOOKUP_BITS, LOOKUP_MARKS, LOOKUP_RANGES, PAGE_HEAD,
+};
 
 /// The outcome of the first stage for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +26,13 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
     let mut undecided = Vec::new();
     let worth = match row(pages as usize).b as usize {
         0 => u64::MAX,
-        summary => page_mask(rows, summary, values),
+        summary => page_mask(rows, summary, values).0,
     };
     for i in (0..npages).filter(|i| worth & 1 << i != 0) {
         let page = row((pages + i) as usize).a as usize;
         let (head, more) = (row(page), row(page + 1));
-        let mask = page_mask(rows, page, values);
-        let decided = mask & !more.a;
+        let (mask, sure) = page_mask(rows, page, values);
+        let decided = mask & !(more.a & !sure);
         let bit = decided.trailing_zeros();
         let earlier = if bit == 64 {
             mask
@@ -67,12 +69,41 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
     }
 }
 
-/// Mask of the rules of a page whose conditions the values meet.
-fn page_mask(rows: &[Row], page: usize, values: &Values) -> u64 {
+/// Mask of the rules of a page whose conditions the values meet, and mask of those that marks decide.
+fn page_mask(rows: &[Row], page: usize, values: &Values) -> (u64, u64) {
     let lookups = rows[page + 1].b as u32 as usize;
-    (0..lookups).fold(rows[page].a, |mask, l| {
-        mask & lookup_mask(rows, page + PAGE_HEAD + 2 * l, values)
+    (0..lookups).fold((rows[page].a, 0), |(mask, sure), l| {
+        let at = page + PAGE_HEAD + 2 * l;
+        if rows[at].a >> 32 == u64::from(LOOKUP_MARKS) {
+            let (any, proved) = marks_mask(rows, at, values);
+            return (mask & any, sure | proved);
+        }
+        (mask & lookup_mask(rows, at, values), sure)
     })
+}
+
+/// Masks of the rules that one of the marks seen admits, and of those that it decides.
+fn marks_mask(rows: &[Row], at: usize, values: &Values) -> (u64, u64) {
+    let place = rows[at + 1];
+    let Some(seen) = &values.marks else {
+        return (rows[at].b, 0);
+    };
+    let entries = entries_of(rows, place);
+    let (mut any, mut sure) = (entries[0].b, 0);
+    for hit in &seen.hits {
+        if let Ok(i) = entries.binary_search_by_key(&u64::from(hit.value), |e| e.a) {
+            any |= entries[i].b;
+            if hit.is_sure && !seen.is_several {
+                sure |= entries[i].b;
+            }
+        }
+    }
+    (any, sure & place.b)
+}
+
+fn entries_of(rows: &[Row], place: Row) -> &[Row] {
+    let first = place.a as u32 as usize;
+    &rows[first..first + (place.a >> 32) as usize]
 }
 
 fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
@@ -80,8 +111,7 @@ fn lookup_mask(rows: &[Row], at: usize, values: &Values) -> u64 {
     let Some(value) = values.fact[head.a as u32 as usize] else {
         return head.b;
     };
-    let first = place.a as u32 as usize;
-    let entries = &rows[first..first + (place.a >> 32) as usize];
+    let entries = entries_of(rows, place);
     let named = |id: u32| {
         entries
             .binary_search_by_key(&u64::from(id), |e| e.a)

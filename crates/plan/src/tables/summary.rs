@@ -47,6 +47,7 @@ fn of_fact(fact: Fact, pages: &[PageRanges]) -> Option<Lookup> {
         kind: LOOKUP_RANGES,
         absent,
         entries,
+        decides: 0,
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::conditions::{Executables, Fact, FACTS};
 use crate::evaluate::own_id;
 use crate::facts::Facts;
+use crate::marks::Seen;
 use crate::shape::{Shape, ShapeKind, NONE};
 
 /// Facts as the programs have them: one value each, `None` if the call does not have it.
@@ -12,6 +13,8 @@ pub struct Values {
     pub fact: [Option<u32>; FACTS],
     /// Supplementary groups.
     pub groups: Vec<u32>,
+    /// The marks at all that the call reached; `None` if not all of that is known.
+    pub marks: Option<Seen>,
 }
 
 impl Values {
@@ -21,6 +24,7 @@ impl Values {
         let mut values = Values {
             fact: [None; FACTS],
             groups: facts.groups.to_vec(),
+            marks: None,
         };
         let mut set = |fact: Fact, value: u32| values.fact[fact as usize] = Some(value);
         set_ids(&mut set, facts);
@@ -50,6 +54,7 @@ impl Values {
         let mut values = Values {
             fact: [None; FACTS],
             groups: facts.groups.to_vec(),
+            marks: None,
         };
         let mut set = |fact: Fact, value: u32| values.fact[fact as usize] = Some(value);
         set_ids(&mut set, facts);

@@ -3,7 +3,7 @@
 
 use abi::{Arch, Field};
 use plan::{Capabilities, Entries, Entry, Facts, Identities, Inode, Name, ObjectId, ShapeKind};
-use plan::{PathIdentity, Plan, NONE};
+use plan::{Marks, PathIdentity, Plan, Seen, NONE};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rules::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
@@ -76,11 +76,58 @@ pub(crate) fn identities() -> Identities {
             PathIdentity {
                 object,
                 canonical: canonical.as_bytes().to_vec(),
-                moved_to: Vec::new(),
+                directory: parent(canonical).and_then(directory),
+                ..PathIdentity::default()
             },
         );
     }
     identities
+}
+
+fn parent(path: &str) -> Option<&str> {
+    let (parent, _) = path.rsplit_once('/')?;
+    Some(if parent.is_empty() { "/" } else { parent })
+}
+
+/// The object of a directory of [`NAMES`].
+fn directory(path: &str) -> Option<ObjectId> {
+    match path {
+        "/" => Some(OBJECTS[4]),
+        "/a" => Some(OBJECTS[0]),
+        "/a/b" => Some(OBJECTS[1]),
+        _ => None,
+    }
+}
+
+/// The marks that the programs see at the names of a call, from each object up to the root. `None` if they do not
+/// know everything that the call reached.
+pub(crate) fn marks_at(facts: &Facts<'_>, marks: &Marks) -> Option<Seen> {
+    let mut seen = Seen::default();
+    let mut marked = 0;
+    for name in facts.names {
+        let object = name.inode?.id;
+        let mut path = std::str::from_utf8(&name.path)
+            .ok()
+            .filter(|path| !path.is_empty())?;
+        let mut is_above = false;
+        let mut hits = Vec::new();
+        while let Some(dir) = parent(path).filter(|_| path != "/") {
+            let last = path.rsplit('/').next().unwrap_or_default().as_bytes();
+            let here = if is_above {
+                directory(path)
+            } else {
+                Some(object)
+            };
+            hits.extend(marks.at(last, directory(dir), here, false, is_above));
+            path = dir;
+            is_above = true;
+        }
+        hits.extend(marks.at(b"/", None, directory("/"), true, true));
+        marked += usize::from(!hits.is_empty());
+        seen.hits.extend(hits);
+    }
+    seen.is_several = marked > 1;
+    Some(seen)
 }
 
 static IDS: [u32; 6] = [0, 1, 1000, 1001, u32::MAX - 1, u32::MAX];

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Marks: finds the paths of rules at the objects that a call has reached, and at
+ * the directories above them. Layout in tables.h, meaning in crates/plan/src/marks.rs.
+ */
+#ifndef TARSIER_MARKS_H
+#define TARSIER_MARKS_H
+
+#include "base.h"
+#include "files.h"
+#include "maps.h"
+#include "objects.h"
+#include "rows.h"
+#include "walk.h"
+
+#define MARK_FACTOR 0x9E3779B97F4A7C15ULL
+/* The most words of a name, NAME_MAX of linux/limits.h. */
+#define NAME_WORDS 32
+
+/* How a mark was found. */
+#define MARK_ABOVE 1 /* at a directory above the object */
+#define MARK_PARENT 2 /* at the directory of a file that the call may have created */
+
+/* A member of the structure at an address, by plain loads where the verifier allows them. */
+#define OF(type, at, ...)                                                              \
+	({                                                                             \
+		void *address = (void *)(at);                                          \
+                                                                                       \
+		bpf_ksym_exists(bpf_rdonly_cast)                                       \
+			? LOAD(0,                                                      \
+			       (struct type *)bpf_rdonly_cast(                         \
+				       address, bpf_core_type_id_kernel(struct type)), \
+			       __VA_ARGS__)                                            \
+			: READ((struct type *)address, __VA_ARGS__);                   \
+	})
+
+/* A pointer as a number, which global functions accept. The verifier forgets its type in memory. */
+static __always_inline __u64 address_in(__u64 *memory, const void *pointer)
+{
+	*(volatile __u64 *)memory = (__u64)pointer;
+	return *(volatile __u64 *)memory;
+}
+
+static __always_inline __u64 mark_mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * MARK_FACTOR;
+	return hash ^ hash >> 29;
+}
+
+/* The bytes of a word that belong to a name with `left` bytes from there on. */
+static __always_inline __u64 name_word(__u64 word, __u32 left)
+{
+	return left < 8 ? word & ((1ULL << (left * 8)) - 1) : word;
+}
+
+/* Hash of a name that the entry itself contains; 0 if it is elsewhere, or cannot be read so. */
+static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
+{
+	const struct dentry *dentry;
+	const struct dentry___iname *older;
+	const unsigned char *text;
+	__u64 hash = mark_mix(1, len);
+	__u32 i;
+
+	if (!bpf_ksym_exists(bpf_rdonly_cast) || len >= SHORT_NAME_MAX)
+		return 0;
+	dentry = bpf_rdonly_cast((void *)dentry_at, bpf_core_type_id_kernel(struct dentry));
+	older = (const struct dentry___iname *)dentry;
+	if (HAS(dentry, d_shortname.string))
+		text = dentry->d_shortname.string;
+	else if (HAS(older, d_iname))
+		text = older->d_iname;
+	else
+		return 0;
+	if (dentry->d_name.name != text)
+		return 0;
+#pragma unroll
+	for (i = 0; i < SHORT_NAME_MAX / 8; i++) {
+		if (8 * i < len)
+			hash = mark_mix(hash,
+					name_word(*(const __u64 *)(text + 8 * i), len - 8 * i));
+	}
+	return hash | 1;
+}
+
+/* Hash of the name of an entry. */
+static __always_inline __u64 name_mark(__u64 dentry_at)
+{
+	__u32 len = OF(dentry, dentry_at, d_name.len), i;
+	__u64 hash = short_name_mark(dentry_at, len), word;
+	const unsigned char *name;
+
+	if (hash)
+		return hash;
+	name = OF(dentry, dentry_at, d_name.name);
+	hash = mark_mix(1, len);
+	for (i = 0; i < NAME_WORDS; i++) {
+		if (8 * i >= len)
+			break;
+		word = 0;
+		/* The memory may end with the name. */
+		if (len - 8 * i >= 8)
+			bpf_probe_read_kernel(&word, 8, name + 8 * i);
+		else
+			bpf_probe_read_kernel(&word, (len - 8 * i) & 7, name + 8 * i);
+		hash = mark_mix(hash, word);
+	}
+	return hash | 1;
+}
+
+/* Hash of an object; 0 if there is none. */
+static __always_inline __u64 object_mark(__u64 inode_at)
+{
+	if (!inode_at)
+		return 0;
+	return mark_mix(mark_mix(2, OF(inode, inode_at, i_ino)), OF(inode, inode_at, i_sb, s_dev)) |
+	       1;
+}
+
+/* Hash of an entry of that name in the directory `parent_at`. */
+static __always_inline __u64 entry_mark(__u64 name, __u64 parent_at)
+{
+	return mark_mix(name, object_mark((__u64)OF(dentry, parent_at, d_inode))) | 1;
+}
+
+/* Row of the mark with this hash among those of `head`; 0 if there is none. */
+static __always_inline __u32 mark_row(struct table *table, __u32 head, __u64 hash)
+{
+	struct table_row *place = row_at(table, head);
+	__u32 first = place->a, i;
+
+	if (!first || !hash)
+		return 0;
+#pragma unroll
+	for (i = 0; i < TABLE_MARK_PROBES; i++) {
+		__u32 at = first + 2 * (((hash >> 32) + i) & place->b);
+		__u64 here = row_at(table, at)->a;
+
+		if (here == hash)
+			return at;
+		if (!here)
+			return 0;
+	}
+	return 0;
+}
+
+static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
+{
+	__u64 at = m->count;
+
+	/* With more than fit, not all are known. */
+	if (at > MARKS_MAX)
+		return;
+	m->count++;
+	if (at == MARKS_MAX)
+		return;
+	asm volatile("%[at] &= %[mask]" : [at] "+r"(at) : [mask] "i"(MARKS_MAX - 1));
+	m->value[at] = value;
+	if (is_sure)
+		m->sure |= 1U << at;
+}
+
+/*
+ * Adds the mark in a row. For the directory of a created file, the kernel may have a name of its own,
+ * so that the mark also counts as one at an object, but proves nothing.
+ */
+static __always_inline void add_mark_of(struct table *table, struct marks *m, __u32 row, __u32 how,
+					bool is_sure)
+{
+	__u32 value = row_at(table, row)->b << 1;
+
+	add_mark(m, value | (how & MARK_ABOVE), is_sure);
+	if (how & MARK_PARENT) {
+		add_mark(m, value, false);
+		m->objects = 2;
+	}
+}
+
+/* Adds the marks of an entry and of its object. */
+static __always_inline void mark_entry(struct table *table, struct marks *m, __u64 dentry_at,
+				       __u64 parent_at, __u32 how)
+{
+	__u64 name = name_mark(dentry_at);
+	__u32 row, by_entry;
+
+	row = mark_row(table, TABLE_MARKS, name);
+	if (row) {
+		by_entry = 0;
+		if (parent_at != dentry_at)
+			by_entry = mark_row(table, TABLE_MARKS, entry_mark(name, parent_at));
+		add_mark_of(table, m, by_entry ? by_entry : row, how, by_entry != 0);
+	}
+	row = mark_row(table, TABLE_MARKS, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
+	if (row) {
+		__u64 proves = row_at(table, row + 1)->a;
+
+		add_mark_of(table, m, row, how,
+			    proves && (proves == name || parent_at == dentry_at));
+	}
+}
+
+struct mark_walk {
+	struct table *table;
+	struct marks *m;
+	__u64 dentry_at;
+	__u64 mnt_at; /* 0: the walk is above the root of a mount that shows a part of a file system */
+	__u64 shown_at; /* that root, of the first such mount */
+	__u32 how;
+	__u32 creates;
+	__u32 is_done; /* the walk has reached the top */
+};
+
+static long mark_walk_step(__u32 i, struct mark_walk *walk)
+{
+	__u64 *memory = &walk->m->address;
+	__u64 dentry_at = walk->dentry_at, up_at, parent_at;
+
+	parent_at = address_in(memory, OF(dentry, dentry_at, d_parent));
+	mark_entry(walk->table, walk->m, dentry_at, parent_at, walk->how);
+	if (walk->mnt_at && dentry_at == (__u64)OF(mount, walk->mnt_at, mnt.mnt_root)) {
+		if (parent_at != dentry_at && !walk->shown_at)
+			walk->shown_at = parent_at;
+		up_at = address_in(memory, OF(mount, walk->mnt_at, mnt_parent));
+		if (up_at == walk->mnt_at) {
+			walk->is_done = 1;
+			return 1;
+		}
+		walk->dentry_at = address_in(memory, OF(mount, walk->mnt_at, mnt_mountpoint));
+		walk->mnt_at = up_at;
+		return 0;
+	}
+	if (parent_at == dentry_at) {
+		walk->is_done = !walk->mnt_at;
+		return 1;
+	}
+	walk->dentry_at = parent_at;
+	walk->how = MARK_ABOVE | walk->creates;
+	walk->creates = 0;
+	return 0;
+}
+
+/* Begins to look for marks. Returns the tables, or NULL if these have none. */
+static __always_inline struct table *marks_begin(struct marks *m)
+{
+	struct table *table = this_table();
+
+	m->known = 0;
+	m->count = 0;
+	m->sure = 0;
+	m->objects = 1;
+	if (!table || !row_at(table, TABLE_MARKS)->a)
+		return 0;
+	m->generation = row_at(table, 0)->a;
+	return table;
+}
+
+/*
+ * Finds the marks of a file that was opened or that a descriptor stands for, and
+ * those above it. `creates`: the call may have created the file.
+ */
+__noinline int mark_file(struct marks *m, __u64 file_at, __u32 creates)
+{
+	struct mark_walk walk = { .m = m };
+	__u64 mnt_at;
+
+	if (!m)
+		return 0;
+	walk.table = marks_begin(m);
+	if (!walk.table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN)
+		return 0;
+	walk.dentry_at = address_in(&m->address, OF(file, file_at, f_path.dentry));
+	mnt_at = address_in(&m->address, OF(file, file_at, f_path.mnt));
+	walk.creates = creates ? MARK_PARENT : 0;
+	if (!walk.dentry_at || !mnt_at)
+		return 0;
+	walk.mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
+	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
+	if (walk.is_done && walk.shown_at) {
+		walk.is_done = 0;
+		walk.mnt_at = 0;
+		walk.dentry_at = walk.shown_at;
+		bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
+	}
+	m->known = walk.is_done && m->count <= MARKS_MAX;
+	return 0;
+}
+
+#define O_CREAT 0100
+
+/* Whether a call that opens a file may create it. */
+static __always_inline bool may_create(struct work *w)
+{
+	__u8 flags = w->spec.open_flags;
+
+	return flags >= 6 || w->args[flags] & O_CREAT;
+}
+
+/* Finds the marks at everything that the call has reached; FACT_MARKS is absent if not all is known. */
+static __always_inline void find_marks(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note = w->noted ? note_at_end(task, w->given_nr) : 0;
+	struct table_spec *spec = &w->spec;
+	struct marks *m = &w->marks;
+	struct file *file = 0;
+	bool is_open;
+
+	m->known = 0;
+	if (note) {
+		struct table *table = this_table();
+
+		if (table && note->marks.known && note->marks.generation == row_at(table, 0)->a)
+			*m = note->marks;
+	} else if (w->arch != ENTRY_URING && has_own_files(task)) {
+		is_open = spec->kind == KIND_OPEN;
+		if (is_open && w->ret >= 0)
+			file = file_of(task, w->ret);
+		else if (!is_open && spec->fd < 6 && spec->path[0] >= 6)
+			file = file_of(task, w->args[spec->fd]);
+		if (file)
+			mark_file(m, (__u64)file, is_open && may_create(w));
+	}
+	if (!m->known)
+		w->absent |= 1U << FACT_MARKS;
+}
+
+/* Finds the number of the task's executable in the tables; 0 if no rule names it. */
+static __always_inline __u32 executable_number(struct work *w)
+{
+	struct task_struct *task = untrusted(bpf_get_current_task_btf());
+	struct table *table = this_table();
+	struct file *exe;
+	__u64 dentry_at;
+	__u32 row;
+
+	if (!table || !row_at(table, TABLE_EXECUTABLES)->a || !PATHS_ARE_KNOWN ||
+	    !INODES_ARE_KNOWN || !HAS(task, mm, exe_file, f_path))
+		return 0;
+	exe = LOAD(0, task, mm, exe_file);
+	if (!exe)
+		return 0;
+	dentry_at = address_in(&w->own[0], exe->f_path.dentry);
+	row = mark_row(table, TABLE_EXECUTABLES,
+		       entry_mark(name_mark(dentry_at), (__u64)OF(dentry, dentry_at, d_parent)));
+	if (!row)
+		row = mark_row(table, TABLE_EXECUTABLES, object_mark((__u64)exe->f_inode));
+	return row ? row_at(table, row)->b : 0;
+}
+
+#endif /* TARSIER_MARKS_H */

@@ -1,0 +1,266 @@
+//! Marks: how the programs recognise what a path of a rule names, by what is at hand when a call
+//! reaches an object.
+//!
+//! An object is recognised by its device and inode, or by its name in the directory to which the path
+//! led when the rules were loaded: a file that was created or renamed to that name a moment ago is
+//! recognised, too. That directory may be another one by now, so a name alone is also a mark, but
+//! proves nothing: the second stage then decides. The same holds for a device and inode under another
+//! name, which may be a hard link, or a new file with the inode number of an old one.
+
+use crate::facts::{Identities, ObjectId};
+use crate::tables::{Builder, Row};
+use abi::Field;
+use rules::{Condition, Op, Rule, Value};
+use std::collections::BTreeMap;
+
+/// The most marks. Conditions beyond that are left to the second stage.
+const MARKS_MAX: usize = 8192;
+/// The most slots that the programs look at for one mark: TABLE_MARK_PROBES of tables.h.
+pub(crate) const PROBES: u64 = 4;
+/// The most slots.
+const SLOTS_MAX: usize = 1 << 15;
+
+/// What the programs know of a mark that they find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    number: u32,
+    /// Hash of the only name under which the object proves that the path leads to it; 0: there is none.
+    name: u64,
+}
+
+/// Marks by their hashes, with the numbers that stand for them.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    by_hash: BTreeMap<u64, Known>,
+}
+
+/// A mark that a program has found at an object, or at a directory above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The mark, as in a lookup of marks: [`value`].
+    pub value: u32,
+    /// Whether the mark proves that the path leads there.
+    pub is_sure: bool,
+}
+
+/// The marks at what a call reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The marks found.
+    pub hits: Vec<Hit>,
+    /// Whether several objects that the call reached have marks: their order then matters.
+    pub is_several: bool,
+}
+
+/// A mark in lookups. `is_above`: it is of a directory above the object.
+pub fn value(number: u32, is_above: bool) -> u32 {
+    number << 1 | u32::from(is_above)
+}
+
+impl Marks {
+    /// The marks of all `path=` and `dir=` conditions.
+    pub(crate) fn of_names(rules: &[Rule], identities: &Identities) -> Marks {
+        let mut marks = Marks::default();
+        for (field, path) in rules
+            .iter()
+            .flat_map(|rule| &rule.conditions)
+            .filter_map(named)
+        {
+            for (hash, name) in hashes(field, path, identities) {
+                let number = marks.by_hash.len() as u32 + 1;
+                marks.add(hash, number, name);
+            }
+        }
+        marks.that_fit()
+    }
+
+    /// The marks of executables, by whose number the tables know them.
+    pub(crate) fn of_executables(
+        objects: impl Iterator<Item = (u32, ObjectId)>,
+        entries: impl Iterator<Item = (u32, u64)>,
+    ) -> Marks {
+        let mut marks = Marks::default();
+        for (number, object) in objects {
+            marks.add(object_hash(object), number, 0);
+        }
+        for (number, entry) in entries {
+            marks.add(entry, number, 0);
+        }
+        marks.that_fit()
+    }
+
+    /// The marks, or none if they cannot be placed in the tables.
+    fn that_fit(self) -> Marks {
+        match self.slots() {
+            Some(_) => self,
+            None => Marks::default(),
+        }
+    }
+
+    /// Adds a mark, unless it is there. Two names prove nothing.
+    pub(crate) fn add(&mut self, hash: u64, number: u32, name: u64) {
+        if self.by_hash.len() >= MARKS_MAX {
+            return;
+        }
+        let known = self.by_hash.entry(hash).or_insert(Known { number, name });
+        if known.name != name {
+            known.name = 0;
+        }
+    }
+
+    /// The values of the marks of a condition, ascending; `None` if it has none, or too many.
+    pub(crate) fn of(&self, condition: &Condition, identities: &Identities) -> Option<Vec<u32>> {
+        let (field, path) = named(condition)?;
+        let mut values = Vec::new();
+        for (hash, _) in hashes(field, path, identities) {
+            let number = self.by_hash.get(&hash)?.number;
+            values.push(value(number, false));
+            if field == Field::Dir {
+                values.push(value(number, true));
+            }
+        }
+        values.sort_unstable();
+        values.dedup();
+        Some(values)
+    }
+
+    /// What a program finds at an entry: `name` in `directory`, which leads to `object`. `is_root`: the
+    /// object is the root of its file system.
+    pub fn at(
+        &self,
+        name: &[u8],
+        directory: Option<ObjectId>,
+        object: Option<ObjectId>,
+        is_root: bool,
+        is_above: bool,
+    ) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        let name = name_hash(name);
+        let mut found = |known: &Known, is_sure| {
+            hits.push(Hit {
+                value: value(known.number, is_above),
+                is_sure,
+            });
+        };
+        if let Some(by_name) = self.by_hash.get(&name) {
+            let entry = directory.map(|directory| entry_hash(name, directory));
+            match entry.and_then(|entry| self.by_hash.get(&entry)) {
+                Some(by_entry) => found(by_entry, true),
+                None => found(by_name, false),
+            }
+        }
+        if let Some(known) = object.and_then(|object| self.by_hash.get(&object_hash(object))) {
+            found(known, known.name != 0 && (known.name == name || is_root));
+        }
+        hits
+    }
+
+    /// Writes the marks into the tables, at the two rows from `head`.
+    pub(crate) fn write(&self, builder: &mut Builder, head: usize) {
+        let Some((slots, taken)) = self.slots() else {
+            return;
+        };
+        let first = builder.len();
+        let mut rows = vec![Row::default(); 2 * slots];
+        for (slot, (hash, known)) in taken {
+            rows[2 * slot] = Row {
+                a: hash,
+                b: known.number.into(),
+            };
+            rows[2 * slot + 1] = Row {
+                a: known.name,
+                b: 0,
+            };
+        }
+        for row in rows {
+            builder.push(row);
+        }
+        builder.set(
+            head,
+            Row {
+                a: first as u64,
+                b: slots as u64 - 1,
+            },
+        );
+    }
+
+    /// A number of slots with which no mark is far from its first slot, and the marks by slot. `None` if that takes
+    /// too many.
+    fn slots(&self) -> Option<(usize, BTreeMap<usize, (u64, Known)>)> {
+        let mut slots = (2 * self.by_hash.len()).next_power_of_two().max(16);
+        while slots <= SLOTS_MAX {
+            let mut taken = BTreeMap::new();
+            let all = self.by_hash.iter().all(|(&hash, &known)| {
+                let slot = |i| ((hash >> 32).wrapping_add(i) & (slots as u64 - 1)) as usize;
+                let free = (0..PROBES).map(slot).find(|slot| !taken.contains_key(slot));
+                free.map(|slot| taken.insert(slot, (hash, known))).is_some()
+            });
+            if all {
+                return Some((slots, taken));
+            }
+            slots *= 2;
+        }
+        None
+    }
+}
+
+/// Path and field of a condition that names a path whose objects are among the names of a call.
+fn named(condition: &Condition) -> Option<(Field, &[u8])> {
+    match (condition.field, condition.op, &condition.value) {
+        (field @ (Field::Watch | Field::Dir), Op::Eq, Value::Text(path)) => Some((field, path)),
+        _ => None,
+    }
+}
+
+/// Hashes of the marks of a path, each with the hash of the name that proves the object.
+pub(crate) fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<(u64, u64)> {
+    let known = identities.of(path).cloned().unwrap_or_default();
+    let place = match known.canonical.is_empty() {
+        true => path,
+        false => &known.canonical,
+    };
+    let name = name_hash(last_name(place));
+    let mut all = vec![(name, 0)];
+    all.extend(known.directory.map(|dir| (entry_hash(name, dir), 0)));
+    all.extend(known.object.map(|object| (object_hash(object), name)));
+    if field == Field::Dir {
+        let moved = known.moved_to.iter().map(|place| last_name(place));
+        all.extend(moved.map(|name| (name_hash(name), 0)));
+        let former = known.former.iter();
+        all.extend(former.map(|&object| (object_hash(object), 0)));
+    }
+    all
+}
+
+/// The last name of a path; `/` for the root directory, as in its entry.
+pub(crate) fn last_name(path: &[u8]) -> &[u8] {
+    let mut names = path.rsplit(|&byte| byte == b'/');
+    names.find(|name| !name.is_empty()).unwrap_or(b"/")
+}
+
+/// One step of a hash: `mark_mix()` of crates/bpf/programs/marks.h.
+fn mix(hash: u64, word: u64) -> u64 {
+    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+    let hash = (hash ^ word).wrapping_mul(FACTOR);
+    hash ^ hash >> 29
+}
+
+/// Hash of a name, never 0.
+pub(crate) fn name_hash(name: &[u8]) -> u64 {
+    let words = name.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    words.fold(mix(1, name.len() as u64), mix) | 1
+}
+
+/// Hash of an object, never 0.
+pub(crate) fn object_hash(object: ObjectId) -> u64 {
+    mix(mix(2, object.ino), object.dev.into()) | 1
+}
+
+/// Hash of an entry of a directory, never 0.
+pub(crate) fn entry_hash(name: u64, directory: ObjectId) -> u64 {
+    mix(name, object_hash(directory)) | 1
+}
