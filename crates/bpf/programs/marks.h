@@ -14,8 +14,10 @@
 #include "walk.h"
 
 #define MARK_FACTOR 0x9E3779B97F4A7C15ULL
-/* The most words of a name, NAME_MAX of linux/limits.h. */
-#define NAME_WORDS 32
+/* A hash is made of pieces of so many bytes, of which zeros fill the last. */
+#define PIECE_BYTES 32
+/* The most pieces of a name: NAME_MAX of linux/limits.h. */
+#define PIECES_MAX 8
 
 /* How a mark was found. */
 #define MARK_ABOVE 1 /* at a directory above the object */
@@ -76,9 +78,11 @@ static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
 		return 0;
 #pragma unroll
 	for (i = 0; i < SHORT_NAME_MAX / 8; i++) {
+		__u64 word = 0;
+
 		if (8 * i < len)
-			hash = mark_mix(hash,
-					name_word(*(const __u64 *)(text + 8 * i), len - 8 * i));
+			word = name_word(*(const __u64 *)(text + 8 * i), len - 8 * i);
+		hash = mark_mix(hash, word);
 	}
 	return hash | 1;
 }
@@ -86,24 +90,28 @@ static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
 /* Hash of the name of an entry. */
 static __always_inline __u64 name_mark(__u64 dentry_at)
 {
-	__u32 len = OF(dentry, dentry_at, d_name.len), i;
-	__u64 hash = short_name_mark(dentry_at, len), word;
+	__u64 len = OF(dentry, dentry_at, d_name.len), left = len, i;
+	__u64 hash = short_name_mark(dentry_at, len);
 	const unsigned char *name;
 
 	if (hash)
 		return hash;
 	name = OF(dentry, dentry_at, d_name.name);
 	hash = mark_mix(1, len);
-	for (i = 0; i < NAME_WORDS; i++) {
-		if (8 * i >= len)
+	for (i = 0; i < PIECES_MAX; i++) {
+		__u64 words[PIECE_BYTES / 8] = {};
+		__u64 bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
+
+		/* The mask is in assembly for the reasons given at frame_at(). */
+		asm volatile("%[bytes] &= 63" : [bytes] "+r"(bytes));
+		if (!bytes || bytes > PIECE_BYTES)
 			break;
-		word = 0;
-		/* The memory may end with the name. */
-		if (len - 8 * i >= 8)
-			bpf_probe_read_kernel(&word, 8, name + 8 * i);
-		else
-			bpf_probe_read_kernel(&word, (len - 8 * i) & 7, name + 8 * i);
-		hash = mark_mix(hash, word);
+		bpf_probe_read_kernel(words, bytes, name + i * PIECE_BYTES);
+		hash = mark_mix(hash, words[0]);
+		hash = mark_mix(hash, words[1]);
+		hash = mark_mix(hash, words[2]);
+		hash = mark_mix(hash, words[3]);
+		left -= bytes;
 	}
 	return hash | 1;
 }
@@ -164,10 +172,10 @@ static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
  * Adds the mark in a row. For the directory of a created file, the kernel may have a name of its own,
  * so that the mark also counts as one at an object, but proves nothing.
  */
-static __always_inline void add_mark_of(struct table *table, struct marks *m, __u32 row, __u32 how,
+static __always_inline void add_mark_of(struct table *table, struct marks *m, __u32 row,
 					bool is_sure)
 {
-	__u32 value = row_at(table, row)->b << 1;
+	__u32 value = row_at(table, row)->b << 1, how = m->how;
 
 	add_mark(m, value | (how & MARK_ABOVE), is_sure);
 	if (how & MARK_PARENT) {
@@ -177,65 +185,62 @@ static __always_inline void add_mark_of(struct table *table, struct marks *m, __
 }
 
 /* Adds the marks of an entry and of its object. */
-static __always_inline void mark_entry(struct table *table, struct marks *m, __u64 dentry_at,
-				       __u64 parent_at, __u32 how)
+__noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 {
-	__u64 name = name_mark(dentry_at);
+	__u64 parent_at, name;
 	__u32 row, by_entry;
 
-	row = mark_row(table, TABLE_MARKS, name);
+	if (!table || !m)
+		return 0;
+	parent_at = (__u64)OF(dentry, dentry_at, d_parent);
+	name = name_mark(dentry_at);
+	row = mark_row(table, m->head, name);
 	if (row) {
 		by_entry = 0;
 		if (parent_at != dentry_at)
-			by_entry = mark_row(table, TABLE_MARKS, entry_mark(name, parent_at));
-		add_mark_of(table, m, by_entry ? by_entry : row, how, by_entry != 0);
+			by_entry = mark_row(table, m->head, entry_mark(name, parent_at));
+		add_mark_of(table, m, by_entry ? by_entry : row, by_entry != 0);
 	}
-	row = mark_row(table, TABLE_MARKS, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
+	row = mark_row(table, m->head, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
 	if (row) {
 		__u64 proves = row_at(table, row + 1)->a;
 
-		add_mark_of(table, m, row, how,
-			    proves && (proves == name || parent_at == dentry_at));
+		add_mark_of(table, m, row, proves && (proves == name || parent_at == dentry_at));
 	}
+	return 0;
 }
 
 struct mark_walk {
 	struct table *table;
 	struct marks *m;
-	__u64 dentry_at;
-	__u64 mnt_at; /* 0: the walk is above the root of a mount that shows a part of a file system */
-	__u64 shown_at; /* that root, of the first such mount */
-	__u32 how;
-	__u32 creates;
-	__u32 is_done; /* the walk has reached the top */
 };
 
 static long mark_walk_step(__u32 i, struct mark_walk *walk)
 {
-	__u64 *memory = &walk->m->address;
-	__u64 dentry_at = walk->dentry_at, up_at, parent_at;
+	struct marks *m = walk->m;
+	__u64 dentry_at = m->dentry_at, up_at, parent_at;
 
-	parent_at = address_in(memory, OF(dentry, dentry_at, d_parent));
-	mark_entry(walk->table, walk->m, dentry_at, parent_at, walk->how);
-	if (walk->mnt_at && dentry_at == (__u64)OF(mount, walk->mnt_at, mnt.mnt_root)) {
-		if (parent_at != dentry_at && !walk->shown_at)
-			walk->shown_at = parent_at;
-		up_at = address_in(memory, OF(mount, walk->mnt_at, mnt_parent));
-		if (up_at == walk->mnt_at) {
-			walk->is_done = 1;
+	mark_entry(walk->table, m, dentry_at);
+	parent_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
+	if (m->mnt_at && dentry_at == (__u64)OF(mount, m->mnt_at, mnt.mnt_root)) {
+		if (parent_at != dentry_at && !m->shown_at)
+			m->shown_at = parent_at;
+		up_at = address_in(&m->address, OF(mount, m->mnt_at, mnt_parent));
+		if (up_at == m->mnt_at) {
+			m->is_done = 1;
 			return 1;
 		}
-		walk->dentry_at = address_in(memory, OF(mount, walk->mnt_at, mnt_mountpoint));
-		walk->mnt_at = up_at;
+		m->dentry_at = (__u64)OF(mount, m->mnt_at, mnt_mountpoint);
+		m->mnt_at = up_at;
 		return 0;
 	}
 	if (parent_at == dentry_at) {
-		walk->is_done = !walk->mnt_at;
+		m->is_done = !m->mnt_at;
 		return 1;
 	}
-	walk->dentry_at = parent_at;
-	walk->how = MARK_ABOVE | walk->creates;
-	walk->creates = 0;
+	m->dentry_at = parent_at;
+	m->how = MARK_ABOVE | m->creates;
+	m->creates = 0;
 	return 0;
 }
 
@@ -251,6 +256,7 @@ static __always_inline struct table *marks_begin(struct marks *m)
 	if (!table || !row_at(table, TABLE_MARKS)->a)
 		return 0;
 	m->generation = row_at(table, 0)->a;
+	m->head = TABLE_MARKS;
 	return table;
 }
 
@@ -268,20 +274,23 @@ __noinline int mark_file(struct marks *m, __u64 file_at, __u32 creates)
 	walk.table = marks_begin(m);
 	if (!walk.table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN)
 		return 0;
-	walk.dentry_at = address_in(&m->address, OF(file, file_at, f_path.dentry));
+	m->dentry_at = (__u64)OF(file, file_at, f_path.dentry);
 	mnt_at = address_in(&m->address, OF(file, file_at, f_path.mnt));
-	walk.creates = creates ? MARK_PARENT : 0;
-	if (!walk.dentry_at || !mnt_at)
+	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
+	if (!m->dentry_at || !mnt_at)
 		return 0;
-	walk.mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
+	m->how = 0;
+	m->creates = creates ? MARK_PARENT : 0;
+	m->shown_at = 0;
+	m->is_done = 0;
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
-	if (walk.is_done && walk.shown_at) {
-		walk.is_done = 0;
-		walk.mnt_at = 0;
-		walk.dentry_at = walk.shown_at;
+	if (m->is_done && m->shown_at) {
+		m->is_done = 0;
+		m->mnt_at = 0;
+		m->dentry_at = m->shown_at;
 		bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
 	}
-	m->known = walk.is_done && m->count <= MARKS_MAX;
+	m->known = m->is_done && m->count <= MARKS_MAX;
 	return 0;
 }
 
@@ -329,22 +338,22 @@ static __always_inline __u32 executable_number(struct work *w)
 {
 	struct task_struct *task = untrusted(bpf_get_current_task_btf());
 	struct table *table = this_table();
+	struct marks *m = &w->executable;
 	struct file *exe;
-	__u64 dentry_at;
-	__u32 row;
 
-	if (!table || !row_at(table, TABLE_EXECUTABLES)->a || !PATHS_ARE_KNOWN ||
-	    !INODES_ARE_KNOWN || !HAS(task, mm, exe_file, f_path))
+	if (!table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN || !HAS(task, mm, exe_file, f_path))
 		return 0;
 	exe = LOAD(0, task, mm, exe_file);
 	if (!exe)
 		return 0;
-	dentry_at = address_in(&w->own[0], exe->f_path.dentry);
-	row = mark_row(table, TABLE_EXECUTABLES,
-		       entry_mark(name_mark(dentry_at), (__u64)OF(dentry, dentry_at, d_parent)));
-	if (!row)
-		row = mark_row(table, TABLE_EXECUTABLES, object_mark((__u64)exe->f_inode));
-	return row ? row_at(table, row)->b : 0;
+	m->head = TABLE_EXECUTABLES;
+	m->how = 0;
+	m->count = 0;
+	m->value[0] = 0;
+	m->value[1] = 0;
+	mark_entry(table, m, address_in(&m->address, exe->f_path.dentry));
+	/* Its entry counts before its file, which may have been another rule's. */
+	return (m->value[0] ? m->value[0] : m->value[1]) >> 1;
 }
 
 #endif /* TARSIER_MARKS_H */

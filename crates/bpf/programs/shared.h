@@ -38,6 +38,14 @@ struct marks {
 	__u32 sure; /* one bit per mark: it proves the place of the object */
 	__u32 objects; /* upper bound for the number of objects at which marks were found */
 	__u32 value[MARKS_MAX]; /* number << 1 | is above */
+	/* The walk from an object to the root; here, because the stack is too small. */
+	__u64 dentry_at;
+	__u64 mnt_at; /* 0: above the root of a mount that shows a part of a file system */
+	__u64 shown_at; /* that root, of the first such mount */
+	__u32 how;
+	__u32 creates;
+	__u32 is_done; /* the walk has reached the top */
+	__u32 head; /* row of the marks to look for: TABLE_MARKS, TABLE_EXECUTABLES */
 	__u64 address; /* see address_in() */
 };
 

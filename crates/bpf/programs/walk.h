@@ -45,6 +45,7 @@ struct work {
 	};
 	__u64 own[4]; /* used by walk_own() */
 	struct marks marks;
+	struct marks executable; /* at the task's executable */
 	struct title title; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;

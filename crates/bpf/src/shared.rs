@@ -90,11 +90,18 @@ pub struct marks {
     pub sure: __u32,
     pub objects: __u32,
     pub value: [__u32; 16usize],
+    pub dentry_at: __u64,
+    pub mnt_at: __u64,
+    pub shown_at: __u64,
+    pub how: __u32,
+    pub creates: __u32,
+    pub is_done: __u32,
+    pub head: __u32,
     pub address: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 96usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 136usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -102,7 +109,14 @@ const _: () = {
     ["Offset of field: marks::sure"][::core::mem::offset_of!(marks, sure) - 16usize];
     ["Offset of field: marks::objects"][::core::mem::offset_of!(marks, objects) - 20usize];
     ["Offset of field: marks::value"][::core::mem::offset_of!(marks, value) - 24usize];
-    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 88usize];
+    ["Offset of field: marks::dentry_at"][::core::mem::offset_of!(marks, dentry_at) - 88usize];
+    ["Offset of field: marks::mnt_at"][::core::mem::offset_of!(marks, mnt_at) - 96usize];
+    ["Offset of field: marks::shown_at"][::core::mem::offset_of!(marks, shown_at) - 104usize];
+    ["Offset of field: marks::how"][::core::mem::offset_of!(marks, how) - 112usize];
+    ["Offset of field: marks::creates"][::core::mem::offset_of!(marks, creates) - 116usize];
+    ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 120usize];
+    ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 124usize];
+    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 128usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -378,7 +392,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 392usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 432usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];

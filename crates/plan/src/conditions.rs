@@ -213,7 +213,7 @@ impl Executables {
         let entries = self.by_path.iter().filter_map(|(path, &number)| {
             let known = identities.of(path)?;
             let name = marks::name_hash(marks::last_name(&known.canonical));
-            Some((number, marks::entry_hash(name, known.directory?)))
+            Some((number, name, marks::entry_hash(name, known.directory?)))
         });
         Marks::of_executables(objects.map(|(&object, &number)| (number, object)), entries)
     }

@@ -74,16 +74,18 @@ impl Marks {
         marks.that_fit()
     }
 
-    /// The marks of executables, by whose number the tables know them.
+    /// The marks of executables, by whose numbers the tables know them, and of entries, with the hashes of their names.
+    /// A name alone has number 0.
     pub(crate) fn of_executables(
         objects: impl Iterator<Item = (u32, ObjectId)>,
-        entries: impl Iterator<Item = (u32, u64)>,
+        entries: impl Iterator<Item = (u32, u64, u64)>,
     ) -> Marks {
         let mut marks = Marks::default();
         for (number, object) in objects {
             marks.add(object_hash(object), number, 0);
         }
-        for (number, entry) in entries {
+        for (number, name, entry) in entries {
+            marks.add(name, 0, 0);
             marks.add(entry, number, 0);
         }
         marks.that_fit()
@@ -245,11 +247,14 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 29
 }
 
-/// Hash of a name, never 0.
+/// Hash of a name, never 0. Zeros fill the last piece of 32 bytes.
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    let words = name.chunks(8).map(|chunk| {
+    const PIECE_BYTES: usize = 32;
+    let mut bytes = name.to_vec();
+    bytes.resize(name.len().next_multiple_of(PIECE_BYTES), 0);
+    let words = bytes.chunks_exact(8).map(|chunk| {
         let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
+        word.copy_from_slice(chunk);
         u64::from_le_bytes(word)
     });
     words.fold(mix(1, name.len() as u64), mix) | 1
