@@ -15,7 +15,7 @@
 
 #define MARK_FACTOR 0x9E3779B97F4A7C15ULL
 /* A hash is made of pieces of so many bytes, of which zeros fill the last. */
-#define PIECE_BYTES 32
+#define PIECE_BYTES sizeof(((struct marks *)0)->piece)
 /* The most pieces of a name: NAME_MAX of linux/limits.h. */
 #define PIECES_MAX 8
 
@@ -88,7 +88,7 @@ static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
 }
 
 /* Hash of the name of an entry. */
-static __always_inline __u64 name_mark(__u64 dentry_at)
+static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
 {
 	__u64 len = OF(dentry, dentry_at, d_name.len), left = len, i;
 	__u64 hash = short_name_mark(dentry_at, len);
@@ -99,18 +99,18 @@ static __always_inline __u64 name_mark(__u64 dentry_at)
 	name = OF(dentry, dentry_at, d_name.name);
 	hash = mark_mix(1, len);
 	for (i = 0; i < PIECES_MAX; i++) {
-		__u64 words[PIECE_BYTES / 8] = {};
 		__u64 bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
 
 		/* The mask is in assembly for the reasons given at frame_at(). */
 		asm volatile("%[bytes] &= 63" : [bytes] "+r"(bytes));
 		if (!bytes || bytes > PIECE_BYTES)
 			break;
-		bpf_probe_read_kernel(words, bytes, name + i * PIECE_BYTES);
-		hash = mark_mix(hash, words[0]);
-		hash = mark_mix(hash, words[1]);
-		hash = mark_mix(hash, words[2]);
-		hash = mark_mix(hash, words[3]);
+		__builtin_memset(m->piece, 0, sizeof(m->piece));
+		bpf_probe_read_kernel(m->piece, bytes, name + i * PIECE_BYTES);
+		hash = mark_mix(hash, m->piece[0]);
+		hash = mark_mix(hash, m->piece[1]);
+		hash = mark_mix(hash, m->piece[2]);
+		hash = mark_mix(hash, m->piece[3]);
 		left -= bytes;
 	}
 	return hash | 1;
@@ -193,7 +193,7 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 	if (!table || !m)
 		return 0;
 	parent_at = (__u64)OF(dentry, dentry_at, d_parent);
-	name = name_mark(dentry_at);
+	name = name_mark(m, dentry_at);
 	row = mark_row(table, m->head, name);
 	if (row) {
 		by_entry = 0;
@@ -305,16 +305,21 @@ static __always_inline bool may_create(struct work *w)
 }
 
 /* Finds the marks at everything that the call has reached; FACT_MARKS is absent if not all is known. */
-static __always_inline void find_marks(struct work *w)
+__noinline int find_marks(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct object_note *note = w->noted ? note_at_end(task, w->given_nr) : 0;
-	struct table_spec *spec = &w->spec;
-	struct marks *m = &w->marks;
+	struct object_note *note;
+	struct table_spec *spec;
 	struct file *file = 0;
+	struct marks *m;
 	bool is_open;
 
+	if (!w)
+		return 0;
+	spec = &w->spec;
+	m = &w->marks;
 	m->known = 0;
+	note = w->noted ? note_at_end(task, w->given_nr) : 0;
 	if (note) {
 		struct table *table = this_table();
 
@@ -331,18 +336,21 @@ static __always_inline void find_marks(struct work *w)
 	}
 	if (!m->known)
 		w->absent |= 1U << FACT_MARKS;
+	return 0;
 }
 
 /* Finds the number of the task's executable in the tables; 0 if no rule names it. */
-static __always_inline __u32 executable_number(struct work *w)
+__noinline int executable_number(struct work *w)
 {
 	struct task_struct *task = untrusted(bpf_get_current_task_btf());
 	struct table *table = this_table();
-	struct marks *m = &w->executable;
+	struct marks *m;
 	struct file *exe;
 
-	if (!table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN || !HAS(task, mm, exe_file, f_path))
+	if (!w || !table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN ||
+	    !HAS(task, mm, exe_file, f_path))
 		return 0;
+	m = &w->executable;
 	exe = LOAD(0, task, mm, exe_file);
 	if (!exe)
 		return 0;

@@ -136,8 +136,6 @@ __noinline int find_fact(struct work *w, __u32 field)
 			 bpf_probe_read_user(&family, sizeof(family), addr))
 			w->absent |= 1U << FACT_SADDR_FAM;
 		w->fact[FACT_SADDR_FAM] = family;
-	} else if (field == FACT_MARKS) {
-		find_marks(w);
 	}
 	return 0;
 }
@@ -227,7 +225,10 @@ static long lookup_step(__u32 i, struct lookup *l)
 		return 1;
 	if (!(w->computed & (1U << field))) {
 		w->computed |= 1U << field;
-		find_fact(w, field);
+		if (field == FACT_MARKS)
+			find_marks(w);
+		else
+			find_fact(w, field);
 	}
 	if (w->absent & (1U << field)) {
 		l->mask &= head->b;

@@ -47,6 +47,7 @@ struct marks {
 	__u32 is_done; /* the walk has reached the top */
 	__u32 head; /* row of the marks to look for: TABLE_MARKS, TABLE_EXECUTABLES */
 	__u64 address; /* see address_in() */
+	__u64 piece[4]; /* of a name */
 };
 
 /* Counters of a CPU. */

@@ -98,10 +98,11 @@ pub struct marks {
     pub is_done: __u32,
     pub head: __u32,
     pub address: __u64,
+    pub piece: [__u64; 4usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 136usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 168usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -117,6 +118,7 @@ const _: () = {
     ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 120usize];
     ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 124usize];
     ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 128usize];
+    ["Offset of field: marks::piece"][::core::mem::offset_of!(marks, piece) - 136usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -392,7 +394,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 432usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 464usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];

@@ -206,7 +206,7 @@ impl<T: Tally> Composer<T> {
         let generation = Arc::clone(&known.generation);
         let number = generation.plan.generation;
         self.resolver.resolve(event, &call.shape);
-        let rule = match known.decide(event, &mut self.resolver) {
+        let rule = match known.decide(event, &mut self.resolver, &call.shape) {
             Decision::Record(rule) => rule,
             Decision::Drop => {
                 let came_for = generation.came_for(event);

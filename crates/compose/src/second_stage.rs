@@ -4,7 +4,7 @@ use crate::generation::Generation;
 use crate::resolve::{Item, Resolver};
 use event::record::NameType;
 use event::wire::{self, Event};
-use plan::{Decision, Entry, Facts, Identities, ObjectId};
+use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape};
 use rules::{List, Rule};
 use std::sync::Arc;
 
@@ -34,23 +34,28 @@ impl Known {
 
     /// Finds the rule that selects `event`, whose names `resolver` has found. First leaves out the names on file
     /// systems that rules of the filesystem list exclude.
-    pub(crate) fn decide(&mut self, event: &Event<'_>, resolver: &mut Resolver) -> Decision {
+    pub(crate) fn decide(
+        &mut self,
+        event: &Event<'_>,
+        resolver: &mut Resolver,
+        shape: &Shape,
+    ) -> Decision {
         if self.leaves_out {
             let rules = &self.generation.plan.rules;
             resolver.leave_out(|kind| plan::leaves_out(rules, kind));
         }
-        follow(&mut self.identities, event, resolver);
+        follow(&mut self.identities, event, resolver, shape);
         if !event.has_flag(wire::TARSIER_UNDECIDED) {
             return Decision::Record(event.header().rule);
         }
-        decide(&self.generation, &self.identities, event, resolver)
+        decide(&self.generation, &self.identities, event, resolver, shape)
     }
 }
 
 /// Updates the objects of the rules' paths if the call created, deleted or renamed one of them. A rule is about the
 /// object that has its path when the event is matched (audit_update_watch(), kernel/audit_watch.c); a rule on a
 /// directory goes on applying to it under each new name.
-fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolver) {
+fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolver, shape: &Shape) {
     let succeeded = event.exit().is_some_and(event::record::is_success);
     if identities.is_empty() || !succeeded {
         return;
@@ -63,7 +68,7 @@ fn follow(identities: &mut Identities, event: &Event<'_>, resolver: &mut Resolve
     if !resolver.items().iter().any(concerns) {
         return;
     }
-    let names = resolver.names();
+    let names = resolver.names(event, shape);
     let of_type = |wanted| {
         let both = resolver.items().iter().zip(&names);
         both.filter(move |(item, _)| item.nametype == wanted)
@@ -87,9 +92,10 @@ fn decide(
     identities: &Identities,
     event: &Event<'_>,
     resolver: &mut Resolver,
+    shape: &Shape,
 ) -> Decision {
     let header = event.header();
-    let names = resolver.names();
+    let names = resolver.names(event, shape);
     let above: Vec<ObjectId> = event
         .above()
         .map(|(ino, dev)| ObjectId { dev, ino })

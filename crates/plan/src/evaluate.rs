@@ -352,6 +352,9 @@ pub(crate) fn name_conditions_hold(
     identities: &Identities,
 ) -> bool {
     let considered = name.map_or(facts.names, std::slice::from_ref);
+    if considered.iter().any(|name| name.is_unknown) {
+        return rule.action == Action::Always;
+    }
     rule.conditions
         .iter()
         .filter(|condition| needs_names(condition))

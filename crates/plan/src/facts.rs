@@ -45,6 +45,8 @@ pub struct Name {
     pub inode: Option<Inode>,
     /// Whether the call acted on an object of this name, even if its inode is no longer known.
     pub existed: bool,
+    /// Where the name led is not known: conditions on it hold for rules that record, and for no others.
+    pub is_unknown: bool,
 }
 
 /// The facts of a task and its call.

@@ -444,6 +444,27 @@ fn results_count_as_the_kernel_counts_them() {
 }
 
 #[test]
+fn a_name_that_leads_nobody_knows_where_is_recorded_and_hides_nothing() {
+    let rules = ruleset(&[
+        "-a never,exit -F arch=b64 -S truncate -F path=/c",
+        "-a always,exit -F arch=b64 -S truncate -F dir=/a -F key=k",
+    ]);
+    let names = [Name {
+        is_unknown: true,
+        ..Name::default()
+    }];
+    let facts = Facts {
+        nr: 76,
+        names: &names,
+        ..plain_call()
+    };
+    let decision = plan(&rules).decide(&facts, &identities());
+    assert_eq!(decision, Decision::Record(1));
+    let reference = plan::decide(&rules, common::entries(), &facts, &identities());
+    assert_eq!(reference, decision);
+}
+
+#[test]
 fn an_earlier_name_hides_a_path_rule_but_not_one_that_comes_before_the_match_so_far() {
     let name = |path: &str, ino| plan::Name {
         path: path.into(),
@@ -455,6 +476,7 @@ fn an_earlier_name_hides_a_path_rule_but_not_one_that_comes_before_the_match_so_
             rdev: 0,
         }),
         existed: true,
+        is_unknown: false,
     };
     let names = [name("/a", 100), name("/c", 101)];
     let facts = plan::Facts {

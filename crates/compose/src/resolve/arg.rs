@@ -114,7 +114,7 @@ impl Resolver {
 }
 
 /// The text of path argument `index`, and whether it is what the kernel read; `None` if it is not known in full.
-fn text_of<'e>(event: &Event<'e>, index: u8) -> Option<(&'e [u8], bool)> {
+pub(super) fn text_of<'e>(event: &Event<'e>, index: u8) -> Option<(&'e [u8], bool)> {
     let read = event
         .object(wire::TARSIER_OBJECT_NAME, index)
         .filter(|object| !object.is_incomplete());
@@ -142,6 +142,18 @@ impl Arg<'_> {
         self.is_real = true;
         if self.is_dirfd_relative {
             self.name.clone_from(&self.path);
+        }
+    }
+
+    /// The absolute path with its `..`; empty if it has none, or is known to be right.
+    pub(super) fn with_dots(&self) -> Vec<u8> {
+        let mut names = self.text.split(|&byte| byte == b'/');
+        if self.is_real || !names.any(|name| name == b"..") {
+            return Vec::new();
+        }
+        match self.text.first() {
+            Some(b'/') => self.text.to_vec(),
+            _ => [self.base.as_slice(), b"/", self.text].concat(),
         }
     }
 

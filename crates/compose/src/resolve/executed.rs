@@ -42,6 +42,7 @@ impl Resolver {
         self.items.push(Item {
             name: Some(name.to_vec()),
             path: path.to_vec(),
+            with_dots: Vec::new(),
             is_real: false,
             inode,
             nametype: match inode {
@@ -92,6 +93,7 @@ impl Resolver {
         self.items.push(Item {
             name: Some(name),
             path: path.clone(),
+            with_dots: Vec::new(),
             is_real: runs,
             inode: Inode::from_wire(&file.inode).filter(|_| runs),
             nametype: NameType::Normal,

@@ -12,6 +12,7 @@ mod executed;
 mod filesystems;
 mod interp;
 mod kernel;
+mod matched;
 mod objects;
 mod opened;
 mod queues;
@@ -29,7 +30,7 @@ use event::wire::{self, Event, ObjectPart, Part};
 use filesystems::Filesystems;
 use interp::Interpreters;
 use kernel::Kernel;
-use plan::{Name, NameUse, ObjectId, PathArg, Shape, ShapeKind};
+use plan::{NameUse, PathArg, Shape, ShapeKind};
 use std::sync::Arc;
 use view::View;
 
@@ -42,6 +43,8 @@ pub struct Item {
     pub name: Option<Vec<u8>>,
     /// Absolute path without `.` and `..`; empty if it is not known.
     pub path: Vec<u8>,
+    /// The same path with its `..`, which lead elsewhere behind a symbolic link; empty if it has none.
+    pub with_dots: Vec<u8>,
     /// `path` comes from the kernel, so its directory part has no symbolic links.
     pub is_real: bool,
     /// The object that the name led to, if it is known.
@@ -218,51 +221,6 @@ impl Resolver {
         }
     }
 
-    /// The names by which rules are matched, with symbolic links in their directories resolved.
-    pub(crate) fn names(&mut self) -> Vec<Name> {
-        let mut names = Vec::with_capacity(self.items.len());
-        for i in 0..self.items.len() {
-            let path = std::mem::take(&mut self.items[i].path);
-            let name = Name {
-                path: match (path.is_empty(), self.items[i].is_real) {
-                    (true, _) => Vec::new(),
-                    (_, true) => [self.root.as_slice(), &path].concat(),
-                    (_, false) => self.canonical(&path),
-                },
-                inode: self.items[i].inode.map(|inode| plan::Inode {
-                    id: ObjectId {
-                        dev: inode.dev,
-                        ino: inode.ino,
-                    },
-                    mode: inode.mode.into(),
-                    uid: inode.ouid,
-                    gid: inode.ogid,
-                    rdev: inode.rdev,
-                }),
-                existed: self.items[i].existed,
-            };
-            self.items[i].path = path;
-            names.push(name);
-        }
-        names
-    }
-
-    fn canonical(&mut self, path: &[u8]) -> Vec<u8> {
-        let (dir, last) = text::split(path);
-        match self.view.canonical_dir(dir) {
-            Some(mut real) => {
-                if !last.is_empty() {
-                    if real.last() != Some(&b'/') {
-                        real.push(b'/');
-                    }
-                    real.extend_from_slice(last);
-                }
-                real
-            }
-            None => path.to_vec(),
-        }
-    }
-
     fn parent(&mut self, arg: &Arg<'_>) {
         let parent = text::parent_text(arg.text);
         let (name, inode) = if parent.is_empty() {
@@ -287,6 +245,7 @@ impl Resolver {
         self.items.push(Item {
             name: Some(name),
             path: text::split(&arg.path).0.to_vec(),
+            with_dots: Vec::new(),
             is_real: arg.is_real,
             inode,
             nametype: NameType::Parent,
@@ -300,6 +259,7 @@ impl Resolver {
         self.items.push(Item {
             name: is_known.then(|| arg.name.clone()),
             path: arg.path.clone(),
+            with_dots: arg.with_dots(),
             is_real: arg.is_real,
             inode,
             nametype,
@@ -447,6 +407,7 @@ impl Resolver {
             name: None,
             is_real: target.is_some() && !path.is_empty(),
             path,
+            with_dots: Vec::new(),
             inode,
             nametype: NameType::Normal,
             existed: true,

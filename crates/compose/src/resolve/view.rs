@@ -54,16 +54,21 @@ impl View {
         }
     }
 
+    /// Whether the root directory of the process can be reached, so that its paths can be looked up.
+    pub(super) fn is_reached(&self) -> bool {
+        self.prefix.is_some()
+    }
+
     /// The object at the absolute path `path` now.
     pub(super) fn inode(&mut self, path: &[u8], follow: bool) -> Option<Inode> {
         let (system, path) = self.locate(path)?;
         system.inode(path, follow)
     }
 
-    /// The directory `dir` without symbolic links; `None` if it cannot be resolved now.
-    pub(super) fn canonical_dir(&mut self, dir: &[u8]) -> Option<Vec<u8>> {
-        let (system, dir) = self.locate(dir)?;
-        system.real_path(dir)
+    /// `path` without symbolic links; `None` if it cannot be resolved now.
+    pub(super) fn real_path(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let (system, path) = self.locate(path)?;
+        system.real_path(path)
     }
 
     /// File capabilities of the object at `path` (capabilities(7), "File capability extended attribute versioning");

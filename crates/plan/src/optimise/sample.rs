@@ -186,6 +186,7 @@ impl Sampler {
             path,
             inode: (self.below(4) > 0).then_some(inode),
             existed: self.below(2) == 0,
+            is_unknown: self.below(16) == 0,
         }
     }
 

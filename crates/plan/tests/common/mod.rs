@@ -316,6 +316,7 @@ fn name() -> impl Strategy<Value = Name> {
             path: path.into(),
             inode,
             existed,
+            is_unknown: false,
         })
 }
 

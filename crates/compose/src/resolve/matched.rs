@@ -1,0 +1,154 @@
+//! The names by which rules are matched: those of the items, and what the call is known to have reached.
+
+use super::arg::text_of;
+use super::calls::looks_up;
+use super::{text, Item, Resolver};
+use event::record::{Inode, NameType};
+use event::wire::{self, DirPart, Event};
+use plan::{Name, ObjectId, Shape, ShapeKind};
+
+const EFAULT: i64 = -14;
+
+impl Resolver {
+    /// The names by which rules are matched: first one for each item, with symbolic links in its directory resolved;
+    /// then the objects that names led to, by paths without any link.
+    pub(crate) fn names(&mut self, event: &Event<'_>, shape: &Shape) -> Vec<Name> {
+        let items = std::mem::take(&mut self.items);
+        let mut names: Vec<Name> = items.iter().map(|item| self.name(item)).collect();
+        let mut reached: Vec<Name> = Vec::new();
+        for (item, name) in items.iter().zip(&names) {
+            reached.extend(self.behind_link(item, name));
+        }
+        self.items = items;
+        if shape.kind == ShapeKind::Open {
+            reached.extend(event.file(0).map(|file| self.file(&file)));
+        }
+        for index in [0, 1] {
+            if shape.paths[index].is_some() {
+                reached.extend(self.without_text(event, index as u8));
+            }
+        }
+        let is_elsewhere = |item: &Item| item.existed && !item.is_real;
+        if !self.view.is_reached() && self.items.iter().any(is_elsewhere) {
+            reached.push(unknown());
+        }
+        names.extend(reached);
+        names
+    }
+
+    fn name(&mut self, item: &Item) -> Name {
+        Name {
+            path: match (item.path.is_empty(), item.is_real) {
+                (true, _) => Vec::new(),
+                (_, true) => [self.root.as_slice(), &item.path].concat(),
+                (_, false) => self.canonical(item),
+            },
+            inode: item.inode.map(matched),
+            existed: item.existed,
+            is_unknown: false,
+        }
+    }
+
+    fn canonical(&mut self, item: &Item) -> Vec<u8> {
+        if !item.with_dots.is_empty() {
+            if let Some(real) = self.in_real_directory(&item.with_dots) {
+                return real;
+            }
+        }
+        let real = self.in_real_directory(&item.path);
+        real.unwrap_or_else(|| item.path.clone())
+    }
+
+    /// `path` with the symbolic links in its directory resolved.
+    fn in_real_directory(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let (dir, last) = text::split(path);
+        if matches!(last, b"." | b"..") {
+            return self.view.real_path(path);
+        }
+        let mut real = self.view.real_path(dir)?;
+        if !last.is_empty() {
+            if real.last() != Some(&b'/') {
+                real.push(b'/');
+            }
+            real.extend_from_slice(last);
+        }
+        Some(real)
+    }
+
+    /// The object behind a symbolic link that `item`, whose name is `name`, names, if it was reached.
+    fn behind_link(&mut self, item: &Item, name: &Name) -> Option<Name> {
+        let is_followed = item.nametype == NameType::Normal && !item.is_real;
+        let inode = item.inode.filter(|inode| is_followed && !is_link(*inode))?;
+        let path = self.view.real_path(&item.path)?;
+        (path != name.path).then(|| Name {
+            path,
+            inode: Some(matched(inode)),
+            existed: true,
+            is_unknown: false,
+        })
+    }
+
+    /// The file that a call opened.
+    fn file(&self, file: &DirPart<'_>) -> Name {
+        let mut path = self.root.clone();
+        file.walked(&mut path);
+        Name {
+            path,
+            inode: Inode::from_wire(&file.inode).map(matched),
+            existed: true,
+            is_unknown: false,
+        }
+    }
+
+    /// What path argument `index` led to, if its text cannot be known any more: the object that the kernel found, or
+    /// something unknown.
+    fn without_text(&self, event: &Event<'_>, index: u8) -> Option<Name> {
+        let part = event.path(index)?;
+        let is_lost = part.is_unreadable() || part.is_cut();
+        let was_read = looks_up(event, index) && event.exit() != Some(EFAULT);
+        if !is_lost || !was_read || text_of(event, index).is_some() {
+            return None;
+        }
+        let role = |role| event.object(role, index);
+        let object =
+            role(wire::TARSIER_OBJECT_TARGET).or_else(|| role(wire::TARSIER_OBJECT_OPENED));
+        let Some(object) = object else {
+            let is_opened = index == 0 && event.file(0).is_some();
+            return (!is_opened).then(unknown);
+        };
+        let (inode, path) = super::objects::place(&object);
+        Some(Name {
+            is_unknown: path.is_empty() && inode.is_none(),
+            path: [self.root.as_slice(), &path].concat(),
+            inode: inode.map(matched),
+            existed: true,
+        })
+    }
+}
+
+fn unknown() -> Name {
+    Name {
+        existed: true,
+        is_unknown: true,
+        ..Name::default()
+    }
+}
+
+fn matched(inode: Inode) -> plan::Inode {
+    plan::Inode {
+        id: ObjectId {
+            dev: inode.dev,
+            ino: inode.ino,
+        },
+        mode: inode.mode.into(),
+        uid: inode.ouid,
+        gid: inode.ogid,
+        rdev: inode.rdev,
+    }
+}
+
+fn is_link(inode: Inode) -> bool {
+    const S_IFMT: u16 = 0o170000;
+    const S_IFLNK: u16 = 0o120000;
+    inode.mode & S_IFMT == S_IFLNK
+}
