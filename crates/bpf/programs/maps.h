@@ -83,6 +83,8 @@ struct task_note {
 	__u32 never; /* a task-list rule with `never` matched */
 	__u32 old_uid;
 	__u64 operation; /* address of the io_uring request that a probed function works on */
+	__u64 fork_start; /* start time of the last child whose creation is recorded */
+	__s64 fork_child; /* its number; 0: the call that made it has returned */
 };
 
 struct {

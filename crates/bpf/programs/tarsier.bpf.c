@@ -97,6 +97,17 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 		note->exec_valid = 0;
 }
 
+/* Whether fork_ended() has seen the creation of the child that the call returns. */
+static __always_inline bool fork_was_seen(struct task_struct *task, long child)
+{
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+
+	if (!note || note->fork_child != child)
+		return false;
+	note->fork_child = 0;
+	return true;
+}
+
 /* A watched call has ended: matches it, and records it if a rule says so. */
 static __always_inline int call_returned(struct task_struct *task, struct pt_regs *regs, long ret,
 					 __u32 nr, __u32 given, __u32 compat, bool probed)
@@ -123,6 +134,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	if (probed && ret == 0 && w->spec.kind == KIND_EXEC)
 		exec_unseen(&call, w, task, cpu, compat, nr, given);
 	if (ret == 0 && (w->spec.kind == KIND_FORK || w->spec.kind == KIND_EXEC))
+		goto out;
+	if (ret > 0 && w->spec.kind == KIND_FORK && fork_was_seen(task, ret))
 		goto out;
 	w->noted = noted;
 	set_call(w, compat, nr, given);
@@ -389,6 +402,83 @@ int exit_entry(void *ctx)
 }
 
 #include "uring_hooks.bpf.inc.c"
+
+/* The number of a new task in the pid namespace of the task that made it; 0: not known. */
+static __always_inline __s64 number_of_child(struct task_struct *task, struct task_struct *child)
+{
+	struct pid *own, *pid;
+	__u64 upid;
+	int nr = 0;
+
+	if (!TYPE_HAS(task_struct, thread_pid) || !TYPE_HAS(pid, level) ||
+	    !TYPE_HAS(pid, numbers) || !TYPE_HAS(upid, nr))
+		return 0;
+	own = READ(task, thread_pid);
+	pid = READ(child, thread_pid);
+	upid = (__u64)&pid->numbers + READ(own, level) * bpf_core_type_size(struct upid);
+	bpf_core_read(&nr, sizeof(nr), &((struct upid *)upid)->nr);
+	return nr;
+}
+
+/*
+ * fork, vfork, clone or clone3 has made a task. The call is recorded here, because a tracer can stop
+ * it before it returns, and change its number and arguments (PTRACE_EVENT_FORK and the like).
+ */
+static __always_inline int fork_ended(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *child = (struct task_struct *)ctx[1];
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	__u32 verdict, given = call_number(regs), nr = table_number(given);
+	__u32 compat = entered_compat(task);
+	struct task_note *note;
+	struct cpu_state *cpu;
+	struct call call = {};
+	struct table_spec *spec;
+	struct work *w;
+	__u64 start;
+	__s64 ret;
+
+	if (LOAD(PF_KTHREAD, task, flags) & (PF_KTHREAD | PF_IO_WORKER) || !watched(nr) ||
+	    !find_call(&call, compat, nr))
+		return 0;
+	spec = (struct table_spec *)row_at(call.table, call.what.spec);
+	ret = number_of_child(task, child);
+	if (spec->kind != KIND_FORK || ret <= 0 || !HAS(child, start_boottime))
+		return 0;
+	start = READ(child, start_boottime);
+	note = bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	/* Without a note, the call is recorded when it returns. */
+	if (!note || note->fork_start == start)
+		return 0;
+	note->fork_start = start;
+	note->fork_child = ret;
+	cpu = state_of_cpu();
+	if (!cpu || !audited(task) || !call_admitted(&call, task, regs, ret))
+		return 0;
+	w = work_for(cpu);
+	if (!w)
+		return 0;
+	find_spec(&call, w);
+	set_call(w, compat, nr, given);
+	w->ret = ret;
+	w->noted = 0;
+	call_args(w->args, regs, compat);
+	verdict = matched(&call, w, task, cpu, true);
+	if (verdict != VERDICT_DROP) {
+		w->id = next_id(cpu);
+		event_begin(w, call.generation,
+			    (compat ? TARSIER_COMPAT : 0) |
+				    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
+		if (verdict == VERDICT_UNDECIDED)
+			event_candidates(w);
+		event_end(w);
+	}
+	work_leave(w);
+	return 0;
+}
+
+COPIES("tp_btf/sched_process_fork", fork_done, fork_ended(ctx))
 
 /* A task was created: notes if a rule of the task list keeps it from being audited. */
 static __always_inline int task_begins(__u64 *ctx)

@@ -224,6 +224,7 @@ struct pid_namespace {
 	struct idr idr;
 };
 struct upid {
+	int nr;
 	struct pid_namespace *ns;
 };
 struct pid {

@@ -197,7 +197,7 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
     let other = [
         (hooks.exec, "tp_btf/sched_process_exec"),
         (hooks.exit, "tp_btf/sched_process_exit"),
-        (hooks.fork, FORK_HOOK),
+        (hooks.fork || hooks.task_list, FORK_HOOK),
     ];
     let other = other
         .into_iter()

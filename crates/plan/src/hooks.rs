@@ -18,7 +18,9 @@ pub struct Hooks {
     pub exec: bool,
     /// Whether `sched_process_exit` is needed, for exit and exit_group.
     pub exit: bool,
-    /// Whether `sched_process_fork` is needed, for the task list.
+    /// Whether `sched_process_fork` is needed for the task list.
+    pub task_list: bool,
+    /// Whether `sched_process_fork` is needed for successful fork, vfork, clone and clone3.
     pub fork: bool,
     /// Name of the hooks that see io_uring operations, if any is watched.
     pub uring: Option<&'static str>,
@@ -139,7 +141,8 @@ impl Hooks {
             reason,
             exec: is(ShapeKind::Exec),
             exit: is(ShapeKind::Exit),
-            fork: task_list,
+            task_list,
+            fork: is(ShapeKind::Fork),
             uring: is_uring.then_some(uring),
         }
     }

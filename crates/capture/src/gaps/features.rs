@@ -169,7 +169,7 @@ pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
         "sys_exit" => ("32-bit calls, and rules on all calls", Useful),
         "task_rename" | "sched_process_exec" => ("execve", Useful),
         "sched_process_exit" => ("exit and exit_group", Useful),
-        "sched_process_fork" => ("the task list", Useful),
+        "sched_process_fork" => ("the task list, and forks that a tracer changes", Useful),
         "io_uring_cqe_overflow" => (
             "results of io_uring operations whose completions overflow the ring",
             Useful,

@@ -26,6 +26,7 @@ pub(super) struct Armed {
     pub(super) operation_probes: Vec<OperationProbes>,
     pub(super) exec: Vec<Attached>,
     pub(super) exit: Vec<Attached>,
+    pub(super) task_list: Vec<Attached>,
     pub(super) fork: Vec<Attached>,
     pub(super) uring: uring::Hooks,
 }
@@ -73,7 +74,8 @@ impl Hooks {
         let armed = &self.armed;
         let links = armed.sys_exit.iter().chain(armed.per_syscall.values());
         let links = links.chain(&armed.exec).chain(&armed.exit);
-        let links = links.chain(&armed.fork).chain(armed.uring.links());
+        let links = links.chain(&armed.task_list).chain(&armed.fork);
+        let links = links.chain(armed.uring.links());
         let links = links.chain(
             armed
                 .functions
@@ -108,10 +110,13 @@ impl Hooks {
         } else {
             Vec::new()
         };
-        let new_fork = match hooks.fork && self.armed.fork.is_empty() {
-            true => self.programs.attach_copies("task_made")?,
-            false => Vec::new(),
-        };
+        let mut copies_if =
+            |needed: bool, armed: &[Attached], program| match needed && armed.is_empty() {
+                true => self.programs.attach_copies(program),
+                false => Ok(Vec::new()),
+            };
+        let new_task_list = copies_if(hooks.task_list, &self.armed.task_list, "task_made")?;
+        let new_fork = copies_if(hooks.fork, &self.armed.fork, "fork_done")?;
         let (new_uring, new_operation_probes) = self.attach_uring(plan, new_probes.as_ref())?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
@@ -123,6 +128,7 @@ impl Hooks {
         let armed = &mut self.armed;
         armed.sys_exit = armed.sys_exit.take().or(new_sys_exit);
         armed.exit.extend(new_exit);
+        armed.task_list.extend(new_task_list);
         armed.fork.extend(new_fork);
         armed.exec.extend(new_exec);
         armed.uring.add(new_uring);
@@ -142,6 +148,9 @@ impl Hooks {
         }
         if !hooks.exit {
             old.exit = std::mem::take(&mut armed.exit);
+        }
+        if !hooks.task_list {
+            old.task_list = std::mem::take(&mut armed.task_list);
         }
         if !hooks.fork {
             old.fork = std::mem::take(&mut armed.fork);

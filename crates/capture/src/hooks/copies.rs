@@ -7,10 +7,11 @@ use plan::Form;
 use std::os::fd::AsFd;
 
 /// Programs that have copies.
-const COPIED: [&str; 5] = [
+const COPIED: [&str; 6] = [
     "exec_entry",
     "exec_done",
     "exit_call",
+    "fork_done",
     "task_made",
     "uring_link_failed",
 ];
