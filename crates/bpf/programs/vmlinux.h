@@ -283,6 +283,7 @@ struct linux_binprm {
 	const char *filename;
 	const char *interp;
 	const char *fdpath;
+	int argc;
 };
 
 /* io_uring: a request, and the data of each operation, which is at the start of the request. */

@@ -1,6 +1,7 @@
 //! The records of an event, in the order in which the kernel writes them: `audit_log_exit()`, kernel/auditsc.c.
 
 use crate::call_facts::CallFacts;
+use crate::chunks::Arguments;
 use crate::generation::Generation;
 use crate::labels::Labels;
 use crate::proctitle_cache::ProctitleCache;
@@ -40,8 +41,10 @@ pub(crate) struct Records<'w, 'e> {
     pub(crate) exe: Option<&'e [u8]>,
     /// Key of the rule that selected the event.
     pub(crate) key: Option<&'e [u8]>,
-    /// Arguments of execve, each ended by NUL.
-    pub(crate) argv: &'e [u8],
+    /// Whether something of the event is missing.
+    pub(crate) is_cut: bool,
+    /// Arguments of execve.
+    pub(crate) arguments: &'e Arguments,
     pub(crate) labels: Labels,
     pub(crate) system: &'e dyn System,
     /// Every capability that the kernel knows, as a bit mask.
@@ -73,7 +76,10 @@ impl Records<'_, '_> {
             self.put(&UringOp::from_event(event, items, exe, subj, key));
         } else {
             // No exclude rule drops this record: it would have dropped the whole event.
-            let record = Syscall::from_event(event, items, exe, subj, key);
+            let record = Syscall {
+                is_cut: self.is_cut,
+                ..Syscall::from_event(event, items, exe, subj, key)
+            };
             self.writer.syscall(&record);
         }
     }
@@ -100,7 +106,12 @@ impl Records<'_, '_> {
             && event.exec_file().is_some()
             && !filter::excludes(self.generation, RecordType::EXECVE, event)
         {
-            self.writer.execve(&Execve { args: self.argv });
+            let cut_bytes = self.arguments.cut_bytes;
+            self.writer.execve(&Execve {
+                args: &self.arguments.bytes,
+                argc: self.arguments.argc.filter(|_| cut_bytes > 0),
+                cut_bytes,
+            });
         }
         if let Some(module) = event.module().filter(|module| !module.is_unreadable()) {
             self.put(&KernModule {

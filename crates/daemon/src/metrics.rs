@@ -232,6 +232,11 @@ fn text(s: &Status) -> String {
             s.events_recorded as f64,
         ),
         (
+            "events_cut_total",
+            "Recorded events of which something did not fit.",
+            s.events_cut as f64,
+        ),
+        (
             "events_dropped_total",
             "Candidates that no rule selects.",
             s.events_dropped as f64,

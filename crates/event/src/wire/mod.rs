@@ -266,10 +266,9 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_PROCTITLE)
     }
 
-    /// argv of the new image, each argument ended by NUL. If [`Part::is_chunked`], more is in CHUNK frames; the present
-    /// programs send all of argv in CHUNK frames, and no such part.
-    pub fn argv(&self) -> Option<Part<'a>> {
-        self.part(TARSIER_PART_ARGV)
+    /// Size and number of the arguments of a successful execve, which are in CHUNK frames.
+    pub fn arguments(&self) -> Option<tarsier_arguments> {
+        self.part(TARSIER_PART_ARGUMENTS)?.read()
     }
 
     /// Descriptors that pipe or socketpair created.
@@ -358,13 +357,15 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A CHUNK frame: a slice of a part that is too long for the EVENT frame with the same id.
+/// A CHUNK frame: a slice of the arguments of the EVENT frame with the same id.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
     /// Common header; `id` is that of the event.
     pub frame: tarsier_frame,
     /// Number of the chunk within the event: 0, 1, 2, …
     pub seq: u32,
+    /// Place of the bytes in the arguments, in bytes.
+    pub at: u64,
     /// The bytes.
     pub data: &'a [u8],
 }
@@ -389,6 +390,7 @@ impl<'a> Chunk<'a> {
         Ok(Chunk {
             frame,
             seq: header.seq,
+            at: header.at,
             data: &body[..len],
         })
     }

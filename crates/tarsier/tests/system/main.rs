@@ -10,6 +10,7 @@ mod machine;
 mod numbered;
 mod programs;
 
+mod arguments;
 mod at_rest;
 mod chaos;
 mod endurance;
