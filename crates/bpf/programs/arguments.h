@@ -70,22 +70,41 @@ static __always_inline enum room room_for(struct chunks *c, __u64 size)
 	return ROOM_NOW;
 }
 
+/* A length below that of a whole chunk. In assembly, for the reasons given at frame_at(). */
+static __always_inline __u64 part_of_chunk(__u64 len)
+{
+	asm volatile("%[len] &= %[mask]" : [len] "+r"(len) : [mask] "i"(TARSIER_CHUNK_MAX - 1));
+	return len;
+}
+
 /* Reads the next bytes into the chunk, or at least those of a page. Returns how many. */
 static __always_inline __u32 read_chunk(struct sending *s, struct tarsier_chunk *chunk)
 {
-	__u64 len = s->end - s->at;
+	__u64 left = s->end - s->at, len;
 
-	if (len > TARSIER_CHUNK_MAX)
-		len = TARSIER_CHUNK_MAX;
-	if (!bpf_probe_read_user(chunk + 1, len, (void *)s->at))
-		return len;
+	if (left >= TARSIER_CHUNK_MAX) {
+		if (!bpf_probe_read_user(chunk + 1, TARSIER_CHUNK_MAX, (void *)s->at))
+			return TARSIER_CHUNK_MAX;
+	} else if (!bpf_probe_read_user(chunk + 1, part_of_chunk(left), (void *)s->at)) {
+		return left;
+	}
 	len = PAGE_BYTES - s->at % PAGE_BYTES;
-	if (len > s->end - s->at)
-		len = s->end - s->at;
-	if (!bpf_probe_read_user(chunk + 1, len & (2 * PAGE_BYTES - 1), (void *)s->at))
+	if (len > left)
+		len = left;
+	if (!bpf_probe_read_user(chunk + 1, part_of_chunk(len), (void *)s->at))
 		return len;
 	s->at += len;
 	return 0;
+}
+
+static __always_inline long chunk_out(void *ring, struct tarsier_chunk *chunk, __u64 len)
+{
+	chunk->frame.size = sizeof(*chunk) + ((len + 7) & ~7ULL);
+	if (len >= TARSIER_CHUNK_MAX)
+		return bpf_ringbuf_output(ring, chunk, sizeof(*chunk) + TARSIER_CHUNK_MAX,
+					  BPF_RB_NO_WAKEUP);
+	return bpf_ringbuf_output(ring, chunk, sizeof(*chunk) + ((part_of_chunk(len) + 7) & ~7ULL),
+				  BPF_RB_NO_WAKEUP);
 }
 
 static long send_chunk(__u32 i, struct chunks *c)
@@ -93,30 +112,28 @@ static long send_chunk(__u32 i, struct chunks *c)
 	struct tarsier_chunk *chunk = (struct tarsier_chunk *)(c->w->frame + CHUNK_AT);
 	struct sending *s = &c->w->sending;
 	enum room room;
-	__u32 len, size;
+	__u64 len;
 
 	if (s->at >= s->end)
 		return 1;
-	len = s->end - s->at > TARSIER_CHUNK_MAX ? TARSIER_CHUNK_MAX : s->end - s->at;
-	room = room_for(c, sizeof(*chunk) + ((len + 7) & ~7U));
+	len = s->end - s->at;
+	room = room_for(c, sizeof(*chunk) + (len > TARSIER_CHUNK_MAX ? TARSIER_CHUNK_MAX : len));
 	if (room != ROOM_NOW)
 		return room == ROOM_NONE;
 	len = read_chunk(s, chunk);
 	if (!len)
 		return 0;
-	size = sizeof(*chunk) + ((len + 7) & (2 * TARSIER_CHUNK_MAX - 8));
 	chunk->frame.kind = TARSIER_FRAME_CHUNK;
 	chunk->frame.version = TARSIER_WIRE_VERSION;
 	chunk->frame.id = c->w->id;
 	chunk->frame.time_ns = bpf_ktime_get_ns();
-	chunk->frame.size = size;
 	chunk->at = s->at - s->start;
 	chunk->seq = s->seq;
 	chunk->len = len;
-	if (bpf_ringbuf_output(c->ring, chunk, size, BPF_RB_NO_WAKEUP))
+	if (chunk_out(c->ring, chunk, len))
 		return 1;
 	s->seq++;
-	s->sent_bytes += size + RING_HEADER;
+	s->sent_bytes += len + sizeof(*chunk) + RING_HEADER;
 	s->read += len;
 	s->at += len;
 	return 0;

@@ -16,20 +16,6 @@ _Static_assert(TARSIER_RING_MIN >= TARSIER_EVENT_MAX + FRAME_SLACK + 8,
 /* Bytes that each record takes in the ring in addition to its own, rounding included. */
 #define RING_HEADER 16
 
-/* The file that a descriptor of the task refers to; 0 if there is none. */
-static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
-{
-	struct fdtable *fdt = READ(task, files, fdt);
-	struct file **fds, *file = 0;
-
-	if (!fdt || fd >= READ(fdt, max_fds))
-		return 0;
-	fds = READ(fdt, fd);
-	if (bpf_probe_read_kernel(&file, sizeof(file), fds + fd))
-		return 0;
-	return file;
-}
-
 /* Adds a string from user space; returns its first byte, or 0. */
 static __always_inline char part_user_string(struct work *w, __u16 tag, __u8 index, __u64 address)
 {

@@ -81,27 +81,74 @@ static __always_inline __u32 exe_id(struct task_struct *task)
 	return id ? *id : 0;
 }
 
-/* AUDIT_PERM_* bits of the access that open flags request: ACC_MODE() of linux/fs.h. */
+/* The file that a descriptor of the task refers to; 0 if there is none. */
+static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *fdt = READ(task, files, fdt);
+	struct file **fds, *file = 0;
+
+	if (!fdt || fd >= READ(fdt, max_fds))
+		return 0;
+	fds = READ(fdt, fd);
+	if (bpf_probe_read_kernel(&file, sizeof(file), fds + fd))
+		return 0;
+	return file;
+}
+
+#define O_ACCMODE 3
+#define ANY_ACCESS 6 /* reading and writing */
+
+/* The flags of an open whose struct open_how is in user memory. */
+static __always_inline struct tarsier_opened flags_used(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note = note_at_end(task, w->given_nr);
+	struct tarsier_opened opened = {};
+	struct file *file;
+
+	if (note && note->has_open_flag) {
+		opened.known = OPEN_FLAGS_COMPARED;
+		opened.flags = note->open_flag & OPEN_FLAGS_COMPARED;
+	} else if (w->ret >= 0) {
+		file = file_of(task, w->ret);
+		if (file && HAS(file, f_flags)) {
+			opened.known = OPEN_FLAGS_KEPT;
+			opened.flags = READ(file, f_flags) & OPEN_FLAGS_KEPT;
+		}
+	}
+	return opened;
+}
+
+/*
+ * AUDIT_PERM_* bits of the access that open flags request: ACC_MODE() of linux/fs.h. Another thread
+ * may have changed a struct open_how since the kernel read it: where its flags are not known from
+ * elsewhere, any access is possible.
+ */
 static __always_inline __u32 access_of(struct work *w)
 {
-	__u64 flags = 0;
+	struct tarsier_opened opened;
 	__u8 arg = w->spec.open_flags;
+	__u64 flags;
 
 	if (w->spec.kind == KIND_SOCKETCALL)
 		return w->args[0] == 2 ? 2 : 0; /* SYS_BIND writes */
-	if (w->spec.how < 6)
-		bpf_probe_read_user(&flags, sizeof(flags), (void *)w->args[w->spec.how]);
-	else if (arg < 6)
+	if (w->spec.how < 6) {
+		opened = flags_used(w);
+		if (!opened.known)
+			return ANY_ACCESS;
+		flags = opened.flags;
+	} else if (arg < 6) {
 		flags = w->args[arg];
-	else
+	} else {
 		return 0;
-	switch (flags & 3) {
+	}
+	switch (flags & O_ACCMODE) {
 	case 0:
 		return 4;
 	case 1:
 		return 2;
 	default:
-		return 6;
+		return ANY_ACCESS;
 	}
 }
 

@@ -238,7 +238,6 @@ AT_END(vfs_mkobj, )
 	return 0;
 }
 
-#define O_ACCMODE 3
 #define O_CREAT 0100
 
 /*
@@ -253,6 +252,10 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 	struct dentry *dentry, *parent;
 	__u64 flags = 0;
 
+	if (TYPE_HAS(open_flags, open_flag) && !note->has_open_flag) {
+		note->has_open_flag = 1;
+		note->open_flag = open_flag;
+	}
 	note_name(note, 0, pathname);
 	if (!file || IS_ERR(file))
 		return;

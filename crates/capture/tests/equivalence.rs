@@ -19,7 +19,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use rules::Rule;
-use std::os::fd::{AsFd, AsRawFd};
+use rustix::fs::{Mode, OFlags};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use zerocopy::{transmute, FromBytes, IntoBytes};
 
 /// This program's file, with the kernel's device and inode numbers.
@@ -36,6 +37,8 @@ struct Harness {
     object: Object,
     executable: ObjectId,
     user: support::LowMemory,
+    /// Files that were opened with each access mode.
+    opened: [OwnedFd; 4],
     groups: Vec<u32>,
 }
 
@@ -55,6 +58,10 @@ impl Harness {
             object: open.load().expect("the kernel takes the test program"),
             executable: our_executable(),
             user: support::LowMemory::new(),
+            opened: [0, 1, 2, 3].map(|mode| {
+                let flags = OFlags::from_bits_retain(mode);
+                rustix::fs::open("/dev/null", flags, Mode::empty()).expect("it opens")
+            }),
             groups: vec![TARSIER_NO_RULE],
         }
     }
@@ -106,11 +113,16 @@ impl Harness {
         let shape = &call.shape;
         let mut args = [0u64; 6];
         args[..4].copy_from_slice(&facts.args);
+        let mut ret = facts.result.unwrap_or(0);
         if shape.how != NONE {
-            let how = facts
-                .open_flags
-                .map(|flags| self.user.put_how(u64::from(flags)));
-            args[shape.how as usize] = how.unwrap_or(0);
+            // The file decides, whatever the structure says; where there is none, any access is possible.
+            args[shape.how as usize] = self.user.put_how(u64::from(!facts.open_flags.unwrap_or(0)));
+            if ret >= 0 {
+                let opened = facts
+                    .open_flags
+                    .map(|flags| self.opened[flags as usize & 3].as_raw_fd());
+                ret = opened.map_or(i64::from(i32::MAX), i64::from);
+            }
         }
         if shape.sockaddr != NONE {
             let compat = facts.entry == plan::Entry::Compat;
@@ -128,7 +140,7 @@ impl Harness {
         test_call {
             fact: std::array::from_fn::<u64, FACTS, _>(|i| value(i).into()),
             args,
-            ret: facts.result.unwrap_or(0),
+            ret,
             absent: absent.fold(0, |bits, (i, _)| bits | 1 << i),
             arch: facts.entry as u32,
             spec: transmute!(tables::spec_bytes(shape)),
@@ -188,6 +200,9 @@ impl Harness {
                 .filter(|&g| g != TARSIER_NO_RULE)
                 .collect();
             facts.groups = &groups;
+            if call.shape.how != NONE && facts.result.is_some_and(|ret| ret < 0) {
+                facts.open_flags = None;
+            }
             if call.shape.sockaddr_out && facts.result.is_some_and(|ret| ret < 0) {
                 facts.saddr_fam = None;
             }

@@ -19,6 +19,7 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const PTRACE_ATTACH: u64 = 16;
 const PTRACE_SEIZE: u64 = 0x4206;
 const EINVAL: i64 = -22;
+const EIO: i64 = -5;
 const OPEN_HOW_SIZE_VER0: u64 = 24;
 
 /// The type of an event's first record. If that is excluded, the whole event is.
@@ -192,10 +193,13 @@ impl Records<'_, '_> {
         // openat2(2) refuses a structure shorter than its first version before it reads it.
         let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
         if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
+            let used = event.opened();
+            let used = used.filter(|used| flags as u32 & used.known != used.flags);
             self.put(&Openat2 {
                 flags,
                 mode,
                 resolve,
+                used: used.map(|used| used.flags),
             });
         }
     }
@@ -205,7 +209,10 @@ impl Records<'_, '_> {
         // Of ptrace(2), only ptrace_attach(), kernel/ptrace.c, reports the tracee to audit. An invalid signal number is
         // refused before its target is reported: check_kill_permission(), kernel/signal.c.
         match self.call.name.as_str() {
-            "ptrace" => matches!(event.header().args[0], PTRACE_ATTACH | PTRACE_SEIZE),
+            "ptrace" => {
+                matches!(event.header().args[0], PTRACE_ATTACH | PTRACE_SEIZE)
+                    && !matches!(event.exit(), Some(EINVAL | EIO))
+            }
             _ => event.exit() != Some(EINVAL),
         }
     }

@@ -161,7 +161,8 @@ enum tarsier_part_tag {
 	TARSIER_PART_BPRM_FCAPS = 12,
 	/* name of the module, without NUL */
 	TARSIER_PART_MODULE = 13,
-	/* struct open_how: flags, mode, resolve, each __u64 */
+	/* struct open_how: flags, mode, resolve, each __u64, as user memory has it
+	 * after the call; see PART_OPENED */
 	TARSIER_PART_OPEN_HOW = 14,
 	/* struct tarsier_candidates[] */
 	TARSIER_PART_CANDIDATES = 15,
@@ -195,6 +196,8 @@ enum tarsier_part_tag {
 	 * and all directories above it. One part for each path of the call that
 	 * leads through such a mount */
 	TARSIER_PART_ABOVE = 25,
+	/* struct tarsier_opened: with OPEN_HOW, what the kernel used of its flags */
+	TARSIER_PART_OPENED = 26,
 };
 
 enum tarsier_part_flags {
@@ -270,6 +273,11 @@ struct tarsier_fcaps {
 	__u32 file_effective, file_version;
 	struct tarsier_caps old, new;
 	__u32 file_rootid, reserved;
+};
+
+struct tarsier_opened {
+	__u32 flags;
+	__u32 known; /* the bits of `flags` that are known; the others are 0 */
 };
 
 struct tarsier_arguments {

@@ -81,6 +81,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("super_block", &[], "dev of PATH records", Useful),
     ("list_head", &[], "paths of objects of calls on extended attributes and links", Trampoline),
     ("inode", &[], "PATH records", Useful),
+    ("file", &["f_flags"], "perm= rules on openat2: every access counts", Useful),
     ("file", &["f_mode"], "nametype=CREATE of files that were opened", Useful),
     ("file", &["f_inode"], "exe= rules, inodes of opened files", Useful),
     ("file", &[], "paths of opened files and exe of records", Useful),

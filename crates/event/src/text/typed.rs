@@ -76,6 +76,10 @@ impl<'a> Typed<'a> {
                 flags: octal(c, "oflag=0")?,
                 mode: octal(c, " mode=0")?,
                 resolve: hex(c, " resolve=0x")?,
+                used: match c.skip(" used_oflag=0") {
+                    true => Some(c.number(8, "an octal number")?),
+                    false => None,
+                },
             }),
             RecordType::IPC => {
                 let (ouid, ogid) = (decimal(c, "ouid=")?, decimal(c, " ogid=")?);

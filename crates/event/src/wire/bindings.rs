@@ -253,6 +253,7 @@ pub const TARSIER_PART_IPC_SET_PERM: tarsier_part_tag = 22;
 pub const TARSIER_PART_MEMORY: tarsier_part_tag = 23;
 pub const TARSIER_PART_TIME: tarsier_part_tag = 24;
 pub const TARSIER_PART_ABOVE: tarsier_part_tag = 25;
+pub const TARSIER_PART_OPENED: tarsier_part_tag = 26;
 pub type tarsier_part_tag = ::core::ffi::c_uint;
 pub const TARSIER_PART_UNREADABLE: tarsier_part_flags = 1;
 pub const TARSIER_PART_CUT: tarsier_part_flags = 2;
@@ -464,6 +465,30 @@ const _: () = {
         [::core::mem::offset_of!(tarsier_fcaps, file_rootid) - 104usize];
     ["Offset of field: tarsier_fcaps::reserved"]
         [::core::mem::offset_of!(tarsier_fcaps, reserved) - 108usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_opened {
+    pub flags: __u32,
+    pub known: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_opened"][::core::mem::size_of::<tarsier_opened>() - 8usize];
+    ["Alignment of tarsier_opened"][::core::mem::align_of::<tarsier_opened>() - 4usize];
+    ["Offset of field: tarsier_opened::flags"]
+        [::core::mem::offset_of!(tarsier_opened, flags) - 0usize];
+    ["Offset of field: tarsier_opened::known"]
+        [::core::mem::offset_of!(tarsier_opened, known) - 4usize];
 };
 #[repr(C)]
 #[derive(

@@ -296,7 +296,12 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_MODULE)
     }
 
-    /// The flags, mode and resolve members of openat2's `struct open_how`.
+    /// The flags that the kernel used of openat2's `struct open_how`, as far as they are known.
+    pub fn opened(&self) -> Option<tarsier_opened> {
+        self.part(TARSIER_PART_OPENED)?.read()
+    }
+
+    /// The flags, mode and resolve members of openat2's `struct open_how`, as they were after the call.
     pub fn open_how(&self) -> Option<[u64; 3]> {
         self.part(TARSIER_PART_OPEN_HOW)?.read()
     }
