@@ -145,7 +145,7 @@ __noinline int send_arguments(struct work *w, __u32 argc)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct cpu_state *cpu = state_of_cpu();
 	__u32 cpu_nr = bpf_get_smp_processor_id();
-	struct tarsier_arguments arguments = {};
+	__u64 arguments[2];
 	struct tarsier_event *e;
 	struct chunks c = {};
 	struct sending *s;
@@ -168,10 +168,10 @@ __noinline int send_arguments(struct work *w, __u32 argc)
 	s->seq = 0;
 	if (s->end < s->start)
 		s->end = s->start;
-	arguments.len = s->end - s->start;
-	arguments.argc = argc;
-	part_bytes(w, TARSIER_PART_ARGUMENTS, &arguments, sizeof(arguments));
-	if (arguments.len > TARSIER_CHUNK_MAX) {
+	arguments[0] = s->end - s->start;
+	arguments[1] = argc;
+	part_bytes(w, TARSIER_PART_ARGUMENTS, arguments, sizeof(arguments));
+	if (arguments[0] > TARSIER_CHUNK_MAX) {
 		s->mark = control.high_bytes;
 		s->wait_ns = WAIT_ARGUMENTS_NS;
 	} else {
@@ -180,12 +180,12 @@ __noinline int send_arguments(struct work *w, __u32 argc)
 	}
 	unread = bpf_ringbuf_query(c.ring, BPF_RB_AVAIL_DATA);
 	s->sent_max = unread < control.ring_bytes ? (control.ring_bytes - unread) / 2 : 0;
-	if (arguments.len > control.watermark_bytes)
+	if (arguments[0] > control.watermark_bytes)
 		ring_bell();
 	if (w->len <= CHUNK_AT)
 		bpf_loop(CHUNK_STEPS_MAX, send_chunk, &c, 0);
 	e->chunks = s->seq;
-	if (s->read < arguments.len)
+	if (s->read < arguments[0])
 		e->flags |= TARSIER_TRUNCATED;
 	/* Frames of a ring are in order of time. */
 	e->frame.time_ns = bpf_ktime_get_ns();

@@ -98,12 +98,18 @@ static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 #define O_ACCMODE 3
 #define ANY_ACCESS 6 /* reading and writing */
 
+/* Flags that the kernel used, as in a PART_OPENED. */
+struct open_used {
+	__u32 flags;
+	__u32 known; /* the bits of `flags` that are known */
+};
+
 /* The flags of an open whose struct open_how is in user memory. */
-static __always_inline struct tarsier_opened flags_used(struct work *w)
+static __always_inline struct open_used flags_used(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct object_note *note = note_at_end(task, w->given_nr);
-	struct tarsier_opened opened = {};
+	struct open_used opened = {};
 	struct file *file;
 
 	if (note && note->has_open_flag) {
@@ -126,7 +132,7 @@ static __always_inline struct tarsier_opened flags_used(struct work *w)
  */
 static __always_inline __u32 access_of(struct work *w)
 {
-	struct tarsier_opened opened;
+	struct open_used opened;
 	__u8 arg = w->spec.open_flags;
 	__u64 flags;
 

@@ -265,7 +265,7 @@ static __always_inline bool names_socket(struct work *w)
 
 static __always_inline void part_how(struct work *w)
 {
-	struct tarsier_opened opened = flags_used(w);
+	struct open_used opened = flags_used(w);
 
 	part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
 	if (opened.known)

@@ -119,9 +119,9 @@ impl Chunks {
         let mut arguments = place.map_or_else(Arguments::default, |place| {
             self.pending.remove(place).arguments
         });
-        if let Some(all) = event.arguments() {
-            arguments.argc = (all.argc > 0).then_some(all.argc.into());
-            arguments.cut_bytes = all.len.saturating_sub(arguments.come);
+        if let Some([len, argc]) = event.arguments() {
+            arguments.argc = (argc > 0).then_some(argc);
+            arguments.cut_bytes = len.saturating_sub(arguments.come);
         }
         arguments
     }
@@ -145,7 +145,7 @@ impl Pending {
 mod tests {
     use super::*;
     use crate::test_frame::TestFrame;
-    use event::wire::{tarsier_arguments, tarsier_frame, TARSIER_PART_ARGUMENTS};
+    use event::wire::{tarsier_frame, TARSIER_PART_ARGUMENTS};
     use zerocopy::IntoBytes;
 
     fn chunk(id: u64, seq: u32, at: u64, data: &[u8]) -> Chunk<'_> {
@@ -162,11 +162,7 @@ mod tests {
 
     /// What is taken for an event with `len` bytes of arguments.
     fn taken(chunks: &mut Chunks, cpu: usize, id: u64, len: u64) -> (String, u64) {
-        let all = tarsier_arguments {
-            len,
-            argc: 3,
-            ..Default::default()
-        };
+        let all = [len, 3];
         let mut frame = TestFrame::of_call(59).part(TARSIER_PART_ARGUMENTS, 0, all.as_bytes());
         frame.header.frame.id = id;
         let bytes = frame.bytes();

@@ -194,12 +194,12 @@ impl Records<'_, '_> {
         let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
         if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
             let used = event.opened();
-            let used = used.filter(|used| flags as u32 & used.known != used.flags);
+            let used = used.filter(|[used, known]| flags as u32 & known != *used);
             self.put(&Openat2 {
                 flags,
                 mode,
                 resolve,
-                used: used.map(|used| used.flags),
+                used: used.map(|[used, _]| used),
             });
         }
     }

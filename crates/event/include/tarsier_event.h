@@ -148,7 +148,8 @@ enum tarsier_part_tag {
 	TARSIER_PART_SOCKADDR = 6,
 	/* start of the command line, at most TARSIER_PROCTITLE_MAX bytes */
 	TARSIER_PART_PROCTITLE = 7,
-	/* struct tarsier_arguments: of a successful execve; they are in CHUNK frames */
+	/* __u64 len, argc: bytes and number of the arguments of a successful execve,
+	 * which are in CHUNK frames; argc 0: not known */
 	TARSIER_PART_ARGUMENTS = 8,
 	/* __s32 fd0, fd1 */
 	TARSIER_PART_FD_PAIR = 9,
@@ -196,7 +197,8 @@ enum tarsier_part_tag {
 	 * and all directories above it. One part for each path of the call that
 	 * leads through such a mount */
 	TARSIER_PART_ABOVE = 25,
-	/* struct tarsier_opened: with OPEN_HOW, what the kernel used of its flags */
+	/* __u32 flags, known: with OPEN_HOW, the flags that the kernel used, and
+	 * those bits of them that are known; the others are 0 */
 	TARSIER_PART_OPENED = 26,
 };
 
@@ -273,17 +275,6 @@ struct tarsier_fcaps {
 	__u32 file_effective, file_version;
 	struct tarsier_caps old, new;
 	__u32 file_rootid, reserved;
-};
-
-struct tarsier_opened {
-	__u32 flags;
-	__u32 known; /* the bits of `flags` that are known; the others are 0 */
-};
-
-struct tarsier_arguments {
-	__u64 len; /* of all arguments in memory, in bytes */
-	__u32 argc; /* their number; 0: not known */
-	__u32 reserved;
 };
 
 /* The rules of one page of 64 that may still be the first match. */

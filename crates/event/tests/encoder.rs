@@ -215,6 +215,41 @@ fn execve(args: &[u8]) -> String {
 }
 
 #[test]
+fn arguments_that_are_missing_are_counted_and_argc_stays_true() {
+    let cut = |args| Execve {
+        args,
+        argc: Some(5),
+        cut_bytes: 70_000,
+    };
+    let record = |args: &'static [u8], format| {
+        written(format, |encoder, out| {
+            encoder.begin(out, STAMP).execve(&cut(args))
+        })
+    };
+    let text = record(b"/bin/true\0ab", Format::Raw);
+    assert!(
+        text.ends_with("argc=5 a0=\"/bin/true\" a1=\"ab\" cut_bytes=70000\n"),
+        "{text}"
+    );
+    let body = text.split("): ").nth(1).expect("a record");
+    let mut argv = ArgvBuilder::new();
+    argv.push(body.trim_end().as_bytes()).expect("EXECVE");
+    assert!(argv.is_complete());
+    assert_eq!(
+        argv.record(),
+        Execve {
+            args: b"/bin/true\0ab\0",
+            ..cut(b"")
+        }
+    );
+    let text = record(b"", Format::Raw);
+    assert!(text.ends_with("argc=5 cut_bytes=70000\n"), "{text}");
+    let json = record(b"/bin/true\0ab", Format::Json);
+    let list = r#""argc":5,"argv":["/bin/true","ab"],"cut_bytes":70000}"#;
+    assert!(json.contains(list), "{json}");
+}
+
+#[test]
 fn long_arguments_are_cut_where_the_kernel_cuts_them() {
     // 7400 characters do not fit beside argc and a0 into 7500, of which 96 are reserved for the label: two pieces, two
     // lines.

@@ -88,17 +88,7 @@ fn full_event() -> Vec<u8> {
         .part(TARSIER_PART_FILE, 0, 0, &inode_and(b"passwd\0etc\0"))
         .part(TARSIER_PART_SOCKADDR, 0, 0, b"\x10\0\0\0\0\0\0\0\0\0\0\0")
         .part(TARSIER_PART_PROCTITLE, 0, 0, b"cat\0x\0")
-        .part(
-            TARSIER_PART_ARGUMENTS,
-            0,
-            0,
-            tarsier_arguments {
-                len: 6,
-                argc: 2,
-                ..Default::default()
-            }
-            .as_bytes(),
-        )
+        .part(TARSIER_PART_ARGUMENTS, 0, 0, [6_u64, 2].as_bytes())
         .part(TARSIER_PART_FD_PAIR, 0, 0, [3_i32, -1].as_bytes())
         .part(TARSIER_PART_OBJ_PID, 0, 0, obj_pid.as_bytes())
         .part(
@@ -122,6 +112,7 @@ fn full_event() -> Vec<u8> {
             .as_bytes(),
         )
         .part(TARSIER_PART_MODULE, 0, 0, b"dummy")
+        .part(TARSIER_PART_OPENED, 0, 0, [1_u32, 3].as_bytes())
         .part(
             TARSIER_PART_OPEN_HOW,
             0,
@@ -237,10 +228,8 @@ fn every_part_of_an_event_is_read_back() {
     event.file(0).expect("the file").walked(&mut out);
     event.dir(1).expect("the directory").walked(&mut out);
     assert_eq!(out, b"/etc/passwd/watch");
-    assert_eq!(
-        event.arguments().map(|all| (all.len, all.argc)),
-        Some((6, 2))
-    );
+    assert_eq!(event.arguments(), Some([6, 2]));
+    assert_eq!(event.opened(), Some([1, 3]));
     assert_eq!(event.fd_pair(), Some([3, -1]));
     assert_eq!(
         event.obj_pid().map(|obj| (obj.pid, obj.auid)),

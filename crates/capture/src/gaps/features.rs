@@ -92,6 +92,7 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("renamedata", &[], "objects of rename", Trampoline),
     ("pid", &[], "OBJ_PID records", Useful),
     ("upid", &[], "OBJ_PID records", Useful),
+    ("proc_inode", &[], "OBJ_PID records of pidfd_send_signal", Useful),
     ("pid_namespace", &[], "OBJ_PID records", Useful),
     ("hlist_head", &[], "OBJ_PID records", Useful),
     ("kern_ipc_perm", &["id"], "IPC records of changes that are refused", Trampoline),

@@ -132,8 +132,8 @@ impl Resolver {
 fn open_flags(event: &Event<'_>, shape: &Shape) -> u64 {
     let args = &event.header().args;
     match (shape.open_flags, event.open_how()) {
-        (_, Some([flags, ..])) => event.opened().map_or(flags, |opened| {
-            flags & !u64::from(opened.known) | u64::from(opened.flags)
+        (_, Some([flags, ..])) => event.opened().map_or(flags, |[used, known]| {
+            flags & !u64::from(known) | u64::from(used)
         }),
         (plan::NONE, None) if shape.how == plan::NONE => O_CREAT,
         (plan::NONE, None) => 0,

@@ -477,57 +477,6 @@ const _: () = {
     zerocopy :: Immutable,
     zerocopy :: KnownLayout,
 )]
-pub struct tarsier_opened {
-    pub flags: __u32,
-    pub known: __u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of tarsier_opened"][::core::mem::size_of::<tarsier_opened>() - 8usize];
-    ["Alignment of tarsier_opened"][::core::mem::align_of::<tarsier_opened>() - 4usize];
-    ["Offset of field: tarsier_opened::flags"]
-        [::core::mem::offset_of!(tarsier_opened, flags) - 0usize];
-    ["Offset of field: tarsier_opened::known"]
-        [::core::mem::offset_of!(tarsier_opened, known) - 4usize];
-};
-#[repr(C)]
-#[derive(
-    Debug,
-    Default,
-    Copy,
-    Clone,
-    zerocopy :: FromBytes,
-    zerocopy :: IntoBytes,
-    zerocopy :: Immutable,
-    zerocopy :: KnownLayout,
-)]
-pub struct tarsier_arguments {
-    pub len: __u64,
-    pub argc: __u32,
-    pub reserved: __u32,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of tarsier_arguments"][::core::mem::size_of::<tarsier_arguments>() - 16usize];
-    ["Alignment of tarsier_arguments"][::core::mem::align_of::<tarsier_arguments>() - 8usize];
-    ["Offset of field: tarsier_arguments::len"]
-        [::core::mem::offset_of!(tarsier_arguments, len) - 0usize];
-    ["Offset of field: tarsier_arguments::argc"]
-        [::core::mem::offset_of!(tarsier_arguments, argc) - 8usize];
-    ["Offset of field: tarsier_arguments::reserved"]
-        [::core::mem::offset_of!(tarsier_arguments, reserved) - 12usize];
-};
-#[repr(C)]
-#[derive(
-    Debug,
-    Default,
-    Copy,
-    Clone,
-    zerocopy :: FromBytes,
-    zerocopy :: IntoBytes,
-    zerocopy :: Immutable,
-    zerocopy :: KnownLayout,
-)]
 pub struct tarsier_candidates {
     pub page: __u32,
     pub list: __u32,

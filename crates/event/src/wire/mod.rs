@@ -266,8 +266,8 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_PROCTITLE)
     }
 
-    /// Size and number of the arguments of a successful execve, which are in CHUNK frames.
-    pub fn arguments(&self) -> Option<tarsier_arguments> {
+    /// Length in bytes and number (0: not known) of the arguments of a successful execve, which are in CHUNK frames.
+    pub fn arguments(&self) -> Option<[u64; 2]> {
         self.part(TARSIER_PART_ARGUMENTS)?.read()
     }
 
@@ -296,8 +296,8 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_MODULE)
     }
 
-    /// The flags that the kernel used of openat2's `struct open_how`, as far as they are known.
-    pub fn opened(&self) -> Option<tarsier_opened> {
+    /// The flags that the kernel used of openat2's `struct open_how`, and the bits of them that are known.
+    pub fn opened(&self) -> Option<[u32; 2]> {
         self.part(TARSIER_PART_OPENED)?.read()
     }
 
