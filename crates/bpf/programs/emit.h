@@ -12,6 +12,8 @@
 
 #define AT_FDCWD (-100)
 #define FMODE_CREATED 0x100000
+_Static_assert(TARSIER_RING_MIN >= TARSIER_EVENT_MAX + FRAME_SLACK + 8,
+	       "the smallest ring has room for the largest frame");
 /* Bytes that each record takes in the ring in addition to its own, rounding included. */
 #define RING_HEADER 16
 
@@ -284,7 +286,8 @@ static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, vo
 {
 	if (!ring)
 		return TARSIER_LOSS_RING_FULL + 1;
-	if (!control.throttle && over_share(cpu, ring, cpu_nr, w->fact[FACT_UID], size))
+	if (!control.throttle && over_share(ring, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA),
+					    cpu_nr, w->fact[FACT_UID], size, 0))
 		return TARSIER_LOSS_OVER_SHARE + 1;
 	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
 		return 0;
@@ -333,47 +336,6 @@ __noinline int event_end(struct work *w)
 	if (fill)
 		slow_down(cpu, ring, fill, e->frame.time_ns);
 	return 1;
-}
-
-struct chunks {
-	__u64 start;
-	__u64 len;
-	__u64 id;
-	void *ring;
-	struct work *w;
-	__u32 sent;
-	__u32 failed;
-};
-
-/* Sends one chunk. It is built in the space of the frame, before the event itself. */
-static long chunk_step(__u32 i, struct chunks *c)
-{
-	struct tarsier_chunk *chunk = (struct tarsier_chunk *)c->w->frame;
-	__u64 done = (__u64)i * TARSIER_CHUNK_MAX, left;
-	__u32 len;
-
-	if (done >= c->len)
-		return 1;
-	left = c->len - done;
-	len = left > TARSIER_CHUNK_MAX ? TARSIER_CHUNK_MAX : left;
-	if (bpf_probe_read_user(chunk + 1, len, (void *)(c->start + done))) {
-		c->failed = 2;
-		return 1;
-	}
-	chunk->frame.kind = TARSIER_FRAME_CHUNK;
-	chunk->frame.version = TARSIER_WIRE_VERSION;
-	chunk->frame.id = c->id;
-	chunk->frame.time_ns = bpf_ktime_get_ns();
-	chunk->frame.size = sizeof(*chunk) + ((len + 7) & ~7U);
-	chunk->seq = i;
-	chunk->len = len;
-	if (bpf_ringbuf_output(c->ring, chunk, sizeof(*chunk) + ((len + 7) & 0xfffffff8),
-			       BPF_RB_NO_WAKEUP)) {
-		c->failed = 1;
-		return 1;
-	}
-	c->sent++;
-	return 0;
 }
 
 #endif /* TARSIER_EMIT_H */

@@ -43,27 +43,66 @@ static __always_inline __u32 compare_ids(struct work *w)
 	return bits;
 }
 
-/* AUDIT_PERM_* bits of the access that open flags request: ACC_MODE() of linux/fs.h. */
+#define O_ACCMODE 3
+#define ANY_ACCESS 6 /* reading and writing */
+
+/* Flags that the kernel used, as in a PART_OPENED. */
+struct open_used {
+	__u32 flags;
+	__u32 known; /* the bits of `flags` that are known */
+};
+
+/* The flags of an open whose struct open_how is in user memory. */
+static __always_inline struct open_used flags_used(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note = note_at_end(task, w->given_nr);
+	struct open_used opened = {};
+	struct file *file;
+
+	if (note && note->has_open_flag) {
+		opened.known = OPEN_FLAGS_COMPARED;
+		opened.flags = note->open_flag & OPEN_FLAGS_COMPARED;
+	} else if (w->ret >= 0 && has_own_files(task)) {
+		file = file_of(task, w->ret);
+		if (file && HAS(file, f_flags)) {
+			opened.known = OPEN_FLAGS_KEPT;
+			opened.flags = READ(file, f_flags) & OPEN_FLAGS_KEPT;
+		}
+	}
+	return opened;
+}
+
+/*
+ * AUDIT_PERM_* bits of the access that open flags request: ACC_MODE() of linux/fs.h. Another thread
+ * may have changed a struct open_how since the kernel read it: where its flags are not known from
+ * elsewhere, any access is possible.
+ */
 static __always_inline __u32 access_of(struct work *w)
 {
-	__u64 flags = 0;
+	struct open_used opened;
 	__u8 arg = w->spec.open_flags;
+	__u64 flags;
 
 	if (w->spec.kind == KIND_SOCKETCALL)
 		return w->args[0] == 2 ? 2 : 0; /* SYS_BIND writes */
-	if (w->spec.how < 6)
-		bpf_probe_read_user(&flags, sizeof(flags), (void *)w->args[w->spec.how]);
-	else if (arg < 6)
+	if (w->spec.how < 6) {
+		opened = flags_used(w);
+		if (!opened.known)
+			return ANY_ACCESS;
+		flags = opened.flags;
+	} else if (arg < 6) {
 		flags = w->args[arg];
-	else
+	} else {
 		return 0;
-	switch (flags & 3) {
+	}
+	switch (flags & O_ACCMODE) {
 	case 0:
 		return 4;
 	case 1:
 		return 2;
 	default:
-		return 6;
+		return ANY_ACCESS;
 	}
 }
 

@@ -238,8 +238,6 @@ AT_END(vfs_mkobj, )
 	return 0;
 }
 
-#define O_ACCMODE 3
-
 /*
  * An open has ended: notes its name, and the file if it succeeded. The path of the file is walked
  * only if a rule selects the call: see part_file() in event_objects(). The daemon uses that path if
@@ -252,6 +250,10 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 	struct dentry *dentry, *parent;
 	__u64 flags = 0;
 
+	if (TYPE_HAS(open_flags, open_flag) && !note->has_open_flag) {
+		note->has_open_flag = 1;
+		note->open_flag = open_flag;
+	}
 	note_name(note, 0, pathname);
 	if (!file || IS_ERR(file))
 		return;

@@ -19,6 +19,9 @@
 /* The most bytes of parts in a note; a power of two. */
 #define NOTE_BYTES 4096
 #define NOTE_MASK (NOTE_BYTES - 1)
+/* Flags that have the same number everywhere, and that an open keeps as they are. */
+#define OPEN_FLAGS_KEPT 010000003 /* O_ACCMODE, O_PATH: also in f_flags, and fixed there */
+#define OPEN_FLAGS_COMPARED (OPEN_FLAGS_KEPT | 03300) /* O_CREAT, O_EXCL, O_TRUNC, O_APPEND */
 /* A longer name is left out; the daemon then uses the name read from user space. */
 #define NOTE_NAME_MAX 1024
 
@@ -54,6 +57,8 @@ struct object_note {
 	__u32 cut; /* something did not fit */
 	__u32 address_len; /* length of `address`, as copied by the kernel */
 	__u8 address[128];
+	__u32 has_open_flag;
+	__u32 open_flag; /* flags of an open, as the kernel uses them */
 	__u32 has_ipc, has_ipc_set;
 	struct tarsier_ipc ipc;
 	struct tarsier_ipc_perm ipc_set;
@@ -102,6 +107,7 @@ static __always_inline void note_clear(struct object_note *note)
 	note->count = 0;
 	note->cut = 0;
 	note->address_len = 0;
+	note->has_open_flag = 0;
 	note->has_ipc = 0;
 	note->has_ipc_set = 0;
 	note->has_time = 0;

@@ -112,13 +112,14 @@ struct {
  * With overload = DROP: whether this uid has used up its share of the space above
  * the high mark. The share is a quarter of the space that is left (dynamic
  * thresholds, as in switches with shared memory: Choudhury and Hahne 1998), so
- * that there is always space for a uid with few events.
+ * that there is always space for a uid with few events. `fill`: unread bytes;
+ * `spare`: bytes that have to be left of the share after these `size` bytes.
  */
-static __always_inline bool over_share(struct cpu_state *cpu, void *ring, __u32 cpu_nr, __u32 uid,
-				       __u32 size)
+static __always_inline bool over_share(void *ring, __u64 fill, __u32 cpu_nr, __u32 uid, __u32 size,
+				       __u32 spare)
 {
-	__u64 fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA), step;
 	struct share_key key = { .uid = uid, .cpu = cpu_nr };
+	__u64 step;
 	struct share *share, fresh = {};
 
 	if (fill <= control.high_bytes || fill >= control.ring_bytes)
@@ -135,7 +136,7 @@ static __always_inline bool over_share(struct cpu_state *cpu, void *ring, __u32 
 		share->step = step;
 		share->bytes = 0;
 	}
-	if (share->bytes + size > (control.ring_bytes - fill) / 4)
+	if (share->bytes + size + spare > (control.ring_bytes - fill) / 4)
 		return true;
 	share->bytes += size;
 	return false;

@@ -52,38 +52,124 @@ static __always_inline void part_cwd(struct work *w, struct task_struct *task)
 #define PIDS_ARE_KNOWN                                                             \
 	(TYPE_HAS(task_struct, thread_pid) && TYPE_HAS(task_struct, pid_links) &&  \
 	 TYPE_HAS(pid, level) && TYPE_HAS(pid, numbers) && TYPE_HAS(pid, tasks) && \
-	 TYPE_HAS(upid, ns) && TYPE_HAS(pid_namespace, idr))
+	 TYPE_HAS(upid, ns) && TYPE_HAS(upid, nr) && TYPE_HAS(pid_namespace, idr))
+
+/* The task of a pid: the first of the list of PIDTYPE_PID, which has no other. NULL: reaped. */
+static __always_inline struct task_struct *task_of_pid(struct pid *pid)
+{
+	struct hlist_node *first = 0;
+
+	if (!PIDS_ARE_KNOWN || !pid)
+		return 0;
+	bpf_core_read(&first, sizeof(first), &pid->tasks);
+	return first ? (void *)first - bpf_core_field_offset(struct task_struct, pid_links) : 0;
+}
+
+static __always_inline struct upid *upid_at(struct pid *pid, __u32 level)
+{
+	return (void *)&pid->numbers + level * bpf_core_type_size(struct upid);
+}
 
 /* The task with the pid `number` in the pid namespace of `task`; NULL if there is none. */
 static __always_inline struct task_struct *task_called(struct task_struct *task, __s32 number)
 {
 	struct pid_namespace *ns = 0;
-	struct hlist_node *first;
 	struct pid *pid;
-	__u64 upid;
+	__u32 level;
+	int nr = 0;
 
 	if (!PIDS_ARE_KNOWN || number <= 0)
 		return 0;
 	pid = READ(task, thread_pid);
-	upid = (__u64)&pid->numbers + READ(pid, level) * bpf_core_type_size(struct upid);
-	bpf_core_read(&ns, sizeof(ns), &((struct upid *)upid)->ns);
+	level = READ(pid, level);
+	bpf_core_read(&ns, sizeof(ns), &upid_at(pid, level)->ns);
 	if (!ns)
 		return 0;
 	pid = (struct pid *)idr_entry(&ns->idr, number);
 	if (!pid)
 		return 0;
-	/* The first list, of PIDTYPE_PID: the only task with this number. */
-	bpf_core_read(&first, sizeof(first), &pid->tasks);
-	return first ? (void *)first - bpf_core_field_offset(struct task_struct, pid_links) : 0;
+	/* The tree may have changed while it was read. */
+	bpf_core_read(&nr, sizeof(nr), &upid_at(pid, level)->nr);
+	return nr == number ? task_of_pid(pid) : 0;
+}
+
+#define PROC_SUPER_MAGIC 0x9fa0
+#define PID_FS_MAGIC 0x50494446 /* Linux 6.9 and later */
+#define ANON_INODE_FS_MAGIC 0x09041934
+#define PIDFD_SELF_THREAD (-10000)
+#define PIDFD_SELF_THREAD_GROUP (-20000)
+
+/* Whether the name of an anonymous inode's file is that of pidfds. */
+static __always_inline bool is_anonymous_pidfd(struct file *file)
+{
+	char name[8] = {};
+
+	bpf_probe_read_kernel_str(name, sizeof(name), READ(file, f_path.dentry, d_name.name));
+	return *(__u64 *)name == *(__u64 *)"[pidfd]";
+}
+
+/* The process that a descriptor stands for: a pidfd or, for pidfd_send_signal(2), /proc/PID. */
+static __always_inline struct task_struct *task_of_fd(struct task_struct *task, __s32 fd)
+{
+	struct inode *inode;
+	struct file *file;
+	__u64 magic;
+
+	if (fd == PIDFD_SELF_THREAD)
+		return task;
+	if (fd == PIDFD_SELF_THREAD_GROUP)
+		return READ(task, group_leader);
+	file = file_of(task, fd);
+	if (!file || !TYPE_HAS(super_block, s_magic))
+		return 0;
+	inode = READ(file, f_inode);
+	magic = READ(inode, i_sb, s_magic);
+	if (magic == PID_FS_MAGIC)
+		return task_of_pid(READ(inode, i_private));
+	if (magic == ANON_INODE_FS_MAGIC && is_anonymous_pidfd(file))
+		return task_of_pid(READ(file, private_data));
+	if (magic == PROC_SUPER_MAGIC && TYPE_HAS(proc_inode, pid) &&
+	    TYPE_HAS(proc_inode, vfs_inode)) {
+		struct proc_inode *of_proc =
+			(void *)inode - bpf_core_field_offset(struct proc_inode, vfs_inode);
+
+		return task_of_pid(READ(of_proc, pid));
+	}
+	return 0;
+}
+
+#define EPERM 1
+#define ESRCH 3
+#define EINVAL 22
+
+/*
+ * Whether the kernel has found the target: check_kill_permission(), kernel/signal.c, tells audit of
+ * it before it refuses. Where that is hooked, there is a note, unless another reason came first.
+ */
+static __always_inline bool found_target(struct work *w)
+{
+	if (w->ret == -ESRCH || w->ret == -EBADF || w->ret == -EINVAL)
+		return false;
+	return w->ret != -EPERM || !has_objects(w->nr, w->arch);
+}
+
+/* PIDFD_SIGNAL_PROCESS_GROUP, Linux 6.9 and later. */
+static __always_inline bool is_to_group(struct work *w)
+{
+	return w->spec.flags & SPEC_TARGET_PIDFD && w->args[3] & 4;
 }
 
 /* Adds the target of a signal or ptrace, unless the process has already been reaped. */
 static __always_inline void part_target(struct work *w)
 {
 	struct tarsier_obj_pid target = {};
-	struct task_struct *task;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__s32 number = w->args[w->spec.target];
 
-	task = task_called(bpf_get_current_task_btf(), w->args[w->spec.target]);
+	if (!found_target(w) || is_to_group(w))
+		return;
+	task = w->spec.flags & SPEC_TARGET_PIDFD ? task_of_fd(task, number)
+						 : task_called(task, number);
 	if (!task)
 		return;
 	target.pid = READ(task, tgid);
@@ -177,10 +263,19 @@ static __always_inline bool names_socket(struct work *w)
 	return !(w->absent & (1U << FACT_SADDR_FAM)) && w->fact[FACT_SADDR_FAM] == AF_UNIX;
 }
 
+static __always_inline void part_how(struct work *w)
+{
+	struct open_used opened = flags_used(w);
+
+	part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
+	if (opened.known)
+		part_bytes(w, TARSIER_PART_OPENED, &opened, sizeof(opened));
+}
+
 /* Whether event_memory() has anything to add. */
 static __always_inline bool has_memory(struct work *w)
 {
-	return w->spec.memory < 6 || w->spec.kind == KIND_SOCKETCALL ||
+	return w->spec.memory < 6 || w->spec.how < 6 || w->spec.kind == KIND_SOCKETCALL ||
 	       (w->spec.target < 6 && !w->noted);
 }
 
@@ -197,6 +292,8 @@ __noinline int event_memory(struct work *w)
 	if (w->spec.memory < 6 && w->args[w->spec.memory])
 		part_user_bytes(w, TARSIER_PART_MEMORY, (void *)w->args[w->spec.memory],
 				w->spec.memory_len, TARSIER_MEMORY_MAX);
+	if (w->spec.how < 6)
+		part_how(w);
 	/* socketpair() */
 	if (w->spec.kind == KIND_SOCKETCALL && w->args[0] == 8 && w->ret == 0 &&
 	    !bpf_probe_read_user(&pair, sizeof(pair), (void *)((__u64)(__u32)w->args[1] + 12)))
@@ -243,8 +340,6 @@ __noinline int event_objects(struct work *w)
 		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
 	if (w->spec.fd_pair < 6 && w->ret == 0)
 		part_user_bytes(w, TARSIER_PART_FD_PAIR, (void *)w->args[w->spec.fd_pair], 8, 8);
-	if (w->spec.how < 6)
-		part_user_bytes(w, TARSIER_PART_OPEN_HOW, (void *)w->args[w->spec.how], 24, 24);
 	if (w->spec.module < 6)
 		part_user_string(w, TARSIER_PART_MODULE, 0, w->args[w->spec.module]);
 	if (w->spec.kind == KIND_CAPSET && w->ret == 0)

@@ -78,7 +78,7 @@ struct table_spec {
 	__u8 sockaddr; /* argument that is a struct sockaddr */
 	__u8 sockaddr_len; /* argument that is the length of sockaddr, or points to it */
 	__u8 fd_pair; /* argument that points to two descriptors */
-	__u8 target; /* argument that is the pid of a process to describe */
+	__u8 target; /* argument that is the process to describe: its pid or, see flags, a pidfd */
 	__u8 how; /* argument that is a struct open_how */
 	__u8 module; /* argument that is a module name */
 	__u8 kind; /* enum table_kind */
@@ -102,6 +102,7 @@ enum table_spec_flags {
 	SPEC_SOCKADDR_LEN_PTR = 1, /* sockaddr_len points to the length */
 	SPEC_MSGHDR = 2, /* sockaddr is a struct msghdr */
 	SPEC_SOCKADDR_OUT = 8, /* the kernel writes the address, on success only */
+	SPEC_TARGET_PIDFD = 16, /* target is a descriptor */
 };
 
 /*

@@ -5,6 +5,7 @@
  * calls (engine tracepoint). Calls that do not return to their caller (execve,
  * exit) have hooks of their own.
  */
+#include "arguments.h"
 #include "base.h"
 #include "call.h"
 #include "copies.h"
@@ -16,45 +17,15 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Sends argv as chunks. Returns their number, or -1 if the event has to be given up. */
-static __always_inline int send_argv(struct work *w, struct task_struct *task, __u64 id)
-{
-	unsigned long start = READ(task, mm, arg_start);
-	unsigned long end = READ(task, mm, arg_end);
-	__u32 cpu_nr = bpf_get_smp_processor_id();
-	struct chunks chunks = {
-		.start = start,
-		.len = end - start,
-		.id = id,
-		.ring = bpf_map_lookup_elem(&rings, &cpu_nr),
-		.w = w,
-	};
-
-	if (!chunks.ring)
-		return -1;
-	if (!ARGUMENTS_ARE_KNOWN)
-		return 0;
-	bpf_loop(TARSIER_CHUNKS_MAX, chunk_step, &chunks, 0);
-	return chunks.failed == 1 ? -1 : (int)chunks.sent;
-}
-
 /* Makes the event of an execve. `bprm`, `note`: NULL if the hooks that provide them were missed. */
 static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, struct task_note *note,
 				 __u64 generation, struct cpu_state *cpu)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 undecided = w->nundecided ? TARSIER_UNDECIDED : 0;
-	int chunks;
 
 	w->id = next_id(cpu);
-	chunks = send_argv(w, task, w->id);
-	if (chunks < 0) {
-		count_lost(cpu, TARSIER_LOSS_RING_FULL);
-		count_rule(w->rule, true);
-		return 0;
-	}
 	event_begin(w, generation, TARSIER_ENTRY_ARGS | (w->arch ? TARSIER_COMPAT : 0) | undecided);
-	event_of(w)->chunks = chunks;
 	part_cwd(w, task);
 	if (bprm) {
 		if (HAS(bprm, filename))
@@ -65,6 +36,7 @@ static __noinline int exec_event(struct linux_binprm *bprm, struct work *w, stru
 		part_fcaps(w, task, note);
 	if (undecided)
 		event_candidates(w);
+	send_arguments(w, bprm ? LOAD(0, bprm, argc) : 0);
 	event_end(w);
 	return 0;
 }

@@ -92,6 +92,7 @@ struct list_head {
 };
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
 	struct list_head s_mounts;
 };
 struct inode {
@@ -101,6 +102,7 @@ struct inode {
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__u32 i_rdev;
+	void *i_private;
 };
 union shortname_store {
 	unsigned char string[40];
@@ -138,6 +140,8 @@ struct file {
 	struct path f_path;
 	struct inode *f_inode;
 	__u32 f_mode;
+	unsigned int f_flags;
+	void *private_data;
 };
 struct fdtable {
 	unsigned int max_fds;
@@ -232,6 +236,11 @@ struct pid {
 	struct hlist_head tasks[1];
 	struct upid numbers[1];
 };
+/* An inode of /proc/PID. */
+struct proc_inode {
+	struct pid *pid;
+	struct inode vfs_inode;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	struct pid *thread_pid;
@@ -288,6 +297,7 @@ struct linux_binprm {
 	const char *filename;
 	const char *interp;
 	const char *fdpath;
+	int argc;
 };
 
 /* io_uring: a request, and the data of each operation, which is at the start of the request. */

@@ -20,6 +20,19 @@ struct title {
 	__u64 words[TARSIER_PROCTITLE_MAX / 8];
 };
 
+/* How far the arguments of an execve have been sent: see arguments.h. */
+struct sending {
+	__u64 at; /* address of the next bytes */
+	__u64 start;
+	__u64 end;
+	__u64 sent_bytes; /* in the ring */
+	__u64 sent_max; /* the most that may be, if the reader is not waited for */
+	__u64 mark; /* the reader is waited for if more bytes would be unread */
+	__u64 wait_ns; /* time that may still be waited */
+	__u64 read; /* bytes of arguments in chunks */
+	__u64 seq; /* of the next chunk */
+};
+
 /*
  * The work area for one call. A task takes one for the time of a hook. Each CPU
  * has several: a program on a kernel function may be preempted by one of another
@@ -33,6 +46,7 @@ struct work {
 	__u32 computed; /* one bit per fact that is known, or has been computed on demand */
 	__u32 len; /* bytes of `frame` in use */
 	__u32 parts;
+	__u32 walk_end; /* offset at which the path that is being walked is cut */
 	__u64 id; /* of the event */
 	__u32 arch; /* TABLE_ARCHES index */
 	__u32 nr; /* as the tables have it */
@@ -46,6 +60,7 @@ struct work {
 	__u64 own[4]; /* used by walk_own() */
 	struct marks marks;
 	struct marks executable; /* at the task's executable */
+	struct sending sending;
 	struct title title; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;
@@ -169,6 +184,22 @@ static __always_inline void known_inode_facts(struct tarsier_inode *out, const s
 	out->gid = inode->i_gid.val;
 }
 
+/* A path gets a quarter of the room that is left, so that each part of an event has some. */
+static __always_inline void walk_begin(struct work *w)
+{
+	w->walk_end = w->len + (TARSIER_EVENT_MAX - w->len) / 4;
+}
+
+/* Ends a walked path at offset `end`. */
+static __always_inline void walk_finish(struct work *w, struct tarsier_part *part, __u32 end,
+					__u32 flags)
+{
+	part->flags = flags;
+	if (flags & TARSIER_PART_CUT)
+		event_of(w)->flags |= TARSIER_TRUNCATED;
+	part_end(w, part, end - w->len - sizeof(*part));
+}
+
 struct walk {
 	struct work *w;
 	struct dentry *dentry;
@@ -213,7 +244,7 @@ static long walk_step(__u32 i, struct walk *walk)
 		walk->mnt = up;
 		return 0;
 	}
-	if (off > TARSIER_EVENT_MAX - NAME_MAX_LEN) {
+	if (off + NAME_MAX_LEN > w->walk_end) {
 		walk->flags |= TARSIER_PART_CUT;
 		return 1;
 	}
@@ -301,6 +332,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 	part = part_begin(w, tag_index & 0xffff, tag_index >> 16);
 	if (!part)
 		return 0;
+	walk_begin(w);
 	start = w->len + sizeof(*part);
 	if (prefix) {
 		inode_facts((struct tarsier_inode *)(part + 1), inode);
@@ -321,8 +353,7 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 		walk.flags |= TARSIER_PART_DELETED;
 	if (dentry)
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
-	part->flags = walk.flags | tag_index >> 24;
-	part_end(w, part, walk.off - w->len - sizeof(*part));
+	walk_finish(w, part, walk.off, walk.flags | tag_index >> 24);
 	if (walk.shown && (tag_index & 0xffff) == TARSIER_PART_FILE)
 		part_above(w, &walk);
 	return 0;
@@ -398,6 +429,7 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 		dentry = task->fs->pwd.dentry;
 		mnt = task->fs->pwd.mnt;
 	}
+	walk_begin(w);
 	off = w->len + sizeof(*part);
 	if (dentry && HAS(dentry, d_hash.pprev) && !dentry->d_hash.pprev &&
 	    dentry->d_parent != dentry)
@@ -405,7 +437,7 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 	for (i = 0; i < OWN_STEPS_MAX && dentry; i++) {
 		if (dentry == root_dentry && mnt == root_mnt)
 			goto out;
-		if (dentry == mnt->mnt_root || off > TARSIER_EVENT_MAX - NAME_MAX_LEN)
+		if (dentry == mnt->mnt_root || off + NAME_MAX_LEN > w->walk_end)
 			break;
 		parent = dentry->d_parent;
 		n = short_name(w, off, dentry);
@@ -434,8 +466,7 @@ static __always_inline int walk_own(struct work *w, struct task_struct *task, __
 		bpf_loop(WALK_STEPS_MAX, walk_step, &walk, 0);
 	off = walk.off;
 out:
-	part->flags = walk.flags;
-	part_end(w, part, off - w->len - sizeof(*part));
+	walk_finish(w, part, off, walk.flags);
 	return 0;
 }
 

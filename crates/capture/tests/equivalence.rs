@@ -109,11 +109,9 @@ impl Harness {
         let shape = &call.shape;
         let mut args = [0u64; 6];
         args[..4].copy_from_slice(&facts.args);
+        let ret = facts.result.unwrap_or(0);
         if shape.how != NONE {
-            let how = facts
-                .open_flags
-                .map(|flags| self.user.put_how(u64::from(flags)));
-            args[shape.how as usize] = how.unwrap_or(0);
+            args[shape.how as usize] = self.user.put_how(u64::from(!facts.open_flags.unwrap_or(0)));
         }
         if shape.sockaddr != NONE {
             let compat = facts.entry == plan::Entry::Compat;
@@ -135,7 +133,7 @@ impl Harness {
         test_call {
             fact: std::array::from_fn::<u64, FACTS, _>(|i| value(i).into()),
             args,
-            ret: facts.result.unwrap_or(0),
+            ret,
             absent: absent.fold(0, |bits, (i, _)| bits | 1 << i),
             given: 1 << Fact::Exe as u32 | 1 << Fact::Marks as u32,
             arch: facts.entry as u32,
@@ -199,6 +197,10 @@ impl Harness {
                 .filter(|&g| g != TARSIER_NO_RULE)
                 .collect();
             facts.groups = &groups;
+            if call.shape.how != NONE {
+                // Threads of this process could replace the file of a descriptor: any access is possible.
+                facts.open_flags = None;
+            }
             if call.shape.sockaddr_out && facts.result.is_some_and(|ret| ret < 0) {
                 facts.saddr_fam = None;
             }

@@ -110,7 +110,7 @@ fn a_reader_that_reads_nothing_is_given_up_and_every_loss_counted() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
-    let mut engine = engine(64 << 10);
+    let mut engine = engine(128 << 10);
     assert!(caller(CALLS, 0).wait().expect("it ends").success());
     let counters = engine.counters();
     let mut seen = 0;
@@ -130,7 +130,7 @@ fn a_reader_that_is_busy_with_the_ring_of_another_cpu_is_waited_for() {
         eprintln!("skipped: this takes two CPUs");
         return;
     }
-    let mut engine = engine(64 << 10);
+    let mut engine = engine(128 << 10);
     assert!(caller_on(1, 20, 0).wait().expect("it ends").success());
     // Until no call waits for the reader any more.
     assert!(caller(10_000, 0).wait().expect("it ends").success());

@@ -230,8 +230,8 @@ pub struct RunArgs {
     /// Show one line per event, and a status line on a terminal
     #[arg(long)]
     pub live: bool,
-    /// Size of each CPU's ring buffer, in KiB [default: 4096, less with more than 64 CPUs]
-    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    /// Size of each CPU's ring buffer, in KiB, at least 128 [default: 4096, less with more than 64 CPUs]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(128..=1_048_576))]
     pub ring_size: Option<u32>,
     /// Directory for the status socket, the lock and the state to restore
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]

@@ -91,6 +91,8 @@ pub struct Composer<T> {
     pub operations: PendingOperations,
     /// Counter of each rule's events.
     pub costs: T,
+    /// Number of recorded events of which something is missing (`cut=yes`).
+    pub cut_events: u64,
     system: Arc<dyn System>,
     clock: Clock,
     labels: Labels,
@@ -111,6 +113,7 @@ impl<T: Tally> Composer<T> {
             serials: Serials::new(&*system),
             operations: PendingOperations::new(Arc::clone(&system)),
             costs,
+            cut_events: 0,
             clock: Clock::now(&*system),
             labels: Labels::now(&*system),
             all_caps: fcaps::all_caps(&*system),
@@ -128,6 +131,7 @@ impl<T: Tally> Composer<T> {
     pub fn refresh(&mut self) {
         self.clock = Clock::now(&*self.system);
         self.labels = Labels::now(&*self.system);
+        self.chunks.grow_old();
     }
 
     /// Adds a rule set. The seven before it are kept for events that are still in the rings.
@@ -198,6 +202,7 @@ impl<T: Tally> Composer<T> {
     ) -> Outcome {
         let header = event.header();
         let call = self.calls.of(event);
+        let arguments = self.chunks.take(cpu, event);
         let of_event = |known: &Known| known.generation.plan.generation == header.generation;
         let place = self.generations.iter().position(of_event).unwrap_or(0);
         let Some(known) = self.generations.get_mut(place) else {
@@ -222,7 +227,8 @@ impl<T: Tally> Composer<T> {
         let key = selecting.and_then(Rule::key);
         let unix_ns = self.clock.unix_ns(header.frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
-        let argv = self.chunks.take(cpu, header.frame.id, header.chunks);
+        let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
+        self.cut_events += u64::from(is_cut);
         let before = out.len();
         let records = Records {
             writer: self.encoder.begin(out, stamp),
@@ -232,7 +238,8 @@ impl<T: Tally> Composer<T> {
             resolver: &self.resolver,
             exe: event.exe().map(|part| self.exe.of(&part)),
             key,
-            argv,
+            is_cut,
+            arguments: &arguments,
             labels: self.labels,
             system: &*self.system,
             all_caps: self.all_caps,
@@ -244,10 +251,11 @@ impl<T: Tally> Composer<T> {
                 call: &call.name,
                 event,
                 items: self.resolver.items(),
-                argv,
+                argv: &arguments.bytes,
                 key,
             });
         }
+        self.chunks.reuse(arguments.bytes);
         self.costs.recorded(number, rule, out.len() - before);
         match generation.urgent.contains(&rule) {
             true => Outcome::Urgent,

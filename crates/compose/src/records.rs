@@ -1,6 +1,7 @@
 //! The records of an event, in the order in which the kernel writes them: `audit_log_exit()`, kernel/auditsc.c.
 
 use crate::call_facts::CallFacts;
+use crate::chunks::Arguments;
 use crate::generation::Generation;
 use crate::labels::Labels;
 use crate::proctitle_cache::ProctitleCache;
@@ -18,6 +19,7 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const PTRACE_ATTACH: u64 = 16;
 const PTRACE_SEIZE: u64 = 0x4206;
 const EINVAL: i64 = -22;
+const EIO: i64 = -5;
 const OPEN_HOW_SIZE_VER0: u64 = 24;
 
 /// The type of an event's first record. If that is excluded, the whole event is.
@@ -40,8 +42,10 @@ pub(crate) struct Records<'w, 'e> {
     pub(crate) exe: Option<&'e [u8]>,
     /// Key of the rule that selected the event.
     pub(crate) key: Option<&'e [u8]>,
-    /// Arguments of execve, each ended by NUL.
-    pub(crate) argv: &'e [u8],
+    /// Whether something of the event is missing.
+    pub(crate) is_cut: bool,
+    /// Arguments of execve.
+    pub(crate) arguments: &'e Arguments,
     pub(crate) labels: Labels,
     pub(crate) system: &'e dyn System,
     /// Every capability that the kernel knows, as a bit mask.
@@ -73,7 +77,10 @@ impl Records<'_, '_> {
             self.put(&UringOp::from_event(event, items, exe, subj, key));
         } else {
             // No exclude rule drops this record: it would have dropped the whole event.
-            let record = Syscall::from_event(event, items, exe, subj, key);
+            let record = Syscall {
+                is_cut: self.is_cut,
+                ..Syscall::from_event(event, items, exe, subj, key)
+            };
             self.writer.syscall(&record);
         }
     }
@@ -100,7 +107,12 @@ impl Records<'_, '_> {
             && event.exec_file().is_some()
             && !filter::excludes(self.generation, RecordType::EXECVE, event)
         {
-            self.writer.execve(&Execve { args: self.argv });
+            let cut_bytes = self.arguments.cut_bytes;
+            self.writer.execve(&Execve {
+                args: &self.arguments.bytes,
+                argc: self.arguments.argc.filter(|_| cut_bytes > 0),
+                cut_bytes,
+            });
         }
         if let Some(module) = event.module().filter(|module| !module.is_unreadable()) {
             self.put(&KernModule {
@@ -181,10 +193,13 @@ impl Records<'_, '_> {
         // openat2(2) refuses a structure shorter than its first version before it reads it.
         let has_how = header.args[3] >= OPEN_HOW_SIZE_VER0;
         if let Some([flags, mode, resolve]) = event.open_how().filter(|_| has_how) {
+            let used = event.opened();
+            let used = used.filter(|[used, known]| flags as u32 & known != *used);
             self.put(&Openat2 {
                 flags,
                 mode,
                 resolve,
+                used: used.map(|[used, _]| used),
             });
         }
     }
@@ -194,7 +209,10 @@ impl Records<'_, '_> {
         // Of ptrace(2), only ptrace_attach(), kernel/ptrace.c, reports the tracee to audit. An invalid signal number is
         // refused before its target is reported: check_kill_permission(), kernel/signal.c.
         match self.call.name.as_str() {
-            "ptrace" => matches!(event.header().args[0], PTRACE_ATTACH | PTRACE_SEIZE),
+            "ptrace" => {
+                matches!(event.header().args[0], PTRACE_ATTACH | PTRACE_SEIZE)
+                    && !matches!(event.exit(), Some(EINVAL | EIO))
+            }
             _ => event.exit() != Some(EINVAL),
         }
     }

@@ -214,7 +214,6 @@ fn text(s: &Status) -> String {
             "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {value}"
         );
     };
-    let waited_s = s.waited_ns as f64 / 1e9;
     for (name, help, value) in [
         (
             "calls_matched_total",
@@ -232,6 +231,11 @@ fn text(s: &Status) -> String {
             s.events_recorded as f64,
         ),
         (
+            "events_cut_total",
+            "Recorded events of which something did not fit.",
+            s.events_cut as f64,
+        ),
+        (
             "events_dropped_total",
             "Candidates that no rule selects.",
             s.events_dropped as f64,
@@ -244,7 +248,7 @@ fn text(s: &Status) -> String {
         (
             "calls_slowed_seconds_total",
             "Total time that calls waited for space in a ring.",
-            waited_s,
+            s.waited_ns as f64 / 1e9,
         ),
         (
             "log_events_total",

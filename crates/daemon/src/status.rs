@@ -34,6 +34,7 @@ impl Recording {
             events_candidate: counters.undecided,
             events_dropped: totals.dropped,
             events_recorded: totals.recorded,
+            events_cut: pipeline.recorder.cut_events,
             kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
             lost: losses::by_cause(pipeline, &counters),
             lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),

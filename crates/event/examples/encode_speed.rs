@@ -15,6 +15,7 @@ const CALL: Syscall<'static> = Syscall {
     exit: Some(1),
     a: [0x7a53, 1, 2, u64::MAX],
     items: 0,
+    is_cut: false,
     ppid: 1,
     pid: 3983,
     auid: 1000,

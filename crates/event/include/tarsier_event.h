@@ -5,10 +5,10 @@
  *
  * A ring holds frames. Every frame starts with struct tarsier_frame and is
  * `size` bytes long, a multiple of 8. An EVENT frame is a struct tarsier_event
- * followed by parts. A CHUNK frame carries a slice of a part that is too long
- * for one frame, and comes before the EVENT frame with the same `id` in the
- * same ring. A RESULT frame carries the result of an earlier EVENT. All
- * integers are in the byte order of the host.
+ * followed by parts. A CHUNK frame carries a slice of the arguments of an
+ * execve, and comes before the EVENT frame with the same `id` in the same ring.
+ * A RESULT frame carries the result of an earlier EVENT. All integers are in the
+ * byte order of the host.
  */
 #ifndef TARSIER_EVENT_H
 #define TARSIER_EVENT_H
@@ -17,16 +17,17 @@
 #include <linux/types.h>
 #endif
 
-#define TARSIER_WIRE_VERSION 2
+#define TARSIER_WIRE_VERSION 3
 
 #define TARSIER_COMM_LEN 16
 #define TARSIER_TTY_LEN 32
 #define TARSIER_NO_RULE 0xffffffffU
 /* The longest text of a part: PATH_MAX, which is also the limit of getname(). */
 #define TARSIER_PATH_MAX 4096
-/* The most bytes of a chunk and chunks of an event: an argv of up to 8 MiB. */
+/* The most bytes of a chunk. */
 #define TARSIER_CHUNK_MAX 16384
-#define TARSIER_CHUNKS_MAX 512
+/* The most bytes of arguments of an event. execve allows 6 MiB: bprm_stack_limits(), fs/exec.c. */
+#define TARSIER_ARGUMENTS_MAX (8 << 20)
 /* The most supplementary groups that gid= and egid= check: NGROUPS_MAX. */
 #define TARSIER_GROUPS_MAX 65536
 /* The most bytes of the command line in PROCTITLE: MAX_PROCTITLE_AUDIT_LEN. */
@@ -37,8 +38,10 @@
 #define TARSIER_TIME_VALUES 14
 /* The most events that wait for their results at the same time. */
 #define TARSIER_PENDING_MAX 65536
-/* Largest EVENT frame. */
+/* Largest EVENT frame, apart from the end of a part that begins before this. */
 #define TARSIER_EVENT_MAX 65536
+/* Every frame is smaller than this: the smallest ring. */
+#define TARSIER_RING_MIN (128 << 10)
 
 enum tarsier_frame_kind {
 	TARSIER_FRAME_EVENT = 1,
@@ -54,7 +57,7 @@ enum tarsier_event_flags {
 	TARSIER_COMPAT = 1 << 1,
 	/* Some rules can only be decided by the names of the event: see PART_CANDIDATES. */
 	TARSIER_UNDECIDED = 1 << 2,
-	/* A part did not fit and was cut. */
+	/* Something did not fit and is missing or was cut: a part, or arguments. */
 	TARSIER_TRUNCATED = 1 << 3,
 	/* An io_uring operation (nr is the opcode), not a system call. */
 	TARSIER_URING = 1 << 4,
@@ -145,9 +148,9 @@ enum tarsier_part_tag {
 	TARSIER_PART_SOCKADDR = 6,
 	/* start of the command line, at most TARSIER_PROCTITLE_MAX bytes */
 	TARSIER_PART_PROCTITLE = 7,
-	/* argv of the new image, each argument ended by NUL; the programs do not
-	 * send this part: all of argv is in CHUNK frames */
-	TARSIER_PART_ARGV = 8,
+	/* __u64 len, argc: bytes and number of the arguments of a successful execve,
+	 * which are in CHUNK frames; argc 0: not known */
+	TARSIER_PART_ARGUMENTS = 8,
 	/* __s32 fd0, fd1 */
 	TARSIER_PART_FD_PAIR = 9,
 	/* struct tarsier_obj_pid */
@@ -159,7 +162,8 @@ enum tarsier_part_tag {
 	TARSIER_PART_BPRM_FCAPS = 12,
 	/* name of the module, without NUL */
 	TARSIER_PART_MODULE = 13,
-	/* struct open_how: flags, mode, resolve, each __u64 */
+	/* struct open_how: flags, mode, resolve, each __u64, as user memory has it
+	 * after the call; see PART_OPENED */
 	TARSIER_PART_OPEN_HOW = 14,
 	/* struct tarsier_candidates[] */
 	TARSIER_PART_CANDIDATES = 15,
@@ -193,6 +197,9 @@ enum tarsier_part_tag {
 	 * and all directories above it. One part for each path of the call that
 	 * leads through such a mount */
 	TARSIER_PART_ABOVE = 25,
+	/* __u32 flags, known: with OPEN_HOW, the flags that the kernel used, and
+	 * those bits of them that are known; the others are 0 */
+	TARSIER_PART_OPENED = 26,
 };
 
 enum tarsier_part_flags {
@@ -205,10 +212,8 @@ enum tarsier_part_flags {
 	TARSIER_PART_DELETED = 1 << 2,
 	/* the walk did not end at the root of the mount namespace */
 	TARSIER_PART_UNREACHABLE = 1 << 3,
-	/* more data is in the CHUNK frames of this event */
-	TARSIER_PART_CHUNKED = 1 << 4,
 	/* the call created the file (FMODE_CREATED) */
-	TARSIER_PART_CREATED = 1 << 5,
+	TARSIER_PART_CREATED = 1 << 4,
 };
 
 /* The role of an object in the call. */
@@ -279,9 +284,13 @@ struct tarsier_candidates {
 	__u64 mask;
 };
 
-/* CHUNK frame: frame.id is that of the event. */
+/*
+ * CHUNK frame: frame.id is that of the event. The data of an event's chunks are its arguments, each
+ * ended by NUL. Memory that could not be read is in no chunk.
+ */
 struct tarsier_chunk {
 	struct tarsier_frame frame;
+	__u64 at; /* place of the data in the arguments, in bytes */
 	__u32 seq; /* 0, 1, 2, … */
 	__u32 len; /* of the data that follows, in bytes */
 };

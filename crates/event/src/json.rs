@@ -5,6 +5,7 @@
 use abi::Arch;
 
 use crate::pending::Pending;
+use crate::record::Execve;
 use crate::text::{self, fields, Field};
 use crate::{put, sockaddr, RecordType, SockaddrView, Stamp};
 
@@ -43,7 +44,7 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
                 .iter()
                 .try_for_each(|(_, span)| argv.push(&text[span.clone()]));
             match fit {
-                Ok(()) => argument_list(out, argv.args()),
+                Ok(()) => argument_list(out, &argv.record()),
                 Err(_) => {
                     put::text(out, ",\"text\":");
                     string(out, &text[span.start..rest[taken - 1].1.end]);
@@ -80,11 +81,22 @@ pub(crate) fn unparsed(out: &mut Vec<u8>, node: &[u8], kind: RecordType, message
     put::text(out, "}\n");
 }
 
-fn argument_list(out: &mut Vec<u8>, args: &[u8]) {
+fn argument_list(out: &mut Vec<u8>, record: &Execve<'_>) {
     put::text(out, ",\"argc\":");
-    put::decimal(out, args.iter().filter(|&&byte| byte == 0).count() as u64);
+    put::decimal(out, record.argc());
     put::text(out, ",\"argv\":");
-    list(out, args.strip_suffix(b"\0").unwrap_or(args), 0);
+    match record.iter().next() {
+        Some(_) => list(
+            out,
+            record.args.strip_suffix(b"\0").unwrap_or(record.args),
+            0,
+        ),
+        None => put::text(out, "[]"),
+    }
+    if record.cut_bytes > 0 {
+        put::text(out, ",\"cut_bytes\":");
+        put::decimal(out, record.cut_bytes);
+    }
 }
 
 /// Appends `["a","b"]`: the pieces of `text` between separators.

@@ -117,6 +117,7 @@ mod tests {
             exit: Some(1),
             a: [1, 2, 3, 4],
             items: 0,
+            is_cut: false,
             ppid: ids[0],
             pid: ids[1],
             auid: ids[2],

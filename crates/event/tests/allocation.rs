@@ -42,6 +42,7 @@ const SYSCALL: Syscall<'static> = Syscall {
     exit: Some(0),
     a: [0x61506d0, 1, 2, u64::MAX],
     items: 2,
+    is_cut: false,
     ppid: 1,
     pid: 3983,
     auid: 1000,
@@ -79,7 +80,7 @@ fn write_event(encoder: &mut Encoder, out: &mut Vec<u8>, args: &[u8], serial: u3
         },
     );
     event.syscall(&SYSCALL);
-    event.execve(&Execve { args });
+    event.execve(&Execve::whole(args));
     event.put(&Sockaddr {
         saddr: b"\x02\0\x10\x92\x7f\0\0\x01\0\0\0\0\0\0\0\0",
     });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use event::record::{Body, Execve};
+use event::record::Body;
 use event::text::{parse_line, ArgvBuilder, Record, Scratch, Typed};
 use event::{Encoder, Format, NameTable, NoNames, RecordType};
 
@@ -71,9 +71,7 @@ fn encode(
         argv.push(record.body)
             .unwrap_or_else(|error| panic!("{place}: {error}"));
         if argv.is_complete() {
-            encoder
-                .begin(out, record.stamp)
-                .execve(&Execve { args: argv.args() });
+            encoder.begin(out, record.stamp).execve(&argv.record());
             argv.clear();
         }
         return "typed";

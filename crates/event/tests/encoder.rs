@@ -35,7 +35,7 @@ fn every_line_of_a_node_says_so() {
             encoder.set_node(Some(b"web1"));
             let mut event = encoder.begin(out, STAMP);
             event.put(&Cwd { cwd: b"/" });
-            event.execve(&Execve { args: b"a\0" });
+            event.execve(&Execve::whole(b"a\0"));
             event.end();
             encoder.end_of_event(out, STAMP);
         });
@@ -210,8 +210,43 @@ fn args_of(text: &str) -> Vec<u8> {
 
 fn execve(args: &[u8]) -> String {
     written(Format::Raw, |encoder, out| {
-        encoder.begin(out, STAMP).execve(&Execve { args })
+        encoder.begin(out, STAMP).execve(&Execve::whole(args))
     })
+}
+
+#[test]
+fn arguments_that_are_missing_are_counted_and_argc_stays_true() {
+    let cut = |args| Execve {
+        args,
+        argc: Some(5),
+        cut_bytes: 70_000,
+    };
+    let record = |args: &'static [u8], format| {
+        written(format, |encoder, out| {
+            encoder.begin(out, STAMP).execve(&cut(args))
+        })
+    };
+    let text = record(b"/bin/true\0ab", Format::Raw);
+    assert!(
+        text.ends_with("argc=5 a0=\"/bin/true\" a1=\"ab\" cut_bytes=70000\n"),
+        "{text}"
+    );
+    let body = text.split("): ").nth(1).expect("a record");
+    let mut argv = ArgvBuilder::new();
+    argv.push(body.trim_end().as_bytes()).expect("EXECVE");
+    assert!(argv.is_complete());
+    assert_eq!(
+        argv.record(),
+        Execve {
+            args: b"/bin/true\0ab\0",
+            ..cut(b"")
+        }
+    );
+    let text = record(b"", Format::Raw);
+    assert!(text.ends_with("argc=5 cut_bytes=70000\n"), "{text}");
+    let json = record(b"/bin/true\0ab", Format::Json);
+    let list = r#""argc":5,"argv":["/bin/true","ab"],"cut_bytes":70000}"#;
+    assert!(json.contains(list), "{json}");
 }
 
 #[test]
@@ -336,9 +371,7 @@ fn event_in_json() -> String {
             b"arch=c000003e syscall=59 success=yes exit=0 a0=ffffffffffffff9c a1=0 a2=0 a3=8 items=1 ppid=1 pid=2 \
               auid=4294967295 uid=0 tty=(none) ses=4294967295 comm=\"cat\" exe=2F612062 key=6B31016B32",
         );
-        event.execve(&Execve {
-            args: b"cat\0a b\0\xff\0",
-        });
+        event.execve(&Execve::whole(b"cat\0a b\0\xff\0"));
         event.put(&Sockaddr {
             saddr: b"\x02\0\x10\x92\x7f\0\0\x01\0\0\0\0\0\0\0\0",
         });

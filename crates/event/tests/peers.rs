@@ -14,6 +14,7 @@ fn syscall<'a>(nr: i32, exit: Option<i64>, key: Option<&'a [u8]>) -> Syscall<'a>
         exit,
         a: [0xffff_ff9c, 1, 2, 3],
         items: 2,
+        is_cut: false,
         ppid: 1,
         pid: 3983,
         auid: 1000,
@@ -114,7 +115,7 @@ fn write_execve(encoder: &mut Encoder, out: &mut Vec<u8>) {
         },
         frootid: 0,
     });
-    event.execve(&Execve { args: &args });
+    event.execve(&Execve::whole(&args));
     event.put(&Cwd {
         cwd: b"/gone (deleted)",
     });
@@ -164,6 +165,7 @@ fn write_operation(encoder: &mut Encoder, out: &mut Vec<u8>) {
         op: 18,
         result: Some((false, -13)),
         items: 0,
+        is_cut: false,
         ppid: 1,
         pid: 2,
         uid: 0,

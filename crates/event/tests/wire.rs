@@ -88,7 +88,7 @@ fn full_event() -> Vec<u8> {
         .part(TARSIER_PART_FILE, 0, 0, &inode_and(b"passwd\0etc\0"))
         .part(TARSIER_PART_SOCKADDR, 0, 0, b"\x10\0\0\0\0\0\0\0\0\0\0\0")
         .part(TARSIER_PART_PROCTITLE, 0, 0, b"cat\0x\0")
-        .part(TARSIER_PART_ARGV, 0, TARSIER_PART_CHUNKED, b"cat\0x\0")
+        .part(TARSIER_PART_ARGUMENTS, 0, 0, [6_u64, 2].as_bytes())
         .part(TARSIER_PART_FD_PAIR, 0, 0, [3_i32, -1].as_bytes())
         .part(TARSIER_PART_OBJ_PID, 0, 0, obj_pid.as_bytes())
         .part(
@@ -112,6 +112,7 @@ fn full_event() -> Vec<u8> {
             .as_bytes(),
         )
         .part(TARSIER_PART_MODULE, 0, 0, b"dummy")
+        .part(TARSIER_PART_OPENED, 0, 0, [1_u32, 3].as_bytes())
         .part(
             TARSIER_PART_OPEN_HOW,
             0,
@@ -145,6 +146,7 @@ fn full_event() -> Vec<u8> {
 
 fn chunk(seq: u32, data: &[u8]) -> Vec<u8> {
     let mut head = tarsier_chunk {
+        at: 3 * u64::from(seq),
         seq,
         len: data.len() as u32,
         ..Default::default()
@@ -186,7 +188,6 @@ fn use_everything(frame: &[u8]) -> usize {
         event.root(),
         event.sockaddr(),
         event.proctitle(),
-        event.argv(),
         event.module(),
     ];
     seen += texts
@@ -227,9 +228,8 @@ fn every_part_of_an_event_is_read_back() {
     event.file(0).expect("the file").walked(&mut out);
     event.dir(1).expect("the directory").walked(&mut out);
     assert_eq!(out, b"/etc/passwd/watch");
-    assert!(event
-        .argv()
-        .is_some_and(|part| part.is_chunked() && part.data == b"cat\0x\0"));
+    assert_eq!(event.arguments(), Some([6, 2]));
+    assert_eq!(event.opened(), Some([1, 3]));
     assert_eq!(event.fd_pair(), Some([3, -1]));
     assert_eq!(
         event.obj_pid().map(|obj| (obj.pid, obj.auid)),
@@ -288,7 +288,10 @@ fn records_are_made_from_an_event() {
 fn a_chunk_is_read_back() {
     let frame = chunk(3, b"abc");
     let chunk = Chunk::parse(&frame).expect("a valid frame");
-    assert_eq!((chunk.frame.id, chunk.seq, chunk.data), (7, 3, &b"abc"[..]));
+    assert_eq!(
+        (chunk.frame.id, chunk.seq, chunk.at, chunk.data),
+        (7, 3, 9, &b"abc"[..])
+    );
     assert!(matches!(Event::parse(&frame), Err(WireError::Kind(2))));
 }
 

@@ -305,8 +305,10 @@ fn accesses(facts: &Facts<'_>, entries: Entries) -> u32 {
         };
     }
     match class.open {
-        // Flags that could not be read count as 0.
-        Some(_) => abi::PermClass::open_bits(facts.open_flags.unwrap_or(0)),
+        Some(_) => {
+            let any = abi::PERM_READ | abi::PERM_WRITE;
+            facts.open_flags.map_or(any, abi::PermClass::open_bits)
+        }
         None => class.bits(),
     }
 }

@@ -90,7 +90,7 @@ pub struct Facts<'a> {
     pub personality: u32,
     /// Executable.
     pub exe: Option<ObjectId>,
-    /// Open flags, if the call opens a file.
+    /// Open flags, if the call opens a file; `None` also if they are not known: it may have any access.
     pub open_flags: Option<u32>,
     /// Family of the socket address, if there is one.
     pub saddr_fam: Option<u32>,

@@ -88,6 +88,8 @@ pub struct Shape {
     pub fd_pair: u8,
     /// Argument that is a process id, or [`NONE`].
     pub target: u8,
+    /// Whether `target` is a descriptor instead.
+    pub target_is_fd: bool,
     /// Argument that is a `struct open_how`, or [`NONE`].
     pub how: u8,
     /// Argument that is a module's name, or [`NONE`].
@@ -113,6 +115,7 @@ impl Shape {
         sockaddr_out: false,
         fd_pair: NONE,
         target: NONE,
+        target_is_fd: false,
         how: NONE,
         module: NONE,
         open_flags: NONE,
@@ -340,8 +343,14 @@ fn processes(name: &str) -> Option<Shape> {
         "fork" | "vfork" | "clone" | "clone3" => plain.kind(ShapeKind::Fork),
         "exit" | "exit_group" => plain.kind(ShapeKind::Exit),
         "capset" => plain.kind(ShapeKind::Capset),
-        "kill" | "tkill" => Shape { target: 0, ..plain },
-        "tgkill" | "ptrace" => Shape { target: 1, ..plain },
+        // The calls whose targets the kernel reports to audit: audit_signal_info(), audit_ptrace().
+        "kill" | "tkill" | "rt_sigqueueinfo" => Shape { target: 0, ..plain },
+        "tgkill" | "rt_tgsigqueueinfo" | "ptrace" => Shape { target: 1, ..plain },
+        "pidfd_send_signal" => Shape {
+            target: 0,
+            target_is_fd: true,
+            ..plain
+        },
         "delete_module" => Shape { module: 0, ..plain },
         _ => return None,
     })

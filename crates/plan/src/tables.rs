@@ -115,6 +115,8 @@ pub const SPEC_SOCKADDR_LEN_PTR: u8 = 1;
 pub const SPEC_MSGHDR: u8 = 2;
 /// Flag of a spec: the kernel writes the address.
 pub const SPEC_SOCKADDR_OUT: u8 = 8;
+/// The target is a descriptor.
+pub const SPEC_TARGET_PIDFD: u8 = 16;
 
 /// `struct table_spec` of tables.h: what to collect for a call of this shape.
 pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
@@ -124,7 +126,8 @@ pub fn spec_bytes(shape: &Shape) -> [u8; 16] {
     let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     let flags = flag(shape.len_is_pointer, SPEC_SOCKADDR_LEN_PTR)
         | flag(shape.msghdr, SPEC_MSGHDR)
-        | flag(shape.sockaddr_out, SPEC_SOCKADDR_OUT);
+        | flag(shape.sockaddr_out, SPEC_SOCKADDR_OUT)
+        | flag(shape.target_is_fd, SPEC_TARGET_PIDFD);
     [
         path0,
         path1,

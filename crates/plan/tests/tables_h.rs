@@ -92,6 +92,7 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ),
         ("SPEC_MSGHDR", u32::from(tables::SPEC_MSGHDR)),
         ("SPEC_SOCKADDR_OUT", u32::from(tables::SPEC_SOCKADDR_OUT)),
+        ("SPEC_TARGET_PIDFD", u32::from(tables::SPEC_TARGET_PIDFD)),
         ("GATE_OPEN", 0),
         ("FACTS", FACTS as u32),
     ]
@@ -158,6 +159,7 @@ fn specs_have_the_layout_of_the_header() {
         sockaddr_out: true,
         fd_pair: 16,
         target: 17,
+        target_is_fd: true,
         how: 18,
         module: 19,
         open_flags: 20,
@@ -176,7 +178,9 @@ fn specs_have_the_layout_of_the_header() {
         "how" => vec![18],
         "module" => vec![19],
         "kind" => vec![ShapeKind::Capset as u8],
-        "flags" => vec![tables::SPEC_SOCKADDR_LEN_PTR | tables::SPEC_SOCKADDR_OUT],
+        "flags" => vec![
+            tables::SPEC_SOCKADDR_LEN_PTR | tables::SPEC_SOCKADDR_OUT | tables::SPEC_TARGET_PIDFD,
+        ],
         "open_flags" => vec![20],
         "memory" => vec![21],
         "memory_len" => vec![22],

@@ -54,6 +54,9 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         s.events_candidate, s.events_dropped
     )?;
     writeln!(out, "events recorded     {}", s.events_recorded)?;
+    if s.events_cut > 0 {
+        writeln!(out, "  cut               {}", s.events_cut)?;
+    }
     writeln!(out, "events lost         {}", s.lost.values().sum::<u64>())?;
     for (cause, count) in &s.lost {
         writeln!(out, "  {cause:<18}{count}")?;

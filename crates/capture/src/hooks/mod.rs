@@ -24,7 +24,7 @@ pub(crate) mod vfs_hooks;
 use counters::CpuStates;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
 pub use leftover::Leftover;
-pub use options::{Options, Overload};
+pub use options::{Options, Overload, RING_BYTES_MIN};
 pub(crate) use programs::attach_trace;
 pub(crate) use trampoline::attaches as trampolines_attach;
 pub(crate) use uring::{enumerator, Uring};

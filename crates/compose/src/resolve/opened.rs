@@ -132,7 +132,9 @@ impl Resolver {
 fn open_flags(event: &Event<'_>, shape: &Shape) -> u64 {
     let args = &event.header().args;
     match (shape.open_flags, event.open_how()) {
-        (_, Some(how)) => how[0],
+        (_, Some([flags, ..])) => event.opened().map_or(flags, |[used, known]| {
+            flags & !u64::from(known) | u64::from(used)
+        }),
         (plan::NONE, None) if shape.how == plan::NONE => O_CREAT,
         (plan::NONE, None) => 0,
         (position, None) => args.get(position as usize).copied().unwrap_or(0),

@@ -38,6 +38,9 @@ pub struct Status {
     pub events_dropped: u64,
     /// Events of the engine in the log.
     pub events_recorded: u64,
+    /// Recorded events of which something is missing, because it did not fit: those with `cut=yes`.
+    #[serde(default)]
+    pub events_cut: u64,
     /// Records received from the kernel's audit and from other programs.
     pub kernel_records_received: u64,
     /// Events lost, by cause.

@@ -16,28 +16,45 @@ const LINE_ROOM_MIN: usize = LABEL_ROOM + 8;
 /// as audit_log_execve_info() of kernel/auditsc.c (4.8 and later) does: arguments pass through a buffer of 7500 bytes;
 /// an argument that fills the buffer is always written in hex; one that does not fit into the rest of its line becomes
 /// ` aN_len=LEN aN[0]=… aN[1]=…`.
+///
+/// If arguments are missing, `argc` is still their number, and ` cut_bytes=N` ends the record: that many bytes of them.
+/// The kernel's record has no such field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Execve<'a> {
-    /// All arguments, each ended by NUL, which the last one may lack.
+    /// The arguments that are known, each ended by NUL, which the last one may lack.
     pub args: &'a [u8],
+    /// Number of all arguments; `None`: that of `args`.
+    pub argc: Option<u64>,
+    /// Number of bytes of arguments that are missing.
+    pub cut_bytes: u64,
 }
 
 impl<'a> Execve<'a> {
-    /// Number of arguments, at least 1: since Linux 5.18, execve adds an empty argument if there is none.
-    pub fn argc(&self) -> usize {
-        self.iter().count()
+    /// The record of all arguments: see [`Execve::args`].
+    pub fn whole(args: &'a [u8]) -> Execve<'a> {
+        Execve {
+            args,
+            argc: None,
+            cut_bytes: 0,
+        }
     }
 
-    /// The arguments in order.
+    /// Number of arguments, at least 1: since Linux 5.18, execve adds an empty argument if there is none.
+    pub fn argc(&self) -> u64 {
+        self.argc.unwrap_or_else(|| self.iter().count() as u64)
+    }
+
+    /// The arguments in order, as far as they are known.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> {
         let args = self.args.strip_suffix(b"\0").unwrap_or(self.args);
-        args.split(|&byte| byte == 0)
+        let nothing = self.args.is_empty() && self.cut_bytes > 0;
+        args.split(|&byte| byte == 0).skip(usize::from(nothing))
     }
 
     /// Writes the record. `next_line(out)` must end the current line and start another one of the same event.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mut next_line: impl FnMut(&mut Vec<u8>)) {
         put::text(out, "argc=");
-        put::decimal(out, self.argc() as u64);
+        put::decimal(out, self.argc());
         let mut room = EXECVE_RECORD_MAX;
         for (number, arg) in self.iter().enumerate() {
             let mut window = Window::new(number, arg);
@@ -49,6 +66,10 @@ impl<'a> Execve<'a> {
                 }
                 room -= window.write_piece(out, room);
             }
+        }
+        if self.cut_bytes > 0 {
+            put::text(out, " cut_bytes=");
+            put::decimal(out, self.cut_bytes);
         }
     }
 }

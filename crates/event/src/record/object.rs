@@ -310,6 +310,9 @@ pub struct Openat2 {
     pub flags: u64,
     pub mode: u64,
     pub resolve: u64,
+    /// The flags that the kernel used, as far as they are known, if `flags` contradict them: the caller changed the
+    /// structure during the call. Written as `used_oflag=`, which the kernel's record does not have.
+    pub used: Option<u32>,
 }
 
 impl Body for Openat2 {
@@ -322,6 +325,10 @@ impl Body for Openat2 {
         put::octal(out, self.mode, false);
         put::text(out, " resolve=0x");
         put::hex(out, self.resolve, 0);
+        if let Some(used) = self.used {
+            put::text(out, " used_oflag=0");
+            put::octal(out, used.into(), false);
+        }
     }
 }
 

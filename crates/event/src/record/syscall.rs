@@ -38,6 +38,8 @@ pub struct Syscall<'a> {
     pub a: [u64; 4],
     /// Number of names that the call collected.
     pub items: u32,
+    /// Whether something of the event did not fit and is missing: `cut=yes`. The kernel's records have no such field.
+    pub is_cut: bool,
     /// Thread group id of the real parent.
     pub ppid: u32,
     /// Thread group id.
@@ -92,6 +94,7 @@ impl<'a> Syscall<'a> {
             exit: event.exit(),
             a: [a0, a1, a2, a3],
             items,
+            is_cut: event.has_flag(wire::TARSIER_TRUNCATED),
             ppid: header.ppid,
             pid: header.pid,
             auid: header.auid,
@@ -136,7 +139,7 @@ impl Syscall<'_> {
         put::hex(out, a2, 0);
         put::text(out, " a3=");
         put::hex(out, a3, 0);
-        put::field(out, " items=", self.items);
+        write_items(out, self.items, self.is_cut);
     }
 
     /// Appends the fields that depend on the task alone.
@@ -185,6 +188,13 @@ impl Body for Syscall<'_> {
     }
 }
 
+fn write_items(out: &mut Vec<u8>, items: u32, is_cut: bool) {
+    put::field(out, " items=", items);
+    if is_cut {
+        put::text(out, " cut=yes");
+    }
+}
+
 fn write_result(out: &mut Vec<u8>, success: bool, exit: i64) {
     put::text(
         out,
@@ -219,6 +229,8 @@ pub struct UringOp<'a> {
     pub result: Option<(bool, i64)>,
     /// Number of names that the operation collected.
     pub items: u32,
+    /// Whether something of the event did not fit and is missing: `cut=yes`. The kernel's records have no such field.
+    pub is_cut: bool,
     /// Thread group id of the real parent.
     pub ppid: u32,
     /// Thread group id.
@@ -262,6 +274,7 @@ impl<'a> UringOp<'a> {
             op: header.nr,
             result: event.exit().map(|exit| (is_success(exit), exit)),
             items,
+            is_cut: event.has_flag(wire::TARSIER_TRUNCATED),
             ppid: header.ppid,
             pid: header.pid,
             uid: header.uid,
@@ -295,7 +308,7 @@ impl Body for UringOp<'_> {
         if let Some((success, exit)) = self.result {
             write_result(out, success, exit);
         }
-        put::field(out, " items=", self.items);
+        write_items(out, self.items, self.is_cut);
         put::field(out, " ppid=", self.ppid);
         put::field(out, " pid=", self.pid);
         put::field(out, " uid=", self.uid);

@@ -1,6 +1,7 @@
 //! Puts the lines of an EXECVE record together.
 
 use super::{fields, hex_byte, number, unhex};
+use crate::record::Execve;
 
 /// The largest argv that is accepted, in bytes. execve itself allows less: a quarter of the stack limit.
 const ARGV_BYTES_MAX: usize = 64 << 20;
@@ -17,7 +18,7 @@ pub enum ArgvError {
         found: u64,
     },
     /// The field with this index is not one of EXECVE records.
-    #[error("EXECVE: field {0} of the line is not argc=, aN=, aN_len= or aN[i]=")]
+    #[error("EXECVE: field {0} of the line is not argc=, aN=, aN_len=, aN[i]= or cut_bytes=")]
     Field(usize),
     /// The value of the field with this index is neither in quotes nor in hex.
     #[error("EXECVE: the value of field {0} is neither in double quotes nor hex")]
@@ -32,6 +33,7 @@ pub enum ArgvError {
 pub struct ArgvBuilder {
     args: Vec<u8>,
     argc: u64,
+    cut_bytes: u64,
     /// Number of complete arguments. `pieces` counts the pieces read of the next one, and `awaited` the characters that
     /// are still missing.
     done: u64,
@@ -41,6 +43,7 @@ pub struct ArgvBuilder {
 
 enum Label {
     Argc,
+    CutBytes,
     Whole(u64),
     Length(u64),
     Piece(u64, u64),
@@ -49,6 +52,9 @@ enum Label {
 fn label(name: &[u8]) -> Option<Label> {
     if name == b"argc" {
         return Some(Label::Argc);
+    }
+    if name == b"cut_bytes" {
+        return Some(Label::CutBytes);
     }
     let name = name.strip_prefix(b"a")?;
     if let Some(arg) = name.strip_suffix(b"_len") {
@@ -89,6 +95,7 @@ impl ArgvBuilder {
             let value = || number(field.value, 10).ok_or(ArgvError::Value(place));
             match label(field.name).ok_or(ArgvError::Field(place))? {
                 Label::Argc => self.argc = value()?,
+                Label::CutBytes => self.cut_bytes = value()?,
                 Label::Whole(arg) => {
                     self.expect(arg)?;
                     self.bytes(place, field.value)?;
@@ -104,9 +111,18 @@ impl ArgvBuilder {
         Ok(())
     }
 
-    /// Whether all `argc` arguments were read.
+    /// Whether all `argc` arguments were read, or the record says that some are missing.
     pub fn is_complete(&self) -> bool {
-        self.argc > 0 && self.done == self.argc
+        self.argc > 0 && (self.done == self.argc || self.cut_bytes > 0)
+    }
+
+    /// The record, as far as it was read.
+    pub fn record(&self) -> Execve<'_> {
+        Execve {
+            args: &self.args,
+            argc: (self.argc != self.done).then_some(self.argc),
+            cut_bytes: self.cut_bytes,
+        }
     }
 
     /// The arguments read so far, each ended by NUL.

@@ -76,6 +76,10 @@ impl<'a> Typed<'a> {
                 flags: octal(c, "oflag=0")?,
                 mode: octal(c, " mode=0")?,
                 resolve: hex(c, " resolve=0x")?,
+                used: match c.skip(" used_oflag=0") {
+                    true => Some(c.number(8, "an octal number")?),
+                    false => None,
+                },
             }),
             RecordType::IPC => {
                 let (ouid, ogid) = (decimal(c, "ouid=")?, decimal(c, " ogid=")?);
@@ -211,6 +215,7 @@ fn syscall<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<Syscall<
         exit,
         a,
         items: decimal(c, " items=")?,
+        is_cut: c.skip(" cut=yes"),
         ppid: decimal(c, " ppid=")?,
         pid: decimal(c, " pid=")?,
         auid: decimal(c, " auid=")?,
@@ -253,6 +258,7 @@ fn uring_op<'a>(c: &mut Cursor<'a>, scratch: &mut Scratch<'a>) -> Result<UringOp
         op: signed(c, "uring_op=")?,
         result: result(c)?,
         items: decimal(c, " items=")?,
+        is_cut: c.skip(" cut=yes"),
         ppid: decimal(c, " ppid=")?,
         pid: decimal(c, " pid=")?,
         uid: decimal(c, " uid=")?,

@@ -2,19 +2,20 @@
 
 #![allow(missing_docs, non_camel_case_types)]
 
-pub const TARSIER_WIRE_VERSION: u32 = 2;
+pub const TARSIER_WIRE_VERSION: u32 = 3;
 pub const TARSIER_COMM_LEN: u32 = 16;
 pub const TARSIER_TTY_LEN: u32 = 32;
 pub const TARSIER_NO_RULE: u32 = 4294967295;
 pub const TARSIER_PATH_MAX: u32 = 4096;
 pub const TARSIER_CHUNK_MAX: u32 = 16384;
-pub const TARSIER_CHUNKS_MAX: u32 = 512;
+pub const TARSIER_ARGUMENTS_MAX: u32 = 8388608;
 pub const TARSIER_GROUPS_MAX: u32 = 65536;
 pub const TARSIER_PROCTITLE_MAX: u32 = 128;
 pub const TARSIER_MEMORY_MAX: u32 = 64;
 pub const TARSIER_TIME_VALUES: u32 = 14;
 pub const TARSIER_PENDING_MAX: u32 = 65536;
 pub const TARSIER_EVENT_MAX: u32 = 65536;
+pub const TARSIER_RING_MIN: u32 = 131072;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;
 pub type __s32 = ::core::ffi::c_int;
@@ -234,7 +235,7 @@ pub const TARSIER_PART_DIR: tarsier_part_tag = 4;
 pub const TARSIER_PART_FILE: tarsier_part_tag = 5;
 pub const TARSIER_PART_SOCKADDR: tarsier_part_tag = 6;
 pub const TARSIER_PART_PROCTITLE: tarsier_part_tag = 7;
-pub const TARSIER_PART_ARGV: tarsier_part_tag = 8;
+pub const TARSIER_PART_ARGUMENTS: tarsier_part_tag = 8;
 pub const TARSIER_PART_FD_PAIR: tarsier_part_tag = 9;
 pub const TARSIER_PART_OBJ_PID: tarsier_part_tag = 10;
 pub const TARSIER_PART_CAPSET: tarsier_part_tag = 11;
@@ -252,13 +253,13 @@ pub const TARSIER_PART_IPC_SET_PERM: tarsier_part_tag = 22;
 pub const TARSIER_PART_MEMORY: tarsier_part_tag = 23;
 pub const TARSIER_PART_TIME: tarsier_part_tag = 24;
 pub const TARSIER_PART_ABOVE: tarsier_part_tag = 25;
+pub const TARSIER_PART_OPENED: tarsier_part_tag = 26;
 pub type tarsier_part_tag = ::core::ffi::c_uint;
 pub const TARSIER_PART_UNREADABLE: tarsier_part_flags = 1;
 pub const TARSIER_PART_CUT: tarsier_part_flags = 2;
 pub const TARSIER_PART_DELETED: tarsier_part_flags = 4;
 pub const TARSIER_PART_UNREACHABLE: tarsier_part_flags = 8;
-pub const TARSIER_PART_CHUNKED: tarsier_part_flags = 16;
-pub const TARSIER_PART_CREATED: tarsier_part_flags = 32;
+pub const TARSIER_PART_CREATED: tarsier_part_flags = 16;
 pub type tarsier_part_flags = ::core::ffi::c_uint;
 pub const TARSIER_OBJECT_NAME: tarsier_object_role = 1;
 pub const TARSIER_OBJECT_PARENT: tarsier_object_role = 2;
@@ -505,17 +506,19 @@ const _: () = {
 )]
 pub struct tarsier_chunk {
     pub frame: tarsier_frame,
+    pub at: __u64,
     pub seq: __u32,
     pub len: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of tarsier_chunk"][::core::mem::size_of::<tarsier_chunk>() - 32usize];
+    ["Size of tarsier_chunk"][::core::mem::size_of::<tarsier_chunk>() - 40usize];
     ["Alignment of tarsier_chunk"][::core::mem::align_of::<tarsier_chunk>() - 8usize];
     ["Offset of field: tarsier_chunk::frame"]
         [::core::mem::offset_of!(tarsier_chunk, frame) - 0usize];
-    ["Offset of field: tarsier_chunk::seq"][::core::mem::offset_of!(tarsier_chunk, seq) - 24usize];
-    ["Offset of field: tarsier_chunk::len"][::core::mem::offset_of!(tarsier_chunk, len) - 28usize];
+    ["Offset of field: tarsier_chunk::at"][::core::mem::offset_of!(tarsier_chunk, at) - 24usize];
+    ["Offset of field: tarsier_chunk::seq"][::core::mem::offset_of!(tarsier_chunk, seq) - 32usize];
+    ["Offset of field: tarsier_chunk::len"][::core::mem::offset_of!(tarsier_chunk, len) - 36usize];
 };
 pub const TARSIER_RESULT_MORE: tarsier_result_flags = 1;
 pub const TARSIER_RESULT_ASSUMED: tarsier_result_flags = 2;

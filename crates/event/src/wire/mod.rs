@@ -266,10 +266,9 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_PROCTITLE)
     }
 
-    /// argv of the new image, each argument ended by NUL. If [`Part::is_chunked`], more is in CHUNK frames; the present
-    /// programs send all of argv in CHUNK frames, and no such part.
-    pub fn argv(&self) -> Option<Part<'a>> {
-        self.part(TARSIER_PART_ARGV)
+    /// Length in bytes and number (0: not known) of the arguments of a successful execve, which are in CHUNK frames.
+    pub fn arguments(&self) -> Option<[u64; 2]> {
+        self.part(TARSIER_PART_ARGUMENTS)?.read()
     }
 
     /// Descriptors that pipe or socketpair created.
@@ -297,7 +296,12 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_MODULE)
     }
 
-    /// The flags, mode and resolve members of openat2's `struct open_how`.
+    /// The flags that the kernel used of openat2's `struct open_how`, and the bits of them that are known.
+    pub fn opened(&self) -> Option<[u32; 2]> {
+        self.part(TARSIER_PART_OPENED)?.read()
+    }
+
+    /// The flags, mode and resolve members of openat2's `struct open_how`, as they were after the call.
     pub fn open_how(&self) -> Option<[u64; 3]> {
         self.part(TARSIER_PART_OPEN_HOW)?.read()
     }
@@ -358,13 +362,15 @@ impl<'a> Event<'a> {
     }
 }
 
-/// A CHUNK frame: a slice of a part that is too long for the EVENT frame with the same id.
+/// A CHUNK frame: a slice of the arguments of the EVENT frame with the same id.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
     /// Common header; `id` is that of the event.
     pub frame: tarsier_frame,
     /// Number of the chunk within the event: 0, 1, 2, …
     pub seq: u32,
+    /// Place of the bytes in the arguments, in bytes.
+    pub at: u64,
     /// The bytes.
     pub data: &'a [u8],
 }
@@ -389,6 +395,7 @@ impl<'a> Chunk<'a> {
         Ok(Chunk {
             frame,
             seq: header.seq,
+            at: header.at,
             data: &body[..len],
         })
     }

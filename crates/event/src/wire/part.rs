@@ -83,11 +83,6 @@ impl<'a> Part<'a> {
         self.has(TARSIER_PART_UNREACHABLE)
     }
 
-    /// Whether more data is in CHUNK frames of this event.
-    pub fn is_chunked(&self) -> bool {
-        self.has(TARSIER_PART_CHUNKED)
-    }
-
     /// The start of the data as a fixed struct; `None` if the data is shorter.
     pub fn read<T: FromBytes + KnownLayout + Immutable>(&self) -> Option<T> {
         T::read_from_prefix(self.data).ok().map(|(value, _)| value)
@@ -247,9 +242,10 @@ impl Length {
 /// The lengths allowed for the tags of `enum tarsier_part_tag`; `None` for a tag that does not exist.
 fn data_length(tag: tarsier_part_tag) -> Option<Length> {
     Some(match tag {
-        TARSIER_PART_EXE | TARSIER_PART_CWD | TARSIER_PART_ROOT | TARSIER_PART_ARGV => {
+        TARSIER_PART_EXE | TARSIER_PART_CWD | TARSIER_PART_ROOT => {
             Length::UpTo(TARSIER_EVENT_MAX as usize)
         }
+        TARSIER_PART_ARGUMENTS => Length::Exactly(size_of::<[u64; 2]>()),
         TARSIER_PART_PATH | TARSIER_PART_MODULE => Length::UpTo(TARSIER_PATH_MAX as usize),
         TARSIER_PART_SOCKADDR => Length::UpTo(size_of::<[u8; 128]>()),
         TARSIER_PART_PROCTITLE => Length::UpTo(TARSIER_PROCTITLE_MAX as usize),
@@ -262,6 +258,7 @@ fn data_length(tag: tarsier_part_tag) -> Option<Length> {
         TARSIER_PART_CAPSET => Length::Exactly(size_of::<tarsier_caps>()),
         TARSIER_PART_BPRM_FCAPS => Length::Exactly(size_of::<tarsier_fcaps>()),
         TARSIER_PART_OPEN_HOW => Length::Exactly(size_of::<[u64; 3]>()),
+        TARSIER_PART_OPENED => Length::Exactly(size_of::<[u32; 2]>()),
         TARSIER_PART_CANDIDATES => Length::MultipleOf(size_of::<tarsier_candidates>()),
         TARSIER_PART_OBJECT => Length::AtLeast(size_of::<tarsier_object>()),
         TARSIER_PART_IPC => Length::Exactly(size_of::<tarsier_ipc>()),

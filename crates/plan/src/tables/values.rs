@@ -90,7 +90,8 @@ fn access(facts: &Facts<'_>, shape: &Shape) -> u32 {
     if shape.how == NONE && shape.open_flags == NONE {
         return 0;
     }
-    abi::PermClass::open_bits(facts.open_flags.unwrap_or(0))
+    let any = abi::PERM_READ | abi::PERM_WRITE;
+    facts.open_flags.map_or(any, abi::PermClass::open_bits)
 }
 
 /// One bit `AUDIT_COMPARE_x` for every pair of the task's own ids that are equal: `compare_ids()` of

@@ -21,6 +21,11 @@ impl Record {
         Some(value.trim_matches('"'))
     }
 
+    /// The text after the stamp.
+    pub(crate) fn body(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn number(&self, name: &str) -> Option<i64> {
         self.field(name)?.parse().ok()
     }

@@ -91,7 +91,7 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
         let daemon = setup
             .tarsier(RULE)
             .format("raw")
-            .ring_kib(64)
+            .ring_kib(128)
             .command(&[&"sh", &setup.path("script")])
             .start();
         assert_eq!(setup.read("ready"), "\n");

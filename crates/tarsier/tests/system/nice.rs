@@ -12,7 +12,7 @@ const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61244 -k mine\n
 fn a_late_daemon_has_a_better_nice_value_until_it_has_caught_up() {
     machine::test("nice value", |setup| {
         let own = getpriority_process(None).expect("own nice value");
-        let run = setup.tarsier(RULE).format("raw").ring_kib(64);
+        let run = setup.tarsier(RULE).format("raw").ring_kib(128);
         setup.configure("max_log_file_action = IGNORE\npriority_boost = 2\n");
         let daemon = run.start();
         let id = Pid::from_raw(daemon.pid() as i32);

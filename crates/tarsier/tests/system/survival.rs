@@ -93,7 +93,7 @@ fn kill_9_under_load_loses_no_event_and_doubles_none() {
 #[test]
 fn kill_9_of_an_overrun_daemon_doubles_no_event_and_counts_every_lost_one() {
     machine::test("kill -9 of an overrun daemon", |setup| {
-        let small = || pinned(setup, RULE).ring_kib(64);
+        let small = || pinned(setup, RULE).ring_kib(128);
         let mut daemon = small().start();
         let caller = Caller::start(false);
         for _ in 0..5 {
@@ -109,7 +109,7 @@ fn kill_9_of_an_overrun_daemon_doubles_no_event_and_counts_every_lost_one() {
         let lost = lines.filter_map(|line| line.strip_prefix("tarsier: lost ")?.split_once(':'));
         let lost: u64 = lost.map(|(n, _)| n.parse::<u64>().expect("a number")).sum();
         assert_eq!(recorded + lost, made, "{recorded} recorded; {}", ended.said);
-        assert!(lost > 0, "a ring of 64 KiB holds what comes in a second");
+        assert!(lost > 0, "a ring of 128 KiB holds what comes in a second");
         let told: i64 = alone(&log::events(&ended.log)).iter().map(|(_, n)| n).sum();
         let events = log::events(&ended.log);
         let said = log::records(&events, "DAEMON_ERR");
