@@ -1,6 +1,8 @@
 //! What tests of several crates share: the lock of the machine, whether it runs BPF programs, and the programs
 //! that `make test` gives them.
 
+pub mod evade;
+
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -14,6 +14,7 @@ mod at_rest;
 mod chaos;
 mod endurance;
 mod errors;
+mod evade;
 mod files;
 mod kernel_records;
 mod lifecycle;
