@@ -178,14 +178,11 @@ static void ptrace_seccomp_stop(int count)
 		      PTRACE_EVENT_SECCOMP, become_mkdir);
 }
 
-/* In the middle of a call that makes a child, executes or ends: it seems to be getpid from here on. */
-static void become_getpid(pid_t pid)
+/* A child that is traced as well runs on alone. */
+static void let_child_go(pid_t pid)
 {
 	unsigned long child;
 
-	set_number(pid, SYS_getpid);
-	made(1);
-	/* A child that is traced as well runs on alone. */
 	if (ptrace(PTRACE_GETEVENTMSG, pid, 0, &child) == 0 && child > 0 &&
 	    child != (unsigned long)pid) {
 		int status;
@@ -195,10 +192,28 @@ static void become_getpid(pid_t pid)
 	}
 }
 
+/* In the middle of a call that makes a child, executes or ends: it seems to be getpid from here on. */
+static void become_getpid(pid_t pid)
+{
+	set_number(pid, SYS_getpid);
+	made(1);
+	let_child_go(pid);
+}
+
+/* The rule is on the flags. */
+static void lose_flags(pid_t pid)
+{
+	set_argument(pid, offsetof(struct user_regs_struct, rdi), 0);
+	made(1);
+	let_child_go(pid);
+}
+
+#define CHILDREN 5
+
 static void make_children(void *nr)
 {
 	ready();
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < CHILDREN; i++) {
 		long pid;
 
 		if ((long)nr == SYS_clone)
@@ -215,28 +230,32 @@ static void make_children(void *nr)
 		;
 }
 
-static void trace_children(long nr, long option, int event)
+/* A clone with SIGCHLD is a fork to a tracer. */
+static void trace_children(int count, long nr, void (*at_event)(pid_t))
 {
-	run_to_events(trace(make_children, (void *)nr, option), event, become_getpid);
+	for (int i = 0; i < count; i++)
+		run_to_events(trace(make_children, (void *)nr, PTRACE_O_TRACEFORK),
+			      PTRACE_EVENT_FORK, at_event);
 }
 
 static void ptrace_fork_stop(int count)
 {
-	(void)count;
-	trace_children(SYS_fork, PTRACE_O_TRACEFORK, PTRACE_EVENT_FORK);
+	trace_children(count, SYS_fork, become_getpid);
 }
 
-/* A clone with SIGCHLD is a fork to a tracer. */
 static void ptrace_clone_stop(int count)
 {
-	(void)count;
-	trace_children(SYS_clone, PTRACE_O_TRACEFORK, PTRACE_EVENT_FORK);
+	trace_children(count, SYS_clone, become_getpid);
+}
+
+static void ptrace_clone_flags(int count)
+{
+	trace_children(count, SYS_clone, lose_flags);
 }
 
 static void ptrace_clone3_stop(int count)
 {
-	(void)count;
-	trace_children(SYS_clone3, PTRACE_O_TRACEFORK, PTRACE_EVENT_FORK);
+	trace_children(count, SYS_clone3, become_getpid);
 }
 
 static void vfork_once(void *unused)
@@ -321,9 +340,10 @@ const struct technique trace_techniques[] = {
 	{ "ptrace-high-bits", ptrace_high_bits, 5 },
 	{ "ptrace-arguments", ptrace_arguments, 5, prepare_tree },
 	{ "ptrace-seccomp-stop", ptrace_seccomp_stop, 5 },
-	{ "ptrace-fork-stop", ptrace_fork_stop, 5 },
-	{ "ptrace-clone-stop", ptrace_clone_stop, 5 },
-	{ "ptrace-clone3-stop", ptrace_clone3_stop, 5 },
+	{ "ptrace-fork-stop", ptrace_fork_stop, 1 },
+	{ "ptrace-clone-stop", ptrace_clone_stop, 1 },
+	{ "ptrace-clone-flags", ptrace_clone_flags, 1 },
+	{ "ptrace-clone3-stop", ptrace_clone3_stop, 1 },
 	{ "ptrace-vfork-stop", ptrace_vfork_stop, 5 },
 	{ "ptrace-exec-stop", ptrace_exec_stop, 5 },
 	{ "ptrace-exit-stop", ptrace_exit_stop, 5 },
