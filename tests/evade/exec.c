@@ -206,13 +206,22 @@ static void exec_not_leader(int count)
 	}
 }
 
+static pthread_barrier_t both_ready;
+
+static void execute_with_other(void *unused)
+{
+	pthread_barrier_wait(&both_ready);
+	execute_thread(unused);
+}
+
 static void execute_twice(void *unused)
 {
 	struct thread threads[2];
 
 	(void)unused;
+	pthread_barrier_init(&both_ready, NULL, 2);
 	for (int i = 0; i < 2; i++)
-		thread_start(&threads[i], execute_thread, NULL);
+		thread_start(&threads[i], execute_with_other, NULL);
 	for (int i = 0; i < 2; i++)
 		thread_join(&threads[i]);
 }
