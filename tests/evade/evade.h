@@ -56,6 +56,7 @@ extern gid_t group;
 
 /* Counts selected calls that were made. */
 void made(long calls);
+long made_so_far(void);
 /* The technique ends: it is not possible here, or something in it failed. */
 _Noreturn void skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -12,6 +12,9 @@
 #define OUTSIDE "away/file"
 /* The part of the two names that differs. */
 #define PART_BYTES 4
+/* Rounds go on until so many calls reached the tree, at most this many times the number of rounds. */
+#define MADE_MIN 20
+#define ROUNDS_MORE 100
 
 static char *page;
 static _Atomic bool is_done;
@@ -163,7 +166,7 @@ static void link_round(void)
 static void flip(int count, void (*flipping)(void *), void (*round)(void))
 {
 	flip_with(flipping);
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count || (made_so_far() < MADE_MIN && i < ROUNDS_MORE * count); i++)
 		round();
 	flip_ends();
 }

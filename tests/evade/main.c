@@ -52,6 +52,11 @@ void made(long calls)
 	report->made += calls;
 }
 
+long made_so_far(void)
+{
+	return report->made;
+}
+
 static void end(int state, const char *format, va_list arguments)
 {
 	report->state = state;
