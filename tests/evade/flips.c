@@ -10,8 +10,8 @@
 
 #define INSIDE "tree/file"
 #define OUTSIDE "away/file"
-/* The part of the two names that differs. */
-#define PART_BYTES 4
+/* The part of the two names that differs has this type. */
+typedef uint32_t name_part;
 /* Rounds go on until so many calls reached the tree, at most this many times the number of rounds. */
 #define MADE_MIN 20
 #define ROUNDS_MORE 100
@@ -22,10 +22,15 @@ static struct thread flipper;
 
 static void flip_name(void *unused)
 {
+	volatile name_part *part = (volatile name_part *)page;
+	name_part outside, inside;
+
 	(void)unused;
+	memcpy(&outside, OUTSIDE, sizeof(outside));
+	memcpy(&inside, INSIDE, sizeof(inside));
 	while (!is_done) {
-		memcpy(page, OUTSIDE, PART_BYTES);
-		memcpy(page, INSIDE, PART_BYTES);
+		*part = outside;
+		*part = inside;
 	}
 }
 
