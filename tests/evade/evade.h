@@ -57,6 +57,13 @@ extern gid_t group;
 /* Counts selected calls that were made. */
 void made(long calls);
 long made_so_far(void);
+/*
+ * Counts a call that carries a number of its own, for techniques that make similar calls which the rule does not
+ * select: only events with the numbers of selected calls count. It is argument 0, or argument 1 of calls whose
+ * argument 0 is a pointer.
+ */
+#define TAGS_MAX 16384
+void made_tagged(unsigned tag);
 /* The technique ends: it is not possible here, or something in it failed. */
 _Noreturn void skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -110,6 +117,6 @@ static inline __attribute__((always_inline)) long raw(unsigned long nr, long a, 
 	return result;
 }
 
-int count_main(const char *rules, const char *log);
+int count_main(const char *rules, const char *log, const char *made);
 
 #endif

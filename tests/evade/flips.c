@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arguments that another thread changes all the time while calls use them. Which object a call reached is told by
- * what it did: only calls that reached the tree are selected, and counted.
+ * what it did: only calls that reached the tree are selected, and counted. Each has a tag, so that an event of a call
+ * that did not reach it is not taken for one that did.
  */
 #include "evade.h"
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,7 +18,11 @@ typedef uint32_t name_part;
 #define MADE_MIN 20
 #define ROUNDS_MORE 100
 
+#define TAG_FIRST 100
+
 static char *page;
+/* A descriptor of the working directory. */
+static int here;
 static _Atomic bool is_done;
 static struct thread flipper;
 
@@ -82,12 +88,22 @@ static void put_files(void)
 	write_file(OUTSIDE, "", 0600);
 }
 
+/* The number of the round; for calls that name a directory, a descriptor of the working directory. */
+static unsigned tag;
+
+static void begin_round(unsigned number)
+{
+	tag = TAG_FIRST + number;
+	if (dup2(here, tag) < 0)
+		fail("descriptor %u: %s", tag, strerror(errno));
+}
+
 static long selected(long nr, long a, long b, long c, long d)
 {
 	long result;
 
 	select_calls();
-	result = syscall(nr, a, b, c, d);
+	result = syscall(nr, a, b, c, d, 0);
 	unselect_calls();
 	return result;
 }
@@ -95,32 +111,31 @@ static long selected(long nr, long a, long b, long c, long d)
 static void unlink_round(void)
 {
 	put_files();
-	if (selected(SYS_unlinkat, AT_FDCWD, (long)page, 0, 0) == 0 && !exists(INSIDE))
-		made(1);
+	if (selected(SYS_unlinkat, tag, (long)page, 0, 0) == 0 && !exists(INSIDE))
+		made_tagged(tag);
 }
 
 static void rename_round(void)
 {
 	put_files();
-	if (selected(SYS_renameat, AT_FDCWD, (long)page, AT_FDCWD, (long)"moved") == 0 &&
+	if (selected(SYS_renameat, tag, (long)page, AT_FDCWD, (long)"moved") == 0 &&
 	    !exists(INSIDE))
-		made(1);
+		made_tagged(tag);
 }
 
 static void rename_to_round(void)
 {
 	write_file("moved", "", 0600);
 	unlink(INSIDE);
-	if (selected(SYS_renameat, AT_FDCWD, (long)"moved", AT_FDCWD, (long)page) == 0 &&
-	    exists(INSIDE))
-		made(1);
+	if (selected(SYS_renameat, tag, (long)"moved", AT_FDCWD, (long)page) == 0 && exists(INSIDE))
+		made_tagged(tag);
 }
 
 static void mkdir_round(void)
 {
 	rmdir(INSIDE);
-	if (selected(SYS_mkdirat, AT_FDCWD, (long)page, 0755, 0) == 0 && exists(INSIDE))
-		made(1);
+	if (selected(SYS_mkdirat, tag, (long)page, 0755, 0) == 0 && exists(INSIDE))
+		made_tagged(tag);
 	rmdir(OUTSIDE);
 }
 
@@ -130,9 +145,9 @@ static void create_round(void)
 
 	unlink(INSIDE);
 	unlink(OUTSIDE);
-	fd = selected(SYS_openat, AT_FDCWD, (long)page, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	fd = selected(SYS_openat, tag, (long)page, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd >= 0 && exists(INSIDE))
-		made(1);
+		made_tagged(tag);
 	if (fd >= 0)
 		close(fd);
 }
@@ -142,9 +157,9 @@ static void chmod_round(void)
 	struct stat found;
 
 	put_files();
-	if (selected(SYS_fchmodat, AT_FDCWD, (long)page, 0700, 0) == 0 &&
-	    stat(INSIDE, &found) == 0 && (found.st_mode & 0777) == 0700)
-		made(1);
+	if (selected(SYS_fchmodat, tag, (long)page, 0700, 0) == 0 && stat(INSIDE, &found) == 0 &&
+	    (found.st_mode & 0777) == 0700)
+		made_tagged(tag);
 }
 
 static void truncate_round(void)
@@ -152,9 +167,9 @@ static void truncate_round(void)
 	struct stat found;
 
 	put_files();
-	if (selected(SYS_truncate, (long)page, 1, 0, 0) == 0 && stat(INSIDE, &found) == 0 &&
-	    found.st_size == 1)
-		made(1);
+	if (selected(SYS_truncate, (long)page, tag, 0, 0) == 0 && stat(INSIDE, &found) == 0 &&
+	    found.st_size == tag)
+		made_tagged(tag);
 }
 
 static void link_round(void)
@@ -163,16 +178,22 @@ static void link_round(void)
 
 	put_files();
 	unlink("linked");
-	if (selected(SYS_link, (long)page, (long)"linked", 0, 0) == 0 &&
+	if (selected(SYS_linkat, tag, (long)page, AT_FDCWD, (long)"linked") == 0 &&
 	    stat(INSIDE, &found) == 0 && found.st_nlink == 2)
-		made(1);
+		made_tagged(tag);
 }
 
 static void flip(int count, void (*flipping)(void *), void (*round)(void))
 {
+	here = open(".", O_PATH);
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ TAGS_MAX, TAGS_MAX }))
+		fail("setrlimit: %s", strerror(errno));
 	flip_with(flipping);
-	for (int i = 0; i < count || (made_so_far() < MADE_MIN && i < ROUNDS_MORE * count); i++)
+	for (int i = 0; i < count || (made_so_far() < MADE_MIN && i < ROUNDS_MORE * count); i++) {
+		begin_round(i);
 		round();
+		close(tag);
+	}
 	flip_ends();
 }
 

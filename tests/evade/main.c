@@ -6,8 +6,8 @@
  *   evade rules DIR <RULES       prints the rules with DIR and the group of each technique filled in
  *   evade prepare DIR            mounts a tmpfs at DIR, with what must be there before the rules are loaded
  *   evade make DIR NAME…|all     uses the techniques; prints `NAME made COUNT`, `NAME skipped REASON` or
- *                                `NAME failed REASON` for each
- *   evade count RULES LOG        prints `NAME RECORDED LOST` for each key in RULES
+ *                                `NAME failed REASON` for each; after COUNT come the calls' tags, if they have any
+ *   evade count RULES LOG MADE   prints `NAME RECORDED LOST` for each key in RULES; MADE is what make printed
  *   evade clean DIR              unmounts all at and below DIR
  *   evade refuse32 COMMAND…      runs COMMAND under a seccomp filter that refuses 32-bit entry
  */
@@ -41,6 +41,7 @@ static struct report {
 		FAILED
 	} state;
 	char reason[256];
+	bool tags[TAGS_MAX];
 } * report;
 
 char top[PATH_MAX / 4];
@@ -55,6 +56,14 @@ void made(long calls)
 long made_so_far(void)
 {
 	return report->made;
+}
+
+void made_tagged(unsigned tag)
+{
+	if (tag >= TAGS_MAX || report->tags[tag])
+		fail("tag %u is used, or above %d", tag, TAGS_MAX);
+	report->tags[tag] = true;
+	report->made++;
 }
 
 static void end(int state, const char *format, va_list arguments)
@@ -140,7 +149,11 @@ static bool make(const struct technique *technique)
 	run_apart(technique, false);
 	switch (report->state) {
 	case DONE:
-		printf("%s made %ld\n", technique->name, (long)report->made);
+		printf("%s made %ld", technique->name, (long)report->made);
+		for (unsigned tag = 0; tag < TAGS_MAX; tag++)
+			if (report->tags[tag])
+				printf(" %u", tag);
+		putchar('\n');
 		break;
 	case SKIPPED:
 		printf("%s skipped %s\n", technique->name, report->reason);
@@ -320,11 +333,11 @@ int main(int argc, char **argv)
 		return clean_main();
 	if (argc >= 4 && !strcmp(what, "make"))
 		return make_main(argv + 3);
-	if (argc == 4 && !strcmp(what, "count"))
-		return count_main(argv[2], argv[3]);
+	if (argc == 5 && !strcmp(what, "count"))
+		return count_main(argv[2], argv[3], argv[4]);
 	if (argc >= 3 && !strcmp(what, "refuse32"))
 		return refuse32_main(argv + 2);
 	fprintf(stderr, "usage: evade list | rules DIR <RULES | prepare DIR | make DIR NAME…|all | "
-			"count RULES LOG | clean DIR | refuse32 COMMAND…\n");
+			"count RULES LOG MADE | clean DIR | refuse32 COMMAND…\n");
 	return 2;
 }
