@@ -96,6 +96,7 @@ void make_dir(const char *path);
 bool exists(const char *path);
 /* Copies this program, so that `path act COUNT` makes calls. */
 void copy_program(const char *path);
+void copy_file(const char *source, const char *path);
 /* The program DIR/evade, a copy of this one. */
 const char *program(void);
 /* Executes `path act COUNT`, which makes `count` getppid calls. In a child of its own with run_program(). */
@@ -104,6 +105,11 @@ void run_program(const char *path, int count);
 /* Mounts; skip() where the kernel does not have the file system. */
 void mount_or_skip(const char *source, const char *target, const char *type, unsigned long flags,
 		   const char *data);
+/* An overlay with `file` and `prog` in its lower layer; btrfs at `mnt`, with the subvolume `mnt/sub`. */
+void mount_overlay(const char *target);
+void mount_btrfs(void);
+/* Skips unless a step of preparation could mount the file system that has this file. */
+void need_mounted(const char *path, const char *type);
 
 /* A call with all bits of its number as given. Not a function, so that the child of CLONE_VM may use the stack. */
 static inline __attribute__((always_inline)) long raw(unsigned long nr, long a, long b, long c)

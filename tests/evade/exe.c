@@ -4,11 +4,8 @@
  * getppid calls, all of which its rule selects.
  */
 #include "evade.h"
-#include <linux/loop.h>
 #include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 
 #define CALLS 4
 
@@ -207,28 +204,14 @@ static void exe_interpreter(int count)
 	}
 }
 
-/* Whether preparing could mount; otherwise the technique is not possible. */
-static void need_mounted(const char *type)
-{
-	if (!exists("mnt/prog"))
-		skip("no %s: %s", type,
-		     exists("reason") ? "mkfs.btrfs is not installed"
-				      : "the kernel does not mount it");
-}
-
 static void prepare_overlay(void)
 {
-	make_dir("lower");
-	make_dir("upper");
-	make_dir("work");
-	make_dir("mnt");
-	copy_program("lower/prog");
-	mount_or_skip("evade", "mnt", "overlay", 0, "lowerdir=lower,upperdir=upper,workdir=work");
+	mount_overlay("mnt");
 }
 
 static void exe_overlayfs(int count)
 {
-	need_mounted("overlayfs");
+	need_mounted("mnt/prog", "overlayfs");
 	for (int i = 0; i < count; i++)
 		run_counted("mnt/prog");
 }
@@ -236,7 +219,7 @@ static void exe_overlayfs(int count)
 /* Written to, the program gets another inode: that of the upper layer. */
 static void exe_overlayfs_copied_up(int count)
 {
-	need_mounted("overlayfs");
+	need_mounted("mnt/prog", "overlayfs");
 	for (int i = 0; i < count; i++) {
 		expect("chmod", chmod("mnt/prog", i % 2 ? 0755 : 0711), 0);
 		run_counted("mnt/prog");
@@ -256,84 +239,23 @@ static void exe_tmpfs(int count)
 		run_counted("mnt/prog");
 }
 
-/* Runs mkfs.btrfs; false where there is none. */
-static bool make_btrfs(const char *image)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		int null = open("/dev/null", O_WRONLY);
-
-		dup2(null, 1);
-		dup2(null, 2);
-		execlp("mkfs.btrfs", "mkfs.btrfs", image, NULL);
-		_exit(127);
-	}
-	if (waitpid(pid, &status, 0) != pid)
-		fail("waitpid: %s", strerror(errno));
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return false;
-	if (status)
-		fail("mkfs.btrfs ended with wait status %#x", status);
-	return true;
-}
-
-#define SUBVOL_CREATE _IOW(0x94, 14, char[4096])
-
-/* A loop device that goes with its last user. */
-static void attach(const char *image, char *device, size_t size)
-{
-	struct loop_config config = { .info = { .lo_flags = LO_FLAGS_AUTOCLEAR } };
-	int control = open("/dev/loop-control", O_RDWR), fd;
-	int number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
-
-	if (number < 0)
-		skip("no loop device: %s", strerror(errno));
-	snprintf(device, size, "/dev/loop%d", number);
-	config.fd = open(image, O_RDWR);
-	fd = open(device, O_RDWR);
-	if (fd < 0 || ioctl(fd, LOOP_CONFIGURE, &config))
-		fail("%s: %s", device, strerror(errno));
-	/* The device stays open until it is mounted, at the end of this process. */
-}
-
 static void prepare_btrfs(void)
 {
-	char device[32], name[4096] = { 0 };
-	int image = open("image", O_RDWR | O_CREAT, 0600), fd;
-
-	/* The directories of rules must be there, even if nothing is mounted. */
-	make_dir("mnt");
-	make_dir("mnt/sub");
-	if (image < 0 || ftruncate(image, 128 << 20))
-		fail("an image: %s", strerror(errno));
-	close(image);
-	if (!make_btrfs("image")) {
-		write_file("reason", "", 0600);
-		skip("mkfs.btrfs is not installed");
-	}
-	attach("image", device, sizeof(device));
-	mount_or_skip(device, "mnt", "btrfs", 0, NULL);
-	/* struct btrfs_ioctl_vol_args: a descriptor, then the name. */
-	strcpy(name + 8, "sub");
-	fd = open("mnt", O_RDONLY);
-	if (ioctl(fd, SUBVOL_CREATE, name))
-		fail("a subvolume: %s", strerror(errno));
+	mount_btrfs();
 	copy_program("mnt/prog");
 	copy_program("mnt/sub/prog");
 }
 
 static void exe_btrfs(int count)
 {
-	need_mounted("btrfs");
+	need_mounted("mnt/prog", "btrfs");
 	for (int i = 0; i < count; i++)
 		run_counted("mnt/prog");
 }
 
 static void exe_btrfs_subvolume(int count)
 {
-	need_mounted("btrfs");
+	need_mounted("mnt/prog", "btrfs");
 	for (int i = 0; i < count; i++)
 		run_counted("mnt/sub/prog");
 }

@@ -292,6 +292,32 @@ static void exec_script(int count)
 	}
 }
 
+#define LOADER "/lib64/ld-linux-x86-64.so.2"
+
+static void prepare_loaded(void)
+{
+	copy_file("/bin/true", "prog");
+}
+
+static void execute_loader(void *unused)
+{
+	char *argv[] = { "ld.so", "./prog", NULL }, *envp[] = { NULL };
+
+	(void)unused;
+	select_calls();
+	execve(LOADER, argv, envp);
+	fail("execve " LOADER ": %s", strerror(errno));
+}
+
+/* The loader is what is executed; the program is a file that it opens. */
+static void exec_loader(int count)
+{
+	for (int i = 0; i < count; i++) {
+		in_child(execute_loader, NULL);
+		made(1);
+	}
+}
+
 static void execute_missing(void *path)
 {
 	char *argv[] = { path, NULL }, *envp[] = { NULL };
@@ -331,6 +357,7 @@ const struct technique exec_techniques[] = {
 	{ "exec-memfd", exec_memfd, 3 },
 	{ "exec-descriptor", exec_descriptor, 5 },
 	{ "exec-script", exec_script, 5, prepare_script },
+	{ "exec-loader", exec_loader, 5, prepare_loaded },
 	{ "exec-no-interpreter", exec_no_interpreter, 5 },
 	{ "exec-refused", exec_refused, 5 },
 	{ 0 },

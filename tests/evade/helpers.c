@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the techniques have in common. */
 #include "evade.h"
-#include <sys/mount.h>
 #include <sys/sendfile.h>
 #include <sys/wait.h>
 
@@ -127,16 +126,21 @@ bool exists(const char *path)
 
 void copy_program(const char *path)
 {
-	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	copy_file("/proc/self/exe", path);
+}
+
+void copy_file(const char *source, const char *path)
+{
+	int from = open(source, O_RDONLY | O_CLOEXEC);
 	int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	ssize_t sent;
 
 	if (from < 0 || to < 0)
-		fail("copying this program to %s: %s", path, strerror(errno));
+		fail("copying %s to %s: %s", source, path, strerror(errno));
 	while ((sent = sendfile(to, from, NULL, 1 << 24)) > 0)
 		;
 	if (sent < 0)
-		fail("copying this program to %s: %s", path, strerror(errno));
+		fail("copying %s to %s: %s", source, path, strerror(errno));
 	close(from);
 	close(to);
 }
@@ -177,14 +181,4 @@ void run_program(const char *path, int count)
 	struct execution execution = { path, count };
 
 	in_child(execute_selected, &execution);
-}
-
-void mount_or_skip(const char *source, const char *target, const char *type, unsigned long flags,
-		   const char *data)
-{
-	if (mount(source, target, type, flags, data) == 0)
-		return;
-	if (errno == ENODEV)
-		skip("the kernel has no %s", type);
-	fail("mount %s at %s: %s", type ? type : source, target, strerror(errno));
 }

@@ -342,27 +342,38 @@ static void chmod_removed(int count)
 
 static void chmod_overlayfs(int count)
 {
-	if (!exists("mnt/file"))
-		skip("the kernel does not mount overlayfs");
+	need_mounted("mnt/file", "overlayfs");
 	chmod_many("mnt/file", count);
 }
 
 static void prepare_overlay(void)
 {
-	make_dir("lower");
-	make_dir("upper");
-	make_dir("work");
-	make_dir("mnt");
-	write_file("lower/file", "text", 0600);
-	mount_or_skip("evade", "mnt", "overlay", 0, "lowerdir=lower,upperdir=upper,workdir=work");
+	mount_overlay("mnt");
 }
 
 /* The second open is of another inode than the first, in the upper layer. */
 static void path_overlayfs(int count)
 {
-	if (!exists("mnt/file"))
-		skip("the kernel does not mount overlayfs");
+	need_mounted("mnt/file", "overlayfs");
 	open_many("mnt/file", count);
+}
+
+static void prepare_btrfs(void)
+{
+	mount_btrfs();
+	write_file("mnt/sub/file", "text", 0600);
+}
+
+static void path_btrfs(int count)
+{
+	need_mounted("mnt/sub/file", "btrfs");
+	open_many("mnt/sub/file", count);
+}
+
+static void chmod_btrfs(int count)
+{
+	need_mounted("mnt/sub/file", "btrfs");
+	chmod_many("mnt/sub/file", count);
 }
 
 const struct technique path_techniques[] = {
@@ -387,6 +398,7 @@ const struct technique path_techniques[] = {
 	{ "path-openat2", path_openat2, 5, prepare_below },
 	{ "path-handle", path_handle, 5, prepare_file },
 	{ "path-overlayfs", path_overlayfs, 5, prepare_overlay },
+	{ "path-btrfs-subvolume", path_btrfs, 5, prepare_btrfs },
 	{ "watch-descriptor", path_descriptor, 5, prepare_below },
 	{ "watch-hard-link", watch_hard_link, 5, prepare_file },
 	{ "watch-made", watch_made, 5 },
@@ -396,5 +408,6 @@ const struct technique path_techniques[] = {
 	{ "chmod-namespace", chmod_namespace, 5, prepare_file },
 	{ "chmod-removed", chmod_removed, 5 },
 	{ "chmod-overlayfs", chmod_overlayfs, 5, prepare_overlay },
+	{ "chmod-btrfs-subvolume", chmod_btrfs, 5, prepare_btrfs },
 	{ 0 },
 };

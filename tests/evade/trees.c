@@ -285,23 +285,18 @@ static void dir_removed(int count)
 
 static void prepare_overlay(void)
 {
-	make_dir("lower");
-	make_dir("upper");
-	make_dir("work");
-	make_dir("tree");
-	write_file("lower/file", "text", 0600);
-	mount_or_skip("evade", "tree", "overlay", 0, "lowerdir=lower,upperdir=upper,workdir=work");
+	mount_overlay("tree");
 }
 
 static void dir_overlayfs(int count)
 {
-	if (!exists("tree/file"))
-		skip("the kernel does not mount overlayfs");
+	need_mounted("tree/file", "overlayfs");
 	touch("tree/file", count);
 }
 
 const struct technique tree_techniques[] = {
 	{ "dir-symlink", dir_symlink, 5, prepare_tree },
+	{ "watch-symlink", dir_symlink, 5, prepare_tree },
 	{ "dir-two-symlinks", dir_two_symlinks, 5, prepare_tree },
 	{ "dir-directory-symlink", dir_directory_symlink, 5, prepare_tree },
 	{ "dir-dots-after-symlink", dir_dots_after_symlink, 5, prepare_tree },

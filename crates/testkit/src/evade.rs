@@ -20,13 +20,15 @@ const HOST_SKIPS: [Skip; 2] = [
     ("x32-", "the kernel has no x32"),
     ("int80-", "no 32-bit entry here"),
 ];
-const GUEST_SKIPS: [Skip; 6] = [
+const GUEST_SKIPS: [Skip; 8] = [
     ("x32-", "the kernel has no x32"),
     ("exe-btrfs", "no btrfs: "),
+    ("path-btrfs", "no btrfs: "),
+    ("chmod-btrfs", "no btrfs: "),
     ("exe-overlayfs", "no overlayfs: "),
-    ("path-overlayfs", "the kernel does not mount overlayfs"),
-    ("chmod-overlayfs", "the kernel does not mount overlayfs"),
-    ("dir-overlayfs", "the kernel does not mount overlayfs"),
+    ("path-overlayfs", "no overlayfs: "),
+    ("chmod-overlayfs", "no overlayfs: "),
+    ("dir-overlayfs", "no overlayfs: "),
 ];
 /// Techniques whose calls may be counted as lost instead of recorded.
 const FLOOD: &str = "flood-";

@@ -14,6 +14,7 @@ mod at_rest;
 mod chaos;
 mod endurance;
 mod errors;
+#[cfg(target_arch = "x86_64")]
 mod evade;
 mod files;
 mod kernel_records;
