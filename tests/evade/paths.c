@@ -351,11 +351,13 @@ static void prepare_overlay(void)
 	mount_overlay("mnt");
 }
 
-/* The second open is of another inode than the first, in the upper layer. */
+/* The first open for writing copies the file to the upper layer, where it has another inode. */
 static void path_overlayfs(int count)
 {
 	need_mounted("mnt/file", "overlayfs");
 	open_many("mnt/file", count);
+	expect("link", link("mnt/file", "mnt/other"), 0);
+	open_many("mnt/other", count);
 }
 
 static void prepare_btrfs(void)
@@ -364,10 +366,12 @@ static void prepare_btrfs(void)
 	write_file("mnt/sub/file", "text", 0600);
 }
 
+/* Its name is another: device and inode have to be right. */
 static void path_btrfs(int count)
 {
 	need_mounted("mnt/sub/file", "btrfs");
-	open_many("mnt/sub/file", count);
+	expect("link", link("mnt/sub/file", "mnt/sub/other"), 0);
+	open_many("mnt/sub/other", count);
 }
 
 static void chmod_btrfs(int count)
