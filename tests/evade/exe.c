@@ -6,6 +6,7 @@
 #include "evade.h"
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 
 #define CALLS 4
 
@@ -91,6 +92,45 @@ static void exe_directory_exchanged(int count)
 		expect("renameat2", renameat2(AT_FDCWD, "other", AT_FDCWD, "dir", RENAME_EXCHANGE),
 		       0);
 		run_counted("dir/prog");
+	}
+}
+
+#define PACED_CALLS 10000
+#define PAUSE_US "200"
+/* Not a part of the second after which the daemon looks. */
+#define CHANGE_EACH_US 700000
+
+static void call_paced(void *unused)
+{
+	char number[16];
+	char *argv[] = { "prog", "act", number, PAUSE_US, NULL }, *envp[] = { NULL };
+
+	(void)unused;
+	snprintf(number, sizeof(number), "%d", PACED_CALLS);
+	select_calls();
+	execve("prog", argv, envp);
+	fail("execve: %s", strerror(errno));
+}
+
+/*
+ * The program stays what it is, and makes calls for seconds. Meanwhile the program of an earlier rule comes and
+ * goes, so that the daemon keeps making its rules anew.
+ */
+static void exe_beside_changes(int count)
+{
+	for (int i = 0; i < count; i++) {
+		pid_t pid = start(call_paced, NULL);
+		int status;
+
+		for (int change = 0; waitpid(pid, &status, WNOHANG) == 0; change++) {
+			if (change % 2)
+				unlink("other");
+			else
+				copy_program("other");
+			usleep(CHANGE_EACH_US);
+		}
+		expect("the program", status, 0);
+		made(1 + PACED_CALLS);
 	}
 }
 
@@ -268,6 +308,7 @@ const struct technique exe_techniques[] = {
 	{ "exe-exchanged", exe_exchanged, 4, prepare_program },
 	{ "exe-linked-in", exe_linked_in, 3 },
 	{ "exe-directory-exchanged", exe_directory_exchanged, 4, prepare_below },
+	{ "exe-beside-changes", exe_beside_changes, 1, prepare_program },
 	{ "exe-hard-link", exe_hard_link, 3, prepare_program },
 	{ "exe-symlink", exe_symlink, 3, prepare_program },
 	{ "exe-bind-mount", exe_bind_mount, 3, prepare_program },

@@ -301,11 +301,14 @@ static int refuse32_main(char **command)
 	return 127;
 }
 
-/* What DIR/NAME/prog does: `act COUNT`. */
-static int act_main(int count)
+/* What DIR/NAME/prog does: `act COUNT [PAUSE_US]`. */
+static int act_main(int count, useconds_t pause_us)
 {
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		syscall(SYS_getppid);
+		if (pause_us)
+			usleep(pause_us);
+	}
 	return 0;
 }
 
@@ -314,7 +317,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (argc >= 3 && !strcmp(what, "act"))
-		return act_main(atoi(argv[2]));
+		return act_main(atoi(argv[2]), argc >= 4 ? atoi(argv[3]) : 0);
 	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (report == MAP_FAILED) {
