@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* execve: long argument lists, unusual callers, unusual files. */
 #include "evade.h"
+#include <elf.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -335,6 +336,46 @@ static void exec_no_interpreter(int count)
 	}
 }
 
+/*
+ * A file that the kernel finds out to be no program when the old image is gone already: the caller gets SIGSEGV
+ * instead of an error.
+ */
+static void exec_broken(int count)
+{
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr segment;
+	} file = {
+		.header = { .e_ident = ELFMAG,
+			    .e_type = ET_EXEC,
+			    .e_machine = EM_X86_64,
+			    .e_phoff = sizeof(Elf64_Ehdr),
+			    .e_phentsize = sizeof(Elf64_Phdr),
+			    .e_phnum = 1 },
+		/* More bytes in the file than in memory. */
+		.segment = { .p_type = PT_LOAD,
+			     .p_flags = PF_R | PF_X,
+			     .p_vaddr = 0x400000,
+			     .p_filesz = 4096,
+			     .p_memsz = 16 },
+	};
+	int fd = open("broken", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+
+	if (fd < 0 || write(fd, &file, sizeof(file)) != sizeof(file))
+		fail("writing a program: %s", strerror(errno));
+	close(fd);
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+	for (int i = 0; i < count; i++) {
+		pid_t pid = start(execute_missing, "./broken");
+		int status;
+
+		if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
+		    WTERMSIG(status) != SIGSEGV)
+			fail("the broken program ended with wait status %#x", status);
+		made(1);
+	}
+}
+
 static void exec_refused(int count)
 {
 	write_file("data", "", 0600);
@@ -359,6 +400,7 @@ const struct technique exec_techniques[] = {
 	{ "exec-script", exec_script, 5, prepare_script },
 	{ "exec-loader", exec_loader, 5, prepare_loaded },
 	{ "exec-no-interpreter", exec_no_interpreter, 5 },
+	{ "exec-broken", exec_broken, 5 },
 	{ "exec-refused", exec_refused, 5 },
 	{ 0 },
 };

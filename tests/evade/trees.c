@@ -226,6 +226,13 @@ static void dir_moved(int count)
 	touch("moved/file", count);
 }
 
+/* The same, by a call that no rule selects. */
+static void dir_moved_unseen(int count)
+{
+	expect("rename", rename("tree", "moved"), 0);
+	touch("moved/file", count);
+}
+
 static void dir_mounted_later(int count)
 {
 	mount_or_skip("evade", "tree/sub", "tmpfs", 0, NULL);
@@ -311,6 +318,7 @@ const struct technique tree_techniques[] = {
 	{ "dir-moved-in", dir_moved_in, 5, prepare_tree },
 	{ "dir-linked-in", dir_linked_in, 5, prepare_tree },
 	{ "dir-moved", dir_moved, 5, prepare_tree },
+	{ "dir-moved-unseen", dir_moved_unseen, 5, prepare_tree },
 	{ "dir-mounted-later", dir_mounted_later, 5, prepare_tree },
 	{ "dir-new-directory", dir_new_directory, 5, prepare_tree },
 	{ "dir-deep", dir_deep, 3, prepare_tree },
