@@ -253,6 +253,23 @@ static void connect_unmapped(int count)
 	connect_while(count, unmap_page, no_cleanup);
 }
 
+/* Longer than the second after which the daemon looks, and the time that it takes to make its rules anew. */
+#define RENEWAL_S 4
+
+/* The program of another rule appears or goes, so that the rules are made anew while the call sleeps. */
+static void unmap_and_change_rules(void)
+{
+	unmap_page();
+	if (unlink("prog"))
+		copy_program("prog");
+	sleep(RENEWAL_S);
+}
+
+static void connect_beside_changes(int count)
+{
+	connect_while(count, unmap_and_change_rules, no_cleanup);
+}
+
 static void open_and_wait(void *unused)
 {
 	(void)unused;
@@ -323,6 +340,7 @@ const struct technique memory_techniques[] = {
 	{ "openat2-unmapped", openat2_unmapped, 10, prepare_tree },
 	{ "connect-family", connect_family, 10 },
 	{ "connect-unmapped", connect_unmapped, 10 },
+	{ "connect-beside-changes", connect_beside_changes, 2 },
 	{ "killed-in-call", killed_in_call, 3, prepare_tree },
 	{ "exit-in-call", exit_in_call, 3, prepare_tree },
 	{ "exec-in-call", exec_in_call, 3, prepare_tree },
