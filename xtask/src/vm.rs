@@ -10,6 +10,7 @@ mod broken_kernels;
 mod disk;
 mod documents;
 mod engines;
+mod evade;
 mod guest;
 mod image;
 mod judges;

@@ -1,5 +1,7 @@
-//! What tests of several crates share: the lock of the machine, whether it runs BPF programs, and the programs
-//! that `make test` gives them.
+//! What tests of several crates share: the lock of the machine, whether it runs BPF programs, the programs that
+//! `make test` gives them, and the judge of `tests/evade`.
+
+pub mod evade;
 
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;

@@ -142,6 +142,17 @@ impl Guest {
         }
     }
 
+    /// Path of the program of `tests/evade`, whose techniques are those of x86-64.
+    pub(super) fn evade(self) -> Result<Option<PathBuf>> {
+        let script = source_root().join("scripts/build-evade");
+        match self {
+            Guest::Amd64 => {
+                output_of(&mut Command::new(script)).map(|path| Some(path.trim_end().into()))
+            }
+            Guest::Arm64 => Ok(None),
+        }
+    }
+
     /// Whether a helper of `tests/vm` is built for this guest. Some make calls that arm64 does not have.
     pub(super) fn takes_helper(self, name: &OsStr) -> bool {
         match self {

@@ -19,6 +19,8 @@ const DIRECTORIES: [&str; 13] = [
 const TESTS: &str = "tests/vm";
 /// The exactness suite: its script and scenarios go into `/exact`, and its program to `/bin/acts`.
 const EXACT: &str = "tests/exact";
+/// The suite of evasions: its script and rules go into `/evade`, and its program to `/bin/evade`.
+const EVADE: &str = "tests/evade";
 
 /// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree; `more` are programs of
 /// this system that the guest gets besides, with their places there.
@@ -75,6 +77,7 @@ pub(super) fn build(
     }
     install_tests(guest, &source.join(TESTS), &root)?;
     install_exact(guest, &source.join(EXACT), &root)?;
+    install_evade(guest, &source.join(EVADE), &root)?;
     pack(&root, &dir.join("initramfs"))
 }
 
@@ -152,6 +155,18 @@ fn install_exact(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
             .args(sources),
     )
     .map(drop)
+}
+
+/// Copies the suite of evasions, and its program, which is static.
+fn install_evade(guest: Guest, dir: &Path, root: &Path) -> Result<()> {
+    let Some(program) = guest.evade()? else {
+        return Ok(());
+    };
+    install(&program, &root.join("bin/evade"))?;
+    for name in ["run", "rules"] {
+        install(&dir.join(name), &root.join("evade").join(name))?;
+    }
+    Ok(())
 }
 
 /// Compiles the program for 32-bit Arm. It needs no library, so clang and arm64's linker can build it.

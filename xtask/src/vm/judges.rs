@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{bail, ensure, Context, Result};
 
 use super::machine::{last_lines, MachineKind};
-use super::{broken_kernels, disk, engines, pressure, rings, source_root, workloads};
+use super::{broken_kernels, disk, engines, evade, pressure, rings, source_root, workloads};
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
 pub(super) struct Test {
@@ -37,7 +37,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 15] = [
+pub(super) const TESTS: [Test; 16] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -97,6 +97,12 @@ pub(super) const TESTS: [Test; 15] = [
         kind: MachineKind::Usual,
         seconds: 90,
         check: pressure::judge,
+    },
+    Test {
+        name: "evade",
+        kind: MachineKind::Usual,
+        seconds: 120,
+        check: evade::judge,
     },
     Test {
         name: "exact",

@@ -49,7 +49,7 @@ struct Line {
 /// The tests of `make test`: about 20 minutes on two processors, for one old kernel, the reference and the newest.
 /// Comparisons that are exact to the record or the instruction run on the last two. What a killed daemon leaves
 /// depends on the kernel, so that runs on the newest; full disks and power cuts do not depend on it.
-const USUAL: [Line; 8] = [
+const USUAL: [Line; 9] = [
     Line {
         roles: &[Role::Refused],
         variants: &["stock"],
@@ -64,6 +64,7 @@ const USUAL: [Line; 8] = [
             "lifecycle",
             "names",
             "rings",
+            "evade",
             "kernel-engine",
         ],
     },
@@ -77,11 +78,13 @@ const USUAL: [Line; 8] = [
             "names",
             "seccomp",
             "rings",
+            "evade",
             "exact",
             "pressure",
             "kernel-engine",
         ],
     },
+    OF_MANY_PROCESSORS,
     Line {
         roles: &[Role::Newest],
         variants: &["stock"],
@@ -106,7 +109,7 @@ const USUAL: [Line; 8] = [
 ];
 
 /// The tests of every series that the suites have.
-const MATRIX: [Line; 5] = [
+const MATRIX: [Line; 6] = [
     Line {
         roles: &[Role::Refused],
         variants: &["stock"],
@@ -123,8 +126,10 @@ const MATRIX: [Line; 5] = [
             "survival",
             "names",
             "rings",
+            "evade",
         ],
     },
+    OF_MANY_PROCESSORS,
     Line {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
@@ -148,6 +153,13 @@ const OF_VARIANTS: Line = Line {
         "possible-128",
     ],
     tests: &["lifecycle", "workload", "rings", "pressure"],
+};
+
+/// Where there are many processors rings are smaller, and long argument lists do not fit.
+const OF_MANY_PROCESSORS: Line = Line {
+    roles: &[Role::Reference],
+    variants: &["possible-128"],
+    tests: &["evade"],
 };
 
 /// The tests that are valid on arm64: the others use calls, functions or counts of x86-64.

@@ -15,6 +15,8 @@ mod at_rest;
 mod chaos;
 mod endurance;
 mod errors;
+#[cfg(target_arch = "x86_64")]
+mod evade;
 mod files;
 mod flips;
 mod kernel_records;

@@ -1,0 +1,212 @@
+//! Judges what `tests/evade` left: every selected call that a technique made is recorded with its key.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Where the techniques were used. Says which of them may be skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On the host, with `mkfs.btrfs` installed.
+    Host,
+    /// In a guest of `cargo xtask vm`, which has no modules of the kernel.
+    Guest,
+}
+
+/// A technique that may be skipped for a reason. Both are prefixes.
+type Skip = (&'static str, &'static str);
+
+const HOST_SKIPS: [Skip; 2] = [
+    ("x32-", "the kernel has no x32"),
+    ("int80-", "no 32-bit entry here"),
+];
+const GUEST_SKIPS: [Skip; 8] = [
+    ("x32-", "the kernel has no x32"),
+    ("exe-btrfs", "no btrfs: "),
+    ("path-btrfs", "no btrfs: "),
+    ("chmod-btrfs", "no btrfs: "),
+    ("exe-overlayfs", "no overlayfs: "),
+    ("path-overlayfs", "no overlayfs: "),
+    ("chmod-overlayfs", "no overlayfs: "),
+    ("dir-overlayfs", "no overlayfs: "),
+];
+/// Techniques whose calls may be counted as lost instead of recorded.
+const FLOOD: &str = "flood-";
+
+impl Place {
+    fn may_skip(self, name: &str, reason: &str) -> bool {
+        let skips: &[Skip] = match self {
+            Place::Host => &HOST_SKIPS,
+            Place::Guest => &GUEST_SKIPS,
+        };
+        skips
+            .iter()
+            .any(|(names, why)| name.starts_with(names) && reason.starts_with(why))
+    }
+}
+
+/// The verdict on one run of `tests/evade/run`.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// Number of techniques used, and of the calls that they made.
+    used: u64,
+    calls: u64,
+    /// Techniques that were not possible, with the reason.
+    pub skipped: Vec<String>,
+    /// What is wrong, a line each.
+    pub wrong: Vec<String>,
+}
+
+impl Verdict {
+    /// Reads `NAME.made` and `NAME.counted` in `dir`.
+    ///
+    /// # Errors
+    /// A file cannot be read, or has a line of another form.
+    pub fn of_run(dir: &Path, name: &str, place: Place) -> Result<Self, String> {
+        let read = |what: &str| {
+            let path = dir.join(format!("{name}.{what}"));
+            std::fs::read_to_string(&path)
+                .map_err(|error| format!("reading {}: {error}", path.display()))
+        };
+        Self::of(&read("made")?, &read("counted")?, place)
+    }
+
+    /// Compares the output of `evade make` with that of `evade count`.
+    fn of(made: &str, counted: &str, place: Place) -> Result<Self, String> {
+        let mut counts = counts_of(counted)?;
+        if counts.is_empty() {
+            return Err("no technique was asked for".to_owned());
+        }
+        let mut verdict = Verdict::default();
+        for line in made.lines() {
+            let words: Vec<&str> = line.splitn(3, ' ').collect();
+            let [name, what, rest] = words[..] else {
+                return Err(format!(
+                    "NAME made, skipped or failed expected, not: {line}"
+                ));
+            };
+            let Some(counts) = counts.remove(name) else {
+                return Err(format!("{name}: made twice, or no rule has its key"));
+            };
+            match what {
+                "made" => {
+                    // Tags of the calls may follow, which `evade count` reads.
+                    let made = rest.split(' ').next().unwrap_or_default();
+                    let made = made.parse().map_err(|_| format!("no count: {line}"))?;
+                    verdict.compare(name, made, counts);
+                }
+                "skipped" => verdict.skip(name, rest, place),
+                _ => verdict.wrong.push(line.to_owned()),
+            }
+        }
+        let left = counts.keys().map(|name| format!("{name}: not made"));
+        verdict.wrong.extend(left);
+        Ok(verdict)
+    }
+
+    fn compare(&mut self, name: &str, made: u64, [recorded, lost]: [u64; 2]) {
+        self.used += 1;
+        self.calls += made;
+        let may_be_lost = name.starts_with(FLOOD);
+        let is_right = recorded + lost == made && (lost == 0 || may_be_lost) && made > 0;
+        if !is_right {
+            self.wrong.push(format!(
+                "{name}: {made} made, {recorded} recorded, {lost} counted as lost"
+            ));
+        }
+    }
+
+    fn skip(&mut self, name: &str, reason: &str, place: Place) {
+        let text = format!("{name}: {reason}");
+        match place.may_skip(name, reason) {
+            true => self.skipped.push(text),
+            false => self
+                .wrong
+                .push(format!("{text} (may not be skipped on {place:?})")),
+        }
+    }
+
+    /// Whether every call was recorded.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    /// The numbers, and what is wrong.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{} techniques, {} calls, {} skipped, {} wrong",
+            self.used,
+            self.calls,
+            self.skipped.len(),
+            self.wrong.len()
+        );
+        for line in &self.wrong {
+            let _ = write!(text, "\n  {line}");
+        }
+        text
+    }
+}
+
+/// `NAME RECORDED LOST` of each line.
+fn counts_of(text: &str) -> Result<BTreeMap<String, [u64; 2]>, String> {
+    let parse = |line: &str| {
+        let mut words = line.split(' ');
+        let name = words.next()?.to_owned();
+        let counts = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
+        Some((name, counts))
+    };
+    text.lines()
+        .map(|line| parse(line).ok_or_else(|| format!("NAME RECORDED LOST expected, not: {line}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(made: &str, counted: &str, place: Place) -> Vec<String> {
+        let verdict = Verdict::of(made, counted, place).expect("lines of the right form");
+        verdict.wrong
+    }
+
+    #[test]
+    fn what_was_made_must_be_recorded_neither_less_nor_more() {
+        let made = "one made 3\n";
+        assert!(wrong(made, "one 3 0\n", Place::Host).is_empty());
+        for counted in ["one 2 0\n", "one 4 0\n", "one 2 1\n", "one 0 3\n"] {
+            assert_eq!(wrong(made, counted, Place::Host).len(), 1, "{counted}");
+        }
+        let tagged = "one made 3 100 104 107\n";
+        assert!(wrong(tagged, "one 3 0\n", Place::Host).is_empty());
+        assert_eq!(wrong("one made 0\n", "one 0 0\n", Place::Host).len(), 1);
+    }
+
+    #[test]
+    fn a_flood_may_be_counted_as_lost() {
+        let made = "flood-x made 10\n";
+        assert!(wrong(made, "flood-x 4 6\n", Place::Host).is_empty());
+        assert_eq!(wrong(made, "flood-x 4 5\n", Place::Host).len(), 1);
+    }
+
+    #[test]
+    fn a_technique_is_skipped_only_where_and_why_it_may_be() {
+        let counted = "exe-btrfs 0 0\n";
+        let no_btrfs = "exe-btrfs skipped no btrfs: the kernel does not mount it\n";
+        assert!(wrong(no_btrfs, counted, Place::Guest).is_empty());
+        assert_eq!(wrong(no_btrfs, counted, Place::Host).len(), 1);
+        let other = "exe-btrfs skipped it rains\n";
+        assert_eq!(wrong(other, counted, Place::Guest).len(), 1);
+    }
+
+    #[test]
+    fn a_technique_that_failed_or_was_not_used_is_wrong() {
+        assert_eq!(
+            wrong("a failed fork\n", "a 0 0\nb 0 0\n", Place::Host).len(),
+            2
+        );
+        assert!(Verdict::of("", "", Place::Host).is_err());
+        assert!(Verdict::of("c made 1\n", "a 1 0\n", Place::Host).is_err());
+    }
+}
