@@ -327,7 +327,8 @@ __noinline int event_objects(struct work *w)
 	note = w->noted ? note_at_end(task, w->given_nr) : 0;
 	if (note)
 		part_note(w, note);
-	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 || names_socket(w))
+	if (w->spec.path[0] < 6 || w->spec.path[1] < 6 || w->spec.fd < 6 ||
+	    w->spec.kind == KIND_OPEN || names_socket(w))
 		part_cwd(w, task);
 	part_path(w, task, 0);
 	part_path(w, task, 1);

@@ -125,7 +125,7 @@ impl Shape {
 
     /// Whether audit collects names (PATH records) of such a call.
     pub fn has_names(&self) -> bool {
-        self.paths[0].is_some() || self.fd != NONE
+        self.paths[0].is_some() || self.fd != NONE || self.kind == ShapeKind::Open
     }
 
     fn path(mut self, path: u8, dir: u8, use_: NameUse, follow: bool) -> Shape {
@@ -184,6 +184,11 @@ fn opens(name: &str) -> Option<Shape> {
         "openat2" => Shape {
             how: 2,
             ..open.path(1, 0, NameUse::Open, true)
+        },
+        // The file is looked up by a handle; audit has it with an empty name.
+        "open_by_handle_at" => Shape {
+            open_flags: 2,
+            ..open
         },
         "execve" => Shape::PLAIN
             .kind(ShapeKind::Exec)

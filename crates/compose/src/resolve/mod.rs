@@ -125,6 +125,9 @@ impl Resolver {
             self.moved_to(event, shape);
         }
         self.paths(event, shape);
+        if shape.kind == ShapeKind::Open && shape.paths[0].is_none() {
+            self.opened_by_handle(event);
+        }
         if shape.fd != plan::NONE && event.exit() != Some(EBADF) {
             self.descriptor(event);
         }

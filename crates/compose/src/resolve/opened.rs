@@ -72,6 +72,22 @@ impl Resolver {
         }
     }
 
+    /// Adds the item of a file that was opened by its handle: open_by_handle_at(2).
+    pub(super) fn opened_by_handle(&mut self, event: &Event<'_>) {
+        let Some(file) = event.file(0) else { return };
+        let mut path = Vec::new();
+        file.walked(&mut path);
+        self.items.push(Item {
+            name: Some(Vec::new()),
+            is_real: !path.is_empty(),
+            path,
+            inode: Inode::from_wire(&file.inode),
+            nametype: NameType::Normal,
+            existed: true,
+            ..Item::default()
+        });
+    }
+
     /// Adds the items of an open that gave no descriptor.
     fn not_opened(&mut self, event: &Event<'_>, arg: &Arg<'_>, flags: u64) {
         let creates = flags & O_CREAT != 0;
