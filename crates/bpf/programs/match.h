@@ -149,6 +149,71 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 	return len > 128 ? 128 : len;
 }
 
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define AF_UNSPEC 0
+#define AF_INET 2
+#define AF_INET6 10
+#define EFAULT 14
+#define EINVAL 22
+#define EAFNOSUPPORT 97
+
+/* Family of the socket that a descriptor of the task stands for; 0 if it is not known. */
+static __always_inline __u16 socket_family(struct task_struct *task, __u32 fd)
+{
+	struct file *file = file_of(task, fd);
+	struct socket *socket;
+
+	if (!file || (READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	socket = READ(file, private_data);
+	return READ(socket, sk, __sk_common.skc_family);
+}
+
+/* Whether an address of that family may be used with a socket of family `own`. */
+static __always_inline bool may_be_family(__u16 family, __u16 own)
+{
+	return family == own || family == AF_UNSPEC || (own == AF_INET6 && family == AF_INET);
+}
+
+/*
+ * Finds the family of the socket address. Without the kernel's copy, it is that in user memory,
+ * unless the kernel cannot have taken that: another thread may have changed it since.
+ */
+__noinline int find_family(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note;
+	const void *addr;
+	__u16 family = 0, own;
+	bool is_read;
+
+	if (!w)
+		return 0;
+	note = note_at_end(task, w->given_nr);
+	if (note && note->address_len >= 2) {
+		w->fact[FACT_SADDR_FAM] = *(__u16 *)note->address;
+		return 0;
+	}
+	if (sockaddr_place(w, &addr) < 2) {
+		w->absent |= 1U << FACT_SADDR_FAM;
+		return 0;
+	}
+	is_read = !bpf_probe_read_user(&family, sizeof(family), addr);
+	if (w->spec.kind != KIND_SOCKETCALL && w->ret != -EFAULT && w->ret != -EINVAL &&
+	    w->ret != -EAFNOSUPPORT) {
+		own = socket_family(task, w->args[0]);
+		if (own && !(is_read && may_be_family(family, own))) {
+			family = own;
+			is_read = true;
+		}
+	}
+	if (!is_read)
+		w->absent |= 1U << FACT_SADDR_FAM;
+	w->fact[FACT_SADDR_FAM] = family;
+	return 0;
+}
+
 /*
  * Computes an expensive fact when it is first needed. Like the other functions
  * here that are not static, it is a global function, which the verifier checks
@@ -165,16 +230,7 @@ __noinline int find_fact(struct work *w, __u32 field)
 	} else if (field == FACT_ACCESS) {
 		w->fact[FACT_ACCESS] = access_of(w);
 	} else if (field == FACT_SADDR_FAM) {
-		struct object_note *note = note_at_end(bpf_get_current_task_btf(), w->given_nr);
-		const void *addr;
-		__u16 family = 0;
-
-		if (note && note->address_len >= 2)
-			family = *(__u16 *)note->address;
-		else if (sockaddr_place(w, &addr) < 2 ||
-			 bpf_probe_read_user(&family, sizeof(family), addr))
-			w->absent |= 1U << FACT_SADDR_FAM;
-		w->fact[FACT_SADDR_FAM] = family;
+		find_family(w);
 	}
 	return 0;
 }

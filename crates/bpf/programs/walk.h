@@ -84,8 +84,10 @@ static __always_inline struct work *work_take(void)
 		__u32 key = first + i;
 		struct work *w = bpf_map_lookup_elem(&works, &key);
 
-		if (w && !__sync_lock_test_and_set(&w->busy, 1))
+		if (w && !__sync_lock_test_and_set(&w->busy, 1)) {
+			w->noted = 0;
 			return w;
+		}
 	}
 	return 0;
 }

@@ -11,7 +11,8 @@ const EFAULT: i64 = -14;
 
 impl Resolver {
     /// The names by which rules are matched: first one for each item, with symbolic links in its directory resolved;
-    /// then the objects that names led to, by paths without any link.
+    /// then the objects that names led to, by paths without any link. A name led nobody knows where if the process that
+    /// could tell has ended: its mount namespace, or its links in `/proc`, are gone.
     pub(crate) fn names(&mut self, event: &Event<'_>, shape: &Shape) -> Vec<Name> {
         let items = std::mem::take(&mut self.items);
         let mut names: Vec<Name> = items.iter().map(|item| self.name(item)).collect();
@@ -28,8 +29,11 @@ impl Resolver {
                 reached.extend(self.without_text(event, index as u8));
             }
         }
-        let is_elsewhere = |item: &Item| item.existed && !item.is_real;
-        if !self.view.is_reached() && self.items.iter().any(is_elsewhere) {
+        let is_reached = self.view.is_reached();
+        let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
+        let is_unknown =
+            |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
+        if self.items.iter().any(is_unknown) {
             reached.push(unknown());
         }
         names.extend(reached);
