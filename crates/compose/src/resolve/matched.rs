@@ -8,6 +8,7 @@ use event::wire::{self, DirPart, Event};
 use plan::{Name, ObjectId, Shape, ShapeKind};
 
 const EFAULT: i64 = -14;
+const ENAMETOOLONG: i64 = -36;
 
 impl Resolver {
     /// The names by which rules are matched: first one for each item, with symbolic links in its directory resolved;
@@ -109,7 +110,8 @@ impl Resolver {
     fn without_text(&self, event: &Event<'_>, index: u8) -> Option<Name> {
         let part = event.path(index)?;
         let is_lost = part.is_unreadable() || part.is_cut();
-        let was_read = looks_up(event, index) && event.exit() != Some(EFAULT);
+        let is_refused = matches!(event.exit(), Some(EFAULT | ENAMETOOLONG));
+        let was_read = looks_up(event, index) && !is_refused;
         if !is_lost || !was_read || text_of(event, index).is_some() {
             return None;
         }
