@@ -28,6 +28,9 @@ struct Known {
     is_proof: bool,
 }
 
+/// Hash and mark by slot.
+type Taken = BTreeMap<usize, (u64, Known)>;
+
 /// Marks by their hashes, with the numbers that stand for them.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
@@ -183,10 +186,10 @@ impl Marks {
 
     /// A number of slots with which no mark is far from its first slot, and the marks by slot. `None` if that takes
     /// too many.
-    fn slots(&self) -> Option<(usize, BTreeMap<usize, (u64, Known)>)> {
+    fn slots(&self) -> Option<(usize, Taken)> {
         let mut slots = (2 * self.by_hash.len()).next_power_of_two().max(16);
         while slots <= SLOTS_MAX {
-            let mut taken = BTreeMap::new();
+            let mut taken = Taken::new();
             let all = self.by_hash.iter().all(|(&hash, &known)| {
                 let slot = |i| ((hash >> 32).wrapping_add(i) & (slots as u64 - 1)) as usize;
                 let free = (0..PROBES).map(slot).find(|slot| !taken.contains_key(slot));

@@ -41,6 +41,20 @@ impl Resolver {
         names
     }
 
+    /// The directories above `names`, as they are now: one of them may be a mount of a directory that a rule names.
+    pub(crate) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
+        let mut objects = Vec::new();
+        for name in names {
+            let mut path = name.path.as_slice();
+            while let (dir @ [b'/', _, ..], _) = text::split(path) {
+                let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+                objects.extend(self.view.inode(dir, true).map(|inode| matched(inode).id));
+                path = dir;
+            }
+        }
+        objects
+    }
+
     fn name(&mut self, item: &Item) -> Name {
         Name {
             path: match (item.path.is_empty(), item.is_real) {
