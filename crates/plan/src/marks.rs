@@ -8,7 +8,6 @@
 //! before, whose inode number may belong to another one by now.
 
 use crate::facts::{Identities, ObjectId};
-use crate::tables::{Builder, Row};
 use abi::Field;
 use rules::{Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
@@ -155,33 +154,16 @@ impl Marks {
         hits
     }
 
-    /// Writes the marks into the tables, at the two rows from `head`.
-    pub(crate) fn write(&self, builder: &mut Builder, head: usize) {
-        let Some((slots, taken)) = self.slots() else {
-            return;
-        };
-        let first = builder.len();
-        let mut rows = vec![Row::default(); 2 * slots];
-        for (slot, (hash, known)) in taken {
-            rows[2 * slot] = Row {
-                a: hash,
-                b: known.number.into(),
-            };
-            rows[2 * slot + 1] = Row {
-                a: known.is_proof.into(),
-                b: 0,
-            };
-        }
-        for row in rows {
-            builder.push(row);
-        }
-        builder.set(
-            head,
-            Row {
-                a: first as u64,
-                b: slots as u64 - 1,
-            },
-        );
+    /// A number of slots, and for each slot that is taken the hash, the number and the proof of its mark.
+    pub(crate) fn placed(&self) -> (usize, Vec<(usize, [u64; 3])>) {
+        let (slots, taken) = self.slots().unwrap_or_default();
+        let words =
+            |(hash, known): (u64, Known)| [hash, known.number.into(), known.is_proof.into()];
+        let taken = taken.into_iter();
+        (
+            slots,
+            taken.map(|(slot, mark)| (slot, words(mark))).collect(),
+        )
     }
 
     /// A number of slots with which no mark is far from its first slot, and the marks by slot. `None` if that takes

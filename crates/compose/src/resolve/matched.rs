@@ -44,7 +44,8 @@ impl Resolver {
     /// The directories above `names`, as they are now: one of them may be a mount of a directory that a rule names.
     pub(crate) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
         let mut objects = Vec::new();
-        for name in names {
+        let is_there = |name: &&Name| name.inode.is_some() || name.existed;
+        for name in names.iter().filter(is_there) {
             let mut path = name.path.as_slice();
             while let (dir @ [b'/', _, ..], _) = text::split(path) {
                 let dir = dir.strip_suffix(b"/").unwrap_or(dir);
