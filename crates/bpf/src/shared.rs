@@ -94,15 +94,17 @@ pub struct marks {
     pub mnt_at: __u64,
     pub shown_at: __u64,
     pub how: __u32,
-    pub creates: __u32,
+    pub parent: __u32,
     pub is_done: __u32,
     pub head: __u32,
+    pub are_all: __u32,
+    pub pad: __u32,
     pub address: __u64,
     pub piece: [__u64; 4usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 168usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 176usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -114,11 +116,13 @@ const _: () = {
     ["Offset of field: marks::mnt_at"][::core::mem::offset_of!(marks, mnt_at) - 96usize];
     ["Offset of field: marks::shown_at"][::core::mem::offset_of!(marks, shown_at) - 104usize];
     ["Offset of field: marks::how"][::core::mem::offset_of!(marks, how) - 112usize];
-    ["Offset of field: marks::creates"][::core::mem::offset_of!(marks, creates) - 116usize];
+    ["Offset of field: marks::parent"][::core::mem::offset_of!(marks, parent) - 116usize];
     ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 120usize];
     ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 124usize];
-    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 128usize];
-    ["Offset of field: marks::piece"][::core::mem::offset_of!(marks, piece) - 136usize];
+    ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 128usize];
+    ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 132usize];
+    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 136usize];
+    ["Offset of field: marks::piece"][::core::mem::offset_of!(marks, piece) - 144usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -239,6 +243,7 @@ pub const OBJECTS_SIGNAL: object_class = 7;
 pub const OBJECTS_IPC: object_class = 8;
 pub const OBJECTS_TIME: object_class = 9;
 pub const OBJECTS_OPEN_CHANGES: object_class = 10;
+pub const OBJECTS_EXEC: object_class = 11;
 pub type object_class = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -394,7 +399,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 464usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 472usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];

@@ -62,8 +62,6 @@ pub struct RuleNote {
     pub calls: u32,
     /// Numbers of the io_uring operations that the rule, or its twin, is a candidate of.
     pub operations: Vec<u32>,
-    /// Whether the rule needs names and is thus decided in the daemon.
-    pub stage2: bool,
 }
 
 impl Plan {
@@ -140,7 +138,6 @@ impl Plan {
             shadowed_by: shadowed_by.take(),
             calls: 0,
             operations: Vec::new(),
-            stage2: false,
         });
         Plan {
             rules: rules.to_vec(),
@@ -523,7 +520,6 @@ fn notes(
                 .rule_operations
                 .remove(&(i as u32))
                 .unwrap_or_default(),
-            stage2: rule.conditions.iter().any(crate::evaluate::needs_names),
         })
         .collect()
 }
