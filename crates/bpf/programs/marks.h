@@ -14,10 +14,6 @@
 #include "walk.h"
 
 #define MARK_FACTOR 0x9E3779B97F4A7C15ULL
-/* A hash is made of pieces of so many bytes, of which zeros fill the last. */
-#define PIECE_BYTES sizeof(((struct marks *)0)->piece)
-/* The most pieces of a name: NAME_MAX of linux/limits.h. */
-#define PIECES_MAX 8
 
 /* How a mark was found. */
 #define MARK_ABOVE 1 /* at a directory above the object */
@@ -50,10 +46,12 @@ static __always_inline __u64 mark_mix(__u64 hash, __u64 word)
 	return hash ^ hash >> 29;
 }
 
-/* The bytes of a word that belong to a name with `left` bytes from there on. */
-static __always_inline __u64 name_word(__u64 word, __u32 left)
+/* The bytes of a word that belong to a name with `left` bytes from there on, which may be negative. */
+static __always_inline __u64 name_word(__u64 word, __s64 left)
 {
-	return left < 8 ? word & ((1ULL << (left * 8)) - 1) : word;
+	__u64 some = ((1ULL << (left * 8 & 63)) - 1) & ~(left >> 63), all = (7 - left) >> 63;
+
+	return word & (some | all);
 }
 
 /* Hash of a name that the entry itself contains; 0 if it is elsewhere, or cannot be read so. */
@@ -71,42 +69,37 @@ static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
 	if (!text)
 		return 0;
 #pragma unroll
-	for (i = 0; i < SHORT_NAME_MAX / 8; i++) {
-		__u64 word = 0;
-
-		if (8 * i < len)
-			word = name_word(*(const __u64 *)(text + 8 * i), len - 8 * i);
-		hash = mark_mix(hash, word);
-	}
+	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
+		hash = mark_mix(hash,
+				name_word(*(const __u64 *)(text + 8 * i), (__s64)len - 8 * i));
 	return hash | 1;
 }
 
-/* Hash of the name of an entry. */
+/* Hash of the name of an entry. Without loops, which the verifier would follow step by step. */
 static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
 {
-	__u64 len = OF(dentry, dentry_at, d_name.len), left = len, i;
+	__u64 len = OF(dentry, dentry_at, d_name.len), bytes = len;
 	__u64 hash = short_name_mark(dentry_at, len);
-	const unsigned char *name;
+	__u32 i;
 
 	if (hash)
 		return hash;
-	name = OF(dentry, dentry_at, d_name.name);
+	if (bytes >= NAME_MAX_LEN)
+		bytes = NAME_MAX_LEN - 1;
+	/* The mask is in assembly for the reasons given at frame_at(). */
+	asm volatile("%[bytes] &= %[mask]" : [bytes] "+r"(bytes) : [mask] "i"(NAME_MAX_LEN - 1));
+	__builtin_memset(m->name, 0, sizeof(m->name));
+	if (bytes)
+		bpf_probe_read_kernel(m->name, bytes, OF(dentry, dentry_at, d_name.name));
 	hash = mark_mix(1, len);
-	for (i = 0; i < PIECES_MAX; i++) {
-		__u64 bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
-
-		/* The mask is in assembly for the reasons given at frame_at(). */
-		asm volatile("%[bytes] &= 63" : [bytes] "+r"(bytes));
-		if (!bytes || bytes > PIECE_BYTES)
-			break;
-		__builtin_memset(m->piece, 0, sizeof(m->piece));
-		bpf_probe_read_kernel(m->piece, bytes, name + i * PIECE_BYTES);
-		hash = mark_mix(hash, m->piece[0]);
-		hash = mark_mix(hash, m->piece[1]);
-		hash = mark_mix(hash, m->piece[2]);
-		hash = mark_mix(hash, m->piece[3]);
-		left -= bytes;
-	}
+#pragma unroll
+	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
+		hash = mark_mix(hash, m->name[i]);
+	if (len < SHORT_NAME_MAX)
+		return hash | 1;
+#pragma unroll
+	for (; i < NAME_MAX_LEN / 8; i++)
+		hash = mark_mix(hash, m->name[i]);
 	return hash | 1;
 }
 
@@ -125,24 +118,31 @@ static __always_inline __u64 entry_mark(__u64 name, __u64 parent_at)
 	return mark_mix(name, object_mark((__u64)OF(dentry, parent_at, d_inode))) | 1;
 }
 
-/* The row of the mark with this hash among those of `head`; NULL if there is none. */
-static __always_inline struct table_row *mark_of(struct table *table, __u32 head, __u64 hash)
+/*
+ * Number of the row of the mark with this hash among those of `head`; 0 if there is none.
+ * Where the first slot is of another mark, without branches, which the verifier would follow.
+ */
+static __always_inline __u32 mark_row(struct table *table, __u32 head, __u64 hash)
 {
 	struct table_row *place = row_at(table, head);
-	__u32 first = place->a, i;
+	__u32 first = place->a, last = place->b;
+	__u64 at, differs, found = 0;
+	__u32 i;
 
 	if (!first || !hash)
 		return 0;
+	at = first + ((hash >> 32) & last);
+	if (row_at(table, at)->a == hash)
+		return at;
+	if (!row_at(table, at)->a)
+		return 0;
 #pragma unroll
-	for (i = 0; i < TABLE_MARK_PROBES; i++) {
-		struct table_row *slot = row_at(table, first + (((hash >> 32) + i) & place->b));
-
-		if (slot->a == hash)
-			return slot;
-		if (!slot->a)
-			return 0;
+	for (i = 1; i < TABLE_MARK_PROBES; i++) {
+		at = first + (((hash >> 32) + i) & last);
+		differs = row_at(table, at)->a ^ hash;
+		found |= at & (((differs | -differs) >> 63) - 1);
 	}
-	return 0;
+	return found;
 }
 
 static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
@@ -165,9 +165,10 @@ static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
  * Adds the mark in a row. A directory in which the call may have created a file, or
  * has changed an entry, also counts as an object of its own.
  */
-static __always_inline void add_mark_of(struct marks *m, struct table_row *mark, bool is_sure)
+static __always_inline void add_mark_of(struct table *table, struct marks *m, __u32 row,
+					bool is_sure)
 {
-	__u32 value = (__u32)mark->b << 1, how = m->how;
+	__u32 value = (__u32)row_at(table, row)->b << 1, how = m->how;
 
 	add_mark(m, value | (how & MARK_ABOVE), is_sure);
 	if (how & (MARK_PARENT | MARK_CHANGED))
@@ -177,24 +178,24 @@ static __always_inline void add_mark_of(struct marks *m, struct table_row *mark,
 /* Adds the marks of an entry and of its object. */
 __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 {
-	struct table_row *mark, *by_entry;
 	__u64 parent_at, name;
+	__u32 row, by_entry;
 
 	if (!table || !m)
 		return 0;
 	parent_at = (__u64)OF(dentry, dentry_at, d_parent);
 	name = name_mark(m, dentry_at);
-	mark = mark_of(table, m->head, name);
-	if (mark) {
+	row = mark_row(table, m->head, name);
+	if (row) {
 		by_entry = 0;
 		if (parent_at != dentry_at)
-			by_entry = mark_of(table, m->head, entry_mark(name, parent_at));
-		add_mark_of(m, by_entry ? by_entry : mark, by_entry != 0);
+			by_entry = mark_row(table, m->head, entry_mark(name, parent_at));
+		add_mark_of(table, m, by_entry ? by_entry : row, by_entry != 0);
 	}
-	mark = mark_of(table, m->head, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
+	row = mark_row(table, m->head, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
 	/* An object proves its path whatever its name, as in the kernel. */
-	if (mark)
-		add_mark_of(m, mark, mark->b >> TABLE_MARK_PROOF_BIT);
+	if (row)
+		add_mark_of(table, m, row, row_at(table, row)->b >> TABLE_MARK_PROOF_BIT);
 	return 0;
 }
 
@@ -202,6 +203,16 @@ struct mark_walk {
 	struct table *table;
 	struct marks *m;
 };
+
+/* The walk has reached the top. Goes on above the root of a mount that shows a part of a file system. */
+static __always_inline long mark_walk_end(struct marks *m)
+{
+	m->is_done = m->shown_at == 0;
+	m->dentry_at = m->shown_at;
+	m->shown_at = 0;
+	m->mnt_at = 0;
+	return m->is_done;
+}
 
 static long mark_walk_step(__u32 i, struct mark_walk *walk)
 {
@@ -214,17 +225,17 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 		if (parent_at != dentry_at && !m->shown_at)
 			m->shown_at = parent_at;
 		up_at = address_in(&m->address, OF(mount, m->mnt_at, mnt_parent));
-		if (up_at == m->mnt_at) {
-			m->is_done = 1;
-			return 1;
-		}
+		if (up_at == m->mnt_at)
+			return mark_walk_end(m);
 		m->dentry_at = (__u64)OF(mount, m->mnt_at, mnt_mountpoint);
 		m->mnt_at = up_at;
 		return 0;
 	}
 	if (parent_at == dentry_at) {
-		m->is_done = !m->mnt_at;
-		return 1;
+		/* In a mount, its root comes first. */
+		if (m->mnt_at)
+			return 1;
+		return mark_walk_end(m);
 	}
 	m->dentry_at = parent_at;
 	m->how = MARK_ABOVE | m->parent;
@@ -263,12 +274,6 @@ __noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 p
 	m->shown_at = 0;
 	m->is_done = 0;
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
-	if (m->is_done && m->shown_at) {
-		m->is_done = 0;
-		m->mnt_at = 0;
-		m->dentry_at = m->shown_at;
-		bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
-	}
 	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)
 		m->are_all = 0;
 	m->known = m->are_all;

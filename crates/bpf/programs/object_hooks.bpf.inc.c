@@ -266,6 +266,9 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 	struct dentry *dentry, *parent;
 	__u64 flags = 0;
 
+	/* The end of an earlier call may not have been seen: its gate can ask for the result. */
+	if (!note->operation)
+		note_clear(note);
 	if (TYPE_HAS(open_flags, open_flag) && !note->has_open_flag) {
 		note->has_open_flag = 1;
 		note->open_flag = open_flag;

@@ -49,7 +49,7 @@ struct marks {
 	__u32 are_all; /* so far, all marks have been found */
 	__u32 pad;
 	__u64 address; /* see address_in() */
-	__u64 piece[4]; /* of a name */
+	__u64 name[32]; /* of an entry, filled with zeros */
 };
 
 /* Counters of a CPU. */

@@ -62,11 +62,12 @@ struct gate_range {
 	__u32 span; /* last - first */
 };
 
-/* No rule can select the call unless the masked fact is in one of two ranges. */
+/* No rule can select the call unless the masked fact is in one of two ranges, or the result in another. */
 struct gate {
 	__u32 fact; /* enum table_field, or GATE_OPEN */
 	__u32 mask;
 	struct gate_range range[2];
+	struct gate_range results; /* as the call returns them */
 };
 
 #define GATE_OPEN 0 /* not a fact that gates ask about */

@@ -61,14 +61,16 @@ pub struct gate {
     pub fact: __u32,
     pub mask: __u32,
     pub range: [gate_range; 2usize],
+    pub results: gate_range,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of gate"][::core::mem::size_of::<gate>() - 24usize];
+    ["Size of gate"][::core::mem::size_of::<gate>() - 32usize];
     ["Alignment of gate"][::core::mem::align_of::<gate>() - 4usize];
     ["Offset of field: gate::fact"][::core::mem::offset_of!(gate, fact) - 0usize];
     ["Offset of field: gate::mask"][::core::mem::offset_of!(gate, mask) - 4usize];
     ["Offset of field: gate::range"][::core::mem::offset_of!(gate, range) - 8usize];
+    ["Offset of field: gate::results"][::core::mem::offset_of!(gate, results) - 24usize];
 };
 #[repr(C)]
 #[repr(align(1))]
@@ -100,11 +102,11 @@ pub struct marks {
     pub are_all: __u32,
     pub pad: __u32,
     pub address: __u64,
-    pub piece: [__u64; 4usize],
+    pub name: [__u64; 32usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 176usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 400usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -122,7 +124,7 @@ const _: () = {
     ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 128usize];
     ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 132usize];
     ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 136usize];
-    ["Offset of field: marks::piece"][::core::mem::offset_of!(marks, piece) - 144usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 144usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -399,7 +401,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 472usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 696usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];

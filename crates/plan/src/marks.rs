@@ -226,11 +226,20 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 29
 }
 
-/// Hash of a name, never 0. Zeros fill the last piece of 32 bytes.
+/// Hash of a name, never 0. It is filled with zeros up to 32 bytes or, if it is not shorter than those, 256. No entry
+/// has a longer name.
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    const PIECE_BYTES: usize = 32;
+    const SHORT_BYTES: usize = 32;
+    const BYTES: usize = 256;
     let mut bytes = name.to_vec();
-    bytes.resize(name.len().next_multiple_of(PIECE_BYTES), 0);
+    bytes.resize(
+        if name.len() < SHORT_BYTES {
+            SHORT_BYTES
+        } else {
+            BYTES
+        },
+        0,
+    );
     let words = bytes.chunks_exact(8).map(|chunk| {
         let mut word = [0; 8];
         word.copy_from_slice(chunk);

@@ -243,7 +243,8 @@ impl Plan {
         let mut values = Values::from_facts(facts, &call.shape, &self.executables);
         values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
-            if !values.fact[gate.fact as usize].is_some_and(|value| gate.admits(value)) {
+            let exit = values.fact[crate::Fact::Exit as usize];
+            if !gate.admits(values.fact[gate.fact as usize], exit) {
                 return Decision::Drop;
             }
         }
