@@ -314,12 +314,7 @@ impl Control {
                 }
             }
             Step::ResetLost => {
-                let lost = self.audit_state(recording).lost;
-                if let Some(kernel) = &mut recording.pipeline.kernel {
-                    kernel.expect_change("op=set lost=0 old=".to_owned());
-                    kernel.socket().reset_lost().map_err(refusal)?;
-                }
-                self.lost_before = lost_elsewhere(recording);
+                let lost = self.reset_lost(recording).map_err(refusal)?;
                 self.log_setting("lost", 0, lost, who, recording);
                 Ok(Some(lost))
             }
@@ -350,6 +345,23 @@ impl Control {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Sets the count of losses to 0 and returns the one before: the kernel's, if Tarsier owns its
+    /// audit socket, and Tarsier's own.
+    fn reset_lost(&mut self, recording: &mut Recording) -> Result<u32, NetlinkError> {
+        let of_kernel = match &mut recording.pipeline.kernel {
+            Some(kernel) => {
+                kernel.expect_change("op=set lost=0 old=".to_owned());
+                kernel.reset_lost()?
+            }
+            None => 0,
+        };
+        let elsewhere = lost_elsewhere(recording);
+        let lost = elsewhere.saturating_sub(self.lost_before);
+        self.lost_before = elsewhere;
+        let lost = lost.saturating_add(of_kernel.into());
+        Ok(u32::try_from(lost).unwrap_or(u32::MAX))
     }
 
     fn change_setting(

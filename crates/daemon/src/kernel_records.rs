@@ -171,11 +171,25 @@ impl KernelRecords {
     /// Asks the kernel for the number of records it has lost.
     pub(super) fn count_lost(&mut self) {
         if let Ok(status) = self.ownership.socket().status() {
-            // If the count was reset, what was counted before stays counted.
-            let since = status.lost.checked_sub(self.lost_before);
-            self.lost += u64::from(since.unwrap_or(status.lost));
+            self.add_lost(status.lost);
             self.lost_before = status.lost;
         }
+    }
+
+    /// Sets the kernel's count of lost records to 0 and returns the one before. What was lost stays
+    /// counted in `lost`.
+    pub(super) fn reset_lost(&mut self) -> Result<u32, NetlinkError> {
+        let lost = self.ownership.socket().reset_lost()?;
+        self.add_lost(lost);
+        self.lost_before = 0;
+        Ok(lost)
+    }
+
+    /// Adds what the kernel has lost since it was last asked. A count that is smaller than the one
+    /// before was reset by somebody else.
+    fn add_lost(&mut self, now: u32) {
+        let since = now.checked_sub(self.lost_before);
+        self.lost += u64::from(since.unwrap_or(now));
     }
 
     /// Descriptor that is readable when records are waiting.
