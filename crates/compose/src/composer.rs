@@ -5,7 +5,7 @@ use crate::chunks::Chunks;
 use crate::clock::{Clock, Serials};
 use crate::executable::Executable;
 use crate::fcaps;
-use crate::filter;
+use crate::filter::{self, TaskLabel};
 use crate::generation::Generation;
 use crate::labels::Labels;
 use crate::pending_operations::PendingOperations;
@@ -219,7 +219,8 @@ impl<T: Tally> Composer<T> {
                 return Outcome::Dropped;
             }
         };
-        if filter::excludes(&generation, first_record(event), event) {
+        let task_label = TaskLabel::of(event, &generation, self.labels, &*self.system);
+        if filter::excludes(&generation, first_record(event), event, &task_label) {
             self.costs.dropped(number, rule);
             return Outcome::Excluded;
         }
@@ -241,6 +242,7 @@ impl<T: Tally> Composer<T> {
             is_cut,
             arguments: &arguments,
             labels: self.labels,
+            task_label,
             system: &*self.system,
             all_caps: self.all_caps,
         };

@@ -451,14 +451,9 @@ impl Control {
     /// Writes an event of one record, unless audit is off or a rule drops it.
     fn log_event(&self, kind: u16, body: &[u8], who: Who, recording: &mut Recording) {
         let pipeline = &mut recording.pipeline;
-        let sender = plan::Sender {
-            tid: who.pid,
-            uid: who.uid,
-            gid: 0,
-            auid: who.auid,
-            exe: compose::executable_of(who.pid, &HOST),
-        };
-        if self.enabled != 0 && !compose::drops_sent(&pipeline.generation, kind, &sender) {
+        let sender = (who.pid, who.uid, who.auid);
+        let generation = &pipeline.generation;
+        if self.enabled != 0 && !compose::drops_sent(generation, kind, sender, &HOST) {
             pipeline.log_record(kind, body);
         }
     }
