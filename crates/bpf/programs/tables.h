@@ -96,6 +96,7 @@ enum table_kind {
 	KIND_EXIT = 4, /* does not return */
 	KIND_CAPSET = 5,
 	KIND_SOCKETCALL = 6,
+	KIND_BPF = 7, /* bpf(2) */
 };
 
 enum table_spec_flags {

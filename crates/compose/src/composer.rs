@@ -93,6 +93,8 @@ pub struct Composer<T> {
     pub costs: T,
     /// Number of recorded events of which something is missing (`cut=yes`).
     pub cut_events: u64,
+    /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
+    pub programs: Vec<u32>,
     system: Arc<dyn System>,
     clock: Clock,
     labels: Labels,
@@ -114,6 +116,7 @@ impl<T: Tally> Composer<T> {
             operations: PendingOperations::new(Arc::clone(&system)),
             costs,
             cut_events: 0,
+            programs: Vec::new(),
             clock: Clock::now(&*system),
             labels: Labels::now(&*system),
             all_caps: fcaps::all_caps(&*system),
@@ -258,6 +261,7 @@ impl<T: Tally> Composer<T> {
             });
         }
         self.chunks.reuse(arguments.bytes);
+        self.programs.extend(event.program());
         self.costs.recorded(number, rule, out.len() - before);
         match generation.urgent.contains(&rule) {
             true => Outcome::Urgent,

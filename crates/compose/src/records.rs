@@ -10,7 +10,7 @@ use crate::resolve::{is_exec, Resolver};
 use crate::system::System;
 use crate::{fcaps, filter, queues};
 use event::record::{
-    Body, Capset, Cwd, Execve, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
+    Body, BpfLoad, Capset, Cwd, Execve, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
     PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp, Written,
 };
 use event::wire::{self, Event};
@@ -58,6 +58,10 @@ pub(crate) struct Records<'w, 'e> {
 impl Records<'_, '_> {
     /// Writes all records and ends the event.
     pub(crate) fn write(mut self, cache: &mut ProctitleCache) {
+        // The kernel makes this one during the call.
+        if let Some(prog_id) = self.event.program() {
+            self.put(&BpfLoad { prog_id });
+        }
         self.syscall();
         self.details();
         self.names();

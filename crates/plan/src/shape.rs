@@ -27,6 +27,8 @@ pub enum ShapeKind {
     Capset = 5,
     /// 32-bit socketcall(2).
     Socketcall = 6,
+    /// bpf(2): the id of a program that it loads is recorded.
+    Bpf = 7,
 }
 
 /// What a call does with the name in a path argument. It decides the PATH records.
@@ -348,6 +350,7 @@ fn processes(name: &str) -> Option<Shape> {
         "fork" | "vfork" | "clone" | "clone3" => plain.kind(ShapeKind::Fork),
         "exit" | "exit_group" => plain.kind(ShapeKind::Exit),
         "capset" => plain.kind(ShapeKind::Capset),
+        "bpf" => plain.kind(ShapeKind::Bpf),
         // The calls whose targets the kernel reports to audit: audit_signal_info(), audit_ptrace().
         "kill" | "tkill" | "rt_sigqueueinfo" => Shape { target: 0, ..plain },
         "tgkill" | "rt_tgsigqueueinfo" | "ptrace" => Shape { target: 1, ..plain },

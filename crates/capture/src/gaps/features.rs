@@ -88,6 +88,8 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("fdtable", &[], "files that descriptors stand for", Useful),
     ("files_struct", &[], "files that descriptors stand for", Useful),
     ("atomic_t", &[], "rules on paths decided in the kernel", Useful),
+    ("bpf_prog", &[], "BPF records in the events of bpf", Useful),
+    ("bpf_prog_aux", &[], "BPF records in the events of bpf", Useful),
     ("socket", &[], "saddr_fam= where another thread changes the address", Useful),
     ("sock", &[], "saddr_fam= where another thread changes the address", Useful),
     ("sock_common", &[], "saddr_fam= where another thread changes the address", Useful),
