@@ -293,6 +293,24 @@ static __always_inline void part_program(struct work *w)
 		part_bytes(w, TARSIER_PART_PROGRAM, &id, sizeof(id));
 }
 
+/* Adds the name of the module that the call has loaded: module_loaded() has noted it. */
+static __always_inline void part_loaded_module(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	struct tarsier_part *part;
+	long n;
+
+	if (w->ret || !note || !note->module[0])
+		return;
+	part = part_begin(w, TARSIER_PART_MODULE, 0);
+	if (!part)
+		return;
+	n = bpf_probe_read_kernel_str(part + 1, sizeof(note->module), note->module);
+	part_end(w, part, n > 0 ? n - 1 : 0);
+	note->module[0] = 0;
+}
+
 /* Tells where the call that a socketcall(2) makes has its address; the numbers are SYS_* of linux/net.h. */
 static __always_inline bool socketcall_shape(struct table_spec *spec, __u32 call)
 {
@@ -330,7 +348,8 @@ static __always_inline void part_socketcall_address(struct work *w)
 static __always_inline bool has_memory(struct work *w)
 {
 	return w->spec.memory < 6 || w->spec.how < 6 || w->spec.kind == KIND_SOCKETCALL ||
-	       w->spec.kind == KIND_BPF || (w->spec.target < 6 && !w->noted);
+	       w->spec.kind == KIND_BPF || w->spec.kind == KIND_MODULE ||
+	       (w->spec.target < 6 && !w->noted);
 }
 
 /*
@@ -357,6 +376,8 @@ __noinline int event_memory(struct work *w)
 		part_target(w);
 	if (w->spec.kind == KIND_BPF)
 		part_program(w);
+	if (w->spec.kind == KIND_MODULE)
+		part_loaded_module(w);
 	if (w->spec.kind == KIND_SOCKETCALL)
 		part_socketcall_address(w);
 	return 0;

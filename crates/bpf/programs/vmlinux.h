@@ -143,6 +143,9 @@ struct file {
 	unsigned int f_flags;
 	void *private_data;
 };
+struct module {
+	char name[56]; /* MODULE_NAME_LEN */
+};
 struct bpf_prog {
 	struct bpf_prog_aux *aux;
 };
