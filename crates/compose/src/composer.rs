@@ -39,6 +39,15 @@ pub enum Outcome {
     Excluded,
 }
 
+impl Outcome {
+    fn recorded(is_urgent: bool) -> Outcome {
+        match is_urgent {
+            true => Outcome::Urgent,
+            false => Outcome::Recorded,
+        }
+    }
+}
+
 /// Counts recorded and dropped events per rule. `rule` is the rule's index in the rule set with number `generation`.
 pub trait Tally {
     /// An event of the rule was recorded in `bytes` bytes of lines.
@@ -227,8 +236,8 @@ impl<T: Tally> Composer<T> {
             self.costs.dropped(number, rule);
             return Outcome::Excluded;
         }
-        let selecting = generation.plan.rules.get(rule as usize);
-        let key = selecting.and_then(Rule::key);
+        let rules = &generation.plan.rules;
+        let key = rules.get(rule as usize).and_then(Rule::key);
         let unix_ns = self.clock.unix_ns(header.frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
@@ -263,9 +272,6 @@ impl<T: Tally> Composer<T> {
         self.chunks.reuse(arguments.bytes);
         self.programs.extend(event.program());
         self.costs.recorded(number, rule, out.len() - before);
-        match generation.urgent.contains(&rule) {
-            true => Outcome::Urgent,
-            false => Outcome::Recorded,
-        }
+        Outcome::recorded(generation.urgent.contains(&rule))
     }
 }
