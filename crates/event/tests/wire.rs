@@ -113,6 +113,7 @@ fn full_event() -> Vec<u8> {
         )
         .part(TARSIER_PART_MODULE, 0, 0, b"dummy")
         .part(TARSIER_PART_OPENED, 0, 0, [1_u32, 3].as_bytes())
+        .part(TARSIER_PART_PROGRAM, 0, 0, 7_u32.as_bytes())
         .part(
             TARSIER_PART_OPEN_HOW,
             0,
@@ -196,6 +197,7 @@ fn use_everything(frame: &[u8]) -> usize {
         .map(|part| part.data.len())
         .sum::<usize>();
     seen += event.fd_pair().is_some() as usize + event.obj_pid().is_some() as usize;
+    seen += event.program().is_some() as usize;
     seen += event.capset().is_some() as usize + event.fcaps().is_some() as usize;
     seen += event.open_how().is_some() as usize + event.cwd_inode().is_some() as usize;
     seen += event.exec_file().map_or(0, |file| file.interpreter.len());
@@ -230,6 +232,7 @@ fn every_part_of_an_event_is_read_back() {
     assert_eq!(out, b"/etc/passwd/watch");
     assert_eq!(event.arguments(), Some([6, 2]));
     assert_eq!(event.opened(), Some([1, 3]));
+    assert_eq!(event.program(), Some(7));
     assert_eq!(event.fd_pair(), Some([3, -1]));
     assert_eq!(
         event.obj_pid().map(|obj| (obj.pid, obj.auid)),
