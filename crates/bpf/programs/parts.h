@@ -311,7 +311,7 @@ static __always_inline void part_loaded_module(struct work *w)
 	note->module[0] = 0;
 }
 
-/* Tells where the call that a socketcall(2) makes has its address; the numbers are SYS_* of linux/net.h. */
+/* Notes where the call of a socketcall(2) has its address. Numbers: SYS_* of linux/net.h. */
 static __always_inline bool socketcall_shape(struct table_spec *spec, __u32 call)
 {
 	bool is_message = call == 16 || call == 17, is_datagram = call == 11 || call == 12;
@@ -326,7 +326,7 @@ static __always_inline bool socketcall_shape(struct table_spec *spec, __u32 call
 	return true;
 }
 
-/* Adds the address of a 32-bit socketcall(2), unless there is the kernel's copy. Replaces w->args. */
+/* Adds the address of a socketcall(2), unless the kernel's copy is there. Replaces w->args. */
 static __always_inline void part_socketcall_address(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -74,6 +74,7 @@ fn inode_and(walk: &[u8]) -> Vec<u8> {
 
 /// An event with every kind of part.
 fn full_event() -> Vec<u8> {
+    let socketcall = [2_u32, 1, 0, 0, 0, 0];
     let obj_pid = tarsier_obj_pid {
         pid: 9,
         auid: u32::MAX,
@@ -136,12 +137,7 @@ fn full_event() -> Vec<u8> {
         .part(TARSIER_PART_ROOT, 0, 0, b"jail\0")
         .part(TARSIER_PART_ABOVE, 0, 0, [7_u64, 0x19, 2, 0x19].as_bytes())
         .part(TARSIER_PART_ABOVE, 0, 0, [9_u64, 0x20].as_bytes())
-        .part(
-            TARSIER_PART_SOCKETCALL,
-            0,
-            0,
-            [2_u32, 1, 0, 0, 0, 0].as_bytes(),
-        )
+        .part(TARSIER_PART_SOCKETCALL, 0, 0, socketcall.as_bytes())
         .build()
 }
 
