@@ -35,6 +35,8 @@ def renamed_class(kind, field, call, fields):
     """The class of the map for a field of a record; None if the field has to be equal."""
     if field in PID_FIELDS:
         return "pid"
+    if field == "prog-id":
+        return "program"
     if kind == "PATH" and field == "inode":
         return "inode"
     if kind == "PATH" and field == "dev":

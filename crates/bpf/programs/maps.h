@@ -85,6 +85,7 @@ struct task_note {
 	__u64 operation; /* address of the io_uring request that a probed function works on */
 	__u64 fork_start; /* start time of the last child whose creation is recorded */
 	__s64 fork_child; /* its number; 0: the call that made it has returned */
+	char module[56]; /* the last module that the task has loaded */
 };
 
 struct {

@@ -272,10 +272,83 @@ static __always_inline void part_how(struct work *w)
 		part_bytes(w, TARSIER_PART_OPENED, &opened, sizeof(opened));
 }
 
+#define BPF_COMMAND_PROG_LOAD 5
+
+/* Adds the id of the program that bpf(2) has loaded, if its descriptor still stands for it. */
+static __always_inline void part_program(struct work *w)
+{
+	struct bpf_prog *prog;
+	struct file *file;
+	__u32 id;
+
+	if (!TYPE_HAS(bpf_prog, aux, id) || !TYPE_HAS(bpf_prog_aux, prog) || w->ret < 0 ||
+	    (__u32)w->args[0] != BPF_COMMAND_PROG_LOAD)
+		return;
+	file = file_of(bpf_get_current_task_btf(), w->ret);
+	prog = file ? READ(file, private_data) : 0;
+	if (!prog || READ(prog, aux, prog) != prog)
+		return;
+	id = READ(prog, aux, id);
+	if (id)
+		part_bytes(w, TARSIER_PART_PROGRAM, &id, sizeof(id));
+}
+
+/* Adds the name of the module that the call has loaded: module_loaded() has noted it. */
+static __always_inline void part_loaded_module(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_note *note = bpf_task_storage_get(&task_notes, task, 0, 0);
+	struct tarsier_part *part;
+	long n;
+
+	if (w->ret || !note || !note->module[0])
+		return;
+	part = part_begin(w, TARSIER_PART_MODULE, 0);
+	if (!part)
+		return;
+	n = bpf_probe_read_kernel_str(part + 1, sizeof(note->module), note->module);
+	part_end(w, part, n > 0 ? n - 1 : 0);
+	note->module[0] = 0;
+}
+
+/* Notes where the call of a socketcall(2) has its address. Numbers: SYS_* of linux/net.h. */
+static __always_inline bool socketcall_shape(struct table_spec *spec, __u32 call)
+{
+	bool is_message = call == 16 || call == 17, is_datagram = call == 11 || call == 12;
+	bool fills = (call >= 5 && call <= 7) || call == 12 || call == 17 || call == 18;
+
+	if (!fills && !is_message && !is_datagram && call != 2 && call != 3)
+		return false;
+	spec->sockaddr = is_datagram ? 4 : 1;
+	spec->sockaddr_len = is_message ? 0xff : spec->sockaddr + 1;
+	spec->flags = (is_message ? SPEC_MSGHDR : 0) | (fills ? SPEC_SOCKADDR_OUT : 0) |
+		      (fills && !is_message ? SPEC_SOCKADDR_LEN_PTR : 0);
+	return true;
+}
+
+/* Adds the address of a socketcall(2), unless the kernel's copy is there. Replaces w->args. */
+static __always_inline void part_socketcall_address(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note = w->noted ? note_at_end(task, w->given_nr) : 0;
+	__u32 args[6] = {}, i, len;
+	const void *addr;
+
+	if ((note && note->address_len) || !socketcall_shape(&w->spec, w->args[0]) ||
+	    bpf_probe_read_user(args, sizeof(args), (void *)(__u64)(__u32)w->args[1]))
+		return;
+	for (i = 0; i < 6; i++)
+		w->args[i] = args[i];
+	len = sockaddr_place(w, &addr);
+	if (len)
+		part_user_bytes(w, TARSIER_PART_SOCKADDR, addr, len, 128);
+}
+
 /* Whether event_memory() has anything to add. */
 static __always_inline bool has_memory(struct work *w)
 {
 	return w->spec.memory < 6 || w->spec.how < 6 || w->spec.kind == KIND_SOCKETCALL ||
+	       w->spec.kind == KIND_BPF || w->spec.kind == KIND_MODULE ||
 	       (w->spec.target < 6 && !w->noted);
 }
 
@@ -301,6 +374,12 @@ __noinline int event_memory(struct work *w)
 	/* If there is a note, it already has every target of the signal. */
 	if (w->spec.target < 6 && !w->noted)
 		part_target(w);
+	if (w->spec.kind == KIND_BPF)
+		part_program(w);
+	if (w->spec.kind == KIND_MODULE)
+		part_loaded_module(w);
+	if (w->spec.kind == KIND_SOCKETCALL)
+		part_socketcall_address(w);
 	return 0;
 }
 

@@ -98,6 +98,8 @@ enum table_kind {
 	KIND_EXIT = 4, /* does not return */
 	KIND_CAPSET = 5,
 	KIND_SOCKETCALL = 6,
+	KIND_BPF = 7, /* bpf(2) */
+	KIND_MODULE = 8, /* loads a module */
 };
 
 enum table_spec_flags {

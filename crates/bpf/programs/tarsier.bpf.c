@@ -452,6 +452,21 @@ static __always_inline int fork_ended(__u64 *ctx)
 
 COPIES("tp_btf/sched_process_fork", fork_done, fork_ended(ctx))
 
+/* A module is in place, and its own code will run next: notes its name for the event of the call. */
+static __always_inline int module_loaded(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct module *module = (struct module *)ctx[0];
+	struct task_note *note =
+		bpf_task_storage_get(&task_notes, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (note && HAS(module, name))
+		bpf_probe_read_kernel_str(note->module, sizeof(note->module), module->name);
+	return 0;
+}
+
+COPIES("tp_btf/module_load", module_load, module_loaded(ctx))
+
 /* A task was created: notes if a rule of the task list keeps it from being audited. */
 static __always_inline int task_begins(__u64 *ctx)
 {

@@ -143,6 +143,16 @@ struct file {
 	unsigned int f_flags;
 	void *private_data;
 };
+struct module {
+	char name[56]; /* MODULE_NAME_LEN */
+};
+struct bpf_prog {
+	struct bpf_prog_aux *aux;
+};
+struct bpf_prog_aux {
+	__u32 id;
+	struct bpf_prog *prog;
+};
 struct sock_common {
 	unsigned short skc_family;
 };

@@ -5,7 +5,7 @@ use crate::chunks::Chunks;
 use crate::clock::{Clock, Serials};
 use crate::executable::Executable;
 use crate::fcaps;
-use crate::filter;
+use crate::filter::{self, TaskLabel};
 use crate::generation::Generation;
 use crate::labels::Labels;
 use crate::pending_operations::PendingOperations;
@@ -37,6 +37,15 @@ pub enum Outcome {
     Part,
     /// An exclude rule drops the event.
     Excluded,
+}
+
+impl Outcome {
+    fn recorded(is_urgent: bool) -> Outcome {
+        match is_urgent {
+            true => Outcome::Urgent,
+            false => Outcome::Recorded,
+        }
+    }
 }
 
 /// Counts recorded and dropped events per rule. `rule` is the rule's index in the rule set with number `generation`.
@@ -93,6 +102,8 @@ pub struct Composer<T> {
     pub costs: T,
     /// Number of recorded events of which something is missing (`cut=yes`).
     pub cut_events: u64,
+    /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
+    pub programs: Vec<u32>,
     system: Arc<dyn System>,
     clock: Clock,
     labels: Labels,
@@ -114,6 +125,7 @@ impl<T: Tally> Composer<T> {
             operations: PendingOperations::new(Arc::clone(&system)),
             costs,
             cut_events: 0,
+            programs: Vec::new(),
             clock: Clock::now(&*system),
             labels: Labels::now(&*system),
             all_caps: fcaps::all_caps(&*system),
@@ -219,12 +231,13 @@ impl<T: Tally> Composer<T> {
                 return Outcome::Dropped;
             }
         };
-        if filter::excludes(&generation, first_record(event), event) {
+        let task_label = TaskLabel::of(event, &generation, self.labels, &*self.system);
+        if filter::excludes(&generation, first_record(event), event, &task_label) {
             self.costs.dropped(number, rule);
             return Outcome::Excluded;
         }
-        let selecting = generation.plan.rules.get(rule as usize);
-        let key = selecting.and_then(Rule::key);
+        let rules = &generation.plan.rules;
+        let key = rules.get(rule as usize).and_then(Rule::key);
         let unix_ns = self.clock.unix_ns(header.frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
@@ -241,6 +254,7 @@ impl<T: Tally> Composer<T> {
             is_cut,
             arguments: &arguments,
             labels: self.labels,
+            task_label,
             system: &*self.system,
             all_caps: self.all_caps,
         };
@@ -256,10 +270,8 @@ impl<T: Tally> Composer<T> {
             });
         }
         self.chunks.reuse(arguments.bytes);
+        self.programs.extend(event.program());
         self.costs.recorded(number, rule, out.len() - before);
-        match generation.urgent.contains(&rule) {
-            true => Outcome::Urgent,
-            false => Outcome::Recorded,
-        }
+        Outcome::recorded(generation.urgent.contains(&rule))
     }
 }

@@ -2,14 +2,60 @@
 
 use crate::generation::Generation;
 use crate::identify::executable_of;
+use crate::labels::Labels;
 use crate::system::{read_all, System};
 use event::text;
 use event::wire::Event;
 use event::RecordType;
-use plan::{ObjectId, Sender};
+use plan::{ObjectId, RecordFilter, SecurityModule, Sender, Subject};
+use std::borrow::Cow;
 
-/// Whether an exclude rule drops the records of type `kind` in `event`.
-pub(crate) fn excludes(generation: &Generation, kind: RecordType, event: &Event<'_>) -> bool {
+/// The label of the task of `event`, if exclude rules ask about labels; the default otherwise.
+pub(crate) struct TaskLabel {
+    module: SecurityModule,
+    label: Option<Cow<'static, [u8]>>,
+}
+
+impl TaskLabel {
+    pub(crate) fn of(
+        event: &Event<'_>,
+        generation: &Generation,
+        labels: Labels,
+        system: &dyn System,
+    ) -> TaskLabel {
+        let exclude = generation.exclude.as_ref();
+        match exclude.is_some_and(RecordFilter::needs_label) {
+            true => TaskLabel::of_process(event.header().pid, labels, system),
+            false => TaskLabel {
+                module: SecurityModule::None,
+                label: None,
+            },
+        }
+    }
+
+    /// The label of process `pid`.
+    pub(crate) fn of_process(pid: u32, labels: Labels, system: &dyn System) -> TaskLabel {
+        TaskLabel {
+            module: labels.module(),
+            label: labels.of(system, pid),
+        }
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            module: self.module,
+            label: self.label.as_deref(),
+        }
+    }
+}
+
+/// Whether an exclude rule drops the records of type `kind` in `event`, whose task has the label `label`.
+pub(crate) fn excludes(
+    generation: &Generation,
+    kind: RecordType,
+    event: &Event<'_>,
+    label: &TaskLabel,
+) -> bool {
     let Some(filter) = &generation.exclude else {
         return false;
     };
@@ -23,6 +69,7 @@ pub(crate) fn excludes(generation: &Generation, kind: RecordType, event: &Event<
             dev: header.exe.dev,
             ino: header.exe.ino,
         }),
+        subject: label.subject(),
     };
     filter.drops(kind.0.into(), &sender, &generation.identities)
 }
@@ -39,12 +86,41 @@ pub fn drops_message(
     if generation.exclude.is_none() && generation.user.is_none() {
         return false;
     }
-    drops_sent(generation, kind, &sender_of(message, system))
+    let module = match needs_label(generation) {
+        true => Labels::now(system).module(),
+        false => SecurityModule::None,
+    };
+    drops_of(generation, kind, &sender_of(message, module, system))
 }
 
-/// Whether an exclude or user rule drops a record of type `kind` (nlmsg_type) that `sender` caused.
-pub fn drops_sent(generation: &Generation, kind: u16, sender: &Sender) -> bool {
-    let drops = |filter: &Option<plan::RecordFilter>| {
+/// Whether an exclude or user rule drops a record of type `kind` (nlmsg_type) that process `pid` caused, with this
+/// login uid and real user id.
+pub fn drops_sent(
+    generation: &Generation,
+    kind: u16,
+    (pid, uid, auid): (u32, u32, u32),
+    system: &dyn System,
+) -> bool {
+    let label =
+        needs_label(generation).then(|| TaskLabel::of_process(pid, Labels::now(system), system));
+    let sender = Sender {
+        tid: pid,
+        uid,
+        gid: 0,
+        auid,
+        exe: executable_of(pid, system),
+        subject: label.as_ref().map(TaskLabel::subject).unwrap_or_default(),
+    };
+    drops_of(generation, kind, &sender)
+}
+
+fn needs_label(generation: &Generation) -> bool {
+    let lists = [&generation.exclude, &generation.user];
+    lists.into_iter().flatten().any(RecordFilter::needs_label)
+}
+
+fn drops_of(generation: &Generation, kind: u16, sender: &Sender<'_>) -> bool {
+    let drops = |filter: &Option<RecordFilter>| {
         filter
             .as_ref()
             .is_some_and(|filter| filter.drops(kind.into(), sender, &generation.identities))
@@ -57,11 +133,12 @@ fn is_user_message(kind: u16) -> bool {
     matches!(kind, 1005 | 1100..=1199 | 2100..=2999)
 }
 
-fn sender_of(message: &[u8], system: &dyn System) -> Sender {
+/// The sender of a message. `module` is the one that gave the label that the message has.
+fn sender_of<'m>(message: &'m [u8], module: SecurityModule, system: &dyn System) -> Sender<'m> {
     let body = text::parse_message(message).map_or(&b""[..], |(_, body)| body);
+    let field = |name: &[u8]| text::fields(body).find(|field| field.name == name);
     let number = |name: &[u8]| {
-        text::fields(body)
-            .find(|field| field.name == name)
+        field(name)
             .and_then(|field| text::number(field.value, 10))
             .and_then(|value| u32::try_from(value).ok())
     };
@@ -80,6 +157,10 @@ fn sender_of(message: &[u8], system: &dyn System) -> Sender {
         gid: of_process("Gid:").unwrap_or(u32::MAX),
         auid: number(b"auid").unwrap_or(u32::MAX),
         exe: executable_of(pid, system),
+        subject: Subject {
+            module,
+            label: field(b"subj").map(|field| field.value),
+        },
     }
 }
 
@@ -99,13 +180,23 @@ mod tests {
             files: [("/proc/42/status", status)].into(),
             ..StaticSystem::default()
         };
-        let told = sender_of(b"audit(1.002:3): pid=42 uid=1 auid=2 ses=3", &system);
+        let told = sender_of(
+            b"audit(1.002:3): pid=42 uid=1 auid=2 ses=3",
+            SecurityModule::None,
+            &system,
+        );
         assert_eq!((told.tid, told.uid, told.gid, told.auid), (42, 1, 50, 2));
-        let read = sender_of(b"audit(1.002:3): pid=42", &system);
+        let read = sender_of(b"audit(1.002:3): pid=42", SecurityModule::None, &system);
         assert_eq!((read.uid, read.gid, read.auid), (5, 50, u32::MAX));
-        let gone = sender_of(b"audit(1.002:3): pid=43", &system);
+        let gone = sender_of(b"audit(1.002:3): pid=43", SecurityModule::None, &system);
         assert_eq!((gone.tid, gone.uid, gone.gid), (43, u32::MAX, u32::MAX));
-        assert_eq!(sender_of(b"no stamp", &system).tid, 0);
+        let labelled = sender_of(
+            b"audit(1.002:3): pid=42 subj=a:b:c:s0 msg='subj=x'",
+            SecurityModule::Selinux,
+            &system,
+        );
+        assert_eq!(labelled.subject.label, Some(&b"a:b:c:s0"[..]));
+        assert_eq!(sender_of(b"no stamp", SecurityModule::None, &system).tid, 0);
     }
 
     #[test]

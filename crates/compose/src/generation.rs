@@ -1,7 +1,7 @@
 //! A rule set, with what is needed to compose its events.
 
 use event::wire::Event;
-use plan::{Identities, Plan, RecordFilter};
+use plan::{Identities, Plan, RecordFilter, ShapeKind};
 use rules::{Action, Rule};
 use std::collections::BTreeSet;
 
@@ -30,6 +30,12 @@ impl Generation {
             plan,
             identities,
         }
+    }
+
+    /// Whether calls of bpf(2) may be recorded.
+    pub fn watches_bpf(&self) -> bool {
+        let mut calls = self.plan.calls.values();
+        calls.any(|call| call.shape.kind == ShapeKind::Bpf)
     }
 
     /// The rules that the first stage left undecided for `event`, with their indices in `plan.rules`.

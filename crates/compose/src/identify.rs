@@ -96,7 +96,7 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
 }
 
 /// The executable of process `pid`; `None` if the process has ended.
-pub fn executable_of(pid: u32, system: &dyn System) -> Option<ObjectId> {
+pub(crate) fn executable_of(pid: u32, system: &dyn System) -> Option<ObjectId> {
     let link = CString::new(format!("/proc/{pid}/exe")).ok()?;
     system.inode(&link, true).map(object)
 }

@@ -2,6 +2,7 @@
 //! `/proc/PID/attr/current` and the kernel's audit prints it.
 
 use crate::system::{read_all, System};
+use plan::SecurityModule;
 use std::borrow::Cow;
 
 /// The list of loaded AppArmor profiles, one per line.
@@ -16,17 +17,26 @@ pub(crate) enum Labels {
     None,
     /// AppArmor without any profile: all processes have the label `unconfined`.
     Unconfined,
-    /// Each process has its own label, which can be read only while the process exists.
-    PerProcess,
+    /// Each process has its own label, given by this module, which can be read only while the process exists.
+    PerProcess(SecurityModule),
 }
 
 impl Labels {
     /// How processes are labelled now. A profile may be loaded at any time, so this has to be asked periodically.
     pub(crate) fn now(system: &dyn System) -> Labels {
-        match label_of(system, "self") {
+        match label_of(system, "self/attr/current") {
             None => Labels::None,
             Some(label) if label == UNCONFINED && has_no_profile(system) => Labels::Unconfined,
-            Some(_) => Labels::PerProcess,
+            Some(_) => Labels::PerProcess(module(system)),
+        }
+    }
+
+    /// The module that labels processes.
+    pub(crate) fn module(self) -> SecurityModule {
+        match self {
+            Labels::None => SecurityModule::None,
+            Labels::Unconfined => SecurityModule::AppArmor,
+            Labels::PerProcess(module) => module,
         }
     }
 
@@ -35,8 +45,22 @@ impl Labels {
         match self {
             Labels::None => None,
             Labels::Unconfined => Some(Cow::Borrowed(UNCONFINED)),
-            Labels::PerProcess => label_of(system, &pid.to_string()).map(Cow::Owned),
+            Labels::PerProcess(_) => {
+                label_of(system, &format!("{pid}/attr/current")).map(Cow::Owned)
+            }
         }
+    }
+}
+
+/// The security module whose labels `/proc/PID/attr/current` shows: AppArmor and Smack show theirs in a directory of
+/// their own too.
+fn module(system: &dyn System) -> SecurityModule {
+    if label_of(system, "self/attr/apparmor/current").is_some() {
+        SecurityModule::AppArmor
+    } else if label_of(system, "self/attr/smack/current").is_some() {
+        SecurityModule::Smack
+    } else {
+        SecurityModule::Selinux
     }
 }
 
@@ -45,10 +69,10 @@ fn has_no_profile(system: &dyn System) -> bool {
     read_all(system, APPARMOR_PROFILES).is_some_and(|profiles| profiles.is_empty())
 }
 
-/// The contents of `/proc/PROCESS/attr/current` without the end, which is NUL with SELinux and a line feed with
+/// The contents of `/proc/FILE`, an attribute of a process, without the end, which is NUL with SELinux and a line feed with
 /// AppArmor; `None` if there is no label.
-fn label_of(system: &dyn System, process: &str) -> Option<Vec<u8>> {
-    let mut label = read_all(system, &format!("/proc/{process}/attr/current"))?;
+fn label_of(system: &dyn System, file: &str) -> Option<Vec<u8>> {
+    let mut label = read_all(system, &format!("/proc/{file}"))?;
     while matches!(label.last(), Some(0 | b'\n')) {
         label.pop();
     }
@@ -85,7 +109,8 @@ mod tests {
     #[test]
     fn a_process_that_has_ended_has_no_label_of_its_own() {
         let none = system(&[]);
-        assert_eq!(Labels::PerProcess.of(&none, 7), None);
+        let apart = Labels::PerProcess(SecurityModule::Selinux);
+        assert_eq!(apart.of(&none, 7), None);
         assert_eq!(Labels::Unconfined.of(&none, 7).as_deref(), Some(UNCONFINED));
     }
 
@@ -96,15 +121,18 @@ mod tests {
         assert_eq!(Labels::now(&system(&[(SELF, "\n")])), Labels::None);
         let unconfined = [(SELF, "unconfined\n"), (APPARMOR_PROFILES, "")];
         assert_eq!(Labels::now(&system(&unconfined)), Labels::Unconfined);
-        let profile = [
-            (SELF, "unconfined\n"),
-            (APPARMOR_PROFILES, "cups (enforce)\n"),
-        ];
-        assert_eq!(Labels::now(&system(&profile)), Labels::PerProcess);
-        assert_eq!(Labels::now(&system(&unconfined[..1])), Labels::PerProcess);
+        let own = ("/proc/self/attr/apparmor/current", "unconfined\n");
+        let profile = (APPARMOR_PROFILES, "cups (enforce)\n");
+        let apparmor = Labels::PerProcess(SecurityModule::AppArmor);
+        let of = |files: &[(&'static str, &str)]| Labels::now(&system(files));
+        assert_eq!(of(&[unconfined[0], profile, own]), apparmor);
+        assert_eq!(of(&[unconfined[0], own]), apparmor);
+        let smack = [(SELF, "Web"), ("/proc/self/attr/smack/current", "Web")];
+        assert_eq!(of(&smack), Labels::PerProcess(SecurityModule::Smack));
         let selinux = system(&[(SELF, "a:b:c\0"), ("/proc/7/attr/current", "d:e:f\0")]);
-        assert_eq!(Labels::now(&selinux), Labels::PerProcess);
-        let label = Labels::PerProcess.of(&selinux, 7);
+        let apart = Labels::PerProcess(SecurityModule::Selinux);
+        assert_eq!(Labels::now(&selinux), apart);
+        let label = apart.of(&selinux, 7);
         assert_eq!(label.as_deref(), Some(&b"d:e:f"[..]));
     }
 }

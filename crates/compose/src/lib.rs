@@ -29,7 +29,7 @@ pub use composer::{Composed, Composer, Outcome, Tally, Watcher};
 pub use filter::{drops_message, drops_sent};
 pub use generation::Generation;
 pub use host::Host;
-pub use identify::{executable_of, identify, names_paths};
+pub use identify::{identify, names_paths};
 pub use names::names;
 pub use pending_operations::PendingOperations;
 pub use resolve::Item;

@@ -2,6 +2,7 @@
 
 use crate::call_facts::CallFacts;
 use crate::chunks::Arguments;
+use crate::filter::TaskLabel;
 use crate::generation::Generation;
 use crate::labels::Labels;
 use crate::proctitle_cache::ProctitleCache;
@@ -9,7 +10,7 @@ use crate::resolve::{is_exec, Resolver};
 use crate::system::System;
 use crate::{fcaps, filter, queues};
 use event::record::{
-    Body, Capset, Cwd, Execve, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
+    Body, BpfLoad, Capset, Cwd, Execve, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
     PathItem, Proctitle, Sockaddr, Socketcall, Syscall, UringOp, Written,
 };
 use event::wire::{self, Event};
@@ -47,6 +48,8 @@ pub(crate) struct Records<'w, 'e> {
     /// Arguments of execve.
     pub(crate) arguments: &'e Arguments,
     pub(crate) labels: Labels,
+    /// The task's label, for exclude rules.
+    pub(crate) task_label: TaskLabel,
     pub(crate) system: &'e dyn System,
     /// Every capability that the kernel knows, as a bit mask.
     pub(crate) all_caps: u64,
@@ -55,6 +58,10 @@ pub(crate) struct Records<'w, 'e> {
 impl Records<'_, '_> {
     /// Writes all records and ends the event.
     pub(crate) fn write(mut self, cache: &mut ProctitleCache) {
+        // The kernel makes this one during the call.
+        if let Some(prog_id) = self.event.program() {
+            self.put(&BpfLoad { prog_id });
+        }
         self.syscall();
         self.details();
         self.names();
@@ -63,9 +70,13 @@ impl Records<'_, '_> {
     }
 
     fn put(&mut self, record: &impl Body) {
-        if !filter::excludes(self.generation, record.kind(), self.event) {
+        if !self.excludes(record.kind()) {
             self.writer.put(record);
         }
+    }
+
+    fn excludes(&self, kind: RecordType) -> bool {
+        filter::excludes(self.generation, kind, self.event, &self.task_label)
     }
 
     fn syscall(&mut self) {
@@ -105,7 +116,7 @@ impl Records<'_, '_> {
         self.arguments();
         if is_exec(&self.call.shape)
             && event.exec_file().is_some()
-            && !filter::excludes(self.generation, RecordType::EXECVE, event)
+            && !self.excludes(RecordType::EXECVE)
         {
             let cut_bytes = self.arguments.cut_bytes;
             self.writer.execve(&Execve {

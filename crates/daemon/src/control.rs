@@ -314,12 +314,7 @@ impl Control {
                 }
             }
             Step::ResetLost => {
-                let lost = self.audit_state(recording).lost;
-                if let Some(kernel) = &mut recording.pipeline.kernel {
-                    kernel.expect_change("op=set lost=0 old=".to_owned());
-                    kernel.socket().reset_lost().map_err(refusal)?;
-                }
-                self.lost_before = lost_elsewhere(recording);
+                let lost = self.reset_lost(recording).map_err(refusal)?;
                 self.log_setting("lost", 0, lost, who, recording);
                 Ok(Some(lost))
             }
@@ -350,6 +345,23 @@ impl Control {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Sets the count of losses to 0 and returns the one before: the kernel's, if Tarsier owns its
+    /// audit socket, and Tarsier's own.
+    fn reset_lost(&mut self, recording: &mut Recording) -> Result<u32, NetlinkError> {
+        let of_kernel = match &mut recording.pipeline.kernel {
+            Some(kernel) => {
+                kernel.expect_change("op=set lost=0 old=".to_owned());
+                kernel.reset_lost()?
+            }
+            None => 0,
+        };
+        let elsewhere = lost_elsewhere(recording);
+        let lost = elsewhere.saturating_sub(self.lost_before);
+        self.lost_before = elsewhere;
+        let lost = lost.saturating_add(of_kernel.into());
+        Ok(u32::try_from(lost).unwrap_or(u32::MAX))
     }
 
     fn change_setting(
@@ -439,14 +451,9 @@ impl Control {
     /// Writes an event of one record, unless audit is off or a rule drops it.
     fn log_event(&self, kind: u16, body: &[u8], who: Who, recording: &mut Recording) {
         let pipeline = &mut recording.pipeline;
-        let sender = plan::Sender {
-            tid: who.pid,
-            uid: who.uid,
-            gid: 0,
-            auid: who.auid,
-            exe: compose::executable_of(who.pid, &HOST),
-        };
-        if self.enabled != 0 && !compose::drops_sent(&pipeline.generation, kind, &sender) {
+        let sender = (who.pid, who.uid, who.auid);
+        let generation = &pipeline.generation;
+        if self.enabled != 0 && !compose::drops_sent(generation, kind, sender, &HOST) {
             pipeline.log_record(kind, body);
         }
     }

@@ -3,7 +3,9 @@
 
 use super::grouped::{Grouped, Sink};
 use super::kernel_costs::{logged, KernelCosts};
+use super::program_loads::ProgramLoads;
 use super::rule_place::refused_rule;
+use crate::clock::monotonic_ns;
 use crate::host::HOST;
 use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
@@ -32,6 +34,8 @@ pub(super) struct KernelRecords {
     /// Records that the kernel has lost since the daemon started.
     pub(super) lost: u64,
     lost_before: u32,
+    /// Loaded BPF programs, while it is not known whether the call is recorded.
+    program_loads: ProgramLoads,
     has_more: bool,
 }
 
@@ -104,6 +108,7 @@ impl KernelRecords {
             costs: KernelCosts::default(),
             lost: 0,
             lost_before: 0,
+            program_loads: ProgramLoads::default(),
             has_more: false,
         }
     }
@@ -171,11 +176,25 @@ impl KernelRecords {
     /// Asks the kernel for the number of records it has lost.
     pub(super) fn count_lost(&mut self) {
         if let Ok(status) = self.ownership.socket().status() {
-            // If the count was reset, what was counted before stays counted.
-            let since = status.lost.checked_sub(self.lost_before);
-            self.lost += u64::from(since.unwrap_or(status.lost));
+            self.add_lost(status.lost);
             self.lost_before = status.lost;
         }
+    }
+
+    /// Sets the kernel's count of lost records to 0 and returns the one before. What was lost stays
+    /// counted in `lost`.
+    pub(super) fn reset_lost(&mut self) -> Result<u32, NetlinkError> {
+        let lost = self.ownership.socket().reset_lost()?;
+        self.add_lost(lost);
+        self.lost_before = 0;
+        Ok(lost)
+    }
+
+    /// Adds what the kernel has lost since it was last asked. A count that is smaller than the one
+    /// before was reset by somebody else.
+    fn add_lost(&mut self, now: u32) {
+        let since = now.checked_sub(self.lost_before);
+        self.lost += u64::from(since.unwrap_or(now));
     }
 
     /// Descriptor that is readable when records are waiting.
@@ -193,8 +212,9 @@ impl KernelRecords {
         encoder: &mut Encoder,
         out: &mut Vec<u8>,
     ) -> u32 {
-        let mut events = 0;
+        let mut events = self.end_waiting(monotonic_ns(), encoder, out);
         let mut came = false;
+        let watches_bpf = filter.is_some_and(Generation::watches_bpf);
         self.has_more = false;
         while out.len() < PASS_BYTES_MAX {
             match self.ownership.socket().receive(&mut self.buffer) {
@@ -204,6 +224,12 @@ impl KernelRecords {
                     let is_dropped =
                         |generation| compose::drops_message(generation, kind, text, &HOST);
                     if is_own || filter.is_some_and(is_dropped) {
+                        continue;
+                    }
+                    let loads = &mut self.program_loads;
+                    if RecordType(kind) == RecordType::BPF
+                        && loads.take(text, watches_bpf, monotonic_ns())
+                    {
                         continue;
                     }
                     came = true;
@@ -224,6 +250,27 @@ impl KernelRecords {
             }
         }
         self.has_more = true;
+        events
+    }
+
+    /// Notes BPF programs whose loading was recorded: the kernel's own records of it are dropped.
+    pub(super) fn note_programs(&mut self, prog_ids: &[u32]) {
+        for prog_id in prog_ids {
+            self.program_loads.recorded(*prog_id, monotonic_ns());
+        }
+    }
+
+    /// Appends the BPF records that have waited for an event until `now_ns`. Returns how many.
+    fn end_waiting(&mut self, now_ns: u64, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
+        let sink = &mut Sink {
+            encoder,
+            out,
+            costs: &mut self.costs,
+        };
+        let mut events = 0;
+        while let Some(message) = self.program_loads.overdue(now_ns) {
+            events += self.grouped.push(RecordType::BPF.0, &message, sink);
+        }
         events
     }
 
@@ -255,14 +302,17 @@ impl KernelRecords {
     /// Releases the socket and restores the kernel's audit state; appends the last records. Returns
     /// the number of events.
     pub(super) fn stop(mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
+        let mut events = self.end_waiting(u64::MAX, encoder, out);
         let late = self.ownership.release();
-        let mut events = 0;
         let sink = &mut Sink {
             encoder,
             out,
             costs: &mut self.costs,
         };
         for (kind, text) in late.context("restoring the audit state")? {
+            if RecordType(kind) == RecordType::BPF && self.program_loads.take(&text, false, 0) {
+                continue;
+            }
             events += self.grouped.push(kind, &text, sink);
         }
         Ok(events + self.grouped.end(sink))

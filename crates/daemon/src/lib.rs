@@ -23,6 +23,7 @@ mod notifier;
 mod output;
 mod pipeline;
 mod plugins;
+mod program_loads;
 pub mod protocol;
 mod recorder;
 mod recording;

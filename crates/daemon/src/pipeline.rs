@@ -164,6 +164,7 @@ impl Pipeline {
             live,
             totals,
             lines,
+            kernel,
             ..
         } = self;
         let mut is_urgent = false;
@@ -201,6 +202,10 @@ impl Pipeline {
             is_cut = batch.is_full() || read % FRAMES_PER_LOOK == 0 && monotonic_ns() >= until_ns;
             !is_cut
         });
+        if let Some(kernel) = kernel {
+            kernel.note_programs(&recorder.programs);
+        }
+        recorder.programs.clear();
         if frames > 0 {
             recorder.costs.share(monotonic_ns() - batch_ns);
         }

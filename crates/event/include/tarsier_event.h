@@ -200,6 +200,8 @@ enum tarsier_part_tag {
 	/* __u32 flags, known: with OPEN_HOW, the flags that the kernel used, and
 	 * those bits of them that are known; the others are 0 */
 	TARSIER_PART_OPENED = 26,
+	/* __u32: id of the BPF program that the call has loaded */
+	TARSIER_PART_PROGRAM = 27,
 };
 
 enum tarsier_part_flags {

@@ -74,6 +74,7 @@ fn inode_and(walk: &[u8]) -> Vec<u8> {
 
 /// An event with every kind of part.
 fn full_event() -> Vec<u8> {
+    let socketcall = [2_u32, 1, 0, 0, 0, 0];
     let obj_pid = tarsier_obj_pid {
         pid: 9,
         auid: u32::MAX,
@@ -113,6 +114,7 @@ fn full_event() -> Vec<u8> {
         )
         .part(TARSIER_PART_MODULE, 0, 0, b"dummy")
         .part(TARSIER_PART_OPENED, 0, 0, [1_u32, 3].as_bytes())
+        .part(TARSIER_PART_PROGRAM, 0, 0, 7_u32.as_bytes())
         .part(
             TARSIER_PART_OPEN_HOW,
             0,
@@ -135,12 +137,7 @@ fn full_event() -> Vec<u8> {
         .part(TARSIER_PART_ROOT, 0, 0, b"jail\0")
         .part(TARSIER_PART_ABOVE, 0, 0, [7_u64, 0x19, 2, 0x19].as_bytes())
         .part(TARSIER_PART_ABOVE, 0, 0, [9_u64, 0x20].as_bytes())
-        .part(
-            TARSIER_PART_SOCKETCALL,
-            0,
-            0,
-            [2_u32, 1, 0, 0, 0, 0].as_bytes(),
-        )
+        .part(TARSIER_PART_SOCKETCALL, 0, 0, socketcall.as_bytes())
         .build()
 }
 
@@ -196,6 +193,7 @@ fn use_everything(frame: &[u8]) -> usize {
         .map(|part| part.data.len())
         .sum::<usize>();
     seen += event.fd_pair().is_some() as usize + event.obj_pid().is_some() as usize;
+    seen += event.program().is_some() as usize;
     seen += event.capset().is_some() as usize + event.fcaps().is_some() as usize;
     seen += event.open_how().is_some() as usize + event.cwd_inode().is_some() as usize;
     seen += event.exec_file().map_or(0, |file| file.interpreter.len());
@@ -230,6 +228,7 @@ fn every_part_of_an_event_is_read_back() {
     assert_eq!(out, b"/etc/passwd/watch");
     assert_eq!(event.arguments(), Some([6, 2]));
     assert_eq!(event.opened(), Some([1, 3]));
+    assert_eq!(event.program(), Some(7));
     assert_eq!(event.fd_pair(), Some([3, -1]));
     assert_eq!(
         event.obj_pid().map(|obj| (obj.pid, obj.auid)),

@@ -56,7 +56,7 @@ pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
         List::User | List::Exclude if rule.conditions.is_empty() => {
             NotHonoured("as in the kernel, a rule without conditions matches nothing here")
         }
-        List::User | List::Exclude => reasons(rule, "labels are not read: the rule never matches"),
+        List::User | List::Exclude => reasons(rule, LABELS_OF_RECORDS),
         List::Exit => {
             if needs_missing_entry(rule, capabilities) {
                 NotHonoured("this host cannot enter calls of that architecture")
@@ -66,6 +66,10 @@ pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
         }
     }
 }
+
+/// What may differ where the exclude and user lists compare labels.
+const LABELS_OF_RECORDS: &str =
+    "a label that is gone does not match; names of the policy are compared as text";
 
 fn labels(rule: &Rule) -> &'static str {
     match rule.action {

@@ -192,6 +192,7 @@ fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
         (hooks.exec, "tp_btf/sched_process_exec"),
         (hooks.exit, "tp_btf/sched_process_exit"),
         (hooks.fork || hooks.task_list, FORK_HOOK),
+        (hooks.module, "tp_btf/module_load"),
     ];
     let other = other
         .into_iter()

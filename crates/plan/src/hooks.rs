@@ -22,6 +22,8 @@ pub struct Hooks {
     pub task_list: bool,
     /// Whether `sched_process_fork` is needed for successful fork, vfork, clone and clone3.
     pub fork: bool,
+    /// Whether `module_load` is needed, for the names of modules that init_module and finit_module load.
+    pub module: bool,
     /// Name of the hooks that see io_uring operations, if any is watched.
     pub uring: Option<&'static str>,
 }
@@ -143,6 +145,7 @@ impl Hooks {
             exit: is(ShapeKind::Exit),
             task_list,
             fork: is(ShapeKind::Fork),
+            module: is(ShapeKind::Module),
             uring: is_uring.then_some(uring),
         }
     }

@@ -22,6 +22,7 @@ mod plan;
 mod records;
 mod shadow;
 mod shape;
+mod subject;
 pub mod tables;
 pub mod uring;
 
@@ -50,3 +51,4 @@ pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepK
 pub use plan::{records_something, Plan, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, NameUse, PathArg, Shape, ShapeKind, NONE};
+pub use subject::{SecurityModule, Subject};

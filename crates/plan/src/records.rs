@@ -9,12 +9,13 @@
 
 use crate::evaluate::is_label;
 use crate::facts::{Identities, ObjectId};
+use crate::subject::Subject;
 use abi::Field;
 use rules::{Action, Condition, List, Op, Rule, Value};
 
 /// The task that a record is about, or that sends the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sender {
+pub struct Sender<'a> {
     /// Thread id, which `pid=` is compared with on these lists.
     pub tid: u32,
     /// Real user id.
@@ -25,6 +26,8 @@ pub struct Sender {
     pub auid: u32,
     /// Executable, if the task has one.
     pub exe: Option<ObjectId>,
+    /// Security label; needed only if [`RecordFilter::needs_label`].
+    pub subject: Subject<'a>,
 }
 
 /// The rules of the exclude or user list, collected once so that each record is filtered quickly.
@@ -32,6 +35,7 @@ pub struct Sender {
 pub struct RecordFilter {
     rules: Vec<Rule>,
     needs_exe: bool,
+    needs_label: bool,
 }
 
 impl RecordFilter {
@@ -51,14 +55,17 @@ impl RecordFilter {
             .filter(|rule| rule.list == list)
             .cloned()
             .collect();
-        let needs_exe = rules
-            .iter()
-            .flat_map(|rule| &rule.conditions)
-            .any(|condition| condition.field == Field::Exe);
-        rules
-            .iter()
-            .any(drops)
-            .then_some(RecordFilter { rules, needs_exe })
+        let asks = |is_meant: &dyn Fn(Field) -> bool| {
+            let mut conditions = rules.iter().flat_map(|rule| &rule.conditions);
+            conditions.any(|condition| is_meant(condition.field))
+        };
+        let needs_exe = asks(&|field| field == Field::Exe);
+        let needs_label = asks(&is_subject_label);
+        rules.iter().any(drops).then_some(RecordFilter {
+            rules,
+            needs_exe,
+            needs_label,
+        })
     }
 
     /// Whether a rule needs [`Sender::exe`]; otherwise it need not be looked up.
@@ -66,9 +73,14 @@ impl RecordFilter {
         self.needs_exe
     }
 
+    /// Whether a rule needs [`Sender::subject`]; otherwise it need not be looked up.
+    pub fn needs_label(&self) -> bool {
+        self.needs_label
+    }
+
     /// Whether a record of type `record_type` (`AUDIT_*` of linux/audit.h) about `sender` is
     /// dropped.
-    pub fn drops(&self, record_type: u32, sender: &Sender, identities: &Identities) -> bool {
+    pub fn drops(&self, record_type: u32, sender: &Sender<'_>, identities: &Identities) -> bool {
         is_dropped(self.rules.iter(), record_type, sender, identities)
     }
 }
@@ -78,7 +90,7 @@ impl RecordFilter {
 pub fn excluded(
     rules: &[Rule],
     record_type: u32,
-    sender: &Sender,
+    sender: &Sender<'_>,
     identities: &Identities,
 ) -> bool {
     let list = rules.iter().filter(|rule| rule.list == List::Exclude);
@@ -90,7 +102,7 @@ pub fn excluded(
 pub fn user_drops(
     rules: &[Rule],
     record_type: u32,
-    sender: &Sender,
+    sender: &Sender<'_>,
     identities: &Identities,
 ) -> bool {
     let list = rules.iter().filter(|rule| rule.list == List::User);
@@ -113,7 +125,7 @@ enum Answer {
 fn is_dropped<'r>(
     rules: impl Iterator<Item = &'r Rule>,
     record_type: u32,
-    sender: &Sender,
+    sender: &Sender<'_>,
     identities: &Identities,
 ) -> bool {
     for rule in rules {
@@ -126,10 +138,21 @@ fn is_dropped<'r>(
     false
 }
 
-fn answer(rule: &Rule, record_type: u32, sender: &Sender, identities: &Identities) -> Answer {
+fn answer(rule: &Rule, record_type: u32, sender: &Sender<'_>, identities: &Identities) -> Answer {
     // A rule without conditions does not match: `result` stays 0 in the kernel's loop.
     let mut answer = Answer::Differs;
     for condition in &rule.conditions {
+        if let (true, Value::Text(value)) = (is_subject_label(condition.field), &condition.value) {
+            let held = sender.subject.compare(condition.field, condition.op, value);
+            match held {
+                Some(true) => answer = Answer::Matches,
+                Some(false) => return Answer::Differs,
+                // Not compared: `result` stays as it is, in the first condition 0.
+                None if matches!(answer, Answer::Matches) => {}
+                None => return Answer::Differs,
+            }
+            continue;
+        }
         answer = match holds(condition, record_type, sender, identities) {
             Some(true) => Answer::Matches,
             Some(false) => return Answer::Differs,
@@ -143,7 +166,7 @@ fn answer(rule: &Rule, record_type: u32, sender: &Sender, identities: &Identitie
 fn holds(
     condition: &Condition,
     record_type: u32,
-    sender: &Sender,
+    sender: &Sender<'_>,
     identities: &Identities,
 ) -> Option<bool> {
     let op = condition.op;
@@ -153,8 +176,6 @@ fn holds(
             let same = sender.exe.is_some() && identities.object(path) == sender.exe;
             return Some(same != (op == Op::Ne));
         }
-        // Labels are not read. If in doubt, the record is written.
-        Value::Text(_) if is_subject_label(condition.field) => return Some(false),
         Value::Text(_) => return None,
     };
     let left = match condition.field {

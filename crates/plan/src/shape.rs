@@ -27,6 +27,10 @@ pub enum ShapeKind {
     Capset = 5,
     /// 32-bit socketcall(2).
     Socketcall = 6,
+    /// bpf(2): the id of a program that it loads is recorded.
+    Bpf = 7,
+    /// init_module(2), finit_module(2): the name of a module that they load is recorded.
+    Module = 8,
 }
 
 /// What a call does with the name in a path argument. It decides the PATH records.
@@ -348,6 +352,8 @@ fn processes(name: &str) -> Option<Shape> {
         "fork" | "vfork" | "clone" | "clone3" => plain.kind(ShapeKind::Fork),
         "exit" | "exit_group" => plain.kind(ShapeKind::Exit),
         "capset" => plain.kind(ShapeKind::Capset),
+        "bpf" => plain.kind(ShapeKind::Bpf),
+        "init_module" | "finit_module" => plain.kind(ShapeKind::Module),
         // The calls whose targets the kernel reports to audit: audit_signal_info(), audit_ptrace().
         "kill" | "tkill" | "rt_sigqueueinfo" => Shape { target: 0, ..plain },
         "tgkill" | "rt_tgsigqueueinfo" | "ptrace" => Shape { target: 1, ..plain },

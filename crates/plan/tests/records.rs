@@ -5,22 +5,26 @@ mod common;
 
 use abi::record_type_number;
 use common::{identities, rule, ruleset};
-use plan::{excluded, user_drops, ObjectId, RecordFilter, Sender};
+use plan::{excluded, user_drops, ObjectId, RecordFilter, SecurityModule, Sender, Subject};
 use rules::Rule;
 
-const ROOT: Sender = Sender {
+const ROOT: Sender<'_> = Sender {
     tid: 101,
     uid: 0,
     gid: 0,
     auid: u32::MAX,
     exe: None,
+    subject: Subject {
+        module: SecurityModule::None,
+        label: None,
+    },
 };
 
 fn kind(name: &str) -> u32 {
     record_type_number(name).unwrap()
 }
 
-fn excludes(lines: &[&str], record: &str, sender: &Sender) -> bool {
+fn excludes(lines: &[&str], record: &str, sender: &Sender<'_>) -> bool {
     let rules = ruleset(lines);
     let drops = excluded(&rules, kind(record), sender, &identities());
     let filter = RecordFilter::exclude(&rules);
@@ -29,7 +33,7 @@ fn excludes(lines: &[&str], record: &str, sender: &Sender) -> bool {
     drops
 }
 
-fn drops_message(lines: &[&str], record: &str, sender: &Sender) -> bool {
+fn drops_message(lines: &[&str], record: &str, sender: &Sender<'_>) -> bool {
     let rules = ruleset(lines);
     let drops = user_drops(&rules, kind(record), sender, &identities());
     let filter = RecordFilter::user(&rules);
@@ -89,6 +93,43 @@ fn exclude_by_executable_drops_all_that_it_does() {
         "SYSCALL",
         &ROOT
     ));
+}
+
+/// The outcomes without a security module were recorded on Linux 6.18 with audit 3.0.9.
+#[test]
+fn labels_are_compared_by_the_security_module_or_keep_the_outcome_before() {
+    let labelled = |module, label: &'static str| Sender {
+        subject: Subject {
+            module,
+            label: Some(label.as_bytes()),
+        },
+        ..ROOT
+    };
+    let drops = |fields: &str, sender| {
+        let rule = format!("-a always,exclude {fields}");
+        excludes(&[&rule], "USER_ACCT", sender)
+    };
+    let selinux = labelled(SecurityModule::Selinux, "u:r:crond_t:s0-s0:c0.c1023");
+    assert!(drops("-F subj_type=crond_t", &selinux));
+    assert!(drops("-F msgtype=USER_ACCT -F subj_clr>=s0:c7", &selinux));
+    assert!(!drops(
+        "-F msgtype=USER_ACCT -F subj_type!=crond_t",
+        &selinux
+    ));
+    assert!(!drops("-F subj_type=crond_t -F uid=7", &selinux));
+    for (fields, expected) in [
+        ("-F subj_type=foo", false),
+        ("-F subj_type!=foo", false),
+        ("-F subj_type=foo -F msgtype=USER_ACCT", false),
+        ("-F uid=0 -F subj_type=foo", true),
+        ("-F uid=0 -F subj_type!=foo", true),
+        ("-F uid=7 -F subj_type=foo", false),
+    ] {
+        assert_eq!(drops(fields, &ROOT), expected, "{fields}");
+    }
+    let rules = ["-a never,user -F subj_type=crond_t"];
+    assert!(drops_message(&rules, "USER_ACCT", &selinux));
+    assert!(!drops_message(&rules, "USER_ACCT", &ROOT));
 }
 
 #[test]
@@ -163,15 +204,6 @@ fn pid_is_the_thread_and_gid_the_group_alone() {
 }
 
 #[test]
-fn records_with_labels_in_question_are_written() {
-    assert!(!excludes(
-        &["-a always,exclude -F subj_user=system_u"],
-        "CWD",
-        &ROOT
-    ));
-}
-
-#[test]
 fn without_rules_that_drop_there_is_no_filter_to_ask() {
     let rules = ruleset(&["-a always,user -F uid=0", "-a always,exit -S all -F uid=0"]);
     assert!(RecordFilter::exclude(&rules).is_none());
@@ -180,6 +212,9 @@ fn without_rules_that_drop_there_is_no_filter_to_ask() {
         "-a never,user -F exe=/c",
         "-a always,exclude -F msgtype=CWD",
     ]);
-    assert!(RecordFilter::user(&rules).unwrap().needs_exe());
+    let filter = RecordFilter::user(&rules).unwrap();
+    assert!(filter.needs_exe() && !filter.needs_label());
+    let rules = ruleset(&["-a always,exclude -F subj_role=r"]);
+    assert!(RecordFilter::exclude(&rules).unwrap().needs_label());
     assert!(!RecordFilter::exclude(&rules).unwrap().needs_exe());
 }

@@ -87,6 +87,8 @@ fn every_constant_of_the_header_has_the_value_it_has_here() {
         ("KIND_EXIT", ShapeKind::Exit as u32),
         ("KIND_CAPSET", ShapeKind::Capset as u32),
         ("KIND_SOCKETCALL", ShapeKind::Socketcall as u32),
+        ("KIND_BPF", ShapeKind::Bpf as u32),
+        ("KIND_MODULE", ShapeKind::Module as u32),
         (
             "SPEC_SOCKADDR_LEN_PTR",
             u32::from(tables::SPEC_SOCKADDR_LEN_PTR),

@@ -88,6 +88,9 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("fdtable", &[], "files that descriptors stand for", Useful),
     ("files_struct", &[], "files that descriptors stand for", Useful),
     ("atomic_t", &[], "rules on paths decided in the kernel", Useful),
+    ("module", &[], "KERN_MODULE records of init_module and finit_module", Useful),
+    ("bpf_prog", &[], "BPF records in the events of bpf", Useful),
+    ("bpf_prog_aux", &[], "BPF records in the events of bpf", Useful),
     ("socket", &[], "saddr_fam= where another thread changes the address", Useful),
     ("sock", &[], "saddr_fam= where another thread changes the address", Useful),
     ("sock_common", &[], "saddr_fam= where another thread changes the address", Useful),
@@ -174,6 +177,10 @@ pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
     Some(match name {
         "sys_exit" => ("32-bit calls, and rules on all calls", Useful),
         "task_rename" | "sched_process_exec" => ("execve", Useful),
+        "module_load" => (
+            "KERN_MODULE records of init_module and finit_module",
+            Useful,
+        ),
         "sched_process_exit" => ("exit and exit_group", Useful),
         "sched_process_fork" => ("the task list, and forks that a tracer changes", Useful),
         "io_uring_cqe_overflow" => (
@@ -189,9 +196,10 @@ pub(super) fn of_tracepoint(name: &str) -> Option<Feature> {
     })
 }
 
-/// The call that a function was introduced with: a kernel without the call does not lack the function.
-pub(super) fn call_of_function(name: &str) -> Option<&'static str> {
+/// The call that a function, tracepoint or type is for: a kernel without the call does not lack it.
+pub(super) fn call_of(name: &str) -> Option<&'static str> {
     match name {
+        "module" | "module_load" => Some("init_module"),
         "security_inode_file_getattr" => Some("file_getattr"),
         "security_inode_file_setattr" => Some("file_setattr"),
         _ => None,

@@ -43,11 +43,8 @@ pub(crate) fn of_this_kernel(trampoline: bool) -> Result<Vec<Gap>, Malformed> {
         let missing = missing_names(functions, |place| {
             vfs_hooks::is_there(&types, place.program)
         });
-        let has_call = |name: &&str| {
-            let call = features::call_of_function(name);
-            call.is_none_or(|call| types.has_call(call))
-        };
-        let missing = missing.into_iter().filter(has_call).map(|name| {
+        let missing = missing.into_iter().filter(|name| has_call(&types, name));
+        let missing = missing.map(|name| {
             let feature = features::of_function(name);
             found_gap(format!("function {name}"), feature).gap
         });
@@ -64,11 +61,13 @@ pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
     let members = Members::of(&relocations, &kernel).missing();
     let members = members
         .iter()
+        .filter(|m| has_call(types, m.kernel_type()))
         .map(|m| found_gap(m.to_string(), of_member(m)));
     let places = relocations::places_of_programs()?;
     let tracepoints = places.iter().filter(|place| place.is_tracepoint());
     let tracepoints = missing_names(tracepoints, |place| has_tracepoint(types, place.name));
-    let tracepoints = tracepoints.into_iter().map(|name| {
+    let tracepoints = tracepoints.into_iter().filter(|name| has_call(types, name));
+    let tracepoints = tracepoints.map(|name| {
         let feature = features::of_tracepoint(name);
         found_gap(format!("tracepoint {name}"), feature)
     });
@@ -77,6 +76,11 @@ pub(crate) fn of(types: &Types) -> Result<Vec<Found>, Malformed> {
     let enumerators =
         enumerators.map(|(name, feature)| found_gap((*name).to_owned(), Some(*feature)));
     Ok(members.chain(tracepoints).chain(enumerators).collect())
+}
+
+/// Whether the kernel has the call that a function, tracepoint or type is for, if it is for one.
+fn has_call(types: &Types, name: &str) -> bool {
+    features::call_of(name).is_none_or(|call| types.has_call(call))
 }
 
 /// Names of places that do not exist under any of their names.

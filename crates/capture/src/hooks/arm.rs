@@ -28,6 +28,7 @@ pub(super) struct Armed {
     pub(super) exit: Vec<Attached>,
     pub(super) task_list: Vec<Attached>,
     pub(super) fork: Vec<Attached>,
+    pub(super) module: Vec<Attached>,
     pub(super) uring: uring::Hooks,
 }
 
@@ -75,6 +76,7 @@ impl Hooks {
         let links = armed.sys_exit.iter().chain(armed.per_syscall.values());
         let links = links.chain(&armed.exec).chain(&armed.exit);
         let links = links.chain(&armed.task_list).chain(&armed.fork);
+        let links = links.chain(&armed.module);
         let links = links.chain(armed.uring.links());
         let links = links.chain(
             armed
@@ -117,6 +119,7 @@ impl Hooks {
             };
         let new_task_list = copies_if(hooks.task_list, &self.armed.task_list, "task_made")?;
         let new_fork = copies_if(hooks.fork, &self.armed.fork, "fork_done")?;
+        let new_module = copies_if(hooks.module, &self.armed.module, "module_load")?;
         let (new_uring, new_operation_probes) = self.attach_uring(plan, new_probes.as_ref())?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
@@ -130,6 +133,7 @@ impl Hooks {
         armed.exit.extend(new_exit);
         armed.task_list.extend(new_task_list);
         armed.fork.extend(new_fork);
+        armed.module.extend(new_module);
         armed.exec.extend(new_exec);
         armed.uring.add(new_uring);
         armed.per_syscall.extend(added);
@@ -154,6 +158,9 @@ impl Hooks {
         }
         if !hooks.fork {
             old.fork = std::mem::take(&mut armed.fork);
+        }
+        if !hooks.module {
+            old.module = std::mem::take(&mut armed.module);
         }
         if let Some(uring) = &self.operations.uring {
             let wanted = uring.wanted(plan);

@@ -7,11 +7,12 @@ use plan::Form;
 use std::os::fd::AsFd;
 
 /// Programs that have copies.
-const COPIED: [&str; 6] = [
+const COPIED: [&str; 7] = [
     "exec_entry",
     "exec_done",
     "exit_call",
     "fork_done",
+    "module_load",
     "task_made",
     "uring_link_failed",
 ];

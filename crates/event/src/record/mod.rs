@@ -13,8 +13,8 @@ mod syscall;
 pub use daemon::{DaemonAction, DaemonStart};
 pub use execve::{Execve, EXECVE_RECORD_MAX};
 pub use object::{
-    BprmFcaps, Capabilities, Capset, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
-    Proctitle, Sockaddr, Socketcall,
+    BpfLoad, BprmFcaps, Capabilities, Capset, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid,
+    Openat2, Proctitle, Sockaddr, Socketcall,
 };
 pub use path::{Cwd, FileCaps, Inode, NameType, PathItem};
 pub use queue::{MqAttr, MqGetsetattr, MqNotify, MqOpen, MqSendrecv, TimeAdjntpval, TimeInjoffset};

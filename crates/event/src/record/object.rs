@@ -303,6 +303,22 @@ impl Body for KernModule<'_> {
     }
 }
 
+/// BPF (1334) of a program that was loaded: bpf_audit_prog(), kernel/bpf/syscall.c.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BpfLoad {
+    /// Id of the program.
+    pub prog_id: u32,
+}
+
+impl Body for BpfLoad {
+    kind!(BPF);
+
+    fn write(&self, out: &mut Vec<u8>) {
+        put::field(out, "prog-id=", self.prog_id);
+        put::text(out, " op=LOAD");
+    }
+}
+
 /// OPENAT2 (1337): `struct open_how`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -254,6 +254,7 @@ pub const TARSIER_PART_MEMORY: tarsier_part_tag = 23;
 pub const TARSIER_PART_TIME: tarsier_part_tag = 24;
 pub const TARSIER_PART_ABOVE: tarsier_part_tag = 25;
 pub const TARSIER_PART_OPENED: tarsier_part_tag = 26;
+pub const TARSIER_PART_PROGRAM: tarsier_part_tag = 27;
 pub type tarsier_part_tag = ::core::ffi::c_uint;
 pub const TARSIER_PART_UNREADABLE: tarsier_part_flags = 1;
 pub const TARSIER_PART_CUT: tarsier_part_flags = 2;

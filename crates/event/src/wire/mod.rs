@@ -353,6 +353,11 @@ impl<'a> Event<'a> {
         self.part(TARSIER_PART_TIME)?.read()
     }
 
+    /// Id of the BPF program that the call has loaded.
+    pub fn program(&self) -> Option<u32> {
+        self.part(TARSIER_PART_PROGRAM)?.read()
+    }
+
     /// Number of arguments of a 32-bit socketcall, and all six slots. `None` if the event is no valid socketcall.
     pub fn socketcall(&self) -> Option<(u32, [u32; 6])> {
         let args: [u32; 6] = self.part(TARSIER_PART_SOCKETCALL)?.read()?;

@@ -189,7 +189,7 @@ impl Examined<'_> {
     fn honoured(&mut self, i: usize, rule: &Rule) {
         let labels = rule.conditions.iter().filter(|c| is_label(c.field));
         let labels: Vec<&str> = labels.map(|condition| condition.field.name()).collect();
-        if !labels.is_empty() {
+        if !labels.is_empty() && !matches!(rule.list, List::User | List::Exclude) {
             let effect = match (rule.list, rule.action) {
                 (List::Exit, Action::Always) => "the rule selects whatever the label is",
                 _ => "the rule never matches",

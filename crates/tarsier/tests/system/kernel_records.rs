@@ -1,6 +1,6 @@
 //! Records of other programs reach the same log, and the daemon's own calls are not recorded.
 
-use crate::calls::{call, Caller};
+use crate::calls::{call, Call, Caller};
 use crate::{log, machine, programs};
 use netlink::AuditSocket;
 use std::process::{Command, Stdio};
@@ -118,5 +118,52 @@ fn the_daemon_never_audits_itself() {
         };
         assert!(with_key(asker) > 10, "{}", with_key(asker));
         assert_eq!(with_key(pid), 0);
+    });
+}
+
+/// A call that loads a BPF program of two instructions.
+fn load_program() -> Call {
+    /// `r0 = 0; exit`
+    static INSTRUCTIONS: [u64; 2] = [0xb7, 0x95];
+    const BPF_PROG_LOAD: u32 = 5;
+    const SOCKET_FILTER: u64 = 1;
+    let count = (INSTRUCTIONS.len() as u64) << 32;
+    let words = [
+        SOCKET_FILTER | count,
+        INSTRUCTIONS.as_ptr() as u64,
+        c"GPL".as_ptr() as u64,
+    ];
+    let attributes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let size = attributes.len() as u32;
+    call!(bpf, BPF_PROG_LOAD, attributes, size)
+}
+
+#[test]
+fn a_loaded_bpf_program_is_in_the_event_of_its_call_and_nowhere_else() {
+    machine::test("BPF", |setup| {
+        let rules = "-a always,exit -F arch=b64 -S bpf -F gid=61239 -k load\n";
+        let daemon = setup.tarsier(rules).format("raw").start();
+        let recorded: Vec<_> = (0..20)
+            .map(|_| Caller::gid(61239).make(&[load_program()]))
+            .collect();
+        let other = Caller::gid(61240).make(&[load_program()]);
+        assert!(other.results[0] >= 0, "{other:?}");
+        let ended = daemon.stop();
+        let events = log::events(&ended.log);
+        let loads = log::records(&events, "BPF");
+        let loads: Vec<_> = loads
+            .iter()
+            .filter(|record| record.body().ends_with(" op=LOAD"))
+            .filter_map(|record| record.number("prog-id"))
+            .collect();
+        let mut last = 0;
+        for made in &recorded {
+            let event = log::events_of(&events, made.pid).next().expect("an event");
+            assert_eq!(event.kinds(), ["BPF", "SYSCALL", "PROCTITLE"]);
+            last = event.records[0].number("prog-id").expect("a number");
+            assert_eq!(loads.iter().filter(|&&id| id == last).count(), 1);
+        }
+        let alone = loads.iter().filter(|&&id| id > last).count();
+        assert_eq!(alone, 1, "{loads:?}: that of the call that no rule selects");
     });
 }

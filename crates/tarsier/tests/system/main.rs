@@ -12,6 +12,7 @@ mod programs;
 
 mod arguments;
 mod at_rest;
+mod auditctl;
 mod chaos;
 mod endurance;
 mod errors;

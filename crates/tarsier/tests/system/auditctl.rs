@@ -1,0 +1,98 @@
+//! What `tarsier ctl` leaves in the log is what auditctl leaves there.
+
+use crate::daemon::Setup;
+use crate::{machine, programs};
+use rustix::process::Signal;
+use std::process::Command;
+
+const GROUP: &str = "61247";
+const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61247 -k mine\n";
+
+/// The words that have `tarsier ctl` ask the daemon of this test.
+fn ctl(setup: &Setup) -> String {
+    let run_dir = setup.path("run");
+    let tarsier = programs::tarsier();
+    format!(
+        "'{}' ctl --run-dir '{}'",
+        tarsier.display(),
+        run_dir.display()
+    )
+}
+
+/// Standard error of `tarsier ctl`.
+fn says(setup: &Setup, args: &str) -> String {
+    let line = format!("{} {args}", ctl(setup));
+    programs::output_of(Command::new("sh").args(["-c", &line])).1
+}
+
+/// The text of the log's USER record with this message, from `hostname=` on.
+fn ending<'a>(log: &'a str, message: &str) -> &'a str {
+    let is_it = |line: &&str| line.contains(&format!("msg='text={message} exe="));
+    let line = log.lines().find(is_it).expect(message);
+    let (_, ending) = line.split_once(" hostname=").expect("hostname=");
+    ending
+}
+
+#[test]
+fn a_message_names_host_and_terminal_as_auditctl_s() {
+    if testkit::peers("message of ctl").is_none() {
+        return;
+    }
+    machine::test("message of ctl", |setup| {
+        let daemon = setup.tarsier(RULE).format("raw").start();
+        let peer = programs::checkout().join("scripts/peer");
+        let peer = format!("'{}' auditctl", peer.display());
+        let script = format!(
+            "{peer} -m theirs; {ctl} -m ours;
+             {peer} -m theirs-piped </dev/null >/dev/null;
+             {ctl} -m ours-piped </dev/null >/dev/null;
+             {peer} -m theirs-away </dev/null >/dev/null 2>&1;
+             {ctl} -m ours-away </dev/null >/dev/null 2>&1",
+            ctl = ctl(setup)
+        );
+        let mut pty = Command::new("script");
+        programs::output_of(pty.args(["-qec", &script, "/dev/null"]));
+        daemon.stop();
+        let log = setup.read("audit.log");
+        for how in ["", "-piped", "-away"] {
+            let ours = ending(&log, &format!("ours{how}"));
+            assert_eq!(ours, ending(&log, &format!("theirs{how}")), "{how}");
+            let is_named = !ours.starts_with("? addr=? terminal=?");
+            assert_eq!(is_named, how != "-away", "{ours}");
+        }
+    });
+}
+
+#[test]
+fn reset_lost_tells_and_logs_what_was_lost_and_begins_at_0() {
+    machine::test("--reset-lost", |setup| {
+        let daemon = setup.tarsier(RULE).format("raw").ring_kib(128).start();
+        says(setup, "--reset-lost");
+        // A stopped reader loses events.
+        daemon.signal(Signal::STOP);
+        let mut calls = Command::new(programs::workload());
+        programs::output_of(calls.args(["--count", "100000", "--mark", GROUP, "getppid"]));
+        daemon.signal(Signal::CONT);
+        daemon.wait_for_record(" op=events-lost ");
+        let lost = daemon.status()["lost"]["ring_full"]
+            .as_u64()
+            .expect("a number");
+        assert!(lost > 0);
+        assert_eq!(says(setup, "--reset-lost"), format!("lost: {lost}\n"));
+        assert_eq!(says(setup, "--reset-lost"), "lost: 0\n");
+        let status = daemon.status();
+        assert_eq!(
+            status["lost"]["ring_full"], lost,
+            "status counts on: {status}"
+        );
+        daemon.stop();
+        let log = setup.read("audit.log");
+        let of_reset = format!("op=set lost=0 old={lost} auid=");
+        assert_eq!(log.matches(&of_reset).count(), 1);
+        assert_eq!(
+            log.matches("op=set lost=0 ").count(),
+            3,
+            "one for each reset"
+        );
+    });
+}
