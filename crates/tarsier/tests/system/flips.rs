@@ -1,5 +1,6 @@
 //! Arguments in memory that another thread changes while the kernel reads them.
 
+use crate::daemon::Setup;
 use crate::{log, machine};
 use std::ffi::CString;
 use std::os::unix::process::CommandExt;
@@ -59,24 +60,31 @@ fn flipped_opens() {
     println!("writes {writes}");
 }
 
+/// Opens the file with flags that another thread changes, under a rule on writes, in a process of its own. Returns what
+/// that process printed, and the log.
+fn opens_under_a_rule_on_writes(setup: &Setup, are_shared: bool) -> (String, Vec<log::Event>) {
+    let file = setup.write("file", "text");
+    let rule = format!("-a always,exit -F arch=b64 -S openat2 -F perm=w -F gid={GID} -k w\n");
+    let daemon = setup.tarsier(&rule).format("raw").ring_kib(65536).start();
+    let mut command = Command::new(std::env::current_exe().expect("our own path"));
+    command.args(["--exact", "flips::flipped_opens", "--nocapture"]);
+    command.env(FILE, &file).gid(GID).stderr(Stdio::inherit());
+    if are_shared {
+        command.env(SHARED, "1");
+    }
+    let output = command.output().expect("this test runs again");
+    assert!(output.status.success());
+    let ended = daemon.stop();
+    assert!(ended.said.contains(" 0 lost;"), "{}", ended.said);
+    let text = String::from_utf8(output.stdout).expect("text");
+    (text, log::events(&ended.log))
+}
+
 /// A thread that shares the descriptors could put another file in the place of the one that was opened.
 #[test]
 fn every_access_counts_where_another_thread_shares_the_descriptors() {
     machine::test("flipped opens, shared descriptors", |setup| {
-        let file = setup.write("file", "text");
-        let rule = format!("-a always,exit -F arch=b64 -S openat2 -F perm=w -F gid={GID} -k w\n");
-        let daemon = setup.tarsier(&rule).format("raw").ring_kib(65536).start();
-        let output = Command::new(std::env::current_exe().expect("our own path"))
-            .args(["--exact", "flips::flipped_opens", "--nocapture"])
-            .env(FILE, &file)
-            .env(SHARED, "1")
-            .gid(GID)
-            .output()
-            .expect("this test runs again");
-        assert!(output.status.success());
-        let ended = daemon.stop();
-        assert!(ended.said.contains(" 0 lost;"), "{}", ended.said);
-        let events = log::events(&ended.log);
+        let (_, events) = opens_under_a_rule_on_writes(setup, true);
         assert_eq!(log::records(&events, "OPENAT2").len(), OPENS);
     });
 }
@@ -84,24 +92,10 @@ fn every_access_counts_where_another_thread_shares_the_descriptors() {
 #[test]
 fn opens_for_writing_are_all_recorded_whatever_another_thread_puts_into_the_structure() {
     machine::test("flipped opens", |setup| {
-        let file = setup.write("file", "text");
-        let rule = format!("-a always,exit -F arch=b64 -S openat2 -F perm=w -F gid={GID} -k w\n");
-        let daemon = setup.tarsier(&rule).format("raw").ring_kib(65536).start();
-        let output = Command::new(std::env::current_exe().expect("our own path"))
-            .args(["--exact", "flips::flipped_opens", "--nocapture"])
-            .env(FILE, &file)
-            .gid(GID)
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("this test runs again");
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).expect("text");
+        let (text, events) = opens_under_a_rule_on_writes(setup, false);
         let writes = text.lines().find_map(|line| line.split_once("writes "));
         let writes: usize = writes.map_or(0, |(_, n)| n.parse().expect("a number"));
         assert!((1..OPENS).contains(&writes), "{text}");
-        let ended = daemon.stop();
-        assert!(ended.said.contains(" 0 lost;"), "{}", ended.said);
-        let events = log::events(&ended.log);
         let how: Vec<_> = log::records(&events, "OPENAT2");
         assert_eq!(how.len(), writes, "opens for writing");
         let octal = |text: &str| u32::from_str_radix(text, 8).expect("an octal number");
