@@ -13,6 +13,7 @@ mod engines;
 mod evade;
 mod guest;
 mod image;
+mod instructions;
 mod judges;
 mod kernels;
 mod machine;

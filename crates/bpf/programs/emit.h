@@ -264,7 +264,17 @@ static __always_inline __u64 record_went(struct cpu_state *cpu, void *ring, __u3
 
 static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss cause)
 {
+	__u32 uid = bpf_get_current_uid_gid();
+	__u64 one = 1, *by_uid = bpf_map_lookup_elem(&lost_by_uid, &uid);
+
 	__sync_fetch_and_add(&cpu->lost[cause], 1);
+	/* Another CPU may have added the uid. What finds no room is in no count by uid. */
+	if (!by_uid && bpf_map_update_elem(&lost_by_uid, &uid, &one, BPF_NOEXIST))
+		by_uid = bpf_map_lookup_elem(&lost_by_uid, &uid);
+	else if (!by_uid)
+		return;
+	if (by_uid)
+		__sync_fetch_and_add(by_uid, 1);
 }
 
 static __always_inline void count_rule(__u32 rule, bool lost)

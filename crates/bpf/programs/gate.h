@@ -58,11 +58,16 @@ static __always_inline __u32 gate_id(__u32 fact, struct task_struct *task)
 
 /*
  * The value of the fact that a gate tests, the most usual facts first. For an
- * argument, it is the low word. `task` is the current task, or NULL.
+ * argument, it is the low word; only gates on arguments have a range of results,
+ * and for one of these it is a value that is admitted. `task` is the current task,
+ * or NULL.
  */
-static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
-					const struct pt_regs *regs, __s64 ret)
+static __always_inline __u32 gate_value(const __u32 *first, const __u32 *second,
+					struct task_struct *task, const struct pt_regs *regs,
+					__s64 ret)
 {
+	__u32 fact = first[0];
+
 	if (fact == FACT_AUID)
 		return this_task(task)->loginuid.val;
 	if (fact >= FACT_UID && fact <= FACT_FSUID)
@@ -71,6 +76,8 @@ static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
 		return audit_result(ret);
 	if (fact == FACT_SUCCESS)
 		return success_of(ret);
+	if ((__u32)ret - second[2] <= second[3])
+		return first[2];
 	return call_arg(regs, entered_compat(this_task(task)), fact - FACT_A0);
 }
 
@@ -87,10 +94,7 @@ static __always_inline bool halves_admit(const __u32 *first, const __u32 *second
 
 	if (fact == GATE_OPEN)
 		return true;
-	/* Only gates on arguments have a range of results. */
-	if (fact >= FACT_A0 && (__u32)ret - second[2] <= second[3])
-		return true;
-	value = gate_value(fact, task, regs, ret) & first[1];
+	value = gate_value(first, second, task, regs, ret) & first[1];
 	return value - first[2] <= first[3] || value - second[0] <= second[1];
 }
 

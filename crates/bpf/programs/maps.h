@@ -66,6 +66,14 @@ struct {
 	__type(value, struct rule_count);
 } rule_counts SEC(".maps");
 
+/* Events lost, by real uid of the task that made them, as far as there is room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LOST_UIDS_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} lost_by_uid SEC(".maps");
+
 /* Progress of the last execve of a task, as seen by the hooks. */
 enum exec_state {
 	EXEC_BEGUN = 1,

@@ -27,6 +27,9 @@
 /* Upper bound for the numbers of io_uring operations. */
 #define OBJECT_OPERATIONS 256
 
+/* The most uids against which losses are counted. */
+#define LOST_UIDS_MAX 1024
+
 /* The most marks that are kept of a call. */
 #define MARKS_MAX 16
 

@@ -11,6 +11,7 @@ pub const PROBE_LINKS_MAX: u32 = 64;
 pub const WORKS_PER_CPU: u32 = 4;
 pub const DOORBELL_BYTES: u32 = 4096;
 pub const OBJECT_OPERATIONS: u32 = 256;
+pub const LOST_UIDS_MAX: u32 = 1024;
 pub const MARKS_MAX: u32 = 16;
 pub const ENTRY_URING: u32 = 2;
 pub const URING_PART_SHIFT: u32 = 8;

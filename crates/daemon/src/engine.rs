@@ -5,7 +5,7 @@ use anyhow::Result;
 use capture::hooks::{Counters, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Leftover, Overload, Pins, Stream};
 use plan::Plan;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -161,6 +161,13 @@ impl Engine {
     pub(super) fn rule_counts(&self, rules: usize) -> (Vec<RuleCount>, RuleCount) {
         let programs = self.programs();
         let counts = programs.and_then(|programs| programs.rule_counts(rules).ok());
+        counts.unwrap_or_default()
+    }
+
+    /// Events lost by uid; empty if the programs cannot be asked.
+    pub(super) fn lost_by_uid(&self) -> BTreeMap<u32, u64> {
+        let programs = self.programs();
+        let counts = programs.and_then(|programs| programs.lost_by_uid().ok());
         counts.unwrap_or_default()
     }
 

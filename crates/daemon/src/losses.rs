@@ -21,7 +21,11 @@ pub(super) struct Losses {
 struct Reported {
     by_cause: BTreeMap<String, u64>,
     by_rule: BTreeMap<String, u64>,
+    by_uid: BTreeMap<String, u64>,
 }
+
+/// The most uids in a record; the others are counted as `other`.
+const UIDS_TOLD: usize = 20;
 
 /// Events lost since the start, by cause. `counters` are the engine's.
 pub(super) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<String, u64> {
@@ -71,6 +75,41 @@ pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
     lost
 }
 
+/// Events lost on the way to the daemon, by the real uid of the task that made them; `other`: uids for which the programs
+/// had no room.
+pub(super) fn by_uid(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<String, u64> {
+    let lost: u64 = counters.lost.iter().flatten().sum();
+    if lost == 0 {
+        return BTreeMap::new();
+    }
+    let counts = pipeline.engine.lost_by_uid();
+    let other = lost.saturating_sub(counts.values().sum());
+    let counts = counts
+        .into_iter()
+        .map(|(uid, lost)| (uid.to_string(), lost));
+    let other = (other > 0).then(|| (OTHER.to_owned(), other));
+    counts.chain(other).collect()
+}
+
+const OTHER: &str = "other";
+
+/// What was added to the counts, for the uids with the most; the others together.
+fn most(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let more = now.iter().map(|(uid, count)| {
+        let before = before.get(uid).copied().unwrap_or(0);
+        (uid.clone(), count.saturating_sub(before))
+    });
+    let mut more: Vec<(String, u64)> = more.filter(|(_, more)| *more > 0).collect();
+    more.sort_by_key(|(uid, more)| (uid == OTHER, std::cmp::Reverse(*more)));
+    let rest = more.split_off(more.len().min(UIDS_TOLD));
+    let rest: u64 = rest.iter().map(|(_, more)| more).sum();
+    let mut told: BTreeMap<String, u64> = more.into_iter().collect();
+    if rest > 0 {
+        *told.entry(OTHER.to_owned()).or_default() += rest;
+    }
+    told
+}
+
 impl Losses {
     /// Notes that an earlier daemon, or the record of the time without a daemon, already reported
     /// these counts.
@@ -96,6 +135,7 @@ impl Losses {
         }
         let now = Reported {
             by_rule: by_rule(pipeline, &counters),
+            by_uid: by_uid(pipeline, &counters),
             by_cause,
         };
         let before = std::mem::replace(&mut self.told, now);
@@ -115,6 +155,7 @@ impl Losses {
         let all = Reported {
             by_cause: by_cause(pipeline, &counters),
             by_rule: by_rule(pipeline, &counters),
+            by_uid: by_uid(pipeline, &counters),
         };
         if total(&all.by_cause) > 0 {
             all.say(&Reported::default(), "events-lost-in-all", who, pipeline);
@@ -137,6 +178,10 @@ impl Reported {
         ];
         if !rules.is_empty() {
             extra.push(("rule", rules.as_str()));
+        }
+        let uids = added(&BTreeMap::new(), &most(&before.by_uid, &self.by_uid));
+        if !uids.is_empty() {
+            extra.push(("lost_uid", uids.as_str()));
         }
         pipeline.say(&Action {
             kind: RecordType::DAEMON_ERR,
@@ -182,5 +227,18 @@ mod tests {
         ]);
         assert_eq!(added(&before, &now), "12:1,ring_full:5");
         assert_eq!(added(&now, &now), "");
+    }
+
+    #[test]
+    fn the_uids_that_lost_most_are_told_and_the_others_are_counted() {
+        let now = |uids: u64| (1..=uids).map(|uid| (uid.to_string(), 10 * uid));
+        let few = most(&BTreeMap::new(), &now(3).collect());
+        assert_eq!(added(&BTreeMap::new(), &few), "1:10,2:20,3:30");
+        let other = std::iter::once((OTHER.to_owned(), 7));
+        let many = most(&now(24).collect(), &now(25).chain(other).collect());
+        assert_eq!(added(&BTreeMap::new(), &many), "25:250,other:7");
+        let many = most(&BTreeMap::new(), &now(22).collect());
+        assert_eq!(many.len(), UIDS_TOLD + 1);
+        assert_eq!(many[OTHER], 30);
     }
 }

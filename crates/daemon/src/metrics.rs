@@ -324,6 +324,7 @@ mod tests {
             events_recorded: 42,
             lost: [("ring_full".to_owned(), 3)].into(),
             lost_by_rule: [("1 a\"b\\".to_owned(), 3)].into(),
+            lost_by_uid: [("1000".to_owned(), 3)].into(),
             ..Status::default()
         }
     }

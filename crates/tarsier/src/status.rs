@@ -72,6 +72,9 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     for (rule, count) in &s.lost_by_rule {
         writeln!(out, "  rule {rule:<13}{count}")?;
     }
+    for (uid, count) in &s.lost_by_uid {
+        writeln!(out, "  uid {uid:<14}{count}")?;
+    }
     print_log(out, s)?;
     for plugin in &s.plugins {
         let state = if plugin.running { "" } else { ", not running" };

@@ -7,6 +7,7 @@ use bpf::shared::{cpu_state, rule_count};
 use event::wire;
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
 use rustix::mm::{mmap, munmap, MapFlags as Mapping, ProtFlags};
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -164,6 +165,18 @@ pub(super) fn read_rules(
     };
     let by_rule = (1..=rules as u32).map(count).collect::<Result<_, _>>()?;
     Ok((by_rule, count(0)?))
+}
+
+/// Events lost, by real uid of the task.
+pub(super) fn read_uids(map: &Map<'_>) -> Result<BTreeMap<u32, u64>, CaptureError> {
+    let mut counts = BTreeMap::new();
+    for key in map.keys() {
+        let value = map
+            .lookup(&key, MapFlags::ANY)
+            .map_err(refused("counters"))?;
+        counts.insert(filled_up(&key), filled_up(&value.unwrap_or_default()));
+    }
+    Ok(counts)
 }
 
 fn per_cpu<T: FromBytes + IntoBytes>(

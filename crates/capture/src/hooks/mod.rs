@@ -49,6 +49,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, Op
 use operations::Operations;
 use plan::{tables, Form, Gap, Plan, SysExit};
 use programs::Programs;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use trampoline::Trampolines;
@@ -334,6 +335,11 @@ impl EbpfEngine {
     /// Counts of the first `rules` rules, and counts of undecided events.
     pub fn rule_counts(&self, rules: usize) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
         counters::read_rules(&self.hooks.programs.map("rule_counts")?, rules)
+    }
+
+    /// Events lost, by real uid of the task, for the first uids of the capture that lost any.
+    pub fn lost_by_uid(&self) -> Result<BTreeMap<u32, u64>, CaptureError> {
+        counters::read_uids(&self.hooks.programs.map("lost_by_uid")?)
     }
 
     /// Removes hooks that no rule set has needed for a while. Call it about once a second.

@@ -49,6 +49,9 @@ pub struct Status {
     pub lost_by_cpu: Vec<u64>,
     /// Events lost, by place and key of the rule that selected them.
     pub lost_by_rule: BTreeMap<String, u64>,
+    /// Events lost, by real uid of the task that made them; `other`: uids that the programs had no room for.
+    #[serde(default)]
+    pub lost_by_uid: BTreeMap<String, u64>,
     /// Fill of the fullest ring, in parts per thousand.
     pub ring_fill_per_mille: u32,
     /// Path of the log.

@@ -118,6 +118,7 @@ fn what_does_not_fit_the_rings_is_counted_by_cause_cpu_and_rule_and_the_log_says
         assert_eq!(status["lost"]["ring_full"], lost, "{status}");
         assert_eq!(sum(&status["lost_by_cpu"]), lost, "{status}");
         assert_eq!(sum(&status["lost_by_rule"]), lost, "{status}");
+        assert_eq!(status["lost_by_uid"]["0"], lost, "{status}");
         let rule = status["lost_by_rule"].as_object().expect("rules");
         assert!(rule.keys().all(|name| name.contains("mine")), "{status}");
         assert_eq!(
