@@ -257,6 +257,21 @@ fn text(s: &Status) -> String {
             s.log_bytes as f64,
         ),
         ("log_syncs_total", "Syncs of the log.", s.log_syncs as f64),
+        (
+            "objects_unanswered_total",
+            "Objects that could not be looked up in time.",
+            s.objects_unanswered as f64,
+        ),
+        (
+            "names_unanswered_total",
+            "Names of users and groups that could not be looked up in time.",
+            s.names_unanswered as f64,
+        ),
+        (
+            "helpers_replaced_total",
+            "Helpers for look-ups that failed and were replaced.",
+            s.helpers_replaced as f64,
+        ),
     ] {
         single(name, "counter", help, value);
     }
@@ -268,6 +283,12 @@ fn text(s: &Status) -> String {
         "gauge",
         "1 if logging is suspended.",
         suspended,
+    );
+    single(
+        "helpers_stuck",
+        "gauge",
+        "Killed helpers that hang at a file system.",
+        s.helpers_stuck as f64,
     );
     write_losses(&mut out, s);
     out

@@ -1,7 +1,7 @@
 //! Rules, configuration and kernel capabilities, and the plans made from them, at the start and at
 //! a reload.
 
-use crate::host::HOST;
+use crate::lookups::Lookups;
 use crate::plugins;
 use crate::rule_files;
 use crate::rule_place::too_large;
@@ -80,12 +80,14 @@ pub(super) struct Settings {
     /// The configuration in force.
     pub(super) config: Config,
     pub(super) capabilities: Capabilities,
+    pub(super) lookups: Lookups,
     /// Nice value that the daemon was started with.
     pub(super) started_nice: i32,
 }
 
 impl Settings {
-    /// Plans rules; `is_kernel` means for the kernel's own audit.
+    /// Plans rules, with the files that their paths name now; `is_kernel` means for the kernel's own
+    /// audit.
     ///
     /// # Errors
     /// There are more rules than the match tables hold.
@@ -95,7 +97,16 @@ impl Settings {
         is_kernel: bool,
         number: u64,
     ) -> Result<Arc<Generation>> {
-        generation(rules, &self.capabilities, is_kernel, number, &self.config)
+        let identities = compose::identify(&rules, &*self.lookups);
+        let capabilities = &without_twins(&self.capabilities, &self.config);
+        let plan = match is_kernel {
+            true => Plan::for_kernel(&rules, capabilities, number),
+            false => Plan::new(&rules, capabilities, &identities, number)
+                .map_err(|error| too_large(&error, &rules))
+                .context("the rules cannot be planned")?,
+        };
+        let urgent = urgent(&rules, &self.config.urgent_keys);
+        Ok(Arc::new(Generation::new(plan, identities, urgent)))
     }
 
     /// Plans the same rules without the hook that `error` reports as unavailable. Other errors are
@@ -132,26 +143,6 @@ fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
         capabilities.io_uring = IoUring::List;
     }
     capabilities
-}
-
-/// Plans rules, with the files that their paths name now.
-fn generation(
-    rules: Vec<rules::Rule>,
-    capabilities: &Capabilities,
-    is_kernel: bool,
-    number: u64,
-    config: &Config,
-) -> Result<Arc<Generation>> {
-    let identities = compose::identify(&rules, &HOST);
-    let capabilities = &without_twins(capabilities, config);
-    let plan = match is_kernel {
-        true => Plan::for_kernel(&rules, capabilities, number),
-        false => Plan::new(&rules, capabilities, &identities, number)
-            .map_err(|error| too_large(&error, &rules))
-            .context("the rules cannot be planned")?,
-    };
-    let urgent = urgent(&rules, &config.urgent_keys);
-    Ok(Arc::new(Generation::new(plan, identities, urgent)))
 }
 
 /// Places of the rules that have one of `keys`.

@@ -4,10 +4,10 @@ use crate::choice;
 use crate::control::ControlSocket;
 use crate::daemon::Daemon;
 use crate::engine::Engine;
-use crate::host::HOST;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
+use crate::lookups::{self, Lookups};
 use crate::losses::Losses;
 use crate::notifier::Notifier;
 use crate::output::Output;
@@ -24,7 +24,7 @@ use crate::takeover::{self, Downtime};
 use anyhow::{bail, Result};
 use capture::{CaptureError, EbpfEngine, Options, Pins};
 use cli::{Engine as Choice, RunArgs};
-use compose::Generation;
+use compose::{Generation, System};
 use conf::Config;
 use event::Encoder;
 use journal::{Journal, OpenReport};
@@ -88,7 +88,8 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
     let sources = Sources::of(args);
     let config = sources.config()?;
-    let mut recorder = recorder(&config)?;
+    let lookups = lookups::start();
+    let mut recorder = recorder(&config, &lookups)?;
     let trampoline = choice::is_trampoline(args.engine)?;
     let capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
@@ -97,6 +98,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         sources,
         config,
         capabilities,
+        lookups: Arc::clone(&lookups),
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };
     let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
@@ -127,22 +129,31 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
             started.0
         }
     };
-    Scheduling::go_first_on_one_processor();
+    Scheduling::go_first_on_one_processor(std::process::id());
     let plugins = plugins::start(&settings.config, settings.started_nice);
     let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
     let live = args.live.then(Live::new);
-    let mut pipeline = Pipeline::new(engine, recorder, output, generation.clone(), live);
+    let mut pipeline = Pipeline::new(
+        engine,
+        recorder,
+        output,
+        Arc::clone(&lookups),
+        generation.clone(),
+        live,
+    );
     if !is_taken_over {
         pipeline = pipeline.replace_leftover(start.pins.as_ref(), || {
             start.engine(generation, &mut settings)
         })?;
     }
+    lookups::follow(&lookups, &pipeline);
     let rules = &pipeline.generation.plan.rules;
     let kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
     let recording = Recording {
         pipeline: pipeline.with_kernel_records(kernel),
         settings,
         losses: Losses::default(),
+        warnings: lookups::Warnings::default(),
         started: Instant::now(),
     };
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
@@ -204,11 +215,12 @@ fn calls_and_operations(plan: &Plan) -> String {
 }
 
 /// A recorder with the node name that the configuration asks for.
-fn recorder(config: &Config) -> Result<Recorder> {
+fn recorder(config: &Config, lookups: &Lookups) -> Result<Recorder> {
     let node = config.node_name()?;
-    let mut encoder = Encoder::new(settings::format(config), compose::names(Arc::new(HOST)));
+    let names = compose::names(Arc::clone(lookups) as Arc<dyn System>);
+    let mut encoder = Encoder::new(settings::format(config), names);
     encoder.set_node(node.as_deref().map(str::as_bytes));
-    Ok(recorder::with(encoder))
+    Ok(recorder::with(encoder, Arc::clone(lookups)))
 }
 
 /// The directory where capture is pinned, if it is to outlive the daemon.
