@@ -17,6 +17,7 @@ mod errors;
 mod files;
 mod kernel_records;
 mod lifecycle;
+mod lookups;
 mod loss;
 mod nice;
 mod plugins;
