@@ -17,6 +17,7 @@ mod instance;
 mod kernel_costs;
 mod kernel_records;
 mod live;
+mod lookup_warnings;
 mod lookups;
 mod losses;
 mod metrics;

@@ -257,21 +257,6 @@ fn text(s: &Status) -> String {
             s.log_bytes as f64,
         ),
         ("log_syncs_total", "Syncs of the log.", s.log_syncs as f64),
-        (
-            "objects_unanswered_total",
-            "Objects that could not be looked up in time.",
-            s.objects_unanswered as f64,
-        ),
-        (
-            "names_unanswered_total",
-            "Names of users and groups that could not be looked up in time.",
-            s.names_unanswered as f64,
-        ),
-        (
-            "helpers_replaced_total",
-            "Helpers for look-ups that failed and were replaced.",
-            s.helpers_replaced as f64,
-        ),
     ] {
         single(name, "counter", help, value);
     }
@@ -284,14 +269,44 @@ fn text(s: &Status) -> String {
         "1 if logging is suspended.",
         suspended,
     );
-    single(
-        "helpers_stuck",
-        "gauge",
-        "Killed helpers that hang at a file system.",
-        s.helpers_stuck as f64,
-    );
+    write_lookups(&mut out, s);
     write_losses(&mut out, s);
     out
+}
+
+/// What could not be looked up, and the helpers that failed.
+fn write_lookups(out: &mut String, s: &Status) {
+    for (name, kind, help, count) in [
+        (
+            "objects_unanswered_total",
+            "counter",
+            "Objects that could not be looked up in time.",
+            s.objects_unanswered,
+        ),
+        (
+            "names_unanswered_total",
+            "counter",
+            "Names of users and groups that could not be looked up in time.",
+            s.names_unanswered,
+        ),
+        (
+            "helpers_replaced_total",
+            "counter",
+            "Helpers for look-ups that failed and were replaced.",
+            s.helpers_replaced,
+        ),
+        (
+            "helpers_stuck",
+            "gauge",
+            "Killed helpers that hang at a file system.",
+            s.helpers_stuck,
+        ),
+    ] {
+        let _ = writeln!(
+            out,
+            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {count}"
+        );
+    }
 }
 
 /// Losses by cause, processor and rule.
@@ -339,6 +354,7 @@ mod tests {
     fn status() -> Status {
         Status {
             events_recorded: 42,
+            helpers_stuck: 1,
             lost: [("ring_full".to_owned(), 3)].into(),
             lost_by_rule: [("1 a\"b\\".to_owned(), 3)].into(),
             ..Status::default()
@@ -369,6 +385,7 @@ mod tests {
             text.contains("\ntarsier_events_recorded_total 42\n"),
             "{text}"
         );
+        assert!(text.contains("\n# TYPE tarsier_helpers_stuck gauge\ntarsier_helpers_stuck 1\n"));
         assert!(text.contains("\ntarsier_events_lost_total{cause=\"ring_full\"} 3\n"));
         assert!(text.contains("\ntarsier_events_lost_by_rule_total{rule=\"1 a\\\"b\\\\\"} 3\n"));
         let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -2,7 +2,7 @@
 //! change.
 
 use crate::daemon_records::{Action, Who};
-use crate::lookups::Warnings;
+use crate::lookup_warnings::Warnings;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;

@@ -7,7 +7,8 @@ use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
-use crate::lookups::{self, Lookups};
+use crate::lookup_warnings::Warnings;
+use crate::lookups;
 use crate::losses::Losses;
 use crate::notifier::Notifier;
 use crate::output::Output;
@@ -88,8 +89,6 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
     let sources = Sources::of(args);
     let config = sources.config()?;
-    let lookups = lookups::start();
-    let mut recorder = recorder(&config, &lookups)?;
     let trampoline = choice::is_trampoline(args.engine)?;
     let capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
@@ -98,9 +97,10 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         sources,
         config,
         capabilities,
-        lookups: Arc::clone(&lookups),
+        lookups: lookups::start(),
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };
+    let mut recorder = recorder(&settings)?;
     let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
@@ -130,37 +130,50 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         }
     };
     Scheduling::go_first_on_one_processor(std::process::id());
-    let plugins = plugins::start(&settings.config, settings.started_nice);
-    let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
-    let live = args.live.then(Live::new);
-    let mut pipeline = Pipeline::new(
+    let mut pipeline = pipeline(
+        args,
+        &settings,
+        journal,
         engine,
         recorder,
-        output,
-        Arc::clone(&lookups),
         generation.clone(),
-        live,
     );
     if !is_taken_over {
         pipeline = pipeline.replace_leftover(start.pins.as_ref(), || {
             start.engine(generation, &mut settings)
         })?;
     }
-    lookups::follow(&lookups, &pipeline);
     let rules = &pipeline.generation.plan.rules;
     let kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
     let recording = Recording {
         pipeline: pipeline.with_kernel_records(kernel),
         settings,
         losses: Losses::default(),
-        warnings: lookups::Warnings::default(),
+        warnings: Warnings::default(),
         started: Instant::now(),
     };
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }
 
-/// Prints that everything is armed, and reports what happened before.
+/// Connects the engine and the recorder with the log and the plugins.
+fn pipeline(
+    args: &RunArgs,
+    settings: &Settings,
+    journal: Journal,
+    engine: Engine,
+    recorder: Recorder,
+    generation: Arc<Generation>,
+) -> Pipeline {
+    let plugins = plugins::start(&settings.config, settings.started_nice);
+    let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
+    let lookups = Arc::clone(&settings.lookups);
+    let live = args.live.then(Live::new);
+    Pipeline::new(engine, recorder, output, lookups, generation, live)
+}
+
+/// Prints that everything is armed, and reports what happened before. From now on the calls of the
+/// helpers are not recorded.
 fn begun(
     mut recording: Recording,
     downtime: Option<&Downtime>,
@@ -169,6 +182,7 @@ fn begun(
 ) -> Recording {
     let config = &recording.settings.config;
     let pipeline = &mut recording.pipeline;
+    lookups::follow(&pipeline.lookups, pipeline.engine.helpers());
     let plan = &pipeline.generation.plan;
     let (counts, _) = pipeline.engine.rule_counts(plan.rules.len());
     let costs = &mut pipeline.recorder.costs;
@@ -215,10 +229,11 @@ fn calls_and_operations(plan: &Plan) -> String {
 }
 
 /// A recorder with the node name that the configuration asks for.
-fn recorder(config: &Config, lookups: &Lookups) -> Result<Recorder> {
-    let node = config.node_name()?;
+fn recorder(settings: &Settings) -> Result<Recorder> {
+    let node = settings.config.node_name()?;
+    let lookups = &settings.lookups;
     let names = compose::names(Arc::clone(lookups) as Arc<dyn System>);
-    let mut encoder = Encoder::new(settings::format(config), names);
+    let mut encoder = Encoder::new(settings::format(&settings.config), names);
     encoder.set_node(node.as_deref().map(str::as_bytes));
     Ok(recorder::with(encoder, Arc::clone(lookups)))
 }
