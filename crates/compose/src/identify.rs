@@ -82,7 +82,8 @@ fn real_path(path: &[u8], system: &dyn System) -> Option<Vec<u8>> {
     system.real_path(&CString::new(path).ok()?)
 }
 
-fn object(inode: Inode) -> ObjectId {
+/// Identity of an object.
+pub(crate) fn object(inode: Inode) -> ObjectId {
     ObjectId {
         dev: inode.dev,
         ino: inode.ino,

@@ -13,7 +13,6 @@ pub(super) use socket::ControlSocket;
 
 use crate::daemon_records::Who;
 use crate::engine::Engine;
-use crate::host::HOST;
 use crate::losses::{self, KERNEL_BACKLOG};
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::recording::Recording;
@@ -444,7 +443,7 @@ impl Control {
             uid: who.uid,
             gid: 0,
             auid: who.auid,
-            exe: compose::executable_of(who.pid, &HOST),
+            exe: compose::executable_of(who.pid, &*pipeline.lookups),
         };
         if self.enabled != 0 && !compose::drops_sent(&pipeline.generation, kind, &sender) {
             pipeline.log_record(kind, body);

@@ -1,0 +1,43 @@
+//! What the kernel has in memory of an object that is open.
+
+use rustix::fd::AsFd;
+use rustix::fs::{statx, AtFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+
+const S_IFMT: u16 = 0o170000;
+const S_IFDIR: u16 = 0o040000;
+const S_IFLNK: u16 = 0o120000;
+
+/// Why something was not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is not there, or not to be had.
+    Missing,
+    /// It would have to be waited for.
+    NotNow,
+}
+
+impl From<Errno> for Fault {
+    fn from(_: Errno) -> Fault {
+        Fault::Missing
+    }
+}
+
+/// What the kernel has in memory of an object: it asks no file system.
+pub(crate) fn stat(object: impl AsFd) -> Result<Statx, Fault> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    Ok(statx(object, "", flags, StatxFlags::BASIC_STATS)?)
+}
+
+/// Device number of the object's file system, in the kernel's own encoding.
+pub(crate) fn dev_of(stat: &Statx) -> u32 {
+    stat.stx_dev_major << 20 | stat.stx_dev_minor
+}
+
+pub(crate) fn is_link(stat: &Statx) -> bool {
+    stat.stx_mode & S_IFMT == S_IFLNK
+}
+
+pub(crate) fn is_directory(stat: &Statx) -> bool {
+    stat.stx_mode & S_IFMT == S_IFDIR
+}

@@ -1,0 +1,323 @@
+//! Opens an object for its identity only, and says before each step that may take long what it will wait for.
+//!
+//! O_PATH opens no device, no FIFO and no file's contents, and triggers no automount at the end of a path.
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{fstatfs, openat, openat2, readlinkat, Mode, OFlags, ResolveFlags, CWD};
+use rustix::io::Errno;
+
+use crate::message::is_path;
+use crate::object::{dev_of, is_directory, is_link, stat, Fault};
+
+/// Largest path that the kernel takes in one look-up, in bytes with the NUL: PATH_MAX of linux/limits.h.
+const PATH_MAX: usize = 4096;
+/// Symbolic links in a path: MAXSYMLINKS of linux/namei.h.
+const LINKS_MAX: u32 = 40;
+/// Steps of a walk, so that links to long paths take no unbounded time.
+const STEPS_MAX: u32 = 100_000;
+const PROC_SUPER_MAGIC: i64 = 0x9fa0;
+
+/// Decides whether file systems may be waited for.
+pub(crate) trait Gate {
+    /// Whether a step that may have to wait for the file system with device number `dev` may be taken.
+    fn may_wait(&mut self, dev: u32) -> bool;
+}
+
+/// Opens the object at the absolute `path` with O_PATH; a symbolic link at its end itself unless `follow`.
+pub(crate) fn open(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+    if !is_path(path) {
+        return Err(Fault::Missing);
+    }
+    // The kernel follows this link without asking a file system; what is behind it is looked up like any path.
+    if let Some((root, rest)) = root_of_process(path) {
+        let dir = openat(CWD, root, through(), Mode::empty())?;
+        return match in_memory(&dir, rest, follow) {
+            Some(found) => found,
+            None => Walk::new(dir, true).open(rest, follow, gate),
+        };
+    }
+    if let Some(found) = in_memory(CWD, path, follow) {
+        return found;
+    }
+    let dir = openat(CWD, "/", through(), Mode::empty())?;
+    Walk::new(dir, is_of_process(path)).open(path, follow, gate)
+}
+
+fn through() -> OFlags {
+    OFlags::PATH | OFlags::CLOEXEC
+}
+
+/// Splits `/proc/PID/root/…` before the last part.
+fn root_of_process(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = path.strip_prefix(b"/proc/")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let root = b"/root/";
+    let is_root = digits > 0 && rest[digits..].starts_with(root);
+    let end = b"/proc/".len() + digits + root.len() - 1;
+    is_root.then(|| (&path[..end], &path[end + 1..]))
+}
+
+/// Whether a path names a process by its number, so that links to its files mean that process and not this one.
+fn is_of_process(path: &[u8]) -> bool {
+    let rest = path.strip_prefix(b"/proc/");
+    rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit)
+}
+
+/// The object at `path`, or that there is none, if the kernel can tell from its cache of names (`RESOLVE_CACHED`,
+/// openat2(2)), which asks no file system; else `None`.
+fn in_memory(dir: impl AsFd, path: &[u8], follow: bool) -> Option<Result<OwnedFd, Fault>> {
+    if path.len() >= PATH_MAX {
+        return None;
+    }
+    let flags = match follow {
+        true => through(),
+        false => through() | OFlags::NOFOLLOW,
+    };
+    match openat2(dir, path, flags, Mode::empty(), ResolveFlags::CACHED) {
+        Ok(fd) => Some(Ok(fd)),
+        // Not in the cache; a kernel before 5.12; a filter of system calls.
+        Err(Errno::AGAIN | Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
+        Err(_) => Some(Err(Fault::Missing)),
+    }
+}
+
+/// A look-up one name at a time, so that it is known which file system each step asks.
+struct Walk {
+    dir: OwnedFd,
+    links: u32,
+    /// Whether links of proc(5) to the files of a process are followed: not those of this process.
+    follows_magic: bool,
+}
+
+impl Walk {
+    fn new(dir: OwnedFd, follows_magic: bool) -> Walk {
+        Walk {
+            dir,
+            links: 0,
+            follows_magic,
+        }
+    }
+
+    fn open(mut self, path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+        // The path that is left, and whether what is found has to be a directory.
+        let mut rest = path.to_vec();
+        for _ in 0..STEPS_MAX {
+            let name_at = rest.iter().position(|&byte| byte != b'/');
+            let Some(name_at) = name_at else {
+                return Ok(self.dir);
+            };
+            let name_len = rest[name_at..].iter().position(|&byte| byte == b'/');
+            let name_end = name_len.map_or(rest.len(), |len| name_at + len);
+            let is_last = rest[name_end..].iter().all(|&byte| byte == b'/');
+            let name = &rest[name_at..name_end];
+            let found = self.step(name, gate)?;
+            let stat = stat(&found)?;
+            let needs_directory = name_end < rest.len();
+            if is_link(&stat) && (follow || !is_last || needs_directory) {
+                self.links += 1;
+                if self.links > LINKS_MAX {
+                    return Err(Fault::Missing);
+                }
+                let after = rest.split_off(name_end);
+                let name = rest.split_off(name_at);
+                rest = self.link(&name, &found, dev_of(&stat), gate)?;
+                rest.extend_from_slice(&after);
+                // Behind a link of proc(5) the cache may know the whole rest.
+                if rest.len() == after.len() && !is_last {
+                    let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
+                    if let Some(found) = in_memory(&self.dir, &rest[slashes..], follow) {
+                        return found;
+                    }
+                }
+                continue;
+            }
+            if needs_directory && !is_directory(&stat) {
+                return Err(Fault::Missing);
+            }
+            self.dir = found;
+            rest.drain(..name_end);
+        }
+        Err(Fault::Missing)
+    }
+
+    /// The entry `name` of the current directory, without following it.
+    fn step(&self, name: &[u8], gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+        if let Some(found) = in_memory(&self.dir, name, false) {
+            return found;
+        }
+        if !gate.may_wait(dev_of(&stat(&self.dir)?)) {
+            return Err(Fault::NotNow);
+        }
+        let flags = through() | OFlags::NOFOLLOW;
+        Ok(openat(&self.dir, name, flags, Mode::empty())?)
+    }
+
+    /// Follows the symbolic link `name`, which is open as `link`: goes to where its text begins and returns the text;
+    /// nothing for a link of proc(5), whose target the kernel knows without a text.
+    fn link(
+        &mut self,
+        name: &[u8],
+        link: &OwnedFd,
+        dev: u32,
+        gate: &mut dyn Gate,
+    ) -> Result<Vec<u8>, Fault> {
+        if !gate.may_wait(dev) {
+            return Err(Fault::NotNow);
+        }
+        if fstatfs(link)?.f_type as i64 == PROC_SUPER_MAGIC {
+            if !self.follows_magic {
+                return Err(Fault::NotNow);
+            }
+            self.dir = openat(&self.dir, name, through(), Mode::empty())?;
+            return Ok(Vec::new());
+        }
+        let text = readlinkat(link, "", Vec::new())?.into_bytes();
+        if text.first() == Some(&b'/') {
+            self.dir = openat(CWD, "/", through(), Mode::empty())?;
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
+    /// Lets every step be taken, and counts them.
+    #[derive(Default)]
+    struct Open(u32);
+
+    impl Gate for Open {
+        fn may_wait(&mut self, _: u32) -> bool {
+            self.0 += 1;
+            true
+        }
+    }
+
+    /// Lets nothing be waited for.
+    struct Closed;
+
+    impl Gate for Closed {
+        fn may_wait(&mut self, _: u32) -> bool {
+            false
+        }
+    }
+
+    fn ino(object: &OwnedFd) -> u64 {
+        rustix::fs::fstat(object).expect("fstat").st_ino
+    }
+
+    /// The inode number that a walk by names finds at `path`, and the kernel's.
+    fn both(path: &Path, follow: bool) -> (Option<u64>, Option<u64>) {
+        let root = openat(CWD, "/", through(), Mode::empty()).expect("the root directory");
+        let bytes = path.as_os_str().as_bytes();
+        let walked = Walk::new(root, true).open(bytes, follow, &mut Open::default());
+        let flags = if follow {
+            through()
+        } else {
+            through() | OFlags::NOFOLLOW
+        };
+        let kernel = openat(CWD, path, flags, Mode::empty());
+        (walked.ok().as_ref().map(ino), kernel.ok().as_ref().map(ino))
+    }
+
+    #[test]
+    fn a_walk_by_names_ends_where_the_kernel_ends() {
+        let top = tempfile::tempdir().expect("a directory");
+        let top = top.path();
+        std::fs::create_dir_all(top.join("real/sub")).expect("mkdir");
+        std::fs::write(top.join("real/file"), "x").expect("a file");
+        for (text, name) in [
+            ("real", "link"),
+            ("link/sub", "chain"),
+            ("../real/file", "real/up"),
+            ("/proc/self/../mounts", "absolute"),
+            ("nowhere", "dangling"),
+            ("loop", "loop"),
+        ] {
+            std::os::unix::fs::symlink(text, top.join(name)).expect("symlink");
+        }
+        for path in [
+            "",
+            "real",
+            "real/",
+            "real//sub/.",
+            "real/sub/..",
+            "real/file",
+            "real/file/",
+            "link",
+            "link/",
+            "link/sub",
+            "chain",
+            "chain/../file",
+            "real/up",
+            "real/up/",
+            "absolute",
+            "dangling",
+            "dangling/",
+            "loop",
+            "loop/x",
+            "real/nothing",
+            "nothing/x",
+            "real/file/x",
+        ] {
+            for follow in [false, true] {
+                let (walked, kernel) = both(&top.join(path), follow);
+                assert_eq!(walked, kernel, "{path} {follow}");
+            }
+        }
+        assert_eq!(both(Path::new("/"), true).0, both(Path::new("/.."), true).1);
+        let own = format!("/proc/{}/cwd", std::process::id());
+        for path in [&own[..], &format!("{own}/.."), &format!("{own}/src")] {
+            let (walked, kernel) = both(Path::new(path), true);
+            assert!(walked.is_some() && walked == kernel, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_was_just_used_is_found_without_waiting() {
+        let top = tempfile::tempdir().expect("a directory");
+        let file = top.path().join("file");
+        std::fs::write(&file, "x").expect("a file");
+        let file = file.as_os_str().as_bytes();
+        assert!(open(file, true, &mut Closed).is_ok());
+        let missing = [file, b"not"].concat();
+        let _ = std::fs::metadata(std::ffi::OsStr::from_bytes(&missing));
+        assert_eq!(
+            open(&missing, true, &mut Closed).err(),
+            Some(Fault::Missing)
+        );
+        let process = format!("/proc/{}/root", std::process::id());
+        let seen = [process.as_bytes(), file].concat();
+        assert!(open(&seen, true, &mut Closed).is_ok());
+    }
+
+    #[test]
+    fn descriptors_of_this_process_are_not_taken_for_those_of_another() {
+        for path in [
+            &b"/dev/fd/0"[..],
+            b"/proc/self/fd/0",
+            b"/proc/thread-self/cwd",
+        ] {
+            let found = open(path, true, &mut Open::default());
+            assert_eq!(found.err(), Some(Fault::NotNow), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn roots_of_processes_are_split_off() {
+        let split = |path: &'static str| root_of_process(path.as_bytes());
+        let found = split("/proc/7/root/etc/passwd").expect("a root");
+        assert_eq!(found, (&b"/proc/7/root"[..], &b"etc/passwd"[..]));
+        for path in [
+            "/proc/7/root",
+            "/proc/x/root/a",
+            "/proc//root/a",
+            "/proc/7/rooted/a",
+        ] {
+            assert_eq!(split(path), None, "{path}");
+        }
+    }
+}
