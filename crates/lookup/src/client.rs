@@ -2,12 +2,14 @@
 //!
 //! A helper that waits for a file system for [`DEADLINE`](crate::DEADLINE), ends or answers wrongly is killed, and the
 //! next question starts another; the answer is then "not known". What it was waiting for is avoided for
-//! [`AVOIDED_FOR`], and for as long as the killed helper hangs in the kernel. A helper that says nothing does not wait
-//! for a file system, but for a processor: it has [`SILENCES`] deadlines.
+//! [`AVOIDED_FOR`], and for as long as the killed helper hangs in the kernel. A helper that says nothing waits for no
+//! file system that a caller chose: it has [`SILENCES`] deadlines. One that has no processor, or waits for a local file
+//! system, is merely slow and has the longer time of [`Patience`].
 
 use crate::counts::Counts;
 use crate::link::{Broken, Link};
 use crate::message::{Content, Question, Reply, Request, BYTES_MAX};
+use crate::patience::{Doing, Patience};
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
@@ -32,6 +34,8 @@ pub(crate) trait Process: Send {
     fn kill(&mut self);
     /// Whether it has ended; if so, it is reaped.
     fn has_ended(&mut self) -> bool;
+    /// What it does now; `None` if that cannot be told.
+    fn doing(&self) -> Option<Doing>;
 }
 
 /// Starts helpers.
@@ -92,7 +96,8 @@ impl Client {
         self.follow = Some(follow);
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&mut self) -> Counts {
+        self.reap();
         Counts {
             stuck: self.ended.len() as u64,
             ..self.counts
@@ -166,22 +171,35 @@ impl Client {
         };
         request.put(&mut self.out);
         self.send(now)?;
-        let Some((link, _)) = &self.running else {
+        let Some((link, process)) = &self.running else {
             return Err(Failed);
         };
+        let mut patience = Patience::new(now, link.patience());
         let silent_until = now + SILENCES * link.patience();
         let (mut end, mut is_first, mut waits) = (silent_until, true, None);
+        let mut is_last = false;
         loop {
             let received = link.receive(&mut self.buffer, end, is_first);
             let is_early = std::mem::take(&mut is_first) && Instant::now() < end;
             let len = match received {
                 Ok(Some(len)) => len,
                 Ok(None) if is_early => continue,
+                // It may be slow only because others have the processor or the disk.
+                Ok(None) if patience.lasts(process.doing(), waits) => {
+                    end = Instant::now() + link.patience();
+                    continue;
+                }
+                // Unless it answered while that was found out.
+                Ok(None) if !is_last => {
+                    is_last = true;
+                    continue;
+                }
                 // It is late, or it has ended.
                 _ => return Err(self.fail(now, waits)),
             };
             match Reply::parse(&self.buffer[..len]) {
                 Some(reply) if reply.number == number => match reply.content {
+                    Content::Waits(_) if patience.is_over() => return Err(self.fail(now, None)),
                     Content::Waits(dev) => {
                         waits = Some(dev);
                         end = silent_until.min(Instant::now() + link.patience());

@@ -3,6 +3,7 @@
 use crate::client::{Process, Start};
 use crate::link::Link;
 use crate::message::{Content, Reply, Request, BYTES_MAX};
+use crate::patience::Doing;
 use crate::serve::serve;
 use rustix::fd::OwnedFd;
 use rustix::net::{recv, send, RecvFlags, SendFlags};
@@ -71,6 +72,7 @@ pub(crate) struct Fakes {
     ended: Sender<()>,
     next_pid: u32,
     may_end: Arc<AtomicBool>,
+    is_runnable: Arc<AtomicBool>,
 }
 
 impl Fakes {
@@ -81,6 +83,7 @@ impl Fakes {
             ended,
             next_pid: 1,
             may_end: Arc::new(AtomicBool::new(true)),
+            is_runnable: Arc::new(AtomicBool::new(false)),
         }
     }
 
@@ -88,10 +91,16 @@ impl Fakes {
     pub(crate) fn may_end(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.may_end)
     }
+
+    /// While this is `true`, helpers have no processor.
+    pub(crate) fn is_runnable(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_runnable)
+    }
 }
 
 struct Fake {
     pid: u32,
+    is_runnable: Arc<AtomicBool>,
     may_end: Arc<AtomicBool>,
 }
 
@@ -109,7 +118,13 @@ impl Start for Fakes {
         self.next_pid += 1;
         let _ = self.started.send(pid);
         let may_end = Arc::clone(&self.may_end);
-        Ok((link, Box::new(Fake { pid, may_end })))
+        let is_runnable = Arc::clone(&self.is_runnable);
+        let fake = Fake {
+            pid,
+            is_runnable,
+            may_end,
+        };
+        Ok((link, Box::new(fake)))
     }
 }
 
@@ -122,5 +137,12 @@ impl Process for Fake {
 
     fn has_ended(&mut self) -> bool {
         self.may_end.load(Ordering::Relaxed)
+    }
+
+    fn doing(&self) -> Option<Doing> {
+        Some(Doing {
+            is_runnable: self.is_runnable.load(Ordering::Relaxed),
+            ticks: 0,
+        })
     }
 }

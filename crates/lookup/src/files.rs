@@ -95,7 +95,7 @@ pub(crate) fn head(
     let most = bytes_max.min(HEAD_BYTES_MAX).into();
     match file.take(most).read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes),
-        Err(_) => Err(Fault::Missing),
+        Err(_) => Err(Fault::NotNow),
     }
 }
 

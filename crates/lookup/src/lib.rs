@@ -16,6 +16,7 @@ mod link;
 pub mod message;
 mod names;
 mod object;
+mod patience;
 mod program;
 mod remote;
 mod serve;

@@ -18,8 +18,20 @@ pub(crate) enum Fault {
 }
 
 impl From<Errno> for Fault {
-    fn from(_: Errno) -> Fault {
-        Fault::Missing
+    fn from(errno: Errno) -> Fault {
+        match errno {
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::LOOP
+            | Errno::NAMETOOLONG
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::NODATA
+            | Errno::OPNOTSUPP
+            | Errno::INVAL => Fault::Missing,
+            // Such as a want of memory or of descriptors, which says nothing of the object.
+            _ => Fault::NotNow,
+        }
     }
 }
 
@@ -36,6 +48,12 @@ pub(crate) fn dev_of(stat: &Statx) -> u32 {
 
 pub(crate) fn is_link(stat: &Statx) -> bool {
     stat.stx_mode & S_IFMT == S_IFLNK
+}
+
+/// Whether anyone may make entries in the directory, but remove only his own.
+pub(crate) fn is_sticky_for_all(stat: &Statx) -> bool {
+    const STICKY_AND_WRITABLE_FOR_ALL: u16 = 0o1002;
+    stat.stx_mode & STICKY_AND_WRITABLE_FOR_ALL == STICKY_AND_WRITABLE_FOR_ALL
 }
 
 pub(crate) fn is_directory(stat: &Statx) -> bool {

@@ -3,6 +3,7 @@
 use crate::client::{Process, Start};
 use crate::confine::{self, Rights};
 use crate::link::{Link, DEADLINE};
+use crate::patience::Doing;
 use crate::serve::serve;
 use rustix::fd::BorrowedFd;
 use std::ffi::OsStr;
@@ -64,6 +65,10 @@ impl Process for Child {
 
     fn has_ended(&mut self) -> bool {
         !matches!(self.try_wait(), Ok(None::<ExitStatus>))
+    }
+
+    fn doing(&self) -> Option<Doing> {
+        Doing::of(self.id())
     }
 }
 

@@ -19,18 +19,20 @@ struct Asked {
     started: Receiver<u32>,
     ended: Receiver<()>,
     may_end: Arc<AtomicBool>,
+    is_runnable: Arc<AtomicBool>,
 }
 
 /// A client whose helpers do this, one after the other; later ones answer.
 fn with(acts: Vec<Act>) -> Asked {
     let ((start, started), (end, ended)) = (channel(), channel());
     let fakes = Fakes::new(acts, start, end);
-    let may_end = fakes.may_end();
+    let (may_end, is_runnable) = (fakes.may_end(), fakes.is_runnable());
     Asked {
         client: Client::new(Box::new(fakes)),
         started,
         ended,
         may_end,
+        is_runnable,
     }
 }
 
@@ -141,6 +143,21 @@ fn a_helper_without_a_processor_has_more_time_but_not_without_end() {
     assert_eq!(asked.root(), None);
     assert!(start.elapsed() < 5 * PATIENCE + SLACK);
     assert!(asked.root().is_some());
+}
+
+#[test]
+fn a_helper_that_waits_for_a_processor_beside_a_file_system_is_waited_for() {
+    let starved = instead(|side, number| {
+        side.reply(number, Content::Waits(3));
+        std::thread::sleep(3 * PATIENCE);
+        side.reply(number, Content::Inode(Inode::default()));
+        side.serve();
+    });
+    let mut asked = with(vec![starved]);
+    asked.is_runnable.store(true, Ordering::Relaxed);
+    assert_eq!(asked.root(), Some(Inode::default()));
+    let counts = asked.client.counts();
+    assert_eq!((counts.unanswered, counts.replaced), (0, 0));
 }
 
 #[test]

@@ -2,12 +2,11 @@
 //!
 //! O_PATH opens no device, no FIFO and no file's contents, and triggers no automount at the end of a path.
 
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{fstatfs, openat, openat2, readlinkat, Mode, OFlags, ResolveFlags, CWD};
-use rustix::io::Errno;
-
 use crate::message::is_path;
-use crate::object::{dev_of, is_directory, is_link, stat, Fault};
+use crate::object::{dev_of, is_directory, is_link, is_sticky_for_all, stat, Fault};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{fstatfs, openat, openat2, readlinkat, Mode, OFlags, ResolveFlags, Statx, CWD};
+use rustix::io::Errno;
 
 /// Largest path that the kernel takes in one look-up, in bytes with the NUL: PATH_MAX of linux/limits.h.
 const PATH_MAX: usize = 4096;
@@ -31,13 +30,18 @@ pub(crate) fn open(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<Own
     // The kernel follows this link without asking a file system; what is behind it is looked up like any path.
     if let Some((root, rest)) = root_of_process(path) {
         let dir = openat(CWD, root, through(), Mode::empty())?;
+        if rest.is_empty() {
+            return Ok(dir);
+        }
         return match in_memory(&dir, rest, follow) {
             Some(found) => found,
             None => Walk::new(dir, true).open(rest, follow, gate),
         };
     }
-    if let Some(found) = in_memory(CWD, path, follow) {
-        return found;
+    if !is_of_own_process(path) {
+        if let Some(found) = in_memory(CWD, path, follow) {
+            return found;
+        }
     }
     let dir = openat(CWD, "/", through(), Mode::empty())?;
     Walk::new(dir, is_of_process(path)).open(path, follow, gate)
@@ -47,20 +51,29 @@ fn through() -> OFlags {
     OFlags::PATH | OFlags::CLOEXEC
 }
 
-/// Splits `/proc/PID/root/…` before the last part.
+/// Splits `/proc/PID/root/…` before the last part, which is relative.
 fn root_of_process(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = path.strip_prefix(b"/proc/")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let root = b"/root/";
     let is_root = digits > 0 && rest[digits..].starts_with(root);
     let end = b"/proc/".len() + digits + root.len() - 1;
-    is_root.then(|| (&path[..end], &path[end + 1..]))
+    let slashes = path.get(end..)?.iter().take_while(|&&byte| byte == b'/');
+    let rest = end + slashes.count();
+    is_root.then(|| (&path[..end], &path[rest..]))
 }
 
 /// Whether a path names a process by its number, so that links to its files mean that process and not this one.
 fn is_of_process(path: &[u8]) -> bool {
     let rest = path.strip_prefix(b"/proc/");
     rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit)
+}
+
+/// Whether a path names whoever looks it up, which is never what the event's process meant.
+fn is_of_own_process(path: &[u8]) -> bool {
+    let mut names = path.split(|&byte| byte == b'/');
+    let mut next = || names.find(|name| !matches!(*name, b"" | b"."));
+    next() == Some(b"proc") && matches!(next(), Some(b"self" | b"thread-self"))
 }
 
 /// The object at `path`, or that there is none, if the kernel can tell from its cache of names (`RESOLVE_CACHED`,
@@ -77,8 +90,17 @@ fn in_memory(dir: impl AsFd, path: &[u8], follow: bool) -> Option<Result<OwnedFd
         Ok(fd) => Some(Ok(fd)),
         // Not in the cache; a kernel before 5.12; a filter of system calls.
         Err(Errno::AGAIN | Errno::INVAL | Errno::NOSYS | Errno::PERM) => None,
-        Err(_) => Some(Err(Fault::Missing)),
+        Err(errno) => match Fault::from(errno) {
+            Fault::Missing => Some(Err(Fault::Missing)),
+            Fault::NotNow => None,
+        },
     }
+}
+
+/// The sysctl `fs.protected_symlinks` (proc_sys_fs(5)).
+fn protects_links() -> bool {
+    let value = std::fs::read("/proc/sys/fs/protected_symlinks");
+    value.is_ok_and(|value| value.first() != Some(&b'0'))
 }
 
 /// A look-up one name at a time, so that it is known which file system each step asks.
@@ -104,6 +126,10 @@ impl Walk {
         for _ in 0..STEPS_MAX {
             let name_at = rest.iter().position(|&byte| byte != b'/');
             let Some(name_at) = name_at else {
+                // Behind a link of proc(5) is not always a directory.
+                if !rest.is_empty() && !is_directory(&stat(&self.dir)?) {
+                    return Err(Fault::Missing);
+                }
                 return Ok(self.dir);
             };
             let name_len = rest[name_at..].iter().position(|&byte| byte == b'/');
@@ -115,7 +141,7 @@ impl Walk {
             let needs_directory = name_end < rest.len();
             if is_link(&stat) && (follow || !is_last || needs_directory) {
                 self.links += 1;
-                if self.links > LINKS_MAX {
+                if self.links > LINKS_MAX || !self.may_follow(&stat)? {
                     return Err(Fault::Missing);
                 }
                 let after = rest.split_off(name_end);
@@ -150,6 +176,17 @@ impl Walk {
         }
         let flags = through() | OFlags::NOFOLLOW;
         Ok(openat(&self.dir, name, flags, Mode::empty())?)
+    }
+
+    /// Whether the kernel would let root follow the symbolic link in the current directory: may_follow_link(),
+    /// fs/namei.c. What it refuses root is not followed for root's record.
+    fn may_follow(&self, link: &Statx) -> Result<bool, Fault> {
+        const ROOT: u32 = 0;
+        if link.stx_uid == ROOT {
+            return Ok(true);
+        }
+        let dir = stat(&self.dir)?;
+        Ok(!is_sticky_for_all(&dir) || dir.stx_uid == link.stx_uid || !protects_links())
     }
 
     /// Follows the symbolic link `name`, which is open as `link`: goes to where its text begins and returns the text;
@@ -311,6 +348,10 @@ mod tests {
         let split = |path: &'static str| root_of_process(path.as_bytes());
         let found = split("/proc/7/root/etc/passwd").expect("a root");
         assert_eq!(found, (&b"/proc/7/root"[..], &b"etc/passwd"[..]));
+        let found = split("/proc/7/root//etc").expect("a root");
+        assert_eq!(found, (&b"/proc/7/root"[..], &b"etc"[..]));
+        let found = split("/proc/7/root/").expect("a root");
+        assert_eq!(found, (&b"/proc/7/root"[..], &b""[..]));
         for path in [
             "/proc/7/root",
             "/proc/x/root/a",
