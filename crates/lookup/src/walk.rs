@@ -15,6 +15,8 @@ const LINKS_MAX: u32 = 40;
 /// Steps of a walk, so that links to long paths take no unbounded time.
 const STEPS_MAX: u32 = 100_000;
 const PROC_SUPER_MAGIC: i64 = 0x9fa0;
+/// Inode number of the top directory of proc(5), whose links mean the process that follows them: linux/proc_ns.h.
+const PROC_ROOT_INO: u64 = 1;
 
 /// Decides whether file systems may be waited for.
 pub(crate) trait Gate {
@@ -107,7 +109,7 @@ fn protects_links() -> bool {
 struct Walk {
     dir: OwnedFd,
     links: u32,
-    /// Whether links of proc(5) to the files of a process are followed: not those of this process.
+    /// Whether links of proc(5) to this process are followed, too.
     follows_magic: bool,
 }
 
@@ -202,7 +204,7 @@ impl Walk {
             return Err(Fault::NotNow);
         }
         if fstatfs(link)?.f_type as i64 == PROC_SUPER_MAGIC {
-            if !self.follows_magic {
+            if !self.follows_magic && stat(&self.dir)?.stx_ino == PROC_ROOT_INO {
                 return Err(Fault::NotNow);
             }
             self.dir = openat(&self.dir, name, through(), Mode::empty())?;
