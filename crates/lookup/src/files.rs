@@ -36,7 +36,7 @@ pub(crate) fn inode(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<In
 
 /// See [`compose::System::real_path`].
 pub(crate) fn real_path(path: &[u8], gate: &mut dyn Gate) -> Result<Vec<u8>, Fault> {
-    let object = walk::open(path, true, gate)?;
+    let object = walk::open_every_link(path, gate)?;
     let real = readlinkat(CWD, by_descriptor(&object), Vec::new())?.into_bytes();
     let is_removed = real.ends_with(REMOVED) && stat(&object)?.stx_nlink == 0;
     match real.first() {

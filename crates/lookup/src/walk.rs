@@ -26,6 +26,24 @@ pub(crate) trait Gate {
 
 /// Opens the object at the absolute `path` with O_PATH; a symbolic link at its end itself unless `follow`.
 pub(crate) fn open(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+    open_through(path, follow, true, gate)
+}
+
+/// Opens the object that `path` leads to, like realpath(3), which reads links that the kernel does not let it follow.
+pub(crate) fn open_every_link(path: &[u8], gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+    open_through(path, true, false, gate)
+}
+
+fn open_through(
+    path: &[u8],
+    follow: bool,
+    obeys_protection: bool,
+    gate: &mut dyn Gate,
+) -> Result<OwnedFd, Fault> {
+    let walk = |dir, follows_own| Walk {
+        obeys_protection,
+        ..Walk::new(dir, follows_own)
+    };
     if !is_path(path) {
         return Err(Fault::Missing);
     }
@@ -37,7 +55,7 @@ pub(crate) fn open(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<Own
         }
         return match in_memory(&dir, rest, follow) {
             Some(found) => found,
-            None => Walk::new(dir, true).open(rest, follow, gate),
+            None => walk(dir, true).open(rest, follow, gate),
         };
     }
     if !is_of_own_process(path) {
@@ -46,7 +64,7 @@ pub(crate) fn open(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<Own
         }
     }
     let dir = openat(CWD, "/", through(), Mode::empty())?;
-    Walk::new(dir, is_of_process(path)).open(path, follow, gate)
+    walk(dir, is_of_process(path)).open(path, follow, gate)
 }
 
 fn through() -> OFlags {
@@ -111,6 +129,8 @@ struct Walk {
     links: u32,
     /// Whether links of proc(5) to this process are followed, too.
     follows_magic: bool,
+    /// Whether links are not followed that the kernel would not follow for root.
+    obeys_protection: bool,
 }
 
 impl Walk {
@@ -119,6 +139,7 @@ impl Walk {
             dir,
             links: 0,
             follows_magic,
+            obeys_protection: true,
         }
     }
 
@@ -184,7 +205,7 @@ impl Walk {
     /// fs/namei.c. What it refuses root is not followed for root's record.
     fn may_follow(&self, link: &Statx) -> Result<bool, Fault> {
         const ROOT: u32 = 0;
-        if link.stx_uid == ROOT {
+        if !self.obeys_protection || link.stx_uid == ROOT {
             return Ok(true);
         }
         let dir = stat(&self.dir)?;
