@@ -203,9 +203,8 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 	}
 	row = mark_row(table, m->head, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
 	if (row) {
-		__u64 proves = row_at(table, row + 1)->a;
-
-		add_mark_of(table, m, row, proves && (proves == name || parent_at == dentry_at));
+		/* An object proves its path whatever its name, as in the kernel. */
+		add_mark_of(table, m, row, row_at(table, row + 1)->a != 0);
 	}
 	return 0;
 }
@@ -325,7 +324,7 @@ __noinline int find_marks(struct work *w)
 
 		if (table && note->marks.known && note->marks.generation == row_at(table, 0)->a)
 			*m = note->marks;
-	} else if (w->arch != ENTRY_URING && has_own_files(task)) {
+	} else if (!w->is_operation && has_own_files(task)) {
 		is_open = spec->kind == KIND_OPEN;
 		if (is_open && w->ret >= 0)
 			file = file_of(task, w->ret);

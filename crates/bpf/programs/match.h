@@ -63,7 +63,7 @@ static __always_inline struct open_used flags_used(struct work *w)
 	if (note && note->has_open_flag) {
 		opened.known = OPEN_FLAGS_COMPARED;
 		opened.flags = note->open_flag & OPEN_FLAGS_COMPARED;
-	} else if (w->ret >= 0 && has_own_files(task)) {
+	} else if (w->ret >= 0 && !w->is_operation && has_own_files(task)) {
 		file = file_of(task, w->ret);
 		if (file && HAS(file, f_flags)) {
 			opened.known = OPEN_FLAGS_KEPT;
@@ -149,56 +149,110 @@ static __always_inline __u32 sockaddr_place(struct work *w, const void **addr)
 	return len > 128 ? 128 : len;
 }
 
+#define S_IFMT 0170000
+#define S_IFSOCK 0140000
+#define AF_UNSPEC 0
+#define AF_INET 2
+#define AF_INET6 10
+#define EFAULT 14
+#define EINVAL 22
+#define EAFNOSUPPORT 97
+
+/* Family of the socket that a descriptor of the task stands for; 0 if it is not known. */
+static __always_inline __u16 socket_family(struct task_struct *task, __u32 fd)
+{
+	struct file *file = file_of(task, fd);
+	struct socket *socket;
+
+	if (!file || (READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return 0;
+	socket = READ(file, private_data);
+	return READ(socket, sk, __sk_common.skc_family);
+}
+
+/* Whether an address of that family may be used with a socket of family `own`. */
+static __always_inline bool may_be_family(__u16 family, __u16 own)
+{
+	return family == own || family == AF_UNSPEC || (own == AF_INET6 && family == AF_INET);
+}
+
+/*
+ * Finds the family of the socket address. Without the kernel's copy, it is that in user memory,
+ * unless the kernel cannot have taken that: another thread may have changed it since.
+ */
+__noinline int find_family(struct work *w)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object_note *note;
+	const void *addr;
+	__u16 family = 0, own;
+	bool is_read;
+
+	if (!w)
+		return 0;
+	note = note_at_end(task, w->given_nr);
+	if (note && note->address_len >= 2) {
+		w->fact[FACT_SADDR_FAM] = *(__u16 *)note->address;
+		return 0;
+	}
+	if (sockaddr_place(w, &addr) < 2) {
+		w->absent |= 1U << FACT_SADDR_FAM;
+		return 0;
+	}
+	is_read = !bpf_probe_read_user(&family, sizeof(family), addr);
+	if (w->spec.kind != KIND_SOCKETCALL && !w->is_operation && w->ret != -EFAULT &&
+	    w->ret != -EINVAL && w->ret != -EAFNOSUPPORT) {
+		own = socket_family(task, w->args[0]);
+		if (own && !(is_read && may_be_family(family, own))) {
+			family = own;
+			is_read = true;
+		}
+	}
+	if (!is_read)
+		w->absent |= 1U << FACT_SADDR_FAM;
+	w->fact[FACT_SADDR_FAM] = family;
+	return 0;
+}
+
 /*
  * Computes an expensive fact when it is first needed. Like the other functions
  * here that are not static, it is a global function, which the verifier checks
  * once instead of once for every state of its callers.
  */
-__noinline int find_fact(struct work *w, __u32 field)
+__noinline int find_ids_or_access(struct work *w, __u32 field)
 {
 	if (!w)
 		return 0;
-	if (field == FACT_EXE) {
-		w->fact[FACT_EXE] = executable_number(w);
-	} else if (field == FACT_COMPARE) {
+	if (field == FACT_COMPARE)
 		w->fact[FACT_COMPARE] = compare_ids(w);
-	} else if (field == FACT_ACCESS) {
+	else
 		w->fact[FACT_ACCESS] = access_of(w);
-	} else if (field == FACT_SADDR_FAM) {
-		struct object_note *note = note_at_end(bpf_get_current_task_btf(), w->given_nr);
-		const void *addr;
-		__u16 family = 0;
-
-		if (note && note->address_len >= 2)
-			family = *(__u16 *)note->address;
-		else if (sockaddr_place(w, &addr) < 2 ||
-			 bpf_probe_read_user(&family, sizeof(family), addr))
-			w->absent |= 1U << FACT_SADDR_FAM;
-		w->fact[FACT_SADDR_FAM] = family;
-	}
 	return 0;
 }
 
-struct lookup {
+/* Not in one global function, since the stack is too small for one call more. */
+static __always_inline void find_fact(struct work *w, __u32 field)
+{
+	if (field == FACT_EXE)
+		w->fact[FACT_EXE] = executable_number(w);
+	else if (field == FACT_MARKS)
+		find_marks(w);
+	else if (field == FACT_SADDR_FAM)
+		find_family(w);
+	else
+		find_ids_or_access(w, field);
+}
+
+/* For the steps of loops. */
+struct lookup_in {
 	struct table *table;
 	struct work *w;
-	__u64 mask;
-	__u64 any;
-	__u64 worth; /* one bit for each page that can have a match */
-	__u32 entries_row;
-	__u32 entries;
-	__u32 value;
-	__u32 first; /* row of the lookups of this page */
-	__u32 pages;
-	__u32 list;
-	__u64 sure; /* rules of the page that marks decide */
-	__u32 page; /* row of the page that decided, or 0 */
-	__u32 bit; /* position of the deciding rule in that page */
 };
 
-static long bits_step(__u32 i, struct lookup *l)
+static long bits_step(__u32 i, struct lookup_in *in)
 {
-	struct table_row *row = row_at(l->table, l->entries_row + i);
+	struct lookup *l = &in->w->lookup;
+	struct table_row *row = row_at(in->table, l->entries_row + i);
 	__u32 operand = row->a, op = row->a >> 32, common = l->value & operand;
 	bool holds = op == BIT_ANY ? common != 0 : common == (op == BIT_ALL ? operand : 0);
 
@@ -209,8 +263,9 @@ static long bits_step(__u32 i, struct lookup *l)
 
 #define GROUPS_ARE_KNOWN (TYPE_HAS(cred, group_info, ngroups) && TYPE_HAS(cred, group_info, gid))
 
-static long group_step(__u32 i, struct lookup *l)
+static long group_step(__u32 i, struct lookup_in *in)
 {
+	struct lookup *l = &in->w->lookup;
 	struct group_info *groups;
 	struct table_row *row;
 	kgid_t gid;
@@ -220,7 +275,7 @@ static long group_step(__u32 i, struct lookup *l)
 	groups = untrusted(bpf_get_current_task_btf())->cred->group_info;
 	if (i >= (__u32)groups->ngroups || bpf_core_read(&gid, sizeof(gid), &groups->gid[i]))
 		return 1;
-	row = row_of(l->table, l->entries_row, l->entries, gid.val);
+	row = row_of(in->table, l->entries_row, l->entries, gid.val);
 	if (row->a == gid.val)
 		l->any |= row->b;
 	return 0;
@@ -232,16 +287,17 @@ static __always_inline bool has_groups(void)
 	       untrusted(bpf_get_current_task_btf())->cred->group_info->ngroups > 0;
 }
 
-static long mark_step(__u32 i, struct lookup *l)
+static long mark_step(__u32 i, struct lookup_in *in)
 {
-	struct marks *m = &l->w->marks;
+	struct lookup *l = &in->w->lookup;
+	struct marks *m = &in->w->marks;
 	struct table_row *row;
 	__u32 value;
 
 	if (i >= m->count)
 		return 1;
 	value = m->value[i & (MARKS_MAX - 1)];
-	row = row_of(l->table, l->entries_row, l->entries, value);
+	row = row_of(in->table, l->entries_row, l->entries, value);
 	if (row->a != value)
 		return 0;
 	l->any |= row->b;
@@ -251,23 +307,21 @@ static long mark_step(__u32 i, struct lookup *l)
 	return 0;
 }
 
-static long lookup_step(__u32 i, struct lookup *l)
+static long lookup_step(__u32 i, struct lookup_in *in)
 {
-	struct table_row *head = row_at(l->table, l->first + 2 * i);
-	struct table_row *place = row_at(l->table, l->first + 2 * i + 1);
+	struct lookup *l = &in->w->lookup;
+	struct table_row *head = row_at(in->table, l->first + 2 * i);
+	struct table_row *place = row_at(in->table, l->first + 2 * i + 1);
 	__u32 field = head->a, kind = head->a >> 32;
 	struct table_row *found;
-	struct work *w = l->w;
+	struct work *w = in->w;
 	__u64 open;
 
 	if (field >= FACTS)
 		return 1;
 	if (!(w->computed & (1U << field))) {
 		w->computed |= 1U << field;
-		if (field == FACT_MARKS)
-			find_marks(w);
-		else
-			find_fact(w, field);
+		find_fact(w, field);
 	}
 	if (w->absent & (1U << field)) {
 		l->mask &= head->b;
@@ -277,18 +331,18 @@ static long lookup_step(__u32 i, struct lookup *l)
 	l->entries_row = place->a;
 	l->entries = place->a >> 32;
 	if (kind == LOOKUP_BITS) {
-		bpf_loop(l->entries, bits_step, l, 0);
+		bpf_loop(l->entries, bits_step, in, 0);
 		return l->mask == 0;
 	}
 	if (kind == LOOKUP_MARKS) {
-		l->any = row_at(l->table, l->entries_row)->b;
+		l->any = row_at(in->table, l->entries_row)->b;
 		if (w->marks.count)
-			bpf_loop(MARKS_MAX, mark_step, l, 0);
+			bpf_loop(MARKS_MAX, mark_step, in, 0);
 		l->mask &= l->any;
 		l->sure &= place->b;
 		return l->mask == 0;
 	}
-	found = row_of(l->table, l->entries_row, l->entries, l->value);
+	found = row_of(in->table, l->entries_row, l->entries, l->value);
 	if (kind == LOOKUP_RANGES) {
 		l->mask &= found->b;
 	} else {
@@ -298,7 +352,7 @@ static long lookup_step(__u32 i, struct lookup *l)
 			open &= ~head->b;
 		/* For some rules, the supplementary groups decide too. */
 		if (open && has_groups())
-			bpf_loop(TARSIER_GROUPS_MAX, group_step, l, 0);
+			bpf_loop(TARSIER_GROUPS_MAX, group_step, in, 0);
 		l->mask &= kind == LOOKUP_ANY_OF ? (head->b | l->any) : ~l->any;
 	}
 	return l->mask == 0;
@@ -315,9 +369,10 @@ static __always_inline __u32 lowest_bit(__u64 mask)
 	return (below * 0x0101010101010101ULL) >> 56;
 }
 
-static __always_inline void leave_undecided(struct lookup *l, __u32 page, __u64 mask)
+static __always_inline void leave_undecided(struct lookup_in *in, __u32 page, __u64 mask)
 {
-	struct work *w = l->w;
+	struct lookup *l = &in->w->lookup;
+	struct work *w = in->w;
 	__u32 n = w->nundecided;
 
 	if (n < TABLE_UNDECIDED_MAX) {
@@ -329,25 +384,27 @@ static __always_inline void leave_undecided(struct lookup *l, __u32 page, __u64 
 }
 
 /* Sets l->mask to the rules of a page whose conditions the call meets. */
-static __always_inline void look_up(struct lookup *l, __u32 page)
+static __always_inline void look_up(struct lookup_in *in, __u32 page)
 {
-	l->mask = row_at(l->table, page)->a;
+	struct lookup *l = &in->w->lookup;
+	l->mask = row_at(in->table, page)->a;
 	l->sure = 0;
 	l->first = page + PAGE_LOOKUPS;
 	/* Masked, because an inlined bpf_loop() uses all 64 bits. */
-	bpf_loop(row_at(l->table, page + 1)->b & 0xffff, lookup_step, l, 0);
+	bpf_loop(row_at(in->table, page + 1)->b & 0xffff, lookup_step, in, 0);
 }
 
 /* Evaluates page `i` of the call; returns 1 if it decides. */
-static __always_inline long look_at_page(__u32 i, struct lookup *l)
+static __always_inline long look_at_page(__u32 i, struct lookup_in *in)
 {
-	__u32 page = row_at(l->table, l->pages + i)->a;
-	struct table_row *more = row_at(l->table, page + 1);
+	struct lookup *l = &in->w->lookup;
+	__u32 page = row_at(in->table, l->pages + i)->a;
+	struct table_row *more = row_at(in->table, page + 1);
 	__u64 first, decided;
 
 	if (!(l->worth & (1ULL << (i & 63))))
 		return 0;
-	look_up(l, page);
+	look_up(in, page);
 	if (!l->mask)
 		return 0;
 	decided = l->mask & ~(more->a & ~l->sure);
@@ -355,29 +412,25 @@ static __always_inline long look_at_page(__u32 i, struct lookup *l)
 	/* Rules after the first decided one cannot be the first match. */
 	l->mask &= (first - 1) | first;
 	/* If candidates precede it, in this page or an earlier one, it is the last candidate. */
-	if (l->mask != first || l->w->nundecided)
-		leave_undecided(l, i, l->mask);
+	if (l->mask != first || in->w->nundecided)
+		leave_undecided(in, i, l->mask);
 	else
 		l->page = page;
 	l->bit = lowest_bit(first);
 	return first != 0;
 }
 
-static long next_page_step(__u32 i, struct lookup *l)
+static long next_page_step(__u32 i, struct lookup_in *in)
 {
-	return look_at_page(i + 1, l);
+	return look_at_page(i + 1, in);
 }
 
 /* Finds the first match of the call in `w` among its candidates; returns an enum verdict. */
 __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 npages, __u32 list)
 {
-	struct lookup l = {
-		.table = table,
-		.w = w,
-		.pages = pages,
-		.list = list,
-	};
+	struct lookup_in in = { .table = table, .w = w };
 	struct table_row *rules;
+	struct lookup *l;
 	__u32 summary;
 	__u64 pair;
 
@@ -385,25 +438,30 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 		return VERDICT_DROP;
 	w->nundecided = 0;
 	w->rule = TARSIER_NO_RULE;
-	l.worth = ~0ULL;
+	l = &w->lookup;
+	l->pages = pages;
+	l->list = list;
+	l->page = 0;
+	l->bit = 0;
+	l->worth = ~0ULL;
 	summary = row_at(table, pages)->b;
 	if (summary) {
-		look_up(&l, summary);
-		l.worth = l.mask;
-		if (!l.worth)
+		look_up(&in, summary);
+		l->worth = l->mask;
+		if (!l->worth)
 			return VERDICT_DROP;
 	}
 	/* Most calls have one page, which needs no bpf_loop(). */
-	if (npages && !look_at_page(0, &l) && npages > 1)
-		bpf_loop(npages - 1, next_page_step, &l, 0);
+	if (npages && !look_at_page(0, &in) && npages > 1)
+		bpf_loop(npages - 1, next_page_step, &in, 0);
 	if (w->nundecided)
 		return VERDICT_UNDECIDED;
-	if (!l.page)
+	if (!l->page)
 		return VERDICT_DROP;
-	rules = row_at(table, (__u32)(row_at(table, l.page + 1)->b >> 32) + l.bit / 4);
-	pair = l.bit & 2 ? rules->b : rules->a;
-	w->rule = l.bit & 1 ? pair >> 32 : pair;
-	return row_at(table, l.page)->b & (1ULL << (l.bit & 63)) ? VERDICT_DROP : VERDICT_RECORD;
+	rules = row_at(table, (__u32)(row_at(table, l->page + 1)->b >> 32) + l->bit / 4);
+	pair = l->bit & 2 ? rules->b : rules->a;
+	w->rule = l->bit & 1 ? pair >> 32 : pair;
+	return row_at(table, l->page)->b & (1ULL << (l->bit & 63)) ? VERDICT_DROP : VERDICT_RECORD;
 }
 
 #endif /* TARSIER_MATCH_H */

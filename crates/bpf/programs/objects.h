@@ -54,7 +54,7 @@ struct object_note {
 	__u32 len; /* bytes of `parts` in use */
 	__u32 count; /* number of parts */
 	__u32 last; /* offset of the last object */
-	__u32 cut; /* something did not fit */
+	__u32 cut; /* targets of a signal did not fit, which the daemon cannot look up */
 	__u32 address_len; /* length of `address`, as copied by the kernel */
 	__u8 address[128];
 	__u32 has_open_flag;
@@ -246,10 +246,9 @@ __noinline int note_object(struct object_note *note, __u32 what, __u64 inode_at,
 	if (note_has(note, what))
 		return 0;
 	note->seen |= 1ULL << (((what & 31) * 2 + (what >> 8 & 1)) & 63);
-	if (off > NOTE_BYTES - 256) {
-		note->cut = 1;
+	/* The daemon looks up what is left out. */
+	if (off > NOTE_BYTES - 256)
 		return 0;
-	}
 	part = note_at(note, off);
 	object = (struct tarsier_object *)(part + 1);
 	part->tag = TARSIER_PART_OBJECT;
@@ -347,10 +346,8 @@ static long note_above_step(__u32 i, struct note_walk *walk)
 	__u32 off = walk->off + i * 2 * sizeof(__u64);
 	struct dentry *dentry = walk->dentry;
 
-	if (off > NOTE_BYTES - 2 * sizeof(__u64)) {
-		walk->note->cut = 1;
+	if (off > NOTE_BYTES - 2 * sizeof(__u64))
 		return 1;
-	}
 	walk->crossed = i + 1;
 	walk->dentry = READ(dentry, d_parent);
 	return !write_directory(note_at(walk->note, off), dentry);
@@ -362,10 +359,8 @@ static __always_inline void note_above(struct object_note *note, struct note_wal
 	struct tarsier_part *part;
 	__u32 at = note->len;
 
-	if (at > NOTE_BYTES - 256) {
-		note->cut = 1;
+	if (at > NOTE_BYTES - 256)
 		return;
-	}
 	part = note_at(note, at);
 	part->tag = TARSIER_PART_ABOVE;
 	part->index = 0;

@@ -119,7 +119,7 @@ enum table_spec_flags {
  *
  * Marks (crates/plan/src/marks.rs) are in slots of two rows:
  *   { hash, number }       hash 0: the slot is empty
- *   { hash of the only name under which an object with this mark proves its path, 0 }
+ *   { 1 if an object with this mark proves its path, 0 }
  * A mark is in the slot that the high half of its hash gives, modulo their number,
  * or in one of the next; there are none after an empty slot.
  */

@@ -267,6 +267,7 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	flags = uring_flags(req);
 	uring_ended_unseen(w, cpu, (__u64)req);
 	find_spec(&call, w);
+	w->is_operation = 1;
 	w->arch = 0;
 	w->nr = op;
 	w->given_nr = op;

@@ -143,6 +143,15 @@ struct file {
 	unsigned int f_flags;
 	void *private_data;
 };
+struct sock_common {
+	unsigned short skc_family;
+};
+struct sock {
+	struct sock_common __sk_common;
+};
+struct socket {
+	struct sock *sk;
+};
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;

@@ -33,6 +33,22 @@ struct sending {
 	__u64 seq; /* of the next chunk */
 };
 
+/* The evaluation of a list of rules; here, because the stack is too small. */
+struct lookup {
+	__u64 mask;
+	__u64 any;
+	__u64 worth; /* one bit for each page that can have a match */
+	__u64 sure; /* rules of the page that marks decide */
+	__u32 entries_row;
+	__u32 entries;
+	__u32 value;
+	__u32 first; /* row of the lookups of this page */
+	__u32 pages;
+	__u32 list;
+	__u32 page; /* row of the page that decided, or 0 */
+	__u32 bit; /* position of the deciding rule in that page */
+};
+
 /*
  * The work area for one call. A task takes one for the time of a hook. Each CPU
  * has several: a program on a kernel function may be preempted by one of another
@@ -41,6 +57,8 @@ struct sending {
 struct work {
 	__u32 busy;
 	__u32 noted; /* object hooks have seen this call */
+	__u32 is_operation; /* of io_uring, which has not reached anything yet */
+	__u32 pad;
 	__u64 fact[FACTS];
 	__u32 absent; /* one bit per fact that this call does not have */
 	__u32 computed; /* one bit per fact that is known, or has been computed on demand */
@@ -58,6 +76,7 @@ struct work {
 		struct table_row spec_row; /* for copying spec */
 	};
 	__u64 own[4]; /* used by walk_own() */
+	struct lookup lookup;
 	struct marks marks;
 	struct marks executable; /* at the task's executable */
 	struct sending sending;
@@ -84,8 +103,11 @@ static __always_inline struct work *work_take(void)
 		__u32 key = first + i;
 		struct work *w = bpf_map_lookup_elem(&works, &key);
 
-		if (w && !__sync_lock_test_and_set(&w->busy, 1))
+		if (w && !__sync_lock_test_and_set(&w->busy, 1)) {
+			w->noted = 0;
+			w->is_operation = 0;
 			return w;
+		}
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
 
 use crate::generation::Generation;
 use crate::resolve::{Item, Resolver};
+use abi::Field;
 use event::record::NameType;
 use event::wire::{self, Event};
 use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape};
@@ -96,10 +97,18 @@ fn decide(
 ) -> Decision {
     let header = event.header();
     let names = resolver.names(event, shape);
-    let above: Vec<ObjectId> = event
-        .above()
-        .map(|(ino, dev)| ObjectId { dev, ino })
-        .collect();
+    let above = event.above().map(|(ino, dev)| ObjectId { dev, ino });
+    let mut above: Vec<ObjectId> = above.collect();
+    let on_directory = |rule: &Rule| {
+        let mut fields = rule.conditions.iter().map(|condition| condition.field);
+        fields.any(|field| field == Field::Dir)
+    };
+    if generation
+        .remaining(event)
+        .any(|(_, rule)| on_directory(rule))
+    {
+        above.extend(resolver.directories_above(&names));
+    }
     let facts = Facts {
         entry: if event.has_flag(wire::TARSIER_URING) {
             Entry::Uring

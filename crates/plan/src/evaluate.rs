@@ -446,9 +446,11 @@ fn dir_holds(condition: &Condition, facts: &Facts<'_>, identities: &Identities) 
         let mut places = identities.places(dir);
         places.any(|place| lies_below(&name.path, place))
     };
-    // The directory may also be mounted elsewhere.
-    let shows = |object| facts.above.contains(&object);
+    // The directory may also be mounted elsewhere, or have been renamed.
     let names = facts.names;
+    let is_itself = |name: &Name, object| name.inode.is_some_and(|inode| inode.id == object);
+    let shows =
+        |object| facts.above.contains(&object) || names.iter().any(|name| is_itself(name, object));
     identities.object(dir).is_some_and(shows)
         || names
             .iter()

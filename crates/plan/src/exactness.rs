@@ -136,7 +136,7 @@ fn reasons(rule: &Rule, labels: &'static str) -> Exactness {
 fn reason(condition: &Condition, labels: &'static str) -> Option<&'static str> {
     match condition.field {
         field if is_label(field) => Some(labels),
-        Field::Exe => Some("a replaced executable is noticed within a second"),
+        Field::Exe => Some("directories above the executable are followed within a second"),
         Field::Watch | Field::Dir => {
             Some("paths of calls that return no descriptor are rebuilt from name and directory")
         }

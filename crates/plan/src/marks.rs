@@ -4,11 +4,10 @@
 //! An object is recognised by its device and inode, or by its name in the directory to which the path
 //! led when the rules were loaded: a file that was created or renamed to that name a moment ago is
 //! recognised, too. That directory may be another one by now, so a name alone is also a mark, but
-//! proves nothing: the second stage then decides. The same holds for a device and inode under another
-//! name, which may be a hard link, or a new file with the inode number of an old one.
+//! proves nothing: the second stage then decides. The same holds for an object that the path led to
+//! before, whose inode number may belong to another one by now.
 
 use crate::facts::{Identities, ObjectId};
-use crate::tables::{Builder, Row};
 use abi::Field;
 use rules::{Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
@@ -24,9 +23,12 @@ const SLOTS_MAX: usize = 1 << 15;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     number: u32,
-    /// Hash of the only name under which the object proves that the path leads to it; 0: there is none.
-    name: u64,
+    /// Whether it proves that the path leads to the object.
+    is_proof: bool,
 }
+
+/// Hash and mark by slot.
+type Taken = BTreeMap<usize, (u64, Known)>;
 
 /// Marks by their hashes, with the numbers that stand for them.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +68,9 @@ impl Marks {
             .flat_map(|rule| &rule.conditions)
             .filter_map(named)
         {
-            for (hash, name) in hashes(field, path, identities) {
+            for (hash, is_proof) in hashes(field, path, identities) {
                 let number = marks.by_hash.len() as u32 + 1;
-                marks.add(hash, number, name);
+                marks.add(hash, number, is_proof);
             }
         }
         marks.that_fit()
@@ -82,11 +84,11 @@ impl Marks {
     ) -> Marks {
         let mut marks = Marks::default();
         for (number, object) in objects {
-            marks.add(object_hash(object), number, 0);
+            marks.add(object_hash(object), number, true);
         }
         for (number, name, entry) in entries {
-            marks.add(name, 0, 0);
-            marks.add(entry, number, 0);
+            marks.add(name, 0, false);
+            marks.add(entry, number, true);
         }
         marks.that_fit()
     }
@@ -99,14 +101,11 @@ impl Marks {
         }
     }
 
-    /// Adds a mark, unless it is there. Two names prove nothing.
-    pub(crate) fn add(&mut self, hash: u64, number: u32, name: u64) {
-        if self.by_hash.len() >= MARKS_MAX {
-            return;
-        }
-        let known = self.by_hash.entry(hash).or_insert(Known { number, name });
-        if known.name != name {
-            known.name = 0;
+    /// Adds a mark, unless it is there.
+    fn add(&mut self, hash: u64, number: u32, is_proof: bool) {
+        if self.by_hash.len() < MARKS_MAX {
+            let known = Known { number, is_proof };
+            self.by_hash.entry(hash).or_insert(known).is_proof &= is_proof;
         }
     }
 
@@ -126,14 +125,12 @@ impl Marks {
         Some(values)
     }
 
-    /// What a program finds at an entry: `name` in `directory`, which leads to `object`. `is_root`: the
-    /// object is the root of its file system.
+    /// What a program finds at an entry: `name` in `directory`, which leads to `object`.
     pub fn at(
         &self,
         name: &[u8],
         directory: Option<ObjectId>,
         object: Option<ObjectId>,
-        is_root: bool,
         is_above: bool,
     ) -> Vec<Hit> {
         let mut hits = Vec::new();
@@ -152,46 +149,29 @@ impl Marks {
             }
         }
         if let Some(known) = object.and_then(|object| self.by_hash.get(&object_hash(object))) {
-            found(known, known.name != 0 && (known.name == name || is_root));
+            found(known, known.is_proof);
         }
         hits
     }
 
-    /// Writes the marks into the tables, at the two rows from `head`.
-    pub(crate) fn write(&self, builder: &mut Builder, head: usize) {
-        let Some((slots, taken)) = self.slots() else {
-            return;
-        };
-        let first = builder.len();
-        let mut rows = vec![Row::default(); 2 * slots];
-        for (slot, (hash, known)) in taken {
-            rows[2 * slot] = Row {
-                a: hash,
-                b: known.number.into(),
-            };
-            rows[2 * slot + 1] = Row {
-                a: known.name,
-                b: 0,
-            };
-        }
-        for row in rows {
-            builder.push(row);
-        }
-        builder.set(
-            head,
-            Row {
-                a: first as u64,
-                b: slots as u64 - 1,
-            },
-        );
+    /// A number of slots, and for each slot that is taken the hash, the number and the proof of its mark.
+    pub(crate) fn placed(&self) -> (usize, Vec<(usize, [u64; 3])>) {
+        let (slots, taken) = self.slots().unwrap_or_default();
+        let words =
+            |(hash, known): (u64, Known)| [hash, known.number.into(), known.is_proof.into()];
+        let taken = taken.into_iter();
+        (
+            slots,
+            taken.map(|(slot, mark)| (slot, words(mark))).collect(),
+        )
     }
 
     /// A number of slots with which no mark is far from its first slot, and the marks by slot. `None` if that takes
     /// too many.
-    fn slots(&self) -> Option<(usize, BTreeMap<usize, (u64, Known)>)> {
+    fn slots(&self) -> Option<(usize, Taken)> {
         let mut slots = (2 * self.by_hash.len()).next_power_of_two().max(16);
         while slots <= SLOTS_MAX {
-            let mut taken = BTreeMap::new();
+            let mut taken = Taken::new();
             let all = self.by_hash.iter().all(|(&hash, &known)| {
                 let slot = |i| ((hash >> 32).wrapping_add(i) & (slots as u64 - 1)) as usize;
                 let free = (0..PROBES).map(slot).find(|slot| !taken.contains_key(slot));
@@ -214,22 +194,22 @@ fn named(condition: &Condition) -> Option<(Field, &[u8])> {
     }
 }
 
-/// Hashes of the marks of a path, each with the hash of the name that proves the object.
-pub(crate) fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<(u64, u64)> {
+/// Hashes of the marks of a path, and whether each proves that the path leads to an object.
+fn hashes(field: Field, path: &[u8], identities: &Identities) -> Vec<(u64, bool)> {
     let known = identities.of(path).cloned().unwrap_or_default();
     let place = match known.canonical.is_empty() {
         true => path,
         false => &known.canonical,
     };
     let name = name_hash(last_name(place));
-    let mut all = vec![(name, 0)];
-    all.extend(known.directory.map(|dir| (entry_hash(name, dir), 0)));
-    all.extend(known.object.map(|object| (object_hash(object), name)));
+    let mut all = vec![(name, false)];
+    all.extend(known.directory.map(|dir| (entry_hash(name, dir), true)));
+    all.extend(known.object.map(|object| (object_hash(object), true)));
     if field == Field::Dir {
         let moved = known.moved_to.iter().map(|place| last_name(place));
-        all.extend(moved.map(|name| (name_hash(name), 0)));
+        all.extend(moved.map(|name| (name_hash(name), false)));
         let former = known.former.iter();
-        all.extend(former.map(|&object| (object_hash(object), 0)));
+        all.extend(former.map(|&object| (object_hash(object), false)));
     }
     all
 }

@@ -106,11 +106,9 @@ impl Plan {
             planner.uring(&rules, capabilities.io_uring == IoUring::Twins, context)?;
         }
         let task_list = planner.task_list(&rules, context)?;
-        marks.write(&mut planner.builder, tables::MARKS);
         let builder = &mut planner.builder;
-        executables
-            .marks(identities)
-            .write(builder, tables::EXECUTABLES);
+        builder.marks(tables::MARKS, &marks);
+        builder.marks(tables::EXECUTABLES, &executables.marks(identities));
         let notes = notes(&rules, &mut planner, entries, capabilities);
         let hooks = Hooks::choose(&planner.calls, task_list, capabilities);
         Ok(Plan {

@@ -10,6 +10,7 @@ pub use values::Values;
 
 use crate::conditions::{BitOp, Candidate, Fact, Test};
 use crate::facts::Entry;
+use crate::marks::Marks;
 use crate::shape::{Shape, NONE};
 use std::collections::BTreeMap;
 
@@ -225,9 +226,23 @@ impl Builder {
         self.rows[row] = value;
     }
 
-    /// Number of rows so far.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len()
+    /// Adds marks, whose place is then in row `head`.
+    pub(crate) fn marks(&mut self, head: usize, marks: &Marks) {
+        let (slots, taken) = marks.placed();
+        if slots == 0 {
+            return;
+        }
+        let first = self.rows.len();
+        self.rows.resize(first + 2 * slots, Row::default());
+        for (slot, [hash, number, is_proof]) in taken {
+            let at = first + 2 * slot;
+            self.rows[at] = Row { a: hash, b: number };
+            self.rows[at + 1] = Row { a: is_proof, b: 0 };
+        }
+        self.rows[head] = Row {
+            a: first as u64,
+            b: slots as u64 - 1,
+        };
     }
 
     /// Adds a row at the end and returns its index.

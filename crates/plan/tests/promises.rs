@@ -369,7 +369,7 @@ fn the_task_list_has_a_row_only_when_it_can_keep_a_task_out() {
             plan.task_list,
             plan.rows[tables::TASK_LIST] != tables::Row::default()
         );
-        assert_eq!(plan.task_list, plan.hooks.fork);
+        assert_eq!(plan.task_list, plan.hooks.task_list);
         plan.task_list
     };
     assert!(row(&["-a never,task"]));

@@ -30,8 +30,63 @@ const GUEST_SKIPS: [Skip; 8] = [
     ("chmod-overlayfs", "no overlayfs: "),
     ("dir-overlayfs", "no overlayfs: "),
 ];
+/// A technique that an engine is known not to record in full, with the reason. A name ends with `*` for all that begin
+/// so. docs/reference/differences.md lists them.
+type Known = (&'static str, &'static str);
+
+const LOOKED_UP_LATE: &str =
+    "the name is looked up after the call, when the mount or its text is another";
+const DIRECTORIES_LATE: &str = "directories above a rule's path are followed once a second";
+const KNOWN_OF_EVERY_ENGINE: [Known; 1] = [("exe-directory-exchanged", DIRECTORIES_LATE)];
+const KNOWN_OF_TRAMPOLINES: [Known; 1] = [(
+    "ptrace-exit-stop",
+    "since Linux 6.16 exit is seen when the task ends",
+)];
+const KNOWN_OF_TRACEPOINTS: [Known; 16] = [
+    ("chmod-bind-file", LOOKED_UP_LATE),
+    ("chmod-namespace", LOOKED_UP_LATE),
+    ("dir-bind-mount*", LOOKED_UP_LATE),
+    ("dir-namespace", LOOKED_UP_LATE),
+    ("dir-moved-unseen", DIRECTORIES_LATE),
+    ("fchmodat-flipped", LOOKED_UP_LATE),
+    ("fchmodat-protected", LOOKED_UP_LATE),
+    ("link-flipped", LOOKED_UP_LATE),
+    ("mkdirat-flipped", LOOKED_UP_LATE),
+    ("renameat-flipped", LOOKED_UP_LATE),
+    ("renameat-protected", LOOKED_UP_LATE),
+    ("renameat-to-flipped", LOOKED_UP_LATE),
+    ("truncate-flipped", LOOKED_UP_LATE),
+    ("truncate-renamed", LOOKED_UP_LATE),
+    ("unlinkat-flipped", LOOKED_UP_LATE),
+    ("unlinkat-protected", LOOKED_UP_LATE),
+];
+
+/// Why an engine is known not to record all calls of a technique.
+fn known_reason(name: &str, is_tracepoint: bool) -> Option<&'static str> {
+    let of_engine: &[Known] = match is_tracepoint {
+        true => &KNOWN_OF_TRACEPOINTS,
+        false => &KNOWN_OF_TRAMPOLINES,
+    };
+    let is_it = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    };
+    let mut known = KNOWN_OF_EVERY_ENGINE.iter().chain(of_engine);
+    known
+        .find(|(pattern, _)| is_it(pattern))
+        .map(|(_, why)| *why)
+}
+
 /// Techniques whose calls may be counted as lost instead of recorded.
 const FLOOD: &str = "flood-";
+/// Techniques with long arguments, which fill a ring: the event of such an execve needs the reader. Where the machine
+/// is busy, up to half of their calls may be counted as lost; in guests, whose processors are slow, all of them.
+const LONG: [&str; 4] = [
+    "exec-5mb",
+    "exec-default-limit",
+    "exec-many-arguments",
+    "exec-argument-flipped",
+];
 
 impl Place {
     fn may_skip(self, name: &str, reason: &str) -> bool {
@@ -53,6 +108,8 @@ pub struct Verdict {
     calls: u64,
     /// Techniques that were not possible, with the reason.
     pub skipped: Vec<String>,
+    /// Techniques that are known to escape, and did, with the reason.
+    pub escaped: Vec<String>,
     /// What is wrong, a line each.
     pub wrong: Vec<String>,
 }
@@ -68,11 +125,12 @@ impl Verdict {
             std::fs::read_to_string(&path)
                 .map_err(|error| format!("reading {}: {error}", path.display()))
         };
-        Self::of(&read("made")?, &read("counted")?, place)
+        let is_tracepoint = name.starts_with("tracepoint");
+        Self::of(&read("made")?, &read("counted")?, place, is_tracepoint)
     }
 
     /// Compares the output of `evade make` with that of `evade count`.
-    fn of(made: &str, counted: &str, place: Place) -> Result<Self, String> {
+    fn of(made: &str, counted: &str, place: Place, is_tracepoint: bool) -> Result<Self, String> {
         let mut counts = counts_of(counted)?;
         if counts.is_empty() {
             return Err("no technique was asked for".to_owned());
@@ -93,7 +151,7 @@ impl Verdict {
                     // Tags of the calls may follow, which `evade count` reads.
                     let made = rest.split(' ').next().unwrap_or_default();
                     let made = made.parse().map_err(|_| format!("no count: {line}"))?;
-                    verdict.compare(name, made, counts);
+                    verdict.compare(name, made, counts, (place, is_tracepoint));
                 }
                 "skipped" => verdict.skip(name, rest, place),
                 _ => verdict.wrong.push(line.to_owned()),
@@ -104,15 +162,25 @@ impl Verdict {
         Ok(verdict)
     }
 
-    fn compare(&mut self, name: &str, made: u64, [recorded, lost]: [u64; 2]) {
+    fn compare(
+        &mut self,
+        name: &str,
+        made: u64,
+        [recorded, lost]: [u64; 2],
+        (place, is_tracepoint): (Place, bool),
+    ) {
         self.used += 1;
         self.calls += made;
-        let may_be_lost = name.starts_with(FLOOD);
+        let is_starved = place == Place::Guest || 2 * lost <= made;
+        let may_be_lost = name.starts_with(FLOOD) || LONG.contains(&name) && is_starved;
         let is_right = recorded + lost == made && (lost == 0 || may_be_lost) && made > 0;
-        if !is_right {
-            self.wrong.push(format!(
-                "{name}: {made} made, {recorded} recorded, {lost} counted as lost"
-            ));
+        if is_right {
+            return;
+        }
+        let text = format!("{name}: {made} made, {recorded} recorded, {lost} counted as lost");
+        match known_reason(name, is_tracepoint).filter(|_| recorded < made && lost == 0) {
+            Some(why) => self.escaped.push(format!("{text} ({why})")),
+            None => self.wrong.push(text),
         }
     }
 
@@ -136,12 +204,16 @@ impl Verdict {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!(
-            "{} techniques, {} calls, {} skipped, {} wrong",
+            "{} techniques, {} calls, {} skipped, {} known to escape, {} wrong",
             self.used,
             self.calls,
             self.skipped.len(),
+            self.escaped.len(),
             self.wrong.len()
         );
+        for line in &self.escaped {
+            let _ = write!(text, "\n  known: {line}");
+        }
         for line in &self.wrong {
             let _ = write!(text, "\n  {line}");
         }
@@ -167,8 +239,36 @@ mod tests {
     use super::*;
 
     fn wrong(made: &str, counted: &str, place: Place) -> Vec<String> {
-        let verdict = Verdict::of(made, counted, place).expect("lines of the right form");
+        let verdict = Verdict::of(made, counted, place, true).expect("lines of the right form");
         verdict.wrong
+    }
+
+    #[test]
+    fn of_calls_with_long_arguments_half_may_be_lost() {
+        let wrong = |counted: &str, place| {
+            let verdict = Verdict::of("exec-5mb made 3\n", counted, place, true);
+            verdict.expect("lines of the right form").wrong.len()
+        };
+        assert_eq!(wrong("exec-5mb 2 1\n", Place::Host), 0);
+        assert_eq!(wrong("exec-5mb 1 2\n", Place::Host), 1);
+        assert_eq!(wrong("exec-5mb 0 3\n", Place::Guest), 0);
+        assert_eq!(wrong("exec-5mb 2 0\n", Place::Guest), 1);
+    }
+
+    #[test]
+    fn what_is_known_to_escape_one_engine_is_wrong_under_the_other() {
+        let made = "truncate-renamed made 3\n";
+        let of = |counted: &str, is_tracepoint| {
+            let verdict = Verdict::of(made, counted, Place::Host, is_tracepoint);
+            let verdict = verdict.expect("lines of the right form");
+            (verdict.escaped.len(), verdict.wrong.len())
+        };
+        assert_eq!(of("truncate-renamed 1 0\n", true), (1, 0));
+        assert_eq!(of("truncate-renamed 1 0\n", false), (0, 1));
+        assert_eq!(of("truncate-renamed 3 0\n", true), (0, 0));
+        // More than was made, or a loss, is wrong in any case.
+        assert_eq!(of("truncate-renamed 4 0\n", true), (0, 1));
+        assert_eq!(of("truncate-renamed 1 2\n", true), (0, 1));
     }
 
     #[test]
@@ -206,7 +306,7 @@ mod tests {
             wrong("a failed fork\n", "a 0 0\nb 0 0\n", Place::Host).len(),
             2
         );
-        assert!(Verdict::of("", "", Place::Host).is_err());
-        assert!(Verdict::of("c made 1\n", "a 1 0\n", Place::Host).is_err());
+        assert!(Verdict::of("", "", Place::Host, true).is_err());
+        assert!(Verdict::of("c made 1\n", "a 1 0\n", Place::Host, true).is_err());
     }
 }

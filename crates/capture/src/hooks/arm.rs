@@ -308,11 +308,13 @@ impl Hooks {
         Ok(added)
     }
 
-    /// If a task still has its executable when it ends, one hook sees every exit. Otherwise the entries of the
-    /// native calls are hooked, and exits through the 32-bit entry are recorded without executable.
+    /// The entries of the native calls are hooked where the task has no executable any more when it ends (exits
+    /// through the 32-bit entry are then recorded without it), and where that costs other calls nothing more: a tracer
+    /// can change the call between its entry and the task's end (PTRACE_EVENT_EXIT).
     fn attach_exit(&mut self) -> Result<Vec<Attached>, CaptureError> {
         let mut links: Vec<Attached> = self.programs.attach_copies("exit_call")?;
-        let at_entry = !exit_is_seen_early() && self.programs.events.is_some();
+        let is_cheap = !self.programs.form.trampoline;
+        let at_entry = (is_cheap || !exit_is_seen_early()) && self.programs.events.is_some();
         if at_entry {
             for name in ["exit", "exit_group"] {
                 let event = self

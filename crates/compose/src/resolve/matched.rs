@@ -8,10 +8,12 @@ use event::wire::{self, DirPart, Event};
 use plan::{Name, ObjectId, Shape, ShapeKind};
 
 const EFAULT: i64 = -14;
+const ENAMETOOLONG: i64 = -36;
 
 impl Resolver {
     /// The names by which rules are matched: first one for each item, with symbolic links in its directory resolved;
-    /// then the objects that names led to, by paths without any link.
+    /// then the objects that names led to, by paths without any link. A name led nobody knows where if the process that
+    /// could tell has ended: its mount namespace, or its links in `/proc`, are gone.
     pub(crate) fn names(&mut self, event: &Event<'_>, shape: &Shape) -> Vec<Name> {
         let items = std::mem::take(&mut self.items);
         let mut names: Vec<Name> = items.iter().map(|item| self.name(item)).collect();
@@ -28,12 +30,30 @@ impl Resolver {
                 reached.extend(self.without_text(event, index as u8));
             }
         }
-        let is_elsewhere = |item: &Item| item.existed && !item.is_real;
-        if !self.view.is_reached() && self.items.iter().any(is_elsewhere) {
+        let is_reached = self.view.is_reached();
+        let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
+        let is_unknown =
+            |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
+        if self.items.iter().any(is_unknown) {
             reached.push(unknown());
         }
         names.extend(reached);
         names
+    }
+
+    /// The directories above `names`, as they are now: one of them may be a mount of a directory that a rule names.
+    pub(crate) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
+        let mut objects = Vec::new();
+        let is_there = |name: &&Name| name.inode.is_some() || name.existed;
+        for name in names.iter().filter(is_there) {
+            let mut path = name.path.as_slice();
+            while let (dir @ [b'/', _, ..], _) = text::split(path) {
+                let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+                objects.extend(self.view.inode(dir, true).map(|inode| matched(inode).id));
+                path = dir;
+            }
+        }
+        objects
     }
 
     fn name(&mut self, item: &Item) -> Name {
@@ -105,7 +125,8 @@ impl Resolver {
     fn without_text(&self, event: &Event<'_>, index: u8) -> Option<Name> {
         let part = event.path(index)?;
         let is_lost = part.is_unreadable() || part.is_cut();
-        let was_read = looks_up(event, index) && event.exit() != Some(EFAULT);
+        let is_refused = matches!(event.exit(), Some(EFAULT | ENAMETOOLONG));
+        let was_read = looks_up(event, index) && !is_refused;
         if !is_lost || !was_read || text_of(event, index).is_some() {
             return None;
         }

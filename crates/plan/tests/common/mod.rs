@@ -118,11 +118,11 @@ pub(crate) fn marks_at(facts: &Facts<'_>, marks: &Marks) -> Option<Seen> {
             } else {
                 Some(object)
             };
-            hits.extend(marks.at(last, directory(dir), here, false, is_above));
+            hits.extend(marks.at(last, directory(dir), here, is_above));
             path = dir;
             is_above = true;
         }
-        hits.extend(marks.at(b"/", None, directory("/"), true, true));
+        hits.extend(marks.at(b"/", None, directory("/"), true));
         marked += usize::from(!hits.is_empty());
         seen.hits.extend(hits);
     }

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const GID: u32 = 61311;
 const OPENS: usize = 20_000;
 const FILE: &str = "TARSIER_TEST_FLIPS";
+/// Set if the threads share their descriptors.
+const SHARED: &str = "TARSIER_TEST_FLIPS_SHARED";
 
 /// Keeps the thread on a processor, if there are two.
 fn stay_on(cpu: usize) {
@@ -36,6 +38,10 @@ fn flipped_opens() {
             }
         });
         stay_on(0);
+        if std::env::var_os(SHARED).is_none() {
+            // SAFETY: the call takes a number. The threads need no descriptors of each other.
+            assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) }, 0);
+        }
         for _ in 0..OPENS {
             // SAFETY: a path and a structure that live through the call; the descriptor is ours.
             let mode = unsafe {
@@ -51,6 +57,28 @@ fn flipped_opens() {
         is_over.store(true, Ordering::Relaxed);
     });
     println!("writes {writes}");
+}
+
+/// A thread that shares the descriptors could put another file in the place of the one that was opened.
+#[test]
+fn every_access_counts_where_another_thread_shares_the_descriptors() {
+    machine::test("flipped opens, shared descriptors", |setup| {
+        let file = setup.write("file", "text");
+        let rule = format!("-a always,exit -F arch=b64 -S openat2 -F perm=w -F gid={GID} -k w\n");
+        let daemon = setup.tarsier(&rule).format("raw").ring_kib(65536).start();
+        let output = Command::new(std::env::current_exe().expect("our own path"))
+            .args(["--exact", "flips::flipped_opens", "--nocapture"])
+            .env(FILE, &file)
+            .env(SHARED, "1")
+            .gid(GID)
+            .output()
+            .expect("this test runs again");
+        assert!(output.status.success());
+        let ended = daemon.stop();
+        assert!(ended.said.contains(" 0 lost;"), "{}", ended.said);
+        let events = log::events(&ended.log);
+        assert_eq!(log::records(&events, "OPENAT2").len(), OPENS);
+    });
 }
 
 #[test]
