@@ -32,4 +32,4 @@ pub use names::names;
 pub use pending_operations::PendingOperations;
 pub use resolve::Item;
 pub use static_system::{StaticFile, StaticSystem};
-pub use system::{kernel_dev, KernelFile, Sign, System, HEAD_BYTES_MAX};
+pub use system::{directories_above, kernel_dev, KernelFile, Sign, System, HEAD_BYTES_MAX};

@@ -4,7 +4,7 @@ use event::record::Inode;
 use event::NameAnswer;
 use plan::ObjectId;
 use std::borrow::Cow;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// The system whose events are composed: the running one (crate `lookup`), or in tests
 /// [`StaticSystem`](crate::StaticSystem).
@@ -28,6 +28,16 @@ pub trait System: Send + Sync {
     /// The first `bytes_max` bytes, at most [`HEAD_BYTES_MAX`], of the regular file that `path` leads to; all of a
     /// shorter one. With `of`, `None` if that is another object.
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>>;
+
+    /// The directories above `path`, as [`directories_above`] has them; those that are not there are left out.
+    fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
+        let object = |dir: &[u8]| {
+            let Inode { dev, ino, .. } = self.inode(&CString::new(dir).ok()?, true)?;
+            Some(ObjectId { dev, ino })
+        };
+        let above = directories_above(path.to_bytes(), prefix);
+        above.filter_map(object).collect()
+    }
 
     /// The kind of the file system at `path`: `f_type` of statfs(2).
     fn file_system(&self, path: &CStr) -> Option<u32>;
@@ -55,6 +65,13 @@ pub trait System: Send + Sync {
 
     /// Whether the kernel's BTF types have this sign; `false` also if they cannot be read.
     fn kernel_has(&self, sign: Sign<'_>) -> bool;
+}
+
+/// The paths of the directories above the absolute `path`, the nearest first: without the root directory, and without
+/// those that its first `prefix` bytes name.
+pub fn directories_above(path: &[u8], prefix: usize) -> impl Iterator<Item = &[u8]> {
+    let below = path.iter().enumerate().skip(prefix + 1).rev();
+    below.filter_map(|(at, &byte)| (byte == b'/').then(|| &path[..at]))
 }
 
 /// Most bytes that [`System::head`] returns.
@@ -114,4 +131,21 @@ pub enum Sign<'a> {
 /// A device number of stat(2) in the kernel's own encoding: MKDEV of linux/kdev_t.h.
 pub fn kernel_dev(dev: u64) -> u32 {
     rustix::fs::major(dev) << 20 | rustix::fs::minor(dev)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_above_are_those_below_the_prefix() {
+        let above = |path: &'static str, prefix| -> Vec<&'static [u8]> {
+            directories_above(path.as_bytes(), prefix).collect()
+        };
+        assert_eq!(above("/a/bc/d", 0), [&b"/a/bc"[..], b"/a"]);
+        assert_eq!(above("/proc/7/root/a/b", 12), [b"/proc/7/root/a"]);
+        for (path, prefix) in [("/a", 0), ("/", 0), ("", 0), ("/proc/7/root/a", 12)] {
+            assert!(above(path, prefix).is_empty(), "{path}");
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! Answers questions in the calling process.
 
+use crate::devices::Devices;
 use crate::files;
 use crate::message::{Content, Question};
 use crate::object::Fault;
-use crate::walk::Gate;
+use crate::walk::{Access, Gate};
 use event::record::Inode;
 use nix::unistd::{Gid, Group, Uid, User};
 
@@ -31,15 +32,22 @@ impl Answer {
 }
 
 /// Looks up the answer to `question`.
-pub(crate) fn to(question: Question<'_>, gate: &mut dyn Gate) -> Result<Answer, Fault> {
+pub(crate) fn to(
+    question: Question<'_>,
+    gate: &mut dyn Gate,
+    devices: &mut Devices,
+) -> Result<Answer, Fault> {
+    let mut access = Access::to(question.path(), gate, devices);
+    let access = &mut access;
     Ok(match question {
-        Question::Inode { path, follow } => Answer::Inode(files::inode(path, follow, gate)?),
-        Question::RealPath(path) => Answer::Bytes(files::real_path(path, gate)?),
-        Question::Capabilities(path, of) => Answer::Bytes(files::capabilities(path, of, gate)?),
+        Question::Inode { path, follow } => Answer::Inode(files::inode(path, follow, access)?),
+        Question::RealPath(path) => Answer::Bytes(files::real_path(path, access)?),
+        Question::Capabilities(path, of) => Answer::Bytes(files::capabilities(path, of, access)?),
         Question::Head(path, of, bytes_max) => {
-            Answer::Bytes(files::head(path, of, bytes_max, gate)?)
+            Answer::Bytes(files::head(path, of, bytes_max, access)?)
         }
-        Question::FileSystem(path) => Answer::Number(files::file_system(path, gate)?),
+        Question::FileSystem(path) => Answer::Number(files::file_system(path, access)?),
+        Question::Above(path, prefix) => Answer::Bytes(files::above(path, prefix, access)?),
         Question::User(uid) => Answer::Bytes(user(uid)?),
         Question::Group(gid) => Answer::Bytes(group(gid)?),
     })

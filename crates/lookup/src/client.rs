@@ -133,6 +133,12 @@ impl Client {
         Ok(())
     }
 
+    /// Starts another helper instead of the one that runs, which has not failed.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        self.end(None);
+        self.prepare()
+    }
+
     /// The answer to `question`, as `take` has it of the reply; `None` if it is not known, or there is no such thing.
     pub(crate) fn ask<T>(
         &mut self,
@@ -258,17 +264,19 @@ impl Client {
             self.avoided.retain(|&(other, _)| other != dev);
             self.avoided.push((dev, Instant::now() + AVOIDED_FOR));
         }
+        self.end(waits);
+        Failed
+    }
+
+    /// Kills the helper, which waits for the file system `dev`.
+    fn end(&mut self, dev: Option<u32>) {
         if let Some((_, mut process)) = self.running.take() {
             process.kill();
-            self.ended.push(Ended {
-                process,
-                dev: waits,
-            });
+            self.ended.push(Ended { process, dev });
         }
         if let Some(follow) = &mut self.follow {
             follow(None);
         }
-        Failed
     }
 
     fn reap(&mut self) {

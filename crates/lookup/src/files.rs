@@ -1,9 +1,9 @@
 //! Looks up objects at paths, in the calling process.
 
-use crate::message::CAPABILITIES_BYTES;
-use crate::object::{dev_of, stat, Fault};
-use crate::walk::{self, Gate};
-use compose::HEAD_BYTES_MAX;
+use crate::message::{put_object, CAPABILITIES_BYTES, DIRECTORIES_MAX};
+use crate::object::{stat, Fault};
+use crate::walk::{self, Access};
+use compose::{directories_above, HEAD_BYTES_MAX};
 use event::record::Inode;
 use plan::ObjectId;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -21,12 +21,20 @@ fn by_descriptor(object: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", object.as_raw_fd())
 }
 
+fn id(object: &OwnedFd, stat: &Statx, access: &mut Access<'_>) -> ObjectId {
+    ObjectId {
+        dev: access.device(object, stat),
+        ino: stat.stx_ino,
+    }
+}
+
 /// See [`compose::System::inode`].
-pub(crate) fn inode(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<Inode, Fault> {
-    let stat = stat(walk::open(path, follow, gate)?)?;
+pub(crate) fn inode(path: &[u8], follow: bool, access: &mut Access<'_>) -> Result<Inode, Fault> {
+    let object = walk::open(path, follow, access)?;
+    let stat = stat(&object)?;
     Ok(Inode {
         ino: stat.stx_ino,
-        dev: dev_of(&stat),
+        dev: access.device(&object, &stat),
         mode: stat.stx_mode,
         ouid: stat.stx_uid,
         ogid: stat.stx_gid,
@@ -34,9 +42,26 @@ pub(crate) fn inode(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<In
     })
 }
 
+/// The answer to [`Question::Above`](crate::message::Question::Above): the first [`DIRECTORIES_MAX`] that are there.
+pub(crate) fn above(path: &[u8], prefix: u32, access: &mut Access<'_>) -> Result<Vec<u8>, Fault> {
+    let (mut found, mut fault) = (Vec::new(), None);
+    for dir in directories_above(path, prefix as usize).take(DIRECTORIES_MAX) {
+        match inode(dir, true, access) {
+            Ok(Inode { dev, ino, .. }) => put_object(ObjectId { dev, ino }, &mut found),
+            Err(Fault::Missing) => {}
+            Err(Fault::NotNow) => fault = Some(Fault::NotNow),
+        }
+    }
+    // Some are better than none.
+    match fault {
+        Some(fault) if found.is_empty() => Err(fault),
+        _ => Ok(found),
+    }
+}
+
 /// See [`compose::System::real_path`].
-pub(crate) fn real_path(path: &[u8], gate: &mut dyn Gate) -> Result<Vec<u8>, Fault> {
-    let object = walk::open_every_link(path, gate)?;
+pub(crate) fn real_path(path: &[u8], access: &mut Access<'_>) -> Result<Vec<u8>, Fault> {
+    let object = walk::open_every_link(path, access)?;
     let real = readlinkat(CWD, by_descriptor(&object), Vec::new())?.into_bytes();
     let is_removed = real.ends_with(REMOVED) && stat(&object)?.stx_nlink == 0;
     match real.first() {
@@ -49,19 +74,15 @@ pub(crate) fn real_path(path: &[u8], gate: &mut dyn Gate) -> Result<Vec<u8>, Fau
 pub(crate) fn capabilities(
     path: &[u8],
     of: Option<ObjectId>,
-    gate: &mut dyn Gate,
+    access: &mut Access<'_>,
 ) -> Result<Vec<u8>, Fault> {
-    let object = walk::open(path, true, gate)?;
+    let object = walk::open(path, true, access)?;
     let stat = stat(&object)?;
-    // btrfs and overlayfs, which have no block device, show another number here than the kernel's own.
-    let is_same = |of: ObjectId| {
-        of.ino == stat.stx_ino
-            && (of.dev == dev_of(&stat) || of.dev >> 20 == 0 && stat.stx_dev_major == 0)
-    };
-    if of.is_some_and(|of| !is_same(of)) {
+    let id = id(&object, &stat, access);
+    if of.is_some_and(|of| of != id) {
         return Err(Fault::Missing);
     }
-    if !gate.may_wait(dev_of(&stat)) {
+    if !access.may_wait(&object, &stat) {
         return Err(Fault::NotNow);
     }
     let mut value = [0; CAPABILITIES_BYTES];
@@ -74,23 +95,25 @@ pub(crate) fn head(
     path: &[u8],
     of: Option<ObjectId>,
     bytes_max: u32,
-    gate: &mut dyn Gate,
+    access: &mut Access<'_>,
 ) -> Result<Vec<u8>, Fault> {
-    let object = walk::open(path, true, gate)?;
+    let object = walk::open(path, true, access)?;
     let found = stat(&object)?;
-    let id = |stat: &Statx| (dev_of(stat), stat.stx_ino);
-    if found.stx_mode & S_IFMT != S_IFREG || of.is_some_and(|of| (of.dev, of.ino) != id(&found)) {
+    let is_regular = |stat: &Statx| stat.stx_mode & S_IFMT == S_IFREG;
+    let found_id = id(&object, &found, access);
+    if !is_regular(&found) || of.is_some_and(|of| of != found_id) {
         return Err(Fault::Missing);
     }
-    if !gate.may_wait(dev_of(&found)) {
+    if !access.may_wait(&object, &found) {
         return Err(Fault::NotNow);
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(CWD, by_descriptor(&object), flags, Mode::empty())?);
+    let file = openat(CWD, by_descriptor(&object), flags, Mode::empty())?;
     let opened = stat(&file)?;
-    if opened.stx_mode & S_IFMT != S_IFREG || id(&opened) != id(&found) {
+    if !is_regular(&opened) || id(&file, &opened, access) != found_id {
         return Err(Fault::Missing);
     }
+    let file = File::from(file);
     let mut bytes = Vec::new();
     let most = bytes_max.min(HEAD_BYTES_MAX).into();
     match file.take(most).read_to_end(&mut bytes) {
@@ -100,9 +123,9 @@ pub(crate) fn head(
 }
 
 /// See [`compose::System::file_system`].
-pub(crate) fn file_system(path: &[u8], gate: &mut dyn Gate) -> Result<u32, Fault> {
-    let object = walk::open(path, true, gate)?;
-    if !gate.may_wait(dev_of(&stat(&object)?)) {
+pub(crate) fn file_system(path: &[u8], access: &mut Access<'_>) -> Result<u32, Fault> {
+    let object = walk::open(path, true, access)?;
+    if !access.may_wait(&object, &stat(&object)?) {
         return Err(Fault::NotNow);
     }
     Ok(fstatfs(&object)?.f_type as u32)

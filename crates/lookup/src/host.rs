@@ -2,6 +2,7 @@
 //! that an administrator runs and can end; the daemon has [`Remote`](crate::Remote).
 
 use crate::answer::{self, Answer};
+use crate::devices::Devices;
 use crate::kernel;
 use crate::message::Question;
 use crate::object::Fault;
@@ -11,11 +12,12 @@ use event::record::Inode;
 use event::NameAnswer;
 use plan::ObjectId;
 use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
 
 /// The running system.
-#[derive(Clone, Copy, Debug)]
 pub struct Host {
     kernel_has: fn(Sign<'_>) -> bool,
+    devices: Mutex<Devices>,
 }
 
 /// Waits for every file system.
@@ -29,60 +31,70 @@ impl Gate for Open {
 
 impl Host {
     /// The system of this process. `kernel_has` answers [`System::kernel_has`].
-    pub const fn new(kernel_has: fn(Sign<'_>) -> bool) -> Host {
-        Host { kernel_has }
+    pub fn new(kernel_has: fn(Sign<'_>) -> bool) -> Host {
+        Host {
+            kernel_has,
+            devices: Mutex::default(),
+        }
     }
-}
 
-fn bytes(question: Question<'_>) -> Option<Vec<u8>> {
-    match answer::to(question, &mut Open) {
-        Ok(Answer::Bytes(bytes)) => Some(bytes),
-        _ => None,
+    fn answer(&self, question: Question<'_>) -> Result<Answer, Fault> {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        answer::to(question, &mut Open, &mut devices)
     }
-}
 
-fn name(question: Question<'_>) -> NameAnswer {
-    match answer::to(question, &mut Open) {
-        Ok(Answer::Bytes(bytes)) => NameAnswer::Name(String::from_utf8_lossy(&bytes).into_owned()),
-        Ok(_) | Err(Fault::Missing) => NameAnswer::Nameless,
-        Err(Fault::NotNow) => NameAnswer::NotNow,
+    fn bytes(&self, question: Question<'_>) -> Option<Vec<u8>> {
+        match self.answer(question) {
+            Ok(Answer::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn name(&self, question: Question<'_>) -> NameAnswer {
+        match self.answer(question) {
+            Ok(Answer::Bytes(name)) => {
+                NameAnswer::Name(String::from_utf8_lossy(&name).into_owned())
+            }
+            Ok(_) | Err(Fault::Missing) => NameAnswer::Nameless,
+            Err(Fault::NotNow) => NameAnswer::NotNow,
+        }
     }
 }
 
 impl System for Host {
     fn inode(&self, path: &CStr, follow: bool) -> Option<Inode> {
         let path = path.to_bytes();
-        match answer::to(Question::Inode { path, follow }, &mut Open) {
+        match self.answer(Question::Inode { path, follow }) {
             Ok(Answer::Inode(inode)) => Some(inode),
             _ => None,
         }
     }
 
     fn real_path(&self, path: &CStr) -> Option<Vec<u8>> {
-        bytes(Question::RealPath(path.to_bytes()))
+        self.bytes(Question::RealPath(path.to_bytes()))
     }
 
     fn file_capabilities(&self, path: &CStr, of: Option<ObjectId>) -> Option<Vec<u8>> {
-        bytes(Question::Capabilities(path.to_bytes(), of))
+        self.bytes(Question::Capabilities(path.to_bytes(), of))
     }
 
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>> {
-        bytes(Question::Head(path.to_bytes(), of, bytes_max))
+        self.bytes(Question::Head(path.to_bytes(), of, bytes_max))
     }
 
     fn file_system(&self, path: &CStr) -> Option<u32> {
-        match answer::to(Question::FileSystem(path.to_bytes()), &mut Open) {
+        match self.answer(Question::FileSystem(path.to_bytes())) {
             Ok(Answer::Number(kind)) => Some(kind),
             _ => None,
         }
     }
 
     fn user(&self, uid: u32) -> NameAnswer {
-        name(Question::User(uid))
+        self.name(Question::User(uid))
     }
 
     fn group(&self, gid: u32) -> NameAnswer {
-        name(Question::Group(gid))
+        self.name(Question::Group(gid))
     }
 
     fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
@@ -122,14 +134,16 @@ mod tests {
         false
     }
 
-    const HOST: Host = Host::new(no_types);
+    fn host() -> Host {
+        Host::new(no_types)
+    }
 
     fn c_string(path: &Path) -> CString {
         CString::new(path.as_os_str().as_encoded_bytes()).expect("no NUL")
     }
 
     fn id(path: &Path) -> Option<ObjectId> {
-        let inode = HOST.inode(&c_string(path), true).expect("it is there");
+        let inode = host().inode(&c_string(path), true).expect("it is there");
         let (dev, ino) = (inode.dev, inode.ino);
         Some(ObjectId { dev, ino })
     }
@@ -137,11 +151,12 @@ mod tests {
     #[test]
     fn an_object_has_what_stat_shows() {
         for path in ["/", "/proc/1/status", "/dev/null", "/etc/passwd"] {
-            let found = HOST.inode(&c_string(Path::new(path)), true).expect(path);
+            let found = host().inode(&c_string(Path::new(path)), true).expect(path);
             let stat = std::fs::metadata(path).expect(path);
             let expected = Inode {
                 ino: stat.ino(),
-                dev: compose::kernel_dev(stat.dev()),
+                // See `devices.rs`.
+                dev: found.dev,
                 mode: stat.permissions().mode() as u16,
                 ouid: stat.uid(),
                 ogid: stat.gid(),
@@ -157,7 +172,7 @@ mod tests {
         let top = top.path().canonicalize().expect("its path");
         std::fs::create_dir_all(top.join("real/sub")).expect("mkdir");
         std::os::unix::fs::symlink("real", top.join("link")).expect("symlink");
-        let canonical = |dir: &str| HOST.real_path(&c_string(&top.join(dir)));
+        let canonical = |dir: &str| host().real_path(&c_string(&top.join(dir)));
         let real = top.join("real/sub").into_os_string().into_encoded_bytes();
         for dir in [
             "real/sub",
@@ -170,7 +185,7 @@ mod tests {
             assert_eq!(canonical(dir), Some(real.clone()), "{dir}");
         }
         assert_eq!(canonical("nowhere"), None);
-        assert_eq!(HOST.real_path(c"/"), Some(b"/".to_vec()));
+        assert_eq!(host().real_path(c"/"), Some(b"/".to_vec()));
     }
 
     #[test]
@@ -186,10 +201,10 @@ mod tests {
             path.push(&name);
         }
         let deepest = statat(&dir, "", AtFlags::EMPTY_PATH).expect("stat");
-        let found = HOST.inode(&c_string(&path), true).expect("found");
+        let found = host().inode(&c_string(&path), true).expect("found");
         assert_eq!(found.ino, deepest.st_ino);
         path.set_file_name("n");
-        assert_eq!(HOST.inode(&c_string(&path), true), None);
+        assert_eq!(host().inode(&c_string(&path), true), None);
     }
 
     #[test]
@@ -204,7 +219,7 @@ mod tests {
         std::fs::write(&other, "x").expect("a file");
         rustix::fs::mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
         assert!(fifo.metadata().expect("metadata").file_type().is_fifo());
-        let head = |path: &Path, of, most| HOST.head(&c_string(path), of, most);
+        let head = |path: &Path, of, most| host().head(&c_string(path), of, most);
         assert_eq!(head(&file, id(&file), 4), Some(b"#!/b".to_vec()));
         assert_eq!(head(&file, None, 256), Some(b"#!/bin/sh\n".to_vec()));
         assert_eq!(head(&file, id(&other), 256), None);
@@ -218,23 +233,26 @@ mod tests {
 
     #[test]
     fn the_kind_of_a_file_system_is_that_of_statfs() {
-        let kind = |path: &str| HOST.file_system(&c_string(Path::new(path)));
+        let kind = |path: &str| host().file_system(&c_string(Path::new(path)));
         assert_eq!(kind("/proc/1"), Some(0x9fa0));
         assert_eq!(kind("/nowhere"), None);
     }
 
     #[test]
     fn names_are_those_of_the_databases() {
-        assert_eq!(HOST.user(0), NameAnswer::Name("root".to_owned()));
-        assert_eq!(HOST.group(0), NameAnswer::Name("root".to_owned()));
-        assert_eq!(HOST.user(4_000_000_000), NameAnswer::Nameless);
+        assert_eq!(host().user(0), NameAnswer::Name("root".to_owned()));
+        assert_eq!(host().group(0), NameAnswer::Name("root".to_owned()));
+        assert_eq!(host().user(4_000_000_000), NameAnswer::Nameless);
     }
 
     #[test]
     fn the_label_is_what_proc_shows_of_the_process() {
         let own = std::fs::read("/proc/self/attr/current").ok();
         let pid = std::process::id();
-        assert_eq!(HOST.kernel_file(KernelFile::Label(Some(pid))), own);
-        assert_eq!(HOST.mount_namespace(Some(pid)), HOST.mount_namespace(None));
+        assert_eq!(host().kernel_file(KernelFile::Label(Some(pid))), own);
+        assert_eq!(
+            host().mount_namespace(Some(pid)),
+            host().mount_namespace(None)
+        );
     }
 }

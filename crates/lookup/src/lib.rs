@@ -9,6 +9,7 @@ mod answer;
 mod client;
 mod confine;
 mod counts;
+mod devices;
 mod files;
 mod host;
 mod kernel;

@@ -40,10 +40,27 @@ pub enum Question<'a> {
     Head(&'a [u8], Option<ObjectId>, u32),
     /// `f_type` of the file system at a path.
     FileSystem(&'a [u8]),
+    /// The directories above a path, below as many bytes of it: see [`compose::directories_above`].
+    Above(&'a [u8], u32),
     /// The name of a user.
     User(u32),
     /// The name of a group.
     Group(u32),
+}
+
+impl<'a> Question<'a> {
+    /// The path that it is about; nothing if it is about a name.
+    pub(crate) fn path(&self) -> &'a [u8] {
+        match *self {
+            Question::Inode { path, .. }
+            | Question::RealPath(path)
+            | Question::Capabilities(path, _)
+            | Question::Head(path, ..)
+            | Question::FileSystem(path)
+            | Question::Above(path, _) => path,
+            Question::User(_) | Question::Group(_) => b"",
+        }
+    }
 }
 
 /// What the daemon sends.
@@ -101,6 +118,11 @@ impl Content<'_> {
             Question::FileSystem(_) => {
                 return matches!(self, Content::Number(_)) || self.is_empty()
             }
+            Question::Above(..) => {
+                let is_whole = |bytes: &[u8]| bytes.len() % OBJECT_BYTES == 0;
+                let is_list = matches!(self, Content::Bytes(bytes) if is_whole(bytes));
+                return is_list || self.is_empty();
+            }
             Question::Capabilities(..) => CAPABILITIES_BYTES,
             Question::Head(_, _, bytes_max) => *bytes_max as usize,
             Question::RealPath(_) | Question::User(_) | Question::Group(_) => TEXT_BYTES_MAX,
@@ -111,6 +133,31 @@ impl Content<'_> {
     fn is_empty(&self) -> bool {
         matches!(self, Content::Missing | Content::NotNow)
     }
+}
+
+/// Bytes of an object in the answer to [`Question::Above`].
+const OBJECT_BYTES: usize = 12;
+/// Directories in the answer to [`Question::Above`].
+pub(crate) const DIRECTORIES_MAX: usize = 2048;
+
+/// Appends an object to the answer to [`Question::Above`].
+pub(crate) fn put_object(id: ObjectId, out: &mut Vec<u8>) {
+    out.extend_from_slice(&id.ino.to_ne_bytes());
+    out.extend_from_slice(&id.dev.to_ne_bytes());
+}
+
+/// The objects of the answer to [`Question::Above`].
+pub(crate) fn objects(bytes: &[u8]) -> Vec<ObjectId> {
+    let object = |bytes| {
+        Some(ObjectId {
+            ino: long(bytes, 0)?,
+            dev: word(bytes, 8)?,
+        })
+    };
+    bytes
+        .chunks_exact(OBJECT_BYTES)
+        .filter_map(object)
+        .collect()
 }
 
 /// `XATTR_CAPS_SZ` of linux/capability.h.
@@ -203,6 +250,10 @@ impl<'a> Request<'a> {
                 (4, path)
             }
             Question::FileSystem(path) => (5, path),
+            Question::Above(path, prefix) => {
+                head.value = prefix;
+                (8, path)
+            }
             Question::User(uid) => {
                 head.value = uid;
                 (6, &b""[..])
@@ -234,6 +285,7 @@ impl<'a> Request<'a> {
             5 => Some(Question::FileSystem(path)),
             6 => Some(Question::User(head.value)),
             7 => Some(Question::Group(head.value)),
+            8 => Some(Question::Above(path, head.value)),
             _ => return None,
         };
         let request = match question {
@@ -248,7 +300,7 @@ impl<'a> Request<'a> {
             },
         };
         // Anything that would not be sent this way, such as a flag without meaning, is refused.
-        let has_path = (1..=5).contains(&head.kind);
+        let has_path = matches!(head.kind, 1..=5 | 8);
         let is_right = request.parts() == (head, path) && has_path == is_path(path);
         (is_right && (has_path || path.is_empty())).then_some(request)
     }
@@ -351,6 +403,7 @@ mod tests {
             Question::Capabilities(path, OBJECT),
             Question::Head(path, None, 256),
             Question::FileSystem(path),
+            Question::Above(path, 4),
             Question::User(1000),
             Question::Group(u32::MAX),
         ] {
@@ -425,5 +478,8 @@ mod tests {
         assert!(!Content::Number(3).answers(&question));
         assert!(!Content::Bytes(b"x").answers(&Question::FileSystem(b"/x")));
         assert!(!Content::Waits(3).answers(&question));
+        let above = Question::Above(b"/x/y", 0);
+        assert!(Content::Bytes(&[0; 24]).answers(&above));
+        assert!(!Content::Bytes(&[0; 13]).answers(&above));
     }
 }

@@ -38,10 +38,20 @@ impl From<Errno> for Fault {
 /// What the kernel has in memory of an object: it asks no file system.
 pub(crate) fn stat(object: impl AsFd) -> Result<Statx, Fault> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    Ok(statx(object, "", flags, StatxFlags::BASIC_STATS)?)
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    Ok(statx(object, "", flags, wanted)?)
 }
 
-/// Device number of the object's file system, in the kernel's own encoding.
+/// The id of the object's mount that is never used again; `None` before Linux 6.8.
+pub(crate) fn unique_mount_of(object: impl AsFd) -> Option<u64> {
+    const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = statx(object, "", flags, MNT_ID_UNIQUE).ok()?;
+    (found.stx_mask & MNT_ID_UNIQUE.bits() != 0).then_some(found.stx_mnt_id)
+}
+
+/// Device number that stat(2) shows of the object, in the kernel's own encoding: see
+/// [`Devices`](crate::devices::Devices).
 pub(crate) fn dev_of(stat: &Statx) -> u32 {
     stat.stx_dev_major << 20 | stat.stx_dev_minor
 }

@@ -3,10 +3,10 @@
 use crate::client::Client;
 use crate::counts::Counts;
 use crate::kernel;
-use crate::message::{is_path, Content, Question};
+use crate::message::{is_path, objects, Content, Question, DIRECTORIES_MAX};
 use crate::names::Names;
 use crate::program::{Program, Role};
-use compose::{KernelFile, Sign, System};
+use compose::{directories_above, KernelFile, Sign, System};
 use event::record::Inode;
 use event::NameAnswer;
 use plan::ObjectId;
@@ -49,6 +49,17 @@ impl Remote {
         let names = follow.clone();
         self.files().follow(Box::new(move |pid| follow(0, pid)));
         self.names().follow(Box::new(move |pid| names(1, pid)));
+    }
+
+    /// Starts another helper for objects. Call it when a `never,task` rule of the kernel's audit has come into force:
+    /// processes that are older have an audit context, with which each open(2), whatever its flags, reads
+    /// `security.capability` of what it found (`audit_copy_fcaps()`, kernel/auditsc.c). So the helper would wait for a
+    /// file system before it can say so.
+    ///
+    /// # Errors
+    /// No helper can be started now; each question tries again.
+    pub fn renew(&self) -> io::Result<()> {
+        self.files().renew()
     }
 
     /// Reaps helpers that have ended. Call it about once a second.
@@ -127,6 +138,21 @@ impl System for Remote {
     fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>> {
         let question = Question::Head(path.to_bytes(), of, bytes_max);
         self.ask(path, question, bytes)
+    }
+
+    fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
+        let dirs: Vec<&[u8]> = directories_above(path.to_bytes(), prefix).collect();
+        let (mut found, mut from) = (Vec::new(), path.to_bytes());
+        for piece in dirs.chunks(DIRECTORIES_MAX) {
+            let Some(last) = piece.last() else {
+                continue;
+            };
+            let question = Question::Above(from, last.len() as u32 - 1);
+            let answer = self.ask(path, question, bytes);
+            found.extend(objects(&answer.unwrap_or_default()));
+            from = last;
+        }
+        found
     }
 
     fn file_system(&self, path: &CStr) -> Option<u32> {

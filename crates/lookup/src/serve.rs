@@ -1,6 +1,7 @@
 //! The helper's side: answers requests until the daemon is gone.
 
 use crate::answer::{self, Answer};
+use crate::devices::Devices;
 use crate::message::{Content, Reply, Request, BYTES_MAX};
 use crate::walk::Gate;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Answers the requests that come over `socket` until the other side closes it or sends something else.
 pub fn serve(socket: impl AsFd) {
     let socket = socket.as_fd();
-    let mut avoided = Avoided::default();
+    let (mut avoided, mut devices) = (Avoided::default(), Devices::default());
     let (mut buffer, mut out) = (vec![0; BYTES_MAX], Vec::new());
     loop {
         let len = match recv(socket, &mut buffer[..], RecvFlags::TRUNC) {
@@ -33,7 +34,7 @@ pub fn serve(socket: impl AsFd) {
                     avoided: &mut avoided,
                     told: None,
                 };
-                let found = answer::to(question, &mut gate);
+                let found = answer::to(question, &mut gate, &mut devices);
                 if !put(socket, &mut out, number, Answer::content(&found)) {
                     return;
                 }

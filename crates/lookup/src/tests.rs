@@ -288,6 +288,21 @@ fn the_process_of_each_helper_is_told() {
     assert_eq!(seen, [None, Some(1), None, Some(2)]);
 }
 
+#[test]
+fn a_helper_that_is_renewed_has_not_failed() {
+    let mut asked = with(vec![]);
+    assert!(asked.root().is_some());
+    asked.client.renew().expect("another helper");
+    assert_eq!((asked.starts(), asked.client.pid()), (2, Some(2)));
+    assert!(asked.root().is_some());
+    assert_eq!(asked.starts(), 0);
+    let counts = asked.client.counts();
+    assert_eq!(
+        (counts.replaced, counts.unanswered, counts.stuck),
+        (0, 0, 0)
+    );
+}
+
 fn names(acts: Vec<Act>) -> Names {
     Names::new(Box::new(Fakes::new(acts, channel().0, channel().0)))
 }

@@ -2,8 +2,9 @@
 //!
 //! O_PATH opens no device, no FIFO and no file's contents, and triggers no automount at the end of a path.
 
+use crate::devices::Devices;
 use crate::message::is_path;
-use crate::object::{dev_of, is_directory, is_link, is_sticky_for_all, stat, Fault};
+use crate::object::{is_directory, is_link, is_sticky_for_all, stat, Fault};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{fstatfs, openat, openat2, readlinkat, Mode, OFlags, ResolveFlags, Statx, CWD};
 use rustix::io::Errno;
@@ -24,21 +25,51 @@ pub(crate) trait Gate {
     fn may_wait(&mut self, dev: u32) -> bool;
 }
 
+/// How one question may be answered.
+pub(crate) struct Access<'a> {
+    gate: &'a mut dyn Gate,
+    devices: &'a mut Devices,
+    /// The process at whose root directory or other links the path begins.
+    process: Option<u32>,
+}
+
+impl<'a> Access<'a> {
+    /// To the objects at `path`.
+    pub(crate) fn to(path: &[u8], gate: &'a mut dyn Gate, devices: &'a mut Devices) -> Access<'a> {
+        Access {
+            gate,
+            devices,
+            process: process_of(path),
+        }
+    }
+
+    /// The device of the object's file system, as the kernel has it.
+    pub(crate) fn device(&mut self, object: &OwnedFd, stat: &Statx) -> u32 {
+        self.devices.of(object, stat, self.process)
+    }
+
+    /// Whether a step that may have to wait for the object's file system may be taken.
+    pub(crate) fn may_wait(&mut self, object: &OwnedFd, stat: &Statx) -> bool {
+        let dev = self.device(object, stat);
+        self.gate.may_wait(dev)
+    }
+}
+
 /// Opens the object at the absolute `path` with O_PATH; a symbolic link at its end itself unless `follow`.
-pub(crate) fn open(path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
-    open_through(path, follow, true, gate)
+pub(crate) fn open(path: &[u8], follow: bool, access: &mut Access<'_>) -> Result<OwnedFd, Fault> {
+    open_through(path, follow, true, access)
 }
 
 /// Opens the object that `path` leads to, like realpath(3), which reads links that the kernel does not let it follow.
-pub(crate) fn open_every_link(path: &[u8], gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
-    open_through(path, true, false, gate)
+pub(crate) fn open_every_link(path: &[u8], access: &mut Access<'_>) -> Result<OwnedFd, Fault> {
+    open_through(path, true, false, access)
 }
 
 fn open_through(
     path: &[u8],
     follow: bool,
     obeys_protection: bool,
-    gate: &mut dyn Gate,
+    access: &mut Access<'_>,
 ) -> Result<OwnedFd, Fault> {
     let walk = |dir, follows_own| Walk {
         obeys_protection,
@@ -55,7 +86,7 @@ fn open_through(
         }
         return match in_memory(&dir, rest, follow) {
             Some(found) => found,
-            None => walk(dir, true).open(rest, follow, gate),
+            None => walk(dir, true).open(rest, follow, access),
         };
     }
     if !is_of_own_process(path) {
@@ -64,7 +95,7 @@ fn open_through(
         }
     }
     let dir = openat(CWD, "/", through(), Mode::empty())?;
-    walk(dir, is_of_process(path)).open(path, follow, gate)
+    walk(dir, access.process.is_some()).open(path, follow, access)
 }
 
 fn through() -> OFlags {
@@ -83,10 +114,13 @@ fn root_of_process(path: &[u8]) -> Option<(&[u8], &[u8])> {
     is_root.then(|| (&path[..end], &path[rest..]))
 }
 
-/// Whether a path names a process by its number, so that links to its files mean that process and not this one.
-fn is_of_process(path: &[u8]) -> bool {
-    let rest = path.strip_prefix(b"/proc/");
-    rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_digit)
+/// The process that a path names by its number, so that links to its files mean that process and not this one.
+fn process_of(path: &[u8]) -> Option<u32> {
+    let rest = path.strip_prefix(b"/proc/")?;
+    let name = rest.split(|&byte| byte == b'/').next()?;
+    let is_number = name.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(name).ok().filter(|_| is_number)?;
+    number.parse().ok()
 }
 
 /// Whether a path names whoever looks it up, which is never what the event's process meant.
@@ -143,7 +177,12 @@ impl Walk {
         }
     }
 
-    fn open(mut self, path: &[u8], follow: bool, gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+    fn open(
+        mut self,
+        path: &[u8],
+        follow: bool,
+        access: &mut Access<'_>,
+    ) -> Result<OwnedFd, Fault> {
         // The path that is left, and whether what is found has to be a directory.
         let mut rest = path.to_vec();
         for _ in 0..STEPS_MAX {
@@ -159,7 +198,7 @@ impl Walk {
             let name_end = name_len.map_or(rest.len(), |len| name_at + len);
             let is_last = rest[name_end..].iter().all(|&byte| byte == b'/');
             let name = &rest[name_at..name_end];
-            let found = self.step(name, gate)?;
+            let found = self.step(name, access)?;
             let stat = stat(&found)?;
             let needs_directory = name_end < rest.len();
             if is_link(&stat) && (follow || !is_last || needs_directory) {
@@ -169,7 +208,7 @@ impl Walk {
                 }
                 let after = rest.split_off(name_end);
                 let name = rest.split_off(name_at);
-                rest = self.link(&name, &found, dev_of(&stat), gate)?;
+                rest = self.link(&name, &found, &stat, access)?;
                 rest.extend_from_slice(&after);
                 // Behind a link of proc(5) the cache may know the whole rest.
                 if rest.len() == after.len() && !is_last {
@@ -190,11 +229,11 @@ impl Walk {
     }
 
     /// The entry `name` of the current directory, without following it.
-    fn step(&self, name: &[u8], gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+    fn step(&self, name: &[u8], access: &mut Access<'_>) -> Result<OwnedFd, Fault> {
         if let Some(found) = in_memory(&self.dir, name, false) {
             return found;
         }
-        if !gate.may_wait(dev_of(&stat(&self.dir)?)) {
+        if !access.may_wait(&self.dir, &stat(&self.dir)?) {
             return Err(Fault::NotNow);
         }
         let flags = through() | OFlags::NOFOLLOW;
@@ -218,10 +257,10 @@ impl Walk {
         &mut self,
         name: &[u8],
         link: &OwnedFd,
-        dev: u32,
-        gate: &mut dyn Gate,
+        found: &Statx,
+        access: &mut Access<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        if !gate.may_wait(dev) {
+        if !access.may_wait(link, found) {
             return Err(Fault::NotNow);
         }
         if fstatfs(link)?.f_type as i64 == PROC_SUPER_MAGIC {
@@ -269,11 +308,18 @@ mod tests {
         rustix::fs::fstat(object).expect("fstat").st_ino
     }
 
+    fn opened(path: &[u8], gate: &mut dyn Gate) -> Result<OwnedFd, Fault> {
+        let mut devices = Devices::default();
+        open(path, true, &mut Access::to(path, gate, &mut devices))
+    }
+
     /// The inode number that a walk by names finds at `path`, and the kernel's.
     fn both(path: &Path, follow: bool) -> (Option<u64>, Option<u64>) {
         let root = openat(CWD, "/", through(), Mode::empty()).expect("the root directory");
         let bytes = path.as_os_str().as_bytes();
-        let walked = Walk::new(root, true).open(bytes, follow, &mut Open::default());
+        let (mut gate, mut devices) = (Open::default(), Devices::default());
+        let mut access = Access::to(bytes, &mut gate, &mut devices);
+        let walked = Walk::new(root, true).open(bytes, follow, &mut access);
         let flags = if follow {
             through()
         } else {
@@ -342,16 +388,13 @@ mod tests {
         let file = top.path().join("file");
         std::fs::write(&file, "x").expect("a file");
         let file = file.as_os_str().as_bytes();
-        assert!(open(file, true, &mut Closed).is_ok());
+        assert!(opened(file, &mut Closed).is_ok());
         let missing = [file, b"not"].concat();
         let _ = std::fs::metadata(std::ffi::OsStr::from_bytes(&missing));
-        assert_eq!(
-            open(&missing, true, &mut Closed).err(),
-            Some(Fault::Missing)
-        );
+        assert_eq!(opened(&missing, &mut Closed).err(), Some(Fault::Missing));
         let process = format!("/proc/{}/root", std::process::id());
         let seen = [process.as_bytes(), file].concat();
-        assert!(open(&seen, true, &mut Closed).is_ok());
+        assert!(opened(&seen, &mut Closed).is_ok());
     }
 
     #[test]
@@ -361,7 +404,7 @@ mod tests {
             b"/proc/self/fd/0",
             b"/proc/thread-self/cwd",
         ] {
-            let found = open(path, true, &mut Open::default());
+            let found = opened(path, &mut Open::default());
             assert_eq!(found.err(), Some(Fault::NotNow), "{path:?}");
         }
     }

@@ -65,6 +65,15 @@ impl View {
         system.inode(path, follow)
     }
 
+    /// The directories above `path`, without the root directory of the process.
+    pub(super) fn directories_above(&mut self, path: &[u8]) -> Vec<ObjectId> {
+        let prefix = self.prefix.as_ref().map_or(0, Vec::len);
+        match self.locate(path) {
+            Some((system, path)) => system.directories_above(path, prefix),
+            None => Vec::new(),
+        }
+    }
+
     /// `path` without symbolic links; `None` if it cannot be resolved now.
     pub(super) fn real_path(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let (system, path) = self.locate(path)?;

@@ -205,6 +205,8 @@ fn a_file_system_that_does_not_answer_costs_one_deadline_and_no_event() {
             return;
         };
         let rule = format!("-a always,exit -F arch=b64 -S chmod,execve -F gid={GID} -k dead\n");
+        // Once audit has been enabled, tasks get an audit context unless a rule forbids it.
+        drop(setup.tarsier(&rule).format("raw").start().stop());
         let daemon = setup.tarsier(&rule).format("raw").start();
         let [changed, executed] = dead.call(500);
         let alive = setup.write("alive", "");
