@@ -71,7 +71,8 @@ pub trait System: Send + Sync {
 /// those that its first `prefix` bytes name.
 pub fn directories_above(path: &[u8], prefix: usize) -> impl Iterator<Item = &[u8]> {
     let below = path.iter().enumerate().skip(prefix + 1).rev();
-    below.filter_map(|(at, &byte)| (byte == b'/').then(|| &path[..at]))
+    let slashes = below.filter(|&(_, &byte)| byte == b'/');
+    slashes.map(|(at, _)| &path[..at])
 }
 
 /// Most bytes that [`System::head`] returns.
