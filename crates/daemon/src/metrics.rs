@@ -266,13 +266,8 @@ fn text(s: &Status) -> String {
     }
     let fill = f64::from(s.ring_fill_per_mille) / 1000.0;
     single("ring_fill_ratio", "gauge", "The fullest ring.", fill);
-    let suspended = f64::from(u8::from(s.log_suspended));
-    single(
-        "log_suspended",
-        "gauge",
-        "1 if logging is suspended.",
-        suspended,
-    );
+    let (help, value) = ("1 if logging is suspended.", u8::from(s.log_suspended));
+    single("log_suspended", "gauge", help, value.into());
     write_lookups(&mut out, s);
     write_losses(&mut out, s);
     out

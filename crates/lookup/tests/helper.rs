@@ -32,7 +32,8 @@ fn main() {
     }
     let top = tempfile::tempdir().expect("a directory");
     let top = top.path().canonicalize().expect("its path");
-    let paths = make(&top);
+    make(&top);
+    let paths = paths(&top);
     let (remote, started) = Remote::start(|_| false);
     started.expect("a helper");
     for path in &paths {
@@ -48,8 +49,8 @@ fn main() {
     assert_eq!((counts.unanswered, counts.replaced), (0, 0), "{counts:?}");
 }
 
-/// Makes objects of every kind below `top`; paths that lead to them, or to nothing.
-fn make(top: &Path) -> Vec<PathBuf> {
+/// Makes objects of every kind below `top`.
+fn make(top: &Path) {
     let at = |name: &str| top.join(name);
     for dir in ["real/sub", "sticky", "own", "closed"] {
         std::fs::create_dir_all(at(dir)).expect(dir);
@@ -82,84 +83,93 @@ fn make(top: &Path) -> Vec<PathBuf> {
     let fifo = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(CWD, at("fifo"), fifo, Mode::RWXU, 0).expect("mknod");
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("bind");
-    let mut paths: Vec<PathBuf> = [
-        "",
-        "real",
-        "real/",
-        "real//sub/.",
-        "real/sub/..",
-        "real/file",
-        "real/file/",
-        "real/file/x",
-        "link",
-        "link/",
-        "link/sub",
-        "link/./file",
-        "chain",
-        "chain/../file",
-        "real/up",
-        "real/up/",
-        "to-file",
-        "to-file/",
-        "dangling",
-        "dangling/",
-        "loop",
-        "loop/x",
-        "nothing",
-        "nothing/x",
-        "absolute",
-        "absolute/file",
-        "into-proc",
-        "into-proc/passwd",
-        "closed/file",
-        "closed/none",
-        "sticky/of-other",
-        "sticky/of-root",
-        "sticky/of-other/",
-        "fifo",
-        "fifo/",
-        "socket",
-    ]
-    .iter()
-    .map(|name| at(name))
-    .collect();
+}
+
+/// Names below `top`, of what [`make`] makes there and of nothing.
+const NAMES: [&str; 36] = [
+    "",
+    "real",
+    "real/",
+    "real//sub/.",
+    "real/sub/..",
+    "real/file",
+    "real/file/",
+    "real/file/x",
+    "link",
+    "link/",
+    "link/sub",
+    "link/./file",
+    "chain",
+    "chain/../file",
+    "real/up",
+    "real/up/",
+    "to-file",
+    "to-file/",
+    "dangling",
+    "dangling/",
+    "loop",
+    "loop/x",
+    "nothing",
+    "nothing/x",
+    "absolute",
+    "absolute/file",
+    "into-proc",
+    "into-proc/passwd",
+    "closed/file",
+    "closed/none",
+    "sticky/of-other",
+    "sticky/of-root",
+    "sticky/of-other/",
+    "fifo",
+    "fifo/",
+    "socket",
+];
+
+const ABSOLUTE: [&str; 14] = [
+    "/",
+    "//",
+    "/..",
+    "/.",
+    "/etc",
+    "/etc/passwd",
+    "//etc//passwd",
+    "/dev/null",
+    "/dev/zero",
+    "/proc",
+    "/proc/1/status",
+    "/proc/1/exe",
+    "/proc/sys/kernel/ostype",
+    "/proc/1/root",
+];
+
+/// Below the directory of a process in proc(5).
+const OF_PROCESS: [&str; 11] = [
+    "root",
+    "root/",
+    "root//",
+    "root//etc",
+    "root/..",
+    "cwd",
+    "cwd/..",
+    "exe",
+    "exe/",
+    "fd",
+    "nothing",
+];
+
+/// Paths that lead to what [`make`] made, elsewhere, or to nothing.
+fn paths(top: &Path) -> Vec<PathBuf> {
+    let at = |name: &str| top.join(name);
+    let own = std::process::id();
+    let mut paths: Vec<PathBuf> = NAMES.map(at).into();
     let seen = format!("/proc/{own}/root{}", top.display());
     paths.extend(paths.clone().iter().map(|path| {
         let below = path.strip_prefix(top).expect("it is below");
         PathBuf::from(format!("{seen}/{}", below.display()))
     }));
     let slashes = top.display().to_string().replace('/', "//");
-    for path in [
-        "/",
-        "//",
-        "/..",
-        "/.",
-        "/etc",
-        "/etc/passwd",
-        "//etc//passwd",
-        "/dev/null",
-        "/dev/zero",
-        "/proc",
-        "/proc/1/status",
-        "/proc/1/exe",
-        "/proc/sys/kernel/ostype",
-        "/proc/1/root",
-    ] {
-        paths.push(path.into());
-    }
-    for path in [
-        "root",
-        "root/",
-        "root//",
-        "root//etc",
-        "root/..",
-        "cwd",
-        "cwd/..",
-        "exe",
-        "exe/",
-        "fd",
-        "nothing",
-    ] {
+    paths.extend(ABSOLUTE.map(PathBuf::from));
+    for path in OF_PROCESS {
         paths.push(format!("/proc/{own}/{path}").into());
     }
     paths.push(format!("{slashes}//real///file").into());
