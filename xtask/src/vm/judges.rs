@@ -37,7 +37,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 16] = [
+pub(super) const TESTS: [Test; 17] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -97,6 +97,16 @@ pub(super) const TESTS: [Test; 16] = [
         kind: MachineKind::Usual,
         seconds: 90,
         check: pressure::judge,
+    },
+    Test {
+        name: "lookups",
+        kind: MachineKind::Usual,
+        seconds: 15,
+        check: |dir| {
+            Ok(fs::read_to_string(dir.join("output"))?
+                .trim_end()
+                .to_owned())
+        },
     },
     Test {
         name: "evade",
