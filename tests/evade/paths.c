@@ -366,7 +366,7 @@ static void prepare_btrfs(void)
 	write_file("mnt/sub/file", "text", 0600);
 }
 
-/* Its name is another: device and inode have to be right. */
+/* The file is opened by another of its names, so that device and inode have to be right. */
 static void path_btrfs(int count)
 {
 	need_mounted("mnt/sub/file", "btrfs");

@@ -224,10 +224,11 @@ static void make_children(void *nr)
 			pid = syscall((long)nr);
 		if (pid == 0)
 			_exit(0);
+		/* The next call would fail, and be repeated, while SIGCHLD is pending. */
+		while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+			;
 	}
 	unselect_calls();
-	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
-		;
 }
 
 /* A clone with SIGCHLD is a fork to a tracer. */

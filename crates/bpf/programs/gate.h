@@ -76,7 +76,8 @@ static __always_inline __u32 gate_value(__u32 fact, struct task_struct *task,
 
 /*
  * Tests a gate in two halves, as the tables contain it: fact, mask and the first
- * range, then the second range. A copy would take more stack than 6.1 allows.
+ * range, then the second range and that of results. A copy would take more stack
+ * than 6.1 allows.
  */
 static __always_inline bool halves_admit(const __u32 *first, const __u32 *second,
 					 struct task_struct *task, const struct pt_regs *regs,
@@ -85,6 +86,9 @@ static __always_inline bool halves_admit(const __u32 *first, const __u32 *second
 	__u32 fact = first[0], value;
 
 	if (fact == GATE_OPEN)
+		return true;
+	/* Only gates on arguments have a range of results. */
+	if (fact >= FACT_A0 && (__u32)ret - second[2] <= second[3])
 		return true;
 	value = gate_value(fact, task, regs, ret) & first[1];
 	return value - first[2] <= first[3] || value - second[0] <= second[1];

@@ -14,14 +14,11 @@
 #include "walk.h"
 
 #define MARK_FACTOR 0x9E3779B97F4A7C15ULL
-/* A hash is made of pieces of so many bytes, of which zeros fill the last. */
-#define PIECE_BYTES sizeof(((struct marks *)0)->piece)
-/* The most pieces of a name: NAME_MAX of linux/limits.h. */
-#define PIECES_MAX 8
 
 /* How a mark was found. */
 #define MARK_ABOVE 1 /* at a directory above the object */
 #define MARK_PARENT 2 /* at the directory of a file that the call may have created */
+#define MARK_CHANGED 4 /* at the directory of an entry that the call makes, removes or moves */
 
 /* A member of the structure at an address, by plain loads where the verifier allows them. */
 #define OF(type, at, ...)                                                              \
@@ -49,70 +46,60 @@ static __always_inline __u64 mark_mix(__u64 hash, __u64 word)
 	return hash ^ hash >> 29;
 }
 
-/* The bytes of a word that belong to a name with `left` bytes from there on. */
-static __always_inline __u64 name_word(__u64 word, __u32 left)
+/* The bytes of a word that belong to a name with `left` bytes from there on, which may be negative. */
+static __always_inline __u64 name_word(__u64 word, __s64 left)
 {
-	return left < 8 ? word & ((1ULL << (left * 8)) - 1) : word;
+	__u64 some = ((1ULL << (left * 8 & 63)) - 1) & ~(left >> 63), all = (7 - left) >> 63;
+
+	return word & (some | all);
 }
 
 /* Hash of a name that the entry itself contains; 0 if it is elsewhere, or cannot be read so. */
 static __always_inline __u64 short_name_mark(__u64 dentry_at, __u32 len)
 {
 	const struct dentry *dentry;
-	const struct dentry___iname *older;
 	const unsigned char *text;
 	__u64 hash = mark_mix(1, len);
 	__u32 i;
 
-	if (!bpf_ksym_exists(bpf_rdonly_cast) || len >= SHORT_NAME_MAX)
+	if (!bpf_ksym_exists(bpf_rdonly_cast))
 		return 0;
 	dentry = bpf_rdonly_cast((void *)dentry_at, bpf_core_type_id_kernel(struct dentry));
-	older = (const struct dentry___iname *)dentry;
-	if (HAS(dentry, d_shortname.string))
-		text = dentry->d_shortname.string;
-	else if (HAS(older, d_iname))
-		text = older->d_iname;
-	else
-		return 0;
-	if (dentry->d_name.name != text)
+	text = own_name(dentry, len);
+	if (!text)
 		return 0;
 #pragma unroll
-	for (i = 0; i < SHORT_NAME_MAX / 8; i++) {
-		__u64 word = 0;
-
-		if (8 * i < len)
-			word = name_word(*(const __u64 *)(text + 8 * i), len - 8 * i);
-		hash = mark_mix(hash, word);
-	}
+	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
+		hash = mark_mix(hash,
+				name_word(*(const __u64 *)(text + 8 * i), (__s64)len - 8 * i));
 	return hash | 1;
 }
 
-/* Hash of the name of an entry. */
+/* Hash of the name of an entry. Without loops, which the verifier would follow step by step. */
 static __always_inline __u64 name_mark(struct marks *m, __u64 dentry_at)
 {
-	__u64 len = OF(dentry, dentry_at, d_name.len), left = len, i;
+	__u64 len = OF(dentry, dentry_at, d_name.len), bytes = len;
 	__u64 hash = short_name_mark(dentry_at, len);
-	const unsigned char *name;
+	__u32 i;
 
 	if (hash)
 		return hash;
-	name = OF(dentry, dentry_at, d_name.name);
+	if (bytes >= NAME_MAX_LEN)
+		bytes = NAME_MAX_LEN - 1;
+	/* The mask is in assembly for the reasons given at frame_at(). */
+	asm volatile("%[bytes] &= %[mask]" : [bytes] "+r"(bytes) : [mask] "i"(NAME_MAX_LEN - 1));
+	__builtin_memset(m->name, 0, sizeof(m->name));
+	if (bytes)
+		bpf_probe_read_kernel(m->name, bytes, OF(dentry, dentry_at, d_name.name));
 	hash = mark_mix(1, len);
-	for (i = 0; i < PIECES_MAX; i++) {
-		__u64 bytes = left < PIECE_BYTES ? left : PIECE_BYTES;
-
-		/* The mask is in assembly for the reasons given at frame_at(). */
-		asm volatile("%[bytes] &= 63" : [bytes] "+r"(bytes));
-		if (!bytes || bytes > PIECE_BYTES)
-			break;
-		__builtin_memset(m->piece, 0, sizeof(m->piece));
-		bpf_probe_read_kernel(m->piece, bytes, name + i * PIECE_BYTES);
-		hash = mark_mix(hash, m->piece[0]);
-		hash = mark_mix(hash, m->piece[1]);
-		hash = mark_mix(hash, m->piece[2]);
-		hash = mark_mix(hash, m->piece[3]);
-		left -= bytes;
-	}
+#pragma unroll
+	for (i = 0; i < SHORT_NAME_MAX / 8; i++)
+		hash = mark_mix(hash, m->name[i]);
+	if (len < SHORT_NAME_MAX)
+		return hash | 1;
+#pragma unroll
+	for (; i < NAME_MAX_LEN / 8; i++)
+		hash = mark_mix(hash, m->name[i]);
 	return hash | 1;
 }
 
@@ -131,25 +118,31 @@ static __always_inline __u64 entry_mark(__u64 name, __u64 parent_at)
 	return mark_mix(name, object_mark((__u64)OF(dentry, parent_at, d_inode))) | 1;
 }
 
-/* Row of the mark with this hash among those of `head`; 0 if there is none. */
+/*
+ * Number of the row of the mark with this hash among those of `head`; 0 if there is none.
+ * Where the first slot is of another mark, without branches, which the verifier would follow.
+ */
 static __always_inline __u32 mark_row(struct table *table, __u32 head, __u64 hash)
 {
 	struct table_row *place = row_at(table, head);
-	__u32 first = place->a, i;
+	__u32 first = place->a, last = place->b;
+	__u64 at, differs, found = 0;
+	__u32 i;
 
 	if (!first || !hash)
 		return 0;
+	at = first + ((hash >> 32) & last);
+	if (row_at(table, at)->a == hash)
+		return at;
+	if (!row_at(table, at)->a)
+		return 0;
 #pragma unroll
-	for (i = 0; i < TABLE_MARK_PROBES; i++) {
-		__u32 at = first + 2 * (((hash >> 32) + i) & place->b);
-		__u64 here = row_at(table, at)->a;
-
-		if (here == hash)
-			return at;
-		if (!here)
-			return 0;
+	for (i = 1; i < TABLE_MARK_PROBES; i++) {
+		at = first + (((hash >> 32) + i) & last);
+		differs = row_at(table, at)->a ^ hash;
+		found |= at & (((differs | -differs) >> 63) - 1);
 	}
-	return 0;
+	return found;
 }
 
 static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
@@ -169,19 +162,17 @@ static __always_inline void add_mark(struct marks *m, __u32 value, bool is_sure)
 }
 
 /*
- * Adds the mark in a row. For the directory of a created file, the kernel may have a name of its own,
- * so that the mark also counts as one at an object, but proves nothing.
+ * Adds the mark in a row. A directory in which the call may have created a file, or
+ * has changed an entry, also counts as an object of its own.
  */
 static __always_inline void add_mark_of(struct table *table, struct marks *m, __u32 row,
 					bool is_sure)
 {
-	__u32 value = row_at(table, row)->b << 1, how = m->how;
+	__u32 value = (__u32)row_at(table, row)->b << 1, how = m->how;
 
 	add_mark(m, value | (how & MARK_ABOVE), is_sure);
-	if (how & MARK_PARENT) {
-		add_mark(m, value, false);
-		m->objects = 2;
-	}
+	if (how & (MARK_PARENT | MARK_CHANGED))
+		add_mark(m, value, is_sure && how & MARK_CHANGED);
 }
 
 /* Adds the marks of an entry and of its object. */
@@ -202,10 +193,9 @@ __noinline int mark_entry(struct table *table, struct marks *m, __u64 dentry_at)
 		add_mark_of(table, m, by_entry ? by_entry : row, by_entry != 0);
 	}
 	row = mark_row(table, m->head, object_mark((__u64)OF(dentry, dentry_at, d_inode)));
-	if (row) {
-		/* An object proves its path whatever its name, as in the kernel. */
-		add_mark_of(table, m, row, row_at(table, row + 1)->a != 0);
-	}
+	/* An object proves its path whatever its name, as in the kernel. */
+	if (row)
+		add_mark_of(table, m, row, row_at(table, row)->b >> TABLE_MARK_PROOF_BIT);
 	return 0;
 }
 
@@ -213,6 +203,16 @@ struct mark_walk {
 	struct table *table;
 	struct marks *m;
 };
+
+/* The walk has reached the top. Goes on above the root of a mount that shows a part of a file system. */
+static __always_inline long mark_walk_end(struct marks *m)
+{
+	m->is_done = m->shown_at == 0;
+	m->dentry_at = m->shown_at;
+	m->shown_at = 0;
+	m->mnt_at = 0;
+	return m->is_done;
+}
 
 static long mark_walk_step(__u32 i, struct mark_walk *walk)
 {
@@ -225,113 +225,117 @@ static long mark_walk_step(__u32 i, struct mark_walk *walk)
 		if (parent_at != dentry_at && !m->shown_at)
 			m->shown_at = parent_at;
 		up_at = address_in(&m->address, OF(mount, m->mnt_at, mnt_parent));
-		if (up_at == m->mnt_at) {
-			m->is_done = 1;
-			return 1;
-		}
+		if (up_at == m->mnt_at)
+			return mark_walk_end(m);
 		m->dentry_at = (__u64)OF(mount, m->mnt_at, mnt_mountpoint);
 		m->mnt_at = up_at;
 		return 0;
 	}
 	if (parent_at == dentry_at) {
-		m->is_done = !m->mnt_at;
-		return 1;
+		/* In a mount, its root comes first. */
+		if (m->mnt_at)
+			return 1;
+		return mark_walk_end(m);
 	}
 	m->dentry_at = parent_at;
-	m->how = MARK_ABOVE | m->creates;
-	m->creates = 0;
+	m->how = MARK_ABOVE | m->parent;
+	m->parent = 0;
 	return 0;
-}
-
-/* Begins to look for marks. Returns the tables, or NULL if these have none. */
-static __always_inline struct table *marks_begin(struct marks *m)
-{
-	struct table *table = this_table();
-
-	m->known = 0;
-	m->count = 0;
-	m->sure = 0;
-	m->objects = 1;
-	if (!table || !row_at(table, TABLE_MARKS)->a)
-		return 0;
-	m->generation = row_at(table, 0)->a;
-	m->head = TABLE_MARKS;
-	return table;
 }
 
 /*
- * Finds the marks of a file that was opened or that a descriptor stands for, and
- * those above it. `creates`: the call may have created the file.
+ * Adds the marks of an entry that the call has reached, and of the directories above
+ * it. `parent`: how the directory that contains it counts, MARK_PARENT or MARK_CHANGED.
+ * After the last entry of the call, `known` says whether all its marks were found.
  */
-__noinline int mark_file(struct marks *m, __u64 file_at, __u32 creates)
+__noinline int mark_path(struct marks *m, __u64 dentry_at, __u64 mnt_at, __u32 parent)
 {
-	struct mark_walk walk = { .m = m };
-	__u64 mnt_at;
+	struct mark_walk walk = { .m = m, .table = this_table() };
 
 	if (!m)
 		return 0;
-	walk.table = marks_begin(m);
-	if (!walk.table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN)
+	m->known = 0;
+	if (!walk.table || !row_at(walk.table, TABLE_MARKS)->a)
 		return 0;
-	m->dentry_at = (__u64)OF(file, file_at, f_path.dentry);
-	mnt_at = address_in(&m->address, OF(file, file_at, f_path.mnt));
+	if (!PATHS_ARE_KNOWN || !INODES_ARE_KNOWN || !dentry_at || !mnt_at)
+		return 0;
+	if (!m->objects) {
+		m->generation = row_at(walk.table, 0)->a;
+		m->count = 0;
+		m->sure = 0;
+		m->are_all = 1;
+	}
+	m->objects += parent ? 2 : 1;
+	m->head = TABLE_MARKS;
+	m->dentry_at = dentry_at;
 	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
-	if (!m->dentry_at || !mnt_at)
-		return 0;
 	m->how = 0;
-	m->creates = creates ? MARK_PARENT : 0;
+	m->parent = parent;
 	m->shown_at = 0;
 	m->is_done = 0;
 	bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
-	if (m->is_done && m->shown_at) {
-		m->is_done = 0;
-		m->mnt_at = 0;
-		m->dentry_at = m->shown_at;
-		bpf_loop(WALK_STEPS_MAX, mark_walk_step, &walk, 0);
-	}
-	m->known = m->is_done && m->count <= MARKS_MAX;
+	if (!m->is_done || m->count > MARKS_MAX || m->generation != row_at(walk.table, 0)->a)
+		m->are_all = 0;
+	m->known = m->are_all;
 	return 0;
+}
+
+/* As mark_path(), for a file that was opened or that a descriptor stands for. */
+static __always_inline void mark_file(struct marks *m, __u64 file_at, __u32 parent)
+{
+	__u64 dentry_at = address_in(&m->address, OF(file, file_at, f_path.dentry));
+	__u64 mnt_at = address_in(&m->address, OF(file, file_at, f_path.mnt));
+
+	mark_path(m, dentry_at, mnt_at, parent);
 }
 
 #define O_CREAT 0100
 
-/* Whether a call that opens a file may create it. */
-static __always_inline bool may_create(struct work *w)
+/* How the directory of an opened file counts. */
+static __always_inline __u32 parent_of_open(__u64 flags)
 {
-	__u8 flags = w->spec.open_flags;
-
-	return flags >= 6 || w->args[flags] & O_CREAT;
+	return flags & O_CREAT ? MARK_PARENT : 0;
 }
 
 /* Finds the marks at everything that the call has reached; FACT_MARKS is absent if not all is known. */
 __noinline int find_marks(struct work *w)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct object_note *note;
 	struct table_spec *spec;
+	struct object_note *note;
 	struct file *file = 0;
 	struct marks *m;
-	bool is_open;
+	__u64 flags;
 
 	if (!w)
 		return 0;
 	spec = &w->spec;
 	m = &w->marks;
 	m->known = 0;
+	m->objects = 0;
 	note = w->noted ? note_at_end(task, w->given_nr) : 0;
 	if (note) {
 		struct table *table = this_table();
 
 		if (table && note->marks.known && note->marks.generation == row_at(table, 0)->a)
 			*m = note->marks;
+		/* What the call did not make has a name, but no object. */
+		if (w->ret < 0 && spec->path[0] < 6)
+			m->sure = 0;
+		/* It may have failed at a file that was found and not opened. */
+		if (w->ret < 0 && spec->kind == KIND_EXEC)
+			m->known = 0;
 	} else if (!w->is_operation && has_own_files(task)) {
-		is_open = spec->kind == KIND_OPEN;
-		if (is_open && w->ret >= 0)
+		if (spec->kind == KIND_OPEN && w->ret >= 0) {
 			file = file_of(task, w->ret);
-		else if (!is_open && spec->fd < 6 && spec->path[0] >= 6)
+			flags = spec->open_flags < 6 ? w->args[spec->open_flags] : O_CREAT;
+			if (file)
+				mark_file(m, (__u64)file, parent_of_open(flags));
+		} else if (spec->kind != KIND_OPEN && spec->fd < 6 && spec->path[0] >= 6) {
 			file = file_of(task, w->args[spec->fd]);
-		if (file)
-			mark_file(m, (__u64)file, is_open && may_create(w));
+			if (file)
+				mark_file(m, (__u64)file, 0);
+		}
 	}
 	if (!m->known)
 		w->absent |= 1U << FACT_MARKS;

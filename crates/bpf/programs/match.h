@@ -301,10 +301,29 @@ static long mark_step(__u32 i, struct lookup_in *in)
 	if (row->a != value)
 		return 0;
 	l->any |= row->b;
-	/* The kernel looks at the objects of a call in order, which tables do not. */
-	if (m->sure & (1U << (i & (MARKS_MAX - 1))) && m->objects < 2)
+	if (m->sure & (1U << (i & (MARKS_MAX - 1))))
 		l->sure |= row->b;
 	return 0;
+}
+
+static __always_inline bool has_several_bits(__u64 mask)
+{
+	return mask & (mask - 1);
+}
+
+/* Applies a lookup of marks. The kernel looks at the objects of a call in order, which marks do not. */
+static __always_inline void look_up_marks(struct lookup_in *in, __u64 in_order, __u64 decides)
+{
+	struct lookup *l = &in->w->lookup;
+	struct marks *m = &in->w->marks;
+
+	l->any = row_at(in->table, l->entries_row)->b;
+	if (m->count)
+		bpf_loop(MARKS_MAX, mark_step, in, 0);
+	l->mask &= l->any;
+	l->sure &= decides;
+	if (m->objects > 1 && (has_several_bits(l->mask & in_order) || has_several_bits(l->worth)))
+		l->sure &= ~in_order;
 }
 
 static long lookup_step(__u32 i, struct lookup_in *in)
@@ -324,7 +343,8 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 		find_fact(w, field);
 	}
 	if (w->absent & (1U << field)) {
-		l->mask &= head->b;
+		if (kind != LOOKUP_MARKS)
+			l->mask &= head->b;
 		return l->mask == 0;
 	}
 	l->value = w->fact[field];
@@ -335,11 +355,7 @@ static long lookup_step(__u32 i, struct lookup_in *in)
 		return l->mask == 0;
 	}
 	if (kind == LOOKUP_MARKS) {
-		l->any = row_at(in->table, l->entries_row)->b;
-		if (w->marks.count)
-			bpf_loop(MARKS_MAX, mark_step, in, 0);
-		l->mask &= l->any;
-		l->sure &= place->b;
+		look_up_marks(in, head->b, place->b);
 		return l->mask == 0;
 	}
 	found = row_of(in->table, l->entries_row, l->entries, l->value);
@@ -443,7 +459,7 @@ __noinline int evaluate(struct table *table, struct work *w, __u32 pages, __u32 
 	l->list = list;
 	l->page = 0;
 	l->bit = 0;
-	l->worth = ~0ULL;
+	l->worth = npages < 64 ? (1ULL << (npages & 63)) - 1 : ~0ULL;
 	summary = row_at(table, pages)->b;
 	if (summary) {
 		look_up(&in, summary);

@@ -66,24 +66,38 @@ AT_ENTRY(lookup_one_qstr_excl, )
 	return 0;
 }
 
-/* Hooks that get the same directory with the mount through which it was reached. */
-#define PARENT_HOOK(function, arg)                                                                \
-	AT_ENTRY(function, )                                                                      \
-	{                                                                                         \
-		struct object_note *note = note_of(OBJECTS_ENTRIES);                              \
-                                                                                                  \
-		if (note)                                                                         \
-			note_struct_path(                                                         \
-				note, OBJECT(TARSIER_OBJECT_PARENT_PATH, note->first_parent & 1), \
-				argument(ctx, arg, probed));                                      \
-		return 0;                                                                         \
+/* The marks of a call. What an operation of a ring has reached is not known when it is matched. */
+static __always_inline void note_marks(struct object_note *note, __u64 dentry, __u64 mnt,
+				       __u32 parent)
+{
+	if (!note->operation)
+		mark_path(&note->marks, dentry, mnt, parent);
+}
+
+/* Notes the directory, with the mount through which it was reached, of an entry that is changed. */
+static __always_inline void note_change(struct object_note *note, __u32 index, __u64 dir,
+					__u64 dentry)
+{
+	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, index), dir);
+	note_marks(note, dentry, (__u64)READ((const struct path *)dir, mnt), MARK_CHANGED);
+}
+
+#define PARENT_HOOK(function)                                                               \
+	AT_ENTRY(function, )                                                                \
+	{                                                                                   \
+		struct object_note *note = note_of(OBJECTS_ENTRIES);                        \
+                                                                                            \
+		if (note)                                                                   \
+			note_change(note, note->first_parent & 1, argument(ctx, 0, probed), \
+				    argument(ctx, 1, probed));                              \
+		return 0;                                                                   \
 	}
 
-PARENT_HOOK(security_path_unlink, 0)
-PARENT_HOOK(security_path_rmdir, 0)
-PARENT_HOOK(security_path_mkdir, 0)
-PARENT_HOOK(security_path_mknod, 0)
-PARENT_HOOK(security_path_symlink, 0)
+PARENT_HOOK(security_path_unlink)
+PARENT_HOOK(security_path_rmdir)
+PARENT_HOOK(security_path_mkdir)
+PARENT_HOOK(security_path_mknod)
+PARENT_HOOK(security_path_symlink)
 
 AT_ENTRY(security_path_rename, )
 {
@@ -91,8 +105,8 @@ AT_ENTRY(security_path_rename, )
 
 	if (!note)
 		return 0;
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 0), argument(ctx, 0, probed));
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), argument(ctx, 2, probed));
+	note_change(note, 0, argument(ctx, 0, probed), argument(ctx, 1, probed));
+	note_change(note, 1, argument(ctx, 2, probed), argument(ctx, 3, probed));
 	return 0;
 }
 
@@ -100,14 +114,16 @@ AT_ENTRY(security_path_rename, )
 AT_ENTRY(security_path_link, )
 {
 	struct object_note *note = note_of(OBJECTS_ENTRIES);
-	const struct path *dir;
+	__u64 dir, mnt, target;
 
 	if (!note)
 		return 0;
-	dir = (const struct path *)argument(ctx, 1, probed);
-	note_struct_path(note, OBJECT(TARSIER_OBJECT_PARENT_PATH, 1), (__u64)dir);
-	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 0, probed),
-		   (__u64)READ(dir, mnt));
+	target = argument(ctx, 0, probed);
+	dir = argument(ctx, 1, probed);
+	mnt = (__u64)READ((const struct path *)dir, mnt);
+	note_change(note, 1, dir, argument(ctx, 2, probed));
+	note_where(note, OBJECT(TARSIER_OBJECT_TARGET, 0), target, mnt);
+	note_marks(note, target, mnt, 0);
 	return 0;
 }
 
@@ -250,6 +266,9 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 	struct dentry *dentry, *parent;
 	__u64 flags = 0;
 
+	/* The end of an earlier call may not have been seen: its gate can ask for the result. */
+	if (!note->operation)
+		note_clear(note);
 	if (TYPE_HAS(open_flags, open_flag) && !note->has_open_flag) {
 		note->has_open_flag = 1;
 		note->open_flag = open_flag;
@@ -270,7 +289,7 @@ static __always_inline void opened_file(struct object_note *note, __u64 pathname
 	    note->operation)
 		note_path(note, (__u64)dentry, (__u64)READ(f, f_path.mnt));
 	if (!note->operation)
-		mark_file(&note->marks, file, open_flag & O_CREAT);
+		mark_file(&note->marks, file, parent_of_open(open_flag));
 }
 
 static __always_inline struct object_note *note_of_open(__u64 file, __u32 open_flag)
@@ -344,23 +363,67 @@ OPEN_HOOKS(do_filp_open)
 /* Linux 7.0 and later call this function instead of do_filp_open(). */
 OPEN_HOOKS(do_file_open)
 
+/*
+ * The files that an execve opens: first the one that it names, then the interpreters of scripts and
+ * of dynamically linked programs. Only their marks are needed.
+ */
+AT_ENTRY(security_bprm_creds_for_exec, )
+{
+	struct linux_binprm *bprm = (struct linux_binprm *)argument(ctx, 0, probed);
+	struct object_note *note = note_of(OBJECTS_EXEC);
+
+	if (!note)
+		return 0;
+	note_clear(note);
+	if (HAS(bprm, file))
+		mark_file(&note->marks, (__u64)READ(bprm, file), 0);
+	return 0;
+}
+
+AT_END(open_exec, )
+{
+	__u64 file = result(ctx, probed);
+	struct object_note *note = note_of(OBJECTS_EXEC);
+
+	if (!note)
+		return 0;
+	if (!IS_ERR(file)) {
+		mark_file(&note->marks, file, 0);
+		return 0;
+	}
+	note->marks.are_all = 0;
+	note->marks.known = 0;
+	return 0;
+}
+
 /* Hooks of calls that act on the object a path leads to. */
-#define TARGET_HOOK(function, class, index, arg)                                     \
-	AT_ENTRY(function, )                                                         \
-	{                                                                            \
-		struct object_note *note = note_of(class);                           \
-                                                                                     \
-		if (note)                                                            \
-			note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, index), \
-					 argument(ctx, arg, probed));                \
-		return 0;                                                            \
+#define TARGET_HOOK(function)                                                    \
+	AT_ENTRY(function, )                                                     \
+	{                                                                        \
+		struct object_note *note = note_of(OBJECTS_LOOKUP);              \
+		__u64 path = argument(ctx, 0, probed);                           \
+                                                                                 \
+		if (!note)                                                       \
+			return 0;                                                \
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), path);  \
+		note_marks(note, (__u64)READ((const struct path *)path, dentry), \
+			   (__u64)READ((const struct path *)path, mnt), 0);      \
+		return 0;                                                        \
 	}
 
-TARGET_HOOK(security_path_chmod, OBJECTS_LOOKUP, 0, 0)
-TARGET_HOOK(security_path_chown, OBJECTS_LOOKUP, 0, 0)
-TARGET_HOOK(vfs_truncate, OBJECTS_LOOKUP, 0, 0)
-TARGET_HOOK(vfs_utimes, OBJECTS_LOOKUP, 0, 0)
-TARGET_HOOK(security_sb_mount, OBJECTS_MOUNT, 0, 1)
+TARGET_HOOK(security_path_chmod)
+TARGET_HOOK(security_path_chown)
+TARGET_HOOK(vfs_truncate)
+TARGET_HOOK(vfs_utimes)
+
+AT_ENTRY(security_sb_mount, )
+{
+	struct object_note *note = note_of(OBJECTS_MOUNT);
+
+	if (note)
+		note_struct_path(note, OBJECT(TARSIER_OBJECT_TARGET, 0), argument(ctx, 1, probed));
+	return 0;
+}
 
 /* As TARGET_HOOK, for functions without the mount: any mount of the file system will do. */
 #define ENTRY_HOOK(function, arg)                                          \

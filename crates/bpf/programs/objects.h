@@ -112,6 +112,7 @@ static __always_inline void note_clear(struct object_note *note)
 	note->has_ipc_set = 0;
 	note->has_time = 0;
 	note->marks.known = 0;
+	note->marks.objects = 0;
 }
 
 /* The note of the io_uring operation that the task carries out, if it is of this family. */
@@ -201,6 +202,22 @@ static __noinline __attribute__((unused)) bool note_end(struct task_struct *task
 		return false;
 	place = call_place(regs);
 	note->ready = note->open && note->epoch == calls->epoch && same_place(&note->place, &place);
+	note->open = 0;
+	return note->ready;
+}
+
+/*
+ * As note_end(), for an execve that has succeeded: its registers are those of the new image. The note
+ * is of this call, since on_security_bprm_creds_for_exec() has begun it anew.
+ */
+static __always_inline bool exec_note_end(struct task_struct *task, __u32 nr)
+{
+	struct object_calls *calls = these_object_calls();
+	struct object_note *note = bpf_task_storage_get(&object_notes, task, 0, 0);
+
+	if (!calls || !note)
+		return false;
+	note->ready = note->open && note->epoch == calls->epoch && note->place.nr == nr;
 	note->open = 0;
 	return note->ready;
 }

@@ -36,18 +36,20 @@ struct marks {
 	__u32 known; /* everything that the call reached has been looked at */
 	__u32 count;
 	__u32 sure; /* one bit per mark: it proves the place of the object */
-	__u32 objects; /* upper bound for the number of objects at which marks were found */
+	__u32 objects; /* upper bound for the number of objects that the call reached */
 	__u32 value[MARKS_MAX]; /* number << 1 | is above */
 	/* The walk from an object to the root; here, because the stack is too small. */
 	__u64 dentry_at;
 	__u64 mnt_at; /* 0: above the root of a mount that shows a part of a file system */
 	__u64 shown_at; /* that root, of the first such mount */
 	__u32 how;
-	__u32 creates;
+	__u32 parent; /* how the directory of the first entry counts */
 	__u32 is_done; /* the walk has reached the top */
 	__u32 head; /* row of the marks to look for: TABLE_MARKS, TABLE_EXECUTABLES */
+	__u32 are_all; /* so far, all marks have been found */
+	__u32 pad;
 	__u64 address; /* see address_in() */
-	__u64 piece[4]; /* of a name */
+	__u64 name[32]; /* of an entry, filled with zeros */
 };
 
 /* Counters of a CPU. */
@@ -114,6 +116,7 @@ enum object_class {
 	OBJECTS_TIME = 9, /* set the clock */
 	/* Open files, with rules that cannot select a successful open for reading only. */
 	OBJECTS_OPEN_CHANGES = 10,
+	OBJECTS_EXEC = 11, /* execute files, with rules on paths */
 };
 
 /* The family (enum object_class) of each watched call; the daemon writes it. */

@@ -36,6 +36,7 @@
 #define TABLE_SUMMARY_ENTRIES_MAX 8192
 #define TABLE_UNDECIDED_MAX TABLE_PAGES_MAX
 #define TABLE_MARK_PROBES 4
+#define TABLE_MARK_PROOF_BIT 32 /* of the second word of a mark */
 
 struct table_row {
 	__u64 a;
@@ -61,11 +62,12 @@ struct gate_range {
 	__u32 span; /* last - first */
 };
 
-/* No rule can select the call unless the masked fact is in one of two ranges. */
+/* No rule can select the call unless the masked fact is in one of two ranges, or the result in another. */
 struct gate {
 	__u32 fact; /* enum table_field, or GATE_OPEN */
 	__u32 mask;
 	struct gate_range range[2];
+	struct gate_range results; /* as the call returns them */
 };
 
 #define GATE_OPEN 0 /* not a fact that gates ask about */
@@ -115,11 +117,11 @@ enum table_spec_flags {
  *   { stage2, nlookups | rules << 32 }   rules: row of 64 __u32 rule numbers
  *   nlookups times:
  *     { field | kind << 32, absent }     absent: mask if the call lacks the field
- *     { first entry row | entries << 32, decides }     decides: see LOOKUP_MARKS
+ *     { first entry row | entries << 32, decides }     both: see LOOKUP_MARKS
  *
- * Marks (crates/plan/src/marks.rs) are in slots of two rows:
- *   { hash, number }       hash 0: the slot is empty
- *   { 1 if an object with this mark proves its path, 0 }
+ * Marks (crates/plan/src/marks.rs) are in slots, rows of their own:
+ *   { hash, number | 1 << TABLE_MARK_PROOF_BIT if an object with this mark proves its path }
+ *                          hash 0: the slot is empty
  * A mark is in the slot that the high half of its hash gives, modulo their number,
  * or in one of the next; there are none after an empty slot.
  */
@@ -137,7 +139,9 @@ enum lookup_kind {
 	LOOKUP_NONE_OF = 3,
 	/* entries {number << 1 | is above, mask}: rules that require one of these marks.
 	 * The first entry, 0, has the mask of the rules that require none. A sure mark
-	 * decides the rules in `decides`: they need no second stage. */
+	 * decides the rules in `decides`: they need no second stage. Among the rules in
+	 * `absent`, the order of the objects of a call decides, so that a call with
+	 * several must not match two of them. The last lookup of a page. */
 	LOOKUP_MARKS = 4,
 };
 

@@ -285,6 +285,7 @@ static __always_inline int exec_ended(__u64 *ctx)
 		return 0;
 	find_spec(&call, w);
 	set_call(w, compat, nr, note->exec_given);
+	w->noted = has_objects(nr, compat) && exec_note_end(task, note->exec_given);
 	w->ret = 0;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
 	if (matched(&call, w, task, cpu, true) != VERDICT_DROP)
@@ -379,16 +380,16 @@ int exit_entry(void *ctx)
 static __always_inline __s64 number_of_child(struct task_struct *task, struct task_struct *child)
 {
 	struct pid *own, *pid;
-	__u64 upid;
+	__u32 level;
 	int nr = 0;
 
 	if (!TYPE_HAS(task_struct, thread_pid) || !TYPE_HAS(pid, level) ||
 	    !TYPE_HAS(pid, numbers) || !TYPE_HAS(upid, nr))
 		return 0;
 	own = READ(task, thread_pid);
+	level = READ(own, level);
 	pid = READ(child, thread_pid);
-	upid = (__u64)&pid->numbers + READ(own, level) * bpf_core_type_size(struct upid);
-	bpf_core_read(&nr, sizeof(nr), &((struct upid *)upid)->nr);
+	bpf_core_read(&nr, sizeof(nr), &upid_at(pid, level)->nr);
 	return nr;
 }
 
@@ -434,7 +435,6 @@ static __always_inline int fork_ended(__u64 *ctx)
 	find_spec(&call, w);
 	set_call(w, compat, nr, given);
 	w->ret = ret;
-	w->noted = 0;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, true);
 	if (verdict != VERDICT_DROP) {

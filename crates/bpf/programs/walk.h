@@ -385,14 +385,12 @@ __noinline int walk_path(struct work *w, __u32 tag_index, __u64 path_at, __u64 i
 #define SHORT_NAME_MAX 32
 
 /*
- * Copies the name of an entry by words, without a helper call. The verifier has
- * to know the type of the entry, and the name has to be stored in the entry
- * itself. Returns the number of bytes with the NUL, or 0.
+ * The name of an entry, `len` bytes long, if it is short and stored in the entry itself.
+ * The verifier has to know the type of the entry.
  */
-static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
+static __always_inline const unsigned char *own_name(const struct dentry *dentry, __u32 len)
 {
 	const struct dentry___iname *older = (const struct dentry___iname *)dentry;
-	__u32 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
 	const unsigned char *text;
 
 	if (HAS(dentry, d_shortname.string))
@@ -401,7 +399,20 @@ static __always_inline __u32 short_name(struct work *w, __u32 off, const struct 
 		text = older->d_iname;
 	else
 		return 0;
-	if (dentry->d_name.name != text || len >= SHORT_NAME_MAX)
+	return dentry->d_name.name == text && len < SHORT_NAME_MAX ? text : 0;
+}
+
+/*
+ * Copies the name of an entry by words, without a helper call. The verifier has
+ * to know the type of the entry, and the name has to be stored in the entry
+ * itself. Returns the number of bytes with the NUL, or 0.
+ */
+static __always_inline __u32 short_name(struct work *w, __u32 off, const struct dentry *dentry)
+{
+	__u32 len = LOAD(SHORT_NAME_MAX, dentry, d_name.len);
+	const unsigned char *text = own_name(dentry, len);
+
+	if (!text)
 		return 0;
 	*(__u64 *)frame_at(w, off) = *(const __u64 *)text;
 	if (len >= 8) {

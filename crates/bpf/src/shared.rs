@@ -62,14 +62,16 @@ pub struct gate {
     pub fact: __u32,
     pub mask: __u32,
     pub range: [gate_range; 2usize],
+    pub results: gate_range,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of gate"][::core::mem::size_of::<gate>() - 24usize];
+    ["Size of gate"][::core::mem::size_of::<gate>() - 32usize];
     ["Alignment of gate"][::core::mem::align_of::<gate>() - 4usize];
     ["Offset of field: gate::fact"][::core::mem::offset_of!(gate, fact) - 0usize];
     ["Offset of field: gate::mask"][::core::mem::offset_of!(gate, mask) - 4usize];
     ["Offset of field: gate::range"][::core::mem::offset_of!(gate, range) - 8usize];
+    ["Offset of field: gate::results"][::core::mem::offset_of!(gate, results) - 24usize];
 };
 #[repr(C)]
 #[repr(align(1))]
@@ -95,15 +97,17 @@ pub struct marks {
     pub mnt_at: __u64,
     pub shown_at: __u64,
     pub how: __u32,
-    pub creates: __u32,
+    pub parent: __u32,
     pub is_done: __u32,
     pub head: __u32,
+    pub are_all: __u32,
+    pub pad: __u32,
     pub address: __u64,
-    pub piece: [__u64; 4usize],
+    pub name: [__u64; 32usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 168usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 400usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -115,11 +119,13 @@ const _: () = {
     ["Offset of field: marks::mnt_at"][::core::mem::offset_of!(marks, mnt_at) - 96usize];
     ["Offset of field: marks::shown_at"][::core::mem::offset_of!(marks, shown_at) - 104usize];
     ["Offset of field: marks::how"][::core::mem::offset_of!(marks, how) - 112usize];
-    ["Offset of field: marks::creates"][::core::mem::offset_of!(marks, creates) - 116usize];
+    ["Offset of field: marks::parent"][::core::mem::offset_of!(marks, parent) - 116usize];
     ["Offset of field: marks::is_done"][::core::mem::offset_of!(marks, is_done) - 120usize];
     ["Offset of field: marks::head"][::core::mem::offset_of!(marks, head) - 124usize];
-    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 128usize];
-    ["Offset of field: marks::piece"][::core::mem::offset_of!(marks, piece) - 136usize];
+    ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 128usize];
+    ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 132usize];
+    ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 136usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 144usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -249,6 +255,7 @@ pub const OBJECTS_SIGNAL: object_class = 7;
 pub const OBJECTS_IPC: object_class = 8;
 pub const OBJECTS_TIME: object_class = 9;
 pub const OBJECTS_OPEN_CHANGES: object_class = 10;
+pub const OBJECTS_EXEC: object_class = 11;
 pub type object_class = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -404,7 +411,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 464usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 696usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];

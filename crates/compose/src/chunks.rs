@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// What is taken for an event with `len` bytes of arguments.
+    /// Takes the arguments of event `id`, which has `len` bytes of them: their text, and the bytes that are missing.
     fn taken(chunks: &mut Chunks, cpu: usize, id: u64, len: u64) -> (String, u64) {
         let all = [len, 3];
         let mut frame = TestFrame::of_call(59).part(TARSIER_PART_ARGUMENTS, 0, all.as_bytes());

@@ -39,6 +39,7 @@ pub const TRAMPOLINE_NOTES: [&str; 2] = [
 /// How the eBPF engines honour `rule`.
 pub(crate) fn exactness(rule: &Rule, capabilities: &Capabilities) -> Exactness {
     use Exactness::NotHonoured;
+    let reasons = |rule, labels| reasons(rule, labels, capabilities.trampoline);
     match rule.list {
         List::IoUring if capabilities.io_uring == IoUring::Unseen => {
             NotHonoured("this kernel does not show io_uring operations")
@@ -114,12 +115,12 @@ fn needs_missing_entry(rule: &Rule, capabilities: &Capabilities) -> bool {
         .any(|condition| condition.field == Field::Arch && !is_possible(condition))
 }
 
-fn reasons(rule: &Rule, labels: &'static str) -> Exactness {
+fn reasons(rule: &Rule, labels: &'static str, trampoline: bool) -> Exactness {
     let mut reasons = Vec::new();
     let all = rule
         .conditions
         .iter()
-        .filter_map(|condition| reason(condition, labels));
+        .filter_map(|condition| reason(condition, labels, trampoline));
     for reason in all {
         if !reasons.contains(&reason) {
             reasons.push(reason);
@@ -133,10 +134,13 @@ fn reasons(rule: &Rule, labels: &'static str) -> Exactness {
 }
 
 /// Why a condition may be decided differently from the kernel, if it may.
-fn reason(condition: &Condition, labels: &'static str) -> Option<&'static str> {
+fn reason(condition: &Condition, labels: &'static str, trampoline: bool) -> Option<&'static str> {
     match condition.field {
         field if is_label(field) => Some(labels),
         Field::Exe => Some("directories above the executable are followed within a second"),
+        _ if trampoline && needs_names(condition) => {
+            Some("calls that fail before they reach an object are decided by name, after the call")
+        }
         Field::Watch | Field::Dir => {
             Some("paths of calls that return no descriptor are rebuilt from name and directory")
         }

@@ -1,6 +1,7 @@
 //! Explains a plan, for people (as text) and programs (as JSON).
 
 use crate::capabilities::{Gap, Preemption};
+use crate::decided::DecidedIn;
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
 use crate::hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_NS, TP_BTF_NS};
@@ -76,8 +77,8 @@ pub struct RuleExplanation {
     pub calls: u32,
     /// Names of the io_uring operations that it, or its twin, watches.
     pub operations: Vec<String>,
-    /// Where the rule is decided: `kernel`, or `daemon` if it needs names.
-    pub decided_in: &'static str,
+    /// Where the rule is decided.
+    pub decided_in: DecidedIn,
     /// What a call costs that the rule names but does not select.
     pub cost: &'static str,
     /// How exactly the rule is honoured.
@@ -95,15 +96,16 @@ pub fn explain(plan: &Plan) -> Explanation {
         .rules
         .iter()
         .zip(&plan.notes)
-        .map(|(rule, note)| RuleExplanation {
+        .zip(plan.decided_in_each())
+        .map(|((rule, note), decided_in)| RuleExplanation {
             rule: rule.to_string(),
             list: rule.list.name(),
             source: rule.source.place(),
             hooks: hooks_of(&plan.hooks, rule.list, note),
             calls: note.calls,
             operations: note.operations.iter().map(|&op| operation(op)).collect(),
-            decided_in: if note.stage2 { "daemon" } else { "kernel" },
-            cost: cost(note.calls + note.operations.len() as u32, note.stage2),
+            decided_in: decided_in.unwrap_or(DecidedIn::Kernel),
+            cost: decided_in.map_or("none", DecidedIn::cost),
             exactness: note.exactness.clone(),
             shadowed_by: note.shadowed_by.map(|position| position + 1),
         })
@@ -183,14 +185,6 @@ fn hooks_of(hooks: &Hooks, list: List, note: &RuleNote) -> Vec<&'static str> {
 
 fn operation(op: u32) -> String {
     abi::uring_op_name(op).map_or_else(|| op.to_string(), str::to_owned)
-}
-
-fn cost(calls: u32, stage2: bool) -> &'static str {
-    match (calls, stage2) {
-        (0, _) => "none",
-        (_, false) => "lookup per field",
-        (_, true) => "lookup per field, and an event per candidate call",
-    }
 }
 
 fn hook_names(hooks: &Hooks) -> Vec<&'static str> {
@@ -292,7 +286,7 @@ impl RuleExplanation {
             facts += &match self.list {
                 "task" => "; asked when a task is made".to_owned(),
                 _ => format!(
-                    "; {}; {}; decided in the {}",
+                    "; {}; {}; {}",
                     calls(self.calls as usize),
                     self.cost,
                     self.decided_in

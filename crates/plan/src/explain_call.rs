@@ -1,6 +1,7 @@
 //! Explains the plan for one system call, for people (as text) and programs (as JSON).
 
 use crate::conditions::field_name;
+use crate::decided::DecidedIn;
 use crate::explain::paragraph;
 use crate::facts::Entry;
 use crate::gate::GateExplanation;
@@ -35,8 +36,8 @@ pub struct CandidateExplanation {
     pub rule: String,
     /// How many tests of task and call are left of its conditions for this call.
     pub tests: usize,
-    /// Where the rule is decided: `kernel`, or `daemon` if it needs names.
-    pub decided_in: &'static str,
+    /// Where the rule is decided.
+    pub decided_in: DecidedIn,
 }
 
 /// One decision table.
@@ -87,7 +88,7 @@ fn candidates(plan: &Plan, entry: Entry, nr: u32) -> Vec<CandidateExplanation> {
                 .map(ToString::to_string)
                 .unwrap_or_default(),
             tests: candidate.tests.len(),
-            decided_in: if candidate.stage2 { "daemon" } else { "kernel" },
+            decided_in: plan.decided_in(entry, nr, candidate),
         })
         .collect()
 }
@@ -153,8 +154,8 @@ impl fmt::Display for CallExplanation {
                 tests => format!("{tests} tests"),
             };
             let decided = match (candidate.decided_in, candidate.tests) {
-                ("daemon", 0) => "decided in the daemon, by names".to_owned(),
-                ("daemon", _) => format!("{tests}, then decided in the daemon, by names"),
+                (DecidedIn::Daemon, 0) => "decided in the daemon, by names".to_owned(),
+                (DecidedIn::Daemon, _) => format!("{tests}, then decided in the daemon, by names"),
                 _ => tests,
             };
             paragraph(f, "        ", &decided)?;

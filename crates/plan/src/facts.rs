@@ -163,7 +163,7 @@ impl Identities {
         self.components.contains(name)
     }
 
-    /// What is known of `path`.
+    /// The object and place of `path`, if a rule names it.
     pub fn of(&self, path: &[u8]) -> Option<&PathIdentity> {
         self.paths.get(path)
     }

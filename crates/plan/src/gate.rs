@@ -7,7 +7,7 @@ use crate::shape::{Shape, ShapeKind};
 use serde::Serialize;
 use std::fmt;
 
-/// No rule can select a call unless `fact & mask` lies in one of two closed ranges.
+/// No rule can select a call unless `fact & mask` lies in one of two closed ranges, or the result in another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gate {
     /// The fact that is tested.
@@ -16,6 +16,8 @@ pub struct Gate {
     pub mask: u32,
     /// Closed ranges `(first, last)`; both are equal if one range will do.
     pub ranges: [(u32, u32); 2],
+    /// Closed range of results, as the call returns them, with which a call is admitted in any case.
+    pub results: (u32, u32),
 }
 
 /// A gate, for people and programs to read.
@@ -27,6 +29,8 @@ pub struct GateExplanation {
     pub mask: u32,
     /// Closed ranges.
     pub ranges: Vec<(u32, u32)>,
+    /// Closed range of the results with which a call is admitted in any case.
+    pub results: Option<(i32, i32)>,
 }
 
 /// A set of values, as ascending closed ranges that neither overlap nor touch.
@@ -35,6 +39,8 @@ type Ranges = Vec<(u32, u32)>;
 const EVERYTHING: (u32, u32) = (0, u32::MAX);
 /// The first of the values of `exit` of a call that failed: -4095 to -1.
 const ERRORS_FIRST: u32 = -4095i32 as u32;
+/// Stands for no range of results: no call returns this value.
+const NO_RESULTS: (u32, u32) = (1 << 31, 1 << 31);
 /// A set of ids up to this size means a few ids, rather than all but a few.
 const FEW: u64 = 1 << 16;
 
@@ -65,12 +71,17 @@ impl Gate {
             .min_by_key(Gate::rank)
     }
 
-    /// Whether a call whose fact has this value may be selected.
-    pub fn admits(&self, value: u32) -> bool {
-        let value = value & self.mask;
-        self.ranges
-            .iter()
-            .any(|&(first, last)| (first..=last).contains(&value))
+    /// Whether a call whose fact has this value, and which has this result, may be selected. `None`: it has none.
+    pub fn admits(&self, value: Option<u32>, result: Option<u32>) -> bool {
+        let within = |value: u32, (first, last): (u32, u32)| (first..=last).contains(&value);
+        let fact = value.map(|value| value & self.mask);
+        fact.is_some_and(|fact| self.ranges.iter().any(|&range| within(fact, range)))
+            || result.is_some_and(|result| within(result, self.results))
+    }
+
+    /// Whether the gate depends on the result of the call.
+    pub fn asks_result(&self) -> bool {
+        matches!(self.fact, Fact::Exit | Fact::Success) || self.results != NO_RESULTS
     }
 
     fn on(fact: Fact, candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
@@ -85,24 +96,31 @@ impl Gate {
         Gate::new(fact, u32::MAX, united(union))
     }
 
-    /// The gate for `perm=` of a call that opens files: the access modes that its flags may have.
+    /// The gate for `perm=` of a call that opens files: the access modes that its flags may have. Rules that only
+    /// select calls that fail need no certain access, but one of their errors.
     fn on_open_flags(candidates: &[Candidate], shape: &Shape) -> Option<Gate> {
         const ACCESS_MODE: u32 = 3;
         let fact = *[Fact::A0, Fact::A1, Fact::A2, Fact::A3].get(usize::from(shape.open_flags))?;
         if shape.kind == ShapeKind::Socketcall || shape.how != crate::shape::NONE {
             return None;
         }
+        let selecting = candidates.iter().filter(|candidate| !candidate.never);
+        let (of_failures, others): (Vec<_>, Vec<_>) =
+            selecting.partition(|candidate| is_of_failures(candidate));
         let modes = (0..=ACCESS_MODE).filter(|&mode| {
             let access = abi::PermClass::open_bits(mode);
-            candidates
-                .iter()
-                .any(|candidate| !candidate.never && may_access(candidate, access))
+            others.iter().any(|candidate| may_access(candidate, access))
         });
         let modes = united(modes.map(|mode| (mode, mode)).collect());
         if modes == [(0, ACCESS_MODE)] {
             return None;
         }
-        Gate::new(fact, ACCESS_MODE, modes)
+        let results = united(of_failures.into_iter().flat_map(results).collect());
+        let gate = Gate::new(fact, ACCESS_MODE, modes)?;
+        Some(Gate {
+            results: span_of(&results).map_or(NO_RESULTS, as_returned),
+            ..gate
+        })
     }
 
     fn new(fact: Fact, mask: u32, mut ranges: Ranges) -> Option<Gate> {
@@ -114,6 +132,7 @@ impl Gate {
             fact,
             mask,
             ranges: [first, last],
+            results: NO_RESULTS,
         })
     }
 
@@ -148,14 +167,17 @@ impl Gate {
             field: field_name(self.fact as u32),
             mask: self.mask,
             ranges: if a == b { vec![a] } else { vec![a, b] },
+            results: (self.results != NO_RESULTS)
+                .then_some((self.results.0 as i32, self.results.1 as i32)),
         }
     }
 
     /// `struct gate` of tables.h, as the four words of its two rows.
     pub fn words(&self) -> [u64; 4] {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let [a, b] = self.ranges.map(|(first, last)| pair(first, last - first));
-        [pair(self.fact as u32, self.mask), a, b, 0]
+        let [a, b, results] = [self.ranges[0], self.ranges[1], self.results]
+            .map(|(first, last)| pair(first, last - first));
+        [pair(self.fact as u32, self.mask), a, b, results]
     }
 
     /// The inverse of [`Gate::words`]; `None` for an open gate.
@@ -169,6 +191,7 @@ impl Gate {
             fact,
             mask: (words[0] >> 32) as u32,
             ranges: [range(words[1]), range(words[2])],
+            results: range(words[3]),
         })
     }
 }
@@ -187,24 +210,57 @@ impl fmt::Display for GateExplanation {
                 write!(f, "{or} {first} to {last}")?;
             }
         }
-        Ok(())
+        match self.results {
+            Some((first, last)) if first == last => write!(f, "; or result {first}"),
+            Some((first, last)) => write!(f, "; or result {first} to {last}"),
+            None => Ok(()),
+        }
     }
 }
 
 /// Whether a candidate may select a call that succeeds in opening a file for reading only.
 pub(crate) fn selects_plain_reads(candidates: &[Candidate]) -> bool {
     const READ_ONLY: u32 = 0;
-    const SUCCEEDED: u32 = 1;
-    let no_errors = vec![(0, ERRORS_FIRST - 1)];
     let selects = |candidate: &Candidate| {
-        let success = accepted(candidate, Fact::Success);
-        may_access(candidate, abi::PermClass::open_bits(READ_ONLY))
-            && !intersection(&accepted(candidate, Fact::Exit), &no_errors).is_empty()
-            && !intersection(&success, &vec![(SUCCEEDED, SUCCEEDED)]).is_empty()
+        may_access(candidate, abi::PermClass::open_bits(READ_ONLY)) && !is_of_failures(candidate)
     };
     candidates
         .iter()
         .any(|candidate| !candidate.never && selects(candidate))
+}
+
+/// The results, as audit compares them, with which the candidate may match.
+fn results(candidate: &Candidate) -> Ranges {
+    const SUCCEEDED: u32 = 1;
+    let exits = accepted(candidate, Fact::Exit);
+    let success = accepted(candidate, Fact::Success);
+    match intersection(&success, &vec![(SUCCEEDED, SUCCEEDED)]).is_empty() {
+        true => intersection(&exits, &vec![(ERRORS_FIRST, u32::MAX)]),
+        false => exits,
+    }
+}
+
+/// Whether the candidate only matches calls that fail.
+fn is_of_failures(candidate: &Candidate) -> bool {
+    results(candidate)
+        .iter()
+        .all(|&(first, _)| first >= ERRORS_FIRST)
+}
+
+/// The smallest range that contains all others.
+fn span_of(ranges: &Ranges) -> Option<(u32, u32)> {
+    Some((ranges.first()?.0, ranges.last()?.1))
+}
+
+/// A range of results as calls return them: for EINTR, which audit prints, some return other numbers
+/// (`audit_return_fixup()`, kernel/auditsc.c).
+fn as_returned((first, last): (u32, u32)) -> (u32, u32) {
+    const EINTR: u32 = -4i32 as u32;
+    const ERESTART_RESTARTBLOCK: u32 = -516i32 as u32;
+    match (first..=last).contains(&EINTR) {
+        true => (first.min(ERESTART_RESTARTBLOCK), last),
+        false => (first, last),
+    }
 }
 
 /// The values of a fact with which the candidate may match.
@@ -303,6 +359,7 @@ mod tests {
             fact: Fact::A2,
             mask: 3,
             ranges: [(1, 1), (3, u32::MAX)],
+            results: (-13i32 as u32, -1i32 as u32),
         };
         assert_eq!(Gate::from_words(gate.words()), Some(gate));
         assert_eq!(Gate::from_words([0; 4]), None);

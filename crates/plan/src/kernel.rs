@@ -1,5 +1,6 @@
 //! The plan for the kernel engine: what rules cost if the kernel's own audit matches them.
 
+use crate::decided::DecidedIn;
 use crate::entries::calls_of;
 use crate::exactness::Exactness;
 use crate::explain::{Explanation, RuleExplanation};
@@ -53,7 +54,7 @@ pub fn explain_kernel(plan: &Plan) -> Explanation {
             hooks: Vec::new(),
             calls,
             operations: Vec::new(),
-            decided_in: "kernel",
+            decided_in: DecidedIn::Kernel,
             cost,
             exactness: Exactness::Exact,
             shadowed_by: note.shadowed_by.map(|position| position + 1),

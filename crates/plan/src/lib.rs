@@ -4,6 +4,7 @@
 mod call_plan;
 mod capabilities;
 mod conditions;
+mod decided;
 mod entries;
 mod evaluate;
 mod exactness;
@@ -27,6 +28,7 @@ pub mod uring;
 pub use call_plan::CallPlan;
 pub use capabilities::{Capabilities, Form, Gap, IoUring, Preemption};
 pub use conditions::{BitOp, Candidate, Executables, Fact, Test, FACTS};
+pub use decided::DecidedIn;
 pub use entries::{calls_of, Entries};
 pub use evaluate::{
     audits_task, decide, decide_names, decide_operation, is_label, is_task_field, leaves_out,

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 const MARKS_MAX: usize = 8192;
 /// The most slots that the programs look at for one mark: TABLE_MARK_PROBES of tables.h.
 pub(crate) const PROBES: u64 = 4;
+/// Bit of what the tables have for a mark: it proves its path. TABLE_MARK_PROOF_BIT of tables.h.
+pub(crate) const PROOF_BIT: u32 = 32;
 /// The most slots.
 const SLOTS_MAX: usize = 1 << 15;
 
@@ -50,7 +52,7 @@ pub struct Hit {
 pub struct Seen {
     /// The marks found.
     pub hits: Vec<Hit>,
-    /// Whether several objects that the call reached have marks: their order then matters.
+    /// Whether the call reached several objects: their order then matters for some rules.
     pub is_several: bool,
 }
 
@@ -154,16 +156,13 @@ impl Marks {
         hits
     }
 
-    /// A number of slots, and for each slot that is taken the hash, the number and the proof of its mark.
-    pub(crate) fn placed(&self) -> (usize, Vec<(usize, [u64; 3])>) {
+    /// A number of slots, and for each slot that is taken the hash of its mark and what the tables have for it.
+    pub(crate) fn placed(&self) -> (usize, Vec<(usize, [u64; 2])>) {
         let (slots, taken) = self.slots().unwrap_or_default();
-        let words =
-            |(hash, known): (u64, Known)| [hash, known.number.into(), known.is_proof.into()];
+        let known = |known: Known| u64::from(known.number) | u64::from(known.is_proof) << PROOF_BIT;
         let taken = taken.into_iter();
-        (
-            slots,
-            taken.map(|(slot, mark)| (slot, words(mark))).collect(),
-        )
+        let taken = taken.map(|(slot, (hash, mark))| (slot, [hash, known(mark)]));
+        (slots, taken.collect())
     }
 
     /// A number of slots with which no mark is far from its first slot, and the marks by slot. `None` if that takes
@@ -227,11 +226,20 @@ fn mix(hash: u64, word: u64) -> u64 {
     hash ^ hash >> 29
 }
 
-/// Hash of a name, never 0. Zeros fill the last piece of 32 bytes.
+/// Hash of a name, never 0. It is filled with zeros up to 32 bytes or, if it is not shorter than those, 256. No entry
+/// has a longer name.
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
-    const PIECE_BYTES: usize = 32;
+    const SHORT_BYTES: usize = 32;
+    const BYTES: usize = 256;
     let mut bytes = name.to_vec();
-    bytes.resize(name.len().next_multiple_of(PIECE_BYTES), 0);
+    bytes.resize(
+        if name.len() < SHORT_BYTES {
+            SHORT_BYTES
+        } else {
+            BYTES
+        },
+        0,
+    );
     let words = bytes.chunks_exact(8).map(|chunk| {
         let mut word = [0; 8];
         word.copy_from_slice(chunk);

@@ -62,8 +62,6 @@ pub struct RuleNote {
     pub calls: u32,
     /// Numbers of the io_uring operations that the rule, or its twin, is a candidate of.
     pub operations: Vec<u32>,
-    /// Whether the rule needs names and is thus decided in the daemon.
-    pub stage2: bool,
 }
 
 impl Plan {
@@ -140,7 +138,6 @@ impl Plan {
             shadowed_by: shadowed_by.take(),
             calls: 0,
             operations: Vec::new(),
-            stage2: false,
         });
         Plan {
             rules: rules.to_vec(),
@@ -246,7 +243,8 @@ impl Plan {
         let mut values = Values::from_facts(facts, &call.shape, &self.executables);
         values.marks = seen;
         if let Some(gate) = self.gate(facts.entry, facts.nr) {
-            if !values.fact[gate.fact as usize].is_some_and(|value| gate.admits(value)) {
+            let exit = values.fact[crate::Fact::Exit as usize];
+            if !gate.admits(values.fact[gate.fact as usize], exit) {
                 return Decision::Drop;
             }
         }
@@ -523,7 +521,6 @@ fn notes(
                 .rule_operations
                 .remove(&(i as u32))
                 .unwrap_or_default(),
-            stage2: rule.conditions.iter().any(crate::evaluate::needs_names),
         })
         .collect()
 }

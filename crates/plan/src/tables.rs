@@ -40,6 +40,8 @@ pub const MARKS: usize = 2;
 pub const EXECUTABLES: usize = 3;
 /// The most slots that are looked at for one mark.
 pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
+/// Bit of the second word of a mark: an object with this mark proves its path.
+pub const MARK_PROOF_BIT: u32 = crate::marks::PROOF_BIT;
 
 /// `struct table_call` of tables.h: the entry of a call in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -233,11 +235,9 @@ impl Builder {
             return;
         }
         let first = self.rows.len();
-        self.rows.resize(first + 2 * slots, Row::default());
-        for (slot, [hash, number, is_proof]) in taken {
-            let at = first + 2 * slot;
-            self.rows[at] = Row { a: hash, b: number };
-            self.rows[at + 1] = Row { a: is_proof, b: 0 };
+        self.rows.resize(first + slots, Row::default());
+        for (slot, [a, b]) in taken {
+            self.rows[first + slot] = Row { a, b };
         }
         self.rows[head] = Row {
             a: first as u64,
@@ -373,7 +373,8 @@ struct PageRanges {
 struct Lookup {
     fact: Fact,
     kind: u32,
-    /// Mask of the rules without a condition in this lookup.
+    /// Mask of the rules without a condition in this lookup. In one of marks: of the rules among which the order of
+    /// the objects of a call decides.
     absent: u64,
     entries: Vec<Row>,
     /// Mask of the rules for which a sure mark leaves nothing to the second stage.
@@ -429,12 +430,13 @@ fn lookups(candidates: &[Candidate]) -> Vec<Lookup> {
 /// The lookup of the marks of a page; `None` if no rule has any.
 fn marks_lookup(candidates: &[Candidate]) -> Option<Lookup> {
     let mut masks: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut decides = 0;
+    let (mut decides, mut in_order) = (0, 0);
     for (i, candidate) in candidates.iter().enumerate() {
         for &mark in candidate.marks.iter().flatten() {
             *masks.entry(mark).or_default() |= 1 << i;
         }
         decides |= u64::from(candidate.is_decided_by_marks) << i;
+        in_order |= u64::from(candidate.by_inode) << i;
     }
     if masks.is_empty() || masks.len() >= MARK_ENTRIES_MAX {
         return None;
@@ -446,7 +448,7 @@ fn marks_lookup(candidates: &[Candidate]) -> Option<Lookup> {
     Some(Lookup {
         fact: Fact::Marks,
         kind: LOOKUP_MARKS,
-        absent: u64::MAX,
+        absent: in_order,
         entries: masks
             .iter()
             .map(|(&mark, &mask)| Row {

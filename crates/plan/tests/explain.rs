@@ -94,7 +94,7 @@ fn a_call_shows_its_candidates_in_order_and_its_tables() {
     assert_eq!((native.arch, native.nr), ("x86_64", 90));
     let numbers: Vec<u32> = native.candidates.iter().map(|c| c.number).collect();
     assert_eq!(numbers, [1, 3, 4, 5]);
-    assert_eq!(native.candidates[2].decided_in, "daemon");
+    assert_eq!(native.candidates[2].decided_in, plan::DecidedIn::Daemon);
     let lookups: Vec<_> = native.pages[0]
         .iter()
         .map(|l| (l.field, l.kind, l.bytes))

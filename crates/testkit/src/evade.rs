@@ -110,7 +110,7 @@ pub struct Verdict {
     pub skipped: Vec<String>,
     /// Techniques that are known to escape, and did, with the reason.
     pub escaped: Vec<String>,
-    /// What is wrong, a line each.
+    /// Techniques that hid a call, or made a false record, a line each.
     pub wrong: Vec<String>,
 }
 

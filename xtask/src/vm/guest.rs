@@ -18,6 +18,16 @@ pub(super) enum Guest {
     Arm64,
 }
 
+/// How much a guest does: the number in an environment variable.
+pub(super) fn number_from(variable: &str, default: u64) -> Result<u64> {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .with_context(|| format!("{variable} takes a number, not '{text}'")),
+        Err(_) => Ok(default),
+    }
+}
+
 impl Guest {
     pub(super) const EVERY: [Guest; 2] = [Guest::Amd64, Guest::Arm64];
 

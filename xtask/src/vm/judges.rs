@@ -37,7 +37,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 17] = [
+pub(super) const TESTS: [Test; 18] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -78,6 +78,12 @@ pub(super) const TESTS: [Test; 17] = [
         name: "names",
         kind: MachineKind::Usual,
         seconds: 25,
+        check: |_| Ok(String::new()),
+    },
+    Test {
+        name: "elsewhere",
+        kind: MachineKind::Usual,
+        seconds: 60,
         check: |_| Ok(String::new()),
     },
     Test {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::guest::Guest;
+use super::guest::{number_from, Guest};
 use super::kernels::Kernel;
 use super::output_of;
 use super::pressure;
@@ -22,6 +22,8 @@ const TEST_LIMIT_S: u64 = 1800;
 /// soon.
 const KERNEL_ARGUMENTS: &str = "quiet panic=-1 no_timer_check \
      rcupdate.rcu_cpu_stall_timeout=300 rcupdate.rcu_expedited=1";
+/// The number of files that `tests/vm/elsewhere` writes under each engine, unless an environment variable says another.
+const ELSEWHERE_FILES: u64 = 1000;
 /// Number of the console's last lines that are shown if the machine fails.
 const CONSOLE_LINES: usize = 60;
 
@@ -191,12 +193,13 @@ impl Machine<'_> {
             .arg(initramfs)
             .arg("-append")
             .arg(format!(
-                "{KERNEL_ARGUMENTS} {} {} guest_tests={} guest_limit_s={} guest_pressure_calls={}",
+                "{KERNEL_ARGUMENTS} {} {} guest_tests={} guest_limit_s={} guest_pressure_calls={} guest_files={}",
                 guest.kernel_arguments(),
                 variant.kernel_arguments,
                 tests.join(","),
                 TEST_LIMIT_S + pressure::limit_s(tests)?,
-                pressure::calls()?
+                pressure::calls()?,
+                number_from("TARSIER_ELSEWHERE_FILES", ELSEWHERE_FILES)?
             ));
         if self.kind == MachineKind::Disk {
             let disk = make_disk(&dir.join("disk"))?;

@@ -81,6 +81,7 @@ const USUAL: [Line; 9] = [
             "seccomp",
             "rings",
             "evade",
+            "elsewhere",
             "exact",
             "pressure",
             "kernel-engine",
@@ -136,7 +137,13 @@ const MATRIX: [Line; 6] = [
     Line {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],
-        tests: &["exact", "latency-icount", "rings-icount", "pressure"],
+        tests: &[
+            "exact",
+            "latency-icount",
+            "rings-icount",
+            "pressure",
+            "elsewhere",
+        ],
     },
     OF_VARIANTS,
     OF_ARM64,

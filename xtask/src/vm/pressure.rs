@@ -1,6 +1,7 @@
 //! Results of `tests/vm/pressure`: how many calls sixteen processes made at the same time, and how many were
 //! recorded.
 
+use super::guest::number_from;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -18,12 +19,7 @@ const CALLS_PER_SECOND_MIN: u64 = 50;
 
 /// The number of calls to make under each engine, from the environment.
 pub(super) fn calls() -> Result<u64> {
-    match std::env::var(VARIABLE) {
-        Ok(text) => text
-            .parse()
-            .with_context(|| format!("{VARIABLE} takes a number of calls, not '{text}'")),
-        Err(_) => Ok(CALLS),
-    }
+    number_from(VARIABLE, CALLS)
 }
 
 /// Additional memory that a guest needs for the log of these calls, in MiB.

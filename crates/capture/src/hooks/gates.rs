@@ -3,7 +3,7 @@
 use super::trampoline::{Hook, Trampolines};
 use super::Hooks;
 use crate::kernel::syscall_functions;
-use plan::{Fact, Gate, Plan};
+use plan::{Gate, ObjectClass, Plan};
 use std::collections::BTreeMap;
 
 /// Gates by index in the kernel's functions; `None` lets every call pass.
@@ -11,7 +11,7 @@ pub(super) type Gates = BTreeMap<usize, Option<Gate>>;
 
 /// The gate of each hooked function, if all calls of the function have the same one. Gates on the result are left
 /// out for calls with notes of objects: such notes must be closed when the call ends, whatever its result, so that
-/// the next equal call does not get them.
+/// the next equal call does not get them. An open begins its note anew.
 pub(super) fn of(plan: &Plan) -> Gates {
     let mut gates = BTreeMap::new();
     let Some(functions) = syscall_functions::of_this_kernel() else {
@@ -19,14 +19,15 @@ pub(super) fn of(plan: &Plan) -> Gates {
     };
     let classes = plan.object_classes();
     for call in plan.hooks.sys_exit.functions() {
-        let has_objects = |place: &u8| *place != 0;
+        const OPENS: [u8; 2] = [ObjectClass::Open as u8, ObjectClass::OpenChanges as u8];
+        let has_objects = |class: &u8| *class != 0 && !OPENS.contains(class);
         let classes = classes.get(call.0 as usize);
         let has_objects = classes
             .and_then(|classes| classes.get(call.1 as usize))
             .is_some_and(has_objects);
         let gate = plan
             .gate(call.0, call.1)
-            .filter(|gate| !(has_objects && matches!(gate.fact, Fact::Exit | Fact::Success)));
+            .filter(|gate| !(has_objects && gate.asks_result()));
         for &place in functions.of(*call) {
             gates
                 .entry(place)

@@ -403,6 +403,7 @@ fn as_told(gate: Option<&Gate>) -> shared::gate {
         fact: gate.fact as u32,
         mask: gate.mask,
         range: gate.ranges.map(range),
+        results: range(gate.results),
     };
     let open = shared::gate {
         fact: shared::GATE_OPEN,
@@ -533,6 +534,7 @@ mod tests {
             fact,
             mask: 1,
             ranges: [(1, 2), (1, 2)],
+            results: (0, 0),
         };
         let narrow = AtGate {
             place: 0,
@@ -558,9 +560,8 @@ mod tests {
             fact: Fact::Auid,
             mask: 0xff0f,
             ranges: [(1000, 60000), (u32::MAX, u32::MAX)],
+            results: (-13i32 as u32, -1i32 as u32),
         };
-        let [head, first, second, _] = gate.words();
-        let words = [head, first, second];
-        assert_eq!(as_told(Some(&gate)).as_bytes(), words.as_bytes());
+        assert_eq!(as_told(Some(&gate)).as_bytes(), gate.words().as_bytes());
     }
 }

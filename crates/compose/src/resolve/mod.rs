@@ -43,7 +43,7 @@ pub struct Item {
     pub name: Option<Vec<u8>>,
     /// Absolute path without `.` and `..`; empty if it is not known.
     pub path: Vec<u8>,
-    /// The same path with its `..`, which lead elsewhere behind a symbolic link; empty if it has none.
+    /// Absolute path with its `..`, which lead elsewhere behind a symbolic link; empty if it has none.
     pub with_dots: Vec<u8>,
     /// `path` comes from the kernel, so its directory part has no symbolic links.
     pub is_real: bool,

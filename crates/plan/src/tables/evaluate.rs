@@ -3,6 +3,7 @@
 use super::{
     Row, Values, GROUPS_MAX, LOOKUP_ANY_OF, LOOKUP_BITS, LOOKUP_MARKS, LOOKUP_RANGES, PAGE_HEAD,
 };
+use crate::marks::Seen;
 
 /// The outcome of the first stage for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +25,15 @@ pub enum Verdict {
 pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdict {
     let row = |i: usize| rows.get(i).copied().unwrap_or_default();
     let mut undecided = Vec::new();
+    let all = u64::MAX.checked_shr(64 - npages).unwrap_or(0);
     let worth = match row(pages as usize).b as usize {
-        0 => u64::MAX,
-        summary => page_mask(rows, summary, values).0,
+        0 => all,
+        summary => page_mask(rows, summary, all, values).0,
     };
     for i in (0..npages).filter(|i| worth & 1 << i != 0) {
         let page = row((pages + i) as usize).a as usize;
         let (head, more) = (row(page), row(page + 1));
-        let (mask, sure) = page_mask(rows, page, values);
+        let (mask, sure) = page_mask(rows, page, worth, values);
         let decided = mask & !(more.a & !sure);
         let bit = decided.trailing_zeros();
         let earlier = if bit == 64 {
@@ -69,36 +71,39 @@ pub fn evaluate(rows: &[Row], pages: u32, npages: u32, values: &Values) -> Verdi
     }
 }
 
-/// Mask of the rules of a page whose conditions the values meet, and mask of those that marks decide.
-fn page_mask(rows: &[Row], page: usize, values: &Values) -> (u64, u64) {
+/// Mask of the rules of a page whose conditions the values meet, and mask of those that marks decide. `worth`: the
+/// pages that can have a match.
+fn page_mask(rows: &[Row], page: usize, worth: u64, values: &Values) -> (u64, u64) {
     let lookups = rows[page + 1].b as u32 as usize;
     (0..lookups).fold((rows[page].a, 0), |(mask, sure), l| {
         let at = page + PAGE_HEAD + 2 * l;
-        if rows[at].a >> 32 == u64::from(LOOKUP_MARKS) {
-            let (any, proved) = marks_mask(rows, at, values);
-            return (mask & any, sure | proved);
+        match (&values.marks, (rows[at].a >> 32) as u32) {
+            (Some(seen), LOOKUP_MARKS) => marks_mask(rows, at, mask, worth, seen),
+            (None, LOOKUP_MARKS) => (mask, sure),
+            _ => (mask & lookup_mask(rows, at, values), sure),
         }
-        (mask & lookup_mask(rows, at, values), sure)
     })
 }
 
-/// Masks of the rules that one of the marks seen admits, and of those that it decides.
-fn marks_mask(rows: &[Row], at: usize, values: &Values) -> (u64, u64) {
-    let place = rows[at + 1];
-    let Some(seen) = &values.marks else {
-        return (rows[at].b, 0);
-    };
+/// Masks of those rules of `mask` that one of the marks seen admits, and of those that it decides.
+fn marks_mask(rows: &[Row], at: usize, mask: u64, worth: u64, seen: &Seen) -> (u64, u64) {
+    let (in_order, place) = (rows[at].b, rows[at + 1]);
     let entries = entries_of(rows, place);
     let (mut any, mut sure) = (entries[0].b, 0);
     for hit in &seen.hits {
         if let Ok(i) = entries.binary_search_by_key(&u64::from(hit.value), |e| e.a) {
             any |= entries[i].b;
-            if hit.is_sure && !seen.is_several {
+            if hit.is_sure {
                 sure |= entries[i].b;
             }
         }
     }
-    (any, sure & place.b)
+    let (mask, mut sure) = (mask & any, sure & place.b);
+    let several = |mask: u64| mask.count_ones() > 1;
+    if seen.is_several && (several(mask & in_order) || several(worth)) {
+        sure &= !in_order;
+    }
+    (mask, sure)
 }
 
 fn entries_of(rows: &[Row], place: Row) -> &[Row] {

@@ -102,15 +102,17 @@ fn directory(path: &str) -> Option<ObjectId> {
 /// The marks that the programs see at the names of a call, from each object up to the root. `None` if they do not
 /// know everything that the call reached.
 pub(crate) fn marks_at(facts: &Facts<'_>, marks: &Marks) -> Option<Seen> {
-    let mut seen = Seen::default();
-    let mut marked = 0;
+    let mut seen = Seen {
+        is_several: facts.names.len() > 1,
+        ..Seen::default()
+    };
     for name in facts.names {
         let object = name.inode?.id;
         let mut path = std::str::from_utf8(&name.path)
             .ok()
             .filter(|path| !path.is_empty())?;
         let mut is_above = false;
-        let mut hits = Vec::new();
+        let hits = &mut seen.hits;
         while let Some(dir) = parent(path).filter(|_| path != "/") {
             let last = path.rsplit('/').next().unwrap_or_default().as_bytes();
             let here = if is_above {
@@ -123,10 +125,7 @@ pub(crate) fn marks_at(facts: &Facts<'_>, marks: &Marks) -> Option<Seen> {
             is_above = true;
         }
         hits.extend(marks.at(b"/", None, directory("/"), true));
-        marked += usize::from(!hits.is_empty());
-        seen.hits.extend(hits);
     }
-    seen.is_several = marked > 1;
     Some(seen)
 }
 

@@ -36,18 +36,17 @@ fn of_function(function: &str) -> Arguments {
         }
         "do_symlinkat" | "filename_symlinkat" => &[(0, "filename"), (2, "filename")],
         plan::PARENT_LOOKUP => &[(1, "dentry")],
-        "security_path_rename" => &[(0, "path"), (2, "path")],
-        "security_path_link" => &[(0, "dentry"), (1, "path")],
+        "security_path_rename" => &[(0, "path"), (1, "dentry"), (2, "path"), (3, "dentry")],
+        "security_path_link" => &[(0, "dentry"), (1, "path"), (2, "dentry")],
         "security_move_mount" | "security_sb_pivotroot" => &[(0, "path"), (1, "path")],
         "security_path_unlink"
         | "security_path_rmdir"
         | "security_path_mkdir"
         | "security_path_mknod"
-        | "security_path_symlink"
-        | "security_path_chmod"
-        | "security_path_chown"
-        | "vfs_truncate"
-        | "vfs_utimes" => &[(0, "path")],
+        | "security_path_symlink" => &[(0, "path"), (1, "dentry")],
+        "security_path_chmod" | "security_path_chown" | "vfs_truncate" | "vfs_utimes" => {
+            &[(0, "path")]
+        }
         "security_sb_mount" | "set_fs_pwd" | "set_fs_root" => &[(1, "path")],
         "vfs_unlink" | "vfs_rmdir" | "vfs_mkdir" | "vfs_mknod" | "vfs_symlink" => &[(2, "dentry")],
         "vfs_rename" => &[(0, "renamedata")],
@@ -60,6 +59,7 @@ fn of_function(function: &str) -> Arguments {
         | "security_inode_file_setattr" => &[(0, "dentry")],
         "security_inode_setxattr" | "security_inode_removexattr" => &[(1, "dentry")],
         "do_filp_open" | "do_file_open" => &[(1, "filename"), (2, "open_flags")],
+        "security_bprm_creds_for_exec" => &[(0, "linux_binprm")],
         "security_sb_umount" => &[(0, "vfsmount")],
         "security_socket_bind" | "security_socket_connect" => &[(1, "sockaddr")],
         "move_addr_to_kernel" => &[(2, "__kernel_sockaddr_storage")],

@@ -1,0 +1,87 @@
+//! Where a rule is decided: in the kernel, or in the daemon.
+
+use crate::conditions::Candidate;
+use crate::facts::Entry;
+use crate::objects::reached_objects;
+use crate::plan::Plan;
+use crate::shape::{ShapeKind, NONE};
+use serde::Serialize;
+use std::fmt;
+
+/// Where a rule is decided for the calls that it names. Where the kernel decides, the daemon still decides the few
+/// calls for which the programs are not sure what a name led to (crates/plan/src/marks.rs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecidedIn {
+    /// In the kernel: what it does not select costs no event.
+    Kernel,
+    /// In the kernel for some calls, in the daemon for others.
+    KernelOrDaemon,
+    /// In the daemon, which gets an event of each call that the conditions on task and call admit.
+    Daemon,
+}
+
+impl DecidedIn {
+    /// What a call costs that the rule names but does not select.
+    pub(crate) fn cost(self) -> &'static str {
+        match self {
+            DecidedIn::Kernel => "lookup per field",
+            _ => "lookup per field, and an event per candidate call",
+        }
+    }
+}
+
+impl fmt::Display for DecidedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DecidedIn::Kernel => "decided in the kernel",
+            DecidedIn::KernelOrDaemon => "decided in the kernel, for some calls in the daemon",
+            DecidedIn::Daemon => "decided in the daemon",
+        })
+    }
+}
+
+impl Plan {
+    /// Where a candidate is decided for a call.
+    pub(crate) fn decided_in(&self, entry: Entry, nr: u32, candidate: &Candidate) -> DecidedIn {
+        let is_in_kernel =
+            !candidate.stage2 || (candidate.is_decided_by_marks && self.sees_marks(entry, nr));
+        match is_in_kernel {
+            true => DecidedIn::Kernel,
+            false => DecidedIn::Daemon,
+        }
+    }
+
+    /// Where each rule is decided for the calls and operations that it names; `None` if it names none.
+    pub(crate) fn decided_in_each(&self) -> Vec<Option<DecidedIn>> {
+        let mut places = vec![None; self.rules.len()];
+        for (&(entry, nr), call) in &self.calls {
+            for candidate in self.lists.get(call.list).into_iter().flatten() {
+                let place = self.decided_in(entry, nr, candidate);
+                if let Some(known) = places.get_mut(candidate.rule as usize) {
+                    *known = match *known {
+                        Some(other) if other != place => Some(DecidedIn::KernelOrDaemon),
+                        _ => Some(place),
+                    };
+                }
+            }
+        }
+        places
+    }
+
+    /// Whether the programs find the marks of what the call reaches.
+    fn sees_marks(&self, entry: Entry, nr: u32) -> bool {
+        let Some(call) = self
+            .calls
+            .get(&(entry, nr))
+            .filter(|_| entry != Entry::Uring)
+        else {
+            return false;
+        };
+        let has_path = call.shape.paths[0].is_some();
+        let is_on_open_file =
+            call.shape.kind == ShapeKind::Open || (call.shape.fd != NONE && !has_path);
+        let name = || abi::syscall_name(self.entries.arch(entry)?, nr);
+        is_on_open_file || (self.form().trampoline && name().is_some_and(reached_objects))
+    }
+}
