@@ -254,6 +254,10 @@ fn a_helper_that_is_killed_is_replaced_and_keeps_few_rights() {
     machine::test("the helper", |setup| {
         let rule = format!("-a always,exit -F arch=b64 -S all -F gid={GID} -k all\n");
         let daemon = setup.tarsier(&rule).format("raw").start();
+        // A helper that has answered has given up its rights.
+        let first = setup.write("first", "");
+        Caller::gid(GID).make(&[call!(chmod, first.as_path(), 0o640)]);
+        daemon.wait_for_record("/first\"");
         let helper = helper_of(&daemon);
         let status = std::fs::read_to_string(format!("/proc/{helper}/status")).expect("its status");
         let has = |line: &str| {
