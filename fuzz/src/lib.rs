@@ -8,6 +8,7 @@
 use std::path::Path;
 
 mod composing;
+mod lookups;
 mod seccomp_input;
 mod tables;
 
@@ -15,7 +16,7 @@ mod tables;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -23,6 +24,7 @@ pub const TARGETS: [Target; 10] = [
     ("frame_to_records", composing::frame_to_records),
     ("log_lines", log_lines),
     ("netlink", netlink),
+    ("lookups", lookups::lookups),
     ("configuration", configuration),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),

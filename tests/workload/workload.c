@@ -49,6 +49,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--rings"))
 		return rings_main(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], "--dead"))
+		return dead_main(argc, argv);
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--count"))
 			return count_main(argc, argv);

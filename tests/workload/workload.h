@@ -6,6 +6,7 @@
  *   workload --count N [--threads T] [--child] [--mark GID] CALL
  *   workload --latency [--rounds R] [--calls N] [--file PATH]
  *   workload --rings …                      operations of io_uring: see rings.c
+ *   workload --dead …                       a file system that does not answer: see dead.c
  *
  * Rules. Before its first counted call the program sets its real group to GID (default MARK_GID)
  * and nothing else; until it leaves the group again, every system call that it makes is in its
@@ -136,5 +137,6 @@ bool compat_possible(void);
 int count_main(int argc, char **argv);
 int latency_main(int argc, char **argv);
 int rings_main(int argc, char **argv);
+int dead_main(int argc, char **argv);
 
 #endif

@@ -140,13 +140,25 @@ static __always_inline struct task_struct *untrusted(struct task_struct *task)
 	return task;
 }
 
-/* The daemon's own calls are not recorded. After its end, its pid may belong to another process. */
+/*
+ * The calls of the daemon and of its helpers are not recorded. After the end of such a process, its
+ * pid may belong to another one.
+ */
 static __always_inline bool is_daemon(struct task_struct *task)
 {
-	if ((__u32)task->tgid != control.daemon_tgid)
+	__u32 tgid = task->tgid;
+	__u64 start;
+
+	if (tgid == control.daemon_tgid)
+		start = control.daemon_start;
+	else if (tgid == control.helper_tgid[0])
+		start = control.helper_start[0];
+	else if (tgid == control.helper_tgid[1])
+		start = control.helper_start[1];
+	else
 		return false;
-	return !control.daemon_start || !HAS(task, group_leader, start_boottime) ||
-	       untrusted(task)->group_leader->start_boottime / TICK_NS == control.daemon_start;
+	return !start || !HAS(task, group_leader, start_boottime) ||
+	       untrusted(task)->group_leader->start_boottime / TICK_NS == start;
 }
 
 #endif /* TARSIER_MAPS_H */

@@ -76,6 +76,9 @@ struct rule_count {
 	__u64 lost;
 };
 
+/* Helper processes of the daemon that run at a time. */
+#define HELPERS_MAX 2
+
 /* Settings that the daemon makes and every program reads. */
 struct control {
 	__u64 watched[TABLE_CALLS / 64]; /* call numbers that are watched at any entry */
@@ -91,9 +94,12 @@ struct control {
 	__u32 urgent_undecided; /* an undecided event may belong to an urgent rule */
 	__u32 copies; /* copies of the programs on tracepoints are attached */
 	__u32 x32; /* the kernel has the calls of x32 */
+	__u32 helper_tgid[HELPERS_MAX]; /* 0: none */
 	__u64 daemon_start; /* of daemon_tgid, which may be reused; clock ticks, 0: unknown */
+	__u64 helper_start[HELPERS_MAX]; /* the same of helper_tgid */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* one bit per number: the links of probes that are in force */
+	__u64 pad_links[5];
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];

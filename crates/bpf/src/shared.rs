@@ -13,6 +13,7 @@ pub const DOORBELL_BYTES: u32 = 4096;
 pub const OBJECT_OPERATIONS: u32 = 256;
 pub const LOST_UIDS_MAX: u32 = 1024;
 pub const MARKS_MAX: u32 = 16;
+pub const HELPERS_MAX: u32 = 2;
 pub const ENTRY_URING: u32 = 2;
 pub const URING_PART_SHIFT: u32 = 8;
 pub const PEEK_BYTES: u32 = 8192;
@@ -194,15 +195,18 @@ pub struct control {
     pub urgent_undecided: __u32,
     pub copies: __u32,
     pub x32: __u32,
+    pub helper_tgid: [__u32; 2usize],
     pub daemon_start: __u64,
+    pub helper_start: [__u64; 2usize],
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
+    pub pad_links: [__u64; 5usize],
     pub frames_taken: __u64,
     pub pad_taken: [__u64; 7usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of control"][::core::mem::size_of::<control>() - 1408usize];
+    ["Size of control"][::core::mem::size_of::<control>() - 1472usize];
     ["Alignment of control"][::core::mem::align_of::<control>() - 8usize];
     ["Offset of field: control::watched"][::core::mem::offset_of!(control, watched) - 0usize];
     ["Offset of field: control::every"][::core::mem::offset_of!(control, every) - 256usize];
@@ -225,15 +229,21 @@ const _: () = {
         [::core::mem::offset_of!(control, urgent_undecided) - 292usize];
     ["Offset of field: control::copies"][::core::mem::offset_of!(control, copies) - 296usize];
     ["Offset of field: control::x32"][::core::mem::offset_of!(control, x32) - 300usize];
+    ["Offset of field: control::helper_tgid"]
+        [::core::mem::offset_of!(control, helper_tgid) - 304usize];
     ["Offset of field: control::daemon_start"]
-        [::core::mem::offset_of!(control, daemon_start) - 304usize];
-    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 312usize];
+        [::core::mem::offset_of!(control, daemon_start) - 312usize];
+    ["Offset of field: control::helper_start"]
+        [::core::mem::offset_of!(control, helper_start) - 320usize];
+    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 336usize];
     ["Offset of field: control::probe_links"]
-        [::core::mem::offset_of!(control, probe_links) - 1336usize];
+        [::core::mem::offset_of!(control, probe_links) - 1360usize];
+    ["Offset of field: control::pad_links"]
+        [::core::mem::offset_of!(control, pad_links) - 1368usize];
     ["Offset of field: control::frames_taken"]
-        [::core::mem::offset_of!(control, frames_taken) - 1344usize];
+        [::core::mem::offset_of!(control, frames_taken) - 1408usize];
     ["Offset of field: control::pad_taken"]
-        [::core::mem::offset_of!(control, pad_taken) - 1352usize];
+        [::core::mem::offset_of!(control, pad_taken) - 1416usize];
 };
 pub const OBJECTS_NONE: object_class = 0;
 pub const OBJECTS_ENTRIES: object_class = 1;

@@ -1,6 +1,6 @@
 //! BPRM_FCAPS: an execve that raised the capabilities of a task.
 
-use crate::system::{read_all, System};
+use crate::system::{KernelFile, System};
 use event::record::{BprmFcaps, FileCaps};
 use event::wire::{tarsier_caps, Event};
 
@@ -68,7 +68,7 @@ fn raised(task: &Task, old: &tarsier_caps, new: &tarsier_caps, all: u64) -> bool
 
 /// Every capability that the kernel knows, as a bit mask; capabilities 0 to 40 if the kernel's last one cannot be read.
 pub(crate) fn all_caps(system: &dyn System) -> u64 {
-    let last = read_all(system, "/proc/sys/kernel/cap_last_cap");
+    let last = system.kernel_file(KernelFile::LastCapability);
     let last = last.and_then(|text| String::from_utf8(text).ok());
     let last: u32 = last.and_then(|text| text.trim().parse().ok()).unwrap_or(40);
     u64::MAX >> (63 - last.min(63))

@@ -3,7 +3,7 @@
 use crate::generation::Generation;
 use crate::identify::executable_of;
 use crate::labels::Labels;
-use crate::system::{read_all, System};
+use crate::system::{KernelFile, System};
 use event::text;
 use event::wire::Event;
 use event::RecordType;
@@ -144,7 +144,7 @@ fn sender_of<'m>(message: &'m [u8], module: SecurityModule, system: &dyn System)
     };
     let pid = number(b"pid").unwrap_or(0);
     let of_process = |name: &str| {
-        let status = read_all(system, &format!("/proc/{pid}/status"))?;
+        let status = system.kernel_file(KernelFile::Status(pid))?;
         let status = String::from_utf8(status).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next()?.parse().ok()

@@ -1,12 +1,10 @@
 //! `subj=` and `obj=`: the security label of a process, as a security module shows it in
 //! `/proc/PID/attr/current` and the kernel's audit prints it.
 
-use crate::system::{read_all, System};
+use crate::system::{KernelFile, System};
 use plan::SecurityModule;
 use std::borrow::Cow;
 
-/// The list of loaded AppArmor profiles, one per line.
-const APPARMOR_PROFILES: &str = "/sys/kernel/security/apparmor/profiles";
 /// The label of a process that no AppArmor profile confines.
 const UNCONFINED: &[u8] = b"unconfined";
 
@@ -24,7 +22,7 @@ pub(crate) enum Labels {
 impl Labels {
     /// How processes are labelled now. A profile may be loaded at any time, so this has to be asked periodically.
     pub(crate) fn now(system: &dyn System) -> Labels {
-        match label_of(system, "self/attr/current") {
+        match label_of(system, KernelFile::Label(None)) {
             None => Labels::None,
             Some(label) if label == UNCONFINED && has_no_profile(system) => Labels::Unconfined,
             Some(_) => Labels::PerProcess(module(system)),
@@ -45,9 +43,7 @@ impl Labels {
         match self {
             Labels::None => None,
             Labels::Unconfined => Some(Cow::Borrowed(UNCONFINED)),
-            Labels::PerProcess(_) => {
-                label_of(system, &format!("{pid}/attr/current")).map(Cow::Owned)
-            }
+            Labels::PerProcess(_) => label_of(system, KernelFile::Label(Some(pid))).map(Cow::Owned),
         }
     }
 }
@@ -55,9 +51,9 @@ impl Labels {
 /// The security module whose labels `/proc/PID/attr/current` shows: AppArmor and Smack show theirs in a directory of
 /// their own too.
 fn module(system: &dyn System) -> SecurityModule {
-    if label_of(system, "self/attr/apparmor/current").is_some() {
+    if label_of(system, KernelFile::AppArmorLabel).is_some() {
         SecurityModule::AppArmor
-    } else if label_of(system, "self/attr/smack/current").is_some() {
+    } else if label_of(system, KernelFile::SmackLabel).is_some() {
         SecurityModule::Smack
     } else {
         SecurityModule::Selinux
@@ -66,13 +62,14 @@ fn module(system: &dyn System) -> SecurityModule {
 
 /// Whether AppArmor lists no profile; `false` if the list cannot be read.
 fn has_no_profile(system: &dyn System) -> bool {
-    read_all(system, APPARMOR_PROFILES).is_some_and(|profiles| profiles.is_empty())
+    let profiles = system.kernel_file(KernelFile::AppArmorProfiles);
+    profiles.is_some_and(|profiles| profiles.is_empty())
 }
 
-/// The contents of `/proc/FILE`, an attribute of a process, without the end, which is NUL with SELinux and a line feed with
-/// AppArmor; `None` if there is no label.
-fn label_of(system: &dyn System, file: &str) -> Option<Vec<u8>> {
-    let mut label = read_all(system, &format!("/proc/{file}"))?;
+/// The label in a file, without the end, which is NUL with SELinux and a line feed with AppArmor; `None` if there is no
+/// label.
+fn label_of(system: &dyn System, file: KernelFile) -> Option<Vec<u8>> {
+    let mut label = system.kernel_file(file)?;
     while matches!(label.last(), Some(0 | b'\n')) {
         label.pop();
     }
@@ -82,7 +79,6 @@ fn label_of(system: &dyn System, file: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
     use crate::static_system::{StaticFile, StaticSystem};
 
     fn system(files: &[(&'static str, &str)]) -> StaticSystem {
@@ -98,15 +94,6 @@ mod tests {
     }
 
     #[test]
-    fn the_label_is_what_proc_shows_of_the_process() {
-        let host = Host::new(|_| false);
-        let mut own = std::fs::read("/proc/self/attr/current").unwrap_or_default();
-        own.retain(|byte| !matches!(byte, 0 | b'\n'));
-        let label = Labels::now(&host).of(&host, std::process::id());
-        assert_eq!(label.as_deref().unwrap_or_default(), own);
-    }
-
-    #[test]
     fn a_process_that_has_ended_has_no_label_of_its_own() {
         let none = system(&[]);
         let apart = Labels::PerProcess(SecurityModule::Selinux);
@@ -117,6 +104,7 @@ mod tests {
     #[test]
     fn processes_are_asked_one_by_one_only_where_their_labels_may_differ() {
         const SELF: &str = "/proc/self/attr/current";
+        const APPARMOR_PROFILES: &str = "/sys/kernel/security/apparmor/profiles";
         assert_eq!(Labels::now(&system(&[])), Labels::None);
         assert_eq!(Labels::now(&system(&[(SELF, "\n")])), Labels::None);
         let unconfined = [(SELF, "unconfined\n"), (APPARMOR_PROFILES, "")];

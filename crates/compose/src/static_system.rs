@@ -1,7 +1,9 @@
 //! A system with fixed contents, for tests and the fuzzer.
 
-use crate::system::{Sign, System};
+use crate::system::{KernelFile, Sign, System};
 use event::record::Inode;
+use event::NameAnswer;
+use plan::ObjectId;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,6 +54,16 @@ impl StaticSystem {
             None => Some(file),
         }
     }
+
+    /// The file that a path leads to, if it is the object `of`.
+    fn object(&self, path: &CStr, of: Option<ObjectId>) -> Option<&StaticFile> {
+        let id = |file: &StaticFile| ObjectId {
+            dev: file.inode.dev,
+            ino: file.inode.ino,
+        };
+        let file = self.target(path)?;
+        of.is_none_or(|of| of == id(file)).then_some(file)
+    }
 }
 
 impl System for StaticSystem {
@@ -68,13 +80,13 @@ impl System for StaticSystem {
         Some(real.map_or(path.to_bytes(), str::as_bytes).to_vec())
     }
 
-    fn file_capabilities(&self, path: &CStr) -> Option<Vec<u8>> {
-        self.target(path)?.capabilities.clone()
+    fn file_capabilities(&self, path: &CStr, of: Option<ObjectId>) -> Option<Vec<u8>> {
+        self.object(path, of)?.capabilities.clone()
     }
 
-    fn read(&self, path: &CStr, bytes_max: u64) -> Option<Vec<u8>> {
-        let contents = &self.target(path)?.contents;
-        let len = usize::try_from(bytes_max).map_or(contents.len(), |max| contents.len().min(max));
+    fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>> {
+        let contents = &self.object(path, of)?.contents;
+        let len = contents.len().min(bytes_max as usize);
         Some(contents[..len].to_vec())
     }
 
@@ -82,12 +94,26 @@ impl System for StaticSystem {
         self.file_systems.get(path.to_str().ok()?).copied()
     }
 
-    fn user(&self, uid: u32) -> Option<String> {
-        self.names.get(&uid).map(|name| (*name).to_owned())
+    fn user(&self, uid: u32) -> NameAnswer {
+        match self.names.get(&uid) {
+            Some(name) => NameAnswer::Name((*name).to_owned()),
+            None => NameAnswer::Nameless,
+        }
     }
 
-    fn group(&self, gid: u32) -> Option<String> {
+    fn group(&self, gid: u32) -> NameAnswer {
         self.user(gid)
+    }
+
+    fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
+        let file = self.files.get(&*file.path())?;
+        Some(file.contents.clone())
+    }
+
+    fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {
+        let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
+        let link = self.files.get(&*format!("/proc/{process}/ns/mnt"))?;
+        Some(link.inode.ino)
     }
 
     fn monotonic_ns(&self) -> u64 {

@@ -1,35 +1,58 @@
 //! The interface through which composing reads the running system.
 
 use event::record::Inode;
+use event::NameAnswer;
+use plan::ObjectId;
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 
-/// The system whose events are composed: [`Host`](crate::Host), or in tests [`StaticSystem`](crate::StaticSystem).
+/// The system whose events are composed: the running one (crate `lookup`), or in tests
+/// [`StaticSystem`](crate::StaticSystem).
 ///
-/// No method fails: what cannot be found out is `None`, and the record is written without it. Paths are absolute, as
-/// seen from the root directory and mount namespace of this process.
+/// No method fails: what cannot be found out is `None`, and the record is written without it. Methods that take a path
+/// may be given one that an audited process chose, so an implementation must not wait for what it leads to. All else is
+/// asked of the kernel, which answers at once. Paths are absolute, as seen from the root directory and mount namespace
+/// of this system, and may be longer than PATH_MAX.
 pub trait System: Send + Sync {
     /// The object at `path`: stat(2) if `follow`, else lstat(2). Devices are in the kernel's own encoding
-    /// ([`kernel_dev`]). A path may be longer than PATH_MAX.
+    /// ([`kernel_dev`]).
     fn inode(&self, path: &CStr, follow: bool) -> Option<Inode>;
 
     /// `path` without symbolic links, as realpath(3) returns it; `None` if any part of it does not exist.
     fn real_path(&self, path: &CStr) -> Option<Vec<u8>>;
 
     /// The extended attribute `security.capability` (capabilities(7)) of the object that `path` leads to, at most 24
-    /// bytes.
-    fn file_capabilities(&self, path: &CStr) -> Option<Vec<u8>>;
+    /// bytes. With `of`, `None` if that is another object.
+    fn file_capabilities(&self, path: &CStr, of: Option<ObjectId>) -> Option<Vec<u8>>;
 
-    /// The first `bytes_max` bytes of a file; all of a shorter one.
-    fn read(&self, path: &CStr, bytes_max: u64) -> Option<Vec<u8>>;
+    /// The first `bytes_max` bytes, at most [`HEAD_BYTES_MAX`], of the regular file that `path` leads to; all of a
+    /// shorter one. With `of`, `None` if that is another object.
+    fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>>;
+
+    /// The directories above `path`, as [`directories_above`] has them; those that are not there are left out.
+    fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
+        let object = |dir: &[u8]| {
+            let Inode { dev, ino, .. } = self.inode(&CString::new(dir).ok()?, true)?;
+            Some(ObjectId { dev, ino })
+        };
+        let above = directories_above(path.to_bytes(), prefix);
+        above.filter_map(object).collect()
+    }
 
     /// The kind of the file system at `path`: `f_type` of statfs(2).
     fn file_system(&self, path: &CStr) -> Option<u32>;
 
     /// Name of a user.
-    fn user(&self, uid: u32) -> Option<String>;
+    fn user(&self, uid: u32) -> NameAnswer;
 
     /// Name of a group.
-    fn group(&self, gid: u32) -> Option<String>;
+    fn group(&self, gid: u32) -> NameAnswer;
+
+    /// The whole contents of a file that the kernel itself makes.
+    fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>>;
+
+    /// Inode number of the mount namespace of process `pid`, or of this system if that is `None`.
+    fn mount_namespace(&self, pid: Option<u32>) -> Option<u64>;
 
     /// Nanoseconds of CLOCK_MONOTONIC.
     fn monotonic_ns(&self) -> u64;
@@ -42,6 +65,52 @@ pub trait System: Send + Sync {
 
     /// Whether the kernel's BTF types have this sign; `false` also if they cannot be read.
     fn kernel_has(&self, sign: Sign<'_>) -> bool;
+}
+
+/// The paths of the directories above the absolute `path`, the nearest first: without the root directory, and without
+/// those that its first `prefix` bytes name.
+pub fn directories_above(path: &[u8], prefix: usize) -> impl Iterator<Item = &[u8]> {
+    let below = path.iter().enumerate().skip(prefix + 1).rev();
+    let slashes = below.filter(|&(_, &byte)| byte == b'/');
+    slashes.map(|(at, _)| &path[..at])
+}
+
+/// Most bytes that [`System::head`] returns.
+pub const HEAD_BYTES_MAX: u32 = 4096;
+
+/// A file whose path no process can choose and whose contents come from the kernel's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelFile {
+    /// The mounts of this system.
+    Mounts,
+    /// The number of the kernel's last capability.
+    LastCapability,
+    /// The loaded AppArmor profiles, one per line.
+    AppArmorProfiles,
+    /// The security label of a process, or of this one if it is `None`.
+    Label(Option<u32>),
+    /// The label that AppArmor gave this process.
+    AppArmorLabel,
+    /// The label that Smack gave this process.
+    SmackLabel,
+    /// `status` of a process (proc_pid_status(5)).
+    Status(u32),
+}
+
+impl KernelFile {
+    /// Its path.
+    pub fn path(self) -> Cow<'static, str> {
+        match self {
+            KernelFile::Mounts => "/proc/self/mountinfo".into(),
+            KernelFile::LastCapability => "/proc/sys/kernel/cap_last_cap".into(),
+            KernelFile::AppArmorProfiles => "/sys/kernel/security/apparmor/profiles".into(),
+            KernelFile::Label(None) => "/proc/self/attr/current".into(),
+            KernelFile::Label(Some(pid)) => format!("/proc/{pid}/attr/current").into(),
+            KernelFile::AppArmorLabel => "/proc/self/attr/apparmor/current".into(),
+            KernelFile::SmackLabel => "/proc/self/attr/smack/current".into(),
+            KernelFile::Status(pid) => format!("/proc/{pid}/status").into(),
+        }
+    }
 }
 
 /// Something in the kernel's BTF types that came with a change in what the kernel collects for audit, and so shows that
@@ -71,7 +140,19 @@ pub fn kernel_dev(dev: u64) -> u32 {
     rustix::fs::major(dev) << 20 | rustix::fs::minor(dev)
 }
 
-/// The whole contents of a file, for example of proc(5).
-pub(crate) fn read_all(system: &dyn System, path: &str) -> Option<Vec<u8>> {
-    system.read(&CString::new(path).ok()?, u64::MAX)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_above_are_those_below_the_prefix() {
+        let above = |path: &'static str, prefix| -> Vec<&'static [u8]> {
+            directories_above(path.as_bytes(), prefix).collect()
+        };
+        assert_eq!(above("/a/bc/d", 0), [&b"/a/bc"[..], b"/a"]);
+        assert_eq!(above("/proc/7/root/a/b", 12), [b"/proc/7/root/a"]);
+        for (path, prefix) in [("/a", 0), ("/", 0), ("", 0), ("/proc/7/root/a", 12)] {
+            assert!(above(path, prefix).is_empty(), "{path}");
+        }
+    }
 }

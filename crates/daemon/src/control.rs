@@ -13,7 +13,6 @@ pub(super) use socket::ControlSocket;
 
 use crate::daemon_records::Who;
 use crate::engine::Engine;
-use crate::host::HOST;
 use crate::losses::{self, KERNEL_BACKLOG};
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::recording::Recording;
@@ -452,8 +451,8 @@ impl Control {
     fn log_event(&self, kind: u16, body: &[u8], who: Who, recording: &mut Recording) {
         let pipeline = &mut recording.pipeline;
         let sender = (who.pid, who.uid, who.auid);
-        let generation = &pipeline.generation;
-        if self.enabled != 0 && !compose::drops_sent(generation, kind, sender, &HOST) {
+        let (generation, lookups) = (&pipeline.generation, &*pipeline.lookups);
+        if self.enabled != 0 && !compose::drops_sent(generation, kind, sender, lookups) {
             pipeline.log_record(kind, body);
         }
     }

@@ -131,8 +131,8 @@ impl Daemon {
         pipeline.operations_without_result(false);
         pipeline.commit();
         let left = pipeline.engine.fill_per_mille();
-        let syncer = pipeline.output.sync_thread();
-        self.scheduling.note(frames, fill, left, syncer);
+        let others = [pipeline.output.sync_thread(), pipeline.lookups.pid()];
+        self.scheduling.note(frames, fill, left, others);
         pipeline.show();
         frames
     }
@@ -158,7 +158,8 @@ impl Daemon {
     /// Applies `priority_boost`: if the daemon is not scheduled, its rings overflow.
     fn boost_priority(&mut self) {
         let settings = &self.recording.settings;
-        if let Err(error) = self.scheduling.rest_at(settings.nice()) {
+        let helper = settings.lookups.pid();
+        if let Err(error) = self.scheduling.rest_at(settings.nice(), helper) {
             let boost = settings.config.priority_boost;
             say!("tarsier: priority_boost = {boost}: {error}");
         }

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use capture::hooks::{Counters, RuleCount};
-use capture::{CaptureError, EbpfEngine, Handover, Leftover, Overload, Pins, Stream};
+use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins, Stream};
 use plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -95,6 +95,11 @@ impl Engine {
     /// Descriptor that is readable when the programs want attention; `None` without programs.
     pub(super) fn doorbell(&self) -> Result<Option<BorrowedFd<'_>>> {
         Ok(self.programs().map(EbpfEngine::doorbell).transpose()?)
+    }
+
+    /// To say which processes are the daemon's helpers; `None` without programs.
+    pub(super) fn helpers(&self) -> Option<Helpers> {
+        self.programs().map(EbpfEngine::helpers)
     }
 
     /// Tells the programs whether the daemon polls the rings by itself for now.

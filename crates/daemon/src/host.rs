@@ -1,12 +1,16 @@
 //! The system that this program runs on, for questions of the composer.
 
 use capture::probe;
-use compose::{Host, Sign};
+use compose::Sign;
+use lookup::Host;
 
-/// This machine.
-pub const HOST: Host = Host::new(kernel_has);
+/// This machine, looked up in the calling process. For commands that an administrator runs; the
+/// daemon has [`Lookups`](crate::lookups::Lookups).
+pub fn host() -> Host {
+    Host::new(kernel_has)
+}
 
-fn kernel_has(sign: Sign<'_>) -> bool {
+pub(super) fn kernel_has(sign: Sign<'_>) -> bool {
     match sign {
         Sign::Function(name) => probe::has_function(name),
         Sign::Enumerator { of, name } => probe::has_enumerator(of, name),

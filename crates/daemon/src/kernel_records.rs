@@ -6,10 +6,9 @@ use super::kernel_costs::{logged, KernelCosts};
 use super::program_loads::ProgramLoads;
 use super::rule_place::refused_rule;
 use crate::clock::monotonic_ns;
-use crate::host::HOST;
 use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
-use compose::Generation;
+use compose::{Generation, System};
 use event::{Encoder, RecordType};
 use netlink::{KernelRecord, NetlinkError, Ownership, TakeOverError};
 use rules::{Rule, Settings};
@@ -204,17 +203,18 @@ impl KernelRecords {
     }
 
     /// Appends the events of the waiting records, up to a limit of bytes. An incomplete event waits
-    /// for the next call, unless no more records come. `filter` drops records; `None` if the kernel
-    /// has already done that. Returns the number of events.
+    /// for the next call, unless no more records come. `filter` drops records, by what the system
+    /// shows of their senders; `None` if the kernel has already done that. Returns the number of
+    /// events.
     pub(super) fn drain(
         &mut self,
-        filter: Option<&Generation>,
+        filter: Option<(&Generation, &dyn System)>,
         encoder: &mut Encoder,
         out: &mut Vec<u8>,
     ) -> u32 {
         let mut events = self.end_waiting(monotonic_ns(), encoder, out);
         let mut came = false;
-        let watches_bpf = filter.is_some_and(Generation::watches_bpf);
+        let watches_bpf = filter.is_some_and(|(rules, _)| rules.watches_bpf());
         self.has_more = false;
         while out.len() < PASS_BYTES_MAX {
             match self.ownership.socket().receive(&mut self.buffer) {
@@ -222,7 +222,7 @@ impl KernelRecords {
                     self.received += 1;
                     let is_own = is_own(&mut self.own_changes, &mut self.own_events, kind, text);
                     let is_dropped =
-                        |generation| compose::drops_message(generation, kind, text, &HOST);
+                        |(rules, system)| compose::drops_message(rules, kind, text, system);
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }

@@ -17,6 +17,8 @@ mod instance;
 mod kernel_costs;
 mod kernel_records;
 mod live;
+mod lookup_warnings;
+mod lookups;
 mod losses;
 mod metrics;
 mod notifier;
@@ -56,6 +58,7 @@ pub fn run(args: RunArgs) -> Result<u8> {
     if !rustix::process::geteuid().is_root() {
         bail!("you must be root to run this: it loads BPF programs and owns the audit socket");
     }
+    stderr::never_wait();
     let signals = signals::Signals::take()?;
     let mut daemon = setup::start(&args, signals)?;
     let child = match child::start(&args.command) {

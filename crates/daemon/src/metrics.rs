@@ -266,15 +266,46 @@ fn text(s: &Status) -> String {
     }
     let fill = f64::from(s.ring_fill_per_mille) / 1000.0;
     single("ring_fill_ratio", "gauge", "The fullest ring.", fill);
-    let suspended = f64::from(u8::from(s.log_suspended));
-    single(
-        "log_suspended",
-        "gauge",
-        "1 if logging is suspended.",
-        suspended,
-    );
+    let (help, value) = ("1 if logging is suspended.", u8::from(s.log_suspended));
+    single("log_suspended", "gauge", help, value.into());
+    write_lookups(&mut out, s);
     write_losses(&mut out, s);
     out
+}
+
+/// What could not be looked up, and the helpers that failed.
+fn write_lookups(out: &mut String, s: &Status) {
+    for (name, kind, help, count) in [
+        (
+            "objects_unanswered_total",
+            "counter",
+            "Objects that could not be looked up in time.",
+            s.objects_unanswered,
+        ),
+        (
+            "names_unanswered_total",
+            "counter",
+            "Names of users and groups that could not be looked up in time.",
+            s.names_unanswered,
+        ),
+        (
+            "helpers_replaced_total",
+            "counter",
+            "Helpers for look-ups that failed and were replaced.",
+            s.helpers_replaced,
+        ),
+        (
+            "helpers_stuck",
+            "gauge",
+            "Killed helpers that hang at a file system.",
+            s.helpers_stuck,
+        ),
+    ] {
+        let _ = writeln!(
+            out,
+            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {count}"
+        );
+    }
 }
 
 /// Losses by cause, processor and rule.
@@ -322,6 +353,7 @@ mod tests {
     fn status() -> Status {
         Status {
             events_recorded: 42,
+            helpers_stuck: 1,
             lost: [("ring_full".to_owned(), 3)].into(),
             lost_by_rule: [("1 a\"b\\".to_owned(), 3)].into(),
             lost_by_uid: [("1000".to_owned(), 3)].into(),
@@ -353,6 +385,7 @@ mod tests {
             text.contains("\ntarsier_events_recorded_total 42\n"),
             "{text}"
         );
+        assert!(text.contains("\n# TYPE tarsier_helpers_stuck gauge\ntarsier_helpers_stuck 1\n"));
         assert!(text.contains("\ntarsier_events_lost_total{cause=\"ring_full\"} 3\n"));
         assert!(text.contains("\ntarsier_events_lost_by_rule_total{rule=\"1 a\\\"b\\\\\"} 3\n"));
         let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -5,6 +5,7 @@ use crate::daemon_records::{self, Action, Who};
 use crate::engine::Engine;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
+use crate::lookups::Lookups;
 use crate::output::Output;
 use crate::recorder::Recorder;
 use crate::settings::Settings;
@@ -12,7 +13,7 @@ use crate::stderr::say;
 use crate::takeover::{self, HandoverBatch, PageWitness};
 use anyhow::Result;
 use capture::{Handed, Pins};
-use compose::{Generation, Outcome};
+use compose::{Generation, Outcome, System};
 use event::{RecordType, Stamp};
 use journal::Witness;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(super) struct Pipeline {
     pub(super) kernel: Option<KernelRecords>,
     pub(super) recorder: Recorder,
     pub(super) output: Output,
+    pub(super) lookups: Lookups,
     /// The rules in force.
     pub(super) generation: Arc<Generation>,
     live: Option<Live>,
@@ -62,6 +64,7 @@ impl Pipeline {
         engine: Engine,
         mut recorder: Recorder,
         output: Output,
+        lookups: Lookups,
         generation: Arc<Generation>,
         live: Option<Live>,
     ) -> Pipeline {
@@ -71,6 +74,7 @@ impl Pipeline {
             kernel: None,
             recorder,
             output,
+            lookups,
             generation,
             live,
             totals: Totals::default(),
@@ -228,7 +232,11 @@ impl Pipeline {
         let is_engine = self.engine.is_kernel();
         let filter = (!is_engine).then_some(&*self.generation);
         let received = kernel.received;
-        let events = kernel.drain(filter, &mut self.recorder.encoder, &mut self.lines);
+        let events = kernel.drain(
+            filter.map(|filter| (filter, &*self.lookups as &dyn System)),
+            &mut self.recorder.encoder,
+            &mut self.lines,
+        );
         if is_engine {
             self.totals.recorded += u64::from(events);
             return (events, (kernel.received - received) as usize);

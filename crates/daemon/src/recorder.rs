@@ -1,17 +1,16 @@
 //! The composer as the daemon uses it: on this machine, and counting the cost of each rule.
 
 use super::rule_costs::RuleCosts;
-use crate::host::HOST;
+use crate::lookups::Lookups;
 use compose::{Composer, Tally};
 use event::Encoder;
-use std::sync::Arc;
 
 /// Turns frames into log lines.
 pub(super) type Recorder = Composer<RuleCosts>;
 
 /// A recorder without a rule set.
-pub(super) fn with(encoder: Encoder) -> Recorder {
-    Composer::new(encoder, Arc::new(HOST), RuleCosts::default())
+pub(super) fn with(encoder: Encoder, lookups: Lookups) -> Recorder {
+    Composer::new(encoder, lookups, RuleCosts::default())
 }
 
 impl Tally for RuleCosts {

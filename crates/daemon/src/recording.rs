@@ -2,7 +2,7 @@
 //! change.
 
 use crate::daemon_records::{Action, Who};
-use crate::host::HOST;
+use crate::lookup_warnings::Warnings;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;
@@ -19,6 +19,7 @@ pub(super) struct Recording {
     pub(super) pipeline: Pipeline,
     pub(super) settings: Settings,
     pub(super) losses: Losses,
+    pub(super) warnings: Warnings,
     pub(super) started: Instant,
 }
 
@@ -72,6 +73,7 @@ impl Recording {
         self.pipeline.recorder.refresh();
         self.pipeline.count_kernel_losses();
         self.losses.say(&mut self.pipeline);
+        self.warnings.tend(&mut self.pipeline);
         self.refresh_identities();
         self.pipeline.engine.tidy();
     }
@@ -81,10 +83,14 @@ impl Recording {
         let generation = &self.pipeline.generation;
         let rules = &generation.plan.rules;
         // The kernel follows paths by itself.
-        if self.pipeline.engine.is_kernel()
-            || !compose::names_paths(rules)
-            || compose::identify(rules, &HOST).agree(&generation.identities)
-        {
+        if self.pipeline.engine.is_kernel() || !compose::names_paths(rules) {
+            return;
+        }
+        let lookups = &self.pipeline.lookups;
+        let unanswered = lookups.counts().unanswered;
+        let is_same = compose::identify(rules, &**lookups).agree(&generation.identities);
+        // What is not known now stays as it was.
+        if is_same || lookups.counts().unanswered > unanswered {
             return;
         }
         let number = generation.plan.generation + 1;

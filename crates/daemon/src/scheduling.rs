@@ -24,8 +24,8 @@ const WAITED_MUCH: u64 = 250;
 /// Share of a window below which the daemon has a higher priority than it needs.
 const WAITED_LITTLE: u64 = 100;
 
-/// The nice value of the daemon's thread, and of the thread that syncs the log, without which
-/// nothing becomes durable.
+/// The nice value of the daemon's thread, of the thread that syncs the log, without which nothing
+/// becomes durable, and of the helper that looks up paths.
 ///
 /// It is what `priority_boost` makes it until a ring is two fifths full. From then on, until a pass
 /// finds nothing to read, it is adjusted to the daemon's needs: lowered while the thread waits for
@@ -64,10 +64,11 @@ impl Scheduling {
     }
 
     /// On a host with one processor the reader cannot run beside the tasks that fill the rings, and
-    /// a call that waits for the reader keeps it from running. So this makes the calling thread run
-    /// before all tasks without real-time priority. Threads and programs that it starts do not
-    /// inherit this. Without permission nothing changes.
-    pub(super) fn go_first_on_one_processor() {
+    /// a call that waits for the reader keeps it from running. So this makes the first thread of
+    /// process `pid`, the daemon or a helper that it waits for, run before all tasks without
+    /// real-time priority. Threads and programs that it starts do not inherit this. Without
+    /// permission nothing changes.
+    pub(super) fn go_first_on_one_processor(pid: u32) {
         const PRIORITY_LEAST: i32 = 1;
         let processors = rustix::thread::sched_getaffinity(None).map_or(0, |set| set.count());
         if processors != 1 {
@@ -76,9 +77,11 @@ impl Scheduling {
         let parameter = libc::sched_param {
             sched_priority: PRIORITY_LEAST,
         };
-        // SAFETY: reads the parameter, which outlives the call; 0 is the calling thread.
+        // In turns, so that neither keeps the other from running.
+        let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+        // SAFETY: reads the parameter, which outlives the call.
         unsafe {
-            libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameter);
+            libc::sched_setscheduler(pid as libc::pid_t, policy, &parameter);
         }
     }
 
@@ -91,12 +94,17 @@ impl Scheduling {
         let _ = rustix::thread::disable_transparent_huge_pages(true);
     }
 
-    /// Sets all threads of the process to `base`, their nice value while no ring is filling up.
+    /// Sets all threads of the process, and the process `helper` that it waits for, to `base`, their
+    /// nice value while no ring is filling up.
     ///
     /// # Errors
     /// setpriority(2) failed; threads before the failing one are set.
-    pub(super) fn rest_at(&mut self, base: i32) -> std::io::Result<()> {
+    pub(super) fn rest_at(&mut self, base: i32, helper: Option<Pid>) -> std::io::Result<()> {
         (self.base, self.window) = (base, None);
+        if helper.is_some() {
+            // It may have ended; the next one inherits the value.
+            let _ = rustix::process::setpriority_process(helper, base);
+        }
         // Each thread has its own nice value, and the sync thread must not wait longer than this
         // one.
         for thread in std::fs::read_dir("/proc/self/task").into_iter().flatten() {
@@ -117,13 +125,15 @@ impl Scheduling {
     /// Adjusts the nice value after a pass that read `frames`. `fill` is the fill of the fullest
     /// ring before the pass and `left` the fill now, in parts per thousand: a daemon that seldom
     /// runs finds rings full, and leaves them empty.
-    pub(super) fn note(&mut self, frames: usize, fill: u32, left: u32, syncer: Option<Pid>) {
+    ///
+    /// `others` are a thread and a process for which the daemon waits.
+    pub(super) fn note(&mut self, frames: usize, fill: u32, left: u32, others: [Option<Pid>; 2]) {
         let fullest = fill.max(left);
         match self.window {
             None if fullest < LATE_PER_MILLE => {}
             _ if fullest >= NEARLY_FULL_PER_MILLE => {
                 self.begin_window();
-                self.set(NICE_MIN, syncer);
+                self.set(NICE_MIN, others);
             }
             None => {
                 self.begin_window();
@@ -131,18 +141,18 @@ impl Scheduling {
                     .schedstat
                     .as_ref()
                     .map_or(NICE_MIN, |_| self.nice - NICE_STEP);
-                self.set(step, syncer);
+                self.set(step, others);
             }
             Some(_) if frames == 0 => {
                 self.window = None;
-                self.set(self.base, syncer);
+                self.set(self.base, others);
             }
             Some(window) => {
                 let elapsed = window.start.elapsed();
                 if elapsed >= WINDOW && self.schedstat.is_some() {
                     let waited_ns = self.waited_ns().saturating_sub(window.waited_ns);
                     self.begin_window();
-                    self.set(next(self.nice, self.base, waited_ns, elapsed), syncer);
+                    self.set(next(self.nice, self.base, waited_ns, elapsed), others);
                 }
             }
         }
@@ -160,7 +170,7 @@ impl Scheduling {
         self.schedstat.as_ref().map_or(0, |file| number_of(file, 1))
     }
 
-    fn set(&mut self, nice: i32, syncer: Option<Pid>) {
+    fn set(&mut self, nice: i32, others: [Option<Pid>; 2]) {
         let nice = nice.clamp(NICE_MIN, self.base.max(NICE_MIN));
         if nice == self.nice {
             return;
@@ -168,8 +178,8 @@ impl Scheduling {
         // Without permission the nice value stays as it is.
         if rustix::process::setpriority_process(None, nice).is_ok() {
             self.nice = nice;
-            if syncer.is_some() {
-                let _ = rustix::process::setpriority_process(syncer, nice);
+            for other in others.into_iter().flatten() {
+                let _ = rustix::process::setpriority_process(Some(other), nice);
             }
         }
     }

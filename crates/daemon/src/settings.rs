@@ -1,7 +1,7 @@
 //! Rules, configuration and kernel capabilities, and the plans made from them, at the start and at
 //! a reload.
 
-use crate::host::HOST;
+use crate::lookups::Lookups;
 use crate::plugins;
 use crate::rule_files;
 use crate::rule_place::too_large;
@@ -80,12 +80,14 @@ pub(super) struct Settings {
     /// The configuration in force.
     pub(super) config: Config,
     pub(super) capabilities: Capabilities,
+    pub(super) lookups: Lookups,
     /// Nice value that the daemon was started with.
     pub(super) started_nice: i32,
 }
 
 impl Settings {
-    /// Plans rules; `is_kernel` means for the kernel's own audit.
+    /// Plans rules, with the files that their paths name now; `is_kernel` means for the kernel's own
+    /// audit.
     ///
     /// # Errors
     /// There are more rules than the match tables hold.
@@ -95,7 +97,7 @@ impl Settings {
         is_kernel: bool,
         number: u64,
     ) -> Result<Arc<Generation>> {
-        let identities = compose::identify(&rules, &HOST);
+        let identities = compose::identify(&rules, &*self.lookups);
         self.generation_with(rules, identities, is_kernel, number)
     }
 
@@ -107,7 +109,7 @@ impl Settings {
         is_kernel: bool,
         number: u64,
     ) -> Result<Arc<Generation>> {
-        let mut identities = compose::identify(&rules, &HOST);
+        let mut identities = compose::identify(&rules, &*self.lookups);
         identities.keep_former(&before.identities);
         self.generation_with(rules, identities, is_kernel, number)
     }

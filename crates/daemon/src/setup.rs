@@ -4,10 +4,11 @@ use crate::choice;
 use crate::control::ControlSocket;
 use crate::daemon::Daemon;
 use crate::engine::Engine;
-use crate::host::HOST;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
+use crate::lookup_warnings::Warnings;
+use crate::lookups;
 use crate::losses::Losses;
 use crate::notifier::Notifier;
 use crate::output::Output;
@@ -24,7 +25,7 @@ use crate::takeover::{self, Downtime};
 use anyhow::{bail, Result};
 use capture::{CaptureError, EbpfEngine, Options, Pins};
 use cli::{Engine as Choice, RunArgs};
-use compose::Generation;
+use compose::{Generation, System};
 use conf::Config;
 use event::Encoder;
 use journal::{Journal, OpenReport};
@@ -88,7 +89,6 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
     let sources = Sources::of(args);
     let config = sources.config()?;
-    let mut recorder = recorder(&config)?;
     let trampoline = choice::is_trampoline(args.engine)?;
     let capabilities = capture::probe::capabilities(trampoline);
     let is_kernel = chooses_kernel(args, &capabilities)?;
@@ -97,8 +97,10 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         sources,
         config,
         capabilities,
+        lookups: lookups::start(),
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };
+    let mut recorder = recorder(&settings)?;
     let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
@@ -127,11 +129,15 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
             started.0
         }
     };
-    Scheduling::go_first_on_one_processor();
-    let plugins = plugins::start(&settings.config, settings.started_nice);
-    let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
-    let live = args.live.then(Live::new);
-    let mut pipeline = Pipeline::new(engine, recorder, output, generation.clone(), live);
+    Scheduling::go_first_on_one_processor(std::process::id());
+    let mut pipeline = pipeline(
+        args,
+        &settings,
+        journal,
+        engine,
+        recorder,
+        generation.clone(),
+    );
     if !is_taken_over {
         pipeline = pipeline.replace_leftover(start.pins.as_ref(), || {
             start.engine(generation, &mut settings)
@@ -143,13 +149,31 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         pipeline: pipeline.with_kernel_records(kernel),
         settings,
         losses: Losses::default(),
+        warnings: Warnings::default(),
         started: Instant::now(),
     };
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }
 
-/// Prints that everything is armed, and reports what happened before.
+/// Connects the engine and the recorder with the log and the plugins.
+fn pipeline(
+    args: &RunArgs,
+    settings: &Settings,
+    journal: Journal,
+    engine: Engine,
+    recorder: Recorder,
+    generation: Arc<Generation>,
+) -> Pipeline {
+    let plugins = plugins::start(&settings.config, settings.started_nice);
+    let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
+    let lookups = Arc::clone(&settings.lookups);
+    let live = args.live.then(Live::new);
+    Pipeline::new(engine, recorder, output, lookups, generation, live)
+}
+
+/// Prints that everything is armed, and reports what happened before. From now on the calls of the
+/// helpers are not recorded.
 fn begun(
     mut recording: Recording,
     downtime: Option<&Downtime>,
@@ -158,6 +182,7 @@ fn begun(
 ) -> Recording {
     let config = &recording.settings.config;
     let pipeline = &mut recording.pipeline;
+    lookups::follow(&pipeline.lookups, pipeline.engine.helpers());
     let plan = &pipeline.generation.plan;
     let (counts, _) = pipeline.engine.rule_counts(plan.rules.len());
     let costs = &mut pipeline.recorder.costs;
@@ -204,11 +229,13 @@ fn calls_and_operations(plan: &Plan) -> String {
 }
 
 /// A recorder with the node name that the configuration asks for.
-fn recorder(config: &Config) -> Result<Recorder> {
-    let node = config.node_name()?;
-    let mut encoder = Encoder::new(settings::format(config), compose::names(Arc::new(HOST)));
+fn recorder(settings: &Settings) -> Result<Recorder> {
+    let node = settings.config.node_name()?;
+    let lookups = &settings.lookups;
+    let names = compose::names(Arc::clone(lookups) as Arc<dyn System>);
+    let mut encoder = Encoder::new(settings::format(&settings.config), names);
     encoder.set_node(node.as_deref().map(str::as_bytes));
-    Ok(recorder::with(encoder))
+    Ok(recorder::with(encoder, Arc::clone(lookups)))
 }
 
 /// The directory where capture is pinned, if it is to outlive the daemon.

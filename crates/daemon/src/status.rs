@@ -15,6 +15,7 @@ impl Recording {
         let log = journal.counters();
         let totals = pipeline.totals();
         let kernel = pipeline.kernel.as_ref();
+        let lookups = pipeline.lookups.counts();
         Status {
             pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
             pid: std::process::id(),
@@ -50,6 +51,10 @@ impl Recording {
             calls_slowed: counters.waits,
             waited_ns: counters.waited_ns,
             durable_after_us: pipeline.output.durable_after(),
+            objects_unanswered: lookups.unanswered,
+            names_unanswered: lookups.names_unanswered,
+            helpers_replaced: lookups.replaced,
+            helpers_stuck: lookups.stuck,
             plugins: pipeline.output.plugin_statuses(),
         }
     }

@@ -1,8 +1,16 @@
 //! Messages on standard error, whose reader may be gone: `eprintln!` would then panic and end the
-//! daemon, and recording is more important than messages.
+//! daemon, and recording is more important than messages. For the same reason the daemon waits for
+//! no reader ([`never_wait`]).
 
+use rustix::fs::{openat, Mode, OFlags, CWD};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 use std::fmt;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Prints a line on standard error, formatted as by `format!`. Errors are ignored.
 #[macro_export]
@@ -15,5 +23,141 @@ pub use say;
 
 /// Writes the line in one write(2), so that it is not mixed with the output of others.
 pub fn line(text: fmt::Arguments<'_>) {
-    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+    let text = format!("{text}\n");
+    match STEADY.get() {
+        Some(steady) => {
+            let mut steady = steady.lock().unwrap_or_else(PoisonError::into_inner);
+            steady.put(text.as_bytes());
+        }
+        None => {
+            let _ = io::stderr().write_all(text.as_bytes());
+        }
+    }
+}
+
+/// From now on, messages for which standard error has no room are left out, and counted: a pipe may
+/// be full because its reader has stopped.
+pub(super) fn never_wait() {
+    if let Some(way) = Way::to(io::stderr()) {
+        let steady = Steady {
+            way,
+            left_out: 0,
+            is_cut: false,
+        };
+        // A second call has nothing to add.
+        let _ = STEADY.set(Mutex::new(steady));
+    }
+}
+
+/// What messages are written to once nothing may be waited for.
+static STEADY: OnceLock<Mutex<Steady>> = OnceLock::new();
+
+struct Steady {
+    way: Way,
+    /// Messages since the last one that was written.
+    left_out: u64,
+    /// Whether the last write ended within a line.
+    is_cut: bool,
+}
+
+/// How to write without waiting, and without a change of what other processes have open.
+enum Way {
+    Socket(io::Stderr),
+    /// Opened anew, so that the flag is not that of other processes.
+    File(File),
+}
+
+impl Way {
+    fn to(stderr: io::Stderr) -> Option<Way> {
+        let own = File::from(stderr.as_fd().try_clone_to_owned().ok()?);
+        let kind = own.metadata().ok()?.file_type();
+        match kind {
+            _ if kind.is_socket() => Some(Way::Socket(stderr)),
+            _ if kind.is_fifo() || kind.is_char_device() => anew(own.as_fd()).map(Way::File),
+            // A file always has room, and its end is where the last of all writers was.
+            _ => None,
+        }
+    }
+
+    /// Writes what there is room for.
+    fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        match self {
+            Way::Socket(stderr) => {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                rustix::net::send(stderr, bytes, flags)
+            }
+            Way::File(file) => rustix::io::write(file, bytes),
+        }
+    }
+}
+
+/// Opens what `fd` has open once more, for writing without waiting.
+fn anew(fd: BorrowedFd<'_>) -> Option<File> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = openat(CWD, path, flags, Mode::empty()).ok()?;
+    Some(File::from(opened))
+}
+
+impl Steady {
+    fn put(&mut self, line: &[u8]) {
+        let mut text = Vec::new();
+        if self.is_cut {
+            text.push(b'\n');
+        }
+        if self.left_out > 0 {
+            let note = format!(
+                "tarsier: {} messages were left out: standard error had no room\n",
+                self.left_out
+            );
+            text.extend_from_slice(note.as_bytes());
+        }
+        text.extend_from_slice(line);
+        match self.way.write(&text) {
+            Ok(len) => {
+                self.is_cut = len < text.len();
+                self.left_out = u64::from(self.is_cut);
+            }
+            Err(_) => self.left_out += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// Fills a pipe or socket, then makes room again: what comes out.
+    fn told(way: Way, mut reader: impl Read) -> String {
+        let mut steady = Steady {
+            way,
+            left_out: 0,
+            is_cut: false,
+        };
+        let line = [b"x".repeat(999), b"\n".to_vec()].concat();
+        for _ in 0..10_000 {
+            steady.put(&line);
+        }
+        assert!(steady.left_out > 0);
+        let mut bytes = vec![0; 1 << 20];
+        let len = reader.read(&mut bytes).expect("it is full");
+        let left_out = steady.left_out;
+        steady.put(b"after\n");
+        let more = reader.read(&mut bytes[len..]).expect("there is more");
+        let text = String::from_utf8_lossy(&bytes[..len + more]).into_owned();
+        assert!(text.contains(&format!("\ntarsier: {left_out} messages were left out")));
+        text
+    }
+
+    #[test]
+    fn a_full_pipe_is_not_waited_for_and_what_was_left_out_is_told() {
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        let file = anew(writer.as_fd()).expect("opened anew");
+        let text = told(Way::File(file), File::from(reader));
+        assert!(text.ends_with("after\n"));
+        // The writer that others have still waits.
+        let own = rustix::fs::fcntl_getfl(&writer).expect("its flags");
+        assert!(!own.contains(OFlags::NONBLOCK));
+    }
 }

@@ -25,6 +25,6 @@ pub mod wire;
 
 pub use encode::{Encoder, EventWriter, Format};
 pub use kind::RecordType;
-pub use names::{NameCache, NameTable, Names, NoNames};
+pub use names::{NameAnswer, NameCache, NameTable, Names, NoNames};
 pub use sockaddr::Sockaddr as SockaddrView;
 pub use stamp::Stamp;

@@ -70,70 +70,89 @@ impl Names for NameTable {
     }
 }
 
-/// Looks up each id once and caches the answer, even that it has no name. When it holds [`NameCache::ENTRIES_MAX`] ids,
-/// it drops them all.
+/// The answer to a question for the name of an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NameAnswer {
+    /// The id has this name.
+    Name(String),
+    /// The id has no name.
+    Nameless,
+    /// It could not be found out now, and may be asked again.
+    NotNow,
+}
+
+/// Looks up each id once and caches the answer, even that it has no name. It holds at most twice
+/// [`NameCache::ENTRIES_MAX`] ids; those that were not asked for lately are dropped.
 pub struct NameCache<U, G> {
-    users: HashMap<u32, Option<Box<str>>>,
-    groups: HashMap<u32, Option<Box<str>>>,
+    users: Known,
+    groups: Known,
     ask_user: U,
     ask_group: G,
 }
 
 impl<U, G> NameCache<U, G>
 where
-    U: FnMut(u32) -> Option<String>,
-    G: FnMut(u32) -> Option<String>,
+    U: FnMut(u32) -> NameAnswer,
+    G: FnMut(u32) -> NameAnswer,
 {
-    /// The most users, and the most groups, that are cached.
+    /// Number of users, and of groups, that are asked for before those of the time before are dropped.
     pub const ENTRIES_MAX: usize = 4096;
 
     /// A cache in front of two functions that look up a user and a group, such as getpwuid_r(3) and getgrgid_r(3).
     pub fn new(ask_user: U, ask_group: G) -> Self {
         NameCache {
-            users: HashMap::new(),
-            groups: HashMap::new(),
+            users: Known::default(),
+            groups: Known::default(),
             ask_user,
             ask_group,
         }
     }
 }
 
-fn remember(
-    known: &mut HashMap<u32, Option<Box<str>>>,
-    id: u32,
-    most: usize,
-    ask: impl FnOnce(u32) -> Option<String>,
-) -> Option<&str> {
-    if known.len() >= most && !known.contains_key(&id) {
-        known.clear();
+/// Names of ids in two generations, so that ids that are asked for often stay when there are too many.
+#[derive(Default)]
+struct Known {
+    recent: HashMap<u32, Option<Box<str>>>,
+    older: HashMap<u32, Option<Box<str>>>,
+}
+
+impl Known {
+    fn find(&mut self, id: u32, most: usize, ask: impl FnOnce(u32) -> NameAnswer) -> Option<&str> {
+        if !self.recent.contains_key(&id) {
+            let name = match self.older.remove(&id) {
+                Some(name) => name,
+                None => match ask(id) {
+                    NameAnswer::Name(name) => Some(name.into_boxed_str()),
+                    NameAnswer::Nameless => None,
+                    NameAnswer::NotNow => return None,
+                },
+            };
+            if self.recent.len() >= most {
+                self.older = std::mem::take(&mut self.recent);
+            }
+            self.recent.insert(id, name);
+        }
+        self.recent.get(&id)?.as_deref()
     }
-    known
-        .entry(id)
-        .or_insert_with(|| ask(id).map(String::into_boxed_str))
-        .as_deref()
 }
 
 impl<U, G> Names for NameCache<U, G>
 where
-    U: FnMut(u32) -> Option<String>,
-    G: FnMut(u32) -> Option<String>,
+    U: FnMut(u32) -> NameAnswer,
+    G: FnMut(u32) -> NameAnswer,
 {
     fn user(&mut self, uid: u32) -> Option<&str> {
-        remember(&mut self.users, uid, Self::ENTRIES_MAX, &mut self.ask_user)
+        self.users.find(uid, Self::ENTRIES_MAX, &mut self.ask_user)
     }
 
     fn group(&mut self, gid: u32) -> Option<&str> {
-        remember(
-            &mut self.groups,
-            gid,
-            Self::ENTRIES_MAX,
-            &mut self.ask_group,
-        )
+        self.groups
+            .find(gid, Self::ENTRIES_MAX, &mut self.ask_group)
     }
 
     fn forget(&mut self) {
-        self.users.clear();
-        self.groups.clear();
+        self.users = Known::default();
+        self.groups = Known::default();
     }
 }
 
@@ -158,9 +177,12 @@ mod tests {
         let mut cache = NameCache::new(
             |uid| {
                 asked.push(uid);
-                (uid == 7).then(|| "seven".to_owned())
+                match uid {
+                    7 => NameAnswer::Name("seven".to_owned()),
+                    _ => NameAnswer::Nameless,
+                }
             },
-            |_| None,
+            |_| NameAnswer::Nameless,
         );
         for _ in 0..3 {
             assert_eq!(cache.user(7), Some("seven"));
@@ -170,5 +192,38 @@ mod tests {
         assert_eq!(cache.user(7), Some("seven"));
         drop(cache);
         assert_eq!(asked, [7, 8, 7]);
+    }
+
+    #[test]
+    fn what_could_not_be_found_out_is_asked_again() {
+        let mut answers = [NameAnswer::NotNow, NameAnswer::Name("late".to_owned())].into_iter();
+        let mut cache = NameCache::new(
+            move |_| answers.next().expect("asked twice"),
+            |_| NameAnswer::Nameless,
+        );
+        assert_eq!(cache.user(7), None);
+        assert_eq!(cache.user(7), Some("late"));
+        assert_eq!(cache.user(7), Some("late"));
+    }
+
+    #[test]
+    fn ids_that_are_asked_for_often_stay_and_memory_is_bounded() {
+        let mut asked_for_7 = 0;
+        let mut cache = NameCache::new(
+            |uid| {
+                asked_for_7 += u32::from(uid == 7);
+                NameAnswer::Nameless
+            },
+            |_| NameAnswer::Nameless,
+        );
+        for uid in 100_000..200_000 {
+            cache.user(uid);
+            if uid % 1000 == 0 {
+                cache.user(7);
+            }
+        }
+        assert!(cache.users.recent.len() + cache.users.older.len() <= 2 * 4096);
+        drop(cache);
+        assert_eq!(asked_for_7, 1);
     }
 }

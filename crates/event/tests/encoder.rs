@@ -5,7 +5,7 @@ use std::path::Path;
 
 use event::record::*;
 use event::text::{parse_line, ArgvBuilder, Scratch, Typed};
-use event::{Encoder, Format, NameCache, NameTable, NoNames, RecordType, Stamp};
+use event::{Encoder, Format, NameAnswer, NameCache, NameTable, NoNames, RecordType, Stamp};
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
@@ -66,7 +66,13 @@ fn the_end_of_an_event_reads_as_plugins_of_auditd_get_it() {
 #[test]
 fn names_are_asked_anew_after_a_user_was_added() {
     let mut answers = ["old", "new"].into_iter();
-    let cache = NameCache::new(move |_| answers.next().map(str::to_owned), |_| None);
+    let cache = NameCache::new(
+        move |_| match answers.next() {
+            Some(name) => NameAnswer::Name(name.to_owned()),
+            None => NameAnswer::Nameless,
+        },
+        |_| NameAnswer::Nameless,
+    );
     let (mut encoder, mut out) = (Encoder::new(Format::Enriched, Box::new(cache)), Vec::new());
     for number in [1005, 1005, 1114] {
         encoder.begin(&mut out, STAMP).raw(number, b"pid=1 uid=5");

@@ -12,15 +12,19 @@ mod stop_command;
 use clap::Parser;
 use cli::{Cli, Command};
 use daemon::stderr::say;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // auditctl's options are not in clap's syntax, so clap does not see them.
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
-    let result = if ctl::is_auditctl(&program) {
+    let first = std::env::args_os().nth(1);
+    let result = if first.as_ref().is_some_and(|first| first == lookup::COMMAND) {
+        helper(args.nth(1))
+    } else if ctl::is_auditctl(&program) {
         ctl::run(args.collect())
-    } else if std::env::args_os().nth(1).is_some_and(|arg| arg == "ctl") {
+    } else if first.is_some_and(|first| first == "ctl") {
         ctl::run(args.skip(1).collect())
     } else {
         command()
@@ -48,6 +52,11 @@ fn command() -> anyhow::Result<u8> {
         Command::Seccomp(command) => seccomp_command::seccomp(&command),
         Command::Ctl { args } => ctl::run(args),
     }
+}
+
+/// Runs as a helper of the daemon, which starts this program anew. A helper says nothing.
+fn helper(role: Option<OsString>) -> anyhow::Result<u8> {
+    Ok(u8::from(lookup::serve_as(role.as_deref()).is_err()))
 }
 
 /// Whether standard output was closed by its reader, which is not an error.

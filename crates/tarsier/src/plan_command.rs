@@ -3,7 +3,7 @@
 use crate::rules_command::source;
 use anyhow::{bail, Context, Result};
 use cli::{Engine, PlanArgs};
-use daemon::host::HOST;
+use daemon::host::host;
 use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
 use rules::{ErrorKind, Rule, SystemHost};
@@ -41,7 +41,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let plan = match is_kernel {
         true => Plan::for_kernel(&set.rules, &capabilities, 1),
         false => {
-            let identities = compose::identify(&set.rules, &HOST);
+            let identities = compose::identify(&set.rules, &host());
             let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
             plan.map_err(|error| daemon::too_large(&error, &set.rules))
                 .context("the rules cannot be planned")?

@@ -76,6 +76,11 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         writeln!(out, "  uid {uid:<14}{count}")?;
     }
     print_log(out, s)?;
+    writeln!(
+        out,
+        "not looked up       {} objects, {} names; {} helpers replaced, {} hang",
+        s.objects_unanswered, s.names_unanswered, s.helpers_replaced, s.helpers_stuck
+    )?;
     for plugin in &s.plugins {
         let state = if plugin.running { "" } else { ", not running" };
         writeln!(out, "plugin              {}{state}", plugin.name)?;

@@ -38,7 +38,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 17] = [
+pub(super) const TESTS: [Test; 18] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -104,6 +104,16 @@ pub(super) const TESTS: [Test; 17] = [
         kind: MachineKind::Usual,
         seconds: 90,
         check: pressure::judge,
+    },
+    Test {
+        name: "lookups",
+        kind: MachineKind::Usual,
+        seconds: 15,
+        check: |dir| {
+            Ok(fs::read_to_string(dir.join("output"))?
+                .trim_end()
+                .to_owned())
+        },
     },
     Test {
         name: "evade",

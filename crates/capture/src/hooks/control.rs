@@ -2,13 +2,14 @@
 
 use super::atomic::atomic;
 use crate::error::{system, CaptureError};
-use bpf::shared::{control, RULES_MAX};
+use bpf::shared::{control, HELPERS_MAX, RULES_MAX};
 use libbpf_rs::{MapCore, MapHandle, Object};
 use plan::tables::{Row, CALLS, GROUPS_MAX, ROWS};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
 
 /// Number of words with one bit for each rule.
 pub(super) const RULE_WORDS: usize = RULES_MAX as usize / 64;
@@ -16,21 +17,63 @@ pub(super) const RULE_WORDS: usize = RULES_MAX as usize / 64;
 /// Both sides must use the same limit of groups of a task.
 const _: () = assert!(GROUPS_MAX == event::wire::TARSIER_GROUPS_MAX as usize);
 
-pub(super) struct Control {
-    shared: NonNull<control>,
-    len: usize,
-}
-
 /// A member of the mapped struct.
 macro_rules! member {
     ($control:ident . $member:ident) => {
-        // SAFETY: mapped as long as the `Control` lives, and nobody refers to a member but by this.
+        // SAFETY: mapped as long as the owner lives, and nobody refers to a member but by this.
         unsafe { atomic(&raw mut (*$control.shared.as_ptr()).$member) }
     };
 }
 
-// SAFETY: the pointer is to memory that this value alone maps and unmaps, and that is used by atomics.
+pub(super) struct Control {
+    shared: NonNull<control>,
+    mapping: Arc<Mapping>,
+}
+
+/// The mapped memory, which stays as long as anything refers to it.
+struct Mapping {
+    start: NonNull<control>,
+    len: usize,
+}
+
+// SAFETY: the pointer is to memory that stays mapped as long as `mapping`, and that is used by atomics.
 unsafe impl Send for Control {}
+// SAFETY: nobody uses the memory through it; it is only unmapped, by the last owner.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+/// Says which processes are the daemon's helpers, whose calls are not recorded. It may be used as long as the process
+/// runs, also after the engine.
+#[derive(Clone)]
+pub struct Helpers {
+    shared: NonNull<control>,
+    /// Keeps `shared` mapped.
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: the pointer is to memory that stays mapped as long as `_mapping`, and that is used by atomics.
+unsafe impl Send for Helpers {}
+
+impl Helpers {
+    /// Number of helpers that run at a time.
+    pub const MAX: usize = HELPERS_MAX as usize;
+
+    /// Sets the process id of the helper at `place`, which is below [`Helpers::MAX`]; `None` if there is none. The calls
+    /// of a helper that has ended already are recorded, like those of any process.
+    pub fn set(&self, place: usize, pid: Option<u32>) {
+        let tgids = member!(self.helper_tgid);
+        let (Some(tgid), Some(start)) = (tgids.get(place), member!(self.helper_start).get(place))
+        else {
+            return;
+        };
+        tgid.store(0, Ordering::Release);
+        if let Some((pid, Ok(started))) = pid.map(|pid| (pid, start_if_known(pid))) {
+            start.store(started, Ordering::Relaxed);
+            tgid.store(pid, Ordering::Release);
+        }
+    }
+}
 
 impl Control {
     /// Maps the object's zero-initialised data, which consists of `struct control`.
@@ -54,18 +97,24 @@ impl Control {
         }
         .map_err(system("mmap of the programs' data"))?;
         let shared = NonNull::new(shared.cast()).ok_or_else(|| super::missing("struct control"))?;
-        Ok(Control { shared, len })
+        let mapping = Arc::new(Mapping { start: shared, len });
+        Ok(Control { shared, mapping })
+    }
+
+    /// See [`Helpers`]. There are none until the first is set.
+    pub(super) fn helpers(&self) -> Helpers {
+        Helpers {
+            shared: self.shared,
+            _mapping: Arc::clone(&self.mapping),
+        }
     }
 
     pub(super) fn set_daemon(&self, tgid: u32) -> Result<(), CaptureError> {
-        let path = format!("/proc/{tgid}/stat");
-        let failed = |source| CaptureError::System {
-            what: path.clone(),
-            source,
-        };
-        let stat = std::fs::read_to_string(&path).map_err(failed)?;
-        let start = start_of(&stat).filter(|_| !has_time_of_its_own());
-        let start = start.unwrap_or(0);
+        let start = start_if_known(tgid)?;
+        // Those of an earlier daemon, if the programs are its.
+        for helper in member!(self.helper_tgid) {
+            helper.store(0, Ordering::Relaxed);
+        }
         member!(self.daemon_start).store(start, Ordering::Relaxed);
         member!(self.daemon_tgid).store(tgid, Ordering::Release);
         Ok(())
@@ -147,6 +196,18 @@ impl Control {
     }
 }
 
+/// Start time of process `pid` as the programs compare it; 0 if they cannot.
+fn start_if_known(pid: u32) -> Result<u64, CaptureError> {
+    let path = format!("/proc/{pid}/stat");
+    let failed = |source| CaptureError::System {
+        what: path.clone(),
+        source,
+    };
+    let stat = std::fs::read_to_string(&path).map_err(failed)?;
+    let start = start_of(&stat).filter(|_| !has_time_of_its_own());
+    Ok(start.unwrap_or(0))
+}
+
 /// Whether this process is in a time namespace, where /proc shows another time since boot than the kernel's.
 fn has_time_of_its_own() -> bool {
     let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
@@ -160,10 +221,10 @@ fn start_of(stat: &str) -> Option<u64> {
     fields.split_whitespace().nth(19)?.parse().ok()
 }
 
-impl Drop for Control {
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: unmaps exactly what `map` mapped; no reference outlives `self`.
-        let _ = unsafe { munmap(self.shared.as_ptr().cast(), self.len) };
+        // SAFETY: unmaps exactly what `map` mapped; nothing refers to it any more.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
 

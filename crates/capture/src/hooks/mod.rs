@@ -43,6 +43,7 @@ use arm::Armed;
 use bpf::load::refused;
 use bpf::shared::{DOORBELL_BYTES, WORKS_PER_CPU};
 use control::Control;
+pub use control::Helpers;
 use detach_queue::DetachQueue;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
@@ -243,6 +244,11 @@ impl EbpfEngine {
         let fd = self.hooks.programs.map("doorbell")?.as_fd().as_raw_fd();
         // SAFETY: the descriptor belongs to the object of programs of `self`, which outlives the borrow.
         Ok(unsafe { BorrowedFd::borrow_raw(fd) })
+    }
+
+    /// To say which processes are the daemon's helpers.
+    pub fn helpers(&self) -> Helpers {
+        self.hooks.control.helpers()
     }
 
     /// Sets whether the daemon polls the rings by itself for now, so that programs need not ring.

@@ -1,6 +1,7 @@
 //! Items of execve: the file, and the interpreter or loader that runs it.
 
 use super::{call_name, interp, text, Arg, Item, LookupOutcome, Resolver};
+use crate::identify::object;
 use event::record::{FileCaps, Inode, NameType};
 use event::wire::{self, Event};
 
@@ -57,10 +58,12 @@ impl Resolver {
     /// Adds the item of a script's interpreter that does not exist: the kernel looked it up before the call failed.
     fn missing_interpreter(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
         const ENOENT: i64 = -2;
-        if event.exit() != Some(ENOENT) || !self.items.last().is_some_and(|item| item.existed) {
+        let script = self.items.last().filter(|item| item.existed);
+        let Some(script) = script.filter(|_| event.exit() == Some(ENOENT)) else {
             return;
-        }
-        if let Some(name) = interp::script_interpreter(&mut self.view, &arg.path) {
+        };
+        let of = script.inode.map(object);
+        if let Some(name) = interp::script_interpreter(&mut self.view, of, &arg.path) {
             let mut path = Vec::new();
             text::join(&mut path, &self.cwd, &name);
             if self.view.inode(&path, true).is_none() {
@@ -106,7 +109,7 @@ impl Resolver {
     fn with_caps(&mut self) {
         if let Some(last) = self.items.last_mut() {
             let path = std::mem::take(&mut last.path);
-            last.caps = self.view.file_caps(&path);
+            last.caps = self.view.file_caps(&path, last.inode.map(object));
             last.path = path;
         }
     }

@@ -4,7 +4,7 @@
 //! Source: `__audit_inode()` and `__audit_inode_child()`, kernel/auditsc.c.
 
 use super::{FileCaps, NameType, Resolver};
-use crate::system::{kernel_dev, read_all, System};
+use crate::system::{kernel_dev, KernelFile, System};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -36,7 +36,8 @@ impl Filesystems {
             .read_at_ns
             .is_none_or(|at_ns| now_ns.saturating_sub(at_ns) > KEPT_NS)
         {
-            let mounts = read_all(&*self.system, "/proc/self/mountinfo").unwrap_or_default();
+            let mounts = self.system.kernel_file(KernelFile::Mounts);
+            let mounts = mounts.unwrap_or_default();
             self.kinds = mounts
                 .split(|&byte| byte == b'\n')
                 .filter_map(|line| mount(&*self.system, line))

@@ -1,13 +1,15 @@
 //! The program that loads an ELF image: its PT_INTERP entry (elf(5)).
 
 use super::view::View;
+use crate::system::HEAD_BYTES_MAX;
 use event::record::Inode;
+use plan::ObjectId;
 use std::collections::HashMap;
 
 /// Largest number of images in the cache, which is then cleared.
 const REMEMBERED_MAX: usize = 4096;
 /// The program headers and the interpreter's name lie in the first bytes of every usual image.
-const HEAD_BYTES: u64 = 4096;
+const HEAD_BYTES: u32 = HEAD_BYTES_MAX;
 const PT_INTERP: u32 = 3;
 
 /// Cache of loaders, by device and inode number of the image.
@@ -25,29 +27,29 @@ impl Interpreters {
             return known.clone();
         }
         // Another file may have taken the name since.
-        let same = view
-            .inode(path, true)
-            .is_some_and(|now| (now.dev, now.ino) == key);
-        let mut head = Vec::new();
-        if same {
-            head = view.head(path, HEAD_BYTES)?;
-        }
+        let of = ObjectId {
+            dev: image.dev,
+            ino: image.ino,
+        };
+        let head = view.head(path, Some(of), HEAD_BYTES)?;
         let loader = interpreter(&head);
         if self.known.len() >= REMEMBERED_MAX {
             self.known.clear();
         }
-        if same {
-            self.known.insert(key, loader.clone());
-        }
+        self.known.insert(key, loader.clone());
         loader
     }
 }
 
-/// The interpreter in the first line of the script at `path` (load_script(), fs/binfmt_script.c); `None` if the file is
-/// not a script.
-pub(super) fn script_interpreter(view: &mut View, path: &[u8]) -> Option<Vec<u8>> {
-    const LINE_BYTES: u64 = 256;
-    let head = view.head(path, LINE_BYTES)?;
+/// The interpreter in the first line of the script `of` at `path` (load_script(), fs/binfmt_script.c); `None` if the
+/// file is not a script, or is another one.
+pub(super) fn script_interpreter(
+    view: &mut View,
+    of: Option<ObjectId>,
+    path: &[u8],
+) -> Option<Vec<u8>> {
+    const LINE_BYTES: u32 = 256;
+    let head = view.head(path, of, LINE_BYTES)?;
     let line = head.strip_prefix(b"#!")?;
     let line = line.split(|&byte| byte == b'\n' || byte == 0).next()?;
     let mut words = line.split(|&byte| byte == b' ' || byte == b'\t');
@@ -96,7 +98,7 @@ mod tests {
     fn the_loader_of_a_dynamic_program_is_found() {
         let mut head = Vec::new();
         let file = std::fs::File::open("/proc/self/exe").expect("own executable");
-        file.take(HEAD_BYTES)
+        file.take(HEAD_BYTES.into())
             .read_to_end(&mut head)
             .expect("readable");
         let loader = interpreter(&head).expect("tests are linked dynamically");
@@ -111,7 +113,7 @@ mod tests {
     fn a_cut_or_wrong_image_has_no_loader() {
         let mut head = Vec::new();
         let file = std::fs::File::open("/proc/self/exe").expect("own executable");
-        file.take(HEAD_BYTES)
+        file.take(HEAD_BYTES.into())
             .read_to_end(&mut head)
             .expect("readable");
         for len in 0..64 {

@@ -46,12 +46,7 @@ impl Resolver {
         let mut objects = Vec::new();
         let is_there = |name: &&Name| name.inode.is_some() || name.existed;
         for name in names.iter().filter(is_there) {
-            let mut path = name.path.as_slice();
-            while let (dir @ [b'/', _, ..], _) = text::split(path) {
-                let dir = dir.strip_suffix(b"/").unwrap_or(dir);
-                objects.extend(self.view.inode(dir, true).map(|inode| matched(inode).id));
-                path = dir;
-            }
+            objects.extend(self.view.directories_above(&name.path));
         }
         objects
     }

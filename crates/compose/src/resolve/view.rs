@@ -2,8 +2,9 @@
 
 use crate::system::System;
 use event::record::{FileCaps, Inode};
+use plan::ObjectId;
 use std::borrow::Cow;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::sync::Arc;
 
 /// The file system as one process sees it: `prefix` leads from here to the root directory of the process; `None` if it
@@ -20,7 +21,7 @@ impl View {
     /// A view that finds nothing until [`View::set`] is called.
     pub(super) fn new(system: Arc<dyn System>) -> View {
         View {
-            own_mnt_ns: namespace_of(&*system, "/proc/self/ns/mnt").unwrap_or(0),
+            own_mnt_ns: system.mount_namespace(None).unwrap_or(0),
             system,
             prefix: None,
             path: Vec::new(),
@@ -34,10 +35,9 @@ impl View {
         self.pid = pid;
         let prefix = self.prefix.get_or_insert_with(Vec::new);
         prefix.clear();
-        let link = || format!("/proc/{pid}/ns/mnt");
         if u64::from(mnt_ns) == self.own_mnt_ns {
             prefix.extend_from_slice(root);
-        } else if namespace_of(&*self.system, &link()) == Some(mnt_ns.into()) {
+        } else if self.system.mount_namespace(Some(pid)) == Some(mnt_ns.into()) {
             prefix.extend_from_slice(format!("/proc/{pid}/root").as_bytes());
         } else {
             self.prefix = None;
@@ -65,6 +65,15 @@ impl View {
         system.inode(path, follow)
     }
 
+    /// The directories above `path`, without the root directory of the process.
+    pub(super) fn directories_above(&mut self, path: &[u8]) -> Vec<ObjectId> {
+        let prefix = self.prefix.as_ref().map_or(0, Vec::len);
+        match self.locate(path) {
+            Some((system, path)) => system.directories_above(path, prefix),
+            None => Vec::new(),
+        }
+    }
+
     /// `path` without symbolic links; `None` if it cannot be resolved now.
     pub(super) fn real_path(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let (system, path) = self.locate(path)?;
@@ -72,20 +81,25 @@ impl View {
     }
 
     /// File capabilities of the object at `path` (capabilities(7), "File capability extended attribute versioning");
-    /// [`FileCaps::NONE`] if there are none or they cannot be read.
-    pub(super) fn file_caps(&mut self, path: &[u8]) -> FileCaps {
+    /// [`FileCaps::NONE`] if there are none, if they cannot be read, or if it is another object than `of`.
+    pub(super) fn file_caps(&mut self, path: &[u8], of: Option<ObjectId>) -> FileCaps {
         let value = self
             .locate(path)
-            .and_then(|(system, path)| system.file_capabilities(path));
+            .and_then(|(system, path)| system.file_capabilities(path, of));
         value
             .and_then(|value| parse_caps(&value))
             .unwrap_or(FileCaps::NONE)
     }
 
-    /// The first `bytes_max` bytes of the file at `path`.
-    pub(super) fn head(&mut self, path: &[u8], bytes_max: u64) -> Option<Vec<u8>> {
+    /// The first `bytes_max` bytes of the regular file at `path`; `None` if it is another object than `of`.
+    pub(super) fn head(
+        &mut self,
+        path: &[u8],
+        of: Option<ObjectId>,
+        bytes_max: u32,
+    ) -> Option<Vec<u8>> {
         let (system, path) = self.locate(path)?;
-        system.read(path, bytes_max)
+        system.head(path, of, bytes_max)
     }
 
     fn locate(&mut self, path: &[u8]) -> Option<(&dyn System, &CStr)> {
@@ -101,12 +115,6 @@ impl View {
         let path = CStr::from_bytes_with_nul(&self.path).ok()?;
         Some((&*self.system, path))
     }
-}
-
-/// Inode number of the namespace that a `/proc/…/ns/…` link leads to.
-fn namespace_of(system: &dyn System, link: &str) -> Option<u64> {
-    let found = system.inode(&CString::new(link).ok()?, true);
-    found.map(|inode| inode.ino)
 }
 
 /// `struct vfs_ns_cap_data`, linux/capability.h: magic and flags, two pairs of words, root id.

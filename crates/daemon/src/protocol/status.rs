@@ -73,6 +73,18 @@ pub struct Status {
     /// Time from a call until its record is durable, in microseconds: p50, p99, maximum. Each event
     /// counts as being as old as the oldest that was written with it. `None` before the first sync.
     pub durable_after_us: Option<[u64; 3]>,
+    /// Objects that records lack because they could not be looked up, or not in time.
+    #[serde(default)]
+    pub objects_unanswered: u64,
+    /// Names of users and groups that records lack for the same reason.
+    #[serde(default)]
+    pub names_unanswered: u64,
+    /// Helper processes for look-ups that were replaced because they failed.
+    #[serde(default)]
+    pub helpers_replaced: u64,
+    /// Helper processes that were killed and have not ended, because a file system does not answer.
+    #[serde(default)]
+    pub helpers_stuck: u64,
     /// The active plugins.
     #[serde(default)]
     pub plugins: Vec<PluginStatus>,

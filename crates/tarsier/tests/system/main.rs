@@ -22,6 +22,7 @@ mod files;
 mod flips;
 mod kernel_records;
 mod lifecycle;
+mod lookups;
 mod loss;
 mod nice;
 mod plugins;

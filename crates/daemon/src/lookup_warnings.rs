@@ -1,0 +1,64 @@
+//! What is said of look-ups that were not answered.
+
+use crate::daemon_records::{Action, Who};
+use crate::pipeline::Pipeline;
+use crate::stderr::say;
+use event::RecordType;
+use lookup::Counts;
+use std::time::{Duration, Instant};
+
+/// Time between two warnings.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Warns of look-ups that were not answered.
+#[derive(Default)]
+pub(super) struct Warnings {
+    told: Counts,
+    last: Option<Instant>,
+}
+
+impl Warnings {
+    /// Tends the helpers, and says so if look-ups were not answered since the last warning. Call it
+    /// once a second.
+    pub(super) fn tend(&mut self, pipeline: &mut Pipeline) {
+        pipeline.lookups.tend();
+        let counts = pipeline.lookups.counts();
+        let is_same = (counts.unanswered, counts.names_unanswered, counts.replaced)
+            == (
+                self.told.unanswered,
+                self.told.names_unanswered,
+                self.told.replaced,
+            );
+        if is_same
+            || self
+                .last
+                .is_some_and(|last| last.elapsed() < WARNING_INTERVAL)
+        {
+            return;
+        }
+        let before = std::mem::replace(&mut self.told, counts);
+        self.last = Some(Instant::now());
+        let objects = counts.unanswered - before.unanswered;
+        let names = counts.names_unanswered - before.names_unanswered;
+        let replaced = counts.replaced - before.replaced;
+        say!(
+            "tarsier: {objects} objects and {names} names could not be looked up within {} ms, \
+             and records lack them; {replaced} helpers were replaced, {} hang. Does a file system \
+             (NFS, FUSE, autofs) or a directory service (LDAP) not answer? More in tarsier status",
+            lookup::DEADLINE.as_millis(),
+            counts.stuck
+        );
+        let [objects, names, replaced] = [objects, names, replaced].map(|count| count.to_string());
+        pipeline.say(&Action {
+            kind: RecordType::DAEMON_ERR,
+            op: "lookups-unanswered",
+            who: Who::this_process(),
+            extra: &[
+                ("objects", &objects),
+                ("names", &names),
+                ("replaced", &replaced),
+            ],
+            is_success: false,
+        });
+    }
+}

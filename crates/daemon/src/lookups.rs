@@ -1,0 +1,42 @@
+//! The helpers that look up paths and names for the daemon.
+
+use crate::host::kernel_has;
+use crate::scheduling::Scheduling;
+use crate::stderr::say;
+use capture::Helpers;
+use lookup::Remote;
+use std::io;
+use std::sync::Arc;
+
+/// The system, as this process looks it up.
+pub(super) type Lookups = Arc<Remote>;
+
+const _: () = assert!(lookup::HELPERS == Helpers::MAX);
+
+/// Starts the helper for paths. Without it recording goes on, and each look-up tries again.
+pub(super) fn start() -> Lookups {
+    let (remote, started) = Remote::start(kernel_has);
+    say_failure(started);
+    Arc::new(remote)
+}
+
+fn say_failure(started: io::Result<()>) {
+    if let Err(error) = started {
+        say!("tarsier: no helper that looks up paths can be started, so records lack objects: {error}");
+    }
+}
+
+/// Has the calls of the helpers not recorded by the programs that `helpers` tells of them, and the
+/// one for paths run as soon as the daemon does. Call it when everything is armed.
+pub(super) fn follow(lookups: &Lookups, helpers: Option<Helpers>) {
+    // Audit is enabled now, with a `never,task` rule.
+    say_failure(lookups.renew());
+    lookups.follow(move |place, pid| {
+        if let Some(helpers) = &helpers {
+            helpers.set(place, pid);
+        }
+        if let (0, Some(pid)) = (place, pid) {
+            Scheduling::go_first_on_one_processor(pid);
+        }
+    });
+}

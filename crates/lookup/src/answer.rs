@@ -1,0 +1,69 @@
+//! Answers questions in the calling process.
+
+use crate::devices::Devices;
+use crate::files;
+use crate::message::{Content, Question};
+use crate::object::Fault;
+use crate::walk::{Access, Gate};
+use event::record::Inode;
+use nix::unistd::{Gid, Group, Uid, User};
+
+/// Longest name of a user or group that is passed on: LOGIN_NAME_MAX of limits.h.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What was found.
+pub(crate) enum Answer {
+    Inode(Inode),
+    Bytes(Vec<u8>),
+    Number(u32),
+}
+
+impl Answer {
+    /// The content of a reply that says so.
+    pub(crate) fn content(found: &Result<Answer, Fault>) -> Content<'_> {
+        match found {
+            Ok(Answer::Inode(inode)) => Content::Inode(*inode),
+            Ok(Answer::Bytes(bytes)) => Content::Bytes(bytes),
+            Ok(Answer::Number(number)) => Content::Number(*number),
+            Err(Fault::Missing) => Content::Missing,
+            Err(Fault::NotNow) => Content::NotNow,
+        }
+    }
+}
+
+/// Looks up the answer to `question`.
+pub(crate) fn to(
+    question: Question<'_>,
+    gate: &mut dyn Gate,
+    devices: &mut Devices,
+) -> Result<Answer, Fault> {
+    let mut access = Access::to(question.path(), gate, devices);
+    let access = &mut access;
+    Ok(match question {
+        Question::Inode { path, follow } => Answer::Inode(files::inode(path, follow, access)?),
+        Question::RealPath(path) => Answer::Bytes(files::real_path(path, access)?),
+        Question::Capabilities(path, of) => Answer::Bytes(files::capabilities(path, of, access)?),
+        Question::Head(path, of, bytes_max) => {
+            Answer::Bytes(files::head(path, of, bytes_max, access)?)
+        }
+        Question::FileSystem(path) => Answer::Number(files::file_system(path, access)?),
+        Question::Above(path, prefix) => Answer::Bytes(files::above(path, prefix, access)?),
+        Question::User(uid) => Answer::Bytes(user(uid)?),
+        Question::Group(gid) => Answer::Bytes(group(gid)?),
+    })
+}
+
+fn user(uid: u32) -> Result<Vec<u8>, Fault> {
+    let found = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    name(found.map(|user| user.name))
+}
+
+fn group(gid: u32) -> Result<Vec<u8>, Fault> {
+    let found = Group::from_gid(Gid::from_raw(gid)).ok().flatten();
+    name(found.map(|group| group.name))
+}
+
+fn name(found: Option<String>) -> Result<Vec<u8>, Fault> {
+    let name = found.filter(|name| name.len() <= NAME_BYTES_MAX);
+    name.map(String::into_bytes).ok_or(Fault::Missing)
+}

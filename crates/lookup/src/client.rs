@@ -1,0 +1,325 @@
+//! The daemon's side of the helper that looks up objects at paths.
+//!
+//! A helper that waits for a file system for [`DEADLINE`](crate::DEADLINE), ends or answers wrongly is killed, and the
+//! next question starts another; the answer is then "not known". What it was waiting for is avoided for
+//! [`AVOIDED_FOR`], and for as long as the killed helper hangs in the kernel. A helper that says nothing waits for no
+//! file system that a caller chose: it has [`SILENCES`] deadlines. One that has no processor, or waits for a local file
+//! system, is merely slow and has the longer time of [`Patience`].
+
+use crate::counts::Counts;
+use crate::link::{Broken, Link};
+use crate::message::{Content, Question, Reply, Request, BYTES_MAX};
+use crate::patience::{Doing, Patience};
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Deadlines that a helper has until it answers, or says what it waits for.
+const SILENCES: u32 = 5;
+/// How long a file system that did not answer is not waited for.
+const AVOIDED_FOR: Duration = Duration::from_secs(10);
+/// What is left of that time when it begins anew, if a helper still hangs there.
+const RENEWED_BEFORE: Duration = Duration::from_secs(3);
+/// In each such period at most [`FAILURES_MAX`] helpers may fail. Then, until it is over, nothing is waited for.
+const PERIOD: Duration = Duration::from_secs(10);
+const FAILURES_MAX: usize = 3;
+/// Killed helpers that have not ended. With more of them, no other is started.
+const STUCK_MAX: usize = 16;
+
+/// A running helper.
+pub(crate) trait Process: Send {
+    /// Its process id.
+    fn pid(&self) -> u32;
+    /// Kills it, without waiting for its end.
+    fn kill(&mut self);
+    /// Whether it has ended; if so, it is reaped.
+    fn has_ended(&mut self) -> bool;
+    /// What it does now; `None` if that cannot be told.
+    fn doing(&self) -> Option<Doing>;
+}
+
+/// Starts helpers.
+pub(crate) trait Start: Send {
+    /// Starts one.
+    fn start(&mut self) -> io::Result<(Link, Box<dyn Process>)>;
+}
+
+/// Called with the process id of each helper that is started, and with `None` when it is killed.
+pub(crate) type Follow = Box<dyn FnMut(Option<u32>) + Send>;
+
+/// A question has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Failed;
+
+/// A helper that has been killed.
+struct Ended {
+    process: Box<dyn Process>,
+    /// The file system that it waited for.
+    dev: Option<u32>,
+}
+
+/// Asks a helper, and replaces it when it fails.
+pub(crate) struct Client {
+    start: Box<dyn Start>,
+    follow: Option<Follow>,
+    running: Option<(Link, Box<dyn Process>)>,
+    ended: Vec<Ended>,
+    avoided: Vec<(u32, Instant)>,
+    /// When helpers failed, within the last [`PERIOD`].
+    failures: VecDeque<Instant>,
+    number: u32,
+    out: Vec<u8>,
+    buffer: Vec<u8>,
+    counts: Counts,
+}
+
+impl Client {
+    /// A client without a helper: the first question starts one.
+    pub(crate) fn new(start: Box<dyn Start>) -> Client {
+        Client {
+            start,
+            follow: None,
+            running: None,
+            ended: Vec::new(),
+            avoided: Vec::new(),
+            failures: VecDeque::new(),
+            number: 0,
+            out: Vec::new(),
+            buffer: vec![0; BYTES_MAX],
+            counts: Counts::default(),
+        }
+    }
+
+    /// Has `follow` called for each helper from now on, and for the one that runs.
+    pub(crate) fn follow(&mut self, mut follow: Follow) {
+        follow(self.running.as_ref().map(|(_, process)| process.pid()));
+        self.follow = Some(follow);
+    }
+
+    pub(crate) fn counts(&mut self) -> Counts {
+        self.reap();
+        Counts {
+            stuck: self.ended.len() as u64,
+            ..self.counts
+        }
+    }
+
+    /// Process id of the helper that runs.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        let (_, process) = self.running.as_ref()?;
+        Some(process.pid())
+    }
+
+    /// Starts a helper if none runs.
+    pub(crate) fn prepare(&mut self) -> io::Result<()> {
+        if self.running.is_some() {
+            return Ok(());
+        }
+        self.reap();
+        if self.ended.len() >= STUCK_MAX {
+            return Err(io::Error::other("too many helpers hang in the kernel"));
+        }
+        let running = self.start.start()?;
+        let now = Instant::now();
+        self.avoided.retain(|&(_, until)| until > now);
+        for &(dev, until) in &self.avoided {
+            // A helper that takes nothing shows at the first question.
+            let _ = running.0.send(&avoid(dev, until - now));
+        }
+        if let Some(follow) = &mut self.follow {
+            follow(Some(running.1.pid()));
+        }
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// Starts another helper instead of the one that runs, which has not failed.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        self.end(None);
+        self.prepare()
+    }
+
+    /// The answer to `question`, as `take` has it of the reply; `None` if it is not known, or there is no such thing.
+    pub(crate) fn ask<T>(
+        &mut self,
+        question: Question<'_>,
+        take: impl FnOnce(Content<'_>) -> Option<T>,
+    ) -> Option<T> {
+        self.counts.asked += 1;
+        match self.exchange(question) {
+            Ok(len) => {
+                // It has been parsed before.
+                let reply = Reply::parse(&self.buffer[..len])?;
+                self.counts.unanswered += u64::from(reply.content == Content::NotNow);
+                take(reply.content)
+            }
+            Err(Failed) => {
+                self.counts.unanswered += 1;
+                None
+            }
+        }
+    }
+
+    /// Sends the question and receives the reply into the buffer.
+    fn exchange(&mut self, question: Question<'_>) -> Result<usize, Failed> {
+        let now = Instant::now();
+        let may_wait = self.may_wait(now);
+        if self.running.is_none() && !may_wait && self.failures.len() >= 2 * FAILURES_MAX {
+            return Err(Failed);
+        }
+        self.number = self.number.wrapping_add(1);
+        let number = self.number;
+        self.out.clear();
+        let request = Request::Ask {
+            number,
+            may_wait,
+            question,
+        };
+        request.put(&mut self.out);
+        self.send(now)?;
+        let Some((link, process)) = &self.running else {
+            return Err(Failed);
+        };
+        let mut patience = Patience::new(now, link.patience());
+        let silent_until = now + SILENCES * link.patience();
+        let (mut end, mut is_first, mut waits) = (silent_until, true, None);
+        let mut is_last = false;
+        loop {
+            let received = link.receive(&mut self.buffer, end, is_first);
+            let is_early = std::mem::take(&mut is_first) && Instant::now() < end;
+            let len = match received {
+                Ok(Some(len)) => len,
+                Ok(None) if is_early => continue,
+                // It may be slow only because others have the processor or the disk.
+                Ok(None) if patience.lasts(process.doing(), waits) => {
+                    end = Instant::now() + link.patience();
+                    continue;
+                }
+                // Unless it answered while that was found out.
+                Ok(None) if !is_last => {
+                    is_last = true;
+                    continue;
+                }
+                // It is late, or it has ended.
+                _ => return Err(self.fail(now, waits)),
+            };
+            match Reply::parse(&self.buffer[..len]) {
+                Some(reply) if reply.number == number => match reply.content {
+                    Content::Waits(_) if patience.is_over() => return Err(self.fail(now, None)),
+                    Content::Waits(dev) => {
+                        waits = Some(dev);
+                        end = silent_until.min(Instant::now() + link.patience());
+                    }
+                    content if content.answers(&question) => return Ok(len),
+                    _ => return Err(self.fail(now, None)),
+                },
+                _ => return Err(self.fail(now, None)),
+            }
+        }
+    }
+
+    /// Sends what is in `out`, to another helper if the one that runs has ended.
+    fn send(&mut self, now: Instant) -> Result<(), Failed> {
+        for _ in 0..2 {
+            if self.prepare().is_err() {
+                self.note_failure(now);
+                return Err(Failed);
+            }
+            let sent = self.running.as_ref().map(|(link, _)| link.send(&self.out));
+            match sent {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(Broken)) | None => {
+                    self.fail(now, None);
+                }
+            }
+        }
+        Err(Failed)
+    }
+
+    /// Whether a file system may be waited for: not if helpers failed too often lately.
+    fn may_wait(&mut self, now: Instant) -> bool {
+        while self
+            .failures
+            .front()
+            .is_some_and(|&at| now.saturating_duration_since(at) > PERIOD)
+        {
+            self.failures.pop_front();
+        }
+        self.failures.len() < FAILURES_MAX
+    }
+
+    fn note_failure(&mut self, now: Instant) {
+        self.failures.push_back(now);
+        // More than are ever looked at.
+        if self.failures.len() > 4 * FAILURES_MAX {
+            self.failures.pop_front();
+        }
+    }
+
+    /// Kills the helper, which waited for the file system `waits`.
+    fn fail(&mut self, now: Instant, waits: Option<u32>) -> Failed {
+        self.note_failure(now);
+        self.counts.replaced += 1;
+        if let Some(dev) = waits {
+            self.avoided.retain(|&(other, _)| other != dev);
+            self.avoided.push((dev, Instant::now() + AVOIDED_FOR));
+        }
+        self.end(waits);
+        Failed
+    }
+
+    /// Kills the helper, which waits for the file system `dev`.
+    fn end(&mut self, dev: Option<u32>) {
+        if let Some((_, mut process)) = self.running.take() {
+            process.kill();
+            self.ended.push(Ended { process, dev });
+        }
+        if let Some(follow) = &mut self.follow {
+            follow(None);
+        }
+    }
+
+    fn reap(&mut self) {
+        self.ended.retain_mut(|ended| !ended.process.has_ended());
+    }
+
+    /// Reaps killed helpers, and goes on avoiding what one still waits for. Call it about once a second.
+    pub(crate) fn tend(&mut self) {
+        if self.ended.is_empty() {
+            return;
+        }
+        self.reap();
+        let now = Instant::now();
+        for ended in &self.ended {
+            let hangs_at = |avoided: &&mut (u32, Instant)| ended.dev == Some(avoided.0);
+            let Some(avoided) = self.avoided.iter_mut().find(hangs_at) else {
+                continue;
+            };
+            if avoided.1.saturating_duration_since(now) < RENEWED_BEFORE {
+                avoided.1 = now + AVOIDED_FOR;
+                if let Some((link, _)) = &self.running {
+                    // A helper that takes nothing shows at the next question.
+                    let _ = link.send(&avoid(avoided.0, AVOIDED_FOR));
+                }
+            }
+        }
+    }
+}
+
+fn avoid(dev: u32, time: Duration) -> Vec<u8> {
+    let mut out = Vec::new();
+    let ms = time.as_millis().try_into().unwrap_or(u32::MAX);
+    Request::Avoid { dev, ms }.put(&mut out);
+    out
+}
+
+#[cfg(test)]
+impl Client {
+    /// Makes all that has a time so much older.
+    pub(crate) fn age(&mut self, time: Duration) {
+        self.failures.iter_mut().for_each(|at| *at -= time);
+        for (_, until) in &mut self.avoided {
+            *until -= time;
+        }
+    }
+}

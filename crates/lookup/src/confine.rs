@@ -1,0 +1,88 @@
+//! Gives up what a helper does not need: it handles paths that attackers chose, and runs libraries that look up names.
+
+use rustix::fs::{Gid, Uid};
+use rustix::io::Errno;
+use rustix::process::{
+    set_dumpable_behavior, set_parent_process_death_signal, setrlimit, DumpableBehavior, Resource,
+    Rlimit, Signal,
+};
+use rustix::thread::{
+    capabilities, set_capabilities, set_keep_capabilities, set_name, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid, CapabilitySet,
+};
+use std::io;
+
+/// `nobody` and `nogroup`: the kernel's overflow ids.
+const NOBODY: u32 = 65534;
+
+/// What a helper may do besides what everybody may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// Look at every object, and at the root directories of processes in other mount namespaces.
+    Files,
+    /// Nothing.
+    None,
+}
+
+/// Confines this process, which has one thread.
+pub(crate) fn confine(rights: Rights) -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    ignore_signals();
+    close_all_but_standard();
+    set_name(c"tarsier-lookup")?;
+    let keep = match rights {
+        Rights::Files => CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE,
+        Rights::None => CapabilitySet::empty(),
+    };
+    set_keep_capabilities(true)?;
+    become_nobody()?;
+    let mut sets = capabilities(None)?;
+    sets.permitted &= keep;
+    sets.effective = sets.permitted;
+    sets.inheritable = CapabilitySet::empty();
+    set_capabilities(None, sets)?;
+    set_no_new_privs(true)?;
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // Only now, since a change of rights clears it.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    match rustix::process::getppid() == parent {
+        true => Ok(()),
+        false => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+/// Takes other ids, so that files of root are not its own. Where the daemon has no right to, its ids stay.
+fn become_nobody() -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    let changed = set_thread_groups(&[])
+        .and_then(|()| set_thread_res_gid(gid, gid, gid))
+        .and_then(|()| set_thread_res_uid(uid, uid, uid));
+    match changed {
+        Ok(()) | Err(Errno::PERM | Errno::INVAL) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whoever ends the daemon's whole group of processes must not end its helpers first: it still reads events. They end
+/// with the daemon.
+fn ignore_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: no handler is set, and this process has one thread.
+        unsafe {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+    }
+}
+
+/// Closes what the daemon was started with.
+fn close_all_but_standard() {
+    // SAFETY: this process has opened nothing yet that it uses. A kernel before 5.9 refuses the call.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+    }
+}

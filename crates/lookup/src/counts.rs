@@ -1,0 +1,16 @@
+//! Counts of look-ups.
+
+/// What the helpers did since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Objects asked for.
+    pub asked: u64,
+    /// Objects that could not be looked up, or not in time, so that records lack them.
+    pub unanswered: u64,
+    /// Names of users and groups that could not be looked up in time; records say `unknown`.
+    pub names_unanswered: u64,
+    /// Helpers that were killed because they did not answer, or answered wrongly, or that ended by themselves.
+    pub replaced: u64,
+    /// Killed helpers that have not ended yet, because the kernel waits for a file system.
+    pub stuck: u64,
+}

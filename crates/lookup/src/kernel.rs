@@ -1,0 +1,51 @@
+//! What the kernel itself answers at once, in the calling process: its clocks, its release, files that it makes of its
+//! own memory. No path here comes from another process.
+
+use compose::KernelFile;
+use rustix::fs::{openat, stat, Mode, OFlags, CWD};
+use rustix::time::{clock_gettime, ClockId};
+use std::fs::File;
+use std::io::Read;
+
+/// See [`compose::System::kernel_file`].
+pub(crate) fn file(file: KernelFile) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut file = File::from(openat(CWD, &*file.path(), flags, Mode::empty()).ok()?);
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// See [`compose::System::mount_namespace`].
+pub(crate) fn mount_namespace(pid: Option<u32>) -> Option<u64> {
+    let found = match pid {
+        Some(pid) => stat(format!("/proc/{pid}/ns/mnt")),
+        None => stat("/proc/self/ns/mnt"),
+    };
+    found.ok().map(|namespace| namespace.st_ino)
+}
+
+pub(crate) fn monotonic_ns() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
+pub(crate) fn realtime_ns() -> u64 {
+    nanoseconds(ClockId::Realtime)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// See [`compose::System::release`].
+pub(crate) fn release() -> (u32, u32) {
+    let uname = rustix::system::uname();
+    let mut numbers = uname
+        .release()
+        .to_str()
+        .unwrap_or_default()
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}

@@ -1,0 +1,93 @@
+//! One side of the pair of sockets between the daemon and a helper.
+
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use rustix::net::{
+    recv, send, socketpair, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType,
+};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Longest time for which an answer is waited for.
+pub const DEADLINE: Duration = Duration::from_millis(100);
+
+/// The daemon's side.
+pub(crate) struct Link {
+    socket: OwnedFd,
+    patience: Duration,
+}
+
+/// The other side is gone, or takes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Broken;
+
+impl Link {
+    /// A pair: this side, and the helper's. Receiving waits at most `patience`.
+    pub(crate) fn pair(patience: Duration) -> io::Result<(Link, OwnedFd)> {
+        let flags = SocketFlags::CLOEXEC;
+        let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(patience))?;
+        Ok((Link { socket, patience }, theirs))
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Sends a datagram without waiting.
+    pub(crate) fn send(&self, message: &[u8]) -> Result<(), Broken> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        loop {
+            match send(&self.socket, message, flags) {
+                Ok(len) if len == message.len() => return Ok(()),
+                Err(Errno::INTR) => {}
+                _ => return Err(Broken),
+            }
+        }
+    }
+
+    /// Receives a datagram and returns its length; `None` if none has come at `end`. `is_first` says that the whole
+    /// patience is left, which saves a system call.
+    pub(crate) fn receive(
+        &self,
+        buffer: &mut [u8],
+        end: Instant,
+        is_first: bool,
+    ) -> Result<Option<usize>, Broken> {
+        let mut flags = match is_first {
+            true => RecvFlags::empty(),
+            false => RecvFlags::DONTWAIT,
+        };
+        loop {
+            match recv(&self.socket, &mut *buffer, flags | RecvFlags::TRUNC) {
+                Ok((len, whole)) if len > 0 && len == whole => return Ok(Some(len)),
+                // Nothing came in time, or not yet.
+                Err(Errno::AGAIN) if is_first && flags.is_empty() => return Ok(None),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                // The end, or a datagram that is too long.
+                _ => return Err(Broken),
+            }
+            flags = RecvFlags::DONTWAIT;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.wait(left)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits until there is something to receive; `false` if there is nothing after `left`.
+    fn wait(&self, left: Duration) -> Result<bool, Broken> {
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(true),
+            Err(_) => Err(Broken),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What the kernel has in memory of an object that is open.
+
+use rustix::fd::AsFd;
+use rustix::fs::{statx, AtFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+
+const S_IFMT: u16 = 0o170000;
+const S_IFDIR: u16 = 0o040000;
+const S_IFLNK: u16 = 0o120000;
+
+/// Why something was not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is not there, or not to be had.
+    Missing,
+    /// It would have to be waited for.
+    NotNow,
+}
+
+impl From<Errno> for Fault {
+    fn from(errno: Errno) -> Fault {
+        match errno {
+            Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::LOOP
+            | Errno::NAMETOOLONG
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::NODATA
+            | Errno::OPNOTSUPP
+            | Errno::INVAL => Fault::Missing,
+            // Such as a want of memory or of descriptors, which says nothing of the object.
+            _ => Fault::NotNow,
+        }
+    }
+}
+
+/// What the kernel has in memory of an object: it asks no file system.
+pub(crate) fn stat(object: impl AsFd) -> Result<Statx, Fault> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    Ok(statx(object, "", flags, wanted)?)
+}
+
+/// The id of the object's mount that is never used again; `None` before Linux 6.8.
+pub(crate) fn unique_mount_of(object: impl AsFd) -> Option<u64> {
+    const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = statx(object, "", flags, MNT_ID_UNIQUE).ok()?;
+    (found.stx_mask & MNT_ID_UNIQUE.bits() != 0).then_some(found.stx_mnt_id)
+}
+
+/// Device number that stat(2) shows of the object, in the kernel's own encoding: see
+/// [`Devices`](crate::devices::Devices).
+pub(crate) fn dev_of(stat: &Statx) -> u32 {
+    stat.stx_dev_major << 20 | stat.stx_dev_minor
+}
+
+pub(crate) fn is_link(stat: &Statx) -> bool {
+    stat.stx_mode & S_IFMT == S_IFLNK
+}
+
+/// Whether anyone may make entries in the directory, but remove only his own.
+pub(crate) fn is_sticky_for_all(stat: &Statx) -> bool {
+    const STICKY_AND_WRITABLE_FOR_ALL: u16 = 0o1002;
+    stat.stx_mode & STICKY_AND_WRITABLE_FOR_ALL == STICKY_AND_WRITABLE_FOR_ALL
+}
+
+pub(crate) fn is_directory(stat: &Statx) -> bool {
+    stat.stx_mode & S_IFMT == S_IFDIR
+}

@@ -1,0 +1,197 @@
+//! The running system, looked up by helper processes.
+
+use crate::client::Client;
+use crate::counts::Counts;
+use crate::kernel;
+use crate::message::{is_path, objects, Content, Question, DIRECTORIES_MAX};
+use crate::names::Names;
+use crate::program::{Program, Role};
+use compose::{directories_above, KernelFile, Sign, System};
+use event::record::Inode;
+use event::NameAnswer;
+use plan::ObjectId;
+use rustix::process::Pid;
+use std::ffi::CStr;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Number of helpers that run at a time.
+pub const HELPERS: usize = 2;
+
+/// The running system. Objects at paths and names are looked up by helpers, one for each of the two; all else is asked
+/// of the kernel.
+pub struct Remote {
+    files: Mutex<Client>,
+    names: Mutex<Names>,
+    kernel_has: fn(Sign<'_>) -> bool,
+}
+
+impl Remote {
+    /// Starts the helper for objects. The one for names is started when a name is first asked for. `kernel_has` answers
+    /// [`System::kernel_has`].
+    ///
+    /// # Errors
+    /// No helper can be started now; each question tries again.
+    pub fn start(kernel_has: fn(Sign<'_>) -> bool) -> (Remote, io::Result<()>) {
+        let mut files = Client::new(Box::new(Program(Role::Files)));
+        let started = files.prepare();
+        let remote = Remote {
+            files: Mutex::new(files),
+            names: Mutex::new(Names::new(Box::new(Program(Role::Names)))),
+            kernel_has,
+        };
+        (remote, started)
+    }
+
+    /// Has `follow` called with the place (below [`HELPERS`]) and process id of each helper that is started, and with
+    /// `None` when it is killed; at once for those that run.
+    pub fn follow(&self, follow: impl Fn(usize, Option<u32>) + Clone + Send + 'static) {
+        let names = follow.clone();
+        self.files().follow(Box::new(move |pid| follow(0, pid)));
+        self.names().follow(Box::new(move |pid| names(1, pid)));
+    }
+
+    /// Starts another helper for objects. Call it when a `never,task` rule of the kernel's audit has come into force:
+    /// processes that are older have an audit context, with which each open(2), whatever its flags, reads
+    /// `security.capability` of what it found (`audit_copy_fcaps()`, kernel/auditsc.c). So the helper would wait for a
+    /// file system before it can say so.
+    ///
+    /// # Errors
+    /// No helper can be started now; each question tries again.
+    pub fn renew(&self) -> io::Result<()> {
+        self.files().renew()
+    }
+
+    /// Reaps helpers that have ended. Call it about once a second.
+    pub fn tend(&self) {
+        self.files().tend();
+        self.names().tend();
+    }
+
+    /// What the helpers did since the start.
+    pub fn counts(&self) -> Counts {
+        let files = self.files().counts();
+        let names = self.names();
+        Counts {
+            names_unanswered: names.unanswered,
+            replaced: files.replaced + names.replaced,
+            stuck: files.stuck + names.stuck() as u64,
+            ..files
+        }
+    }
+
+    /// Process id of the helper that looks up objects.
+    pub fn pid(&self) -> Option<Pid> {
+        let pid = self.files().pid()?;
+        Pid::from_raw(pid as i32)
+    }
+
+    fn files(&self) -> MutexGuard<'_, Client> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask<T>(
+        &self,
+        path: &CStr,
+        question: Question<'_>,
+        take: impl FnOnce(Content<'_>) -> Option<T>,
+    ) -> Option<T> {
+        match is_path(path.to_bytes()) {
+            true => self.files().ask(question, take),
+            false => None,
+        }
+    }
+}
+
+fn bytes(content: Content<'_>) -> Option<Vec<u8>> {
+    match content {
+        Content::Bytes(bytes) => Some(bytes.to_vec()),
+        _ => None,
+    }
+}
+
+impl System for Remote {
+    fn inode(&self, path: &CStr, follow: bool) -> Option<Inode> {
+        let question = Question::Inode {
+            path: path.to_bytes(),
+            follow,
+        };
+        self.ask(path, question, |content| match content {
+            Content::Inode(inode) => Some(inode),
+            _ => None,
+        })
+    }
+
+    fn real_path(&self, path: &CStr) -> Option<Vec<u8>> {
+        self.ask(path, Question::RealPath(path.to_bytes()), bytes)
+    }
+
+    fn file_capabilities(&self, path: &CStr, of: Option<ObjectId>) -> Option<Vec<u8>> {
+        let question = Question::Capabilities(path.to_bytes(), of);
+        self.ask(path, question, bytes)
+    }
+
+    fn head(&self, path: &CStr, of: Option<ObjectId>, bytes_max: u32) -> Option<Vec<u8>> {
+        let question = Question::Head(path.to_bytes(), of, bytes_max);
+        self.ask(path, question, bytes)
+    }
+
+    fn directories_above(&self, path: &CStr, prefix: usize) -> Vec<ObjectId> {
+        let dirs: Vec<&[u8]> = directories_above(path.to_bytes(), prefix).collect();
+        let (mut found, mut from) = (Vec::new(), path.to_bytes());
+        for piece in dirs.chunks(DIRECTORIES_MAX) {
+            let Some(last) = piece.last() else {
+                continue;
+            };
+            let question = Question::Above(from, last.len() as u32 - 1);
+            let answer = self.ask(path, question, bytes);
+            found.extend(objects(&answer.unwrap_or_default()));
+            from = last;
+        }
+        found
+    }
+
+    fn file_system(&self, path: &CStr) -> Option<u32> {
+        let question = Question::FileSystem(path.to_bytes());
+        self.ask(path, question, |content| match content {
+            Content::Number(kind) => Some(kind),
+            _ => None,
+        })
+    }
+
+    fn user(&self, uid: u32) -> NameAnswer {
+        self.names().ask(false, uid)
+    }
+
+    fn group(&self, gid: u32) -> NameAnswer {
+        self.names().ask(true, gid)
+    }
+
+    fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
+        kernel::file(file)
+    }
+
+    fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {
+        kernel::mount_namespace(pid)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        kernel::monotonic_ns()
+    }
+
+    fn realtime_ns(&self) -> u64 {
+        kernel::realtime_ns()
+    }
+
+    fn release(&self) -> (u32, u32) {
+        kernel::release()
+    }
+
+    fn kernel_has(&self, sign: Sign<'_>) -> bool {
+        (self.kernel_has)(sign)
+    }
+}

@@ -1,0 +1,107 @@
+//! The helper's side: answers requests until the daemon is gone.
+
+use crate::answer::{self, Answer};
+use crate::devices::Devices;
+use crate::message::{Content, Reply, Request, BYTES_MAX};
+use crate::walk::Gate;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::{recv, send, RecvFlags, SendFlags};
+use std::time::{Duration, Instant};
+
+/// Answers the requests that come over `socket` until the other side closes it or sends something else.
+pub fn serve(socket: impl AsFd) {
+    let socket = socket.as_fd();
+    let (mut avoided, mut devices) = (Avoided::default(), Devices::default());
+    let (mut buffer, mut out) = (vec![0; BYTES_MAX], Vec::new());
+    loop {
+        let len = match recv(socket, &mut buffer[..], RecvFlags::TRUNC) {
+            Ok((len, whole)) if len > 0 && len == whole => len,
+            Err(Errno::INTR) => continue,
+            _ => return,
+        };
+        match Request::parse(&buffer[..len]) {
+            Some(Request::Avoid { dev, ms }) => avoided.add(dev, ms),
+            Some(Request::Ask {
+                number,
+                may_wait,
+                question,
+            }) => {
+                let mut gate = Told {
+                    socket,
+                    number,
+                    may_wait,
+                    avoided: &mut avoided,
+                    told: None,
+                };
+                let found = answer::to(question, &mut gate, &mut devices);
+                if !put(socket, &mut out, number, Answer::content(&found)) {
+                    return;
+                }
+            }
+            None => return,
+        }
+    }
+}
+
+/// Sends a reply. Returns whether the other side is still there.
+fn put(socket: BorrowedFd<'_>, out: &mut Vec<u8>, number: u32, content: Content<'_>) -> bool {
+    out.clear();
+    Reply { number, content }.put(out);
+    loop {
+        match send(socket, out, SendFlags::NOSIGNAL) {
+            Ok(_) => return true,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Tells the daemon what it waits for before it does.
+struct Told<'a> {
+    socket: BorrowedFd<'a>,
+    number: u32,
+    may_wait: bool,
+    avoided: &'a mut Avoided,
+    told: Option<u32>,
+}
+
+impl Gate for Told<'_> {
+    fn may_wait(&mut self, dev: u32) -> bool {
+        if !self.may_wait || self.avoided.has(dev) {
+            return false;
+        }
+        if self.told != Some(dev) {
+            self.told = Some(dev);
+            // If the daemon is gone, the next request shows it.
+            put(
+                self.socket,
+                &mut Vec::new(),
+                self.number,
+                Content::Waits(dev),
+            );
+        }
+        true
+    }
+}
+
+/// File systems that must not be waited for, each until a time.
+#[derive(Default)]
+struct Avoided(Vec<(u32, Instant)>);
+
+impl Avoided {
+    fn add(&mut self, dev: u32, ms: u32) {
+        self.0.retain(|&(other, _)| other != dev);
+        let until = Instant::now() + Duration::from_millis(ms.into());
+        self.0.push((dev, until));
+    }
+
+    fn has(&mut self, dev: u32) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let now = Instant::now();
+        self.0.retain(|&(_, until)| until > now);
+        self.0.iter().any(|&(avoided, _)| avoided == dev)
+    }
+}

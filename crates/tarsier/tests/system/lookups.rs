@@ -1,0 +1,307 @@
+//! Paths that callers named are looked up by a helper, never by the daemon.
+
+use crate::calls::{call, Caller};
+use crate::daemon::{Daemon, Setup};
+use crate::{log, machine, programs};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const GID: u32 = 61241;
+/// A part of every path that the caller names, and of no other.
+const NAMED: &str = "named-by-a-caller";
+const CALLS: &str =
+    "mkdir,openat,chmod,rename,link,symlink,unlink,execve,stat,truncate,setxattr,rmdir";
+
+/// Calls of the daemon that take a path, as strace prints them.
+struct Traced {
+    strace: Child,
+    output: PathBuf,
+}
+
+impl Traced {
+    /// Traces every thread of the daemon; `None` if there is no strace. Its helpers are processes of their own.
+    fn start(daemon: &Daemon, setup: &Setup) -> Option<Traced> {
+        let output = setup.path("strace");
+        let mut command = Command::new("strace");
+        command.args(["-e", "trace=%file", "-o"]).arg(&output);
+        let tasks = format!("/proc/{}/task", daemon.pid());
+        for task in std::fs::read_dir(tasks).expect("its threads") {
+            let id = task.expect("a thread").file_name();
+            command.arg("-p").arg(id);
+        }
+        let mut strace = command.stderr(Stdio::piped()).spawn().ok()?;
+        let said = strace.stderr.take().expect("a pipe");
+        let first = BufReader::new(said).lines().next();
+        let first = first.and_then(Result::ok).unwrap_or_default();
+        assert!(first.contains("attached"), "strace says: {first}");
+        Some(Traced { strace, output })
+    }
+
+    fn stop(mut self) -> String {
+        let pid = rustix::process::Pid::from_child(&self.strace);
+        rustix::process::kill_process(pid, Signal::INT).expect("the signal is sent");
+        self.strace.wait().expect("its status");
+        std::fs::read_to_string(&self.output).expect("what it saw")
+    }
+}
+
+/// Makes calls on paths below `top`: such as find something, find nothing, and go through links.
+fn make_calls(top: &Path) -> Vec<i64> {
+    let path = |name: &str| top.join(name);
+    let script = path("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").expect("a script");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).expect("its mode");
+    let (dir, file, other, link) = (path("dir"), path("dir/file"), path("other"), path("link"));
+    let (dir, file, other, link) = (&*dir, &*file, &*other, &*link);
+    let below_link = path("link/missing");
+    let made = Caller::gid(GID).make(&[
+        call!(mkdir, dir, 0o755),
+        call!(openat, -100, file, libc::O_CREAT | libc::O_WRONLY, 0o600),
+        call!(chmod, file, 0o640),
+        call!(symlink, "dir", link),
+        call!(truncate, file, 0),
+        call!(setxattr, file, "user.x", "y", 1, 0),
+        call!(link, file, other),
+        call!(rename, other, path("dir/renamed").as_path()),
+        call!(stat, below_link.as_path(), vec![0u8; 256]),
+        call!(execve, script.as_path(), 0, 0),
+        call!(unlink, path("dir/renamed").as_path()),
+        call!(chmod, path("link/file").as_path(), 0o600),
+        call!(rmdir, dir),
+    ]);
+    made.results
+}
+
+#[test]
+fn the_daemon_touches_no_path_that_a_caller_named() {
+    machine::test("paths that callers named", |setup| {
+        let top = setup.path(NAMED);
+        std::fs::create_dir(&top).expect("a directory");
+        let rules = format!(
+            "-a always,exit -F arch=b64 -S {CALLS} -F gid={GID} -k named\n\
+             -a always,exit -F arch=b64 -S openat -F gid={GID} -F dir=/srv -k undecided\n"
+        );
+        let options = ["--engine", "tracepoint"];
+        let run = setup.tarsier(&rules).format("enriched");
+        let daemon = options
+            .iter()
+            .fold(run, |run, option| run.option(option))
+            .start();
+        let Some(traced) = Traced::start(&daemon, setup) else {
+            println!("skipped: paths that callers named: no strace");
+            return drop(daemon.stop());
+        };
+        let results = make_calls(&top);
+        assert_eq!(results[9], -2, "{results:?}");
+        let last = abi::syscall_number(abi::Arch::native(), "rmdir").expect("rmdir");
+        daemon.wait_for_record(&format!(" syscall={last} "));
+        // It reads its rules, so that something is seen at all.
+        daemon.signal(Signal::HUP);
+        daemon.wait_for_record("op=reconfigure");
+        let seen = traced.stop();
+        let (own, named): (Vec<&str>, Vec<&str>) =
+            seen.lines().partition(|line| !line.contains(NAMED));
+        assert!(own.iter().any(|line| line.contains("test.rules")), "{seen}");
+        assert_eq!(named, Vec::<&str>::new());
+        let status = daemon.status();
+        for count in ["objects_unanswered", "helpers_replaced", "helpers_stuck"] {
+            assert_eq!(status[count], 0, "{count}");
+        }
+        let ended = daemon.stop();
+        found(&log::events(&ended.log), &top);
+    });
+}
+
+/// Checks that the helper found what the kernel's programs do not tell under this engine.
+fn found(events: &[log::Event], top: &Path) {
+    let dir = std::fs::metadata(top).expect("the directory");
+    let of_call = |name: &str| {
+        let brief = format!("{name} named");
+        let event = events
+            .iter()
+            .find(|event| event.brief() == Some(brief.clone()));
+        event.unwrap_or_else(|| panic!("no {name}"))
+    };
+    for name in ["mkdir", "symlink"] {
+        let path = of_call(name)
+            .records
+            .iter()
+            .find(|record| record.kind == "PATH" && record.field("nametype") == Some("PARENT"));
+        let path = path.expect("its directory");
+        assert_eq!(path.number("inode"), Some(dir.ino() as i64), "{name}");
+    }
+    let script = of_call("execve").record("PATH").expect("the script");
+    let ino = std::fs::metadata(top.join("script"))
+        .expect("the script")
+        .ino();
+    assert_eq!(script.number("inode"), Some(ino as i64));
+    let paths = &of_call("execve").records;
+    let interpreter = paths.iter().filter(|record| record.kind == "PATH").nth(1);
+    let name = interpreter.and_then(|record| record.field("name"));
+    assert_eq!(name, Some("/no/such/interpreter"));
+}
+
+/// A file system that answers processes of group [`GID`] and nobody else. It ends with this.
+struct DeadFilesystem {
+    server: Child,
+    dir: PathBuf,
+}
+
+impl DeadFilesystem {
+    /// `None`, having said what is skipped, where FUSE is missing.
+    fn mount(dir: PathBuf) -> Option<DeadFilesystem> {
+        if !Path::new("/dev/fuse").exists() {
+            println!("skipped: a file system that does not answer: no /dev/fuse");
+            return None;
+        }
+        std::fs::create_dir(&dir).expect("a directory");
+        let mut server = workload(&["serve"], &dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let said = server.stdout.take().expect("a pipe");
+        let first = BufReader::new(said).lines().next();
+        assert_eq!(first.and_then(Result::ok).as_deref(), Some("mounted"));
+        Some(DeadFilesystem { server, dir })
+    }
+
+    /// Has a process make calls; how many of chmod and of execve.
+    fn call(&self, rounds: u32) -> [u64; 2] {
+        let mut command = workload(&["call"], &self.dir);
+        let (made, _) = programs::output_of(command.arg(rounds.to_string()));
+        let mut counts = made
+            .split_whitespace()
+            .map(|count| count.parse().expect("a count"));
+        std::array::from_fn(|_| counts.next().expect("two counts"))
+    }
+}
+
+impl Drop for DeadFilesystem {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = rustix::mount::unmount(&self.dir, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+fn workload(what: &[&str], dir: &Path) -> Command {
+    let mut command = Command::new(programs::workload());
+    command
+        .arg("--dead")
+        .args(what)
+        .arg(dir)
+        .arg(GID.to_string());
+    command
+}
+
+#[test]
+fn a_file_system_that_does_not_answer_costs_one_deadline_and_no_event() {
+    machine::test("a file system that does not answer", |setup| {
+        let Some(dead) = DeadFilesystem::mount(setup.path("dead")) else {
+            return;
+        };
+        let rule = format!("-a always,exit -F arch=b64 -S chmod,execve -F gid={GID} -k dead\n");
+        // Once audit has been enabled, tasks get an audit context unless a rule forbids it.
+        drop(setup.tarsier(&rule).format("raw").start().stop());
+        let daemon = setup.tarsier(&rule).format("raw").start();
+        let [changed, executed] = dead.call(500);
+        let alive = setup.write("alive", "");
+        Caller::gid(GID).make(&[call!(chmod, alive.as_path(), 0o640)]);
+        daemon.wait_for_record("/alive\"");
+        daemon.wait_for("could not be looked up within 100 ms");
+        let status = daemon.status();
+        assert_eq!(status["events_recorded"], changed + executed + 1);
+        assert!(
+            status["objects_unanswered"].as_u64() >= Some(executed),
+            "{status}"
+        );
+        // It waited once, until it killed the helper, which hangs in the kernel.
+        assert_eq!(
+            (&status["helpers_replaced"], &status["helpers_stuck"]),
+            (&1.into(), &1.into())
+        );
+        let ended = daemon.stop();
+        assert!(ended.said.contains(", 0 lost; "), "{}", ended.said);
+        let events = log::events(&ended.log);
+        let count = |brief: &str| {
+            let calls = events.iter().filter_map(log::Event::brief);
+            calls.filter(|call| call == brief).count() as u64
+        };
+        assert_eq!(
+            [count("chmod dead") - 1, count("execve dead")],
+            [changed, executed]
+        );
+        let warned = log::records(&events, "DAEMON_ERR");
+        assert!(warned
+            .iter()
+            .any(|record| record.field("op") == Some("lookups-unanswered")));
+        // Other file systems are still looked up.
+        let ino = std::fs::metadata(&alive).expect("a file").ino();
+        let paths = log::records(&events, "PATH");
+        let found = paths
+            .iter()
+            .find(|path| path.number("inode") == Some(ino as i64));
+        assert!(found.is_some_and(|path| path.field("nametype") == Some("NORMAL")));
+    });
+}
+
+#[test]
+fn a_helper_that_is_killed_is_replaced_and_keeps_few_rights() {
+    machine::test("the helper", |setup| {
+        let rule = format!("-a always,exit -F arch=b64 -S all -F gid={GID} -k all\n");
+        let daemon = setup.tarsier(&rule).format("raw").start();
+        // A helper that has answered has given up its rights.
+        let first = setup.write("first", "");
+        Caller::gid(GID).make(&[call!(chmod, first.as_path(), 0o640)]);
+        daemon.wait_for_record("/first\"");
+        let helper = helper_of(&daemon);
+        let status = std::fs::read_to_string(format!("/proc/{helper}/status")).expect("its status");
+        let has = |line: &str| {
+            status
+                .lines()
+                .any(|own| own.split_whitespace().eq(line.split(' ')))
+        };
+        // CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE.
+        for line in [
+            "CapPrm: 0000000000080004",
+            "CapEff: 0000000000080004",
+            "CapInh: 0000000000000000",
+            "NoNewPrivs: 1",
+            "Uid: 65534 65534 65534 65534",
+            "Gid: 65534 65534 65534 65534",
+        ] {
+            assert!(has(line), "{line} in:\n{status}");
+        }
+        let helper = rustix::process::Pid::from_raw(helper).expect("a pid");
+        rustix::process::kill_process(helper, Signal::KILL).expect("the signal is sent");
+        let file = setup.write("file", "");
+        Caller::gid(GID).make(&[call!(chmod, file.as_path(), 0o640)]);
+        daemon.wait_for_record("/file\"");
+        assert_ne!(helper_of(&daemon), helper.as_raw_nonzero().get());
+        assert_eq!(daemon.status()["helpers_stuck"], 0);
+        let ended = daemon.stop();
+        let ino = std::fs::metadata(&file).expect("a file").ino();
+        let events = log::events(&ended.log);
+        let paths = log::records(&events, "PATH");
+        assert!(paths
+            .iter()
+            .any(|path| path.number("inode") == Some(ino as i64)));
+    });
+}
+
+/// The process that looks up paths for a daemon.
+fn helper_of(daemon: &Daemon) -> i32 {
+    let pid = daemon.pid();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.expect("its children");
+    let is_helper = |child: &&str| {
+        let name = std::fs::read_to_string(format!("/proc/{child}/cmdline"));
+        name.is_ok_and(|name| name.ends_with("lookup-helper\0files\0"))
+    };
+    let helper = children.split_whitespace().find(is_helper);
+    helper.expect("a helper").parse().expect("a pid")
+}
