@@ -2,7 +2,7 @@
 
 use super::arg::text_of;
 use super::calls::looks_up;
-use super::{text, Item, Resolver};
+use super::{is_link, text, Item, Resolver};
 use event::record::{Inode, NameType};
 use event::wire::{self, DirPart, Event};
 use plan::{Name, ObjectId, Shape, ShapeKind};
@@ -161,10 +161,4 @@ fn matched(inode: Inode) -> plan::Inode {
         gid: inode.ogid,
         rdev: inode.rdev,
     }
-}
-
-fn is_link(inode: Inode) -> bool {
-    const S_IFMT: u16 = 0o170000;
-    const S_IFLNK: u16 = 0o120000;
-    inode.mode & S_IFMT == S_IFLNK
 }

@@ -35,6 +35,7 @@ use std::sync::Arc;
 use view::View;
 
 const EBADF: i64 = -9;
+const S_IFMT: u16 = 0o170000;
 
 /// One name of an event.
 #[derive(Clone, Debug, Default)]
@@ -420,9 +421,13 @@ impl Resolver {
 }
 
 fn is_directory(inode: Inode) -> bool {
-    const S_IFMT: u16 = 0o170000;
     const S_IFDIR: u16 = 0o040000;
     inode.mode & S_IFMT == S_IFDIR
+}
+
+fn is_link(inode: Inode) -> bool {
+    const S_IFLNK: u16 = 0o120000;
+    inode.mode & S_IFMT == S_IFLNK
 }
 
 /// Whether the call executes a program; if it succeeds, its records describe the new image.

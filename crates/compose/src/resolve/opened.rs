@@ -1,6 +1,6 @@
 //! Items of the calls that open a file by its name, and may create it.
 
-use super::{objects, Arg, Item, LookupOutcome, Resolver};
+use super::{is_link, objects, Arg, Item, LookupOutcome, Resolver};
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::Shape;
@@ -120,10 +120,7 @@ impl Resolver {
     }
 
     fn is_link(&mut self, arg: &Arg<'_>) -> bool {
-        const S_IFMT: u16 = 0o170000;
-        const S_IFLNK: u16 = 0o120000;
-        let link = self.view.inode(&arg.path, false);
-        link.is_some_and(|inode| inode.mode & S_IFMT == S_IFLNK)
+        self.view.inode(&arg.path, false).is_some_and(is_link)
     }
 
     /// Adds the further items of a file that was created through a dangling symbolic link: the kernel notes directory
