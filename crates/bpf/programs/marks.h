@@ -40,6 +40,9 @@ static __always_inline __u64 address_in(__u64 *memory, const void *pointer)
 	return *(volatile __u64 *)memory;
 }
 
+/* Begins the hash of a path. */
+#define PATH_MARK 3
+
 static __always_inline __u64 mark_mix(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * MARK_FACTOR;
@@ -342,13 +345,56 @@ __noinline int find_marks(struct work *w)
 	return 0;
 }
 
+static long path_step(__u32 i, struct mark_walk *walk)
+{
+	struct marks *m = walk->m;
+	__u64 dentry_at = m->dentry_at, up_at;
+
+	if (dentry_at == (__u64)OF(mount, m->mnt_at, mnt.mnt_root)) {
+		up_at = address_in(&m->address, OF(mount, m->mnt_at, mnt_parent));
+		if (up_at == m->mnt_at) {
+			m->is_done = 1;
+			return 1;
+		}
+		m->dentry_at = (__u64)OF(mount, m->mnt_at, mnt_mountpoint);
+		m->mnt_at = up_at;
+		return 0;
+	}
+	m->path = mark_mix(m->path, name_mark(m, dentry_at));
+	up_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
+	m->dentry_at = up_at;
+	return up_at == dentry_at;
+}
+
+/*
+ * Finds the number of an executable by its path: for one with the name of a rule's, in a directory
+ * that is not the one to which the rule's path led when the rules were loaded.
+ */
+static __always_inline __u32 number_by_path(struct table *table, struct marks *m, __u64 dentry_at,
+					    __u64 mnt_at)
+{
+	struct mark_walk walk = { .m = m };
+	__u32 row = 0;
+
+	m->dentry_at = dentry_at;
+	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
+	m->path = PATH_MARK;
+	m->is_done = 0;
+	bpf_loop(WALK_STEPS_MAX, path_step, &walk, 0);
+	if (m->is_done)
+		row = mark_row(table, TABLE_EXECUTABLES, entry_mark(m->path, m->dentry_at));
+	return row ? row_at(table, row)->b : 0;
+}
+
 /* Finds the number of the task's executable in the tables; 0 if no rule names it. */
 __noinline int executable_number(struct work *w)
 {
 	struct task_struct *task = untrusted(bpf_get_current_task_btf());
 	struct table *table = this_table();
+	__u64 dentry_at, mnt_at;
 	struct marks *m;
 	struct file *exe;
+	__u32 number;
 
 	if (!w || !table || !PATHS_ARE_KNOWN || !INODES_ARE_KNOWN ||
 	    !HAS(task, mm, exe_file, f_path))
@@ -360,9 +406,17 @@ __noinline int executable_number(struct work *w)
 	m->head = TABLE_EXECUTABLES;
 	m->how = 0;
 	m->count = 0;
+	m->sure = 0;
 	m->value[0] = 0;
 	m->value[1] = 0;
-	mark_entry(table, m, address_in(&m->address, exe->f_path.dentry));
+	dentry_at = address_in(&m->address, exe->f_path.dentry);
+	mark_entry(table, m, dentry_at);
+	if (m->count && !(m->sure & 1)) {
+		mnt_at = address_in(&m->address, exe->f_path.mnt);
+		number = number_by_path(table, m, dentry_at, mnt_at);
+		if (number)
+			return number;
+	}
 	/* Its entry counts before its file, which may have been another rule's. */
 	return (m->value[0] ? m->value[0] : m->value[1]) >> 1;
 }

@@ -52,6 +52,7 @@ struct marks {
 	__u32 are_all; /* so far, all marks have been found */
 	__u32 pad;
 	__u64 address; /* see address_in() */
+	__u64 path; /* hash of the names of a path so far, the last one first */
 	__u64 name[32]; /* of an entry, filled with zeros */
 };
 

@@ -273,7 +273,7 @@ fn the_programs_decide_as_the_reference_on_a_hundred_thousand_random_pairs() {
 }
 
 #[test]
-fn an_executable_is_known_by_its_file_and_by_its_name_in_a_directory() {
+fn an_executable_is_known_by_its_file_by_its_name_in_a_directory_and_by_its_path() {
     let Some(_lock) = testkit::may_load_programs() else {
         return;
     };
@@ -289,15 +289,23 @@ fn an_executable_is_known_by_its_file_and_by_its_name_in_a_directory() {
     )]);
     let ours = Some(our_executable());
     let its_directory = Some(id_of(dir));
-    for (object, directory, is_ours) in [
-        (ours, its_directory, true),
-        (ours, None, true),
-        (None, its_directory, true),
-        (Some(other), its_directory, true),
-        (Some(other), Some(other), false),
-        (None, None, false),
+    let root = Some(id_of(Path::new("/")));
+    for (object, directory, root, is_ours) in [
+        (ours, its_directory, None, true),
+        (ours, None, None, true),
+        (None, its_directory, None, true),
+        (Some(other), its_directory, None, true),
+        // The directory was replaced.
+        (Some(other), Some(other), root, true),
+        (None, None, root, true),
+        // The path is that of another mount namespace, whose root is another.
+        (Some(other), Some(other), Some(other), false),
+        (None, None, None, false),
     ] {
-        let mut identities = Identities::default();
+        let mut identities = Identities {
+            root,
+            ..Identities::default()
+        };
         let identity = PathIdentity {
             object,
             directory,
@@ -316,7 +324,7 @@ fn an_executable_is_known_by_its_file_and_by_its_name_in_a_directory() {
         assert_eq!(
             found != Verdict::NoMatch,
             is_ours,
-            "{object:?} {directory:?}"
+            "{object:?} {directory:?} {root:?}"
         );
     }
 }

@@ -209,13 +209,14 @@ impl Executables {
 
     /// The marks of the executables: of the files, and of the entries that the paths name.
     pub(crate) fn marks(&self, identities: &Identities) -> Marks {
-        let objects = self.by_object.iter();
-        let entries = self.by_path.iter().filter_map(|(path, &number)| {
-            let known = identities.of(path)?;
-            let name = marks::name_hash(marks::last_name(&known.canonical));
-            Some((number, name, marks::entry_hash(name, known.directory?)))
-        });
-        Marks::of_executables(objects.map(|(&object, &number)| (number, object)), entries)
+        let objects = self
+            .by_object
+            .iter()
+            .map(|(&object, &number)| (number, object));
+        let places = self.by_path.iter();
+        let places = places.filter_map(|(path, &number)| Some((number, identities.of(path)?)));
+        let places = places.filter(|(_, place)| !place.canonical.is_empty());
+        Marks::of_executables(objects, places, identities.root)
     }
 
     fn number(&self, path: &[u8]) -> u32 {

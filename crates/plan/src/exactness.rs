@@ -141,7 +141,9 @@ fn reasons(rule: &Rule, labels: &'static str, trampoline: bool) -> Exactness {
 fn reason(condition: &Condition, labels: &'static str, trampoline: bool) -> Option<&'static str> {
     match condition.field {
         field if is_label(field) => Some(labels),
-        Field::Exe => Some("directories above the executable are followed within a second"),
+        Field::Exe => Some(
+            "a program whose directory has been replaced at the path still matches for a second",
+        ),
         _ if trampoline && needs_names(condition) => {
             Some("calls that fail before they reach an object are decided by name, after the call")
         }

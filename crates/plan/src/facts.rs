@@ -128,6 +128,8 @@ pub fn audit_result(ret: i64) -> i64 {
 /// does no I/O.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Identities {
+    /// The host's root directory.
+    pub root: Option<ObjectId>,
     paths: std::collections::BTreeMap<Vec<u8>, PathIdentity>,
     /// Every component of the places to which the paths lead.
     components: std::collections::HashSet<Vec<u8>>,

@@ -7,7 +7,7 @@
 //! proves nothing: the second stage then decides. The same holds for an object that the path led to
 //! before, whose inode number may belong to another one by now.
 
-use crate::facts::{Identities, ObjectId};
+use crate::facts::{Identities, ObjectId, PathIdentity};
 use abi::Field;
 use rules::{Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
@@ -78,19 +78,25 @@ impl Marks {
         marks.that_fit()
     }
 
-    /// The marks of executables, by whose numbers the tables know them, and of entries, with the hashes of their names.
-    /// A name alone has number 0.
-    pub(crate) fn of_executables(
+    /// The marks of executables, by whose numbers the tables know them, and of the entries and paths that rules name. A
+    /// name alone has number 0. `root`: the host's root directory.
+    pub(crate) fn of_executables<'p>(
         objects: impl Iterator<Item = (u32, ObjectId)>,
-        entries: impl Iterator<Item = (u32, u64, u64)>,
+        places: impl Iterator<Item = (u32, &'p PathIdentity)>,
+        root: Option<ObjectId>,
     ) -> Marks {
         let mut marks = Marks::default();
         for (number, object) in objects {
             marks.add(object_hash(object), number, true);
         }
-        for (number, name, entry) in entries {
+        for (number, place) in places {
+            let name = name_hash(last_name(&place.canonical));
+            let entry = place.directory.map(|directory| entry_hash(name, directory));
+            let path = root.map(|root| path_hash(&place.canonical, root));
             marks.add(name, 0, false);
-            marks.add(entry, number, true);
+            for hash in entry.into_iter().chain(path) {
+                marks.add(hash, number, true);
+            }
         }
         marks.that_fit()
     }
@@ -246,6 +252,16 @@ pub(crate) fn name_hash(name: &[u8]) -> u64 {
         u64::from_le_bytes(word)
     });
     words.fold(mix(1, name.len() as u64), mix) | 1
+}
+
+/// Hash of a path without symbolic links from the root directory `root`, never 0.
+fn path_hash(path: &[u8], root: ObjectId) -> u64 {
+    const PATH_MARK: u64 = 3;
+    let names = path
+        .rsplit(|&byte| byte == b'/')
+        .filter(|name| !name.is_empty());
+    let names = names.fold(PATH_MARK, |hash, name| mix(hash, name_hash(name)));
+    entry_hash(names, root)
 }
 
 /// Hash of an object, never 0.

@@ -37,7 +37,6 @@ type Known = (&'static str, &'static str);
 const LOOKED_UP_LATE: &str =
     "the name is looked up after the call, when the mount or its text is another";
 const DIRECTORIES_LATE: &str = "directories above a rule's path are followed once a second";
-const KNOWN_OF_EVERY_ENGINE: [Known; 1] = [("exe-directory-exchanged", DIRECTORIES_LATE)];
 const KNOWN_OF_TRAMPOLINES: [Known; 1] = [(
     "ptrace-exit-stop",
     "since Linux 6.16 exit is seen when the task ends",
@@ -71,8 +70,8 @@ fn known_reason(name: &str, is_tracepoint: bool) -> Option<&'static str> {
         Some(start) => name.starts_with(start),
         None => name == pattern,
     };
-    let mut known = KNOWN_OF_EVERY_ENGINE.iter().chain(of_engine);
-    known
+    of_engine
+        .iter()
         .find(|(pattern, _)| is_it(pattern))
         .map(|(_, why)| *why)
 }
