@@ -345,6 +345,10 @@ __noinline int find_marks(struct work *w)
 	return 0;
 }
 
+/*
+ * One step of a walk to the root directory. Below it there may be others, over which it is mounted:
+ * the one of those that is seen is the first that is reached, `shown_at`.
+ */
 static long path_step(__u32 i, struct mark_walk *walk)
 {
 	struct marks *m = walk->m;
@@ -352,6 +356,8 @@ static long path_step(__u32 i, struct mark_walk *walk)
 
 	if (dentry_at == (__u64)OF(mount, m->mnt_at, mnt.mnt_root)) {
 		up_at = address_in(&m->address, OF(mount, m->mnt_at, mnt_parent));
+		if (!m->shown_at)
+			m->shown_at = dentry_at;
 		if (up_at == m->mnt_at) {
 			m->is_done = 1;
 			return 1;
@@ -360,6 +366,7 @@ static long path_step(__u32 i, struct mark_walk *walk)
 		m->mnt_at = up_at;
 		return 0;
 	}
+	m->shown_at = 0;
 	m->path = mark_mix(m->path, name_mark(m, dentry_at));
 	up_at = address_in(&m->address, OF(dentry, dentry_at, d_parent));
 	m->dentry_at = up_at;
@@ -379,10 +386,11 @@ static __always_inline __u32 number_by_path(struct table *table, struct marks *m
 	m->dentry_at = dentry_at;
 	m->mnt_at = (__u64)real_mount((struct vfsmount *)mnt_at);
 	m->path = PATH_MARK;
+	m->shown_at = 0;
 	m->is_done = 0;
 	bpf_loop(WALK_STEPS_MAX, path_step, &walk, 0);
 	if (m->is_done)
-		row = mark_row(table, TABLE_EXECUTABLES, entry_mark(m->path, m->dentry_at));
+		row = mark_row(table, TABLE_EXECUTABLES, entry_mark(m->path, m->shown_at));
 	return row ? row_at(table, row)->b : 0;
 }
 

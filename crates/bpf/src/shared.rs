@@ -104,11 +104,12 @@ pub struct marks {
     pub are_all: __u32,
     pub pad: __u32,
     pub address: __u64,
+    pub path: __u64,
     pub name: [__u64; 32usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of marks"][::core::mem::size_of::<marks>() - 400usize];
+    ["Size of marks"][::core::mem::size_of::<marks>() - 408usize];
     ["Alignment of marks"][::core::mem::align_of::<marks>() - 8usize];
     ["Offset of field: marks::generation"][::core::mem::offset_of!(marks, generation) - 0usize];
     ["Offset of field: marks::known"][::core::mem::offset_of!(marks, known) - 8usize];
@@ -126,7 +127,8 @@ const _: () = {
     ["Offset of field: marks::are_all"][::core::mem::offset_of!(marks, are_all) - 128usize];
     ["Offset of field: marks::pad"][::core::mem::offset_of!(marks, pad) - 132usize];
     ["Offset of field: marks::address"][::core::mem::offset_of!(marks, address) - 136usize];
-    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 144usize];
+    ["Offset of field: marks::path"][::core::mem::offset_of!(marks, path) - 144usize];
+    ["Offset of field: marks::name"][::core::mem::offset_of!(marks, name) - 152usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -412,7 +414,7 @@ pub struct test_call {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of test_call"][::core::mem::size_of::<test_call>() - 696usize];
+    ["Size of test_call"][::core::mem::size_of::<test_call>() - 704usize];
     ["Alignment of test_call"][::core::mem::align_of::<test_call>() - 8usize];
     ["Offset of field: test_call::fact"][::core::mem::offset_of!(test_call, fact) - 0usize];
     ["Offset of field: test_call::args"][::core::mem::offset_of!(test_call, args) - 192usize];

@@ -302,10 +302,7 @@ fn an_executable_is_known_by_its_file_by_its_name_in_a_directory_and_by_its_path
         (Some(other), Some(other), Some(other), false),
         (None, None, None, false),
     ] {
-        let mut identities = Identities {
-            root,
-            ..Identities::default()
-        };
+        let mut identities = Identities::below(root);
         let identity = PathIdentity {
             object,
             directory,

@@ -12,10 +12,7 @@ use std::path::Path;
 /// Looks up every path that the rules name. `exe=` and `path=` name the entry itself, even if it is a symbolic link, as
 /// in the kernel (`audit_get_nd()`, kernel/audit_watch.c); `dir=` follows the link (kernel/audit_tree.c).
 pub fn identify(rules: &[Rule], system: &dyn System) -> Identities {
-    let mut identities = Identities {
-        root: inode(b"/", true, system).map(object),
-        ..Identities::default()
-    };
+    let mut identities = Identities::below(inode(b"/", true, system).map(object));
     for condition in rules.iter().flat_map(|rule| &rule.conditions) {
         if let Value::Text(path) = &condition.value {
             match condition.field {

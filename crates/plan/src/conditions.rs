@@ -4,7 +4,7 @@
 use crate::entries::Entries;
 use crate::evaluate::{compare_of, is_inode_rule, is_label, is_task_field, needs_names};
 use crate::facts::{Entry, Identities, ObjectId};
-use crate::marks::{self, Marks};
+use crate::marks::Marks;
 use abi::Field;
 use rules::{Action, Condition, Op, Rule, Value};
 use std::collections::BTreeMap;

@@ -129,7 +129,7 @@ pub fn audit_result(ret: i64) -> i64 {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Identities {
     /// The host's root directory.
-    pub root: Option<ObjectId>,
+    pub(crate) root: Option<ObjectId>,
     paths: std::collections::BTreeMap<Vec<u8>, PathIdentity>,
     /// Every component of the places to which the paths lead.
     components: std::collections::HashSet<Vec<u8>>,
@@ -151,6 +151,14 @@ pub struct PathIdentity {
 }
 
 impl Identities {
+    /// No paths yet, on a host with this root directory.
+    pub fn below(root: Option<ObjectId>) -> Identities {
+        Identities {
+            root,
+            ..Identities::default()
+        }
+    }
+
     /// Adds a path, or replaces its identity.
     pub fn insert(&mut self, path: Vec<u8>, identity: PathIdentity) {
         for place in std::iter::once(&identity.canonical).chain(&identity.moved_to) {
