@@ -173,7 +173,7 @@ enum table_field { /* in a gate, 0 is GATE_OPEN */
 	FACT_A1,
 	FACT_A2,
 	FACT_A3,
-	FACT_EXE, /* id of the executable in the map `executables`; 0: no rule names it */
+	FACT_EXE, /* number of the executable in its mark; 0: no rule names it */
 	FACT_ACCESS, /* AUDIT_PERM_* bits of the open flags */
 	FACT_COMPARE, /* bit AUDIT_COMPARE_x: the two ids are equal */
 	FACT_SADDR_FAM,

@@ -98,7 +98,7 @@ pub enum KernelFile {
 }
 
 impl KernelFile {
-    /// Its path.
+    /// The path of the file.
     pub fn path(self) -> Cow<'static, str> {
         match self {
             KernelFile::Mounts => "/proc/self/mountinfo".into(),

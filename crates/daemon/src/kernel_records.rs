@@ -214,7 +214,7 @@ impl KernelRecords {
     ) -> u32 {
         let mut events = self.end_waiting(monotonic_ns(), encoder, out);
         let mut came = false;
-        let watches_bpf = filter.is_some_and(|(rules, _)| rules.watches_bpf());
+        let watches_bpf = || filter.is_some_and(|(rules, _)| rules.watches_bpf());
         self.has_more = false;
         while out.len() < PASS_BYTES_MAX {
             match self.ownership.socket().receive(&mut self.buffer) {
@@ -228,7 +228,7 @@ impl KernelRecords {
                     }
                     let loads = &mut self.program_loads;
                     if RecordType(kind) == RecordType::BPF
-                        && loads.take(text, watches_bpf, monotonic_ns())
+                        && loads.take(text, watches_bpf(), monotonic_ns())
                     {
                         continue;
                     }

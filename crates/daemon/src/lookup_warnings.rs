@@ -1,4 +1,4 @@
-//! What is said of look-ups that were not answered.
+//! Warnings of look-ups that were not answered, on standard error and in the log.
 
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const SILENCES: u32 = 5;
 /// How long a file system that did not answer is not waited for.
 const AVOIDED_FOR: Duration = Duration::from_secs(10);
-/// What is left of that time when it begins anew, if a helper still hangs there.
+/// Rest of [`AVOIDED_FOR`] at which that time begins anew, if a helper still hangs there.
 const RENEWED_BEFORE: Duration = Duration::from_secs(3);
 /// In each such period at most [`FAILURES_MAX`] helpers may fail. Then, until it is over, nothing is waited for.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ const STUCK_MAX: usize = 16;
 
 /// A running helper.
 pub(crate) trait Process: Send {
-    /// Its process id.
+    /// The process id.
     fn pid(&self) -> u32;
     /// Kills it, without waiting for its end.
     fn kill(&mut self);

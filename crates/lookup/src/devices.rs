@@ -20,7 +20,7 @@ const MAJOR_SHIFT: u32 = 20;
 #[derive(Default)]
 pub(crate) struct Devices {
     own: Option<OwnMounts>,
-    /// Of mounts in other namespaces, by ids that are not used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
+    /// Devices of mounts in other namespaces, by ids that are not used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
     others: HashMap<u64, u32>,
 }
 

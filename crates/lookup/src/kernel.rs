@@ -25,11 +25,13 @@ pub(crate) fn mount_namespace(pid: Option<u32>) -> Option<u64> {
     found.ok().map(|namespace| namespace.st_ino)
 }
 
-pub(crate) fn monotonic_ns() -> u64 {
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-pub(crate) fn realtime_ns() -> u64 {
+/// Nanoseconds since 1970 (CLOCK_REALTIME).
+pub fn realtime_ns() -> u64 {
     nanoseconds(ClockId::Realtime)
 }
 

@@ -30,6 +30,7 @@ mod tests;
 
 pub use counts::Counts;
 pub use host::Host;
+pub use kernel::{monotonic_ns, realtime_ns};
 pub use link::DEADLINE;
 pub use program::{serve_as, COMMAND};
 pub use remote::{Remote, HELPERS};

@@ -31,7 +31,7 @@ pub(crate) struct Doing {
 }
 
 impl Doing {
-    /// Of process `pid`; `None` if it cannot be told.
+    /// What process `pid` is doing; `None` if it cannot be told.
     pub(crate) fn of(pid: u32) -> Option<Doing> {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         Doing::parse(&stat)
