@@ -46,7 +46,10 @@ impl Resolver {
         let mut objects = Vec::new();
         let is_there = |name: &&Name| name.inode.is_some() || name.existed;
         for name in names.iter().filter(is_there) {
-            objects.extend(self.view.directories_above(&name.path));
+            // The view puts the root directory of the process before it.
+            let path = name.path.strip_prefix(self.root.as_slice());
+            let path = path.unwrap_or(&name.path);
+            objects.extend(self.view.directories_above(path));
         }
         objects
     }
