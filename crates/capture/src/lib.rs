@@ -12,7 +12,7 @@ pub use error::CaptureError;
 pub use gaps::btf;
 pub use gaps::relocations;
 pub use hooks::functions_can_be_hooked;
-pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload};
+pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload, Replacement};
 #[doc(hidden)]
 pub use kernel::kernel_btf;
 pub use kernel::probe;

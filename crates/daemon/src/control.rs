@@ -9,6 +9,7 @@ mod records;
 mod setting;
 mod socket;
 
+use socket::Asked;
 pub(super) use socket::ControlSocket;
 
 use crate::daemon_records::Who;
@@ -72,39 +73,63 @@ impl Control {
         self.asked_to_stop.take()
     }
 
-    /// Carries out a request and returns the answer as JSON.
-    pub(super) fn answer(&mut self, line: &[u8], who: Who, recording: &mut Recording) -> Vec<u8> {
-        let text = match serde_json::from_slice(line) {
-            Ok(Request::Status) => serde_json::to_vec(&recording.status()),
-            Ok(Request::RuleCosts) => serde_json::to_vec(&recording.rule_costs()),
-            Ok(request) => serde_json::to_vec(&self.carry_out(request, who, recording)),
-            Err(error) => serde_json::to_vec(&Answer {
+    /// Carries out a request and returns the answer as JSON. Requests that `others` make meanwhile and that change
+    /// nothing are answered too.
+    pub(super) fn answer(
+        &mut self,
+        asked: &Asked,
+        recording: &mut Recording,
+        others: &mut ControlSocket,
+    ) -> Vec<u8> {
+        let who = asked.who;
+        let answer = match serde_json::from_slice(&asked.line) {
+            Ok(Request::Apply {
+                steps,
+                tolerate_from,
+            }) => self.apply(&steps, tolerate_from, who, recording, others),
+            Ok(Request::Stop { keep }) => Answer {
+                error: self.ask_to_stop(keep, who, recording).err(),
+                ..Answer::default()
+            },
+            Ok(request) => return self.told(&request, recording),
+            Err(error) => Answer {
                 error: Some(format!("the request is not clear: {error}")),
+                ..Answer::default()
+            },
+        };
+        serde_json::to_vec(&answer).unwrap_or_default()
+    }
+
+    /// The answer to a request that changes nothing.
+    fn told(&self, request: &Request, recording: &mut Recording) -> Vec<u8> {
+        let text = match request {
+            Request::Status => serde_json::to_vec(&recording.status()),
+            Request::RuleCosts => serde_json::to_vec(&recording.rule_costs()),
+            Request::Rules => serde_json::to_vec(&Answer {
+                rules: self.listed_rules(recording),
+                ..Answer::default()
+            }),
+            _ => serde_json::to_vec(&Answer {
+                audit: Some(self.audit_state(recording)),
                 ..Answer::default()
             }),
         };
         text.unwrap_or_default()
     }
 
-    fn carry_out(&mut self, request: Request, who: Who, recording: &mut Recording) -> Answer {
-        match request {
-            Request::Apply {
-                steps,
-                tolerate_from,
-            } => self.apply(&steps, tolerate_from, who, recording),
-            Request::Stop { keep } => Answer {
-                error: self.ask_to_stop(keep, who, recording).err(),
-                ..Answer::default()
-            },
-            Request::Rules => Answer {
-                rules: self.listed_rules(recording),
-                ..Answer::default()
-            },
-            Request::Audit | Request::Status | Request::RuleCosts => Answer {
-                audit: Some(self.audit_state(recording)),
-                ..Answer::default()
-            },
+    /// Serves clients while rules are being replaced: answers requests that change nothing, and keeps the others.
+    fn serve(&self, others: &mut ControlSocket, recording: &mut Recording) {
+        while let Some(asked) = others.new_request() {
+            match serde_json::from_slice(&asked.line) {
+                Ok(request) if !changes_something(&request) => {
+                    let text = self.told(&request, recording);
+                    others.answer(asked.client, text);
+                }
+                _ => others.put_back(asked),
+            }
         }
+        others.show_life();
+        others.flush();
     }
 
     /// Notes the request to stop: the daemon stops after the answer has been queued.
@@ -185,6 +210,7 @@ impl Control {
         tolerate_from: usize,
         who: Who,
         recording: &mut Recording,
+        others: &mut ControlSocket,
     ) -> Answer {
         let mut draft = Draft::new(&self.rules, self.enabled);
         let mut answer = Answer::default();
@@ -223,7 +249,7 @@ impl Control {
                 }
             }
         }
-        match self.install_draft(&draft, who, recording) {
+        match self.install_draft(&draft, who, recording, others) {
             Ok(()) => answer.audit = Some(self.audit_state(recording)),
             Err(error) => {
                 self.set_back(&done, before, recording);
@@ -237,7 +263,13 @@ impl Control {
     }
 
     /// Puts the rules and the enabled flag of a draft in force, and logs who changed them.
-    fn install_draft(&mut self, draft: &Draft, who: Who, recording: &mut Recording) -> Result<()> {
+    fn install_draft(
+        &mut self,
+        draft: &Draft,
+        who: Who,
+        recording: &mut Recording,
+        others: &mut ControlSocket,
+    ) -> Result<()> {
         let old = self.enabled;
         let enabled = draft.enabled();
         let is_switched = (old == 0) != (enabled == 0);
@@ -248,7 +280,7 @@ impl Control {
                 self.log_rule_changes(draft, who, true, recording);
                 self.log_setting("audit_enabled", enabled, old, who, recording);
             }
-            self.install(draft.rules(), enabled, recording)?;
+            self.install(draft.rules(), enabled, recording, others)?;
         }
         self.enabled = enabled;
         if is_switched && enabled == 0 {
@@ -263,7 +295,13 @@ impl Control {
 
     /// Swaps the rules in, or no rules if `enabled` is 0, and switches the kernel's records
     /// accordingly.
-    fn install(&mut self, rules: Vec<Rule>, enabled: u32, recording: &mut Recording) -> Result<()> {
+    fn install(
+        &mut self,
+        rules: Vec<Rule>,
+        enabled: u32,
+        recording: &mut Recording,
+        others: &mut ControlSocket,
+    ) -> Result<()> {
         let pipeline = &recording.pipeline;
         let number = pipeline.generation.plan.generation + 1;
         let armed = match enabled {
@@ -275,7 +313,7 @@ impl Control {
         let generation = recording
             .settings
             .generation_after(before, armed, is_kernel, number)?;
-        recording.put_in_force(generation)?;
+        recording.put_in_force(generation, &mut |recording| self.serve(others, recording))?;
         if let Some(kernel) = &mut recording.pipeline.kernel {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
             let wanted = enabled.min(1);
@@ -414,7 +452,12 @@ impl Control {
     }
 
     /// Replaces the rules with those of the files (SIGHUP); rules changed since are lost.
-    pub(super) fn reload_rules(&mut self, who: Who, recording: &mut Recording) -> Result<()> {
+    pub(super) fn reload_rules(
+        &mut self,
+        who: Who,
+        recording: &mut Recording,
+        others: &mut ControlSocket,
+    ) -> Result<()> {
         if self.enabled == 2 {
             bail!("the rules are locked until tarsier is started again (-e 2)");
         }
@@ -422,7 +465,7 @@ impl Control {
         let set = recording.settings.sources.rules(is_kernel)?;
         check_plan(&set.rules, self.enabled, recording)?;
         let draft = Draft::between(&self.rules, set.rules);
-        self.install(draft.set.rules.clone(), self.enabled, recording)?;
+        self.install(draft.set.rules.clone(), self.enabled, recording, others)?;
         let pipeline = &mut recording.pipeline;
         if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &mut pipeline.kernel) {
             kernel.apply_settings(&set.settings)?;
@@ -456,6 +499,11 @@ impl Control {
             pipeline.log_record(kind, body);
         }
     }
+}
+
+/// Whether a request may change what is in force.
+fn changes_something(request: &Request) -> bool {
+    matches!(request, Request::Apply { .. } | Request::Stop { .. })
 }
 
 /// Number of losses, without those that the kernel counts itself.

@@ -8,7 +8,6 @@ use crate::instance::Instance;
 use crate::losses;
 use crate::metrics::Metrics;
 use crate::recording::Recording;
-use crate::scheduling::Scheduling;
 use crate::signals::Signals;
 use crate::stderr::say;
 use crate::takeover;
@@ -56,7 +55,6 @@ pub(super) struct Daemon {
     control: Control,
     server: ControlSocket,
     metrics: Option<Metrics>,
-    scheduling: Scheduling,
     signals: Signals,
     instance: Instance,
 }
@@ -70,13 +68,11 @@ impl Daemon {
         instance: Instance,
     ) -> Daemon {
         let rules = recording.pipeline.generation.plan.rules.clone();
-        let started_nice = recording.settings.started_nice;
         let mut daemon = Daemon {
             recording,
             control: Control::new(rules),
             server,
             metrics: None,
-            scheduling: Scheduling::new(started_nice),
             signals,
             instance,
         };
@@ -91,12 +87,12 @@ impl Daemon {
         duration: Option<Duration>,
     ) -> Result<End> {
         // Only after the command has started, since it would inherit the priority.
-        self.boost_priority();
+        self.recording.boost_priority();
         let deadline = duration.map(|duration| Instant::now() + duration);
         let mut idle_passes = 0;
         let mut tidy_due = Instant::now() + TIDY_INTERVAL;
         loop {
-            let frames = self.pass();
+            let frames = self.recording.pass();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
             let awake = idle_passes < IDLE_PASSES;
             self.wait(awake, deadline)?;
@@ -123,27 +119,17 @@ impl Daemon {
         }
     }
 
-    /// Reads the rings once, and writes what came. Returns the number of frames.
-    fn pass(&mut self) -> usize {
-        let pipeline = &mut self.recording.pipeline;
-        let fill = pipeline.engine.fill_per_mille();
-        let frames = pipeline.pass(monotonic_ns());
-        pipeline.operations_without_result(false);
-        pipeline.commit();
-        let left = pipeline.engine.fill_per_mille();
-        let others = [pipeline.output.sync_thread(), pipeline.lookups.pid()];
-        self.scheduling.note(frames, fill, left, others);
-        pipeline.show();
-        frames
-    }
-
     /// Answers all complete requests. Returns the end of recording, if a request asked for it,
     /// after the answer was queued.
     fn answer_clients(&mut self) -> Option<End> {
-        for asked in self.server.requests() {
+        // Not more at a time, so that clients cannot keep the rings from being read.
+        for _ in 0..ControlSocket::CLIENTS_MAX {
+            let Some(asked) = self.server.request() else {
+                break;
+            };
             let text = self
                 .control
-                .answer(&asked.line, asked.who, &mut self.recording);
+                .answer(&asked, &mut self.recording, &mut self.server);
             self.server.answer(asked.client, text);
         }
         self.server.flush();
@@ -155,21 +141,12 @@ impl Daemon {
         })
     }
 
-    /// Applies `priority_boost`: if the daemon is not scheduled, its rings overflow.
-    fn boost_priority(&mut self) {
-        let settings = &self.recording.settings;
-        let helper = settings.lookups.pid();
-        if let Err(error) = self.scheduling.rest_at(settings.nice(), helper) {
-            let boost = settings.config.priority_boost;
-            say!("tarsier: priority_boost = {boost}: {error}");
-        }
-    }
-
     /// Waits for something to do: at most the poll interval while awake, otherwise until woken.
     fn wait(&mut self, awake: bool, deadline: Option<Instant>) -> Result<()> {
         let pipeline = &mut self.recording.pipeline;
         pipeline.engine.set_awake(awake);
-        if pipeline.has_more() || !awake && !pipeline.engine.is_drained() {
+        let is_asked = self.server.has_requests();
+        if pipeline.has_more() || is_asked || !awake && !pipeline.engine.is_drained() {
             pipeline.engine.set_awake(true);
             return Ok(());
         }
@@ -185,7 +162,8 @@ impl Daemon {
         if let Some(deadline) = deadline {
             longest = longest.min(deadline.saturating_duration_since(Instant::now()));
         }
-        let doorbell = pipeline.engine.doorbell()?.into_iter();
+        pipeline.pauses.look(monotonic_ns());
+        let doorbell = pipeline.engine.doorbell().into_iter();
         let readable = doorbell.chain(self.signals.fds());
         let mut fds: Vec<PollFd<'_>> = readable
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
@@ -207,6 +185,7 @@ impl Daemon {
             Err(error) => return Err(error).context("poll"),
         }
         drop(fds);
+        pipeline.pauses.rested(monotonic_ns());
         pipeline.engine.quiet_doorbell();
         pipeline.engine.set_awake(true);
         Ok(())
@@ -245,9 +224,9 @@ impl Daemon {
         let who = recording.pipeline.sender();
         let mut outcome = recording.reload_config(who);
         if outcome.is_ok() {
-            outcome = self.control.reload_rules(who, recording);
+            outcome = self.control.reload_rules(who, recording, &mut self.server);
             self.follow_metrics();
-            self.boost_priority();
+            self.recording.boost_priority();
         }
         if let Err(error) = &outcome {
             say!("tarsier: reload failed, what was in force stays: {error:#}");

@@ -1,11 +1,13 @@
 //! The engine that captures: eBPF programs with their rings, or the kernel's own audit, whose
 //! records come over the audit socket.
 
-use anyhow::Result;
 use capture::hooks::{Counters, RuleCount};
-use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins, Stream};
+use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
+use capture::{Replacement, Stream};
+use compose::Generation;
 use plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -17,6 +19,17 @@ pub(super) enum Engine {
     Kernel,
     /// Rings that a daemon of another version left.
     Leftover(Box<Leftover>),
+}
+
+/// The plan of a rule set, for another thread.
+struct PlanOf(Arc<Generation>);
+
+impl Deref for PlanOf {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.0.plan
+    }
 }
 
 impl Engine {
@@ -93,8 +106,8 @@ impl Engine {
     }
 
     /// Descriptor that is readable when the programs want attention; `None` without programs.
-    pub(super) fn doorbell(&self) -> Result<Option<BorrowedFd<'_>>> {
-        Ok(self.programs().map(EbpfEngine::doorbell).transpose()?)
+    pub(super) fn doorbell(&self) -> Option<BorrowedFd<'_>> {
+        self.programs().map(EbpfEngine::doorbell)
     }
 
     /// To say which processes are the daemon's helpers; `None` without programs.
@@ -130,10 +143,18 @@ impl Engine {
         }
     }
 
-    /// Puts another rule set in force.
-    pub(super) fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+    /// Begins to put another rule set in force, in a thread with this nice value; `None` without programs, for
+    /// which nothing is to be done.
+    pub(super) fn start_replacing(
+        &mut self,
+        generation: &Arc<Generation>,
+        nice: i32,
+    ) -> Result<Option<Replacement>, CaptureError> {
+        let plan = PlanOf(Arc::clone(generation));
         let programs = self.programs_mut();
-        programs.map_or(Ok(()), |programs| programs.replace(plan))
+        programs
+            .map(|programs| programs.start_replacing(plan, nice))
+            .transpose()
     }
 
     /// Removes hooks that no rule needs. Call it about once a second.

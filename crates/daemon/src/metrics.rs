@@ -268,6 +268,9 @@ fn text(s: &Status) -> String {
     single("ring_fill_ratio", "gauge", "The fullest ring.", fill);
     let (help, value) = ("1 if logging is suspended.", u8::from(s.log_suspended));
     single("log_suspended", "gauge", help, value.into());
+    let pause = s.reader_pause_us as f64 / 1e6;
+    let help = "The longest time in which the daemon neither read the rings nor waited for events.";
+    single("reader_pause_seconds_max", "gauge", help, pause);
     write_lookups(&mut out, s);
     write_losses(&mut out, s);
     out

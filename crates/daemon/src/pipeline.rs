@@ -7,10 +7,10 @@ use crate::kernel_records::KernelRecords;
 use crate::live::Live;
 use crate::lookups::Lookups;
 use crate::output::Output;
+use crate::pauses::Pauses;
 use crate::recorder::Recorder;
-use crate::settings::Settings;
 use crate::stderr::say;
-use crate::takeover::{self, HandoverBatch, PageWitness};
+use crate::takeover::{HandoverBatch, PageWitness};
 use anyhow::Result;
 use capture::{Handed, Pins};
 use compose::{Generation, Outcome, System};
@@ -56,6 +56,7 @@ pub(super) struct Pipeline {
     has_more: bool,
     /// Losses that the programs do not count, as of the last report in the log.
     told_elsewhere: u64,
+    pub(super) pauses: Pauses,
 }
 
 impl Pipeline {
@@ -81,6 +82,7 @@ impl Pipeline {
             lines: Vec::with_capacity(LINES_BYTES),
             has_more: false,
             told_elsewhere: 0,
+            pauses: Pauses::default(),
         };
         pipeline.witness_writes();
         pipeline
@@ -157,6 +159,7 @@ impl Pipeline {
     /// Reads every ring once, until there are no events from before `now_ns`, enough is gathered
     /// for a write, or [`PASS_NS`] is over. Returns the number of frames.
     pub(super) fn pass(&mut self, now_ns: u64) -> usize {
+        self.pauses.look(monotonic_ns());
         let handover = self.engine.handover();
         let ring_bytes = self.engine.stream().map_or(0, |stream| stream.ring_bytes());
         let mut batch = HandoverBatch::new(handover, ring_bytes);
@@ -169,6 +172,7 @@ impl Pipeline {
             totals,
             lines,
             kernel,
+            pauses,
             ..
         } = self;
         let mut is_urgent = false;
@@ -203,7 +207,12 @@ impl Pipeline {
                 batch_ns = monotonic_ns();
             }
             read += 1;
-            is_cut = batch.is_full() || read % FRAMES_PER_LOOK == 0 && monotonic_ns() >= until_ns;
+            is_cut = batch.is_full();
+            if read % FRAMES_PER_LOOK == 0 {
+                let now_ns = monotonic_ns();
+                pauses.look(now_ns);
+                is_cut |= now_ns >= until_ns;
+            }
             !is_cut
         });
         if let Some(kernel) = kernel {
@@ -324,37 +333,6 @@ impl Pipeline {
                 stream.release_to(cpu, position);
             }
         }
-    }
-
-    /// Swaps the rule set in one step. Events that the old one selected are read first.
-    ///
-    /// # Errors
-    /// The new rules cannot be put in force; the old ones still are.
-    pub(super) fn put_in_force(
-        &mut self,
-        mut generation: Arc<Generation>,
-        settings: &mut Settings,
-    ) -> Result<()> {
-        self.drain();
-        let rules = &self.generation.plan.rules;
-        let wanted = rules.len().max(generation.plan.rules.len());
-        let (counts, _) = self.engine.rule_counts(wanted);
-        if let Some(pins) = self.engine.pins() {
-            takeover::remember(pins, &generation.plan)?;
-        }
-        self.recorder.add_generation(generation.clone());
-        if let (Some(kernel), Engine::Kernel) = (&mut self.kernel, &self.engine) {
-            kernel.replace_rules(&generation.plan.rules)?;
-        }
-        while let Err(error) = self.engine.replace(&generation.plan) {
-            generation = settings.planned_anew(error, &generation)?;
-        }
-        self.engine.set_urgent(&generation.urgent);
-        let number = generation.plan.generation;
-        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
-        self.recorder.costs.replace(number, old, new, &counts);
-        self.generation = generation;
-        Ok(())
     }
 
     /// Stamp for an event that happens now, with a serial number of this daemon.

@@ -1,17 +1,17 @@
 //! What is recorded, and the rules and settings for it: everything that a reload or a request can
 //! change.
 
+use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
 use crate::lookup_warnings::Warnings;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;
+use crate::scheduling::Scheduling;
 use crate::settings::{self, Settings};
 use crate::stderr::say;
 use anyhow::Result;
-use compose::Generation;
 use event::RecordType;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The pipeline with its settings.
@@ -20,6 +20,7 @@ pub(super) struct Recording {
     pub(super) settings: Settings,
     pub(super) losses: Losses,
     pub(super) warnings: Warnings,
+    pub(super) scheduling: Scheduling,
     pub(super) started: Instant,
 }
 
@@ -59,12 +60,28 @@ impl Recording {
         Ok(())
     }
 
-    /// Swaps the rule set in one step.
-    ///
-    /// # Errors
-    /// The new rules cannot be put in force; the old ones still are.
-    pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
-        self.pipeline.put_in_force(generation, &mut self.settings)
+    /// Reads the rings once, and writes what came. Returns the number of frames.
+    pub(super) fn pass(&mut self) -> usize {
+        let pipeline = &mut self.pipeline;
+        let fill = pipeline.engine.fill_per_mille();
+        let frames = pipeline.pass(monotonic_ns());
+        pipeline.operations_without_result(false);
+        pipeline.commit();
+        let left = pipeline.engine.fill_per_mille();
+        let others = [pipeline.output.sync_thread(), pipeline.lookups.pid()];
+        self.scheduling.note(frames, fill, left, others);
+        pipeline.show();
+        frames
+    }
+
+    /// Applies `priority_boost`: if the daemon is not scheduled, its rings overflow.
+    pub(super) fn boost_priority(&mut self) {
+        let settings = &self.settings;
+        let helper = settings.lookups.pid();
+        if let Err(error) = self.scheduling.rest_at(settings.nice(), helper) {
+            let boost = settings.config.priority_boost;
+            say!("tarsier: priority_boost = {boost}: {error}");
+        }
     }
 
     /// Call this once a second: it follows files that rules name, logs losses, and removes hooks
@@ -96,7 +113,7 @@ impl Recording {
         let number = generation.plan.generation + 1;
         let settings = &self.settings;
         let renewed = settings.generation_after(generation, rules.clone(), false, number);
-        let renewed = renewed.and_then(|generation| self.put_in_force(generation));
+        let renewed = renewed.and_then(|generation| self.put_in_force(generation, &mut |_| {}));
         if let Err(error) = renewed {
             say!("tarsier: a file that a rule names was replaced, and: {error:#}");
         }

@@ -47,6 +47,9 @@ pub(super) struct RuleCosts {
     charged: Vec<usize>,
     /// Sum of all shares in the current batch, including those of rules that are gone.
     weight: u64,
+    /// The rule set that is about to be in force: its number, and the index of its first rule's counts, which are the
+    /// last ones of `costs`. Events that its rules select come before the daemon knows that it is in force.
+    coming: Option<(u64, usize)>,
     /// Earlier generations, with the current place of each of their rules that is still in force.
     earlier: VecDeque<(u64, Vec<Option<usize>>)>,
 }
@@ -64,18 +67,28 @@ impl RuleCosts {
     ) {
         let moves = places(old, new);
         let lost = |place: usize| counts.get(place).map_or(0, |count| count.lost);
+        let is_expected = |(number, _): &(u64, usize)| *number == generation;
+        let came = match self.coming.filter(is_expected) {
+            Some((_, start)) => self.costs.split_off(start),
+            None => Vec::new(),
+        };
+        self.forget_coming();
         let mut costs: Vec<Cost> = (0..new.len())
             .map(|place| Cost {
                 lost_elsewhere: lost(place),
-                ..Cost::default()
+                ..came.get(place).copied().unwrap_or_default()
             })
             .collect();
         for (place, (cost, to)) in self.costs.iter().zip(&moves).enumerate() {
             if let Some(kept) = to.and_then(|to| costs.get_mut(to)) {
                 *kept = Cost {
+                    events: cost.events + kept.events,
+                    dropped: cost.dropped + kept.dropped,
+                    bytes: cost.bytes + kept.bytes,
+                    spent_ns: cost.spent_ns + kept.spent_ns,
+                    weight: 0,
                     lost_before: cost.lost(lost(place)),
                     lost_elsewhere: kept.lost_elsewhere,
-                    ..*cost
                 };
             }
         }
@@ -88,6 +101,22 @@ impl RuleCosts {
         self.earlier.truncate(SETS_KEPT);
         self.generation = generation;
         self.costs = costs;
+    }
+
+    /// Counts events of `rules` rules of `generation` from now on, for [`replace`](Self::replace). Call this between
+    /// batches.
+    pub(super) fn expect(&mut self, generation: u64, rules: usize) {
+        self.forget_coming();
+        let start = self.costs.len();
+        self.coming = Some((generation, start));
+        self.costs.resize(start + rules, Cost::default());
+    }
+
+    /// The expected rule set was refused. Call this between batches.
+    pub(super) fn forget_coming(&mut self) {
+        if let Some((_, start)) = self.coming.take() {
+            self.costs.truncate(start);
+        }
     }
 
     /// Counts an event of the rule at `place` of `generation`, with `bytes` bytes in the log.
@@ -136,6 +165,9 @@ impl RuleCosts {
         if generation == self.generation {
             return Some(place);
         }
+        if let Some((_, start)) = self.coming.filter(|(number, _)| *number == generation) {
+            return Some(start + place);
+        }
         let (_, places) = self.earlier.iter().find(|(of, _)| *of == generation)?;
         *places.get(place)?
     }
@@ -143,7 +175,8 @@ impl RuleCosts {
     /// Events that each rule in force has lost on the way to the daemon.
     pub(super) fn lost<'a>(&'a self, counts: &'a [RuleCount]) -> impl Iterator<Item = u64> + 'a {
         let now = |place: usize| counts.get(place).map_or(0, |count| count.lost);
-        let costs = self.costs.iter().enumerate();
+        let in_force = self.coming.map_or(self.costs.len(), |(_, start)| start);
+        let costs = self.costs[..in_force].iter().enumerate();
         costs.map(move |(place, cost)| cost.lost(now(place)))
     }
 
@@ -249,6 +282,37 @@ mod tests {
         costs.share(100);
         let table = costs.table(&first[1..], &[]);
         assert_eq!((table[0].bytes, table[0].spent_ns), (1024, 550));
+    }
+
+    #[test]
+    fn events_of_rules_that_come_into_force_are_counted_once() {
+        let (first, second) = (parse(&["a", "b"]), parse(&["b", "c"]));
+        let mut costs = RuleCosts::default();
+        costs.replace(1, &[], &first, &[]);
+        costs.recorded(1, 1, 100);
+        costs.share(10);
+        costs.expect(2, second.len());
+        costs.recorded(2, 0, 100);
+        costs.recorded(2, 1, 100);
+        costs.recorded(1, 0, 100);
+        costs.share(30);
+        let keys = |table: &[RuleCost]| -> Vec<(Option<String>, u64, u64)> {
+            let row = |row: &RuleCost| (row.key.clone(), row.events, row.spent_ns);
+            table.iter().map(row).collect()
+        };
+        let key = |key: &str| Some(key.to_owned());
+        let table = costs.table(&first, &[]);
+        assert_eq!(keys(&table), [(key("a"), 1, 10), (key("b"), 1, 10)]);
+        costs.replace(2, &first, &second, &[]);
+        let table = costs.table(&second, &[]);
+        assert_eq!(keys(&table), [(key("b"), 2, 20), (key("c"), 1, 10)]);
+        // A rule set that is refused leaves nothing.
+        costs.expect(3, 5);
+        costs.recorded(3, 4, 100);
+        costs.share(10);
+        costs.forget_coming();
+        assert_eq!(keys(&costs.table(&second, &[])), keys(&table));
+        assert_eq!((costs.costs.len(), costs.place(3, 4)), (2, None));
     }
 
     #[test]

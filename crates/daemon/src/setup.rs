@@ -145,11 +145,13 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     }
     let rules = &pipeline.generation.plan.rules;
     let kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
+    let started_nice = settings.started_nice;
     let recording = Recording {
         pipeline: pipeline.with_kernel_records(kernel),
         settings,
         losses: Losses::default(),
         warnings: Warnings::default(),
+        scheduling: Scheduling::new(started_nice),
         started: Instant::now(),
     };
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);

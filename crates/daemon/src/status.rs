@@ -50,6 +50,7 @@ impl Recording {
             log_syncs: log.syncs,
             calls_slowed: counters.waits,
             waited_ns: counters.waited_ns,
+            reader_pause_us: pipeline.pauses.longest_ns() / 1000,
             durable_after_us: pipeline.output.durable_after(),
             objects_unanswered: lookups.unanswered,
             names_unanswered: lookups.names_unanswered,

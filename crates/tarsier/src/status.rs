@@ -112,6 +112,8 @@ fn print_log(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     )?;
     let fill = f64::from(s.ring_fill_per_mille) / 10.0;
     writeln!(out, "fullest ring        {fill:.1} %")?;
+    let pause = time(s.reader_pause_us * 1000);
+    writeln!(out, "longest pause       {pause}")?;
     let state = match (s.log_written, s.log_suspended) {
         (false, _) => ", not written",
         (true, true) => ", suspended",

@@ -217,7 +217,9 @@ impl Hooks {
                 match trampolines.hook(&functions.all[place], gate) {
                     Ok(hook) => added.insert(place, hook),
                     Err(error) => {
-                        added.values().for_each(|hook| trampolines.retire(hook));
+                        for hook in added.values() {
+                            trampolines.retire(hook);
+                        }
                         return Err(CaptureError::Unhooked {
                             call: *call,
                             source: Box::new(error),
@@ -243,12 +245,12 @@ impl Hooks {
     pub(super) fn drop_all(&mut self) {
         let armed = std::mem::take(&mut self.armed);
         if let Some(trampolines) = &mut self.trampolines {
-            armed
-                .functions
-                .values()
-                .for_each(|hook| trampolines.retire(hook));
-            let operations = armed.uring.functions.values();
-            operations.for_each(|hook| trampolines.count(hook));
+            for hook in armed.functions.values() {
+                trampolines.retire(hook);
+            }
+            for hook in armed.uring.functions.values() {
+                trampolines.count(hook);
+            }
         }
     }
 

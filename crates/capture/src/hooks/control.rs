@@ -38,6 +38,8 @@ struct Mapping {
 
 // SAFETY: the pointer is to memory that stays mapped as long as `mapping`, and that is used by atomics.
 unsafe impl Send for Control {}
+// SAFETY: as above: every member is an atomic.
+unsafe impl Sync for Control {}
 // SAFETY: nobody uses the memory through it; it is only unmapped, by the last owner.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.

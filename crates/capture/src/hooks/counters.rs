@@ -5,7 +5,7 @@ use crate::error::{system, CaptureError};
 use bpf::load::refused;
 use bpf::shared::{cpu_state, rule_count};
 use event::wire;
-use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
+use libbpf_rs::{MapCore, MapFlags, MapType, Object};
 use rustix::mm::{mmap, munmap, MapFlags as Mapping, ProtFlags};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -151,7 +151,7 @@ pub(super) fn read_left(map: &impl MapCore) -> Result<Counters, CaptureError> {
 }
 
 pub(super) fn read_rules(
-    map: &Map<'_>,
+    map: &impl MapCore,
     rules: usize,
 ) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
     let count = |slot: u32| -> Result<RuleCount, CaptureError> {
@@ -168,7 +168,7 @@ pub(super) fn read_rules(
 }
 
 /// Events lost, by real uid of the task.
-pub(super) fn read_uids(map: &Map<'_>) -> Result<BTreeMap<u32, u64>, CaptureError> {
+pub(super) fn read_uids(map: &impl MapCore) -> Result<BTreeMap<u32, u64>, CaptureError> {
     let mut counts = BTreeMap::new();
     for key in map.keys() {
         let value = map

@@ -2,13 +2,15 @@
 //!
 //! To detach a program from a function, the kernel waits until no task can be inside it, which takes tenths of a
 //! second each; and rule sets are often replaced several times in a row. So unneeded hooks rest for a while, in
-//! which the next rule set may reuse them, and are then removed by a separate thread. A resting hook finds nothing
-//! to match.
+//! which the next rule set may reuse them, and are then removed one by one by a separate thread. A new rule set
+//! stops that thread: it waits for one removal at most, and may reuse what is left. A resting hook finds nothing to
+//! match.
 
 use super::trampoline::{AtFunction, Hook, Trampolines};
 use super::uring::OperationHook;
 use crate::pins::Attached;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,9 +30,24 @@ pub(super) struct DetachQueue {
     operations: BTreeMap<OperationHook, Idle<AtFunction>>,
     /// Links of probes, by number; these are not reused.
     probes: Vec<(u32, Vec<Attached>)>,
-    leaving: Option<JoinHandle<()>>,
-    /// Numbers of the probes that the thread in `leaving` removes.
-    leaving_numbers: u64,
+    leaving: Option<Leaving>,
+}
+
+/// The thread that removes hooks, and those that it has not begun to remove.
+struct Leaving {
+    left: Arc<Mutex<Vec<Departing>>>,
+    thread: JoinHandle<()>,
+    /// Numbers, as bits, of the probes that it removes.
+    numbers: u64,
+}
+
+/// A hook that is to be removed. Dropping it removes it.
+enum Departing {
+    /// The function's index, and the number of calls that the hook had missed when its gate was freed.
+    Function(usize, Hook, u64),
+    Object(String, Attached),
+    Operation(OperationHook, AtFunction, u64),
+    Probes(u32, Vec<Attached>),
 }
 
 impl DetachQueue {
@@ -49,63 +66,97 @@ impl DetachQueue {
         self.operations.extend(idle(operations, now));
     }
 
-    /// The resting hook on this function. If there is none, waits until no hook is being removed: two hooks at the
-    /// same time would record each call twice.
+    /// Stops the removal of hooks, so that new ones may be attached: two hooks at the same place would record each
+    /// call twice. Waits for the hook that is just being removed; the others rest again.
+    pub(super) fn recall(&mut self, mut trampolines: Option<&mut Trampolines>) {
+        let Some(leaving) = self.leaving.take() else {
+            return;
+        };
+        // They have rested already.
+        let now = Instant::now();
+        let since = now.checked_sub(REST).unwrap_or(now);
+        for hook in leaving.end() {
+            match hook {
+                Departing::Function(place, hook, missed) => {
+                    if let Some(trampolines) = &mut trampolines {
+                        trampolines.reuse(&hook, missed);
+                    }
+                    self.functions.insert(place, (hook, since));
+                }
+                Departing::Object(program, link) => {
+                    self.objects.insert(program, (link, since));
+                }
+                Departing::Operation(key, hook, missed) => {
+                    if let Some(trampolines) = &mut trampolines {
+                        trampolines.uncount(missed);
+                    }
+                    self.operations.insert(key, (hook, since));
+                }
+                Departing::Probes(number, links) => self.probes.push((number, links)),
+            }
+        }
+    }
+
+    /// The resting hook on this function. Call [`recall`](Self::recall) before.
     pub(super) fn take_function(&mut self, place: usize) -> Option<Hook> {
-        let found = self.functions.remove(&place);
-        if found.is_none() {
-            self.wait();
-        }
-        found.map(|(hook, _)| hook)
+        self.functions.remove(&place).map(|(hook, _)| hook)
     }
 
-    /// The resting hook on objects with this program; if there is none, waits as
-    /// [`take_function`](Self::take_function).
+    /// The resting hook on objects with this program. Call [`recall`](Self::recall) before.
     pub(super) fn take_object(&mut self, program: &str) -> Option<Attached> {
-        let found = self.objects.remove(program);
-        if found.is_none() {
-            self.wait();
-        }
-        found.map(|(link, _)| link)
+        self.objects.remove(program).map(|(link, _)| link)
     }
 
-    /// The resting hook on this function of io_uring operations; if there is none, waits as
-    /// [`take_function`](Self::take_function).
+    /// The resting hook on this function of io_uring operations. Call [`recall`](Self::recall) before.
     pub(super) fn take_operation(&mut self, hook: OperationHook) -> Option<AtFunction> {
-        let found = self.operations.remove(&hook);
-        if found.is_none() {
-            self.wait();
-        }
-        found.map(|(hook, _)| hook)
+        self.operations.remove(&hook).map(|(hook, _)| hook)
     }
 
     /// Starts to remove hooks that have rested long enough.
     pub(super) fn tidy(&mut self, trampolines: Option<&mut Trampolines>) {
-        if self
-            .leaving
-            .as_ref()
-            .is_some_and(|thread| !thread.is_finished())
-        {
+        let is_busy = |leaving: &Leaving| !leaving.thread.is_finished();
+        if self.leaving.as_ref().is_some_and(is_busy) {
             return;
         }
-        self.wait();
-        let functions = expired(&mut self.functions);
-        let objects = expired(&mut self.objects);
-        let operations = expired(&mut self.operations);
-        let probes = std::mem::take(&mut self.probes);
-        if functions.is_empty() && objects.is_empty() && operations.is_empty() && probes.is_empty()
-        {
+        self.leaving = None;
+        let departing = self.expired(trampolines);
+        if departing.is_empty() {
             return;
         }
-        if let Some(trampolines) = trampolines {
-            functions.values().for_each(|hook| trampolines.retire(hook));
-            operations.values().for_each(|hook| trampolines.count(hook));
-        }
-        self.leaving_numbers = bits(&probes);
-        let leave = move || drop((functions, objects, operations, probes));
+        let numbers = departing.iter().fold(0, |bits, hook| match hook {
+            Departing::Probes(number, _) => bits | 1 << number,
+            _ => bits,
+        });
+        let left = Arc::new(Mutex::new(departing));
+        let leave = {
+            let left = Arc::clone(&left);
+            move || while remove_one(&left) {}
+        };
         // If the thread cannot be created, the hooks are removed here, when the closure is dropped.
         let thread = std::thread::Builder::new().name("tarsier-unhook".to_owned());
-        self.leaving = thread.spawn(leave).ok();
+        self.leaving = thread.spawn(leave).ok().map(|thread| Leaving {
+            left,
+            thread,
+            numbers,
+        });
+    }
+
+    /// Takes out the hooks that have rested long enough. Their counts are kept and their gates freed.
+    fn expired(&mut self, mut trampolines: Option<&mut Trampolines>) -> Vec<Departing> {
+        let mut departing = Vec::new();
+        for (place, hook) in expired(&mut self.functions) {
+            let missed = trampolines.as_mut().map(|all| all.retire(&hook));
+            departing.push(Departing::Function(place, hook, missed.unwrap_or(0)));
+        }
+        for (key, hook) in expired(&mut self.operations) {
+            let missed = trampolines.as_mut().map(|all| all.count(&hook));
+            departing.push(Departing::Operation(key, hook, missed.unwrap_or(0)));
+        }
+        let objects = expired(&mut self.objects).into_iter();
+        departing.extend(objects.map(|(program, link)| Departing::Object(program, link)));
+        let probes = self.probes.drain(..);
+        departing.extend(probes.map(|(number, links)| Departing::Probes(number, links)));
+        departing
     }
 
     /// Resting hooks on functions; they count the calls that they miss.
@@ -116,12 +167,13 @@ impl DetachQueue {
 
     /// Numbers, as bits, of the probes that may still be attached.
     pub(super) fn probe_numbers(&self) -> u64 {
-        bits(&self.probes) | self.leaving_numbers
+        let leaving = self.leaving.as_ref().map_or(0, |leaving| leaving.numbers);
+        let resting = self.probes.iter();
+        resting.fold(leaving, |bits, (number, _)| bits | 1 << number)
     }
 
     /// Removes the probes at once.
     pub(super) fn end_probes(&mut self) {
-        self.wait();
         self.probes.clear();
     }
 
@@ -132,21 +184,30 @@ impl DetachQueue {
         let functions = self.at_functions().map(AtFunction::link);
         functions.chain(objects).chain(probes)
     }
+}
 
-    fn wait(&mut self) {
-        if let Some(thread) = self.leaving.take() {
-            // The thread only drops values, so it has no result.
-            let _ = thread.join();
-        }
-        self.leaving_numbers = 0;
+impl Leaving {
+    /// Ends the thread after the hook that it is removing. Returns the hooks that are still attached.
+    fn end(self) -> Vec<Departing> {
+        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        // The thread only drops values, so it has no result.
+        let _ = self.thread.join();
+        left
     }
 }
 
-/// Numbers of probes, as bits.
-fn bits(probes: &[(u32, Vec<Attached>)]) -> u64 {
-    probes
-        .iter()
-        .fold(0, |bits, (number, _)| bits | 1 << number)
+impl Drop for DetachQueue {
+    fn drop(&mut self) {
+        if let Some(leaving) = self.leaving.take() {
+            drop(leaving.end());
+        }
+    }
+}
+
+/// Removes one hook. Returns whether there was one.
+fn remove_one(left: &Mutex<Vec<Departing>>) -> bool {
+    let next = left.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    next.is_some()
 }
 
 fn idle<K, T>(hooks: BTreeMap<K, T>, since: Instant) -> impl Iterator<Item = (K, Idle<T>)> {

@@ -105,7 +105,8 @@ impl EbpfEngine {
             Some(left) => left,
             None => {
                 pins.leave(false);
-                for map in self.hooks.programs.object.maps() {
+                let hooks = self.hooks.lock();
+                for map in hooks.programs.object.maps() {
                     pins.pin(map.as_fd(), &pin_of(map.name()))?;
                 }
                 let handover = Handover::create(layout.0, layout.1)?;
@@ -122,8 +123,9 @@ impl EbpfEngine {
         let Some(pins) = self.pins().cloned() else {
             return;
         };
-        pins.unhook_but(&self.hooks.pinned_names());
-        if let Some(trampolines) = &mut self.hooks.trampolines {
+        let mut hooks = self.hooks.lock();
+        pins.unhook_but(&hooks.pinned_names());
+        if let Some(trampolines) = &mut hooks.trampolines {
             trampolines.forget_left();
         }
     }

@@ -17,6 +17,8 @@ mod options;
 mod perf;
 pub(crate) mod probes;
 mod programs;
+mod replace;
+mod shared_hooks;
 mod trampoline;
 mod uring;
 pub(crate) mod vfs_hooks;
@@ -26,6 +28,8 @@ pub use counters::{Counters, RuleCount, LOSS_CAUSES};
 pub use leftover::Leftover;
 pub use options::{Options, Overload, RING_BYTES_MIN};
 pub(crate) use programs::attach_trace;
+pub use shared_hooks::Replacement;
+use shared_hooks::SharedHooks;
 pub(crate) use trampoline::attaches as trampolines_attach;
 pub(crate) use uring::{enumerator, Uring};
 pub use vfs_hooks::functions_can_be_hooked;
@@ -45,20 +49,44 @@ use bpf::shared::{DOORBELL_BYTES, WORKS_PER_CPU};
 use control::Control;
 pub use control::Helpers;
 use detach_queue::DetachQueue;
-use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use operations::Operations;
-use plan::{tables, Form, Gap, Plan, SysExit};
+use plan::{tables, Form, Gap, Plan};
 use programs::Programs;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use trampoline::Trampolines;
 
+/// The maps that the daemon reads while hooks may be changed.
+struct ReadMaps {
+    doorbell: MapHandle,
+    rule_counts: MapHandle,
+    lost_by_uid: MapHandle,
+    uring_requests: MapHandle,
+}
+
+impl ReadMaps {
+    fn of(programs: &Programs) -> Result<ReadMaps, CaptureError> {
+        let map = |name: &str| {
+            let map = programs.map(name)?;
+            let handle = MapHandle::try_from(&map).map_err(refused(format!("map {name}")))?;
+            Ok::<_, CaptureError>(handle)
+        };
+        Ok(ReadMaps {
+            doorbell: map("doorbell")?,
+            rule_counts: map("rule_counts")?,
+            lost_by_uid: map("lost_by_uid")?,
+            uring_requests: map("uring_requests")?,
+        })
+    }
+}
+
 /// The hooks in force, with the programs and queues needed to change them.
 struct Hooks {
     programs: Programs,
-    control: Control,
+    control: Arc<Control>,
     vfs: VfsHooks,
     armed: Armed,
     detach_queue: DetachQueue,
@@ -72,7 +100,7 @@ impl Hooks {
     /// Starts without hooks.
     fn new(
         programs: Programs,
-        control: Control,
+        control: Arc<Control>,
         vfs: VfsHooks,
         operations: Operations,
         trampolines: Option<Trampolines>,
@@ -93,7 +121,12 @@ impl Hooks {
 /// A loaded and armed eBPF engine: trampoline or tracepoint, as the plan says. Dropping it removes every hook,
 /// unless the capture is pinned and left.
 pub struct EbpfEngine {
-    hooks: Hooks,
+    hooks: SharedHooks,
+    control: Arc<Control>,
+    form: Form,
+    /// Where the capture is pinned, if it outlives this process.
+    pins: Option<Arc<Pins>>,
+    maps: ReadMaps,
     cpu_states: CpuStates,
     stream: Stream,
     bell: Stream,
@@ -152,7 +185,7 @@ impl EbpfEngine {
         if let Some(uring) = &uring {
             uring.set_bodies(&object)?;
         }
-        let control = Control::map(&object)?;
+        let control = Arc::new(Control::map(&object)?);
         control.set_x32(entries::x32_calls());
         let cpu_states = CpuStates::map(&object, cpus)?;
         let stream = Stream::new(match from {
@@ -165,8 +198,14 @@ impl EbpfEngine {
         control.set_copies(form.copies);
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
+        let maps = ReadMaps::of(&programs)?;
+        let hooks = Hooks::new(programs, control.clone(), vfs, operations, trampolines);
         let mut engine = EbpfEngine {
-            hooks: Hooks::new(programs, control, vfs, operations, trampolines),
+            hooks: SharedHooks::new(hooks),
+            control,
+            form,
+            pins: pins.cloned(),
+            maps,
             cpu_states,
             stream,
             bell: Stream::new(vec![bell]),
@@ -189,7 +228,7 @@ impl EbpfEngine {
 
     /// The directory where the capture is pinned, if it is.
     pub fn pins(&self) -> Option<&Arc<Pins>> {
-        self.hooks.programs.pins.as_ref()
+        self.pins.as_ref()
     }
 
     /// The page for the next daemon, if the capture is pinned.
@@ -199,7 +238,7 @@ impl EbpfEngine {
 
     /// Name of the engine: `trampoline` or `tracepoint`.
     pub fn name(&self) -> &'static str {
-        match self.hooks.programs.form.trampoline {
+        match self.form.trampoline {
             true => "trampoline",
             false => "tracepoint",
         }
@@ -213,54 +252,40 @@ impl EbpfEngine {
     /// Puts another rule set in force: arms its hooks, swaps the tables in one step, and then disarms what is no
     /// longer needed. After an error the old rule set stays in force.
     pub fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
-        let table = make_table(&plan.rows)?;
-        let hooks = &mut self.hooks;
-        let old = hooks.arm(plan)?;
-        let old_objects = hooks.arm_objects(plan)?;
-        hooks.vfs.set_calls(&hooks.programs.object, plan)?;
-        let gates = gates::of(plan);
-        gates::open(hooks, &gates);
-        hooks.control.add_watched(&plan.watched());
-        hooks.switch_probes();
-        hooks.operations.watch_too(plan, &hooks.programs)?;
-        let fd = table.as_fd().as_raw_fd() as u32;
-        let tables = hooks.programs.map("tables")?;
-        tables
-            .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
-            .map_err(refused("match tables"))?;
-        let is_every = plan.hooks.sys_exit == SysExit::Every;
-        hooks.control.set_every(is_every);
-        hooks.control.set_task_list(plan.task_list);
-        hooks.control.set_watched(&plan.watched());
-        gates::close(hooks, &gates);
-        hooks.operations.watch(plan, &hooks.programs)?;
-        hooks.switch_probes();
-        hooks.part_with(old, old_objects);
-        Ok(())
+        self.hooks.lock().replace(plan)
+    }
+
+    /// [`EbpfEngine::replace`] in a thread of its own with this nice value, so that the rings can be read meanwhile:
+    /// a program that is attached takes milliseconds, and a rule set may need hundreds.
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn start_replacing(
+        &mut self,
+        plan: impl Deref<Target = Plan> + Send + 'static,
+        nice: i32,
+    ) -> Result<Replacement, CaptureError> {
+        self.hooks.start_replacing(plan, nice)
     }
 
     /// Descriptor that is readable when the programs want the daemon's attention.
-    pub fn doorbell(&self) -> Result<BorrowedFd<'_>, CaptureError> {
-        let fd = self.hooks.programs.map("doorbell")?.as_fd().as_raw_fd();
-        // SAFETY: the descriptor belongs to the object of programs of `self`, which outlives the borrow.
-        Ok(unsafe { BorrowedFd::borrow_raw(fd) })
+    pub fn doorbell(&self) -> BorrowedFd<'_> {
+        self.maps.doorbell.as_fd()
     }
 
     /// To say which processes are the daemon's helpers.
     pub fn helpers(&self) -> Helpers {
-        self.hooks.control.helpers()
+        self.control.helpers()
     }
 
     /// Sets whether the daemon polls the rings by itself for now, so that programs need not ring.
     pub fn set_awake(&self, awake: bool) {
-        self.hooks.control.set_awake(awake);
+        self.control.set_awake(awake);
     }
 
     /// Sets what happens to calls whose events come faster than they are read. The default is to wait.
     pub fn set_overload(&self, overload: Overload) {
-        self.hooks
-            .control
-            .set_throttle(overload == Overload::Throttle);
+        self.control.set_throttle(overload == Overload::Throttle);
     }
 
     /// Sets the rules, by place in the plan, whose events wake the daemon at once. If there is any, so do events
@@ -274,13 +299,13 @@ impl EbpfEngine {
             }
         }
         let any = words.iter().any(|word| *word != 0);
-        self.hooks.control.set_urgent(&words, any);
+        self.control.set_urgent(&words, any);
     }
 
     /// Takes the kernel for one with the calls of x32, or without. For tests, whose kernels seldom have them.
     #[doc(hidden)]
     pub fn assume_x32(&self, has_calls: bool) {
-        self.hooks.control.set_x32(has_calls);
+        self.control.set_x32(has_calls);
     }
 
     /// Reads what the programs wrote to the doorbell, so that it is quiet again.
@@ -295,8 +320,8 @@ impl EbpfEngine {
         if let Some(pins) = self.pins() {
             pins.leave(false);
         }
-        self.hooks.control.set_watched(&[0; tables::CALLS / 64]);
-        self.hooks.drop_all();
+        self.control.set_watched(&[0; tables::CALLS / 64]);
+        self.hooks.lock().drop_all();
     }
 
     /// Fill of the fullest ring, in parts per thousand.
@@ -311,7 +336,7 @@ impl EbpfEngine {
 
     /// [`Stream::drain`], which also shows waiting calls that their events are being read.
     pub fn drain(&mut self, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> bool) -> usize {
-        let control = &self.hooks.control;
+        let control = &self.control;
         self.stream.drain(now_ns, |cpu, frame| {
             control.count_taken();
             take(cpu, frame)
@@ -324,7 +349,7 @@ impl EbpfEngine {
         now_ns: u64,
         mut take: impl FnMut(usize, u64, &[u8]) -> bool,
     ) -> usize {
-        let control = &self.hooks.control;
+        let control = &self.control;
         self.stream.drain_held(now_ns, |cpu, end, frame| {
             control.count_taken();
             take(cpu, end, frame)
@@ -340,22 +365,24 @@ impl EbpfEngine {
 
     /// Counts of the first `rules` rules, and counts of undecided events.
     pub fn rule_counts(&self, rules: usize) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
-        counters::read_rules(&self.hooks.programs.map("rule_counts")?, rules)
+        counters::read_rules(&self.maps.rule_counts, rules)
     }
 
     /// Events lost, by real uid of the task, for the first uids of the capture that lost any.
     pub fn lost_by_uid(&self) -> Result<BTreeMap<u32, u64>, CaptureError> {
-        counters::read_uids(&self.hooks.programs.map("lost_by_uid")?)
+        counters::read_uids(&self.maps.lost_by_uid)
     }
 
-    /// Removes hooks that no rule set has needed for a while. Call it about once a second.
+    /// Starts to remove hooks that no rule set has needed for a while. Call it about once a second.
     pub fn tidy(&mut self) {
-        self.hooks.tidy();
+        if let Some(mut hooks) = self.hooks.if_unused() {
+            hooks.tidy();
+        }
     }
 
     /// Ids of the io_uring operations that are still running.
     pub fn in_flight(&self) -> std::collections::HashSet<u64> {
-        uring::in_flight(&self.hooks.programs.object)
+        uring::in_flight(&self.maps.uring_requests)
     }
 
     /// Number of CPUs that have a ring.
@@ -379,7 +406,7 @@ impl Drop for EbpfEngine {
             None => {}
         }
         // Close the gates first: nothing more is matched while links are removed one by one.
-        self.hooks.control.set_watched(&[0; tables::CALLS / 64]);
+        self.control.set_watched(&[0; tables::CALLS / 64]);
     }
 }
 
@@ -522,19 +549,4 @@ fn make_rings(object: &Object, cpus: usize, options: &Options) -> Result<Vec<Rin
             Ring::map(&ring, size).map_err(system("mmap of a ring buffer"))
         })
         .collect()
-}
-
-/// A new map of match tables with these rows.
-fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
-    let table = MapHandle::create(
-        MapType::Array,
-        Some("tarsier_table"),
-        4,
-        (tables::ROWS * std::mem::size_of::<tables::Row>()) as u32,
-        1,
-        &map_options(BPF_F_MMAPABLE),
-    )
-    .map_err(refused("match tables"))?;
-    control::write_rows(&table, rows)?;
-    Ok(table)
 }

@@ -329,16 +329,29 @@ impl Trampolines {
         }
     }
 
-    /// Keeps the count of a hook that is about to be dropped, and frees its gate.
-    pub(super) fn retire(&mut self, hook: &Hook) {
-        self.count(&hook.at);
+    /// Keeps the count of a hook that is about to be dropped, and frees its gate. Returns the count.
+    pub(super) fn retire(&mut self, hook: &Hook) -> u64 {
         self.gates.open(hook.at_gate.place);
         self.free.push(hook.at_gate.place);
+        self.count(&hook.at)
     }
 
-    /// Keeps the count of a hook that is about to be dropped.
-    pub(super) fn count(&mut self, hook: &AtFunction) {
-        self.missed += hook.misses();
+    /// Takes back a retired hook whose gate nobody has used since; `missed` is what [`Trampolines::retire`] returned.
+    pub(super) fn reuse(&mut self, hook: &Hook, missed: u64) {
+        self.free.retain(|place| *place != hook.at_gate.place);
+        self.uncount(missed);
+    }
+
+    /// Keeps the count of a hook that is about to be dropped, and returns it.
+    pub(super) fn count(&mut self, hook: &AtFunction) -> u64 {
+        let missed = hook.misses();
+        self.missed += missed;
+        missed
+    }
+
+    /// Forgets the count of a hook that stays.
+    pub(super) fn uncount(&mut self, missed: u64) {
+        self.missed = self.missed.saturating_sub(missed);
     }
 
     /// Number of calls missed by these hooks and those that are gone.

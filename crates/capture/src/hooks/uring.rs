@@ -418,11 +418,7 @@ impl Hooks {
 }
 
 /// Ids of the events of operations that are still running.
-pub(super) fn in_flight(object: &Object) -> HashSet<u64> {
-    let map = object.maps().find(|map| map.name() == "uring_requests");
-    let Some(map) = map else {
-        return HashSet::new();
-    };
+pub(super) fn in_flight(map: &impl MapCore) -> HashSet<u64> {
     map.keys()
         .filter_map(|key| map.lookup(&key, MapFlags::ANY).ok().flatten())
         .filter_map(|value| uring_request::read_from_bytes(&value).ok())

@@ -5,6 +5,7 @@ use crate::protocol::socket_path;
 use crate::protocol::REQUEST_BYTES_MAX;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags};
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
@@ -12,10 +13,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Clients that are served at a time; others wait in the socket's queue.
-const CLIENTS_MAX: usize = 16;
 /// Time that a client may take to send its request, and again to receive the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval of signs of life. Clients wait a few times as long.
+const LIFE_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes that are read from one client before the rings are read again.
 const PASS_BYTES_MAX: usize = 1 << 20;
 
@@ -25,6 +26,7 @@ pub(crate) struct ControlSocket {
     path: PathBuf,
     clients: Vec<Client>,
     next: u64,
+    put_back: VecDeque<Asked>,
 }
 
 /// A whole request.
@@ -41,15 +43,24 @@ struct Client {
     number: u64,
     stream: UnixStream,
     who: Who,
-    input: Vec<u8>,
-    /// The answer; `None` until the request is complete.
-    output: Option<Vec<u8>>,
-    sent: usize,
+    state: State,
     deadline: Instant,
     is_gone: bool,
 }
 
+enum State {
+    /// What the client has sent of its request.
+    Asking(Vec<u8>),
+    /// The request is complete; the client got the last sign of life at this time.
+    Waiting(Instant),
+    /// The answer, and how much of it the client has.
+    Answered(Vec<u8>, usize),
+}
+
 impl ControlSocket {
+    /// Clients that are served at a time; others wait in the socket's queue.
+    pub(crate) const CLIENTS_MAX: usize = 16;
+
     /// Listens in `run_dir`. This process holds its lock, so an existing socket file is a leftover.
     pub(crate) fn start(run_dir: &Path) -> Result<ControlSocket> {
         let path = socket_path(run_dir);
@@ -64,39 +75,65 @@ impl ControlSocket {
             path,
             clients: Vec::new(),
             next: 0,
+            put_back: VecDeque::new(),
         })
     }
 
     /// Adds the descriptors to poll: ready when a client sends a request or can receive its answer.
     pub(crate) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
-        if self.clients.len() < CLIENTS_MAX {
+        if self.clients.len() < ControlSocket::CLIENTS_MAX {
             fds.push(PollFd::from_borrowed_fd(
                 self.listener.as_fd(),
                 PollFlags::IN,
             ));
         }
         fds.extend(self.clients.iter().map(|client| {
-            let wanted = match client.output {
-                Some(_) => PollFlags::OUT,
-                None => PollFlags::IN,
+            let wanted = match client.state {
+                State::Asking(_) => PollFlags::IN,
+                State::Waiting(_) => PollFlags::empty(),
+                State::Answered(..) => PollFlags::OUT,
             };
             PollFd::from_borrowed_fd(client.stream.as_fd(), wanted)
         }));
     }
 
-    /// Reads what clients have sent. Returns the requests that are complete now.
-    pub(crate) fn requests(&mut self) -> Vec<Asked> {
+    /// Reads what clients have sent. Returns a request that is complete now, or was put back.
+    pub(crate) fn request(&mut self) -> Option<Asked> {
+        self.put_back.pop_front().or_else(|| self.new_request())
+    }
+
+    /// Reads what clients have sent. Returns a request that has become complete.
+    pub(crate) fn new_request(&mut self) -> Option<Asked> {
         self.accept();
-        let asked = self.clients.iter_mut().filter_map(Client::read).collect();
+        let asked = self.clients.iter_mut().find_map(Client::read);
         self.clients.retain(|client| !client.is_gone);
         asked
+    }
+
+    /// Whether a request was put back.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.put_back.is_empty()
+    }
+
+    /// Keeps a request until [`ControlSocket::request`] is called again.
+    pub(crate) fn put_back(&mut self, asked: Asked) {
+        self.put_back.push_back(asked);
+    }
+
+    /// Sends clients whose request is being worked on a sign of life once a second: a space, which means nothing
+    /// before JSON.
+    pub(crate) fn show_life(&mut self) {
+        let now = Instant::now();
+        for client in &mut self.clients {
+            client.show_life(now);
+        }
     }
 
     /// Queues an answer for a client.
     pub(crate) fn answer(&mut self, client: u64, mut text: Vec<u8>) {
         text.push(b'\n');
         if let Some(client) = self.clients.iter_mut().find(|c| c.number == client) {
-            client.output = Some(text);
+            client.state = State::Answered(text, 0);
             client.deadline = Instant::now() + PATIENCE;
         }
     }
@@ -110,7 +147,7 @@ impl ControlSocket {
     }
 
     fn accept(&mut self) {
-        while self.clients.len() < CLIENTS_MAX {
+        while self.clients.len() < ControlSocket::CLIENTS_MAX {
             let Ok((stream, _)) = self.listener.accept() else {
                 return;
             };
@@ -126,9 +163,7 @@ impl ControlSocket {
                 number: self.next,
                 stream,
                 who: Who::peer(peer.pid.as_raw_nonzero().get() as u32, peer.uid.as_raw()),
-                input: Vec::new(),
-                output: None,
-                sent: 0,
+                state: State::Asking(Vec::new()),
                 deadline: Instant::now() + PATIENCE,
                 is_gone: false,
             });
@@ -139,56 +174,62 @@ impl ControlSocket {
 impl Client {
     /// Reads what the client has sent. Returns the request if it is complete.
     fn read(&mut self) -> Option<Asked> {
-        if self.output.is_some() {
+        let State::Asking(input) = &mut self.state else {
             return None;
-        }
+        };
         let mut taken = 0;
         let mut buffer = [0; 16384];
-        while taken < PASS_BYTES_MAX {
+        while taken < PASS_BYTES_MAX && input.len() <= REQUEST_BYTES_MAX {
             match self.stream.read(&mut buffer) {
-                Ok(0) => {
-                    self.is_gone = true;
-                    return None;
-                }
+                Ok(0) => break,
                 Ok(len) => {
                     let bytes = &buffer[..len];
                     if let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
-                        self.input.extend_from_slice(&bytes[..end]);
-                        return Some(self.asked());
+                        input.extend_from_slice(&bytes[..end]);
+                        let line = std::mem::take(input);
+                        return Some(self.asked(line));
                     }
-                    self.input.extend_from_slice(bytes);
+                    input.extend_from_slice(bytes);
                     taken += len;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                Err(_) => {
-                    self.is_gone = true;
-                    return None;
-                }
-            }
-            if self.input.len() > REQUEST_BYTES_MAX {
-                self.is_gone = true;
-                return None;
+                Err(_) => break,
             }
         }
+        // The client has ended, or its request is too long; otherwise the rest is read later.
+        self.is_gone = taken < PASS_BYTES_MAX || input.len() > REQUEST_BYTES_MAX;
         None
     }
 
-    fn asked(&mut self) -> Asked {
-        // From here on, nothing more is read from this client.
-        self.output = Some(Vec::new());
+    fn asked(&mut self, line: Vec<u8>) -> Asked {
+        self.state = State::Waiting(Instant::now());
         Asked {
             client: self.number,
-            line: std::mem::take(&mut self.input),
+            line,
             who: self.who,
         }
     }
 
+    fn show_life(&mut self, now: Instant) {
+        let State::Waiting(last) = &mut self.state else {
+            return;
+        };
+        self.deadline = now + PATIENCE;
+        if now.duration_since(*last) >= LIFE_INTERVAL {
+            *last = now;
+            // If it cannot be sent, neither can the answer.
+            let _ = self.stream.write(b" ");
+        }
+    }
+
     fn write(&mut self) {
-        let Some(output) = &self.output else { return };
-        while let Some(rest) = output.get(self.sent..).filter(|rest| !rest.is_empty()) {
+        let State::Answered(output, sent) = &mut self.state else {
+            return;
+        };
+        while let Some(rest) = output.get(*sent..).filter(|rest| !rest.is_empty()) {
             match self.stream.write(rest) {
-                Ok(len) => self.sent += len,
+                Ok(len) => *sent += len,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => break,

@@ -70,6 +70,10 @@ pub struct Status {
     pub calls_slowed: u64,
     /// Total time that those calls waited, in nanoseconds.
     pub waited_ns: u64,
+    /// The longest time since the start in which the daemon did something else than read the rings or wait for events,
+    /// in microseconds.
+    #[serde(default)]
+    pub reader_pause_us: u64,
     /// Time from a call until its record is durable, in microseconds: p50, p99, maximum. Each event
     /// counts as being as old as the oldest that was written with it. `None` before the first sync.
     pub durable_after_us: Option<[u64; 3]>,

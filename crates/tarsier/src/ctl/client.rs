@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest wait for an answer: planning two thousand rules takes less than a second.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest wait for a sign of life: while the daemon puts rules in force it sends one each second.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The daemon with a certain run directory.
 pub(super) struct Client {
@@ -55,12 +55,21 @@ impl Client {
 /// Sends a request to the daemon that listens at `socket`. Returns its answer, one line of JSON.
 ///
 /// # Errors
-/// No daemon listens, the caller is not root, or the answer is incomplete or takes longer than a
-/// minute.
+/// No daemon listens, the caller is not root, the answer is incomplete, or the daemon gives no sign
+/// of life for five seconds.
 pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    exchange(socket, request).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let seconds = PATIENCE.as_secs();
+            let text = format!("its process has given no sign of life for {seconds} s");
+            io::Error::new(io::ErrorKind::TimedOut, text)
+        }
+        _ => error,
+    })
+}
+
+fn exchange(socket: &Path, request: &Request) -> io::Result<String> {
+    let mut stream = connect(socket)?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     // The daemon may refuse, with a reason, before it has read everything.
@@ -72,6 +81,19 @@ pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
         (false, Err(error)) => Err(error),
         (false, Ok(())) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
+}
+
+/// Connects, and sets the longest wait for each step. The wait to be accepted is limited too: the
+/// queue of a stopped daemon's socket may be full.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    use rustix::net::{sockopt, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    for way in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
+        sockopt::set_socket_timeout(&socket, way, Some(PATIENCE))?;
+    }
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
 }
 
 /// A command in the daemon's form; `None` for one that changes nothing.

@@ -1,0 +1,57 @@
+//! Replaces one rule set with another without a gap.
+
+use super::control;
+use super::gates;
+use super::map_options::map_options;
+use super::Hooks;
+use crate::error::CaptureError;
+use bpf::load::refused;
+use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use plan::{tables, Plan, SysExit};
+use std::os::fd::{AsFd, AsRawFd};
+
+impl Hooks {
+    /// See [`super::EbpfEngine::replace`].
+    pub(super) fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+        let table = make_table(&plan.rows)?;
+        self.detach_queue.recall(self.trampolines.as_mut());
+        let old = self.arm(plan)?;
+        let old_objects = self.arm_objects(plan)?;
+        self.vfs.set_calls(&self.programs.object, plan)?;
+        let gates = gates::of(plan);
+        gates::open(self, &gates);
+        self.control.add_watched(&plan.watched());
+        self.switch_probes();
+        self.operations.watch_too(plan, &self.programs)?;
+        let fd = table.as_fd().as_raw_fd() as u32;
+        let tables = self.programs.map("tables")?;
+        tables
+            .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused("match tables"))?;
+        let is_every = plan.hooks.sys_exit == SysExit::Every;
+        self.control.set_every(is_every);
+        self.control.set_task_list(plan.task_list);
+        self.control.set_watched(&plan.watched());
+        gates::close(self, &gates);
+        self.operations.watch(plan, &self.programs)?;
+        self.switch_probes();
+        self.part_with(old, old_objects);
+        Ok(())
+    }
+}
+
+/// A new map of match tables with these rows.
+fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
+    let table = MapHandle::create(
+        MapType::Array,
+        Some("tarsier_table"),
+        4,
+        (tables::ROWS * std::mem::size_of::<tables::Row>()) as u32,
+        1,
+        &map_options(BPF_F_MMAPABLE),
+    )
+    .map_err(refused("match tables"))?;
+    control::write_rows(&table, rows)?;
+    Ok(table)
+}

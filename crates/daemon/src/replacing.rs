@@ -1,0 +1,133 @@
+//! Puts another rule set in force while the rings are read.
+
+use crate::pipeline::Pipeline;
+use crate::recording::Recording;
+use crate::settings::Settings;
+use crate::takeover;
+use anyhow::Result;
+use capture::hooks::RuleCount;
+use capture::{CaptureError, Replacement};
+use compose::Generation;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time for which the daemon waits before it looks at the rings again.
+const LOOK: Duration = Duration::from_millis(1);
+/// Fill of a ring, in parts per thousand, from which it does not wait at all.
+const BUSY_PER_MILLE: u32 = 50;
+
+/// A rule set on its way into force.
+struct Coming {
+    generation: Arc<Generation>,
+    /// Counts of the programs by place, before any event of the new rules.
+    counts: Vec<RuleCount>,
+    /// The thread that changes the hooks, if the engine has hooks.
+    replacement: Option<Replacement>,
+}
+
+impl Coming {
+    /// The outcome, if the rule set is in force or was refused.
+    fn wait(&self, longest: Duration) -> Option<Result<(), CaptureError>> {
+        match &self.replacement {
+            Some(replacement) => replacement.wait(longest),
+            None => Some(Ok(())),
+        }
+    }
+}
+
+impl Recording {
+    /// Swaps the rule set in one step. Until it is in force the rings are read, and `meanwhile` is called between two
+    /// passes over them.
+    ///
+    /// # Errors
+    /// The new rules cannot be put in force; the old ones still are.
+    pub(super) fn put_in_force(
+        &mut self,
+        generation: Arc<Generation>,
+        meanwhile: &mut dyn FnMut(&mut Recording),
+    ) -> Result<()> {
+        let nice = self.settings.nice();
+        let outcome = match self.pipeline.begin(generation, nice) {
+            Ok(coming) => self.follow(coming, meanwhile),
+            Err(error) => Err(error),
+        };
+        if outcome.is_err() {
+            self.pipeline.recorder.costs.forget_coming();
+        }
+        outcome
+    }
+
+    fn follow(
+        &mut self,
+        mut coming: Coming,
+        meanwhile: &mut dyn FnMut(&mut Recording),
+    ) -> Result<()> {
+        loop {
+            let is_busy = self.pipeline.engine.fill_per_mille() >= BUSY_PER_MILLE;
+            match coming.wait(if is_busy { Duration::ZERO } else { LOOK }) {
+                None => {
+                    self.pass();
+                    meanwhile(self);
+                }
+                Some(Ok(())) => {
+                    self.pipeline.finish(coming);
+                    return Ok(());
+                }
+                Some(Err(error)) => {
+                    self.pipeline
+                        .begin_anew(&mut coming, error, &mut self.settings)?;
+                }
+            }
+        }
+    }
+}
+
+impl Pipeline {
+    /// Begins to put a rule set in force. Events that the old one selected until now are read first.
+    fn begin(&mut self, generation: Arc<Generation>, nice: i32) -> Result<Coming> {
+        self.drain();
+        let wanted = self.generation.plan.rules.len();
+        let wanted = wanted.max(generation.plan.rules.len());
+        let (counts, _) = self.engine.rule_counts(wanted);
+        if let Some(pins) = self.engine.pins() {
+            takeover::remember(pins, &generation.plan)?;
+        }
+        self.recorder.add_generation(generation.clone());
+        let (number, rules) = (generation.plan.generation, &generation.plan.rules);
+        self.recorder.costs.expect(number, rules.len());
+        if let (Some(kernel), true) = (&mut self.kernel, self.engine.is_kernel()) {
+            kernel.replace_rules(rules)?;
+        }
+        let replacement = self.engine.start_replacing(&generation, nice)?;
+        Ok(Coming {
+            generation,
+            counts,
+            replacement,
+        })
+    }
+
+    /// Begins again without the hook that `error` reports as unavailable. Other errors are returned.
+    fn begin_anew(
+        &mut self,
+        coming: &mut Coming,
+        error: CaptureError,
+        settings: &mut Settings,
+    ) -> Result<()> {
+        coming.generation = settings.planned_anew(error, &coming.generation)?;
+        let nice = settings.nice();
+        coming.replacement = self.engine.start_replacing(&coming.generation, nice)?;
+        Ok(())
+    }
+
+    /// Notes that a rule set is in force.
+    fn finish(&mut self, coming: Coming) {
+        let Coming {
+            generation, counts, ..
+        } = coming;
+        self.engine.set_urgent(&generation.urgent);
+        let number = generation.plan.generation;
+        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
+        self.recorder.costs.replace(number, old, new, &counts);
+        self.generation = generation;
+    }
+}
