@@ -51,6 +51,9 @@ def renamed_class(kind, field, call, fields):
         return "pid hex"
     if field == "exit" and call == "add_key":
         return "key"
+    # Addresses in the memory of the shell that runs the scenarios.
+    if call == "execve" and field in ("a0", "a1", "a2") and fields[field] != "0":
+        return "address"
     if (field == "exit" and call in SYSV_GET) or (field == "a0" and call in SYSV_USE):
         return "sysv " + call[:3]
     return None

@@ -7,6 +7,7 @@
 
 mod apt;
 mod broken_kernels;
+mod changes;
 mod disk;
 mod documents;
 mod engines;

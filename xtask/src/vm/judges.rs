@@ -8,7 +8,8 @@ use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, MachineKind};
 use super::{
-    broken_kernels, disk, engines, evade, instructions, pressure, rings, source_root, workloads,
+    broken_kernels, changes, disk, engines, evade, instructions, pressure, rings, source_root,
+    workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -38,7 +39,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 18] = [
+pub(super) const TESTS: [Test; 19] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -151,6 +152,12 @@ pub(super) const TESTS: [Test; 18] = [
         kind: MachineKind::Instructions,
         seconds: 38,
         check: instructions::operations,
+    },
+    Test {
+        name: "changes",
+        kind: MachineKind::Instructions,
+        seconds: 100,
+        check: changes::judge,
     },
 ];
 

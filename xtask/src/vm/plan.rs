@@ -101,7 +101,7 @@ const USUAL: [Line; 9] = [
     Line {
         roles: &[Role::Reference],
         variants: &["stock"],
-        tests: &["disk"],
+        tests: &["disk", "changes"],
     },
     Line {
         roles: &[Role::Old, Role::Later],
@@ -112,7 +112,7 @@ const USUAL: [Line; 9] = [
 ];
 
 /// The tests of every series that the suites have.
-const MATRIX: [Line; 6] = [
+const MATRIX: [Line; 7] = [
     Line {
         roles: &[Role::Refused],
         variants: &["stock"],
@@ -134,6 +134,11 @@ const MATRIX: [Line; 6] = [
         ],
     },
     OF_MANY_PROCESSORS,
+    Line {
+        roles: &[Role::Old, Role::Reference, Role::Newest],
+        variants: &["stock"],
+        tests: &["changes"],
+    },
     Line {
         roles: &[Role::Reference, Role::Newest],
         variants: &["stock"],

@@ -64,6 +64,25 @@ fn a_message_names_host_and_terminal_as_auditctl_s() {
 }
 
 #[test]
+fn a_daemon_that_gives_no_sign_of_life_is_said() {
+    machine::test("ctl and a stopped daemon", |setup| {
+        let daemon = setup.tarsier(RULE).start();
+        daemon.signal(Signal::STOP);
+        let start = std::time::Instant::now();
+        let said = says(setup, "-s");
+        let waited = start.elapsed();
+        daemon.signal(Signal::CONT);
+        daemon.stop();
+        assert!(said.contains("no sign of life for 5 s"), "{said}");
+        let socket = setup.path("run").join("control.sock");
+        assert!(!socket.exists(), "the daemon has ended");
+        let absent = says(setup, "-s");
+        assert!(absent.contains("start `tarsier run`"), "{absent}");
+        assert!(waited.as_secs() < 60, "it waited {waited:?}");
+    });
+}
+
+#[test]
 fn reset_lost_tells_and_logs_what_was_lost_and_begins_at_0() {
     machine::test("--reset-lost", |setup| {
         let daemon = setup.tarsier(RULE).format("raw").ring_kib(128).start();
