@@ -1,7 +1,7 @@
 //! The engine that captures: eBPF programs with their rings, or the kernel's own audit, whose
 //! records come over the audit socket.
 
-use capture::hooks::{Counters, RuleCount};
+use capture::hooks::{Breach, Counters, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
 use capture::{Replacement, Stream};
 use compose::Generation;
@@ -155,6 +155,12 @@ impl Engine {
         programs
             .map(|programs| programs.start_replacing(plan, nice))
             .transpose()
+    }
+
+    /// Undoes what others have changed of what the programs read. Call it about once a second.
+    pub(super) fn check(&mut self) -> Vec<Breach> {
+        let programs = self.programs_mut();
+        programs.map(EbpfEngine::check).unwrap_or_default()
     }
 
     /// Removes hooks that no rule needs. Call it about once a second.

@@ -14,6 +14,7 @@ mod engine;
 mod grouped;
 pub mod host;
 mod instance;
+mod integrity;
 mod kernel_costs;
 mod kernel_records;
 mod live;

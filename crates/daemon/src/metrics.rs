@@ -261,6 +261,11 @@ fn text(s: &Status) -> String {
             s.log_bytes as f64,
         ),
         ("log_syncs_total", "Syncs of the log.", s.log_syncs as f64),
+        (
+            "integrity_breaches_total",
+            "Changes of the capture by other processes.",
+            s.integrity_breaches as f64,
+        ),
     ] {
         single(name, "counter", help, value);
     }

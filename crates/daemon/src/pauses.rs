@@ -9,13 +9,14 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    /// The rings are looked at now.
-    pub(super) fn look(&mut self, now_ns: u64) {
+    /// The rings are looked at now. Returns `now_ns`.
+    pub(super) fn look(&mut self, now_ns: u64) -> u64 {
         let pause_ns = self
             .last_ns
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         self.longest_ns = self.longest_ns.max(pause_ns);
         self.last_ns = Some(now_ns);
+        now_ns
     }
 
     /// The daemon has waited until now for something to do.

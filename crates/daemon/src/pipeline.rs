@@ -207,12 +207,8 @@ impl Pipeline {
                 batch_ns = monotonic_ns();
             }
             read += 1;
-            is_cut = batch.is_full();
-            if read % FRAMES_PER_LOOK == 0 {
-                let now_ns = monotonic_ns();
-                pauses.look(now_ns);
-                is_cut |= now_ns >= until_ns;
-            }
+            let is_late = read % FRAMES_PER_LOOK == 0 && pauses.look(monotonic_ns()) >= until_ns;
+            is_cut = batch.is_full() || is_late;
             !is_cut
         });
         if let Some(kernel) = kernel {

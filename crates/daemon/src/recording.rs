@@ -3,6 +3,7 @@
 
 use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
+use crate::integrity::Integrity;
 use crate::lookup_warnings::Warnings;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
@@ -20,11 +21,25 @@ pub(super) struct Recording {
     pub(super) settings: Settings,
     pub(super) losses: Losses,
     pub(super) warnings: Warnings,
+    pub(super) integrity: Integrity,
     pub(super) scheduling: Scheduling,
     pub(super) started: Instant,
 }
 
 impl Recording {
+    /// Starts with what is armed.
+    pub(super) fn new(pipeline: Pipeline, settings: Settings) -> Recording {
+        Recording {
+            pipeline,
+            scheduling: Scheduling::new(settings.started_nice),
+            settings,
+            losses: Losses::default(),
+            warnings: Warnings::default(),
+            integrity: Integrity::default(),
+            started: Instant::now(),
+        }
+    }
+
     /// Reloads the configuration files and applies them.
     ///
     /// # Errors
@@ -84,13 +99,14 @@ impl Recording {
         }
     }
 
-    /// Call this once a second: it follows files that rules name, logs losses, and removes hooks
-    /// that are not needed.
+    /// Call this once a second: it follows files that rules name, logs losses and breaches, and
+    /// removes hooks that are not needed.
     pub(super) fn tidy(&mut self) {
         self.pipeline.recorder.refresh();
         self.pipeline.count_kernel_losses();
         self.losses.say(&mut self.pipeline);
         self.warnings.tend(&mut self.pipeline);
+        self.integrity.check(&mut self.pipeline);
         self.refresh_identities();
         self.pipeline.engine.tidy();
     }

@@ -7,9 +7,7 @@ use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
-use crate::lookup_warnings::Warnings;
 use crate::lookups;
-use crate::losses::Losses;
 use crate::notifier::Notifier;
 use crate::output::Output;
 use crate::pipeline::Pipeline;
@@ -32,7 +30,6 @@ use journal::{Journal, OpenReport};
 use plan::{Capabilities, Plan};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Everything that an engine is started with.
 struct Start<'a> {
@@ -145,15 +142,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     }
     let rules = &pipeline.generation.plan.rules;
     let kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
-    let started_nice = settings.started_nice;
-    let recording = Recording {
-        pipeline: pipeline.with_kernel_records(kernel),
-        settings,
-        losses: Losses::default(),
-        warnings: Warnings::default(),
-        scheduling: Scheduling::new(started_nice),
-        started: Instant::now(),
-    };
+    let recording = Recording::new(pipeline.with_kernel_records(kernel), settings);
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }

@@ -51,6 +51,7 @@ impl Recording {
             calls_slowed: counters.waits,
             waited_ns: counters.waited_ns,
             reader_pause_us: pipeline.pauses.longest_ns() / 1000,
+            integrity_breaches: self.integrity.breaches,
             durable_after_us: pipeline.output.durable_after(),
             objects_unanswered: lookups.unanswered,
             names_unanswered: lookups.names_unanswered,

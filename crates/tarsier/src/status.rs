@@ -6,6 +6,9 @@ use cli::StatusArgs;
 use daemon::protocol::{socket_path, Request, RuleCost, Status};
 use std::io::Write;
 
+/// Exit status if another process has changed the capture.
+const BREACHED: u8 = 2;
+
 pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
     let path = socket_path(&args.run_dir);
     let request = match args.rules {
@@ -19,8 +22,8 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         )
     })?;
     let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", text.trim_end())?;
+    if args.json && args.rules {
+        writeln!(out, "{}", text.trim())?;
         return Ok(0);
     }
     if args.rules {
@@ -30,8 +33,14 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8> {
         return Ok(0);
     }
     let status: Status = serde_json::from_str(&text).context("the daemon's answer is not clear")?;
-    print(&mut out, &status)?;
-    Ok(0)
+    match args.json {
+        true => writeln!(out, "{}", text.trim())?,
+        false => print(&mut out, &status)?,
+    }
+    Ok(match status.integrity_breaches {
+        0 => 0,
+        _ => BREACHED,
+    })
 }
 
 fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
@@ -56,6 +65,13 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     writeln!(out, "events recorded     {}", s.events_recorded)?;
     if s.events_cut > 0 {
         writeln!(out, "  cut               {}", s.events_cut)?;
+    }
+    if s.integrity_breaches > 0 {
+        let count = s.integrity_breaches;
+        writeln!(
+            out,
+            "CHANGED BY OTHERS   {count} times: op=integrity in the log"
+        )?;
     }
     writeln!(out, "events lost         {}", s.lost.values().sum::<u64>())?;
     for (cause, count) in &s.lost {

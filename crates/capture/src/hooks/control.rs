@@ -6,10 +6,15 @@ use bpf::shared::{control, HELPERS_MAX, RULES_MAX};
 use libbpf_rs::{MapCore, MapHandle, Object};
 use plan::tables::{Row, CALLS, GROUPS_MAX, ROWS};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use std::cell::UnsafeCell;
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{fence, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use zerocopy::FromZeros;
 
 /// Number of words with one bit for each rule.
 pub(super) const RULE_WORDS: usize = RULES_MAX as usize / 64;
@@ -25,6 +30,17 @@ macro_rules! member {
     };
 }
 
+/// A member of the mapped struct, and of the daemon's own copy of it.
+macro_rules! members {
+    ($control:ident . $member:ident) => {
+        [
+            member!($control.$member),
+            // SAFETY: allocated as long as the mapping lives, and nobody refers to a member but by this.
+            unsafe { atomic(&raw mut (*$control.mapping.told.get()).$member) },
+        ]
+    };
+}
+
 pub(super) struct Control {
     shared: NonNull<control>,
     mapping: Arc<Mapping>,
@@ -34,7 +50,42 @@ pub(super) struct Control {
 struct Mapping {
     start: NonNull<control>,
     len: usize,
+    /// What the daemon has stored: the mapped memory must be the same, but for [`OF_READER`]. All accesses are atomic.
+    told: Box<UnsafeCell<control>>,
+    /// Held by who stores or compares.
+    change: Mutex<()>,
 }
+
+/// Number of words of the struct.
+const WORDS: usize = size_of::<control>() / size_of::<u32>();
+
+/// Members that the reader stores all the time.
+const OF_READER: [Range<usize>; 2] = [
+    offset_of!(control, reader_awake)..offset_of!(control, watermark_bytes),
+    offset_of!(control, frames_taken)..offset_of!(control, pad_taken),
+];
+
+/// The members, in order.
+const MEMBERS: [(&str, usize); 18] = [
+    ("watched", offset_of!(control, watched)),
+    ("every", offset_of!(control, every)),
+    ("daemon_tgid", offset_of!(control, daemon_tgid)),
+    ("reader_awake", offset_of!(control, reader_awake)),
+    ("watermark_bytes", offset_of!(control, watermark_bytes)),
+    ("use_task_list", offset_of!(control, use_task_list)),
+    ("exit_at_entry", offset_of!(control, exit_at_entry)),
+    ("ring_bytes", offset_of!(control, ring_bytes)),
+    ("high_bytes", offset_of!(control, high_bytes)),
+    ("throttle", offset_of!(control, throttle)),
+    ("urgent_undecided", offset_of!(control, urgent_undecided)),
+    ("copies", offset_of!(control, copies)),
+    ("x32", offset_of!(control, x32)),
+    ("helper_tgid", offset_of!(control, helper_tgid)),
+    ("daemon_start", offset_of!(control, daemon_start)),
+    ("helper_start", offset_of!(control, helper_start)),
+    ("urgent", offset_of!(control, urgent)),
+    ("probe_links", offset_of!(control, probe_links)),
+];
 
 // SAFETY: the pointer is to memory that stays mapped as long as `mapping`, and that is used by atomics.
 unsafe impl Send for Control {}
@@ -51,10 +102,10 @@ unsafe impl Sync for Mapping {}
 pub struct Helpers {
     shared: NonNull<control>,
     /// Keeps `shared` mapped.
-    _mapping: Arc<Mapping>,
+    mapping: Arc<Mapping>,
 }
 
-// SAFETY: the pointer is to memory that stays mapped as long as `_mapping`, and that is used by atomics.
+// SAFETY: the pointer is to memory that stays mapped as long as `mapping`, and that is used by atomics.
 unsafe impl Send for Helpers {}
 
 impl Helpers {
@@ -64,15 +115,18 @@ impl Helpers {
     /// Sets the process id of the helper at `place`, which is below [`Helpers::MAX`]; `None` if there is none. The calls
     /// of a helper that has ended already are recorded, like those of any process.
     pub fn set(&self, place: usize, pid: Option<u32>) {
-        let tgids = member!(self.helper_tgid);
-        let (Some(tgid), Some(start)) = (tgids.get(place), member!(self.helper_start).get(place))
-        else {
-            return;
-        };
-        tgid.store(0, Ordering::Release);
-        if let Some((pid, Ok(started))) = pid.map(|pid| (pid, start_if_known(pid))) {
-            start.store(started, Ordering::Relaxed);
-            tgid.store(pid, Ordering::Release);
+        let started = pid.map(|pid| (pid, start_if_known(pid)));
+        let _change = self.mapping.change.lock();
+        let starts = members!(self.helper_start);
+        for (tgids, starts) in members!(self.helper_tgid).into_iter().zip(starts) {
+            let (Some(tgid), Some(start)) = (tgids.get(place), starts.get(place)) else {
+                return;
+            };
+            tgid.store(0, Ordering::Release);
+            if let Some((pid, Ok(started))) = started {
+                start.store(started, Ordering::Relaxed);
+                tgid.store(pid, Ordering::Release);
+            }
         }
     }
 }
@@ -99,71 +153,106 @@ impl Control {
         }
         .map_err(system("mmap of the programs' data"))?;
         let shared = NonNull::new(shared.cast()).ok_or_else(|| super::missing("struct control"))?;
-        let mapping = Arc::new(Mapping { start: shared, len });
-        Ok(Control { shared, mapping })
+        let mapping = Arc::new(Mapping {
+            start: shared,
+            len,
+            told: Box::new(UnsafeCell::new(control::new_zeroed())),
+            change: Mutex::new(()),
+        });
+        let control = Control { shared, mapping };
+        let [shared, told] = control.words();
+        for (told, shared) in told.iter().zip(shared) {
+            told.store(shared.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        Ok(control)
     }
 
     /// See [`Helpers`]. There are none until the first is set.
     pub(super) fn helpers(&self) -> Helpers {
         Helpers {
             shared: self.shared,
-            _mapping: Arc::clone(&self.mapping),
+            mapping: Arc::clone(&self.mapping),
         }
     }
 
     pub(super) fn set_daemon(&self, tgid: u32) -> Result<(), CaptureError> {
         let start = start_if_known(tgid)?;
+        let _change = self.mapping.change.lock();
         // Those of an earlier daemon, if the programs are its.
-        for helper in member!(self.helper_tgid) {
+        for helper in members!(self.helper_tgid).into_iter().flatten() {
             helper.store(0, Ordering::Relaxed);
         }
-        member!(self.daemon_start).store(start, Ordering::Relaxed);
-        member!(self.daemon_tgid).store(tgid, Ordering::Release);
+        for helper in members!(self.helper_start).into_iter().flatten() {
+            helper.store(0, Ordering::Relaxed);
+        }
+        for started in members!(self.daemon_start) {
+            started.store(start, Ordering::Relaxed);
+        }
+        for daemon in members!(self.daemon_tgid) {
+            daemon.store(tgid, Ordering::Release);
+        }
         Ok(())
     }
 
     /// Sets the size of each ring, and the fills at which the doorbell rings and the overload begins.
     pub(super) fn set_ring(&self, ring_bytes: u32, watermark_bytes: u32, high_bytes: u32) {
-        member!(self.ring_bytes).store(ring_bytes, Ordering::Relaxed);
-        member!(self.high_bytes).store(high_bytes, Ordering::Relaxed);
-        member!(self.watermark_bytes).store(watermark_bytes, Ordering::Relaxed);
+        self.store(members!(self.ring_bytes), ring_bytes);
+        self.store(members!(self.high_bytes), high_bytes);
+        self.store(members!(self.watermark_bytes), watermark_bytes);
+    }
+
+    fn store(&self, places: [&AtomicU32; 2], value: u32) {
+        let _change = self.mapping.change.lock();
+        for place in places {
+            place.store(value, Ordering::SeqCst);
+        }
+    }
+
+    fn store_words<const N: usize>(&self, places: [&[AtomicU64; N]; 2], words: &[u64; N]) {
+        let _change = self.mapping.change.lock();
+        for place in places {
+            for (word, bits) in place.iter().zip(words) {
+                word.store(*bits, Ordering::SeqCst);
+            }
+        }
     }
 
     pub(super) fn set_throttle(&self, throttle: bool) {
-        member!(self.throttle).store(throttle.into(), Ordering::Relaxed);
+        self.store(members!(self.throttle), throttle.into());
     }
 
     /// Sets the rules, by place, whose events wake the daemon at once.
     pub(super) fn set_urgent(&self, rules: &[u64; RULE_WORDS], undecided: bool) {
-        for (word, bits) in member!(self.urgent).iter().zip(rules) {
-            word.store(*bits, Ordering::Relaxed);
-        }
-        member!(self.urgent_undecided).store(undecided.into(), Ordering::Relaxed);
+        self.store_words(members!(self.urgent), rules);
+        self.store(members!(self.urgent_undecided), undecided.into());
     }
 
     pub(super) fn set_task_list(&self, used: bool) {
-        member!(self.use_task_list).store(used.into(), Ordering::Relaxed);
+        self.store(members!(self.use_task_list), used.into());
     }
 
     pub(super) fn set_x32(&self, has_calls: bool) {
-        member!(self.x32).store(has_calls.into(), Ordering::Relaxed);
+        self.store(members!(self.x32), has_calls.into());
     }
 
     pub(super) fn set_exit_at_entry(&self, at_entry: bool) {
-        member!(self.exit_at_entry).store(at_entry.into(), Ordering::Relaxed);
+        self.store(members!(self.exit_at_entry), at_entry.into());
     }
 
     pub(super) fn set_copies(&self, copies: bool) {
-        member!(self.copies).store(copies.into(), Ordering::SeqCst);
+        self.store(members!(self.copies), copies.into());
     }
 
     pub(super) fn set_every(&self, every: bool) {
-        member!(self.every).store(every.into(), Ordering::SeqCst);
+        self.store(members!(self.every), every.into());
     }
 
     /// Sets the numbers of the links whose probes record calls, as bits.
     pub(super) fn set_probe_links(&self, links: u64) {
-        member!(self.probe_links).store(links, Ordering::SeqCst);
+        let _change = self.mapping.change.lock();
+        for place in members!(self.probe_links) {
+            place.store(links, Ordering::SeqCst);
+        }
     }
 
     pub(super) fn probe_links(&self) -> u64 {
@@ -186,15 +275,43 @@ impl Control {
     }
 
     pub(super) fn add_watched(&self, watched: &[u64; CALLS / 64]) {
-        for (word, bits) in member!(self.watched).iter().zip(watched) {
-            word.fetch_or(*bits, Ordering::SeqCst);
+        let _change = self.mapping.change.lock();
+        for words in members!(self.watched) {
+            for (word, bits) in words.iter().zip(watched) {
+                word.fetch_or(*bits, Ordering::SeqCst);
+            }
         }
     }
 
     pub(super) fn set_watched(&self, watched: &[u64; CALLS / 64]) {
-        for (word, bits) in member!(self.watched).iter().zip(watched) {
-            word.store(*bits, Ordering::SeqCst);
+        self.store_words(members!(self.watched), watched);
+    }
+
+    /// The words of the mapped struct, and of the daemon's own copy.
+    fn words(&self) -> [&[AtomicU32; WORDS]; 2] {
+        let places = [self.shared.as_ptr(), self.mapping.told.get()];
+        // SAFETY: both are structs of integers, aligned and as large as this array; see the macros above.
+        unsafe { places.map(|place| atomic(place.cast::<[u32; WORDS]>())) }
+    }
+
+    /// The members that somebody else has changed. They are what they were again.
+    pub(super) fn restore(&self) -> BTreeSet<&'static str> {
+        let _change = self.mapping.change.lock();
+        let [shared, told] = self.words();
+        let mut changed = BTreeSet::new();
+        for (at, (shared, told)) in shared.iter().zip(told).enumerate() {
+            let offset = at * size_of::<u32>();
+            if OF_READER.iter().any(|range| range.contains(&offset)) {
+                continue;
+            }
+            let told = told.load(Ordering::Relaxed);
+            if shared.load(Ordering::Relaxed) != told {
+                shared.store(told, Ordering::SeqCst);
+                let member = MEMBERS.iter().rev().find(|(_, start)| *start <= offset);
+                changed.extend(member.map(|(name, _)| name));
+            }
         }
+        changed
     }
 }
 

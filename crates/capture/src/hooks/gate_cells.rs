@@ -5,6 +5,7 @@ use crate::error::{system, CaptureError};
 use bpf::shared::{gate, FUNCTIONS_MAX, GATE_OPEN};
 use libbpf_rs::{Map, MapCore};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use std::cell::RefCell;
 use std::mem::offset_of;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
@@ -22,6 +23,8 @@ const FACT: usize = offset_of!(gate, fact) / size_of::<u32>();
 pub(super) struct Gates {
     cells: NonNull<[[u32; WORDS]; PLACES]>,
     len: usize,
+    /// The gates as they were opened and set here.
+    told: RefCell<Vec<gate>>,
 }
 
 // SAFETY: the pointer is to memory that this value alone maps and unmaps, and that is used by atomics.
@@ -47,7 +50,13 @@ impl Gates {
         }
         .map_err(system("mmap of the gates"))?;
         let cells = NonNull::new(cells.cast()).ok_or_else(|| super::missing("gates"))?;
-        Ok(Gates { cells, len })
+        let mut gates = Gates {
+            cells,
+            len,
+            told: RefCell::default(),
+        };
+        gates.told = RefCell::new((0..PLACES).map(|place| gates.get(place)).collect());
+        Ok(gates)
     }
 
     /// The words of the gate with this index.
@@ -65,6 +74,7 @@ impl Gates {
     /// Opens a gate: every call passes.
     pub(super) fn open(&self, place: usize) {
         self.cell(place)[FACT].store(GATE_OPEN, Ordering::SeqCst);
+        self.told.borrow_mut()[place].fact = GATE_OPEN;
     }
 
     /// Sets a gate that is open. The fact, which closes it, is stored last.
@@ -75,6 +85,21 @@ impl Gates {
             cell[i].store(*word, Ordering::Relaxed);
         }
         cell[FACT].store(words[FACT], Ordering::SeqCst);
+        self.told.borrow_mut()[place] = gate;
+    }
+
+    /// Undoes changes by others. Returns whether there were any.
+    pub(super) fn restore(&self) -> bool {
+        let told = self.told.borrow().clone();
+        let changed = told.into_iter().enumerate().filter(|(place, gate)| {
+            let is_changed = self.get(*place) != *gate;
+            if is_changed {
+                self.open(*place);
+                self.set(*place, *gate);
+            }
+            is_changed
+        });
+        changed.count() > 0
     }
 }
 

@@ -9,6 +9,7 @@ mod counters;
 mod detach_queue;
 mod gate_cells;
 mod gates;
+mod integrity;
 mod leftover;
 pub(crate) mod map_options;
 mod operation_probes;
@@ -25,6 +26,7 @@ pub(crate) mod vfs_hooks;
 
 use counters::CpuStates;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
+pub use integrity::Breach;
 pub use leftover::Leftover;
 pub use options::{Options, Overload, RING_BYTES_MIN};
 pub(crate) use programs::attach_trace;
@@ -49,6 +51,7 @@ use bpf::shared::{DOORBELL_BYTES, WORKS_PER_CPU};
 use control::Control;
 pub use control::Helpers;
 use detach_queue::DetachQueue;
+use integrity::Told;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use operations::Operations;
 use plan::{tables, Form, Gap, Plan};
@@ -94,6 +97,10 @@ struct Hooks {
     operations: Operations,
     /// Number of calls missed by probes that are gone.
     missed_by_probes: u64,
+    /// What the maps have to contain.
+    told: Told,
+    /// Breaches that were found before the last replacement.
+    breaches: Vec<Breach>,
 }
 
 impl Hooks {
@@ -114,6 +121,8 @@ impl Hooks {
             armed: Armed::default(),
             detach_queue: DetachQueue::default(),
             missed_by_probes: 0,
+            told: Told::default(),
+            breaches: Vec::new(),
         }
     }
 }
@@ -371,6 +380,13 @@ impl EbpfEngine {
     /// Events lost, by real uid of the task, for the first uids of the capture that lost any.
     pub fn lost_by_uid(&self) -> Result<BTreeMap<u32, u64>, CaptureError> {
         counters::read_uids(&self.maps.lost_by_uid)
+    }
+
+    /// Undoes what somebody else has changed of what the programs read; returns what that was. Does nothing while rules
+    /// are being replaced. Call it about once a second.
+    pub fn check(&mut self) -> Vec<Breach> {
+        let hooks = self.hooks.if_unused();
+        hooks.map(|mut hooks| hooks.check()).unwrap_or_default()
     }
 
     /// Starts to remove hooks that no rule set has needed for a while. Call it about once a second.

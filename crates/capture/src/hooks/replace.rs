@@ -2,6 +2,7 @@
 
 use super::control;
 use super::gates;
+use super::integrity::Told;
 use super::map_options::map_options;
 use super::Hooks;
 use crate::error::CaptureError;
@@ -15,6 +16,9 @@ impl Hooks {
     /// See [`super::EbpfEngine::replace`].
     pub(super) fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
         let table = make_table(&plan.rows)?;
+        // What was changed by others must not count as told.
+        let breaches = self.restore();
+        self.breaches.extend(breaches);
         self.detach_queue.recall(self.trampolines.as_mut());
         let old = self.arm(plan)?;
         let old_objects = self.arm_objects(plan)?;
@@ -37,6 +41,7 @@ impl Hooks {
         self.operations.watch(plan, &self.programs)?;
         self.switch_probes();
         self.part_with(old, old_objects);
+        self.told = Told::of(&self.programs)?;
         Ok(())
     }
 }
@@ -53,5 +58,7 @@ fn make_table(rows: &[tables::Row]) -> Result<MapHandle, CaptureError> {
     )
     .map_err(refused("match tables"))?;
     control::write_rows(&table, rows)?;
+    // From now on nobody can change it.
+    table.freeze().map_err(refused("match tables"))?;
     Ok(table)
 }

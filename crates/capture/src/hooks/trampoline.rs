@@ -329,6 +329,11 @@ impl Trampolines {
         }
     }
 
+    /// Undoes changes of gates by others. Returns whether there were any.
+    pub(super) fn restore_gates(&self) -> bool {
+        self.gates.restore()
+    }
+
     /// Keeps the count of a hook that is about to be dropped, and frees its gate. Returns the count.
     pub(super) fn retire(&mut self, hook: &Hook) -> u64 {
         self.gates.open(hook.at_gate.place);

@@ -74,6 +74,9 @@ pub struct Status {
     /// in microseconds.
     #[serde(default)]
     pub reader_pause_us: u64,
+    /// How often another process has changed what the programs read: each is in the log (op=integrity).
+    #[serde(default)]
+    pub integrity_breaches: u64,
     /// Time from a call until its record is durable, in microseconds: p50, p99, maximum. Each event
     /// counts as being as old as the oldest that was written with it. `None` before the first sync.
     pub durable_after_us: Option<[u64; 3]>,

@@ -68,15 +68,22 @@ fn a_daemon_that_gives_no_sign_of_life_is_said() {
     machine::test("ctl and a stopped daemon", |setup| {
         let daemon = setup.tarsier(RULE).start();
         daemon.signal(Signal::STOP);
+        let ask = || {
+            let line = format!("{} -s", ctl(setup));
+            let output = Command::new("sh").args(["-c", &line]).output();
+            let output = output.expect("sh runs");
+            assert!(!output.status.success());
+            String::from_utf8_lossy(&output.stderr).into_owned()
+        };
         let start = std::time::Instant::now();
-        let said = says(setup, "-s");
+        let said = ask();
         let waited = start.elapsed();
         daemon.signal(Signal::CONT);
         daemon.stop();
         assert!(said.contains("no sign of life for 5 s"), "{said}");
-        let socket = setup.path("run").join("control.sock");
+        let socket = setup.path("run").join("tarsier.sock");
         assert!(!socket.exists(), "the daemon has ended");
-        let absent = says(setup, "-s");
+        let absent = ask();
         assert!(absent.contains("start `tarsier run`"), "{absent}");
         assert!(waited.as_secs() < 60, "it waited {waited:?}");
     });

@@ -20,6 +20,7 @@ mod errors;
 mod evade;
 mod files;
 mod flips;
+mod integrity;
 mod kernel_records;
 mod lifecycle;
 mod lookups;
