@@ -205,16 +205,9 @@ fn response(request: &[u8], status: impl Fn() -> Status) -> Vec<u8> {
     (head + &body).into_bytes()
 }
 
-/// The state in Prometheus' text format.
-fn text(s: &Status) -> String {
-    let mut out = String::new();
-    let mut single = |name: &str, kind: &str, help: &str, value: f64| {
-        let _ = writeln!(
-            out,
-            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {value}"
-        );
-    };
-    for (name, help, value) in [
+/// Counters without labels: name, help and value.
+fn counters(s: &Status) -> [(&'static str, &'static str, f64); 11] {
+    [
         (
             "calls_matched_total",
             "Calls matched against the rules.",
@@ -266,7 +259,19 @@ fn text(s: &Status) -> String {
             "Changes of the capture by other processes.",
             s.integrity_breaches as f64,
         ),
-    ] {
+    ]
+}
+
+/// The state in Prometheus' text format.
+fn text(s: &Status) -> String {
+    let mut out = String::new();
+    let mut single = |name: &str, kind: &str, help: &str, value: f64| {
+        let _ = writeln!(
+            out,
+            "# HELP tarsier_{name} {help}\n# TYPE tarsier_{name} {kind}\ntarsier_{name} {value}"
+        );
+    };
+    for (name, help, value) in counters(s) {
         single(name, "counter", help, value);
     }
     let fill = f64::from(s.ring_fill_per_mille) / 1000.0;

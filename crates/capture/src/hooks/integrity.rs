@@ -138,10 +138,11 @@ fn lookup(map: &MapHandle, slot: u32) -> Option<Vec<u8>> {
 /// The map or program with this id, in a map of such.
 fn object(map: &MapHandle, id: &[u8]) -> Option<OwnedFd> {
     let id = u32::from_ne_bytes(id.try_into().ok()?);
+    let open = match map.map_type() {
+        MapType::ArrayOfMaps => bpf_map_get_fd_by_id,
+        MapType::ProgArray => bpf_prog_get_fd_by_id,
+        _ => return None,
+    };
     // SAFETY: both take a number and give a new descriptor or an error.
-    match map.map_type() {
-        MapType::ArrayOfMaps => new_fd(unsafe { bpf_map_get_fd_by_id(id) }).ok(),
-        MapType::ProgArray => new_fd(unsafe { bpf_prog_get_fd_by_id(id) }).ok(),
-        _ => None,
-    }
+    new_fd(unsafe { open(id) }).ok()
 }
