@@ -386,7 +386,14 @@ impl EbpfEngine {
     /// are being replaced. Call it about once a second.
     pub fn check(&mut self) -> Vec<Breach> {
         let hooks = self.hooks.if_unused();
-        hooks.map(|mut hooks| hooks.check()).unwrap_or_default()
+        let mut breaches = hooks.map(|mut hooks| hooks.check()).unwrap_or_default();
+        if self.stream.restore() {
+            breaches.push(Breach {
+                what: "positions of rings".to_owned(),
+                is_mended: true,
+            });
+        }
+        breaches
     }
 
     /// Starts to remove hooks that no rule set has needed for a while. Call it about once a second.

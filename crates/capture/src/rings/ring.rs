@@ -20,6 +20,8 @@ pub struct Ring {
     page: usize,
     /// Position up to which records were read; [`Ring::release`] reports it to the kernel.
     position: u64,
+    /// The position that was reported last. The kernel's page is not asked: others can write to it.
+    released: u64,
     wrapped: Vec<u8>,
 }
 
@@ -73,10 +75,12 @@ impl Ring {
             size: size as u64,
             page,
             position: 0,
+            released: 0,
             wrapped: Vec::new(),
         };
         // SAFETY: points to the consumer page, mapped above.
         ring.position = unsafe { ring.consumer.as_ref() }.load(Ordering::Acquire);
+        ring.released = ring.position;
         Ok(ring)
     }
 
@@ -121,16 +125,30 @@ impl Ring {
 
     /// Lets the kernel reuse the space of everything read.
     pub fn release(&mut self) {
+        self.report(self.position);
+    }
+
+    fn report(&mut self, position: u64) {
+        self.released = position;
         // SAFETY: points to the consumer page, mapped as long as `self` lives.
-        unsafe { self.consumer.as_ref() }.store(self.position, Ordering::Release);
+        unsafe { self.consumer.as_ref() }.store(position, Ordering::Release);
+    }
+
+    /// Reports the last position again, if somebody else has changed it. Returns whether that was so.
+    pub(crate) fn restore(&mut self) -> bool {
+        // SAFETY: points to the consumer page, mapped as long as `self` lives.
+        let told = unsafe { self.consumer.as_ref() }.load(Ordering::Relaxed);
+        let is_changed = told != self.released;
+        if is_changed {
+            self.report(self.released);
+        }
+        is_changed
     }
 
     /// Lets the kernel reuse the space before `position`, which must have been read.
     pub(crate) fn release_to(&mut self, position: u64) {
-        // SAFETY: points to the consumer page, mapped as long as `self` lives.
-        let consumer = unsafe { self.consumer.as_ref() };
-        if position > consumer.load(Ordering::Relaxed) && position <= self.position {
-            consumer.store(position, Ordering::Release);
+        if position > self.released && position <= self.position {
+            self.report(position);
         }
     }
 
@@ -144,9 +162,7 @@ impl Ring {
 
     /// Number of bytes that were read and not released.
     pub(crate) fn held_bytes(&self) -> u64 {
-        // SAFETY: points to the consumer page, mapped as long as `self` lives.
-        let consumer = unsafe { self.consumer.as_ref() };
-        self.position - consumer.load(Ordering::Relaxed)
+        self.position - self.released
     }
 
     /// End position of the record that [`Ring::peek`] would return.
@@ -256,6 +272,13 @@ pub(crate) mod fake {
                     .write_all_at(&[*byte], data + offset)
                     .expect("data");
             }
+        }
+
+        /// Writes the reader's position, as another process might.
+        pub(crate) fn consume_to(&self, position: u64) {
+            self.file
+                .write_all_at(&position.to_ne_bytes(), 0)
+                .expect("consumer position");
         }
 
         /// Position up to which the reader has released the ring.

@@ -94,6 +94,12 @@ impl Stream {
         }
     }
 
+    /// Undoes what somebody else has written over the read positions. Returns whether that was so.
+    pub(crate) fn restore(&mut self) -> bool {
+        let changed = self.rings.iter_mut().map(Ring::restore);
+        changed.fold(false, |any, changed| any | changed)
+    }
+
     /// Size of each ring's data in bytes.
     pub fn ring_bytes(&self) -> u64 {
         self.rings.first().map_or(0, Ring::size)
@@ -240,6 +246,24 @@ mod tests {
         stream.drain_held(100, |_, _, _| true);
         stream.relieve(|| None);
         assert_eq!(one.consumed(), ends[51] + 40);
+    }
+
+    #[test]
+    fn a_position_that_another_process_has_written_is_put_back() {
+        let (mut one, ring) = fake::ring(4096, 0);
+        let mut stream = Stream::new(vec![ring]);
+        one.push(&frame(10, 1), 0);
+        assert_eq!(tags(&mut stream, 100), [1]);
+        let released = one.consumed();
+        for written in [u64::MAX, 0] {
+            one.consume_to(written);
+            one.push(&frame(20, 2), 0);
+            stream.drain_held(100, |_, _, _| true);
+            stream.relieve(|| None);
+            assert!(stream.restore());
+            assert_eq!(one.consumed(), released);
+            assert!(!stream.restore());
+        }
     }
 
     #[test]
