@@ -49,7 +49,7 @@ mod tests {
         let left = shown(&all);
         let is_control =
             |byte: &u8| matches!(byte, 0..=0x1f | 0x7f..=0x9f) && !b"\t\n".contains(byte);
-        assert!(!left.iter().any(|byte| is_control(byte)), "{left:x?}");
+        assert!(!left.iter().any(is_control), "{left:x?}");
         assert_eq!(shown(b"\x1b[2J\x7f\x9b1m"), br"\033[2J\177\2331m");
         assert_eq!(shown("\u{9b}31m".as_bytes()), br"\302\23331m");
         for text in ["a\tb", "naïve — ÀÛ", "日本", "a\nb", r"\033"] {
