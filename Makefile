@@ -51,4 +51,4 @@ format: ## format Rust, C and the benchmarks' Python sources
 	@scripts/bench-tools ruff format --quiet
 
 clean: ## remove what was built and what runs have written
-	rm -rf "$(target)" target run
+	rm -rf "$(target)" target run /run/tarsier-demo

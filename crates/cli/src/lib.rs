@@ -43,7 +43,8 @@ pub enum Command {
     /// Create the keys of a sealed log, which reveals any later change
     #[command(subcommand)]
     Seal(SealCommand),
-    /// Verify that a sealed log is unaltered (status 0: intact, 1: altered, 2: not verifiable)
+    /// Verify that a sealed log is unaltered (status 0: intact, 1: altered, 2: not verifiable,
+    /// 3: intact, but its end may be missing)
     Verify(VerifyArgs),
     /// Make, learn, inspect and apply seccomp filters
     #[command(subcommand)]
@@ -114,9 +115,13 @@ pub struct SealInitArgs {
     /// The log to be sealed
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
-    /// New file for the verification key, instead of standard output
+    /// New file for the verification key, instead of standard output: below /run (tmpfs) or on
+    /// another host
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// FILE may be on a disk, because that leaves the host
+    #[arg(long, requires = "key")]
+    pub on_disk: bool,
 }
 
 #[derive(Args, Debug)]

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use trust::TrustError;
+
 /// A line of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -67,15 +69,16 @@ pub enum ConfigError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// The file is not controlled by root alone, not a regular file, or too large.
-    #[error("{}: {found}; {remedy}", path.display())]
-    Untrusted {
+    /// The file is not controlled by root alone, or not a regular file.
+    #[error(transparent)]
+    Untrusted(TrustError),
+    /// The file is too large.
+    #[error("{}: larger than {limit_bytes} bytes; no auditd.conf is that large; name the right file", path.display())]
+    TooLarge {
         /// The file.
         path: PathBuf,
-        /// What was found.
-        found: String,
-        /// What to do.
-        remedy: &'static str,
+        /// The largest size, in bytes.
+        limit_bytes: u64,
     },
     /// The line is not `key = value`.
     #[error("{place}: {found}; expected `key = value` with blanks around the `=`")]

@@ -16,9 +16,6 @@ pub const LINE_BYTES_MAX: usize = 158;
 pub struct LoadOptions {
     /// Follow a symbolic link (auditd's `-l`).
     pub allow_links: bool,
-    /// Also accept a file owned by this user id. For a program that an ordinary user runs on a file
-    /// of their own.
-    pub also_owned_by: Option<u32>,
 }
 
 /// A configuration and the notices about it.
@@ -36,13 +33,12 @@ pub struct Loaded {
 /// A key that is not set has auditd's built-in value ([`Config::unset`]), not the value in the file
 /// that auditd ships.
 pub fn parse(text: &[u8], file: &Path) -> Result<Loaded, ConfigError> {
-    parse_with(text, file, &LoadOptions::default(), false)
+    parse_with(text, file, false)
 }
 
 pub(super) fn parse_with(
     text: &[u8],
     file: &Path,
-    _options: &LoadOptions,
     check_files: bool,
 ) -> Result<Loaded, ConfigError> {
     let mut config = Config::unset();

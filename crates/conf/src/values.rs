@@ -1,9 +1,9 @@
 //! Parsers for the kinds of values that keys of auditd.conf have.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{access, Access};
+use trust::Program;
 
 use crate::context::Context;
 use crate::error::{nearest, ConfigError};
@@ -230,7 +230,7 @@ fn failure_action(
     })
 }
 
-/// The program of an EXEC action: an absolute path to a regular file that is owned by root and has
+/// The program of an EXEC action: an absolute path to a regular file that is root's alone and has
 /// one of the modes that auditd accepts (`check_exe_name()`).
 pub(super) fn program(context: &Context<'_>) -> Result<PathBuf, ConfigError> {
     let expected =
@@ -246,17 +246,10 @@ pub(super) fn program(context: &Context<'_>) -> Result<PathBuf, ConfigError> {
     if !context.check_files {
         return Ok(path);
     }
-    let metadata = std::fs::metadata(&path)
-        .map_err(|error| context.refuse(format!("cannot stat {option}: {error}"), expected))?;
-    let mode = metadata.mode() & 0o777;
-    let problem = if !metadata.is_file() {
-        format!("{option} is not a regular file")
-    } else if metadata.uid() != 0 {
-        format!("{option} is owned by uid {}", metadata.uid())
-    } else if !matches!(mode, 0o750 | 0o755 | 0o550 | 0o555) {
-        format!("{option} has mode {mode:04o}")
-    } else {
-        return Ok(path);
-    };
-    Err(context.refuse(problem, expected))
+    let program =
+        Program::find(&path).map_err(|error| context.refuse(error.to_string(), expected))?;
+    match program.mode() & 0o777 {
+        0o750 | 0o755 | 0o550 | 0o555 => Ok(path),
+        mode => Err(context.refuse(format!("{option} has mode {mode:04o}"), expected)),
+    }
 }

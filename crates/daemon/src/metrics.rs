@@ -14,7 +14,8 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Clients that are served at a time; others wait in the socket's queue.
+/// Clients that are served at a time. The oldest makes room for a new one, so that clients that do
+/// nothing keep nobody out.
 const CLIENTS_MAX: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest request in bytes, including headers.
@@ -85,9 +86,7 @@ impl Metrics {
 
     /// Adds the descriptors to poll.
     pub(super) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
-        if self.clients.len() < CLIENTS_MAX {
-            fds.push(PollFd::from_borrowed_fd(self.fd(), PollFlags::IN));
-        }
+        fds.push(PollFd::from_borrowed_fd(self.fd(), PollFlags::IN));
         fds.extend(self.clients.iter().map(|client| {
             let wanted = match client.output.is_empty() {
                 true => PollFlags::IN,
@@ -121,7 +120,8 @@ impl Metrics {
     }
 
     fn accept(&mut self) {
-        while self.clients.len() < CLIENTS_MAX {
+        // So many at a time that none is dropped before its request was looked at.
+        for _ in 0..CLIENTS_MAX {
             let accepted: std::io::Result<Box<dyn Stream>> = match &self.listener {
                 Listener::Unix(listener, _) => listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(true)?;
@@ -133,6 +133,9 @@ impl Metrics {
                 }),
             };
             let Ok(stream) = accepted else { return };
+            if self.clients.len() == CLIENTS_MAX {
+                self.drop_oldest();
+            }
             self.clients.push(Client {
                 stream,
                 input: Vec::new(),
@@ -142,6 +145,15 @@ impl Metrics {
                 is_gone: false,
             });
         }
+    }
+}
+
+impl Metrics {
+    /// Drops the oldest client without a whole request or, if all have one, the oldest.
+    fn drop_oldest(&mut self) {
+        let mut clients = self.clients.iter();
+        let idle = clients.position(|client| client.output.is_empty());
+        self.clients.remove(idle.unwrap_or(0));
     }
 }
 
@@ -425,5 +437,31 @@ mod tests {
         drop(silent);
         metrics.serve(status);
         assert!(metrics.clients.is_empty());
+    }
+
+    #[test]
+    fn clients_that_do_nothing_make_room_for_new_ones_oldest_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.sock");
+        let mut metrics = Metrics::start(&MetricsAddress::Unix(path.clone())).unwrap();
+        let connect = || UnixStream::connect(&path).unwrap();
+        let mut idle: Vec<UnixStream> = (0..CLIENTS_MAX).map(|_| connect()).collect();
+        metrics.serve(status);
+        assert_eq!(metrics.clients.len(), CLIENTS_MAX);
+        let mut fds = Vec::new();
+        metrics.poll_fds(&mut fds);
+        assert_eq!(fds.len(), CLIENTS_MAX + 1, "new clients are waited for");
+        drop(fds);
+        let text = asked(&path, &mut metrics, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.0 200 OK\r\n"), "{text}");
+        // The oldest is gone; the others are still served.
+        assert_eq!(metrics.clients.len(), CLIENTS_MAX - 1);
+        assert_eq!(idle.remove(0).read(&mut [0]).unwrap(), 0);
+        let last = idle.last_mut().unwrap();
+        last.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        metrics.serve(status);
+        let mut text = String::new();
+        last.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.0 200 OK\r\n"), "{text}");
     }
 }

@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 /// form.
 pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 
+/// Name of the control socket in the run directory.
+pub(super) const SOCKET: &str = "tarsier.sock";
+
 /// Path of the control socket below a run directory.
 pub fn socket_path(run_dir: &Path) -> PathBuf {
-    run_dir.join("tarsier.sock")
+    run_dir.join(SOCKET)
 }
 
 /// A client's request.

@@ -2,20 +2,25 @@
 
 use crate::stderr::say;
 use anyhow::{bail, Result};
-use rules::{Host, LoadError, RuleError, RuleSet, Settings, SystemHost};
+use rules::{Host, LoadError, Owner, RuleError, RuleSet, Settings, SystemHost};
 use std::path::PathBuf;
 
-/// Loads all of `paths` in order, as one rule set. Errors are printed with place, expectation and
-/// remedy; then nothing is loaded.
-pub fn load(paths: &[PathBuf]) -> Result<RuleSet> {
-    load_for(paths, &SystemHost)
+/// Loads all of `paths` in order, as one rule set, if they are root's alone. Errors are printed with
+/// place, expectation and remedy; then nothing is loaded.
+pub(super) fn load(paths: &[PathBuf]) -> Result<RuleSet> {
+    read(paths, Owner::Root, &SystemHost)
 }
 
-/// Loads all of `paths` as [`load`] does, for any host.
-pub fn load_for(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
+/// Reads all of `paths` in order, whosever they are, for any host: to examine the rules, not to arm
+/// them.
+pub fn examine(paths: &[PathBuf], host: &dyn Host) -> Result<RuleSet> {
+    read(paths, Owner::Anybody, host)
+}
+
+fn read(paths: &[PathBuf], owner: Owner, host: &dyn Host) -> Result<RuleSet> {
     let mut all = RuleSet::default();
     for path in paths {
-        let set = match rules::load(path, host) {
+        let set = match rules::load(path, owner, host) {
             Ok(set) => set,
             Err(LoadError::Rules(errors)) => {
                 report(&errors, "errors");

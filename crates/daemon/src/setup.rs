@@ -111,7 +111,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         (downtime, leftover) = (Some(parts.0), parts.1);
     }
     let (journal, report) = Journal::open(&settings.config.log_file, &settings.config)?;
-    let server = ControlSocket::start(&args.run_dir)?;
+    let server = ControlSocket::start(&instance)?;
     let start = Start {
         args,
         is_kernel,

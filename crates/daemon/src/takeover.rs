@@ -11,13 +11,17 @@ use compose::Generation;
 use conf::Config;
 use journal::{Witness, Write};
 use plan::{Form, Plan};
+use rustix::fs::OFlags;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::io::{Read, Write as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// File in the run directory that contains the path where capture is pinned.
 const NOTE: &str = "pinned";
+/// The longest path that it may contain: PATH_MAX.
+const NOTE_BYTES_MAX: u64 = 4096;
 
 /// The capture that an earlier daemon left.
 pub(super) struct Inherited {
@@ -45,7 +49,11 @@ pub(super) fn note(run_dir: &Path, dir: Option<&Path>) -> Result<()> {
     match dir {
         Some(dir) => {
             use std::os::unix::ffi::OsStrExt;
-            std::fs::write(&path, dir.as_os_str().as_bytes())
+            let mut options = File::options();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
+            file.open(&path)
+                .and_then(|mut file| file.write_all(dir.as_os_str().as_bytes()))
         }
         None => match std::fs::remove_file(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -58,7 +66,12 @@ pub(super) fn note(run_dir: &Path, dir: Option<&Path>) -> Result<()> {
 /// Where an earlier daemon with this run directory pinned its capture.
 pub(super) fn noted(run_dir: &Path) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
-    let bytes = std::fs::read(run_dir.join(NOTE)).ok()?;
+    let mut options = File::options();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let options = options.read(true).custom_flags(flags.bits() as i32);
+    let file = options.open(run_dir.join(NOTE)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(NOTE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
 }
 

@@ -4,12 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
+use trust::Program;
 
 /// Time that a program gets to end by itself after its standard input was closed.
 const EOF_PATIENCE: Duration = Duration::from_millis(100);
@@ -24,8 +25,8 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a program as auditd does: standard input is a stream socket, `argv[0]` is the path,
-    /// and the environment is empty. The program gets SIGTERM when this process ends, for whatever
-    /// reason.
+    /// and the environment is empty. Nobody but root may be able to change the program. It gets
+    /// SIGTERM when this process ends, for whatever reason.
     pub(crate) fn start(path: &Path, args: &[String], nice: i32) -> io::Result<Process> {
         let flags = SocketFlags::CLOEXEC;
         let (input, theirs) =
@@ -33,18 +34,19 @@ impl Process {
         // Affects this side only: each end of the pair is a file of its own.
         rustix::io::ioctl_fionbio(&input, true)?;
         let parent = std::process::id();
-        let mut command = Command::new(path);
-        command.args(args).env_clear().stdin(Stdio::from(theirs));
-        // SAFETY: prctl(2) and getppid(2) are async-signal-safe, and nothing is allocated.
-        unsafe {
-            command.pre_exec(move || die_with(parent));
-            // The daemon disables huge pages for itself only; a program can do without them.
-            command.pre_exec(|| {
-                let _ = rustix::thread::disable_transparent_huge_pages(false);
-                Ok(())
-            });
-        }
-        let child = command.spawn()?;
+        let program = Program::find(path).map_err(io::Error::other)?;
+        let child = program.spawn(args, |command| {
+            command.stdin(Stdio::from(theirs));
+            // SAFETY: prctl(2) and getppid(2) are async-signal-safe, and nothing is allocated.
+            unsafe {
+                command.pre_exec(move || die_with(parent));
+                // The daemon disables huge pages for itself only; a program can do without them.
+                command.pre_exec(|| {
+                    let _ = rustix::thread::disable_transparent_huge_pages(false);
+                    Ok(())
+                });
+            }
+        })?;
         // The program must not inherit the nice value that the daemon has only during an overload.
         let _ = rustix::process::setpriority_process(Some(Pid::from_child(&child)), nice);
         Ok(Process { child, input })

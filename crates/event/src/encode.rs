@@ -1,5 +1,6 @@
 //! Encodes records as log lines.
 
+use crate::controls::without_controls;
 use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
@@ -146,7 +147,8 @@ impl Encoder {
 
 /// Appends kernel text as one line: cuts NULs at its end, removes one blank at its end, and replaces newlines and other
 /// NULs by blanks. The separator of ENRICHED also becomes a blank, so that no sender of a message can forge
-/// interpretations.
+/// interpretations. Other control characters are escaped: whoever may send messages of users must not reach the terminal
+/// on which the log is read.
 fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
     let end = text
         .iter()
@@ -157,13 +159,13 @@ fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
         [head @ .., b' ' | b'\n'] => head,
         _ => text,
     };
-    out.extend(text.iter().map(|&byte| {
-        if matches!(byte, b'\n' | 0 | text::SEPARATOR) {
-            b' '
-        } else {
-            byte
+    let is_blank = |byte: &u8| matches!(*byte, b'\n' | 0 | text::SEPARATOR);
+    for (place, piece) in text.split(is_blank).enumerate() {
+        if place > 0 {
+            out.push(b' ');
         }
-    }));
+        without_controls(out, piece, b"");
+    }
 }
 
 /// An event being written. Its records have to be added in the kernel's order, PROCTITLE last.

@@ -8,6 +8,7 @@
 //!
 //! Encoding an event allocates nothing once the reused buffers have grown (see `tests/allocation.rs`).
 
+mod controls;
 mod encode;
 mod enrich;
 pub mod human;
@@ -23,6 +24,7 @@ mod tasks;
 pub mod text;
 pub mod wire;
 
+pub use controls::without_controls;
 pub use encode::{Encoder, EventWriter, Format};
 pub use kind::RecordType;
 pub use names::{NameAnswer, NameCache, NameTable, Names, NoNames};

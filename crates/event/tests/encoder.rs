@@ -256,6 +256,24 @@ fn arguments_that_are_missing_are_counted_and_argc_stays_true() {
 }
 
 #[test]
+fn what_users_send_holds_no_control_character_in_any_format() {
+    let body = b"pid=1 msg='\x1b[2J\x9b1m\xc2\x9b\x7f\x08a\tb\nc\x1dUID=\"root\" \xc3\xa9'\0";
+    let raw = br"msg='\033[2J\2331m\302\233\177\010a";
+    for format in [Format::Raw, Format::Enriched, Format::Json] {
+        let text = written(format, |encoder, out| {
+            encoder.begin(out, STAMP).raw(1112, body);
+        });
+        let is_control = |letter: char| letter.is_control() && !"\t\n\u{1d}".contains(letter);
+        assert!(!text.contains(is_control), "{text:?}");
+        assert!(!text.contains("\u{1d}UID=\"root"), "{text:?}");
+        if format == Format::Raw {
+            let expected = format!("{}\tb c UID=\"root\" é'\n", String::from_utf8_lossy(raw));
+            assert!(text.ends_with(&expected), "{text:?}");
+        }
+    }
+}
+
+#[test]
 fn long_arguments_are_cut_where_the_kernel_cuts_them() {
     // 7400 characters do not fit beside argc and a0 into 7500, of which 96 are reserved for the label: two pieces, two
     // lines.

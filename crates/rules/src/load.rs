@@ -1,16 +1,28 @@
 //! Loads rules from a file or directory.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use trust::{Directory, Links, TrustError};
 
 use crate::file::parse_lines;
 use crate::{merge_lines, parse_text, Dialect, Host, ParsedFile, RuleError, RuleSet, Source};
 
 /// The largest size of a rules file, in bytes.
 const FILE_LEN_MAX: u64 = 64 << 20;
+
+/// Whose files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// Root's alone, with the directories above them: for rules that are to be armed.
+    Root,
+    /// Anybody's: to check or to examine rules.
+    Anybody,
+}
 
 /// Why rules were not loaded.
 #[derive(Debug, thiserror::Error)]
@@ -23,12 +35,15 @@ pub enum LoadError {
         /// The error of the system call.
         source: io::Error,
     },
-    /// A file is not one that auditctl trusts.
+    /// Somebody else than root can change a file.
+    #[error("rules are loaded from files of root only: {0}")]
+    Untrusted(TrustError),
+    /// A file is not one of rules.
     #[error("{path} {problem}", path = path.display())]
-    Untrusted {
+    NoRules {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it and what to do.
+        /// What is wrong with it.
         problem: &'static str,
     },
     /// Lines are wrong; all errors, in order.
@@ -40,35 +55,31 @@ pub enum LoadError {
 /// augenrules does. Errors name the original file and line.
 ///
 /// # Errors
-/// A file cannot be read or is not to be trusted (not a regular file, or writable by everyone:
-/// auditctl(8) `-R`), or lines are wrong and neither `-i` nor `-c` came before them.
-pub fn load(path: &Path, host: &dyn Host) -> Result<RuleSet, LoadError> {
+/// A file cannot be read, is not a regular one, or is not of this `owner`; or lines are wrong and
+/// neither `-i` nor `-c` came before them.
+pub fn load(path: &Path, owner: Owner, host: &dyn Host) -> Result<RuleSet, LoadError> {
     let metadata = fs::metadata(path).map_err(|source| io_error(path, source))?;
     let parsed = if metadata.is_dir() {
-        load_directory(path, host)?
+        load_directory(path, owner, host)?
     } else {
-        parse_text(
-            Dialect::default(),
-            &path.to_string_lossy(),
-            read(path)?,
-            host,
-        )
+        let text = read(path, owner)?;
+        parse_text(Dialect::default(), &path.to_string_lossy(), text, host)
     };
     RuleSet::build(parsed).map_err(LoadError::Rules)
 }
 
-fn load_directory(directory: &Path, host: &dyn Host) -> Result<ParsedFile, LoadError> {
-    let entries = fs::read_dir(directory).map_err(|source| io_error(directory, source))?;
+fn load_directory(
+    directory: &Path,
+    owner: Owner,
+    host: &dyn Host,
+) -> Result<ParsedFile, LoadError> {
     let mut files = Vec::new();
-    for entry in entries {
-        let name = entry
-            .map_err(|source| io_error(directory, source))?
-            .file_name();
-        let bytes = name.as_bytes();
+    for name in names(directory, owner)? {
+        let bytes = name.as_encoded_bytes();
         if bytes.ends_with(b".rules") && !bytes.starts_with(b".") {
             files.push((
                 name.to_string_lossy().into_owned(),
-                read(&directory.join(&name))?,
+                read(&directory.join(&name), owner)?,
             ));
         }
     }
@@ -85,18 +96,30 @@ fn load_directory(directory: &Path, host: &dyn Host) -> Result<ParsedFile, LoadE
     Ok(parse_lines(Dialect::default(), lines, host))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
-    let file = File::open(path).map_err(|source| io_error(path, source))?;
-    let metadata = file.metadata().map_err(|source| io_error(path, source))?;
-    let untrusted = |problem| LoadError::Untrusted {
+/// The names in a directory.
+fn names(directory: &Path, owner: Owner) -> Result<Vec<OsString>, LoadError> {
+    let names = match owner {
+        Owner::Root => Directory::open(directory, Links::Follow)
+            .map_err(trust_error)?
+            .names(),
+        Owner::Anybody => fs::read_dir(directory)
+            .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect()),
+    };
+    names.map_err(|source| io_error(directory, source))
+}
+
+fn read(path: &Path, owner: Owner) -> Result<Vec<u8>, LoadError> {
+    let wrong = |problem| LoadError::NoRules {
         path: path.to_owned(),
         problem,
     };
+    let file = match owner {
+        Owner::Root => trust::open(path, Links::Follow).map_err(trust_error)?,
+        Owner::Anybody => open(path).map_err(|source| io_error(path, source))?,
+    };
+    let metadata = file.metadata().map_err(|source| io_error(path, source))?;
     if !metadata.is_file() {
-        return Err(untrusted("is not a regular file"));
-    }
-    if metadata.permissions().mode() & 0o002 != 0 {
-        return Err(untrusted("is world writable: run chmod o-w on it"));
+        return Err(wrong("is not a regular file"));
     }
     let mut text = Vec::new();
     let mut limited = file.take(FILE_LEN_MAX + 1);
@@ -104,9 +127,24 @@ fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
         .read_to_end(&mut text)
         .map_err(|source| io_error(path, source))?;
     if text.len() as u64 > FILE_LEN_MAX {
-        return Err(untrusted("is larger than 64 MiB"));
+        return Err(wrong("is larger than 64 MiB"));
     }
     Ok(text)
+}
+
+/// Opens a file without waiting for the writer of a FIFO.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = File::options();
+    options.read(true).custom_flags(flags.bits() as i32);
+    options.open(path)
+}
+
+fn trust_error(error: TrustError) -> LoadError {
+    match error {
+        TrustError::Io { path, source, .. } => LoadError::Io { path, source },
+        error => LoadError::Untrusted(error),
+    }
 }
 
 fn io_error(path: &Path, source: io::Error) -> LoadError {
@@ -133,7 +171,7 @@ mod tests {
         put("10-b.rules", "-e 1\n-w /second -k b\n");
         put("9-a.rules", "-D\n-w /first -k a\n-b 5\n");
         put("notes.txt", "no rules\n");
-        let set = load(directory.path(), &host()).unwrap();
+        let set = load(directory.path(), Owner::Root, &host()).unwrap();
         let listed = set.list(&crate::ListStyle::default(), None);
         assert_eq!(listed, "-w /first -p rwxa -k a\n-w /second -p rwxa -k b\n");
         assert_eq!(
@@ -141,7 +179,7 @@ mod tests {
             (Some(5), Some(1))
         );
         put("9-a.rules", "\n-w wrong\n");
-        let Err(LoadError::Rules(errors)) = load(directory.path(), &host()) else {
+        let Err(LoadError::Rules(errors)) = load(directory.path(), Owner::Root, &host()) else {
             panic!("loaded");
         };
         assert!(errors[0].file().ends_with("/9-a.rules"), "{}", errors[0]);
@@ -149,18 +187,40 @@ mod tests {
     }
 
     #[test]
-    fn files_that_anyone_can_write_are_refused() {
+    fn only_files_of_root_are_loaded_and_anybodys_can_be_checked() {
+        use std::os::unix::fs::{chown, PermissionsExt};
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("a.rules");
+        let at = directory.path().join("d");
+        let path = at.join("a.rules");
+        fs::create_dir(&at).unwrap();
         fs::write(&path, "-D\n").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(matches!(
-            load(&path, &host()),
-            Err(LoadError::Untrusted { .. })
-        ));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(load(&path, &host()).is_ok());
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let why = |path: &Path| match load(path, Owner::Root, &host()) {
+            Err(error @ LoadError::Untrusted(_)) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        mode(&path, 0o660);
+        let found = why(&path);
+        let ends = format!("run: chmod go-w {}", path.display());
+        assert!(found.ends_with(&ends), "{found}");
+        assert!(load(&path, Owner::Anybody, &host()).is_ok());
+        mode(&path, 0o640);
+        assert!(load(&path, Owner::Root, &host()).is_ok());
+        // Files in a sticky directory cannot be replaced, but added.
+        mode(&at, 0o1777);
+        assert!(load(&path, Owner::Root, &host()).is_ok());
+        assert!(why(&at).contains("mode 1777"), "{}", why(&at));
+        assert!(load(&at, Owner::Anybody, &host()).is_ok());
+        mode(&at, 0o755);
+        if rustix::process::geteuid().is_root() {
+            chown(&at, Some(1234), None).unwrap();
+            assert!(why(&path).contains("owned by uid 1234"), "{}", why(&path));
+            assert!(load(&at, Owner::Anybody, &host()).is_ok());
+        }
         let missing = directory.path().join("missing");
-        assert!(matches!(load(&missing, &host()), Err(LoadError::Io { .. })));
+        let found = load(&missing, Owner::Root, &host());
+        assert!(matches!(found, Err(LoadError::Io { .. })));
     }
 }

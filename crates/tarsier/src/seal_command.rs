@@ -4,18 +4,24 @@ use anyhow::{bail, Context, Result};
 use cli::{SealCommand, SealInitArgs, VerifyArgs};
 use conf::LoadOptions;
 use daemon::stderr::say;
-use journal::seal::verify::{Finding, Options, Report};
+use journal::seal::verify::{End, Finding, Options, Report};
 use journal::seal::{self, time_text, VerificationKey};
 use rustix::fs::{Mode, OFlags};
+use rustix::mm::{mlockall, MlockAllFlags};
+use rustix::process::DumpableBehavior;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Exit status of a log that differs from what was sealed.
 const ALTERED: u8 = 1;
 /// Exit status if the log cannot be verified.
 const UNKNOWN: u8 = 2;
+/// Exit status of a log that is what was sealed, but ends where nothing says that it does.
+const NOT_CLOSED: u8 = 3;
 
 /// `tarsier seal`.
 pub(crate) fn seal(command: &SealCommand) -> Result<u8> {
@@ -25,30 +31,40 @@ pub(crate) fn seal(command: &SealCommand) -> Result<u8> {
 }
 
 fn init(args: &SealInitArgs) -> Result<u8> {
+    keep_in_memory();
     let log = match &args.log_file {
         Some(log) => std::path::absolute(log)?,
         None => configured_log(args.config.as_deref())?,
     };
     // Created before the keys: these must not exist without a place for the verification key.
-    let mut key_file = args.key.as_deref().map(create_key_file).transpose()?;
+    let key_file = args.key.as_deref();
+    let key_file = key_file.map(|path| create_key_file(path, args.on_disk));
+    let mut key_file = key_file.transpose()?;
     let made = seal::init(&log);
     if let (Err(_), Some(path)) = (&made, &args.key) {
         // The file is still empty.
         let _ = std::fs::remove_file(path);
     }
     let text = made?.to_text();
-    match &mut key_file {
-        Some(file) => {
-            file.write_all(text.as_bytes())
-                .and_then(|()| file.sync_all())
-                .context("writing the verification key")?;
-            let path = args.key.as_deref().unwrap_or(Path::new("")).display();
+    let given = match &mut key_file {
+        Some(file) => give(file, &text).and_then(|()| file.sync_all()),
+        None => give(&mut io::stdout(), &text),
+    };
+    if let Err(error) = given {
+        // Nobody has the verification key: nothing must be sealed with these keys.
+        seal::take_back(&log);
+        if let (Some(file), Some(path)) = (&key_file, &args.key) {
+            wipe(file, text.len());
+            let _ = std::fs::remove_file(path);
+        }
+        return Err(error).context("writing the verification key; no keys were made");
+    }
+    match &args.key {
+        Some(path) => {
+            let path = path.display();
             say!("tarsier: move {path} off this host: who has it can forge the log");
         }
-        None => {
-            io::stdout().write_all(text.as_bytes())?;
-            say!("tarsier: keep this key off this host: who has it can forge the log");
-        }
+        None => say!("tarsier: keep this key off this host: who has it can forge the log"),
     }
     say!(
         "tarsier: keys for {} are made; set `seal = yes` and reload the daemon",
@@ -57,11 +73,53 @@ fn init(args: &SealInitArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn create_key_file(path: &Path) -> Result<File> {
+fn give(to: &mut impl Write, text: &str) -> io::Result<()> {
+    to.write_all(text.as_bytes())?;
+    to.flush()
+}
+
+/// Overwrites what was written, as far as that works: the file is removed in any case.
+fn wipe(file: &File, len: usize) {
+    let _ = file.write_all_at(&vec![0; len], 0);
+    let _ = file.sync_all();
+}
+
+/// Keeps this process, which holds the first key, out of swap and core dumps.
+fn keep_in_memory() {
+    let outcome = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .and_then(|()| mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE));
+    if let Err(errno) = outcome {
+        say!("tarsier: the key may reach swap or a core dump while it is made: {errno}");
+    }
+}
+
+/// Creates the file of the verification key.
+///
+/// # Errors
+/// It exists, or is on a disk and `on_disk` does not say that it may be: what is removed there stays
+/// readable to whoever reads the device.
+fn create_key_file(path: &Path, on_disk: bool) -> Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
         .with_context(|| format!("{}: the key goes to a new file", path.display()))?;
+    if !on_disk && !is_off_disk(&fd) {
+        let _ = std::fs::remove_file(path);
+        bail!(
+            "{}: would be on a disk of this host, where traces of the key stay when it is moved away; \
+             pipe the key off (tarsier seal init | ssh HOST 'umask 077; cat >audit.key'), name a file \
+             below /run and move that, or give --on-disk for a disk that leaves the host",
+            path.display()
+        );
+    }
     Ok(File::from(fd))
+}
+
+/// Magic numbers of statfs(2): tmpfs, ramfs, NFS, CIFS and SMB2.
+const OFF_DISK: [u32; 5] = [0x0102_1994, 0x8584_58f6, 0x6969, 0xff53_4d42, 0xfe53_4d42];
+
+/// Whether a file is in memory, or on another host.
+fn is_off_disk(file: &OwnedFd) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|found| OFF_DISK.contains(&(found.f_type as u32)))
 }
 
 fn configured_log(file: Option<&Path>) -> Result<PathBuf> {
@@ -70,7 +128,8 @@ fn configured_log(file: Option<&Path>) -> Result<PathBuf> {
     Ok(conf::load(file, LoadOptions::default())?.config.log_file)
 }
 
-/// `tarsier verify`: status 0 if the log is unaltered, 1 if not, 2 if that cannot be verified.
+/// `tarsier verify`: status 0 if the log is unaltered and complete, 1 if it is altered, 2 if that cannot
+/// be verified, 3 if it is unaltered and its end may be missing.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     match report(args) {
         Ok(report) => {
@@ -78,7 +137,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
                 true => println!("{}", serde_json::to_string_pretty(&to_json(&report))?),
                 false => print(&report, &mut io::stdout().lock())?,
             }
-            Ok(if report.is_intact() { 0 } else { ALTERED })
+            Ok(match (report.is_intact(), report.end) {
+                (false, _) => ALTERED,
+                (true, End::Open) => NOT_CLOSED,
+                (true, End::InOrder | End::Vouched) => 0,
+            })
         }
         Err(error) => {
             say!("tarsier: {error:#}");
@@ -122,10 +185,16 @@ fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
     match &report.finding {
         Some(finding) => writeln!(out, "NOT INTACT: {finding}"),
-        None if report.is_closed => writeln!(out, "intact; the log was closed in order"),
         None => writeln!(
             out,
-            "intact; not closed: what came after the time above is not vouched for"
+            "{}",
+            match report.end {
+                End::InOrder => "intact; the log was closed in order",
+                End::Vouched => "intact up to now; not closed",
+                End::Open =>
+                    "NOT CLOSED: intact up to the time above; what followed may have been cut off, or \
+                     the daemon was killed",
+            }
         ),
     }
 }
@@ -144,7 +213,12 @@ fn to_json(report: &Report) -> serde_json::Value {
     });
     json!({
         "intact": report.is_intact(),
-        "closed": report.is_closed,
+        "closed": report.is_closed(),
+        "end": match report.end {
+            End::InOrder => "in order",
+            End::Vouched => "vouched",
+            End::Open => "open",
+        },
         "files": files.collect::<Vec<_>>(),
         "notes": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "finding": report.finding.as_ref().map(finding),

@@ -71,7 +71,7 @@ def configuration(row: Row, scratch: Path) -> None:
         conf.chmod(0o640)
     if row.sealed:
         log, key = scratch / "audit.log", scratch / "key"
-        output_of([TARSIER, "seal", "init", "--log-file", log, "--key", key])
+        output_of([TARSIER, "seal", "init", "--log-file", log, "--key", key, "--on-disk"])
 
 
 def logger(row: Row, scratch: Path) -> contextlib.AbstractContextManager[int | None]:

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use trust::TrustError;
+
 /// Why a plugin, or the directory of plugins, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
@@ -19,14 +21,15 @@ pub enum PluginError {
         source: io::Error,
     },
     /// The file is not controlled by root alone, is no regular file, or is not executable.
-    #[error("{}: {found}; {remedy}", path.display())]
-    Untrusted {
+    #[error(transparent)]
+    Untrusted(TrustError),
+    /// The file is too large.
+    #[error("{}: more than {limit_bytes} bytes; no plugin's file is that large; name the right one", path.display())]
+    TooLarge {
         /// The file.
         path: PathBuf,
-        /// What was found.
-        found: String,
-        /// What to do.
-        remedy: &'static str,
+        /// The largest size, in bytes.
+        limit_bytes: u64,
     },
     /// A line is not valid.
     #[error("{}:{line}: {found}; expected {expected}", path.display())]

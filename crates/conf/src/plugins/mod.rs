@@ -3,12 +3,11 @@
 
 mod error;
 
-use std::fs::{File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use trust::{Directory, Links, Program, TrustError};
 
 pub use error::PluginError;
 
@@ -60,9 +59,12 @@ pub struct Plugin {
 
 /// Returns the active plugins of a directory, sorted by the names of their files, and the errors in
 /// the files of others. As in auditd, only files named `NAME.conf` without further dots are plugins.
+/// Directory, files and programs have to be root's alone ([`trust`]); links are followed, as in
+/// auditd.
 ///
 /// # Errors
-/// The directory cannot be read. If it does not exist, there are no plugins.
+/// The directory cannot be read, or somebody else can change it. If it does not exist, there are no
+/// plugins.
 pub fn load(dir: &Path) -> Result<(Vec<Plugin>, Vec<PluginError>), PluginError> {
     let unreadable = |source| PluginError::Io {
         path: dir.to_owned(),
@@ -70,17 +72,15 @@ pub fn load(dir: &Path) -> Result<(Vec<Plugin>, Vec<PluginError>), PluginError> 
         remedy: "set plugin_dir in auditd.conf to the directory of plugins",
         source,
     };
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
-        Err(error) => return Err(unreadable(error)),
+    let entries = match Directory::open(dir, Links::Follow) {
+        Ok(directory) => directory.names().map_err(unreadable)?,
+        Err(error) if error.is_missing() => return Ok(Default::default()),
+        Err(TrustError::Io { source, .. }) => return Err(unreadable(source)),
+        Err(error) => return Err(PluginError::Untrusted(error)),
     };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(unreadable)?.file_name();
-        // A file whose name is not UTF-8 is skipped.
-        names.extend(name.into_string().ok().filter(|name| is_plugin(name)));
-    }
+    // A file whose name is not UTF-8 is skipped.
+    let names = entries.into_iter().flat_map(OsString::into_string);
+    let mut names: Vec<String> = names.filter(|name| is_plugin(name)).collect();
     names.sort();
     let (mut plugins, mut errors) = (Vec::new(), Vec::new());
     for name in names {
@@ -104,18 +104,21 @@ fn load_one(path: &Path) -> Result<Option<Plugin>, PluginError> {
         remedy: "make it a regular file that root can read",
         source,
     };
-    // NONBLOCK, so that open(2) does not wait for the writer of a FIFO, which is refused below. Links
-    // are followed, as in auditd.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = rustix::fs::open(path, flags, Mode::empty())
-        .map_err(|errno| io_error("open", errno.into()))?;
-    let file = File::from(file);
-    let metadata = file.metadata().map_err(|error| io_error("stat", error))?;
-    check_trust(path, &metadata)?;
+    let file = match trust::open(path, Links::Follow) {
+        Ok(file) => file,
+        Err(TrustError::Io { call, source, .. }) => return Err(io_error(call, source)),
+        Err(error) => return Err(PluginError::Untrusted(error)),
+    };
     let mut text = Vec::new();
-    file.take(FILE_BYTES_MAX)
+    file.take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut text)
         .map_err(|error| io_error("read", error))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(PluginError::TooLarge {
+            path: path.to_owned(),
+            limit_bytes: FILE_BYTES_MAX,
+        });
+    }
     let plugin = parse(&text, path)?;
     if let Some(PluginKind::Program { path: program, .. }) =
         plugin.as_ref().map(|plugin| &plugin.kind)
@@ -125,45 +128,17 @@ fn load_one(path: &Path) -> Result<Option<Plugin>, PluginError> {
     Ok(plugin)
 }
 
-fn check_trust(path: &Path, metadata: &Metadata) -> Result<(), PluginError> {
-    let (found, remedy) = match metadata {
-        metadata if !metadata.is_file() => ("not a regular file".into(), "name a regular file"),
-        metadata if metadata.uid() != 0 => (
-            format!("owned by uid {}, not by root", metadata.uid()),
-            "chown root it",
-        ),
-        metadata if metadata.mode() & 0o022 != 0 => (
-            "writable by group or others".into(),
-            "chmod go-w it: whoever can change it decides what root runs",
-        ),
-        metadata if metadata.len() > FILE_BYTES_MAX => (
-            format!("{} bytes, more than {FILE_BYTES_MAX}", metadata.len()),
-            "no plugin's file is that large; name the right one",
-        ),
-        _ => return Ok(()),
-    };
-    Err(PluginError::Untrusted {
-        path: path.to_owned(),
-        found,
-        remedy,
-    })
-}
-
+/// Whoever can change the program, or a directory above it, decides what root runs.
 fn check_program(conf: &Path, program: &Path) -> Result<(), PluginError> {
-    let metadata = std::fs::metadata(program).map_err(|source| PluginError::Io {
-        path: conf.to_owned(),
-        call: "find the program of",
-        remedy: "install the program that `path` names, or set `active = no`",
-        source,
-    })?;
-    check_trust(program, &metadata)?;
-    match metadata.mode() & 0o100 {
-        0 => Err(PluginError::Untrusted {
-            path: program.to_owned(),
-            found: "not executable".into(),
-            remedy: "chmod 0750 it",
+    match Program::find(program) {
+        Ok(_) => Ok(()),
+        Err(TrustError::Io { source, .. }) => Err(PluginError::Io {
+            path: conf.to_owned(),
+            call: "find the program of",
+            remedy: "install the program that `path` names, or set `active = no`",
+            source,
         }),
-        _ => Ok(()),
+        Err(error) => Err(PluginError::Untrusted(error)),
     }
 }
 

@@ -1,16 +1,15 @@
 //! The control socket: reads requests and sends answers, without ever blocking.
 
 use crate::daemon_records::Who;
-use crate::protocol::socket_path;
-use crate::protocol::REQUEST_BYTES_MAX;
+use crate::instance::Instance;
+use crate::protocol::{socket_path, REQUEST_BYTES_MAX, SOCKET};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{chmodat, unlinkat, AtFlags, Mode};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Time that a client may take to send its request, and again to receive the answer.
@@ -23,7 +22,8 @@ const PASS_BYTES_MAX: usize = 1 << 20;
 /// The listening socket, whose file is removed with it, and its clients.
 pub(crate) struct ControlSocket {
     listener: UnixListener,
-    path: PathBuf,
+    /// The run directory.
+    directory: OwnedFd,
     clients: Vec<Client>,
     next: u64,
     put_back: VecDeque<Asked>,
@@ -61,18 +61,22 @@ impl ControlSocket {
     /// Clients that are served at a time; others wait in the socket's queue.
     pub(crate) const CLIENTS_MAX: usize = 16;
 
-    /// Listens in `run_dir`. This process holds its lock, so an existing socket file is a leftover.
-    pub(crate) fn start(run_dir: &Path) -> Result<ControlSocket> {
-        let path = socket_path(run_dir);
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)
-            .with_context(|| format!("cannot listen at {}", path.display()))?;
-        let mode = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&path, mode).context("control socket")?;
+    /// Listens in the locked run directory. As this process holds its lock, an existing socket file
+    /// is a leftover.
+    pub(crate) fn start(instance: &Instance) -> Result<ControlSocket> {
+        let directory = instance.directory().try_clone_to_owned();
+        let directory = directory.context("control socket")?;
+        let _ = unlinkat(&directory, SOCKET, AtFlags::empty());
+        let listener = UnixListener::bind(instance.held(SOCKET)).with_context(|| {
+            let path = socket_path(instance.run_dir());
+            format!("cannot listen at {}", path.display())
+        })?;
+        chmodat(&directory, SOCKET, Mode::from(0o600), AtFlags::empty())
+            .context("control socket")?;
         listener.set_nonblocking(true).context("control socket")?;
         Ok(ControlSocket {
             listener,
-            path,
+            directory,
             clients: Vec::new(),
             next: 0,
             put_back: VecDeque::new(),
@@ -241,6 +245,26 @@ impl Client {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = unlinkat(&self.directory, SOCKET, AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_socket_is_in_the_directory_that_was_locked() {
+        let dir = tempfile::tempdir().unwrap();
+        let run_dir = dir.path().join("run");
+        let instance = Instance::lock(&run_dir).unwrap();
+        let moved = dir.path().join("moved");
+        std::fs::rename(&run_dir, &moved).unwrap();
+        std::fs::create_dir(&run_dir).unwrap();
+        let socket = ControlSocket::start(&instance).unwrap();
+        assert!(UnixStream::connect(moved.join("tarsier.sock")).is_ok());
+        drop((socket, instance));
+        assert!(!moved.join("tarsier.sock").exists());
+        assert_eq!(std::fs::read_dir(&run_dir).unwrap().count(), 0);
     }
 }

@@ -18,7 +18,7 @@ use crate::{put, RecordType, Stamp};
 use cursor::Cursor;
 
 /// Byte between a record and its interpretations: AUDIT_INTERP_SEPARATOR.
-pub(crate) const SEPARATOR: u8 = 0x1d;
+pub const SEPARATOR: u8 = 0x1d;
 
 /// Text is not what it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

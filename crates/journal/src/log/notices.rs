@@ -1,8 +1,11 @@
 //! Actions for the owner of the journal, and programs that the configuration names.
 
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use trust::Program;
 
 use crate::action::{Action, Severity};
 
@@ -27,23 +30,11 @@ impl Notices {
         std::mem::take(&mut self.actions)
     }
 
-    /// Runs an EXEC program without arguments; the program resumes logging with a signal when it is
-    /// done.
+    /// Runs an EXEC program without arguments and environment, as auditd does, if nobody but root can
+    /// have changed it; the program resumes logging with a signal when it is done.
     pub(super) fn run(&mut self, program: &Path) {
-        let mut command = Command::new(program);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
-        unsafe {
-            // The daemon disables huge pages for itself only; a program can do without them.
-            command.pre_exec(|| {
-                let _ = rustix::thread::disable_transparent_huge_pages(false);
-                Ok(())
-            });
-        }
-        match command.spawn() {
+        let found = Program::find(program).map_err(io::Error::other);
+        match found.and_then(|found| found.spawn(&[], prepare)) {
             Ok(child) => {
                 self.children.push(child);
                 self.say(Severity::Notice, format!("{} started", program.display()));
@@ -59,6 +50,21 @@ impl Notices {
     pub(super) fn reap(&mut self) {
         self.children
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+}
+
+fn prepare(command: &mut Command) {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
+    unsafe {
+        // The daemon disables huge pages for itself only; a program can do without them.
+        command.pre_exec(|| {
+            let _ = rustix::thread::disable_transparent_huge_pages(false);
+            Ok(())
+        });
     }
 }
 

@@ -57,7 +57,7 @@ pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
     let mut id = [0; 16];
     fill_random(secret.as_mut_slice()).map_err(failed("getrandom"))?;
     fill_random(&mut id).map_err(failed("getrandom"))?;
-    let state = State {
+    let mut state = State {
         id,
         keys: Keys::first(&secret),
         file: 0,
@@ -65,13 +65,29 @@ pub fn init(log: &Path) -> Result<VerificationKey, InitError> {
         chain: Chain([0; 32]),
     };
     let file = StateFile::create(&path).map_err(failed("open"))?;
-    let written = file.write(&state).and_then(|()| file.file().sync_all());
+    let written = file.write(&mut state).and_then(|()| file.file().sync_all());
     let written = written.and_then(|()| std::fs::File::open(dir_of(log))?.sync_all());
     if let Err(error) = written {
-        let _ = std::fs::remove_file(&path);
+        forget(&path, &file);
         return Err(failed("write")(error));
     }
     Ok(VerificationKey::new(id, secret))
+}
+
+/// Takes back the keys that [`init`] made for `log`, because the verification key could not be given
+/// to anybody. Nothing must have been sealed with them.
+pub fn take_back(log: &Path) {
+    let path = state_path(log);
+    if let Ok((file, _)) = StateFile::open(&path) {
+        forget(&path, &file);
+    }
+}
+
+/// Removes a state file, whose blocks then hold no keys.
+fn forget(path: &Path, file: &StateFile) {
+    // The file goes whether or not it could be wiped.
+    let _ = file.wipe();
+    let _ = std::fs::remove_file(path);
 }
 
 fn fill_random(mut bytes: &mut [u8]) -> io::Result<()> {

@@ -7,15 +7,20 @@
 //! key, from which no earlier key can be derived.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signer, SigningKey, Verifier};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::locked::LockedPage;
+
 const EPOCH: &str = "tarsier seal 1 epoch secret";
 const SIGN: &str = "tarsier seal 1 checkpoint signing key";
 const ENTRY: &str = "tarsier seal 1 first entry key of an epoch";
 const STEP: &str = "tarsier seal 1 next entry key";
+/// More bytes than the text of a key has.
+const TEXT_BYTES: usize = 512;
 const SIGNED: &[u8] = b"tarsier seal 1 checkpoint\0";
 
 /// 32 secret bytes, erased when dropped.
@@ -35,17 +40,24 @@ fn public_of(seed: &[u8; 32]) -> PublicKey {
     SigningKey::from_bytes(seed).verifying_key().to_bytes()
 }
 
+/// Bytes of the secrets of [`Keys`].
+pub(super) const SECRETS_BYTES: usize = 96;
+/// Bytes of the page that are used: the secrets, and room to write them down in.
+const USED_BYTES: usize = SECRETS_BYTES + 256;
+/// Secret of the next epoch.
+const NEXT: Range<usize> = 0..32;
+/// Signs the checkpoint that ends this epoch.
+const SIGNING: Range<usize> = 32..64;
+/// Authenticates the next entry.
+const AUTHENTICATING: Range<usize> = 64..SECRETS_BYTES;
+
 /// The keys at one moment; all later keys follow from them.
 pub(super) struct Keys {
     pub(super) epoch: u32,
     /// Number of entries of the epoch that were authenticated.
     pub(super) index: u32,
-    /// Secret of the next epoch.
-    pub(super) next: Secret,
-    /// Signs the checkpoint that ends this epoch.
-    pub(super) sign: Secret,
-    /// Authenticates the next entry.
-    pub(super) entry: Secret,
+    /// The secrets, and room in which others write them down.
+    page: LockedPage,
 }
 
 impl Keys {
@@ -55,39 +67,91 @@ impl Keys {
     }
 
     fn of_epoch(epoch: u32, secret: &[u8; 32]) -> Self {
-        Keys {
+        let mut keys = Keys {
             epoch,
             index: 0,
-            next: derive(EPOCH, secret),
-            sign: derive(SIGN, secret),
-            entry: derive(ENTRY, secret),
-        }
+            page: LockedPage::new(),
+        };
+        keys.page[NEXT].copy_from_slice(secret);
+        keys.derive_epoch();
+        keys
+    }
+
+    /// Keys whose secrets `fill` writes into memory where they may be. The rest of what it gets is for
+    /// its own use, and wiped.
+    pub(super) fn read<E>(
+        epoch: u32,
+        index: u32,
+        fill: impl FnOnce(&mut [u8], &mut [u8]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut page = LockedPage::new();
+        let (secrets, room) = page[..USED_BYTES].split_at_mut(SECRETS_BYTES);
+        fill(secrets, room)?;
+        room.zeroize();
+        Ok(Keys { epoch, index, page })
+    }
+
+    /// Writes the secrets down by `write`, into memory where they may be, which is wiped then.
+    pub(super) fn write<T>(&mut self, write: impl FnOnce(&[u8], &mut [u8]) -> T) -> T {
+        let (secrets, room) = self.page[..USED_BYTES].split_at_mut(SECRETS_BYTES);
+        let outcome = write(secrets, room);
+        room.zeroize();
+        outcome
+    }
+
+    /// What of the protection of the secrets the kernel refused.
+    pub(super) fn unprotected(&self) -> Option<&(&'static str, std::io::Error)> {
+        self.page.failure.as_ref()
+    }
+
+    fn secret(&self, place: Range<usize>) -> &[u8; 32] {
+        // Each place has 32 bytes.
+        self.page[place].first_chunk().unwrap_or(&[0; 32])
+    }
+
+    /// Makes the secret at `to` from that at `from`, which may be the same.
+    fn derive_into(&mut self, context: &str, from: Range<usize>, to: Range<usize>) {
+        let mut hasher = blake3::Hasher::new_derive_key(context);
+        hasher.update(&self.page[from]);
+        let mut output = hasher.finalize_xof();
+        output.fill(&mut self.page[to]);
+        hasher.zeroize();
+        output.zeroize();
+    }
+
+    /// Makes all keys from `E(epoch)`, which is in the place of the next epoch's.
+    fn derive_epoch(&mut self) {
+        self.derive_into(SIGN, NEXT, SIGNING);
+        self.derive_into(ENTRY, NEXT, AUTHENTICATING);
+        self.derive_into(EPOCH, NEXT, NEXT);
     }
 
     /// Tag of the entry whose chain value is `chain`.
     pub(super) fn tag(&self, chain: &[u8; 32]) -> blake3::Hash {
-        blake3::keyed_hash(&self.entry, chain)
+        blake3::keyed_hash(self.secret(AUTHENTICATING), chain)
     }
 
     /// Replaces the entry key with the next one.
     pub(super) fn step(&mut self) {
-        self.entry = derive(STEP, &self.entry);
+        self.derive_into(STEP, AUTHENTICATING, AUTHENTICATING);
         self.index = self.index.saturating_add(1);
     }
 
     /// Replaces all keys with those of the next epoch.
     pub(super) fn next_epoch(&mut self) {
-        *self = Keys::of_epoch(self.epoch.saturating_add(1), &self.next);
+        self.derive_epoch();
+        self.epoch = self.epoch.saturating_add(1);
+        self.index = 0;
     }
 
     /// The public key that verifies the next epoch's checkpoint.
     pub(super) fn next_public(&self) -> PublicKey {
-        public_of(&derive(SIGN, &self.next))
+        public_of(&derive(SIGN, self.secret(NEXT)))
     }
 
     /// Signs the chain value of a checkpoint.
     pub(super) fn sign(&self, chain: &[u8; 32]) -> [u8; 64] {
-        SigningKey::from_bytes(&self.sign)
+        SigningKey::from_bytes(self.secret(SIGNING))
             .sign(&signed_text(chain))
             .to_bytes()
     }
@@ -153,10 +217,12 @@ impl VerificationKey {
 
     /// The text of a key file: lines `NAME HEX`, after comment lines that explain what it is.
     pub fn to_text(&self) -> Zeroizing<String> {
-        let mut text = Zeroizing::new(String::from(
+        // Room for all of it: a text that grows leaves copies behind.
+        let mut text = Zeroizing::new(String::with_capacity(TEXT_BYTES));
+        text.push_str(
             "# Verification key of a sealed audit log. Keep it away from the host: who has the\n\
              # secret can forge the log. Without the secret line, only checkpoints are verified.\n",
-        ));
+        );
         push_hex(&mut text, "id", &self.id);
         push_hex(&mut text, "public", &self.public);
         if let Some(secret) = &self.secret {
@@ -259,6 +325,7 @@ mod tests {
     fn a_key_survives_its_text_and_a_wrong_text_is_refused() {
         let key = VerificationKey::new([7; 16], Zeroizing::new([9; 32]));
         let text = key.to_text();
+        assert_eq!(text.capacity(), TEXT_BYTES);
         let again = VerificationKey::parse(&text, Path::new("k")).unwrap();
         assert_eq!((again.id, again.public), (key.id, key.public));
         assert_eq!(again.secret.as_deref(), Some(&[9; 32]));
@@ -293,13 +360,13 @@ mod tests {
                 other.step();
                 assert_ne!(host.tag(&chain), before);
             }
-            let (public, signature) = (public_of(&host.sign), host.sign(&chain));
+            let (public, signature) = (public_of(host.secret(SIGNING)), host.sign(&chain));
             assert!(signature_holds(&public, &chain, &signature));
             assert!(!signature_holds(&public, &[2; 32], &signature));
             let next = host.next_public();
             host.next_epoch();
             other.next_epoch();
-            assert_eq!(public_of(&host.sign), next);
+            assert_eq!(public_of(host.secret(SIGNING)), next);
         }
         assert!(host.are_past(2, 9));
         assert!(!host.are_past(3, 0));

@@ -13,6 +13,7 @@
 mod entry;
 mod init;
 mod keys;
+mod locked;
 mod output;
 mod reconcile;
 mod sealer;
@@ -23,7 +24,7 @@ pub mod verify;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub use init::{init, InitError};
+pub use init::{init, take_back, InitError};
 pub use keys::{KeyError, VerificationKey};
 pub(crate) use sealer::Sealer;
 pub use verify::verify;

@@ -88,6 +88,7 @@ impl Sealer {
             messages: Vec::new(),
             has_said_failure: false,
         };
+        sealer.say_unprotected();
         sealer.say_opened(&found, size_bytes, is_first);
         sealer.put_open(&found, seal.cut_bytes, size_bytes, is_first);
         sealer
@@ -95,6 +96,16 @@ impl Sealer {
             .map_err(|error| OpenError::io(log, "read", error))?;
         sealer.request_sync();
         Ok(sealer)
+    }
+
+    fn say_unprotected(&mut self) {
+        if let Some((call, error)) = self.state.keys.unprotected() {
+            let text = format!(
+                "the keys of the seal may reach swap, core dumps or child processes: {call}: {error}; \
+                 raise RLIMIT_MEMLOCK"
+            );
+            self.messages.push((Severity::Warning, text));
+        }
     }
 
     fn say_opened(&mut self, found: &Reconciled, size_bytes: u64, is_first: bool) {
@@ -316,7 +327,7 @@ impl Sealer {
     }
 
     fn save_state(&mut self) {
-        if let Err(error) = self.state_file.write(&self.state) {
+        if let Err(error) = self.state_file.write(&mut self.state) {
             self.failed("write of the keys", &error);
         }
     }

@@ -10,15 +10,15 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
-use zeroize::Zeroizing;
-
 use super::entry::Chain;
-use super::keys::{Keys, Secret, SeriesId};
+use super::keys::{Keys, SeriesId, SECRETS_BYTES};
+use rustix::fs::{Mode, OFlags};
 
 const MAGIC: &[u8; 8] = b"TARSKEY1";
 const RECORD_BYTES: usize = 208;
 const CHECKED_BYTES: usize = RECORD_BYTES - 32;
+const SECRETS_AT: usize = 48;
+const CHAIN_AT: usize = SECRETS_AT + SECRETS_BYTES;
 
 /// What the host stores about a series.
 pub(super) struct State {
@@ -68,8 +68,28 @@ impl StateFile {
     }
 
     /// Overwrites the record. The old content can no longer be read through the file system.
-    pub(super) fn write(&self, state: &State) -> io::Result<()> {
-        self.file.write_all_at(record(state).as_slice(), 0)
+    pub(super) fn write(&self, state: &mut State) -> io::Result<()> {
+        let between = u32::from(state.is_between_files);
+        let (epoch, index) = (state.keys.epoch, state.keys.index);
+        let (id, chain) = (state.id, state.chain.0);
+        let numbers = [epoch, index, state.file, between, 0, 0].map(u32::to_le_bytes);
+        state.keys.write(|secrets, room| {
+            let record = &mut room[..RECORD_BYTES];
+            record[..8].copy_from_slice(MAGIC);
+            record[8..24].copy_from_slice(&id);
+            record[24..SECRETS_AT].copy_from_slice(numbers.as_flattened());
+            record[SECRETS_AT..CHAIN_AT].copy_from_slice(secrets);
+            record[CHAIN_AT..CHECKED_BYTES].copy_from_slice(&chain);
+            let check = blake3::hash(&record[..CHECKED_BYTES]);
+            record[CHECKED_BYTES..].copy_from_slice(check.as_bytes());
+            self.file.write_all_at(record, 0)
+        })
+    }
+
+    /// Overwrites the record with zeros, before the file is given up.
+    pub(super) fn wipe(&self) -> io::Result<()> {
+        self.file.write_all_at(&[0; RECORD_BYTES], 0)?;
+        self.file.sync_all()
     }
 
     pub(super) fn file(&self) -> &Arc<File> {
@@ -84,62 +104,60 @@ pub(super) fn peek(path: &Path) -> Option<(SeriesId, u32, u32)> {
     Some((state.id, state.keys.epoch, state.keys.index))
 }
 
-fn record(state: &State) -> Zeroizing<Vec<u8>> {
-    let mut record = Zeroizing::new(Vec::with_capacity(RECORD_BYTES));
-    record.extend_from_slice(MAGIC);
-    record.extend_from_slice(&state.id);
-    let between = u32::from(state.is_between_files);
-    for number in [
-        state.keys.epoch,
-        state.keys.index,
-        state.file,
-        between,
-        0,
-        0,
-    ] {
-        record.extend_from_slice(&number.to_le_bytes());
-    }
-    for secret in [&state.keys.next, &state.keys.sign, &state.keys.entry] {
-        record.extend_from_slice(secret.as_slice());
-    }
-    record.extend_from_slice(&state.chain.0);
-    let check = blake3::hash(&record);
-    record.extend_from_slice(check.as_bytes());
-    record
-}
-
-fn read(file: &File) -> Result<State, StateError> {
-    let mut record = Zeroizing::new([0; RECORD_BYTES]);
-    match file.read_exact_at(record.as_mut_slice(), 0) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(StateError::Damaged)
-        }
-        other => other?,
-    }
+/// Decodes a record of the right length. The secrets go to `secrets`.
+fn decode(record: &[u8], secrets: &mut [u8]) -> Result<Numbers, StateError> {
     let (content, check) = record.split_at(CHECKED_BYTES);
     if blake3::hash(content).as_bytes() != check || !content.starts_with(MAGIC) {
         return Err(StateError::Damaged);
     }
+    secrets.copy_from_slice(&content[SECRETS_AT..SECRETS_AT + SECRETS_BYTES]);
     let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| content[at + i]));
-    let secret = |at: usize| -> Secret {
-        let mut secret = Zeroizing::new([0; 32]);
-        secret.copy_from_slice(&content[at..at + 32]);
-        secret
-    };
-    let mut id = [0; 16];
-    id.copy_from_slice(&content[8..24]);
-    Ok(State {
-        id,
-        keys: Keys {
-            epoch: number(24),
-            index: number(28),
-            next: secret(48),
-            sign: secret(80),
-            entry: secret(112),
-        },
+    let mut numbers = Numbers {
+        id: [0; 16],
+        epoch: number(24),
+        index: number(28),
         file: number(32),
         is_between_files: number(36) != 0,
-        chain: Chain(*secret(144)),
+        chain: [0; 32],
+    };
+    numbers.id.copy_from_slice(&content[8..24]);
+    numbers
+        .chain
+        .copy_from_slice(&content[CHAIN_AT..CHECKED_BYTES]);
+    Ok(numbers)
+}
+
+/// The content of a record that is no secret.
+struct Numbers {
+    id: SeriesId,
+    epoch: u32,
+    index: u32,
+    file: u32,
+    is_between_files: bool,
+    chain: [u8; 32],
+}
+
+fn read(file: &File) -> Result<State, StateError> {
+    let mut numbers = None;
+    let mut keys = Keys::read(0, 0, |secrets, room| {
+        let record = &mut room[..RECORD_BYTES];
+        match file.read_exact_at(record, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(StateError::Damaged)
+            }
+            other => other?,
+        }
+        numbers = Some(decode(record, secrets)?);
+        Ok(())
+    })?;
+    let numbers = numbers.ok_or(StateError::Damaged)?;
+    (keys.epoch, keys.index) = (numbers.epoch, numbers.index);
+    Ok(State {
+        id: numbers.id,
+        keys,
+        file: numbers.file,
+        is_between_files: numbers.is_between_files,
+        chain: Chain(numbers.chain),
     })
 }
 
@@ -159,21 +177,24 @@ mod tests {
             is_between_files: true,
             chain: Chain([5; 32]),
         };
-        file.write(&state).unwrap();
-        let old = state.keys.entry.clone();
+        let secrets = |keys: &mut Keys| keys.write(|secrets, _| secrets.to_vec());
+        file.write(&mut state).unwrap();
+        let old = secrets(&mut state.keys)[64..].to_vec();
         state.keys.step();
-        file.write(&state).unwrap();
+        file.write(&mut state).unwrap();
         let bytes = std::fs::read(&path).unwrap();
-        assert!(!bytes.windows(32).any(|window| window == old.as_slice()));
-        let (_, again) = StateFile::open(&path).unwrap();
+        assert_eq!(bytes.len(), RECORD_BYTES);
+        assert!(!bytes.windows(32).any(|window| window == old));
+        let (_, mut again) = StateFile::open(&path).unwrap();
         assert_eq!(
             (again.id, again.file, again.is_between_files),
             (state.id, 4, true)
         );
         assert_eq!((again.keys.epoch, again.keys.index), (0, 1));
-        assert_eq!(again.keys.entry, state.keys.entry);
-        assert_eq!(again.keys.next, state.keys.next);
-        assert_eq!(again.keys.sign, state.keys.sign);
+        assert_eq!(secrets(&mut again.keys), secrets(&mut state.keys));
+        state
+            .keys
+            .write(|_, room| assert!(room.iter().all(|&byte| byte == 0)));
         assert_eq!(again.chain, state.chain);
         for bit in [0, 300, 1000, RECORD_BYTES * 8 - 1] {
             let mut wrong = bytes.clone();
@@ -181,5 +202,7 @@ mod tests {
             std::fs::write(&path, wrong).unwrap();
             assert!(matches!(StateFile::open(&path), Err(StateError::Damaged)));
         }
+        file.wipe().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), [0; RECORD_BYTES]);
     }
 }

@@ -11,7 +11,7 @@ use rules::{parse_line_as, Command, Source, SystemHost};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Exit status of a file that was not loaded, or only in part.
@@ -189,7 +189,12 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
             format!("Error opening {name} ({cause})")
         }
     };
-    let file = File::open(path).map_err(cannot)?;
+    // NONBLOCK: a FIFO is refused, not waited for.
+    let mut options = File::options();
+    let options = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = options.open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
     if metadata.uid() != 0 {
         return Err(format!("Error - {name} isn't owned by root"));

@@ -35,5 +35,5 @@ impl Host for WithEveryPath {
 /// # Errors
 /// A file cannot be read, or lines are wrong; these are printed.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<RuleSet> {
-    rule_files::load_for(paths, &WithEveryPath)
+    rule_files::examine(paths, &WithEveryPath)
 }

@@ -282,7 +282,7 @@ fn new_log(setup: &Setup, disk: &Disk, number: u32) -> PathBuf {
     let mut init = Command::new(programs::tarsier());
     init.args(["seal", "init", "--log-file"])
         .arg(disk.0.join("audit.log"));
-    programs::output_of(init.arg("--key").arg(&key));
+    programs::output_of(init.arg("--key").arg(&key).arg("--on-disk"));
     key
 }
 

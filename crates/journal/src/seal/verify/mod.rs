@@ -16,7 +16,7 @@ use super::keys::{Keys, SeriesId};
 use super::{now_ms, state, state_path, time_text, VerificationKey};
 use place::Place;
 use report::FileCheck;
-pub use report::{Checked, Finding, Note, Report};
+pub use report::{Checked, End, Finding, Note, Report};
 
 /// Time to wait before a second check: a running journal writes the log first and its seal a moment
 /// later.
@@ -121,6 +121,7 @@ pub fn verify(
         return Err(VerifyError::NotSealed { path, seal });
     };
     check_end(&mut report, log, &end, key, host, options);
+    report.end = how_it_ends(log, &end, key, host, options);
     Ok(report)
 }
 
@@ -145,6 +146,23 @@ fn check(
             file::check(log, key, before)
         }
         other => Ok(other),
+    }
+}
+
+/// Whether anything vouches for the end of the last file. What [`check_end`] finds is not known here.
+fn how_it_ends(
+    log: &Path,
+    end: &Place,
+    key: &VerificationKey,
+    host: Option<(SeriesId, u32, u32)>,
+    options: Options,
+) -> End {
+    let is_host_s = host.is_some_and(|(id, ..)| id == key.id);
+    match () {
+        () if end.is_closed || end.is_rotated && !options.is_complete => End::InOrder,
+        () if options.age_max.is_some() => End::Vouched,
+        () if options.is_complete && is_host_s && is_being_written(log) => End::Vouched,
+        () => End::Open,
     }
 }
 

@@ -97,14 +97,33 @@ pub struct Report {
     pub notes: Vec<Note>,
     /// The first fault; `None` if the log is intact.
     pub finding: Option<Finding>,
-    /// The journal was closed in order after the last bytes.
-    pub is_closed: bool,
+    /// How the last file ends.
+    pub end: End,
+}
+
+/// How a log ends, as far as its seal tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// With an entry, authenticated like all, that says that the journal was closed or that another
+    /// file follows: nothing was cut off.
+    InOrder,
+    /// Anywhere, but the journal that holds the log's lock has written nothing more with this host's
+    /// keys, or the seal is as new as was demanded.
+    Vouched,
+    /// Anywhere: what followed may have been cut off with its seal, or the journal was killed.
+    #[default]
+    Open,
 }
 
 impl Report {
     /// Whether no fault was found.
     pub fn is_intact(&self) -> bool {
         self.finding.is_none()
+    }
+
+    /// Whether the journal was closed in order, or rotated, after the last bytes.
+    pub fn is_closed(&self) -> bool {
+        self.end == End::InOrder
     }
 
     /// The time, in ms since 1970, up to which everything written is there unaltered.
@@ -149,7 +168,6 @@ impl Report {
         if self.finding.is_none() {
             self.finding = check.finding;
         }
-        self.is_closed = check.end.as_ref().is_some_and(|end| end.is_closed);
         check.end
     }
 }
