@@ -4,6 +4,7 @@ mod error;
 mod gaps;
 pub mod hooks;
 mod kernel;
+mod own_programs;
 mod pins;
 mod rings;
 
@@ -16,5 +17,6 @@ pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload};
 #[doc(hidden)]
 pub use kernel::kernel_btf;
 pub use kernel::probe;
+pub use own_programs::{own_programs, Loader, Loading, OwnPrograms};
 pub use pins::{Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR};
 pub use rings::{frame_time, Ring, Stream};

@@ -5,12 +5,13 @@
 //! in force.
 
 mod draft;
-mod records;
+pub(super) mod records;
 mod setting;
 mod socket;
 
 pub(super) use socket::ControlSocket;
 
+use crate::asker::Asker;
 use crate::daemon_records::Who;
 use crate::engine::Engine;
 use crate::losses::{self, KERNEL_BACKLOG};
@@ -73,11 +74,11 @@ impl Control {
     }
 
     /// Carries out a request and returns the answer as JSON.
-    pub(super) fn answer(&mut self, line: &[u8], who: Who, recording: &mut Recording) -> Vec<u8> {
+    pub(super) fn answer(&mut self, line: &[u8], by: &Asker, recording: &mut Recording) -> Vec<u8> {
         let text = match serde_json::from_slice(line) {
             Ok(Request::Status) => serde_json::to_vec(&recording.status()),
             Ok(Request::RuleCosts) => serde_json::to_vec(&recording.rule_costs()),
-            Ok(request) => serde_json::to_vec(&self.carry_out(request, who, recording)),
+            Ok(request) => serde_json::to_vec(&self.carry_out(request, by, recording)),
             Err(error) => serde_json::to_vec(&Answer {
                 error: Some(format!("the request is not clear: {error}")),
                 ..Answer::default()
@@ -86,14 +87,14 @@ impl Control {
         text.unwrap_or_default()
     }
 
-    fn carry_out(&mut self, request: Request, who: Who, recording: &mut Recording) -> Answer {
+    fn carry_out(&mut self, request: Request, by: &Asker, recording: &mut Recording) -> Answer {
         match request {
             Request::Apply {
                 steps,
                 tolerate_from,
-            } => self.apply(&steps, tolerate_from, who, recording),
+            } => self.apply(&steps, tolerate_from, by, recording),
             Request::Stop { keep } => Answer {
-                error: self.ask_to_stop(keep, who, recording).err(),
+                error: self.ask_to_stop(keep, by, recording).err(),
                 ..Answer::default()
             },
             Request::Rules => Answer {
@@ -108,14 +109,19 @@ impl Control {
     }
 
     /// Notes the request to stop: the daemon stops after the answer has been queued.
-    fn ask_to_stop(&mut self, keeps: bool, who: Who, recording: &Recording) -> Result<(), String> {
+    fn ask_to_stop(
+        &mut self,
+        keeps: bool,
+        by: &Asker,
+        recording: &Recording,
+    ) -> Result<(), String> {
         if keeps && recording.pipeline.engine.pins().is_none() {
             return Err(
                 "capture would end with this daemon: nothing is pinned (pin_dir, --pin-dir)"
                     .to_owned(),
             );
         }
-        self.asked_to_stop = Some(Stop { who, keeps });
+        self.asked_to_stop = Some(Stop { who: by.who, keeps });
         Ok(())
     }
 
@@ -183,7 +189,7 @@ impl Control {
         &mut self,
         steps: &[Step],
         tolerate_from: usize,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
     ) -> Answer {
         let mut draft = Draft::new(&self.rules, self.enabled);
@@ -196,7 +202,7 @@ impl Control {
                     reason,
                 });
                 if place < tolerate_from {
-                    self.log_rule_changes(&draft, who, false, recording);
+                    self.log_rule_changes(&draft, by, false, recording);
                     return answer;
                 }
             }
@@ -208,7 +214,7 @@ impl Control {
             if is_refused {
                 continue;
             }
-            match self.set(step, &mut done, who, recording) {
+            match self.set(step, &mut done, by, recording) {
                 Ok(value) => answer.value = value.or(answer.value),
                 Err((errno, reason)) => {
                     answer.refused.push(Refused {
@@ -223,7 +229,7 @@ impl Control {
                 }
             }
         }
-        match self.install_draft(&draft, who, recording) {
+        match self.install_draft(&draft, by, recording) {
             Ok(()) => answer.audit = Some(self.audit_state(recording)),
             Err(error) => {
                 self.set_back(&done, before, recording);
@@ -237,7 +243,12 @@ impl Control {
     }
 
     /// Puts the rules and the enabled flag of a draft in force, and logs who changed them.
-    fn install_draft(&mut self, draft: &Draft, who: Who, recording: &mut Recording) -> Result<()> {
+    fn install_draft(
+        &mut self,
+        draft: &Draft,
+        by: &Asker,
+        recording: &mut Recording,
+    ) -> Result<()> {
         let old = self.enabled;
         let enabled = draft.enabled();
         let is_switched = (old == 0) != (enabled == 0);
@@ -245,25 +256,31 @@ impl Control {
             check_plan(&draft.set.rules, enabled, recording)?;
             if old != 0 && enabled == 0 {
                 // Log this now, while records are still taken.
-                self.log_rule_changes(draft, who, true, recording);
-                self.log_setting("audit_enabled", enabled, old, who, recording);
+                self.log_rule_changes(draft, by, true, recording);
+                self.log_setting("audit_enabled", enabled, old, by, recording);
             }
-            self.install(draft.rules(), enabled, recording)?;
+            self.install(draft.rules(), enabled, by, recording)?;
         }
         self.enabled = enabled;
         if is_switched && enabled == 0 {
             return Ok(());
         }
-        self.log_rule_changes(draft, who, true, recording);
+        self.log_rule_changes(draft, by, true, recording);
         if old != enabled {
-            self.log_setting("audit_enabled", enabled, old, who, recording);
+            self.log_setting("audit_enabled", enabled, old, by, recording);
         }
         Ok(())
     }
 
     /// Swaps the rules in, or no rules if `enabled` is 0, and switches the kernel's records
     /// accordingly.
-    fn install(&mut self, rules: Vec<Rule>, enabled: u32, recording: &mut Recording) -> Result<()> {
+    fn install(
+        &mut self,
+        rules: Vec<Rule>,
+        enabled: u32,
+        by: &Asker,
+        recording: &mut Recording,
+    ) -> Result<()> {
         let pipeline = &recording.pipeline;
         let number = pipeline.generation.plan.generation + 1;
         let armed = match enabled {
@@ -275,7 +292,10 @@ impl Control {
         let generation = recording
             .settings
             .generation_after(before, armed, is_kernel, number)?;
-        recording.put_in_force(generation)?;
+        let change = recording.put_in_force(generation)?;
+        if enabled != 0 {
+            recording.pipeline.say_armed(by, &change);
+        }
         if let Some(kernel) = &mut recording.pipeline.kernel {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
             let wanted = enabled.min(1);
@@ -297,11 +317,11 @@ impl Control {
         &mut self,
         step: &Step,
         done: &mut Vec<Setting>,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
     ) -> Result<Option<u32>, Refusal> {
         if let Some((setting, value)) = Setting::of(step) {
-            self.change_setting(setting, value, who, recording)?;
+            self.change_setting(setting, value, by, recording)?;
             done.push(setting);
             return Ok(None);
         }
@@ -314,7 +334,7 @@ impl Control {
             }
             Step::ResetLost => {
                 let lost = self.reset_lost(recording).map_err(refusal)?;
-                self.log_setting("lost", 0, lost, who, recording);
+                self.log_setting("lost", 0, lost, by, recording);
                 Ok(Some(lost))
             }
             Step::ResetBacklogWaitTimeActual => {
@@ -324,7 +344,7 @@ impl Control {
                     let socket = kernel.socket();
                     waited = socket.reset_backlog_wait_time_actual().map_err(refusal)?;
                 }
-                self.log_setting("backlog_wait_time_actual", 0, waited, who, recording);
+                self.log_setting("backlog_wait_time_actual", 0, waited, by, recording);
                 Ok(Some(waited))
             }
             Step::LoginuidImmutable => match &mut recording.pipeline.kernel {
@@ -338,8 +358,8 @@ impl Control {
                 )),
             },
             Step::Message(text) => {
-                let body = records::user_message(who, text);
-                self.log_event(records::USER, &body, who, recording);
+                let body = records::user_message(by, text);
+                self.log_event(records::USER, &body, by, recording);
                 Ok(None)
             }
             _ => Ok(None),
@@ -367,14 +387,14 @@ impl Control {
         &mut self,
         setting: Setting,
         value: u32,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
     ) -> Result<(), Refusal> {
         let mut before = self.settings(recording);
         before.failure = self.failure(&before, recording);
         let old = *setting.member(&mut before);
         self.send_setting(setting, value, recording)?;
-        self.log_setting(setting.name(), value, old, who, recording);
+        self.log_setting(setting.name(), value, old, by, recording);
         Ok(())
     }
 
@@ -414,7 +434,7 @@ impl Control {
     }
 
     /// Replaces the rules with those of the files (SIGHUP); rules changed since are lost.
-    pub(super) fn reload_rules(&mut self, who: Who, recording: &mut Recording) -> Result<()> {
+    pub(super) fn reload_rules(&mut self, by: &Asker, recording: &mut Recording) -> Result<()> {
         if self.enabled == 2 {
             bail!("the rules are locked until tarsier is started again (-e 2)");
         }
@@ -422,38 +442,42 @@ impl Control {
         let set = recording.settings.sources.rules(is_kernel)?;
         check_plan(&set.rules, self.enabled, recording)?;
         let draft = Draft::between(&self.rules, set.rules);
-        self.install(draft.set.rules.clone(), self.enabled, recording)?;
+        self.install(draft.set.rules.clone(), self.enabled, by, recording)?;
         let pipeline = &mut recording.pipeline;
         if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &mut pipeline.kernel) {
             kernel.apply_settings(&set.settings)?;
         }
-        self.log_rule_changes(&draft, who, true, recording);
+        self.log_rule_changes(&draft, by, true, recording);
         Ok(())
     }
 
     /// Logs one event for each rule that was added or removed. If the whole request `is_done`, this
     /// includes refused rules; otherwise only those are logged.
-    fn log_rule_changes(&self, draft: &Draft, who: Who, is_done: bool, recording: &mut Recording) {
+    fn log_rule_changes(
+        &self,
+        draft: &Draft,
+        by: &Asker,
+        is_done: bool,
+        recording: &mut Recording,
+    ) {
         for change in &draft.changes {
             if is_done || !change.is_success {
-                let body = records::rule_change(who, change);
-                self.log_event(records::CONFIG_CHANGE, &body, who, recording);
+                let body = records::rule_change(by, change);
+                self.log_event(records::CONFIG_CHANGE, &body, by, recording);
             }
         }
     }
 
-    fn log_setting(&self, name: &str, new: u32, old: u32, who: Who, recording: &mut Recording) {
-        let body = records::setting(who, name, new, old);
-        self.log_event(records::CONFIG_CHANGE, &body, who, recording);
+    fn log_setting(&self, name: &str, new: u32, old: u32, by: &Asker, recording: &mut Recording) {
+        let body = records::setting(by, name, new, old);
+        self.log_event(records::CONFIG_CHANGE, &body, by, recording);
     }
 
     /// Writes an event of one record, unless audit is off or a rule drops it.
-    fn log_event(&self, kind: u16, body: &[u8], who: Who, recording: &mut Recording) {
+    fn log_event(&self, kind: u16, body: &[u8], by: &Asker, recording: &mut Recording) {
         let pipeline = &mut recording.pipeline;
-        let sender = (who.pid, who.uid, who.auid);
-        let (generation, lookups) = (&pipeline.generation, &*pipeline.lookups);
-        if self.enabled != 0 && !compose::drops_sent(generation, kind, sender, lookups) {
-            pipeline.log_record(kind, body);
+        if self.enabled != 0 {
+            pipeline.log_sent(kind, body, by.who);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The event loop: one thread that does what poll(2) reports as ready.
 
+use crate::asker::Asker;
 use crate::child;
 use crate::clock::monotonic_ns;
 use crate::control::{Control, ControlSocket};
@@ -143,7 +144,7 @@ impl Daemon {
         for asked in self.server.requests() {
             let text = self
                 .control
-                .answer(&asked.line, asked.who, &mut self.recording);
+                .answer(&asked.line, &asked.by, &mut self.recording);
             self.server.answer(asked.client, text);
         }
         self.server.flush();
@@ -245,7 +246,8 @@ impl Daemon {
         let who = recording.pipeline.sender();
         let mut outcome = recording.reload_config(who);
         if outcome.is_ok() {
-            outcome = self.control.reload_rules(who, recording);
+            let by = Asker::of(who);
+            outcome = self.control.reload_rules(&by, recording);
             self.follow_metrics();
             self.boost_priority();
         }

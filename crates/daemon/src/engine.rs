@@ -2,7 +2,7 @@
 //! records come over the audit socket.
 
 use anyhow::Result;
-use capture::hooks::{Counters, RuleCount};
+use capture::hooks::{Counters, HookChange, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins, Stream};
 use plan::Plan;
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,9 +131,15 @@ impl Engine {
     }
 
     /// Puts another rule set in force.
-    pub(super) fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+    pub(super) fn replace(&mut self, plan: &Plan) -> Result<HookChange, CaptureError> {
         let programs = self.programs_mut();
-        programs.map_or(Ok(()), |programs| programs.replace(plan))
+        programs.map_or(Ok(HookChange::default()), |programs| programs.replace(plan))
+    }
+
+    /// The hooks that were armed at the start.
+    pub(super) fn started(&self) -> HookChange {
+        let programs = self.programs();
+        programs.map(EbpfEngine::started).unwrap_or_default()
     }
 
     /// Removes hooks that no rule needs. Call it about once a second.

@@ -1,9 +1,9 @@
 //! Records from other sources (logins, SELinux, seccomp, configuration), which arrive over the
 //! audit socket.
 
-use super::grouped::{Grouped, Sink};
+use super::grouped::Sink;
+use super::incoming::Incoming;
 use super::kernel_costs::{logged, KernelCosts};
-use super::program_loads::ProgramLoads;
 use super::rule_place::refused_rule;
 use crate::clock::monotonic_ns;
 use crate::stderr::say;
@@ -20,7 +20,7 @@ use std::path::Path;
 pub(super) struct KernelRecords {
     ownership: Ownership,
     buffer: Vec<u8>,
-    grouped: Grouped,
+    incoming: Incoming,
     pub(super) received: u64,
     pub(super) overruns: u64,
     /// Beginnings of the CONFIG_CHANGE records that the kernel makes for changes by Tarsier on
@@ -33,8 +33,6 @@ pub(super) struct KernelRecords {
     /// Records that the kernel has lost since the daemon started.
     pub(super) lost: u64,
     lost_before: u32,
-    /// Loaded BPF programs, while it is not known whether the call is recorded.
-    program_loads: ProgramLoads,
     has_more: bool,
 }
 
@@ -99,7 +97,7 @@ impl KernelRecords {
         KernelRecords {
             ownership,
             buffer: vec![0; netlink::RECORD_BYTES_MAX],
-            grouped: Grouped::default(),
+            incoming: Incoming::default(),
             received: 0,
             overruns: 0,
             own_changes: Vec::new(),
@@ -107,7 +105,6 @@ impl KernelRecords {
             costs: KernelCosts::default(),
             lost: 0,
             lost_before: 0,
-            program_loads: ProgramLoads::default(),
             has_more: false,
         }
     }
@@ -226,19 +223,13 @@ impl KernelRecords {
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }
-                    let loads = &mut self.program_loads;
-                    if RecordType(kind) == RecordType::BPF
-                        && loads.take(text, watches_bpf(), monotonic_ns())
-                    {
-                        continue;
-                    }
                     came = true;
                     let sink = &mut Sink {
                         encoder,
                         out,
                         costs: &mut self.costs,
                     };
-                    events += self.grouped.push(kind, text, sink);
+                    events += self.incoming.take(kind, text, watches_bpf, sink);
                 }
                 Ok(None) if came => return events,
                 Ok(None) => return events + self.end_events(encoder, out),
@@ -256,26 +247,22 @@ impl KernelRecords {
     /// Notes BPF programs whose loading was recorded: the kernel's own records of it are dropped.
     pub(super) fn note_programs(&mut self, prog_ids: &[u32]) {
         for prog_id in prog_ids {
-            self.program_loads.recorded(*prog_id, monotonic_ns());
+            self.incoming.recorded(*prog_id, monotonic_ns());
         }
     }
 
-    /// Appends the BPF records that have waited for an event until `now_ns`. Returns how many.
+    /// Appends the BPF records that have waited until `now_ns`. Returns the number of events.
     fn end_waiting(&mut self, now_ns: u64, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
         let sink = &mut Sink {
             encoder,
             out,
             costs: &mut self.costs,
         };
-        let mut events = 0;
-        while let Some(message) = self.program_loads.overdue(now_ns) {
-            events += self.grouped.push(RecordType::BPF.0, &message, sink);
-        }
-        events
+        self.incoming.end_waiting(now_ns, sink)
     }
 
     fn end_events(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
-        self.grouped.end(&mut Sink {
+        self.incoming.end(&mut Sink {
             encoder,
             out,
             costs: &mut self.costs,
@@ -310,12 +297,10 @@ impl KernelRecords {
             costs: &mut self.costs,
         };
         for (kind, text) in late.context("restoring the audit state")? {
-            if RecordType(kind) == RecordType::BPF && self.program_loads.take(&text, false, 0) {
-                continue;
-            }
-            events += self.grouped.push(kind, &text, sink);
+            events += self.incoming.take(kind, &text, || false, sink);
         }
-        Ok(events + self.grouped.end(sink))
+        events += self.incoming.end_waiting(u64::MAX, sink);
+        Ok(events + self.incoming.end(sink))
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`run`] does all of it. [`protocol`] defines the messages on its control socket; the rest is
 //! shared with other commands.
 
+mod asker;
 mod child;
 pub mod choice;
 mod clock;
@@ -13,6 +14,7 @@ mod durability;
 mod engine;
 mod grouped;
 pub mod host;
+mod incoming;
 mod instance;
 mod kernel_costs;
 mod kernel_records;
@@ -23,6 +25,7 @@ mod losses;
 mod metrics;
 mod notifier;
 mod output;
+mod own_loads;
 mod pipeline;
 mod plugins;
 mod program_loads;

@@ -1,6 +1,8 @@
 //! The path of events through the daemon: from the rings and the audit socket to lines of the log.
 
+use crate::asker::Asker;
 use crate::clock::{monotonic_ns, realtime_ns};
+use crate::control::records;
 use crate::daemon_records::{self, Action, Who};
 use crate::engine::Engine;
 use crate::kernel_records::KernelRecords;
@@ -12,6 +14,7 @@ use crate::settings::Settings;
 use crate::stderr::say;
 use crate::takeover::{self, HandoverBatch, PageWitness};
 use anyhow::Result;
+use capture::hooks::HookChange;
 use capture::{Handed, Pins};
 use compose::{Generation, Outcome, System};
 use event::{RecordType, Stamp};
@@ -326,7 +329,8 @@ impl Pipeline {
         }
     }
 
-    /// Swaps the rule set in one step. Events that the old one selected are read first.
+    /// Swaps the rule set in one step. Events that the old one selected are read first. Returns what became of the
+    /// hooks.
     ///
     /// # Errors
     /// The new rules cannot be put in force; the old ones still are.
@@ -334,7 +338,7 @@ impl Pipeline {
         &mut self,
         mut generation: Arc<Generation>,
         settings: &mut Settings,
-    ) -> Result<()> {
+    ) -> Result<HookChange> {
         self.drain();
         let rules = &self.generation.plan.rules;
         let wanted = rules.len().max(generation.plan.rules.len());
@@ -346,15 +350,18 @@ impl Pipeline {
         if let (Some(kernel), Engine::Kernel) = (&mut self.kernel, &self.engine) {
             kernel.replace_rules(&generation.plan.rules)?;
         }
-        while let Err(error) = self.engine.replace(&generation.plan) {
-            generation = settings.planned_anew(error, &generation)?;
-        }
+        let change = loop {
+            match self.engine.replace(&generation.plan) {
+                Ok(change) => break change,
+                Err(error) => generation = settings.planned_anew(error, &generation)?,
+            }
+        };
         self.engine.set_urgent(&generation.urgent);
         let number = generation.plan.generation;
         let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
         self.recorder.costs.replace(number, old, new, &counts);
         self.generation = generation;
-        Ok(())
+        Ok(change)
     }
 
     /// Stamp for an event that happens now, with a serial number of this daemon.
@@ -394,6 +401,22 @@ impl Pipeline {
         writer.raw(kind, body);
         writer.end();
         self.log_own();
+    }
+
+    /// Logs an event of one record that a request or signal of `sender` caused, unless a rule drops it.
+    pub(super) fn log_sent(&mut self, kind: u16, body: &[u8], sender: Who) {
+        let sender = (sender.pid, sender.uid, sender.auid);
+        if !compose::drops_sent(&self.generation, kind, sender, &*self.lookups) {
+            self.log_record(kind, body);
+        }
+    }
+
+    /// Logs which hooks a change of rules armed and removed, if any.
+    pub(super) fn say_armed(&mut self, by: &Asker, change: &HookChange) {
+        if change.is_any() {
+            let body = records::armed(by, change);
+            self.log_sent(records::CONFIG_CHANGE, &body, by.who);
+        }
     }
 
     /// Hands the single event among the lines to the log.

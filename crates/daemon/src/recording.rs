@@ -1,6 +1,7 @@
 //! What is recorded, and the rules and settings for it: everything that a reload or a request can
 //! change.
 
+use crate::asker::Asker;
 use crate::daemon_records::{Action, Who};
 use crate::lookup_warnings::Warnings;
 use crate::losses::Losses;
@@ -9,6 +10,7 @@ use crate::plugins;
 use crate::settings::{self, Settings};
 use crate::stderr::say;
 use anyhow::Result;
+use capture::hooks::HookChange;
 use compose::Generation;
 use event::RecordType;
 use std::sync::Arc;
@@ -63,7 +65,7 @@ impl Recording {
     ///
     /// # Errors
     /// The new rules cannot be put in force; the old ones still are.
-    pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<()> {
+    pub(super) fn put_in_force(&mut self, generation: Arc<Generation>) -> Result<HookChange> {
         self.pipeline.put_in_force(generation, &mut self.settings)
     }
 
@@ -97,8 +99,14 @@ impl Recording {
         let settings = &self.settings;
         let renewed = settings.generation_after(generation, rules.clone(), false, number);
         let renewed = renewed.and_then(|generation| self.put_in_force(generation));
-        if let Err(error) = renewed {
-            say!("tarsier: a file that a rule names was replaced, and: {error:#}");
+        match renewed {
+            Ok(change) => {
+                let by = Asker::of(Who::this_process());
+                self.pipeline.say_armed(&by, &change);
+            }
+            Err(error) => {
+                say!("tarsier: a file that a rule names was replaced, and: {error:#}");
+            }
         }
     }
 }

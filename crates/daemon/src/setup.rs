@@ -1,8 +1,10 @@
 //! Turns the command line into a daemon with everything armed.
 
+use crate::asker::Asker;
 use crate::choice;
 use crate::control::ControlSocket;
 use crate::daemon::Daemon;
+use crate::daemon_records::Who;
 use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
@@ -193,6 +195,8 @@ fn begun(
         recording.losses.told_before(&downtime.counted, pipeline);
     }
     say_start(pipeline);
+    let started = pipeline.engine.started();
+    pipeline.say_armed(&Asker::of(Who::this_process()), &started);
     if let Some(downtime) = downtime {
         recovery::say_downtime(downtime, pipeline);
     }
