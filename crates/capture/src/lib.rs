@@ -1,5 +1,6 @@
 //! Capture: from hooks in the kernel to a stream of events. The programs are those of the crate `bpf`.
 
+mod audit_contexts;
 mod error;
 mod gaps;
 pub mod hooks;
@@ -8,6 +9,7 @@ mod own_programs;
 mod pins;
 mod rings;
 
+pub use audit_contexts::{AuditContexts, Audited};
 pub use error::CaptureError;
 #[doc(hidden)]
 pub use gaps::btf;

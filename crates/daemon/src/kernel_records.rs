@@ -8,6 +8,7 @@ use super::rule_place::refused_rule;
 use crate::clock::monotonic_ns;
 use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
+use capture::AuditContexts;
 use compose::{Generation, System};
 use event::{Encoder, RecordType};
 use netlink::{KernelRecord, NetlinkError, Ownership, TakeOverError};
@@ -41,14 +42,19 @@ const PASS_BYTES_MAX: usize = 1 << 20;
 /// Limit of own events whose further records are still expected.
 const OWN_EVENTS_MAX: usize = 4096;
 
+/// What is said where a rule stays loaded.
+pub const KEPT_RULE: &str = "the rule never,task stays loaded, so that processes do not pay for the kernel's audit, \
+                             which was never enabled before; `auditctl -d never,task` removes it, and `auditctl -D` \
+                             before other rules are loaded";
+
 /// `AUDIT_CONFIG_CHANGE`
 const CONFIG_CHANGE: u16 = 1305;
 
 impl KernelRecords {
     /// Takes over the audit socket. `Ok(None)` if another process owns it or it is locked: this is
     /// printed, and recording goes on without its records.
-    pub(super) fn start(run_dir: &Path) -> Result<Option<KernelRecords>> {
-        match netlink::take_over(&run_dir.join("audit-state")) {
+    pub(super) fn start(run_dir: &Path, contexts: &AuditContexts) -> Result<Option<KernelRecords>> {
+        match netlink::take_over(&run_dir.join("audit-state"), was_never_enabled(contexts)) {
             Ok(ownership) => {
                 if let Some(pid) = ownership.predecessor() {
                     say!("tarsier: process {pid} ended without restoring audit: taken over");
@@ -78,9 +84,12 @@ impl KernelRecords {
         run_dir: &Path,
         rules: &[Rule],
         settings: &Settings,
+        contexts: &AuditContexts,
     ) -> Result<KernelRecords> {
         let bytes = rules.iter().map(rules::to_kernel).collect();
-        let taken = netlink::take_over_with_rules(&run_dir.join("audit-state"), bytes);
+        let never_enabled = was_never_enabled(contexts);
+        let state_file = run_dir.join("audit-state");
+        let taken = netlink::take_over_with_rules(&state_file, bytes, never_enabled);
         let ownership = taken
             .map_err(|error| explained(error, rules))
             .context("the kernel engine cannot be started")?;
@@ -290,18 +299,29 @@ impl KernelRecords {
     /// the number of events.
     pub(super) fn stop(mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
         let mut events = self.end_waiting(u64::MAX, encoder, out);
+        let is_kept = self.ownership.found().unused == 1;
         let late = self.ownership.release();
         let sink = &mut Sink {
             encoder,
             out,
             costs: &mut self.costs,
         };
-        for (kind, text) in late.context("restoring the audit state")? {
+        let late = late.context("restoring the audit state")?;
+        if is_kept {
+            say!("tarsier: {KEPT_RULE}");
+        }
+        for (kind, text) in late {
             events += self.incoming.take(kind, &text, || false, sink);
         }
         events += self.incoming.end_waiting(u64::MAX, sink);
         Ok(events + self.incoming.end(sink))
     }
+}
+
+/// Whether audit was never enabled since the machine was started: if it was, new tasks get an audit context unless a
+/// rule forbids it. What cannot be told counts as enabled, so that nothing is left behind.
+fn was_never_enabled(contexts: &AuditContexts) -> bool {
+    contexts.newborn_gets_one() == Some(false)
 }
 
 /// Whether a record is about a change that Tarsier announced, or belongs to the event of such a

@@ -45,6 +45,7 @@ pub mod stderr;
 mod takeover;
 
 pub use instance::Instance;
+pub use kernel_records::KEPT_RULE;
 pub use rule_place::too_large;
 pub use takeover::{remove_left, Removed};
 

@@ -11,6 +11,7 @@ use crate::settings::{self, Settings};
 use crate::stderr::say;
 use anyhow::Result;
 use capture::hooks::HookChange;
+use capture::AuditContexts;
 use compose::Generation;
 use event::RecordType;
 use std::sync::Arc;
@@ -22,10 +23,27 @@ pub(super) struct Recording {
     pub(super) settings: Settings,
     pub(super) losses: Losses,
     pub(super) warnings: Warnings,
+    pub(super) contexts: AuditContexts,
     pub(super) started: Instant,
 }
 
 impl Recording {
+    /// Starts to count time and losses.
+    pub(super) fn new(
+        pipeline: Pipeline,
+        settings: Settings,
+        contexts: AuditContexts,
+    ) -> Recording {
+        Recording {
+            pipeline,
+            settings,
+            losses: Losses::default(),
+            warnings: Warnings::default(),
+            contexts,
+            started: Instant::now(),
+        }
+    }
+
     /// Reloads the configuration files and applies them.
     ///
     /// # Errors

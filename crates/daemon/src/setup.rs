@@ -9,9 +9,7 @@ use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
-use crate::lookup_warnings::Warnings;
 use crate::lookups;
-use crate::losses::Losses;
 use crate::notifier::Notifier;
 use crate::output::Output;
 use crate::pipeline::Pipeline;
@@ -25,7 +23,7 @@ use crate::signals::Signals;
 use crate::stderr::say;
 use crate::takeover::{self, Downtime};
 use anyhow::{bail, Result};
-use capture::{CaptureError, EbpfEngine, Options, Pins};
+use capture::{AuditContexts, CaptureError, EbpfEngine, Options, Pins};
 use cli::{Engine as Choice, RunArgs};
 use compose::{Generation, System};
 use conf::Config;
@@ -34,7 +32,6 @@ use journal::{Journal, OpenReport};
 use plan::{Capabilities, Plan};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Everything that an engine is started with.
 struct Start<'a> {
@@ -146,14 +143,10 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         })?;
     }
     let rules = &pipeline.generation.plan.rules;
-    let kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
-    let recording = Recording {
-        pipeline: pipeline.with_kernel_records(kernel),
-        settings,
-        losses: Losses::default(),
-        warnings: Warnings::default(),
-        started: Instant::now(),
-    };
+    let contexts = AuditContexts::default();
+    let kernel = kernel_records(args, is_kernel, rules, &set.settings, &contexts)?;
+    let pipeline = pipeline.with_kernel_records(kernel);
+    let recording = Recording::new(pipeline, settings, contexts);
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }
@@ -289,10 +282,13 @@ fn kernel_records(
     is_engine: bool,
     rules: &[rules::Rule],
     settings: &rules::Settings,
+    contexts: &AuditContexts,
 ) -> Result<Option<KernelRecords>> {
     match (is_engine, args.no_kernel_records) {
-        (true, _) => KernelRecords::start_engine(&args.run_dir, rules, settings).map(Some),
+        (true, _) => {
+            KernelRecords::start_engine(&args.run_dir, rules, settings, contexts).map(Some)
+        }
         (false, true) => Ok(None),
-        (false, false) => KernelRecords::start(&args.run_dir),
+        (false, false) => KernelRecords::start(&args.run_dir, contexts),
     }
 }
