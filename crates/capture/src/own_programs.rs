@@ -3,7 +3,8 @@
 //!
 //! The kernel writes a record (BPF, `op=LOAD`) while it loads a program, before the loader can know the id, and another
 //! (`op=UNLOAD`) before it gives the id free. So records with one id are always LOAD, UNLOAD, LOAD, UNLOAD, and each
-//! program is known here for one pair of them.
+//! program is known here for one pair of them. The kernel gives ids in a cycle of 2³¹ (`bpf_prog_alloc_id()` in
+//! kernel/bpf/syscall.c): none comes again while programs are being loaded.
 
 use libbpf_rs::libbpf_sys::{
     bpf_link_info, bpf_obj_get_info_by_fd, bpf_prog_get_fd_by_id, bpf_prog_get_next_id,

@@ -6,7 +6,7 @@
 
 use capture::{own_programs, Loader, OwnPrograms};
 use event::{text, RecordType, Stamp};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Limit of records held until programs that are being loaded have their ids; beyond it they are recorded.
 const HELD_MAX: usize = 65536;
@@ -34,12 +34,21 @@ struct LeftOut {
 /// Record type and text of a message of the kernel.
 type Message = (u16, Vec<u8>);
 
+/// Records that are undecided, and what came after them about the same programs and events.
+#[derive(Default)]
+struct Held {
+    messages: VecDeque<Message>,
+    /// Serials of their events.
+    serials: BTreeSet<u32>,
+    /// Ids of the programs.
+    programs: BTreeSet<u32>,
+}
+
 /// The records of own programs on their way.
 pub(super) struct OwnLoads {
     programs: &'static OwnPrograms,
     pid: u32,
-    /// Records that are undecided, and what came after them about the same programs and events.
-    held: VecDeque<Message>,
+    held: Held,
     /// By serial. A task that has an audit context adds records of its call to the event.
     left_out: BTreeMap<u32, LeftOut>,
 }
@@ -49,7 +58,7 @@ impl Default for OwnLoads {
         OwnLoads {
             programs: own_programs(),
             pid: std::process::id(),
-            held: VecDeque::new(),
+            held: Held::default(),
             left_out: BTreeMap::new(),
         }
     }
@@ -59,16 +68,14 @@ impl OwnLoads {
     /// Decides about a record.
     pub(super) fn take(&mut self, kind: u16, message: &[u8]) -> Verdict {
         let is_bpf = RecordType(kind) == RecordType::BPF;
-        if !is_bpf && self.held.is_empty() && self.left_out.is_empty() {
+        if !is_bpf && self.held.messages.is_empty() && self.left_out.is_empty() {
             return Verdict::Write;
         }
         let Ok((stamp, body)) = text::parse_message(message) else {
             return Verdict::Write;
         };
-        let is_held =
-            |held: &Message| text::parse_message(&held.1).is_ok_and(|(of, _)| of == stamp);
-        if self.held.iter().any(is_held) {
-            return self.hold(kind, message);
+        if self.held.serials.contains(&stamp.serial) {
+            return self.hold(kind, stamp, body, message);
         }
         if is_bpf {
             return self.program(stamp, body, message);
@@ -82,15 +89,13 @@ impl OwnLoads {
             Some((b"LOAD", id)) => match self.programs.loader(id) {
                 Loader::Own => true,
                 Loader::Other => false,
-                Loader::Undecided => return self.hold(RecordType::BPF.0, message),
+                Loader::Undecided => {
+                    return self.hold(RecordType::BPF.0, stamp, body, message);
+                }
             },
             Some((b"UNLOAD", id)) => {
-                let is_of_it = |held: &Message| {
-                    let held = text::parse_message(&held.1);
-                    held.is_ok_and(|(_, body)| subject(body).is_some_and(|held| held.1 == id))
-                };
-                if self.held.iter().any(is_of_it) {
-                    return self.hold(RecordType::BPF.0, message);
+                if self.held.programs.contains(&id) {
+                    return self.hold(RecordType::BPF.0, stamp, body, message);
                 }
                 self.programs.unloaded(id)
             }
@@ -135,21 +140,24 @@ impl OwnLoads {
         }
     }
 
-    fn hold(&mut self, kind: u16, message: &[u8]) -> Verdict {
-        if self.held.len() >= HELD_MAX {
+    fn hold(&mut self, kind: u16, stamp: Stamp, body: &[u8], message: &[u8]) -> Verdict {
+        let held = &mut self.held;
+        if held.messages.len() >= HELD_MAX {
             return Verdict::Write;
         }
-        self.held.push_back((kind, message.to_vec()));
+        held.messages.push_back((kind, message.to_vec()));
+        held.serials.insert(stamp.serial);
+        held.programs.extend(subject(body).map(|(_, id)| id));
         Verdict::Keep
     }
 
     /// Takes out the held records that turned out not to be about own programs, in order. With `at_end` none stays.
     pub(super) fn decided(&mut self, at_end: bool) -> Vec<Message> {
-        if self.held.is_empty() || self.programs.is_loading() && !at_end {
+        if self.held.messages.is_empty() || self.programs.is_loading() && !at_end {
             return Vec::new();
         }
         let mut decided = Vec::new();
-        for (kind, message) in std::mem::take(&mut self.held) {
+        for (kind, message) in std::mem::take(&mut self.held).messages {
             match self.take(kind, &message) {
                 Verdict::Write => decided.push((kind, message)),
                 Verdict::Keep => {}
@@ -160,7 +168,7 @@ impl OwnLoads {
             }
         }
         if at_end {
-            decided.extend(std::mem::take(&mut self.held));
+            decided.extend(std::mem::take(&mut self.held).messages);
         }
         decided
     }
@@ -246,6 +254,98 @@ mod tests {
         assert_eq!(loads.take(BPF, &bpf(5, 7, "UNLOAD")), Verdict::Keep);
     }
 
+    /// A kernel whose programs are loaded by this process and others, and its queue of records.
+    struct Kernel {
+        loads: OwnLoads,
+        queue: VecDeque<Vec<u8>>,
+        serial: u32,
+        /// Programs that are there: id, and whether it is an own one.
+        there: Vec<(u32, bool)>,
+        /// Records of others that were made, and records that were written.
+        made: Vec<Vec<u8>>,
+        written: Vec<Vec<u8>>,
+    }
+
+    impl Kernel {
+        fn record(&mut self, id: u32, op: &str, is_own: bool) {
+            self.serial += 1;
+            let record = bpf(self.serial, id, op);
+            if !is_own {
+                self.made.push(record.clone());
+            }
+            self.queue.push_back(record);
+        }
+
+        /// Loads a program under an id that no record on its way is about, with others at the same time.
+        fn load(&mut self, id: u32, is_own: bool, other: u32) {
+            let loading = is_own.then(|| self.loads.programs.load());
+            self.record(id, "LOAD", is_own);
+            self.there.push((id, is_own));
+            if loading.is_some() {
+                self.record(other, "LOAD", false);
+                self.read(usize::MAX);
+                self.record(other, "UNLOAD", false);
+                self.loads.programs.assume(id);
+            }
+        }
+
+        fn unload(&mut self, place: usize) {
+            let (id, is_own) = self.there.swap_remove(place);
+            self.record(id, "UNLOAD", is_own);
+        }
+
+        fn read(&mut self, records: usize) {
+            for (_, message) in self.loads.decided(false) {
+                self.written.push(message);
+            }
+            for _ in 0..records.min(self.queue.len()) {
+                let message = self.queue.pop_front().unwrap();
+                match self.loads.take(BPF, &message) {
+                    Verdict::Write => self.written.push(message),
+                    Verdict::Keep => {}
+                    Verdict::WriteAfter(_) => panic!("there is no call"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_the_order_the_log_has_exactly_the_records_of_others() {
+        let mut kernel = Kernel {
+            loads: loads(&[]),
+            queue: VecDeque::new(),
+            serial: 0,
+            there: Vec::new(),
+            made: Vec::new(),
+            written: Vec::new(),
+        };
+        let mut random: u64 = 1;
+        let mut next = move |below: usize| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        for round in 0..5000 {
+            let id = 2 * (round % 40);
+            let is_free = !kernel.there.iter().any(|(there, _)| *there == id);
+            match next(3) {
+                0 if is_free => {
+                    // Ids are used again once all records about them are read.
+                    kernel.read(usize::MAX);
+                    kernel.load(id, next(2) == 0, id + 1);
+                }
+                1 if !kernel.there.is_empty() => kernel.unload(next(kernel.there.len())),
+                _ => kernel.read(next(4)),
+            }
+        }
+        kernel.read(usize::MAX);
+        kernel.read(0);
+        let (mut written, mut made) = (kernel.written, kernel.made);
+        assert!(made.len() > 1000, "{}", made.len());
+        written.sort();
+        made.sort();
+        assert_eq!(written, made);
+    }
+
     #[test]
     fn what_is_held_at_the_end_is_written() {
         let mut loads = loads(&[]);
@@ -259,7 +359,7 @@ mod tests {
         let mut loads = loads(&[]);
         let _loading = loads.programs.load();
         for id in 0..HELD_MAX as u32 {
-            loads.held.push_back((BPF, bpf(id, id, "LOAD")));
+            assert_eq!(loads.take(BPF, &bpf(id, id, "LOAD")), Verdict::Keep);
         }
         let more = bpf(HELD_MAX as u32, HELD_MAX as u32, "LOAD");
         assert_eq!(loads.take(BPF, &more), Verdict::Write);
