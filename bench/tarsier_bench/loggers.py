@@ -118,6 +118,7 @@ def auditd(scratch: Path, wait_time: int, load_rules: Callable[[], object]) -> I
 @contextlib.contextmanager
 def tarsier(scratch: Path, rules: Sequence[str]) -> Iterator[int]:
     """Tarsier's daemon with the tracepoint engine; `rules` are lines of a rules file."""
+    has_rules = bool(audit.loaded_rules())
     command: list[str | Path] = [
         TARSIER,
         "run",
@@ -144,6 +145,9 @@ def tarsier(scratch: Path, rules: Sequence[str]) -> Iterator[int]:
         yield process.pid
     finally:
         end(process)
+        if not has_rules:
+            # Tarsier leaves the rule where audit had never been enabled.
+            auditctl("-d", "never,task", check=False)
 
 
 def tarsier_status(scratch: Path) -> dict[str, Any]:

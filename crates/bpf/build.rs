@@ -7,6 +7,7 @@ fn main() {
     compile("tarsier");
     compile("learn");
     compile("seccomp_iter");
+    compile("audit_iter");
     compile("match_test");
     compile("peek");
     for path in ["programs", "../event/include/tarsier_event.h"] {

@@ -214,6 +214,12 @@ struct seccomp_record {
 	__u64 compat[SECCOMP_WORDS_MAX];
 };
 
+/* audit_iter.bpf.c: a task with an audit context. */
+struct audited_task {
+	__u32 tgid;
+	__u32 tid;
+};
+
 /* match_test.bpf.c: a call to match. */
 struct test_call {
 	__u64 fact[FACTS];

@@ -16,6 +16,8 @@ pub static TARSIER: &[u8] = object!("tarsier");
 pub static LEARN: &[u8] = object!("learn");
 /// Reads the bitmaps of seccomp's action cache, by an iterator over tasks.
 pub static SECCOMP_ITER: &[u8] = object!("seccomp_iter");
+/// Lists the tasks whose calls the kernel audits, by an iterator over tasks.
+pub static AUDIT_ITER: &[u8] = object!("audit_iter");
 /// Reads the kernel's table of io_uring operations.
 pub static PEEK: &[u8] = object!("peek");
 /// Matching alone, for tests that compare it with the reference evaluator of the plan.

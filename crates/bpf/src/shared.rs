@@ -400,6 +400,19 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct audited_task {
+    pub tgid: __u32,
+    pub tid: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of audited_task"][::core::mem::size_of::<audited_task>() - 8usize];
+    ["Alignment of audited_task"][::core::mem::align_of::<audited_task>() - 4usize];
+    ["Offset of field: audited_task::tgid"][::core::mem::offset_of!(audited_task, tgid) - 0usize];
+    ["Offset of field: audited_task::tid"][::core::mem::offset_of!(audited_task, tid) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct test_call {
     pub fact: [__u64; 24usize],
     pub args: [__u64; 6usize],

@@ -1,12 +1,15 @@
 //! Capture: from hooks in the kernel to a stream of events. The programs are those of the crate `bpf`.
 
+mod audit_contexts;
 mod error;
 mod gaps;
 pub mod hooks;
 mod kernel;
+mod own_programs;
 mod pins;
 mod rings;
 
+pub use audit_contexts::{AuditContexts, Audited};
 pub use error::CaptureError;
 #[doc(hidden)]
 pub use gaps::btf;
@@ -16,5 +19,6 @@ pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload, Replacement};
 #[doc(hidden)]
 pub use kernel::kernel_btf;
 pub use kernel::probe;
+pub use own_programs::{own_programs, Loader, Loading, OwnPrograms};
 pub use pins::{Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR};
 pub use rings::{frame_time, Ring, Stream};

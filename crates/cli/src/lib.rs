@@ -274,7 +274,8 @@ pub struct StopArgs {
     /// Leave pinned programs armed for the next daemon: calls are still recorded
     #[arg(long, conflicts_with = "disarm")]
     pub keep: bool,
-    /// Also remove what a daemon left that was killed or stopped with --keep
+    /// Also remove what a daemon left that was killed or stopped with --keep. Where audit had never
+    /// been enabled, a rule never,task stays in the kernel: `auditctl -d never,task` removes it
     #[arg(long)]
     pub disarm: bool,
     /// The daemon's --run-dir

@@ -5,13 +5,14 @@
 //! in force.
 
 mod draft;
-mod records;
+pub(super) mod records;
 mod setting;
 mod socket;
 
 use socket::Asked;
 pub(super) use socket::ControlSocket;
 
+use crate::asker::Asker;
 use crate::daemon_records::Who;
 use crate::engine::Engine;
 use crate::losses::{self, KERNEL_BACKLOG};
@@ -81,14 +82,14 @@ impl Control {
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Vec<u8> {
-        let who = asked.who;
+        let by = &asked.by;
         let answer = match serde_json::from_slice(&asked.line) {
             Ok(Request::Apply {
                 steps,
                 tolerate_from,
-            }) => self.apply(&steps, tolerate_from, who, recording, others),
+            }) => self.apply(&steps, tolerate_from, by, recording, others),
             Ok(Request::Stop { keep }) => Answer {
-                error: self.ask_to_stop(keep, who, recording).err(),
+                error: self.ask_to_stop(keep, by, recording).err(),
                 ..Answer::default()
             },
             Ok(request) => return self.told(&request, recording),
@@ -133,14 +134,19 @@ impl Control {
     }
 
     /// Notes the request to stop: the daemon stops after the answer has been queued.
-    fn ask_to_stop(&mut self, keeps: bool, who: Who, recording: &Recording) -> Result<(), String> {
+    fn ask_to_stop(
+        &mut self,
+        keeps: bool,
+        by: &Asker,
+        recording: &Recording,
+    ) -> Result<(), String> {
         if keeps && recording.pipeline.engine.pins().is_none() {
             return Err(
                 "capture would end with this daemon: nothing is pinned (pin_dir, --pin-dir)"
                     .to_owned(),
             );
         }
-        self.asked_to_stop = Some(Stop { who, keeps });
+        self.asked_to_stop = Some(Stop { who: by.who, keeps });
         Ok(())
     }
 
@@ -208,7 +214,7 @@ impl Control {
         &mut self,
         steps: &[Step],
         tolerate_from: usize,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Answer {
@@ -222,7 +228,7 @@ impl Control {
                     reason,
                 });
                 if place < tolerate_from {
-                    self.log_rule_changes(&draft, who, false, recording);
+                    self.log_rule_changes(&draft, by, false, recording);
                     return answer;
                 }
             }
@@ -234,7 +240,7 @@ impl Control {
             if is_refused {
                 continue;
             }
-            match self.set(step, &mut done, who, recording) {
+            match self.set(step, &mut done, by, recording) {
                 Ok(value) => answer.value = value.or(answer.value),
                 Err((errno, reason)) => {
                     answer.refused.push(Refused {
@@ -249,7 +255,7 @@ impl Control {
                 }
             }
         }
-        match self.install_draft(&draft, who, recording, others) {
+        match self.install_draft(&draft, by, recording, others) {
             Ok(()) => answer.audit = Some(self.audit_state(recording)),
             Err(error) => {
                 self.set_back(&done, before, recording);
@@ -266,7 +272,7 @@ impl Control {
     fn install_draft(
         &mut self,
         draft: &Draft,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Result<()> {
@@ -277,18 +283,18 @@ impl Control {
             check_plan(&draft.set.rules, enabled, recording)?;
             if old != 0 && enabled == 0 {
                 // Log this now, while records are still taken.
-                self.log_rule_changes(draft, who, true, recording);
-                self.log_setting("audit_enabled", enabled, old, who, recording);
+                self.log_rule_changes(draft, by, true, recording);
+                self.log_setting("audit_enabled", enabled, old, by, recording);
             }
-            self.install(draft.rules(), enabled, recording, others)?;
+            self.install(draft.rules(), enabled, by, recording, others)?;
         }
         self.enabled = enabled;
         if is_switched && enabled == 0 {
             return Ok(());
         }
-        self.log_rule_changes(draft, who, true, recording);
+        self.log_rule_changes(draft, by, true, recording);
         if old != enabled {
-            self.log_setting("audit_enabled", enabled, old, who, recording);
+            self.log_setting("audit_enabled", enabled, old, by, recording);
         }
         Ok(())
     }
@@ -299,6 +305,7 @@ impl Control {
         &mut self,
         rules: Vec<Rule>,
         enabled: u32,
+        by: &Asker,
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Result<()> {
@@ -313,7 +320,11 @@ impl Control {
         let generation = recording
             .settings
             .generation_after(before, armed, is_kernel, number)?;
-        recording.put_in_force(generation, &mut |recording| self.serve(others, recording))?;
+        let serve = &mut |recording: &mut Recording| self.serve(others, recording);
+        let change = recording.put_in_force(generation, serve)?;
+        if enabled != 0 {
+            recording.pipeline.say_armed(by, &change);
+        }
         if let Some(kernel) = &mut recording.pipeline.kernel {
             let now = kernel.socket().status().map_or(1, |status| status.enabled);
             let wanted = enabled.min(1);
@@ -335,11 +346,11 @@ impl Control {
         &mut self,
         step: &Step,
         done: &mut Vec<Setting>,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
     ) -> Result<Option<u32>, Refusal> {
         if let Some((setting, value)) = Setting::of(step) {
-            self.change_setting(setting, value, who, recording)?;
+            self.change_setting(setting, value, by, recording)?;
             done.push(setting);
             return Ok(None);
         }
@@ -352,7 +363,7 @@ impl Control {
             }
             Step::ResetLost => {
                 let lost = self.reset_lost(recording).map_err(refusal)?;
-                self.log_setting("lost", 0, lost, who, recording);
+                self.log_setting("lost", 0, lost, by, recording);
                 Ok(Some(lost))
             }
             Step::ResetBacklogWaitTimeActual => {
@@ -362,7 +373,7 @@ impl Control {
                     let socket = kernel.socket();
                     waited = socket.reset_backlog_wait_time_actual().map_err(refusal)?;
                 }
-                self.log_setting("backlog_wait_time_actual", 0, waited, who, recording);
+                self.log_setting("backlog_wait_time_actual", 0, waited, by, recording);
                 Ok(Some(waited))
             }
             Step::LoginuidImmutable => match &mut recording.pipeline.kernel {
@@ -376,8 +387,8 @@ impl Control {
                 )),
             },
             Step::Message(text) => {
-                let body = records::user_message(who, text);
-                self.log_event(records::USER, &body, who, recording);
+                let body = records::user_message(by, text);
+                self.log_event(records::USER, &body, by, recording);
                 Ok(None)
             }
             _ => Ok(None),
@@ -405,14 +416,14 @@ impl Control {
         &mut self,
         setting: Setting,
         value: u32,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
     ) -> Result<(), Refusal> {
         let mut before = self.settings(recording);
         before.failure = self.failure(&before, recording);
         let old = *setting.member(&mut before);
         self.send_setting(setting, value, recording)?;
-        self.log_setting(setting.name(), value, old, who, recording);
+        self.log_setting(setting.name(), value, old, by, recording);
         Ok(())
     }
 
@@ -454,7 +465,7 @@ impl Control {
     /// Replaces the rules with those of the files (SIGHUP); rules changed since are lost.
     pub(super) fn reload_rules(
         &mut self,
-        who: Who,
+        by: &Asker,
         recording: &mut Recording,
         others: &mut ControlSocket,
     ) -> Result<()> {
@@ -465,38 +476,42 @@ impl Control {
         let set = recording.settings.sources.rules(is_kernel)?;
         check_plan(&set.rules, self.enabled, recording)?;
         let draft = Draft::between(&self.rules, set.rules);
-        self.install(draft.set.rules.clone(), self.enabled, recording, others)?;
+        self.install(draft.set.rules.clone(), self.enabled, by, recording, others)?;
         let pipeline = &mut recording.pipeline;
         if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &mut pipeline.kernel) {
             kernel.apply_settings(&set.settings)?;
         }
-        self.log_rule_changes(&draft, who, true, recording);
+        self.log_rule_changes(&draft, by, true, recording);
         Ok(())
     }
 
     /// Logs one event for each rule that was added or removed. If the whole request `is_done`, this
     /// includes refused rules; otherwise only those are logged.
-    fn log_rule_changes(&self, draft: &Draft, who: Who, is_done: bool, recording: &mut Recording) {
+    fn log_rule_changes(
+        &self,
+        draft: &Draft,
+        by: &Asker,
+        is_done: bool,
+        recording: &mut Recording,
+    ) {
         for change in &draft.changes {
             if is_done || !change.is_success {
-                let body = records::rule_change(who, change);
-                self.log_event(records::CONFIG_CHANGE, &body, who, recording);
+                let body = records::rule_change(by, change);
+                self.log_event(records::CONFIG_CHANGE, &body, by, recording);
             }
         }
     }
 
-    fn log_setting(&self, name: &str, new: u32, old: u32, who: Who, recording: &mut Recording) {
-        let body = records::setting(who, name, new, old);
-        self.log_event(records::CONFIG_CHANGE, &body, who, recording);
+    fn log_setting(&self, name: &str, new: u32, old: u32, by: &Asker, recording: &mut Recording) {
+        let body = records::setting(by, name, new, old);
+        self.log_event(records::CONFIG_CHANGE, &body, by, recording);
     }
 
     /// Writes an event of one record, unless audit is off or a rule drops it.
-    fn log_event(&self, kind: u16, body: &[u8], who: Who, recording: &mut Recording) {
+    fn log_event(&self, kind: u16, body: &[u8], by: &Asker, recording: &mut Recording) {
         let pipeline = &mut recording.pipeline;
-        let sender = (who.pid, who.uid, who.auid);
-        let (generation, lookups) = (&pipeline.generation, &*pipeline.lookups);
-        if self.enabled != 0 && !compose::drops_sent(generation, kind, sender, lookups) {
-            pipeline.log_record(kind, body);
+        if self.enabled != 0 {
+            pipeline.log_sent(kind, body, by.who);
         }
     }
 }

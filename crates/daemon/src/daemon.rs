@@ -1,5 +1,6 @@
 //! The event loop: one thread that does what poll(2) reports as ready.
 
+use crate::asker::Asker;
 use crate::child;
 use crate::clock::monotonic_ns;
 use crate::control::{Control, ControlSocket};
@@ -224,7 +225,8 @@ impl Daemon {
         let who = recording.pipeline.sender();
         let mut outcome = recording.reload_config(who);
         if outcome.is_ok() {
-            outcome = self.control.reload_rules(who, recording, &mut self.server);
+            let by = Asker::of(who);
+            outcome = self.control.reload_rules(&by, recording, &mut self.server);
             self.follow_metrics();
             self.recording.boost_priority();
         }

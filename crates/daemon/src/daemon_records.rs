@@ -23,20 +23,6 @@ impl Who {
         }
     }
 
-    /// The client with process id `pid` and user id `uid` at the other end of a socket.
-    pub(super) fn peer(pid: u32, uid: u32) -> Who {
-        let read = |name: &str| {
-            let text = std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
-            text.and_then(|text| text.trim().parse().ok())
-        };
-        Who {
-            auid: read("loginuid").unwrap_or(u32::MAX),
-            uid,
-            ses: read("sessionid").unwrap_or(u32::MAX),
-            pid,
-        }
-    }
-
     /// Process `pid`, whose login uid the kernel has reported.
     pub(super) fn sender(auid: u32, pid: u32) -> Who {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).ok();

@@ -1,7 +1,7 @@
 //! The engine that captures: eBPF programs with their rings, or the kernel's own audit, whose
 //! records come over the audit socket.
 
-use capture::hooks::{Breach, Counters, RuleCount};
+use capture::hooks::{Breach, Counters, HookChange, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
 use capture::{Replacement, Stream};
 use compose::Generation;
@@ -161,6 +161,12 @@ impl Engine {
     pub(super) fn check(&mut self) -> Vec<Breach> {
         let programs = self.programs_mut();
         programs.map(EbpfEngine::check).unwrap_or_default()
+    }
+
+    /// The hooks that were armed at the start.
+    pub(super) fn started(&self) -> HookChange {
+        let programs = self.programs();
+        programs.map(EbpfEngine::started).unwrap_or_default()
     }
 
     /// Removes hooks that no rule needs. Call it about once a second.

@@ -1,13 +1,14 @@
 //! Records from other sources (logins, SELinux, seccomp, configuration), which arrive over the
 //! audit socket.
 
-use super::grouped::{Grouped, Sink};
+use super::grouped::Sink;
+use super::incoming::Incoming;
 use super::kernel_costs::{logged, KernelCosts};
-use super::program_loads::ProgramLoads;
 use super::rule_place::refused_rule;
 use crate::clock::monotonic_ns;
 use crate::stderr::say;
 use anyhow::{anyhow, Context, Result};
+use capture::AuditContexts;
 use compose::{Generation, System};
 use event::{Encoder, RecordType};
 use netlink::{KernelRecord, NetlinkError, Ownership, TakeOverError};
@@ -20,7 +21,7 @@ use std::path::Path;
 pub(super) struct KernelRecords {
     ownership: Ownership,
     buffer: Vec<u8>,
-    grouped: Grouped,
+    incoming: Incoming,
     pub(super) received: u64,
     pub(super) overruns: u64,
     /// Beginnings of the CONFIG_CHANGE records that the kernel makes for changes by Tarsier on
@@ -33,8 +34,6 @@ pub(super) struct KernelRecords {
     /// Records that the kernel has lost since the daemon started.
     pub(super) lost: u64,
     lost_before: u32,
-    /// Loaded BPF programs, while it is not known whether the call is recorded.
-    program_loads: ProgramLoads,
     has_more: bool,
 }
 
@@ -43,14 +42,19 @@ const PASS_BYTES_MAX: usize = 1 << 20;
 /// Limit of own events whose further records are still expected.
 const OWN_EVENTS_MAX: usize = 4096;
 
+/// What is said where a rule stays loaded.
+pub const KEPT_RULE: &str = "the rule never,task stays loaded, so that processes do not pay for the kernel's audit, \
+                             which was never enabled before; `auditctl -d never,task` removes it, and `auditctl -D` \
+                             before other rules are loaded";
+
 /// `AUDIT_CONFIG_CHANGE`
 const CONFIG_CHANGE: u16 = 1305;
 
 impl KernelRecords {
     /// Takes over the audit socket. `Ok(None)` if another process owns it or it is locked: this is
     /// printed, and recording goes on without its records.
-    pub(super) fn start(run_dir: &Path) -> Result<Option<KernelRecords>> {
-        match netlink::take_over(&run_dir.join("audit-state")) {
+    pub(super) fn start(run_dir: &Path, contexts: &AuditContexts) -> Result<Option<KernelRecords>> {
+        match netlink::take_over(&run_dir.join("audit-state"), was_never_enabled(contexts)) {
             Ok(ownership) => {
                 if let Some(pid) = ownership.predecessor() {
                     say!("tarsier: process {pid} ended without restoring audit: taken over");
@@ -80,9 +84,12 @@ impl KernelRecords {
         run_dir: &Path,
         rules: &[Rule],
         settings: &Settings,
+        contexts: &AuditContexts,
     ) -> Result<KernelRecords> {
         let bytes = rules.iter().map(rules::to_kernel).collect();
-        let taken = netlink::take_over_with_rules(&run_dir.join("audit-state"), bytes);
+        let never_enabled = was_never_enabled(contexts);
+        let state_file = run_dir.join("audit-state");
+        let taken = netlink::take_over_with_rules(&state_file, bytes, never_enabled);
         let ownership = taken
             .map_err(|error| explained(error, rules))
             .context("the kernel engine cannot be started")?;
@@ -99,7 +106,7 @@ impl KernelRecords {
         KernelRecords {
             ownership,
             buffer: vec![0; netlink::RECORD_BYTES_MAX],
-            grouped: Grouped::default(),
+            incoming: Incoming::default(),
             received: 0,
             overruns: 0,
             own_changes: Vec::new(),
@@ -107,7 +114,6 @@ impl KernelRecords {
             costs: KernelCosts::default(),
             lost: 0,
             lost_before: 0,
-            program_loads: ProgramLoads::default(),
             has_more: false,
         }
     }
@@ -226,19 +232,13 @@ impl KernelRecords {
                     if is_own || filter.is_some_and(is_dropped) {
                         continue;
                     }
-                    let loads = &mut self.program_loads;
-                    if RecordType(kind) == RecordType::BPF
-                        && loads.take(text, watches_bpf(), monotonic_ns())
-                    {
-                        continue;
-                    }
                     came = true;
                     let sink = &mut Sink {
                         encoder,
                         out,
                         costs: &mut self.costs,
                     };
-                    events += self.grouped.push(kind, text, sink);
+                    events += self.incoming.take(kind, text, watches_bpf, sink);
                 }
                 Ok(None) if came => return events,
                 Ok(None) => return events + self.end_events(encoder, out),
@@ -256,26 +256,22 @@ impl KernelRecords {
     /// Notes BPF programs whose loading was recorded: the kernel's own records of it are dropped.
     pub(super) fn note_programs(&mut self, prog_ids: &[u32]) {
         for prog_id in prog_ids {
-            self.program_loads.recorded(*prog_id, monotonic_ns());
+            self.incoming.recorded(*prog_id, monotonic_ns());
         }
     }
 
-    /// Appends the BPF records that have waited for an event until `now_ns`. Returns how many.
+    /// Appends the BPF records that have waited until `now_ns`. Returns the number of events.
     fn end_waiting(&mut self, now_ns: u64, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
         let sink = &mut Sink {
             encoder,
             out,
             costs: &mut self.costs,
         };
-        let mut events = 0;
-        while let Some(message) = self.program_loads.overdue(now_ns) {
-            events += self.grouped.push(RecordType::BPF.0, &message, sink);
-        }
-        events
+        self.incoming.end_waiting(now_ns, sink)
     }
 
     fn end_events(&mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> u32 {
-        self.grouped.end(&mut Sink {
+        self.incoming.end(&mut Sink {
             encoder,
             out,
             costs: &mut self.costs,
@@ -303,20 +299,29 @@ impl KernelRecords {
     /// the number of events.
     pub(super) fn stop(mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
         let mut events = self.end_waiting(u64::MAX, encoder, out);
+        let is_kept = self.ownership.found().unused == 1;
         let late = self.ownership.release();
         let sink = &mut Sink {
             encoder,
             out,
             costs: &mut self.costs,
         };
-        for (kind, text) in late.context("restoring the audit state")? {
-            if RecordType(kind) == RecordType::BPF && self.program_loads.take(&text, false, 0) {
-                continue;
-            }
-            events += self.grouped.push(kind, &text, sink);
+        let late = late.context("restoring the audit state")?;
+        if is_kept {
+            say!("tarsier: {KEPT_RULE}");
         }
-        Ok(events + self.grouped.end(sink))
+        for (kind, text) in late {
+            events += self.incoming.take(kind, &text, || false, sink);
+        }
+        events += self.incoming.end_waiting(u64::MAX, sink);
+        Ok(events + self.incoming.end(sink))
     }
+}
+
+/// Whether audit was never enabled since the machine was started: if it was, new tasks get an audit context unless a
+/// rule forbids it. What cannot be told counts as enabled, so that nothing is left behind.
+fn was_never_enabled(contexts: &AuditContexts) -> bool {
+    contexts.newborn_gets_one() == Some(false)
 }
 
 /// Whether a record is about a change that Tarsier announced, or belongs to the event of such a

@@ -3,6 +3,7 @@
 //! [`run`] does all of it. [`protocol`] defines the messages on its control socket; the rest is
 //! shared with other commands.
 
+mod asker;
 mod child;
 pub mod choice;
 mod clock;
@@ -13,6 +14,7 @@ mod durability;
 mod engine;
 mod grouped;
 pub mod host;
+mod incoming;
 mod instance;
 mod integrity;
 mod kernel_costs;
@@ -24,6 +26,7 @@ mod losses;
 mod metrics;
 mod notifier;
 mod output;
+mod own_loads;
 mod pauses;
 mod pipeline;
 mod plugins;
@@ -45,6 +48,7 @@ pub mod stderr;
 mod takeover;
 
 pub use instance::Instance;
+pub use kernel_records::KEPT_RULE;
 pub use rule_place::too_large;
 pub use takeover::{remove_left, Removed};
 

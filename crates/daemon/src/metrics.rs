@@ -325,6 +325,12 @@ fn write_lookups(out: &mut String, s: &Status) {
             "Killed helpers that hang at a file system.",
             s.helpers_stuck,
         ),
+        (
+            "audited_processes",
+            "gauge",
+            "Processes whose calls the kernel audits too, as they were started before Tarsier.",
+            s.audited_processes.unwrap_or(0),
+        ),
     ] {
         let _ = writeln!(
             out,

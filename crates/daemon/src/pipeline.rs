@@ -1,6 +1,8 @@
 //! The path of events through the daemon: from the rings and the audit socket to lines of the log.
 
+use crate::asker::Asker;
 use crate::clock::{monotonic_ns, realtime_ns};
+use crate::control::records;
 use crate::daemon_records::{self, Action, Who};
 use crate::engine::Engine;
 use crate::kernel_records::KernelRecords;
@@ -12,6 +14,7 @@ use crate::recorder::Recorder;
 use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
 use anyhow::Result;
+use capture::hooks::HookChange;
 use capture::{Handed, Pins};
 use compose::{Generation, Outcome, System};
 use event::{RecordType, Stamp};
@@ -368,6 +371,22 @@ impl Pipeline {
         writer.raw(kind, body);
         writer.end();
         self.log_own();
+    }
+
+    /// Logs an event of one record that a request or signal of `sender` caused, unless a rule drops it.
+    pub(super) fn log_sent(&mut self, kind: u16, body: &[u8], sender: Who) {
+        let sender = (sender.pid, sender.uid, sender.auid);
+        if !compose::drops_sent(&self.generation, kind, sender, &*self.lookups) {
+            self.log_record(kind, body);
+        }
+    }
+
+    /// Logs which hooks a change of rules armed and removed, if any.
+    pub(super) fn say_armed(&mut self, by: &Asker, change: &HookChange) {
+        if change.is_any() {
+            let body = records::armed(by, change);
+            self.log_sent(records::CONFIG_CHANGE, &body, by.who);
+        }
     }
 
     /// Hands the single event among the lines to the log.

@@ -1,6 +1,7 @@
 //! What is recorded, and the rules and settings for it: everything that a reload or a request can
 //! change.
 
+use crate::asker::Asker;
 use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
 use crate::integrity::Integrity;
@@ -12,6 +13,7 @@ use crate::scheduling::Scheduling;
 use crate::settings::{self, Settings};
 use crate::stderr::say;
 use anyhow::Result;
+use capture::AuditContexts;
 use event::RecordType;
 use std::time::Instant;
 
@@ -23,12 +25,17 @@ pub(super) struct Recording {
     pub(super) warnings: Warnings,
     pub(super) integrity: Integrity,
     pub(super) scheduling: Scheduling,
+    pub(super) contexts: AuditContexts,
     pub(super) started: Instant,
 }
 
 impl Recording {
     /// Starts with what is armed.
-    pub(super) fn new(pipeline: Pipeline, settings: Settings) -> Recording {
+    pub(super) fn new(
+        pipeline: Pipeline,
+        settings: Settings,
+        contexts: AuditContexts,
+    ) -> Recording {
         Recording {
             pipeline,
             scheduling: Scheduling::new(settings.started_nice),
@@ -36,6 +43,7 @@ impl Recording {
             losses: Losses::default(),
             warnings: Warnings::default(),
             integrity: Integrity::default(),
+            contexts,
             started: Instant::now(),
         }
     }
@@ -130,8 +138,14 @@ impl Recording {
         let settings = &self.settings;
         let renewed = settings.generation_after(generation, rules.clone(), false, number);
         let renewed = renewed.and_then(|generation| self.put_in_force(generation, &mut |_| {}));
-        if let Err(error) = renewed {
-            say!("tarsier: a file that a rule names was replaced, and: {error:#}");
+        match renewed {
+            Ok(change) => {
+                let by = Asker::of(Who::this_process());
+                self.pipeline.say_armed(&by, &change);
+            }
+            Err(error) => {
+                say!("tarsier: a file that a rule names was replaced, and: {error:#}");
+            }
         }
     }
 }

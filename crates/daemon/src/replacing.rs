@@ -5,7 +5,7 @@ use crate::recording::Recording;
 use crate::settings::Settings;
 use crate::takeover;
 use anyhow::Result;
-use capture::hooks::RuleCount;
+use capture::hooks::{HookChange, RuleCount};
 use capture::{CaptureError, Replacement};
 use compose::Generation;
 use std::sync::Arc;
@@ -27,17 +27,17 @@ struct Coming {
 
 impl Coming {
     /// The outcome, if the rule set is in force or was refused.
-    fn wait(&self, longest: Duration) -> Option<Result<(), CaptureError>> {
+    fn wait(&self, longest: Duration) -> Option<Result<HookChange, CaptureError>> {
         match &self.replacement {
             Some(replacement) => replacement.wait(longest),
-            None => Some(Ok(())),
+            None => Some(Ok(HookChange::default())),
         }
     }
 }
 
 impl Recording {
     /// Swaps the rule set in one step. Until it is in force the rings are read, and `meanwhile` is called between two
-    /// passes over them.
+    /// passes over them. Returns what became of the hooks.
     ///
     /// # Errors
     /// The new rules cannot be put in force; the old ones still are.
@@ -45,7 +45,7 @@ impl Recording {
         &mut self,
         generation: Arc<Generation>,
         meanwhile: &mut dyn FnMut(&mut Recording),
-    ) -> Result<()> {
+    ) -> Result<HookChange> {
         let nice = self.settings.nice();
         let outcome = match self.pipeline.begin(generation, nice) {
             Ok(coming) => self.follow(coming, meanwhile),
@@ -61,7 +61,7 @@ impl Recording {
         &mut self,
         mut coming: Coming,
         meanwhile: &mut dyn FnMut(&mut Recording),
-    ) -> Result<()> {
+    ) -> Result<HookChange> {
         loop {
             let is_busy = self.pipeline.engine.fill_per_mille() >= BUSY_PER_MILLE;
             match coming.wait(if is_busy { Duration::ZERO } else { LOOK }) {
@@ -69,9 +69,9 @@ impl Recording {
                     self.pass();
                     meanwhile(self);
                 }
-                Some(Ok(())) => {
+                Some(Ok(change)) => {
                     self.pipeline.finish(coming);
-                    return Ok(());
+                    return Ok(change);
                 }
                 Some(Err(error)) => {
                     self.pipeline

@@ -1,8 +1,10 @@
 //! Turns the command line into a daemon with everything armed.
 
+use crate::asker::Asker;
 use crate::choice;
 use crate::control::ControlSocket;
 use crate::daemon::Daemon;
+use crate::daemon_records::Who;
 use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
@@ -21,7 +23,7 @@ use crate::signals::Signals;
 use crate::stderr::say;
 use crate::takeover::{self, Downtime};
 use anyhow::{bail, Result};
-use capture::{CaptureError, EbpfEngine, Options, Pins};
+use capture::{AuditContexts, CaptureError, EbpfEngine, Options, Pins};
 use cli::{Engine as Choice, RunArgs};
 use compose::{Generation, System};
 use conf::Config;
@@ -141,8 +143,10 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         })?;
     }
     let rules = &pipeline.generation.plan.rules;
-    let kernel = kernel_records(args, is_kernel, rules, &set.settings)?;
-    let recording = Recording::new(pipeline.with_kernel_records(kernel), settings);
+    let contexts = AuditContexts::default();
+    let kernel = kernel_records(args, is_kernel, rules, &set.settings, &contexts)?;
+    let pipeline = pipeline.with_kernel_records(kernel);
+    let recording = Recording::new(pipeline, settings, contexts);
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }
@@ -184,6 +188,8 @@ fn begun(
         recording.losses.told_before(&downtime.counted, pipeline);
     }
     say_start(pipeline);
+    let started = pipeline.engine.started();
+    pipeline.say_armed(&Asker::of(Who::this_process()), &started);
     if let Some(downtime) = downtime {
         recovery::say_downtime(downtime, pipeline);
     }
@@ -276,10 +282,13 @@ fn kernel_records(
     is_engine: bool,
     rules: &[rules::Rule],
     settings: &rules::Settings,
+    contexts: &AuditContexts,
 ) -> Result<Option<KernelRecords>> {
     match (is_engine, args.no_kernel_records) {
-        (true, _) => KernelRecords::start_engine(&args.run_dir, rules, settings).map(Some),
+        (true, _) => {
+            KernelRecords::start_engine(&args.run_dir, rules, settings, contexts).map(Some)
+        }
         (false, true) => Ok(None),
-        (false, false) => KernelRecords::start(&args.run_dir),
+        (false, false) => KernelRecords::start(&args.run_dir, contexts),
     }
 }

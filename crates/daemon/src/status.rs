@@ -16,6 +16,7 @@ impl Recording {
         let totals = pipeline.totals();
         let kernel = pipeline.kernel.as_ref();
         let lookups = pipeline.lookups.counts();
+        let audited = self.contexts.count();
         Status {
             pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
             pid: std::process::id(),
@@ -57,6 +58,8 @@ impl Recording {
             names_unanswered: lookups.names_unanswered,
             helpers_replaced: lookups.replaced,
             helpers_stuck: lookups.stuck,
+            audited_processes: audited.map(|audited| audited.processes),
+            audited_threads: audited.map(|audited| audited.threads),
             plugins: pipeline.output.plugin_statuses(),
         }
     }

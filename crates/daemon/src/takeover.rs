@@ -2,8 +2,10 @@
 //! decodes its events, and accounts for the time without a daemon.
 
 use crate::clock::monotonic_ns;
+use crate::kernel_records::KEPT_RULE;
 use crate::protocol::{hex, unhex};
 use crate::settings::Settings;
+use crate::stderr::say;
 use anyhow::{Context, Result};
 use capture::hooks::{Counters, LOSS_CAUSES};
 use capture::{Handed, Handover, Leftover, Pins, UnfinishedWrite};
@@ -344,8 +346,11 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
         return Ok(Removed::Nothing);
     }
     let _instance = crate::instance::Instance::lock(run_dir)?;
-    netlink::restore_leftover(&run_dir.join("audit-state"))
+    let found = netlink::restore_leftover(&run_dir.join("audit-state"))
         .context("the kernel's audit cannot be put back")?;
+    if found.is_some_and(|found| found.unused == 1) {
+        say!("tarsier: {KEPT_RULE}");
+    }
     // The file may be gone, since /run does not survive a reboot.
     let is_standard = run_dir == Path::new(cli::RUN_DIR);
     let standard = is_standard.then(|| PathBuf::from(capture::STANDARD_PIN_DIR));

@@ -114,7 +114,7 @@ fn messages_of_others_arrive_while_owned_and_all_is_as_before_after_release() {
     };
     let dir = tempfile::tempdir().unwrap();
     let state_file = dir.path().join("audit-state");
-    let mut ownership = take_over(&state_file).unwrap();
+    let mut ownership = take_over(&state_file, false).unwrap();
     assert_eq!(ownership.predecessor(), None);
     assert_owned(&state_file);
 
@@ -131,9 +131,9 @@ fn messages_of_others_arrive_while_owned_and_all_is_as_before_after_release() {
     assert!(line.ends_with(&format!("msg='{text}'")), "{line}");
 
     // A second owner is refused, by the state file or by the kernel, and changes nothing.
-    let second = take_over(&state_file).unwrap_err();
+    let second = take_over(&state_file, false).unwrap_err();
     assert!(matches!(second, TakeOverError::AnotherInstance { .. }));
-    let second = take_over(&dir.path().join("other-state")).unwrap_err();
+    let second = take_over(&dir.path().join("other-state"), false).unwrap_err();
     assert!(matches!(second, TakeOverError::AnotherDaemon { pid } if pid == std::process::id()));
     let refused = sender.register().unwrap_err();
     assert!(matches!(refused, NetlinkError::AnotherDaemon { pid } if pid == std::process::id()));
@@ -165,7 +165,7 @@ fn dropping_an_ownership_puts_back_what_was_found() {
     };
     let dir = tempfile::tempdir().unwrap();
     let state_file = dir.path().join("audit-state");
-    drop(take_over(&state_file).unwrap());
+    drop(take_over(&state_file, false).unwrap());
     machine.assert_as_before();
     assert!(!state_file.exists());
 }
@@ -179,7 +179,7 @@ fn what_a_killed_predecessor_found_is_what_is_put_back() {
     let state_file = dir.path().join("audit-state");
     // What kill -9 leaves: the file, the rule, audit enabled, a socket that is closed.
     let leave_behind = || {
-        let mut ownership = take_over(&state_file).unwrap();
+        let mut ownership = take_over(&state_file, false).unwrap();
         let mut writer = state::Writer::this_process();
         writer.start_ticks += 1;
         state::write(&state_file, &writer, *ownership.found(), &[]).unwrap();
@@ -187,7 +187,7 @@ fn what_a_killed_predecessor_found_is_what_is_put_back() {
         ownership.forget();
     };
     leave_behind();
-    let successor = take_over(&state_file).unwrap();
+    let successor = take_over(&state_file, false).unwrap();
     assert_eq!(successor.predecessor(), Some(std::process::id()));
     assert_eq!(successor.found().enabled, 0);
     assert_owned(&state_file);
@@ -211,12 +211,55 @@ fn a_rule_of_the_administrator_stays() {
     let mut admin = AuditSocket::open().unwrap();
     admin.add_rule(&message::never_task_rule(false)).unwrap();
     let before = admin.list_rules().unwrap();
-    let ownership = take_over(&state_file).unwrap();
+    let ownership = take_over(&state_file, false).unwrap();
     assert_eq!(ownership.found().never_task, 1);
     assert_owned(&state_file);
     ownership.release().unwrap();
     assert_eq!(admin.list_rules().unwrap(), before);
     admin.delete_rule(&before[0]).unwrap();
+}
+
+/// The rule is taken away again: on the machine of the tests audit has been enabled before.
+#[test]
+fn where_audit_was_never_enabled_the_rule_stays_and_nothing_else() {
+    let Some(machine) = Machine::claim("first use") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let state_file = dir.path().join("audit-state");
+    let mut admin = AuditSocket::open().unwrap();
+    let mut is_left_alone = || {
+        let rules = admin.list_rules().unwrap();
+        let is_there = rules.len() == 1 && message::is_never_task_rule(&rules[0]);
+        admin.delete_rule(&message::never_task_rule(false)).unwrap();
+        machine.assert_as_before();
+        is_there && !state_file.exists()
+    };
+    take_over(&state_file, true).unwrap().release().unwrap();
+    assert!(is_left_alone(), "after an end");
+
+    // The next daemon finds the rule, and leaves it although it is not the first one.
+    take_over(&state_file, true).unwrap().release().unwrap();
+    take_over(&state_file, false).unwrap().release().unwrap();
+    assert!(is_left_alone(), "after another end");
+
+    // kill -9, and a successor to which audit seems enabled.
+    let mut ownership = take_over(&state_file, true).unwrap();
+    let mut writer = state::Writer::this_process();
+    writer.start_ticks += 1;
+    state::write(&state_file, &writer, *ownership.found(), &[]).unwrap();
+    ownership.socket().unregister().unwrap();
+    ownership.forget();
+    restore_leftover(&state_file).unwrap().unwrap();
+    assert!(is_left_alone(), "after a kill");
+
+    // The engine that has the kernel match rules gives way to the rule and puts it back.
+    take_over(&state_file, true).unwrap().release().unwrap();
+    let owner = take_over_with_rules(&state_file, Vec::new(), false).unwrap();
+    let mut other = AuditSocket::open().unwrap();
+    assert_eq!(other.list_rules().unwrap(), Vec::<Vec<u8>>::new());
+    owner.release().unwrap();
+    assert!(is_left_alone(), "after the kernel engine");
 }
 
 #[test]

@@ -40,13 +40,16 @@ pub struct Ownership {
 /// `state_file` (mode 0600, written atomically, synced). Then it puts `never,task` before all rules,
 /// enables audit and registers this process. Loaded rules stay as they are.
 ///
+/// `never_enabled` says that audit was never enabled since the machine was started; then `never,task` stays loaded at
+/// the end if there was no rule either: see [`Found::unused`].
+///
 /// If the file of a dead predecessor exists, the state in it is what will be restored, and rules that
 /// the predecessor had loaded are deleted.
 ///
 /// # Errors
 /// If anything is refused, what had been changed is put back, and the error names the reason.
-pub fn take_over(state_file: &Path) -> Result<Ownership, TakeOverError> {
-    let mut begun = begin(state_file)?;
+pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, TakeOverError> {
+    let mut begun = begin(state_file, never_enabled)?;
     let rules = begun.socket.list_rules()?;
     let never_task_loaded = rules.iter().any(|rule| is_never_task_rule(rule));
     let status = begun.status;
@@ -64,24 +67,32 @@ pub fn take_over(state_file: &Path) -> Result<Ownership, TakeOverError> {
 
 /// As [`take_over`], but has the kernel match `rules` (each a `struct audit_rule_data` with its
 /// strings, no two equal): registers, loads them in this order and enables audit. They are written to
-/// `state_file` before the first one is loaded.
+/// `state_file` before the first one is loaded. A `never,task` that is the only rule, as an earlier end may have left
+/// it, is deleted meanwhile.
 ///
 /// # Errors
 /// [`TakeOverError::OtherRules`] if the kernel has rules that no dead predecessor loaded.
 pub fn take_over_with_rules(
     state_file: &Path,
     rules: Vec<Vec<u8>>,
+    never_enabled: bool,
 ) -> Result<Ownership, TakeOverError> {
-    let mut begun = begin(state_file)?;
+    let mut begun = begin(state_file, never_enabled)?;
     if begun.leftover.as_ref().is_some_and(|l| l.1.never_task == 0) {
         begun.socket.delete_rule_if_there(&never_task_rule(false))?;
     }
-    let count = begun.socket.list_rules()?.len();
-    if count > 0 {
+    let there = begun.socket.list_rules()?;
+    let has_never_task = matches!(&there[..], [rule] if is_never_task_rule(rule));
+    if !there.is_empty() && !has_never_task {
+        let count = there.len();
         return Err(TakeOverError::OtherRules { count });
     }
     let status = begun.status;
-    let mut ownership = begun.own(state_file, 0, false, rules)?;
+    let mut ownership = begun.own(state_file, there.len(), has_never_task, rules)?;
+    if has_never_task {
+        let socket = &mut ownership.socket;
+        socket.delete_rule_if_there(&never_task_rule(false))?;
+    }
     // Before any rule is loaded: the kernel does not audit the calls of the registered daemon.
     ownership.register()?;
     for rule in &ownership.loaded {
@@ -102,10 +113,11 @@ struct Begun {
     socket: AuditSocket,
     status: Status,
     leftover: Option<Saved>,
+    never_enabled: bool,
 }
 
 /// Checks that nobody else owns the socket, and deletes rules that a dead predecessor loaded.
-fn begin(state_file: &Path) -> Result<Begun, TakeOverError> {
+fn begin(state_file: &Path, never_enabled: bool) -> Result<Begun, TakeOverError> {
     let mut socket = AuditSocket::open()?;
     let status = socket.status()?;
     let leftover = leftover(state_file)?;
@@ -125,6 +137,7 @@ fn begin(state_file: &Path) -> Result<Begun, TakeOverError> {
         socket,
         status,
         leftover,
+        never_enabled,
     })
 }
 
@@ -139,7 +152,7 @@ impl Begun {
     ) -> Result<Ownership, TakeOverError> {
         let found = match &self.leftover {
             Some((_, found, _)) => *found,
-            None => Found::new(&self.status, rules, never_task),
+            None => Found::new(&self.status, rules, never_task, self.never_enabled),
         };
         let saved: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();
         state::write(state_file, &Writer::this_process(), found, &saved)?;
@@ -311,13 +324,13 @@ fn restore(
         step(socket.set_enabled(found.enabled).map_err(Into::into));
     }
     // After audit is off again, so that no task gets a context in between.
-    if found.never_task == 0 {
-        step(
-            socket
-                .delete_rule_if_there(&never_task_rule(false))
-                .map_err(Into::into),
-        );
-    }
+    step(match found.has_never_task() {
+        true => keep_never_task(socket),
+        false => {
+            let deleted = socket.delete_rule_if_there(&never_task_rule(false));
+            deleted.map_err(Into::into)
+        }
+    });
     step(rules::unload(socket, loaded));
     collect(socket, late);
     if now.pid != 0 {
@@ -325,6 +338,15 @@ fn restore(
     }
     collect_queued(socket, late);
     first_error.map_or(Ok(()), Err)
+}
+
+/// Loads `never,task` unless it is there.
+fn keep_never_task(socket: &mut AuditSocket) -> Result<(), TakeOverError> {
+    let rules = socket.list_rules()?;
+    if !rules.iter().any(|rule| is_never_task_rule(rule)) {
+        socket.add_rule(&never_task_rule(true))?;
+    }
+    Ok(())
 }
 
 /// Collects records, including those on their way: the kernel sends them from a thread of its own.

@@ -9,7 +9,9 @@ use rustix::fs::{Mode, OFlags};
 use super::error::TakeOverError;
 use super::message::Status;
 
-const HEADER: &str = "tarsier-audit-state 1";
+const HEADER: &str = "tarsier-audit-state 2";
+/// Of files without `unused`.
+const OLD_HEADER: &str = "tarsier-audit-state 1";
 /// The largest size of the file. Rules are written in hexadecimal; some ten thousand fit.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -36,10 +38,20 @@ pub struct Found {
     pub rules: u32,
     /// 1 if `never,task` was among the rules, else 0.
     pub never_task: u32,
+    /// 1 if audit had not been enabled since the machine was started and no rule was loaded, else 0. Then `never,task`
+    /// stays loaded at the end: once audit was enabled, the kernel gives each new task an audit context, which all its
+    /// calls pay for, unless that rule forbids it.
+    pub unused: u32,
 }
 
 impl Found {
-    pub(super) fn new(status: &Status, rules: usize, never_task: bool) -> Self {
+    /// `never_enabled`: whether new tasks get no audit context, although no rule forbids it.
+    pub(super) fn new(
+        status: &Status,
+        rules: usize,
+        never_task: bool,
+        never_enabled: bool,
+    ) -> Self {
         Found {
             enabled: status.enabled,
             failure: status.failure,
@@ -49,10 +61,16 @@ impl Found {
             pid: status.pid,
             rules: u32::try_from(rules).unwrap_or(u32::MAX),
             never_task: never_task.into(),
+            unused: (never_enabled && status.enabled == 0 && rules == 0).into(),
         }
     }
 
-    fn members(&mut self) -> [(&'static str, &mut u32); 8] {
+    /// Whether `never,task` is loaded when this state is restored.
+    pub fn has_never_task(&self) -> bool {
+        self.never_task == 1 || self.unused == 1
+    }
+
+    fn members(&mut self) -> [(&'static str, &mut u32); 9] {
         [
             ("enabled", &mut self.enabled),
             ("failure", &mut self.failure),
@@ -62,6 +80,7 @@ impl Found {
             ("pid", &mut self.pid),
             ("rules", &mut self.rules),
             ("never_task", &mut self.never_task),
+            ("unused", &mut self.unused),
         ]
     }
 }
@@ -139,8 +158,9 @@ pub(super) fn encode(writer: &Writer, mut found: Found, loaded: &[&[u8]]) -> Str
 
 /// The inverse of [`encode`]. The error says what is wrong with the text.
 pub(super) fn decode(text: &str) -> Result<Saved, String> {
-    let members = text
-        .strip_prefix(HEADER)
+    let old = text.strip_prefix(OLD_HEADER);
+    let members = old
+        .or_else(|| text.strip_prefix(HEADER))
         .and_then(|rest| rest.strip_prefix('\n'))
         .ok_or("not a state file of this version of Tarsier")?
         .strip_suffix("end\n")
@@ -155,8 +175,13 @@ pub(super) fn decode(text: &str) -> Result<Saved, String> {
     let boot_id = value("boot_id")?.to_owned();
     let pid = number("writer_pid", value("writer_pid")?)?;
     let start_ticks = number("writer_start_ticks", value("writer_start_ticks")?)?;
-    let mut found = Found::new(&Status::default(), 0, false);
-    for (name, member) in found.members() {
+    let mut found = Found::new(&Status::default(), 0, false, false);
+    let is_there = |name: &str| old.is_none() || name != "unused";
+    for (name, member) in found
+        .members()
+        .into_iter()
+        .filter(|(name, _)| is_there(name))
+    {
         *member = number(name, value(name)?)?;
     }
     let mut loaded = Vec::new();
@@ -277,6 +302,7 @@ mod tests {
             pid: 0,
             rules: 5,
             never_task: 1,
+            unused: 1,
         }
     }
 
@@ -309,6 +335,34 @@ mod tests {
         assert!(decode(&text.replace("failure=2\n", "")).is_err());
         assert!(decode(&text.replace("rule=04", "rule=0")).is_err());
         assert!(decode(&text.replace("rule=04", "more=04")).is_err());
+    }
+
+    #[test]
+    fn the_file_of_a_version_that_kept_no_rule_is_read() {
+        let text = encode(&Writer::this_process(), found(), &[]);
+        let old = text.replace(HEADER, OLD_HEADER).replace("unused=1\n", "");
+        let (_, read, _) = decode(&old).unwrap();
+        let expected = Found {
+            unused: 0,
+            ..found()
+        };
+        assert_eq!(read, expected);
+        assert!(decode(&text.replace("unused=1\n", "")).is_err());
+    }
+
+    #[test]
+    fn the_rule_stays_only_where_audit_was_neither_enabled_nor_had_rules() {
+        let status = |enabled| Status {
+            enabled,
+            ..Status::default()
+        };
+        let unused = |enabled, rules, never_enabled| {
+            Found::new(&status(enabled), rules, false, never_enabled).has_never_task()
+        };
+        assert!(unused(0, 0, true));
+        assert!(!unused(0, 0, false), "it was enabled and is off now");
+        assert!(!unused(1, 0, true));
+        assert!(!unused(0, 1, true));
     }
 
     #[test]

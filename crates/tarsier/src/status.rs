@@ -97,6 +97,13 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         "not looked up       {} objects, {} names; {} helpers replaced, {} hang",
         s.objects_unanswered, s.names_unanswered, s.helpers_replaced, s.helpers_stuck
     )?;
+    if let (Some(processes @ 1..), Some(threads)) = (s.audited_processes, s.audited_threads) {
+        writeln!(
+            out,
+            "audited by kernel   {processes} processes, {threads} threads, started before: each of their \
+             calls costs more,\n                    whatever the rules, until they are started again"
+        )?;
+    }
     for plugin in &s.plugins {
         let state = if plugin.running { "" } else { ", not running" };
         writeln!(out, "plugin              {}{state}", plugin.name)?;

@@ -99,6 +99,7 @@ pub(super) fn latency(dir: &Path) -> Result<String> {
         }
     }
     wrong.extend(functions(dir, &native, &mut table)?);
+    wrong.extend(at_rest(dir, &native, &mut table)?);
     if wrong.is_empty() {
         Ok(table.trim_end().to_string())
     } else {
@@ -171,6 +172,33 @@ fn hooks(dir: &Path, engine: &str) -> Result<String> {
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     ensure!(!text.trim().is_empty(), "{}: empty", path.display());
     Ok(text)
+}
+
+/// Checks what is left after Tarsier's end where audit had never been enabled: one rule, with which calls cost the same
+/// as before the start; without it they would cost more.
+fn at_rest(dir: &Path, native: &Costs, table: &mut String) -> Result<Vec<String>> {
+    let (ruled, unruled) = (
+        Costs::read(dir, "at-rest")?,
+        Costs::read(dir, "at-rest.unruled")?,
+    );
+    let _ = writeln!(table, "{}", ruled.row("at-rest"));
+    let _ = writeln!(table, "{}", unruled.row("at-rest.unruled"));
+    let mut wrong = over(native, &ruled, ROUNDING, "at-rest");
+    if over(native, &unruled, ROUNDING, "at-rest.unruled").is_empty() {
+        wrong.push("at-rest.unruled: costs no more than natively: nothing is shown".to_owned());
+    }
+    for (name, expected) in [
+        ("at-rest.rules", "-a never,task"),
+        ("at-rest.again", "No rules"),
+    ] {
+        let path = dir.join(name);
+        let rules =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        if rules.trim() != expected {
+            wrong.push(format!("{name}: {rules:?}, expected: {expected}"));
+        }
+    }
+    Ok(wrong)
 }
 
 /// Checks the trampoline engine: a call that no rule watches must cost the same as natively, and a watched call

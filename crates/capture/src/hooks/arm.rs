@@ -4,7 +4,7 @@ use super::gates;
 use super::operation_probes::{probe_operations, OperationProbes};
 use super::probes::{self, CallProbes};
 use super::programs::Programs;
-use super::trampoline::{self, Hook};
+use super::trampoline::{self, AtFunction, Hook};
 use super::uring::{self, Wanted};
 use super::{missing, Hooks};
 use crate::error::CaptureError;
@@ -33,6 +33,19 @@ pub(super) struct Armed {
 }
 
 impl Armed {
+    /// Links of these hooks.
+    pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
+        let links = self.sys_exit.iter().chain(self.per_syscall.values());
+        let links = links.chain(&self.exec).chain(&self.exit);
+        let links = links.chain(&self.task_list).chain(&self.fork);
+        let links = links.chain(&self.module).chain(self.uring.links());
+        let functions = self.functions.values().map(Hook::at_function);
+        let links = links.chain(functions.map(AtFunction::link));
+        let links = links.chain(self.probes.iter().flat_map(CallProbes::links));
+        let operations = self.operation_probes.iter();
+        links.chain(operations.flat_map(OperationProbes::links))
+    }
+
     /// Number of calls that the probes missed.
     fn missed_by_probes(&self) -> u64 {
         let calls = self.probes.iter().map(CallProbes::missed);
@@ -70,24 +83,14 @@ impl Hooks {
         self.vfs.arm(object, plan, pins, there)
     }
 
+    /// Number of hooks in force.
+    pub(super) fn count(&self) -> usize {
+        self.armed.links().count() + self.vfs.armed().count()
+    }
+
     /// Names of the pins of all hooks in force.
     pub(super) fn pinned_names(&self) -> Vec<String> {
-        let armed = &self.armed;
-        let links = armed.sys_exit.iter().chain(armed.per_syscall.values());
-        let links = links.chain(&armed.exec).chain(&armed.exit);
-        let links = links.chain(&armed.task_list).chain(&armed.fork);
-        let links = links.chain(&armed.module);
-        let links = links.chain(armed.uring.links());
-        let links = links.chain(
-            armed
-                .functions
-                .values()
-                .map(|hook| hook.at_function().link()),
-        );
-        let links = links.chain(armed.probes.iter().flat_map(CallProbes::links));
-        let operations = armed.operation_probes.iter();
-        let links = links.chain(operations.flat_map(OperationProbes::links));
-        let links = links.chain(self.detach_queue.links());
+        let links = self.armed.links().chain(self.detach_queue.links());
         let names = links.filter_map(Attached::pin_name).map(str::to_owned);
         names.chain(self.vfs.armed().cloned()).collect()
     }

@@ -9,6 +9,7 @@ mod counters;
 mod detach_queue;
 mod gate_cells;
 mod gates;
+mod hook_change;
 mod integrity;
 mod leftover;
 pub(crate) mod map_options;
@@ -26,6 +27,7 @@ pub(crate) mod vfs_hooks;
 
 use counters::CpuStates;
 pub use counters::{Counters, RuleCount, LOSS_CAUSES};
+pub use hook_change::HookChange;
 pub use integrity::Breach;
 pub use leftover::Leftover;
 pub use options::{Options, Overload, RING_BYTES_MIN};
@@ -42,6 +44,7 @@ use crate::hooks::map_options::map_options;
 use crate::hooks::vfs_hooks::VfsHooks;
 use crate::kernel::syscall_functions::{self, Functions};
 use crate::kernel::{entries, kernel_btf};
+use crate::own_programs::own_programs;
 use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
 use crate::rings::Stream;
@@ -145,6 +148,7 @@ pub struct EbpfEngine {
     is_disarmed: bool,
     /// What the kernel lacks of what the programs use.
     gaps: Vec<Gap>,
+    started: HookChange,
 }
 
 impl EbpfEngine {
@@ -222,11 +226,12 @@ impl EbpfEngine {
             handover: None,
             is_disarmed: false,
             gaps,
+            started: HookChange::default(),
         };
         if let Some(pins) = pins {
             engine.keep(pins, left, layout)?;
         }
-        engine.replace(plan)?;
+        engine.started = engine.replace(plan)?;
         engine.drop_unneeded();
         kernel_btf::forget();
         if let Some(pins) = pins {
@@ -258,9 +263,14 @@ impl EbpfEngine {
         &self.gaps
     }
 
+    /// The hooks that were armed at the start. Those that an earlier daemon had armed count as well.
+    pub fn started(&self) -> HookChange {
+        self.started
+    }
+
     /// Puts another rule set in force: arms its hooks, swaps the tables in one step, and then disarms what is no
     /// longer needed. After an error the old rule set stays in force.
-    pub fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+    pub fn replace(&mut self, plan: &Plan) -> Result<HookChange, CaptureError> {
         self.hooks.lock().replace(plan)
     }
 
@@ -523,7 +533,8 @@ fn load(
     }
     let objects = VfsHooks::choose(&mut open, form);
     leave_out_missing(&mut open);
-    let object = open.load().map_err(refused("BPF programs"))?;
+    let object = own_programs().of(|| open.load());
+    let object = object.map_err(refused("BPF programs"))?;
     Ok((object, objects))
 }
 

@@ -11,6 +11,7 @@ use super::Hooks;
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf::{self, Types};
 use crate::kernel::syscall_functions::{self, Function};
+use crate::own_programs::own_programs;
 use crate::pins::{info_of, Attached, Pins};
 use bpf::shared::PROBE_LINKS_MAX;
 use libbpf_rs::btf::types::Struct;
@@ -279,6 +280,7 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
         // SAFETY: integers and pointers, all of which may be zero.
         ..unsafe { std::mem::zeroed() }
     };
+    let loading = own_programs().load();
     // SAFETY: the instructions, the names and the options outlive the call, which only reads them.
     let fd = unsafe {
         bpf_prog_load(
@@ -291,6 +293,8 @@ fn try_to_attach(types: &Types) -> Result<(), Errno> {
         )
     };
     let program = trampoline::new_fd(fd)?;
+    own_programs().note(program.as_fd());
+    drop(loading);
     attach(program.as_fd(), &[(&function, 0)], At::End).map(drop)
 }
 

@@ -4,7 +4,7 @@ use super::control;
 use super::gates;
 use super::integrity::Told;
 use super::map_options::map_options;
-use super::Hooks;
+use super::{HookChange, Hooks};
 use crate::error::CaptureError;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
@@ -14,12 +14,13 @@ use std::os::fd::{AsFd, AsRawFd};
 
 impl Hooks {
     /// See [`super::EbpfEngine::replace`].
-    pub(super) fn replace(&mut self, plan: &Plan) -> Result<(), CaptureError> {
+    pub(super) fn replace(&mut self, plan: &Plan) -> Result<HookChange, CaptureError> {
         let table = make_table(&plan.rows)?;
         // What was changed by others must not count as told.
         let breaches = self.restore();
         self.breaches.extend(breaches);
         self.detach_queue.recall(self.trampolines.as_mut());
+        let before = self.count();
         let old = self.arm(plan)?;
         let old_objects = self.arm_objects(plan)?;
         self.vfs.set_calls(&self.programs.object, plan)?;
@@ -40,9 +41,10 @@ impl Hooks {
         gates::close(self, &gates);
         self.operations.watch(plan, &self.programs)?;
         self.switch_probes();
+        let removed = old.links().count() + old_objects.len();
         self.part_with(old, old_objects);
         self.told = Told::of(&self.programs)?;
-        Ok(())
+        Ok(HookChange::between(before, self.count(), removed))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The hooks, which a thread of their own may be changing while the rings are read.
 
-use super::Hooks;
+use super::{HookChange, Hooks};
 use crate::error::CaptureError;
 use plan::Plan;
 use std::ops::Deref;
@@ -18,13 +18,13 @@ pub(super) struct SharedHooks {
 
 /// A rule set that a thread is putting in force.
 pub struct Replacement {
-    outcome: Receiver<Result<(), CaptureError>>,
+    outcome: Receiver<Result<HookChange, CaptureError>>,
 }
 
 impl Replacement {
     /// Waits at most this long for the end. `None` while it goes on; an error means that the old rule set stays in
     /// force.
-    pub fn wait(&self, longest: Duration) -> Option<Result<(), CaptureError>> {
+    pub fn wait(&self, longest: Duration) -> Option<Result<HookChange, CaptureError>> {
         match self.outcome.recv_timeout(longest) {
             Ok(outcome) => Some(outcome),
             Err(RecvTimeoutError::Timeout) => None,

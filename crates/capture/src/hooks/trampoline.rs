@@ -5,14 +5,14 @@ use super::gate_cells::{Gates, PLACES};
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::{Function, Functions, PROTOTYPES};
+use crate::own_programs::{info_of_program, own_programs};
 use crate::pins::{Attached, Pins};
 use bpf::load::refused;
 use bpf::shared;
 use libbpf_rs::libbpf_sys::{
-    bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_obj_get_info_by_fd,
-    bpf_prog_get_fd_by_id, bpf_prog_info, bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING,
-    BPF_PSEUDO_MAP_FD, BPF_PSEUDO_MAP_VALUE, BPF_REG_0, BPF_REG_6, BPF_REG_9, BPF_TRACE_FENTRY,
-    BPF_TRACE_FEXIT,
+    bpf_attach_type, bpf_insn, bpf_link_create, bpf_link_create_opts, bpf_prog_get_fd_by_id,
+    bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING, BPF_PSEUDO_MAP_FD,
+    BPF_PSEUDO_MAP_VALUE, BPF_REG_0, BPF_REG_6, BPF_REG_9, BPF_TRACE_FENTRY, BPF_TRACE_FEXIT,
 };
 use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
 use plan::{Fact, Gate};
@@ -439,6 +439,7 @@ fn load(instructions: &[bpf_insn], btf_id: u32, kind: bpf_attach_type) -> Result
         // SAFETY: integers and pointers, all of which may be zero.
         ..unsafe { std::mem::zeroed() }
     };
+    let loading = own_programs().load();
     // SAFETY: the instructions, the names and the options outlive the call, which only reads them.
     let fd = unsafe {
         bpf_prog_load(
@@ -450,7 +451,10 @@ fn load(instructions: &[bpf_insn], btf_id: u32, kind: bpf_attach_type) -> Result
             &mut options,
         )
     };
-    new_fd(fd)
+    let program = new_fd(fd)?;
+    own_programs().note(program.as_fd());
+    drop(loading);
+    Ok(program)
 }
 
 /// Attaches a program to the function it was loaded for (`target` 0), or to a descriptor. Dropping the result
@@ -478,27 +482,17 @@ pub(super) fn new_fd(fd: i32) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The program of a hook.
+/// The program of a hook that an earlier daemon left.
 pub(super) fn program_of(hook: &Attached) -> Option<OwnedFd> {
     let info = crate::pins::info_of(hook.fd()?)?;
+    own_programs().note_inherited(&info);
     // SAFETY: takes a number and gives a new descriptor or an error.
     new_fd(unsafe { bpf_prog_get_fd_by_id(info.prog_id) }).ok()
 }
 
 /// `recursion_misses` of a program; 0 if the kernel does not report it.
 pub(super) fn misses(program: BorrowedFd<'_>) -> u64 {
-    info(program).map_or(0, |info| info.recursion_misses)
-}
-
-/// The kernel's information about a program.
-fn info(program: BorrowedFd<'_>) -> Option<bpf_prog_info> {
-    let mut info = bpf_prog_info::default();
-    let mut len = std::mem::size_of::<bpf_prog_info>() as u32;
-    let place: *mut bpf_prog_info = &mut info;
-    // SAFETY: the kernel writes at most `len` bytes, and follows no pointer, for all lengths that
-    // stand beside one are 0.
-    let failed = unsafe { bpf_obj_get_info_by_fd(program.as_raw_fd(), place.cast(), &mut len) };
-    (failed == 0).then_some(info)
+    info_of_program(program).map_or(0, |info| info.recursion_misses)
 }
 
 /// Whether a program can be attached to the end of a kernel function: tried once, on a function that the kernel

@@ -5,6 +5,7 @@ use crate::kernel::kallsyms::{self, Symbol};
 use crate::kernel::kernel_btf::Types;
 use crate::kernel::symbol_names::is_operation;
 use crate::kernel::syscall_functions::Function;
+use crate::own_programs::own_programs;
 use bpf::shared::PEEK_BYTES;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::HasSize;
@@ -139,11 +140,8 @@ pub(crate) fn peek(address: u64, len: usize) -> Option<Vec<u8>> {
     if len > PEEK_BYTES as usize {
         return None;
     }
-    let object = ObjectBuilder::default()
-        .open_memory(bpf::PEEK)
-        .ok()?
-        .load()
-        .ok()?;
+    let open = ObjectBuilder::default().open_memory(bpf::PEEK).ok()?;
+    let object = own_programs().of(|| open.load()).ok()?;
     let mut arguments = [address, len as u64];
     let program = object.progs_mut().next()?;
     let output = program.test_run(ProgramInput {

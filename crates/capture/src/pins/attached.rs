@@ -80,10 +80,6 @@ pub(crate) fn info_of(link: BorrowedFd<'_>) -> Option<bpf_link_info> {
     (failed == 0).then_some(info)
 }
 
-pub(super) fn id_of(link: &OwnedFd) -> Option<u32> {
-    info_of(link.as_fd()).map(|info| info.id)
-}
-
 /// Whether the kernel still has the link with this id.
 pub(super) fn exists(id: u32) -> bool {
     // SAFETY: takes a number and gives a new descriptor or an error.

@@ -10,6 +10,7 @@ pub use file_system::STANDARD_PIN_DIR;
 pub use handover::{Handed, Handover, UnfinishedWrite};
 
 use crate::error::{system, CaptureError};
+use crate::own_programs::own_programs;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::{bpf_obj_get, bpf_obj_pin};
 use libbpf_rs::MapHandle;
@@ -17,7 +18,7 @@ use rustix::fs::{flock, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -203,7 +204,12 @@ impl Pins {
 
     /// Unpins a link, and notes that the kernel is going to detach it.
     fn end(&self, name: &str, link: OwnedFd) {
-        if let (Some(id), Ok(mut ending)) = (attached::id_of(&link), self.ending.lock()) {
+        let info = info_of(link.as_fd());
+        // It is another daemon's if this process did not make it.
+        info.iter()
+            .for_each(|info| own_programs().note_inherited(info));
+        let id = info.map(|info| info.id);
+        if let (Some(id), Ok(mut ending)) = (id, self.ending.lock()) {
             if ending.len() >= ENDING_KEPT {
                 ending.retain(|(_, id)| attached::exists(*id));
             }

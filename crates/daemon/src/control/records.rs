@@ -1,19 +1,20 @@
-//! The text of records about changes, with the fields in the kernel's order.
+//! The text of records about changes, with the fields in the kernel's order. Where the kernel has auid, ses and subj, and
+//! the SYSCALL of the call has the rest, they name all that is known of who asked.
 
 use super::draft::Change;
-use crate::daemon_records::Who;
+use crate::asker::Asker;
+use capture::hooks::HookChange;
 use event::put;
 
 /// `AUDIT_USER`
 pub(super) const USER: u16 = 1005;
 /// `AUDIT_CONFIG_CHANGE`
-pub(super) const CONFIG_CHANGE: u16 = 1305;
+pub(crate) const CONFIG_CHANGE: u16 = 1305;
 
 /// A rule that was added or removed: `audit_log_rule_change()` in kernel/auditfilter.c.
-pub(super) fn rule_change(who: Who, change: &Change) -> Vec<u8> {
+pub(super) fn rule_change(by: &Asker, change: &Change) -> Vec<u8> {
     let mut out = Vec::new();
-    put::field(&mut out, "auid=", who.auid);
-    put::field(&mut out, " ses=", who.ses);
+    by.put(&mut out);
     let op = match change.is_added {
         true => " op=add_rule key=",
         false => " op=remove_rule key=",
@@ -26,53 +27,86 @@ pub(super) fn rule_change(who: Who, change: &Change) -> Vec<u8> {
 }
 
 /// A changed setting: `audit_log_config_change()` in kernel/audit.c.
-pub(super) fn setting(who: Who, name: &str, new: u32, old: u32) -> Vec<u8> {
-    let Who { auid, ses, .. } = who;
-    format!("op=set {name}={new} old={old} auid={auid} ses={ses} res=1").into_bytes()
+pub(super) fn setting(by: &Asker, name: &str, new: u32, old: u32) -> Vec<u8> {
+    let mut out = format!("op=set {name}={new} old={old} ").into_bytes();
+    by.put(&mut out);
+    put::text(&mut out, " res=1");
+    out
+}
+
+/// What a change of rules did to the hooks, in place of the kernel's BPF records of it.
+pub(crate) fn armed(by: &Asker, change: &HookChange) -> Vec<u8> {
+    let HookChange {
+        hooks,
+        armed,
+        removed,
+    } = change;
+    let mut out = format!("op=arm hooks={hooks} armed={armed} removed={removed} ").into_bytes();
+    by.put(&mut out);
+    put::text(&mut out, " res=1");
+    out
 }
 
 /// A message from a program: `audit_log_common_recv_msg()` in kernel/audit.c.
-pub(super) fn user_message(who: Who, text: &str) -> Vec<u8> {
-    let Who {
-        auid,
-        uid,
-        ses,
-        pid,
-    } = who;
+pub(super) fn user_message(by: &Asker, text: &str) -> Vec<u8> {
+    let who = by.who;
+    let (pid, uid, auid, ses) = (who.pid, who.uid, who.auid, who.ses);
+    let mut out = format!("pid={pid} uid={uid} auid={auid} ses={ses}").into_bytes();
+    by.put_subj(&mut out);
     // A newline would start another record.
     let text = text.replace(|letter: char| letter.is_control(), " ");
-    format!("pid={pid} uid={uid} auid={auid} ses={ses} msg='{text}'").into_bytes()
+    put::text(&mut out, &format!(" msg='{text}'"));
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon_records::Who;
     use rules::{Command, Source, SystemHost};
 
     #[test]
-    fn a_rule_change_has_the_kernel_s_fields_in_its_order() {
+    fn records_of_changes_have_the_kernel_s_fields_in_its_order() {
         let line = "-a always,exit -F arch=b64 -S open -k opens";
         let Ok(Some(Command::Append(rule))) =
             rules::parse_line(line, &Source::default(), &SystemHost)
         else {
             panic!("not a rule");
         };
-        let who = Who {
+        let by = Asker::of(Who {
             auid: u32::MAX,
             uid: 0,
             ses: 7,
-            pid: 1,
-        };
+            // No process has this number (PID_MAX_LIMIT).
+            pid: 1 << 30,
+        });
         let change = Change {
             is_added: true,
             is_success: true,
             rule,
         };
+        let text = |record: Vec<u8>| String::from_utf8(record).unwrap();
+        let asker = "auid=4294967295 ses=7 pid=1073741824 uid=0 tty=(none) comm=(null) exe=(null)";
         assert_eq!(
-            String::from_utf8(rule_change(who, &change)).unwrap(),
-            "auid=4294967295 ses=7 op=add_rule key=\"opens\" list=4 res=1"
+            text(rule_change(&by, &change)),
+            format!("{asker} op=add_rule key=\"opens\" list=4 res=1")
         );
-        let message = String::from_utf8(user_message(who, "text=a\nb")).unwrap();
-        assert_eq!(message, "pid=1 uid=0 auid=4294967295 ses=7 msg='text=a b'");
+        assert_eq!(
+            text(setting(&by, "audit_rate_limit", 5, 0)),
+            format!("op=set audit_rate_limit=5 old=0 {asker} res=1")
+        );
+        let change = HookChange {
+            hooks: 5,
+            armed: 3,
+            removed: 1,
+        };
+        assert_eq!(
+            text(armed(&by, &change)),
+            format!("op=arm hooks=5 armed=3 removed=1 {asker} res=1")
+        );
+        assert_eq!(
+            text(user_message(&by, "text=a\nb")),
+            "pid=1073741824 uid=0 auid=4294967295 ses=7 msg='text=a b'"
+        );
     }
 }

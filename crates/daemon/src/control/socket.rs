@@ -1,6 +1,6 @@
 //! The control socket: reads requests and sends answers, without ever blocking.
 
-use crate::daemon_records::Who;
+use crate::asker::Asker;
 use crate::instance::Instance;
 use crate::protocol::{socket_path, REQUEST_BYTES_MAX, SOCKET};
 use anyhow::{Context, Result};
@@ -35,14 +35,14 @@ pub(crate) struct Asked {
     pub(crate) client: u64,
     /// The request line, without its newline.
     pub(crate) line: Vec<u8>,
-    /// Identity of the client when it connected.
-    pub(crate) who: Who,
+    /// The client as it was when it was accepted.
+    pub(crate) by: Asker,
 }
 
 struct Client {
     number: u64,
     stream: UnixStream,
-    who: Who,
+    by: Asker,
     state: State,
     deadline: Instant,
     is_gone: bool,
@@ -155,18 +155,18 @@ impl ControlSocket {
             let Ok((stream, _)) = self.listener.accept() else {
                 return;
             };
-            let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream) else {
+            let Some(by) = Asker::peer(&stream) else {
                 continue;
             };
             // The file's mode already keeps others out, but it may have been changed.
-            if !peer.uid.is_root() || stream.set_nonblocking(true).is_err() {
+            if by.who.uid != 0 || stream.set_nonblocking(true).is_err() {
                 continue;
             }
             self.next += 1;
             self.clients.push(Client {
                 number: self.next,
                 stream,
-                who: Who::peer(peer.pid.as_raw_nonzero().get() as u32, peer.uid.as_raw()),
+                by,
                 state: State::Asking(Vec::new()),
                 deadline: Instant::now() + PATIENCE,
                 is_gone: false,
@@ -211,7 +211,7 @@ impl Client {
         Asked {
             client: self.number,
             line,
-            who: self.who,
+            by: self.by.clone(),
         }
     }
 

@@ -92,6 +92,13 @@ pub struct Status {
     /// Helper processes that were killed and have not ended, because a file system does not answer.
     #[serde(default)]
     pub helpers_stuck: u64,
+    /// Processes with a thread that has an audit context of the kernel, from before Tarsier's rule `never,task`: all
+    /// their calls cost more, whatever the rules. `None` if the kernel cannot be asked.
+    #[serde(default)]
+    pub audited_processes: Option<u64>,
+    /// Number of these threads.
+    #[serde(default)]
+    pub audited_threads: Option<u64>,
     /// The active plugins.
     #[serde(default)]
     pub plugins: Vec<PluginStatus>,

@@ -90,6 +90,59 @@ fn a_daemon_that_gives_no_sign_of_life_is_said() {
 }
 
 #[test]
+fn records_of_changes_name_who_asked_whatever_it_is_called() {
+    machine::test("who asked", |setup| {
+        let daemon = setup.tarsier(RULE).format("raw").start();
+        // Name and path are the caller's choice.
+        let disguise = setup.path("x\" res=0 op=arm");
+        std::fs::copy(programs::tarsier(), &disguise).expect("a copy");
+        let mut ctl = Command::new(&disguise);
+        ctl.args(["ctl", "--run-dir"]).arg(setup.path("run"));
+        ctl.args(["-a", "always,exit", "-F", "arch=b64", "-S", "mkdir"]);
+        ctl.args(["-F", "uid=61300", "-k", "more"]);
+        let asker = ctl.spawn().expect("ctl runs");
+        let pid = asker.id();
+        let ended = asker.wait_with_output().expect("ctl ends");
+        assert!(ended.status.success());
+        daemon.stop();
+        let log = setup.read("audit.log");
+        let hex = |text: &[u8]| {
+            text.iter()
+                .map(|byte| format!("{byte:02X}"))
+                .collect::<String>()
+        };
+        let comm = hex(b"x\" res=0 op=arm");
+        let exe = hex(disguise.as_os_str().as_encoded_bytes());
+        let (process, names) = (
+            format!(" pid={pid} uid=0 tty="),
+            format!(" comm={comm} exe={exe} "),
+        );
+        let is_asked = |line: &&str| line.contains(&process) && line.contains(&names);
+        let asked: Vec<&str> = log.lines().filter(is_asked).collect();
+        let [armed, added] = asked[..] else {
+            panic!("one record of the hooks and one of the rule: {asked:#?}");
+        };
+        assert!(armed.contains("op=arm hooks="), "{armed}");
+        assert!(
+            armed.contains(" removed=0 ") && armed.ends_with(" res=1"),
+            "{armed}"
+        );
+        assert!(
+            added.ends_with(" op=add_rule key=\"more\" list=4 res=1"),
+            "{added}"
+        );
+        if testkit::peers("who asked").is_some() {
+            let mut ausearch = programs::peer("ausearch");
+            ausearch.arg("-if").arg(setup.path("audit.log"));
+            let (found, _) = programs::output_of(ausearch.args(["-i", "-m", "CONFIG_CHANGE"]));
+            let shown = format!("exe={} ", disguise.display());
+            let found = found.lines().filter(|line| line.contains(&shown)).count();
+            assert_eq!(found, 2, "records that ausearch -i reads");
+        }
+    });
+}
+
+#[test]
 fn reset_lost_tells_and_logs_what_was_lost_and_begins_at_0() {
     machine::test("--reset-lost", |setup| {
         let daemon = setup.tarsier(RULE).format("raw").ring_kib(128).start();

@@ -272,7 +272,7 @@ fn a_second_tarsier_says_that_the_audit_socket_is_taken_and_records_all_the_same
 #[test]
 fn another_audit_daemon_keeps_its_socket_and_state() {
     machine::test("another audit daemon", |setup| {
-        let mut other = netlink::take_over(&setup.path("other-state")).expect("the socket");
+        let mut other = netlink::take_over(&setup.path("other-state"), false).expect("the socket");
         let before = other.socket().status().expect("the audit status");
         let daemon = setup.tarsier(RULE).format("raw").start();
         daemon.wait_for(&format!(

@@ -167,3 +167,58 @@ fn a_loaded_bpf_program_is_in_the_event_of_its_call_and_nowhere_else() {
         assert_eq!(alone, 1, "{loads:?}: that of the call that no rule selects");
     });
 }
+
+#[test]
+fn status_counts_processes_that_the_kernel_audits_and_later_ones_are_not_among_them() {
+    const PROCESSES: u64 = 40;
+    // Others may come and go meanwhile.
+    const OTHERS: u64 = 15;
+    machine::test("audit contexts", |setup| {
+        match capture::AuditContexts::default().newborn_gets_one() {
+            Some(true) => {}
+            Some(false) => {
+                return println!("skipped: audit contexts: audit was never enabled here")
+            }
+            None => return println!("skipped: audit contexts: no task iterator"),
+        }
+        let sleepers = || -> Vec<_> {
+            let sleeper = |_| {
+                Command::new("sleep")
+                    .arg("600")
+                    .spawn()
+                    .expect("sleep runs")
+            };
+            (0..PROCESSES).map(sleeper).collect()
+        };
+        let end = |sleepers: Vec<std::process::Child>| {
+            for mut sleeper in sleepers {
+                sleeper.kill().expect("it is killed");
+                sleeper.wait().expect("it ends");
+            }
+        };
+        let earlier = sleepers();
+        let daemon = setup.tarsier(RULE).format("raw").start();
+        let count = || {
+            let status = daemon.status();
+            let count = |name: &str| status[name].as_u64().expect("a number");
+            assert!(count("audited_threads") >= count("audited_processes"));
+            count("audited_processes")
+        };
+        let with_earlier = count();
+        assert!(with_earlier >= PROCESSES, "{with_earlier}");
+        let later = sleepers();
+        let with_later = count();
+        assert!(
+            with_later < with_earlier + OTHERS,
+            "{with_later} after {with_earlier}"
+        );
+        end(earlier);
+        let without = count();
+        assert!(
+            without + PROCESSES < with_earlier + OTHERS,
+            "{without} after {with_earlier}"
+        );
+        end(later);
+        daemon.stop();
+    });
+}

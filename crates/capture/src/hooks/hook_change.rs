@@ -1,0 +1,28 @@
+//! What a change of rules did to the hooks.
+
+/// Numbers of hooks, each of which is a program attached to a place in the kernel, or to several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HookChange {
+    /// In force after the change.
+    pub hooks: usize,
+    /// Put in force by it.
+    pub armed: usize,
+    /// Put out of force by it. They are detached a few seconds later unless a rule needs them again.
+    pub removed: usize,
+}
+
+impl HookChange {
+    /// From `before` hooks to `hooks`, of which the rules no longer needed `removed`.
+    pub(super) fn between(before: usize, hooks: usize, removed: usize) -> HookChange {
+        HookChange {
+            hooks,
+            armed: (hooks + removed).saturating_sub(before),
+            removed,
+        }
+    }
+
+    /// Whether any hook was armed or removed.
+    pub fn is_any(&self) -> bool {
+        self.armed > 0 || self.removed > 0
+    }
+}
