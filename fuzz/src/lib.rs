@@ -5,9 +5,12 @@
 //! so that targets and seeds stay right without a fuzzer.
 #![forbid(unsafe_code)]
 
+use event::text::SEPARATOR;
+use event::{Encoder, Format, NoNames};
 use std::path::Path;
 
 mod composing;
+mod logs;
 mod lookups;
 mod seccomp_input;
 mod tables;
@@ -16,16 +19,21 @@ mod tables;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 16] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
     ("frames", frames),
     ("frame_to_records", composing::frame_to_records),
     ("log_lines", log_lines),
+    ("kernel_records", kernel_records),
+    ("elf_images", elf_images),
     ("netlink", netlink),
     ("lookups", lookups::lookups),
     ("configuration", configuration),
+    ("audit_state", audit_state),
+    ("compact", logs::compact),
+    ("seals", logs::seals),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),
 ];
@@ -103,6 +111,37 @@ fn log_lines(data: &[u8]) {
     }
 }
 
+/// The text of a record that the kernel or a user sends, after its type (u16, little-endian), in every
+/// format: it is one line, and holds no control character that a terminal would obey.
+fn kernel_records(data: &[u8]) {
+    let Some((number, message)) = data.split_first_chunk() else {
+        return;
+    };
+    let number = u16::from_le_bytes(*number);
+    for format in [Format::Raw, Format::Enriched, Format::Json] {
+        let mut encoder = Encoder::new(format, Box::new(NoNames));
+        let mut out = Vec::new();
+        encoder.raw(&mut out, number, message);
+        let Some((end, line)) = out.split_last() else {
+            continue;
+        };
+        assert_eq!(*end, b'\n');
+        let separators = line.iter().filter(|&&byte| byte == SEPARATOR).count();
+        assert!(separators <= 1, "{format:?}");
+        let text = String::from_utf8_lossy(line);
+        let is_control = |letter: char| letter.is_control() && !"\t\u{1d}".contains(letter);
+        assert!(!text.contains(is_control), "{format:?}: {text:?}");
+    }
+}
+
+/// The beginning of an executable.
+fn elf_images(data: &[u8]) {
+    if let Some(name) = compose::elf_interpreter(data) {
+        let mut places = data.windows(name.len().max(1));
+        assert!(name.is_empty() || places.any(|place| place == name));
+    }
+}
+
 /// Datagrams of the audit socket.
 fn netlink(data: &[u8]) {
     use netlink::message;
@@ -119,6 +158,14 @@ fn netlink(data: &[u8]) {
             again.map(|again| again.backlog_limit),
             Some(status.backlog_limit)
         );
+    }
+}
+
+/// The file that says how the kernel's audit was found. What is taken is written the same way.
+fn audit_state(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Ok(again) = netlink::written_anew(&text) {
+        assert_eq!(netlink::written_anew(&again), Ok(again));
     }
 }
 

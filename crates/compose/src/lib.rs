@@ -30,6 +30,6 @@ pub use generation::Generation;
 pub use identify::{identify, names_paths};
 pub use names::names;
 pub use pending_operations::PendingOperations;
-pub use resolve::Item;
+pub use resolve::{elf_interpreter, Item};
 pub use static_system::{StaticFile, StaticSystem};
 pub use system::{directories_above, kernel_dev, KernelFile, Sign, System, HEAD_BYTES_MAX};

@@ -141,16 +141,17 @@ fn plain_string(out: &mut Vec<u8>, bytes: &[u8]) {
     }
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
-        for &byte in chunk.valid().as_bytes() {
-            match byte {
-                b'"' | b'\\' => out.extend([b'\\', byte]),
-                b'\n' => put::text(out, "\\n"),
-                b'\t' => put::text(out, "\\t"),
-                0..=0x1f | 0x7f => {
+        for character in chunk.valid().chars() {
+            match character {
+                '"' | '\\' => out.extend([b'\\', character as u8]),
+                '\n' => put::text(out, "\\n"),
+                '\t' => put::text(out, "\\t"),
+                // C1 too, which a terminal obeys.
+                _ if character.is_control() => {
                     put::text(out, "\\u00");
-                    put::hex(out, byte.into(), 2);
+                    put::hex(out, character.into(), 2);
                 }
-                _ => out.push(byte),
+                _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
         if !chunk.invalid().is_empty() {

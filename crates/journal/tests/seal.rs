@@ -107,11 +107,11 @@ fn an_untouched_log_passes_whatever_its_life_was() {
     let mut journal = open(&sealed_log.log(), &sealed());
     sealed_log.write(&mut journal, 50..60);
     let report = sealed_log.verify();
-    assert_eq!((report.finding, report.is_closed()), (None, false));
+    assert_eq!((report.is_closed(), report.finding), (false, None));
     journal.close();
     let public = sealed_log.key.without_secret();
     let report = sealed_log.verify_with(&public, ALL).unwrap();
-    assert_eq!((report.finding, report.is_closed()), (None, true));
+    assert_eq!((report.is_closed(), report.finding), (true, None));
 }
 
 /// A small random generator: a failure names the number of its case.
@@ -337,7 +337,7 @@ fn log_and_seal_cut_together_are_found_by_the_host_s_keys_or_by_age() {
     // On another host, only the age of an end that was not orderly reveals it.
     std::fs::remove_file(state_path(&log)).unwrap();
     let report = sealed_log.verify();
-    assert_eq!((report.finding, report.is_closed()), (None, false));
+    assert_eq!((report.is_closed(), report.finding), (false, None));
     let old = Options {
         age_max: Some(Duration::ZERO),
         ..ALL
@@ -582,11 +582,11 @@ fn a_seal_ends_in_order_when_write_logs_becomes_no_and_goes_on_afterwards() {
     journal.reconfigure(&sealed_log.log(), &unlogged).unwrap();
     sealed_log.write(&mut journal, 5..10);
     let report = sealed_log.verify();
-    assert_eq!((report.finding, report.is_closed()), (None, true));
+    assert_eq!((report.is_closed(), report.finding), (true, None));
     journal.reconfigure(&sealed_log.log(), &sealed()).unwrap();
     sealed_log.write(&mut journal, 10..15);
     journal.close();
     let report = sealed_log.verify();
-    assert_eq!((report.finding, report.is_closed()), (None, true));
+    assert_eq!((report.is_closed(), report.finding), (true, None));
     assert!(report.notes.is_empty(), "{:?}", report.notes);
 }

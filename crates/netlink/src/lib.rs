@@ -24,4 +24,4 @@ pub use error::{NetlinkError, TakeOverError};
 pub use message::{Features, SignalInfo, Status};
 pub use ownership::{restore_leftover, take_over, take_over_with_rules, LateRecord, Ownership};
 pub use rules::Change;
-pub use state::Found;
+pub use state::{written_anew, Found};

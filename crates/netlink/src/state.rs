@@ -156,6 +156,17 @@ pub(super) fn encode(writer: &Writer, mut found: Found, loaded: &[&[u8]]) -> Str
     text
 }
 
+/// The text of a state file as this program writes what `text` says, to see that nothing of it is
+/// lost.
+///
+/// # Errors
+/// `text` is not that of a state file.
+pub fn written_anew(text: &str) -> Result<String, String> {
+    let (writer, found, loaded) = decode(text)?;
+    let loaded: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();
+    Ok(encode(&writer, found, &loaded))
+}
+
 /// The inverse of [`encode`]. The error says what is wrong with the text.
 pub(super) fn decode(text: &str) -> Result<Saved, String> {
     let old = text.strip_prefix(OLD_HEADER);

@@ -108,8 +108,7 @@ fn a_key_that_nobody_got_leaves_no_keys_behind() {
 #[test]
 fn the_first_key_goes_to_memory_and_to_a_disk_only_if_told() {
     const TMPFS: i64 = 0x0102_1994;
-    let is_tmpfs =
-        |path: &Path| rustix::fs::statfs(path).is_ok_and(|found| i64::from(found.f_type) == TMPFS);
+    let is_tmpfs = |path: &Path| rustix::fs::statfs(path).is_ok_and(|found| found.f_type == TMPFS);
     let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (log, key) = (dir.path().join("audit.log"), dir.path().join("key"));
     let init = |key: &Path| output(&["seal", "init", "--log-file", text(&log), "--key", text(key)]);

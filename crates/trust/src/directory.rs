@@ -1,7 +1,6 @@
 //! A directory whose entries are used by name.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -49,15 +48,6 @@ impl Directory {
             }
         }
         Ok(names)
-    }
-
-    /// Opens the regular file `name` for reading, as [`open`](crate::open) does.
-    ///
-    /// # Errors
-    /// It cannot be opened, or somebody else can change it, or what a link leads through.
-    pub fn open_file(&self, name: &OsStr) -> Result<File, TrustError> {
-        // The directories above are looked at again, because a link may lead elsewhere.
-        crate::open(&self.path.join(name), Links::Follow)
     }
 }
 

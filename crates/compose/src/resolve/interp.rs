@@ -32,7 +32,7 @@ impl Interpreters {
             ino: image.ino,
         };
         let head = view.head(path, Some(of), HEAD_BYTES)?;
-        let loader = interpreter(&head);
+        let loader = elf_interpreter(&head);
         if self.known.len() >= REMEMBERED_MAX {
             self.known.clear();
         }
@@ -56,8 +56,9 @@ pub(super) fn script_interpreter(
     words.find(|word| !word.is_empty()).map(<[u8]>::to_vec)
 }
 
-/// PT_INTERP of an image that starts with `head`.
-fn interpreter(head: &[u8]) -> Option<Vec<u8>> {
+/// PT_INTERP of an ELF image that starts with `head`, without its NUL; `None` if the image has none
+/// there.
+pub fn elf_interpreter(head: &[u8]) -> Option<Vec<u8>> {
     if head.get(..4)? != b"\x7fELF" || head.get(5)? != &1 {
         return None;
     }
@@ -101,7 +102,7 @@ mod tests {
         file.take(HEAD_BYTES.into())
             .read_to_end(&mut head)
             .expect("readable");
-        let loader = interpreter(&head).expect("tests are linked dynamically");
+        let loader = elf_interpreter(&head).expect("tests are linked dynamically");
         assert!(
             loader.starts_with(b"/lib"),
             "{}",
@@ -117,10 +118,10 @@ mod tests {
             .read_to_end(&mut head)
             .expect("readable");
         for len in 0..64 {
-            assert_eq!(interpreter(&head[..len]), None);
+            assert_eq!(elf_interpreter(&head[..len]), None);
         }
-        assert_eq!(interpreter(b"#!/bin/sh\n"), None);
+        assert_eq!(elf_interpreter(b"#!/bin/sh\n"), None);
         head[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert_eq!(interpreter(&head), None);
+        assert_eq!(elf_interpreter(&head), None);
     }
 }

@@ -28,6 +28,7 @@ use calls::{
 use event::record::{FileCaps, Inode, NameType};
 use event::wire::{self, Event, ObjectPart, Part};
 use filesystems::Filesystems;
+pub use interp::elf_interpreter;
 use interp::Interpreters;
 use kernel::Kernel;
 use plan::{NameUse, PathArg, Shape, ShapeKind};

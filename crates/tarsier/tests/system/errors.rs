@@ -93,6 +93,30 @@ fn rules_that_are_not_there_are_an_error() {
 }
 
 #[test]
+fn what_others_can_change_is_not_obeyed_and_the_remedy_is_named() {
+    machine::test("files of others", |setup| {
+        for name in ["test.rules", "auditd.conf"] {
+            let run = setup.tarsier(RULE);
+            let path = setup.path(name);
+            let mode = |mode| {
+                let mode = std::fs::Permissions::from_mode(mode);
+                std::fs::set_permissions(&path, mode).expect("permissions");
+            };
+            mode(0o660);
+            let remedy = format!("chmod go-w {}", path.display());
+            refused(&run.finish(), &["mode 0660", &remedy]);
+            mode(0o640);
+        }
+        let run = setup.tarsier(RULE);
+        let above = setup.path("test.rules");
+        let above = above.parent().expect("its directory");
+        std::os::unix::fs::chown(above, Some(65534), None).expect("chown");
+        let remedy = format!("chown -h root {}", above.display());
+        refused(&run.finish(), &["on the way to it is owned by", &remedy]);
+    });
+}
+
+#[test]
 fn without_root_it_says_so() {
     machine::test("not root", |setup| {
         let copy = setup.path("tarsier");
