@@ -15,6 +15,7 @@ pub(super) use socket::ControlSocket;
 use crate::asker::Asker;
 use crate::daemon_records::Who;
 use crate::engine::Engine;
+use crate::kernel_records::KernelRecords;
 use crate::losses::{self, KERNEL_BACKLOG};
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::recording::Recording;
@@ -88,10 +89,14 @@ impl Control {
                 steps,
                 tolerate_from,
             }) => self.apply(&steps, tolerate_from, by, recording, others),
-            Ok(Request::Stop { keep }) => Answer {
-                error: self.ask_to_stop(keep, by, recording).err(),
-                ..Answer::default()
-            },
+            Ok(Request::Stop { keep }) => {
+                let kernel = recording.pipeline.kernel.as_ref();
+                Answer {
+                    error: self.ask_to_stop(keep, by, recording).err(),
+                    note: kernel.and_then(KernelRecords::leaves).map(str::to_owned),
+                    ..Answer::default()
+                }
+            }
             Ok(request) => return self.told(&request, recording),
             Err(error) => Answer {
                 error: Some(format!("the request is not clear: {error}")),

@@ -295,11 +295,16 @@ impl KernelRecords {
         Some((info.auid, info.pid))
     }
 
+    /// What stays in the kernel at the end, in words.
+    pub(super) fn leaves(&self) -> Option<&'static str> {
+        (self.ownership.found().unused == 1).then_some(KEPT_RULE)
+    }
+
     /// Releases the socket and restores the kernel's audit state; appends the last records. Returns
     /// the number of events.
     pub(super) fn stop(mut self, encoder: &mut Encoder, out: &mut Vec<u8>) -> Result<u32> {
         let mut events = self.end_waiting(u64::MAX, encoder, out);
-        let is_kept = self.ownership.found().unused == 1;
+        let left = self.leaves();
         let late = self.ownership.release();
         let sink = &mut Sink {
             encoder,
@@ -307,8 +312,8 @@ impl KernelRecords {
             costs: &mut self.costs,
         };
         let late = late.context("restoring the audit state")?;
-        if is_kept {
-            say!("tarsier: {KEPT_RULE}");
+        if let Some(left) = left {
+            say!("tarsier: {left}");
         }
         for (kind, text) in late {
             events += self.incoming.take(kind, &text, || false, sink);

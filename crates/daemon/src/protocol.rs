@@ -93,6 +93,9 @@ pub struct Answer {
     pub rules: Vec<String>,
     /// The value of a counter before it was reset.
     pub value: Option<u32>,
+    /// What is left behind, in words.
+    #[serde(default)]
+    pub note: Option<String>,
     /// Steps that were refused. If one of them was not to be skipped, nothing was changed.
     pub refused: Vec<Refused>,
 }

@@ -23,6 +23,9 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
             bail!("{error}");
         }
         Instance::wait_for_end(run_dir)?;
+        if let Some(note) = answer.note {
+            say!("tarsier: {note}");
+        }
     } else if !args.disarm {
         bail!(
             "no tarsier runs with {}: --disarm removes what one may have left, or give another --run-dir",
