@@ -73,24 +73,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
             "CHANGED BY OTHERS   {count} times: op=integrity in the log"
         )?;
     }
-    writeln!(out, "events lost         {}", s.lost.values().sum::<u64>())?;
-    for (cause, count) in &s.lost {
-        writeln!(out, "  {cause:<18}{count}")?;
-    }
-    for (cpu, count) in s
-        .lost_by_cpu
-        .iter()
-        .enumerate()
-        .filter(|(_, count)| **count > 0)
-    {
-        writeln!(out, "  cpu {cpu:<14}{count}")?;
-    }
-    for (rule, count) in &s.lost_by_rule {
-        writeln!(out, "  rule {rule:<13}{count}")?;
-    }
-    for (uid, count) in &s.lost_by_uid {
-        writeln!(out, "  uid {uid:<14}{count}")?;
-    }
+    print_losses(out, s)?;
     print_log(out, s)?;
     writeln!(
         out,
@@ -119,6 +102,29 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         s.calls_slowed,
         time(s.waited_ns)
     )
+}
+
+/// Prints what was lost: by cause, processor, rule and uid.
+fn print_losses(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
+    writeln!(out, "events lost         {}", s.lost.values().sum::<u64>())?;
+    for (cause, count) in &s.lost {
+        writeln!(out, "  {cause:<18}{count}")?;
+    }
+    for (cpu, count) in s
+        .lost_by_cpu
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+    {
+        writeln!(out, "  cpu {cpu:<14}{count}")?;
+    }
+    for (rule, count) in &s.lost_by_rule {
+        writeln!(out, "  rule {rule:<13}{count}")?;
+    }
+    for (uid, count) in &s.lost_by_uid {
+        writeln!(out, "  uid {uid:<14}{count}")?;
+    }
+    Ok(())
 }
 
 /// Prints where records come from and go to.
