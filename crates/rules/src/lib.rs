@@ -37,7 +37,7 @@ pub use error::{ErrorKind, RuleError, Severity};
 pub use file::{parse_file, parse_text, ParsedFile};
 pub use host::{Host, PathKind, StaticHost};
 pub use list::{list_rule, list_rules, ListStyle};
-pub use load::{load, LoadError, Owner};
+pub use load::{load, read_directory, LoadError, Owner};
 pub use merge::{merge_directory, merge_lines, version_order, MergedLine};
 pub use model::{Action, Condition, List, Op, Rule, Source, SyscallSet, Value};
 pub use parse::{parse_args, parse_line, parse_line_as, LINE_LEN_MAX};

@@ -73,16 +73,7 @@ fn load_directory(
     owner: Owner,
     host: &dyn Host,
 ) -> Result<ParsedFile, LoadError> {
-    let mut files = Vec::new();
-    for name in names(directory, owner)? {
-        let bytes = name.as_encoded_bytes();
-        if bytes.ends_with(b".rules") && !bytes.starts_with(b".") {
-            files.push((
-                name.to_string_lossy().into_owned(),
-                read(&directory.join(&name), owner)?,
-            ));
-        }
-    }
+    let files = read_directory(directory, owner)?;
     let lines = merge_lines(&files).into_iter().map(|line| {
         let file = directory.join(line.file).to_string_lossy().into_owned();
         (
@@ -94,6 +85,22 @@ fn load_directory(
         )
     });
     Ok(parse_lines(Dialect::default(), lines, host))
+}
+
+/// Name and content of each file of `directory` that `ls *.rules` would list, in no order.
+///
+/// # Errors
+/// The directory or a file cannot be read, or is not of this `owner`.
+pub fn read_directory(directory: &Path, owner: Owner) -> Result<Vec<(String, Vec<u8>)>, LoadError> {
+    let mut files = Vec::new();
+    for name in names(directory, owner)? {
+        let bytes = name.as_encoded_bytes();
+        if bytes.ends_with(b".rules") && !bytes.starts_with(b".") {
+            let text = read(&directory.join(&name), owner)?;
+            files.push((name.to_string_lossy().into_owned(), text));
+        }
+    }
+    Ok(files)
 }
 
 /// The names in a directory.

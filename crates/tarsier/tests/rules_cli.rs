@@ -151,3 +151,26 @@ fn plan_shows_a_call_and_refuses_a_name_that_is_none() {
     let output = tarsier(&["plan", "--rules", text(&rules), "--syscall", "nosuchcall"]);
     assert_ne!(output.status.code(), Some(0), "{output:?}");
 }
+
+#[test]
+fn rules_of_others_are_printed_and_checked_but_not_loaded() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = TempDir::new().unwrap();
+    let rules = file(&directory, "a.rules", "-w /etc/passwd -p wa -k k\n");
+    for path in [directory.path(), &rules] {
+        let mode = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(path, mode).expect("permissions");
+    }
+    let place = text(directory.path());
+    let printed = tarsier(&["rules", "merge", place]);
+    assert!(printed.status.success());
+    assert!(stdout(&printed).contains("-w /etc/passwd"));
+    let planned = tarsier(&["plan", "--rules", text(&rules)]);
+    assert!(planned.status.success(), "{planned:?}");
+    let checked = stdout(&tarsier(&["rules", "check", text(&rules)]));
+    assert!(checked.contains("1 rule, "), "{checked}");
+    let loaded = tarsier(&["rules", "merge", place, "--load", "--run-dir", place]);
+    assert!(!loaded.status.success());
+    let said = String::from_utf8_lossy(&loaded.stderr).into_owned();
+    assert!(said.contains(&format!("chmod go-w {place}")), "{said}");
+}

@@ -2,11 +2,9 @@
 
 use anyhow::{bail, Context, Result};
 use cli::RulesMergeArgs;
-use rules::Source;
+use rules::{Owner, Source};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// Exit status if the existing file differs from the merged rules.
 const DIFFERS: u8 = 1;
@@ -14,9 +12,18 @@ const DIFFERS: u8 = 1;
 /// Prints, compares or loads the rules of a directory.
 ///
 /// # Errors
-/// The directory or one of its files cannot be read, or there is no rules file.
+/// The directory or one of its files cannot be read, or there is no rules file. Rules that are to be
+/// loaded have to be root's alone.
 pub(crate) fn merge(args: &RulesMergeArgs) -> Result<u8> {
-    let files = read(&args.directory)?;
+    // Rules that are only printed may be anybody's.
+    let owner = match args.load {
+        true => Owner::Root,
+        false => Owner::Anybody,
+    };
+    let files = rules::read_directory(&args.directory, owner)?;
+    if files.is_empty() {
+        bail!("{}: no *.rules file there", args.directory.display());
+    }
     let directory = args.directory.to_string_lossy();
     let text = rules::merge_directory(&directory, &files);
     if args.load {
@@ -50,23 +57,4 @@ pub(crate) fn merge(args: &RulesMergeArgs) -> Result<u8> {
         file.display()
     )?;
     Ok(DIFFERS)
-}
-
-/// Name and content of each file that `ls *.rules` would list.
-fn read(directory: &Path) -> Result<Vec<(String, Vec<u8>)>> {
-    let cannot = |path: &Path| format!("cannot read {}", path.display());
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).with_context(|| cannot(directory))? {
-        let name = entry.with_context(|| cannot(directory))?.file_name();
-        if !name.as_bytes().ends_with(b".rules") || name.as_bytes().starts_with(b".") {
-            continue;
-        }
-        let path = directory.join(&name);
-        let text = fs::read(&path).with_context(|| cannot(&path))?;
-        files.push((name.to_string_lossy().into_owned(), text));
-    }
-    if files.is_empty() {
-        bail!("{}: no *.rules file there", directory.display());
-    }
-    Ok(files)
 }
