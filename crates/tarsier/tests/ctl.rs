@@ -30,6 +30,10 @@ fn claim(test: &str) -> Option<File> {
         println!("skipped: {test}: audit is in use or not to be had: {status}{rules}");
         return None;
     }
+    // Where audit was never enabled, Tarsier leaves a rule at its end.
+    for enabled in ["1", "0"] {
+        assert!(kernel(&["-e", enabled]).status.success(), "-e {enabled}");
+    }
     Some(lock)
 }
 
@@ -360,13 +364,23 @@ fn rules_change_while_recording_and_the_log_says_who_did_it() {
         &format!("ses={}", own("sessionid").trim()),
     );
     for expected in [
-        format!(": {ids} op=add_rule key=\"first\" list=4 res=1\n"),
-        format!(": {ids} op=add_rule key=\"file\" list=4 res=0\n"),
-        format!(": {ids} op=remove_rule key=\"first\" list=4 res=1\n"),
-        " msg='text=said exe=".to_owned(),
+        " op=add_rule key=\"first\" list=4 res=1",
+        " op=add_rule key=\"file\" list=4 res=0",
+        " op=remove_rule key=\"first\" list=4 res=1",
     ] {
-        assert_eq!(log.matches(&expected).count(), 1, "{expected}{log}");
+        let said: Vec<&str> = log
+            .lines()
+            .filter(|line| line.ends_with(expected))
+            .collect();
+        let is_told = |line: &&str| {
+            line.contains(&format!("): {ids} ")) && line.contains(" comm=\"tarsier\" exe=")
+        };
+        assert!(
+            said.len() == 1 && said.iter().all(is_told),
+            "{expected}: {log}"
+        );
     }
+    assert_eq!(log.matches(" msg='text=said exe=").count(), 1, "{log}");
     assert_eq!(log.matches("key=\"first\"\n").count(), 1, "{log}");
 }
 

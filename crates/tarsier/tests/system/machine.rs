@@ -4,7 +4,7 @@ use crate::daemon::Setup;
 use netlink::{AuditSocket, Status};
 use std::collections::BTreeSet;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -32,6 +32,7 @@ pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
         println!("skipped: {name}: audit is in use: {use_}");
         return;
     }
+    enable_audit_once();
     adopt_orphans();
     let setup = Setup::new();
     let outcome = catch_unwind(AssertUnwindSafe(|| body(&setup)));
@@ -50,6 +51,18 @@ pub(crate) fn test(name: &str, body: impl FnOnce(&Setup)) {
         left.is_empty(),
         "after {name} the machine is not as before: {left:#?}"
     );
+}
+
+/// Enables audit and disables it again, unless this process has done so: where it was never enabled, Tarsier leaves a
+/// rule at its end.
+fn enable_audit_once() {
+    static ENABLED: Once = Once::new();
+    ENABLED.call_once(|| {
+        let mut socket = AuditSocket::open().expect("an audit socket");
+        for enabled in [1, 0] {
+            socket.set_enabled(enabled).expect("audit is not in use");
+        }
+    });
 }
 
 /// Makes processes that a killed daemon leaves behind children of this process, so that they are
