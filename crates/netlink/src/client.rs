@@ -23,6 +23,8 @@ pub const RECORD_BYTES_MAX: usize = 9216;
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a query is sent at most.
+const ASKED_MAX: u32 = 3;
 
 /// Records kept while an answer is waited for; more are counted as an overrun.
 const QUEUED_RECORDS_MAX: usize = 65536;
@@ -329,9 +331,22 @@ impl AuditSocket {
         }
     }
 
-    /// Sends a query and returns the data of the reply. The kernel sends the reply from another
-    /// thread, so it may arrive before or after the acknowledgement.
+    /// Sends a query and returns the data of the reply. A reply that a flood of records has driven out of the socket's
+    /// buffer is asked for again.
     fn ask(&mut self, what: &'static str, asked: u16) -> Result<Vec<u8>, NetlinkError> {
+        let mut left = ASKED_MAX;
+        loop {
+            left -= 1;
+            match self.ask_once(what, asked) {
+                Err(NetlinkError::Timeout { .. }) if left > 0 => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Sends a query once. The kernel sends the reply from another thread, so it may arrive before or after the
+    /// acknowledgement.
+    fn ask_once(&mut self, what: &'static str, asked: u16) -> Result<Vec<u8>, NetlinkError> {
         let sequence = self.send(what, asked, &[])?;
         let mut answer = None;
         self.exchange(what, |datagram| match datagram {

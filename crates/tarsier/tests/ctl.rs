@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 const TARSIER: &str = env!("CARGO_BIN_EXE_tarsier");
@@ -30,11 +31,22 @@ fn claim(test: &str) -> Option<File> {
         println!("skipped: {test}: audit is in use or not to be had: {status}{rules}");
         return None;
     }
-    // Where audit was never enabled, Tarsier leaves a rule at its end.
+    static ENABLED: Once = Once::new();
+    ENABLED.call_once(enable_audit);
+    Some(lock)
+}
+
+/// Enables audit and disables it again: where it was never enabled, Tarsier leaves a rule at its end. Waits until the
+/// kernel has no record of that any more.
+fn enable_audit() {
     for enabled in ["1", "0"] {
         assert!(kernel(&["-e", enabled]).status.success(), "-e {enabled}");
     }
-    Some(lock)
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !text(&kernel(&["-s"])).contains("\nbacklog 0\n") {
+        assert!(Instant::now() < deadline, "records stay in the backlog");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn run(program: &Path, args: &[&str]) -> Output {

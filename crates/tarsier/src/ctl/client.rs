@@ -7,10 +7,13 @@ use rules::Command;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Longest wait for a sign of life: while the daemon puts rules in force it sends one each second.
+/// Time without a sign of life after which the daemon's process is looked at: while the daemon puts rules in force it
+/// sends one each second.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait for a daemon that runs: on a busy host a look at the clients may come late.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The daemon with a certain run directory.
 pub(super) struct Client {
@@ -55,31 +58,71 @@ impl Client {
 /// Sends a request to the daemon that listens at `socket`. Returns its answer, one line of JSON.
 ///
 /// # Errors
-/// No daemon listens, the caller is not root, the answer is incomplete, or the daemon gives no sign
-/// of life for five seconds.
+/// No daemon listens, the caller is not root, the answer is incomplete, the daemon is stopped or has ended, which takes
+/// five seconds to find out, or it gives no sign of life for a minute.
 pub(crate) fn ask(socket: &Path, request: &Request) -> io::Result<String> {
-    exchange(socket, request).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            let seconds = PATIENCE.as_secs();
-            let text = format!("its process has given no sign of life for {seconds} s");
-            io::Error::new(io::ErrorKind::TimedOut, text)
-        }
-        _ => error,
-    })
-}
-
-fn exchange(socket: &Path, request: &Request) -> io::Result<String> {
-    let mut stream = connect(socket)?;
+    let mut stream = connect(socket).map_err(|error| match is_late(&error) {
+        true => silent("nobody takes the connection"),
+        false => error,
+    })?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     // The daemon may refuse, with a reason, before it has read everything.
     let sent = stream.write_all(&line);
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
+    let answer = read_answer(&stream)?;
     match (answer.ends_with('\n'), sent) {
         (true, _) => Ok(answer),
         (false, Err(error)) => Err(error),
         (false, Ok(())) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Reads a line. Signs of life come before it, as blanks.
+fn read_answer(stream: &UnixStream) -> io::Result<String> {
+    let mut reader = BufReader::new(stream);
+    let mut answer = Vec::new();
+    let mut heard = Instant::now();
+    loop {
+        let before = answer.len();
+        match reader.read_until(b'\n', &mut answer) {
+            Ok(_) => break,
+            Err(error) if is_late(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if answer.len() > before {
+            heard = Instant::now();
+        } else if let Some(state) = stopped(stream) {
+            return Err(silent(&state));
+        } else if heard.elapsed() >= ANSWER_TIMEOUT {
+            return Err(silent("no sign of life for a minute"));
+        }
+    }
+    String::from_utf8(answer).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+fn silent(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, why)
+}
+
+/// Why the process at the other end cannot answer; `None` if it can.
+fn stopped(stream: &UnixStream) -> Option<String> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+    let pid = peer.pid.as_raw_nonzero();
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return Some(format!("process {pid} has ended"));
+    };
+    let (_, fields) = stat.rsplit_once(')')?;
+    match fields.trim_start().chars().next()? {
+        'T' | 't' => Some(format!("process {pid} is stopped: kill -CONT {pid}")),
+        'Z' | 'X' => Some(format!("process {pid} has ended")),
+        _ => None,
     }
 }
 
