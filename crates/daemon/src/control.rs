@@ -124,7 +124,7 @@ impl Control {
     }
 
     /// Serves clients while rules are being replaced: answers requests that change nothing, and keeps the others.
-    fn serve(&self, others: &mut ControlSocket, recording: &mut Recording) {
+    pub(super) fn serve(&self, others: &mut ControlSocket, recording: &mut Recording) {
         while let Some(asked) = others.new_request() {
             match serde_json::from_slice(&asked.line) {
                 Ok(request) if !changes_something(&request) => {

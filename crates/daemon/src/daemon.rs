@@ -115,7 +115,13 @@ impl Daemon {
             }
             if Instant::now() >= tidy_due {
                 tidy_due = Instant::now() + TIDY_INTERVAL;
-                self.recording.tidy();
+                let Daemon {
+                    recording,
+                    control,
+                    server,
+                    ..
+                } = self;
+                recording.tidy(&mut |recording| control.serve(server, recording));
             }
         }
     }

@@ -109,18 +109,19 @@ impl Recording {
 
     /// Call this once a second: it follows files that rules name, logs losses and breaches, and
     /// removes hooks that are not needed.
-    pub(super) fn tidy(&mut self) {
+    /// While rules are replaced for that, `meanwhile` is called between two passes over the rings.
+    pub(super) fn tidy(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
         self.pipeline.recorder.refresh();
         self.pipeline.count_kernel_losses();
         self.losses.say(&mut self.pipeline);
         self.warnings.tend(&mut self.pipeline);
         self.integrity.check(&mut self.pipeline);
-        self.refresh_identities();
+        self.refresh_identities(meanwhile);
         self.pipeline.engine.tidy();
     }
 
     /// Plans the rules again if a path that a rule names is another file by now.
-    fn refresh_identities(&mut self) {
+    fn refresh_identities(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
         let generation = &self.pipeline.generation;
         let rules = &generation.plan.rules;
         // The kernel follows paths by itself.
@@ -137,7 +138,7 @@ impl Recording {
         let number = generation.plan.generation + 1;
         let settings = &self.settings;
         let renewed = settings.generation_after(generation, rules.clone(), false, number);
-        let renewed = renewed.and_then(|generation| self.put_in_force(generation, &mut |_| {}));
+        let renewed = renewed.and_then(|generation| self.put_in_force(generation, meanwhile));
         match renewed {
             Ok(change) => {
                 let by = Asker::of(Who::this_process());

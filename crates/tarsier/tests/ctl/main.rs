@@ -3,51 +3,21 @@
 //! Tests that touch the kernel's audit hold the machine's lock, and leave audit off and without
 //! rules. Kernel audit stays off while rules are loaded into it.
 
+mod machine;
+
+use machine::claim;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 const TARSIER: &str = env!("CARGO_BIN_EXE_tarsier");
 /// A user id that no process has.
 const UID: u32 = 54321;
-
-/// Takes the machine's lock for tests of audit. `None`, with a message, without root or if audit is
-/// in use.
-fn claim(test: &str) -> Option<File> {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: {test}: needs root");
-        return None;
-    }
-    let lock = testkit::machine_lock();
-    let status = text(&kernel(&["-s"]));
-    let rules = text(&kernel(&["-l"]));
-    if !status.starts_with("enabled 0\nfailure 1\npid 0\n") || rules != "No rules\n" {
-        println!("skipped: {test}: audit is in use or not to be had: {status}{rules}");
-        return None;
-    }
-    static ENABLED: Once = Once::new();
-    ENABLED.call_once(enable_audit);
-    Some(lock)
-}
-
-/// Enables audit and disables it again: where it was never enabled, Tarsier leaves a rule at its end. Waits until the
-/// kernel has no record of that any more.
-fn enable_audit() {
-    for enabled in ["1", "0"] {
-        assert!(kernel(&["-e", enabled]).status.success(), "-e {enabled}");
-    }
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !text(&kernel(&["-s"])).contains("\nbacklog 0\n") {
-        assert!(Instant::now() < deadline, "records stay in the backlog");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 fn run(program: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(program);
@@ -162,7 +132,7 @@ const CALLS: &[&str] = &[
 /// The calls of the recording that `crates/rules` is tested with, except those whose text is
 /// Tarsier's own, those that only write to syslog, and those that watch the whole machine.
 fn recorded_calls() -> Vec<&'static str> {
-    let golden = include_str!("../../rules/tests/data/cli.golden");
+    let golden = include_str!("../../../rules/tests/data/cli.golden");
     let calls = golden
         .lines()
         .filter_map(|line| line.strip_prefix("$ auditctl "));
