@@ -5,7 +5,6 @@
 use crate::own_programs::own_programs;
 use bpf::shared::audited_task;
 use libbpf_rs::{Iter, Link, Object, ObjectBuilder};
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::mpsc;
@@ -20,9 +19,8 @@ pub struct Audited {
     pub threads: u64,
 }
 
-/// An iterator over tasks, which is loaded when it is first needed.
-#[derive(Default)]
-pub struct AuditContexts(OnceCell<Option<Loaded>>);
+/// An iterator over tasks.
+pub struct AuditContexts(Option<Loaded>);
 
 struct Loaded {
     link: Link,
@@ -30,6 +28,11 @@ struct Loaded {
 }
 
 impl AuditContexts {
+    /// Loads the iterator, which takes tens of milliseconds: not to be done while rings have to be read.
+    pub fn load() -> AuditContexts {
+        AuditContexts(load().ok())
+    }
+
     /// How many tasks have a context; `None` if the kernel does not let them be asked.
     pub fn count(&self) -> Option<Audited> {
         let tasks = self.tasks()?;
@@ -56,8 +59,7 @@ impl AuditContexts {
     }
 
     fn tasks(&self) -> Option<Vec<audited_task>> {
-        let loaded = self.0.get_or_init(|| load().ok());
-        let mut iter = Iter::new(&loaded.as_ref()?.link).ok()?;
+        let mut iter = Iter::new(&self.0.as_ref()?.link).ok()?;
         let mut bytes = Vec::new();
         iter.read_to_end(&mut bytes).ok()?;
         let records = bytes.chunks_exact(size_of::<audited_task>());
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn no_more_processes_than_threads_have_a_context() {
-        let contexts = AuditContexts::default();
+        let contexts = AuditContexts::load();
         let (Some(counted), Some(newborn)) = (contexts.count(), contexts.newborn_gets_one()) else {
             println!("skipped: audit contexts: no task iterator, or no right to load one");
             return;

@@ -100,6 +100,7 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };
     let mut recorder = recorder(&settings)?;
+    let contexts = AuditContexts::load();
     let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
@@ -143,7 +144,6 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         })?;
     }
     let rules = &pipeline.generation.plan.rules;
-    let contexts = AuditContexts::default();
     let kernel = kernel_records(args, is_kernel, rules, &set.settings, &contexts)?;
     let pipeline = pipeline.with_kernel_records(kernel);
     let recording = Recording::new(pipeline, settings, contexts);

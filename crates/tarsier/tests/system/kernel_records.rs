@@ -174,7 +174,7 @@ fn status_counts_processes_that_the_kernel_audits_and_later_ones_are_not_among_t
     // Others may come and go meanwhile.
     const OTHERS: u64 = 15;
     machine::test("audit contexts", |setup| {
-        match capture::AuditContexts::default().newborn_gets_one() {
+        match capture::AuditContexts::load().newborn_gets_one() {
             Some(true) => {}
             Some(false) => {
                 return println!("skipped: audit contexts: audit was never enabled here")
