@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Who has loaded the program that a record is about.
+/// The loader of the program that a record is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loader {
     /// This process.
@@ -146,7 +146,7 @@ impl OwnPrograms {
         self.known().programs.insert(id, program);
     }
 
-    /// Who has loaded the program with this id, by the record that it was loaded. Takes note of the record.
+    /// The loader of the program with this id, by the record that it was loaded. Takes note of the record.
     pub fn loader(&self, id: u32) -> Loader {
         let mut known = self.known();
         let is_loading = known.loading > 0;

@@ -42,7 +42,7 @@ const PASS_BYTES_MAX: usize = 1 << 20;
 /// Limit of own events whose further records are still expected.
 const OWN_EVENTS_MAX: usize = 4096;
 
-/// What is said where a rule stays loaded.
+/// The text where a rule stays loaded.
 pub const KEPT_RULE: &str = "the rule never,task stays loaded, so that processes do not pay for the kernel's audit, \
                              which was never enabled before; `auditctl -d never,task` removes it, and `auditctl -D` \
                              before other rules are loaded";

@@ -13,7 +13,7 @@ const HELD_MAX: usize = 65536;
 /// Limit of own events whose further records are still expected.
 const LEFT_OUT_MAX: usize = 4096;
 
-/// What is to be done with a record.
+/// The treatment of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Write,

@@ -93,7 +93,7 @@ pub struct Answer {
     pub rules: Vec<String>,
     /// The value of a counter before it was reset.
     pub value: Option<u32>,
-    /// What is left behind, in words.
+    /// The text about what the daemon leaves behind.
     #[serde(default)]
     pub note: Option<String>,
     /// Steps that were refused. If one of them was not to be skipped, nothing was changed.

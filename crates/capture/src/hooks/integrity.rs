@@ -11,9 +11,11 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+/// The map whose slot is the match table in force.
+const TABLES: &str = "tables";
 /// Maps that only the daemon writes, and only while it replaces rules.
 const MAPS: [&str; 6] = [
-    "tables",
+    TABLES,
     "rings",
     "bodies",
     "other_bodies",
@@ -32,48 +34,64 @@ pub struct Breach {
     pub is_mended: bool,
 }
 
-/// The values of [`MAPS`] after the last replacement of the rules.
-#[derive(Default)]
-pub(super) struct Told(Vec<Value>);
+/// [`MAPS`], with their values after the last replacement of the rules.
+pub(super) struct Told(Vec<ToldMap>);
 
-struct Value {
+struct ToldMap {
     map: MapHandle,
     name: &'static str,
-    slot: u32,
+    /// By slot.
+    values: Vec<Value>,
+}
+
+struct Value {
     /// As the kernel returns it: of a map or program, the id.
-    value: Option<Vec<u8>>,
-    /// The map or program, which stays as long as this.
-    object: Option<OwnedFd>,
+    told: Option<Vec<u8>>,
+    /// Keeps the table, which nothing else holds if it is replaced.
+    table: Option<OwnedFd>,
 }
 
 impl Told {
-    /// Reads the maps.
-    pub(super) fn of(programs: &Programs) -> Result<Told, CaptureError> {
-        let mut values = Vec::new();
-        for name in MAPS {
+    /// Finds the maps. Nothing is known of them before [`Told::note`].
+    pub(super) fn new(programs: &Programs) -> Result<Told, CaptureError> {
+        let map = |name| {
             let map = programs.map(name)?;
-            for slot in 0..map.max_entries() {
-                let map = MapHandle::try_from(&map).map_err(refused(format!("map {name}")))?;
-                let value = lookup(&map, slot);
-                let object = value.as_deref().and_then(|value| object(&map, value));
-                values.push(Value {
-                    map,
-                    name,
-                    slot,
-                    value,
-                    object,
-                });
-            }
+            Ok(ToldMap {
+                map: MapHandle::try_from(&map).map_err(refused(format!("map {name}")))?,
+                name,
+                values: Vec::new(),
+            })
+        };
+        MAPS.into_iter()
+            .map(map)
+            .collect::<Result<_, _>>()
+            .map(Told)
+    }
+
+    /// Takes what the maps contain for what they have to contain.
+    pub(super) fn note(&mut self) {
+        for known in &mut self.0 {
+            let (map, name) = (&known.map, known.name);
+            let value = |slot| {
+                let told = lookup(map, slot);
+                let id = told.as_deref().filter(|_| name == TABLES);
+                Value {
+                    table: id.and_then(|id| object(map, id)),
+                    told,
+                }
+            };
+            known.values = (0..map.max_entries()).map(value).collect();
         }
-        Ok(Told(values))
     }
 
     /// Restores what differs.
     fn restore(&self) -> BTreeMap<&'static str, bool> {
         let mut changed = BTreeMap::new();
-        for value in &self.0 {
-            if lookup(&value.map, value.slot) != value.value {
-                *changed.entry(value.name).or_insert(true) &= value.restore();
+        for ToldMap { map, name, values } in &self.0 {
+            for (slot, value) in (0..).zip(values) {
+                if lookup(map, slot) != value.told {
+                    *changed.entry(*name).or_insert(true) &= value.restore(map, slot);
+                }
             }
         }
         changed
@@ -82,15 +100,18 @@ impl Told {
 
 impl Value {
     /// Writes the value again. Returns whether the map has it now.
-    fn restore(&self) -> bool {
-        let slot = self.slot.to_ne_bytes();
-        let fd = self.object.as_ref().map(|fd| fd.as_raw_fd().to_ne_bytes());
-        let written = match (&self.value, &fd) {
-            (Some(_), Some(fd)) => self.map.update(&slot, fd, MapFlags::ANY),
-            (Some(value), None) => self.map.update(&slot, value, MapFlags::ANY),
-            (None, _) => self.map.delete(&slot),
+    fn restore(&self, map: &MapHandle, slot: u32) -> bool {
+        let key = slot.to_ne_bytes();
+        let found = self.told.as_deref().filter(|_| self.table.is_none());
+        let found = found.and_then(|id| object(map, id));
+        let fd = self.table.as_ref().or(found.as_ref());
+        let fd = fd.map(|fd| fd.as_raw_fd().to_ne_bytes());
+        let written = match (&self.told, &fd) {
+            (Some(_), Some(fd)) => map.update(&key, fd, MapFlags::ANY),
+            (Some(value), None) => map.update(&key, value, MapFlags::ANY),
+            (None, _) => map.delete(&key),
         };
-        written.is_ok() && lookup(&self.map, self.slot) == self.value
+        written.is_ok() && lookup(map, slot) == self.told
     }
 }
 
@@ -135,7 +156,7 @@ fn lookup(map: &MapHandle, slot: u32) -> Option<Vec<u8>> {
         .flatten()
 }
 
-/// The map or program with this id, in a map of such.
+/// The map or program with this id, if `map` is one of such.
 fn object(map: &MapHandle, id: &[u8]) -> Option<OwnedFd> {
     let id = u32::from_ne_bytes(id.try_into().ok()?);
     let open = match map.map_type() {

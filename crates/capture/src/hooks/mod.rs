@@ -114,6 +114,7 @@ impl Hooks {
         vfs: VfsHooks,
         operations: Operations,
         trampolines: Option<Trampolines>,
+        told: Told,
     ) -> Hooks {
         Hooks {
             programs,
@@ -124,7 +125,7 @@ impl Hooks {
             armed: Armed::default(),
             detach_queue: DetachQueue::default(),
             missed_by_probes: 0,
-            told: Told::default(),
+            told,
             breaches: Vec::new(),
         }
     }
@@ -212,7 +213,15 @@ impl EbpfEngine {
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
         let maps = ReadMaps::of(&programs)?;
-        let hooks = Hooks::new(programs, control.clone(), vfs, operations, trampolines);
+        let told = Told::new(&programs)?;
+        let hooks = Hooks::new(
+            programs,
+            control.clone(),
+            vfs,
+            operations,
+            trampolines,
+            told,
+        );
         let mut engine = EbpfEngine {
             hooks: SharedHooks::new(hooks),
             control,

@@ -2,7 +2,6 @@
 
 use super::control;
 use super::gates;
-use super::integrity::Told;
 use super::map_options::map_options;
 use super::{HookChange, Hooks};
 use crate::error::CaptureError;
@@ -43,7 +42,7 @@ impl Hooks {
         self.switch_probes();
         let removed = old.links().count() + old_objects.len();
         self.part_with(old, old_objects);
-        self.told = Told::of(&self.programs)?;
+        self.told.note();
         Ok(HookChange::between(before, self.count(), removed))
     }
 }
