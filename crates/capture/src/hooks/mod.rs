@@ -114,9 +114,9 @@ impl Hooks {
         vfs: VfsHooks,
         operations: Operations,
         trampolines: Option<Trampolines>,
-        told: Told,
-    ) -> Hooks {
-        Hooks {
+    ) -> Result<Hooks, CaptureError> {
+        Ok(Hooks {
+            told: Told::new(&programs)?,
             programs,
             control,
             vfs,
@@ -125,9 +125,8 @@ impl Hooks {
             armed: Armed::default(),
             detach_queue: DetachQueue::default(),
             missed_by_probes: 0,
-            told,
             breaches: Vec::new(),
-        }
+        })
     }
 }
 
@@ -213,15 +212,7 @@ impl EbpfEngine {
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
         let maps = ReadMaps::of(&programs)?;
-        let told = Told::new(&programs)?;
-        let hooks = Hooks::new(
-            programs,
-            control.clone(),
-            vfs,
-            operations,
-            trampolines,
-            told,
-        );
+        let hooks = Hooks::new(programs, control.clone(), vfs, operations, trampolines)?;
         let mut engine = EbpfEngine {
             hooks: SharedHooks::new(hooks),
             control,
