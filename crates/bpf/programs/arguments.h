@@ -58,14 +58,14 @@ static __always_inline enum room room_for(struct chunks *c, __u64 size)
 		s->wait_ns -= waited_ns < s->wait_ns ? waited_ns : s->wait_ns;
 		return ROOM_LATER;
 	}
-	if (unread + room > control.ring_bytes)
+	if (unread + room > control.ring_bytes - control.reserve_bytes)
 		return ROOM_NONE;
 	if (waits)
 		return ROOM_NOW;
 	if (s->sent_bytes + size > s->sent_max)
 		return ROOM_NONE;
 	if (!control.throttle && over_share(c->ring, unread + size, event_of(c->w)->cpu,
-					    c->w->fact[FACT_UID], size, event))
+					    c->w->fact[FACT_UID], size, event, false))
 		return ROOM_NONE;
 	return ROOM_NOW;
 }

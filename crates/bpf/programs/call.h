@@ -63,7 +63,7 @@ static __always_inline struct work *work_for(struct cpu_state *cpu)
 
 	if (!w) {
 		count_lost(cpu, TARSIER_LOSS_BUSY);
-		count_rule(TARSIER_NO_RULE, true);
+		count_rule(TARSIER_NO_RULE, FATE_LOST);
 	}
 	return w;
 }

@@ -16,6 +16,7 @@ _Static_assert(TARSIER_RING_MIN >= TARSIER_EVENT_MAX + FRAME_SLACK + 8,
 	       "the smallest ring has room for the largest frame");
 /* Bytes that each record takes in the ring in addition to its own, rounding included. */
 #define RING_HEADER 16
+#define NS_PER_S 1000000000ULL
 
 /* Adds a string from user space; returns its first byte, or 0. */
 static __always_inline char part_user_string(struct work *w, __u16 tag, __u8 index, __u64 address)
@@ -277,36 +278,93 @@ static __always_inline void count_lost(struct cpu_state *cpu, enum tarsier_loss 
 		__sync_fetch_and_add(by_uid, 1);
 }
 
-static __always_inline void count_rule(__u32 rule, bool lost)
+enum fate {
+	FATE_SELECTED,
+	FATE_LOST,
+	FATE_SUPPRESSED,
+};
+
+static __always_inline void count_rule(__u32 rule, enum fate fate)
 {
 	__u32 slot = rule == TARSIER_NO_RULE ? 0 : rule + 1;
 	struct rule_count *count = bpf_map_lookup_elem(&rule_counts, &slot);
 
 	if (!count)
 		return;
-	if (lost)
+	if (fate == FATE_LOST)
 		__sync_fetch_and_add(&count->lost, 1);
+	else if (fate == FATE_SUPPRESSED)
+		__sync_fetch_and_add(&count->suppressed, 1);
 	else
 		__sync_fetch_and_add(&count->selected, 1);
 }
 
-/* Puts the finished event into the ring. Returns 0, or the cause of its loss + 1. */
-static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, void *ring,
-				       __u32 cpu_nr, __u32 size)
+/*
+ * Takes an event of this rule from its budget. Returns 1 if there was nothing left: the event is
+ * counted then, and is not to be recorded. Of two processors that begin a second, one does.
+ */
+__noinline int over_budget(__u32 rule)
 {
+	struct budget *budget = bpf_map_lookup_elem(&budgets, &rule);
+	struct cpu_state *cpu = state_of_cpu();
+	__u64 second, spent;
+
+	if (!budget || !budget->rate)
+		return 0;
+	second = bpf_ktime_get_ns() / NS_PER_S;
+	spent = *(volatile __u64 *)&budget->spent;
+	if (spent >> BUDGET_COUNT_BITS != (__u32)second &&
+	    __sync_val_compare_and_swap(&budget->spent, spent, second << BUDGET_COUNT_BITS | 1) ==
+		    spent)
+		return 0;
+	spent = __sync_fetch_and_add(&budget->spent, 1);
+	if ((__u32)spent < budget->rate)
+		return 0;
+	count_rule(rule, FATE_SUPPRESSED);
+	if (cpu)
+		__sync_fetch_and_add(&cpu->suppressed, 1);
+	return 1;
+}
+
+/* Whether a matched call is to be recorded. The daemon looks after the budgets of undecided ones. */
+static __always_inline bool recorded(__u32 verdict, struct work *w)
+{
+	if (verdict == VERDICT_DROP)
+		return false;
+	return !control.has_budgets || verdict != VERDICT_RECORD || !over_budget(w->rule);
+}
+
+/*
+ * Puts the finished event into the ring. Returns 0, or the cause of its loss + 1. The end of the
+ * ring is kept free for urgent events.
+ */
+static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, void *ring,
+				       __u32 cpu_nr, __u32 size, bool urgent)
+{
+	__u64 end = control.ring_bytes, fill = cpu->unread_bound;
+	bool waits = control.throttle;
+
 	if (!ring)
 		return TARSIER_LOSS_RING_FULL + 1;
-	if (!control.throttle && over_share(ring, bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA),
-					    cpu_nr, w->fact[FACT_UID], size, 0))
-		return TARSIER_LOSS_OVER_SHARE + 1;
-	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
+	if (!urgent)
+		end -= control.reserve_bytes;
+	if (fill + size + RING_HEADER > control.high_bytes || event_of(w)->chunks) {
+		fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+		if (fill + size + RING_HEADER > control.high_bytes && waits)
+			waits = is_reader_alive(cpu);
+		if (!waits && over_share(ring, fill, cpu_nr, w->fact[FACT_UID], size, 0, urgent))
+			return TARSIER_LOSS_OVER_SHARE + 1;
+	}
+	if (fill + size + RING_HEADER <= end &&
+	    !bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
 		return 0;
 	if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
 		return TARSIER_LOSS_TOO_BIG + 1;
-	if (!control.throttle || !is_reader_alive(cpu))
+	if (!waits || end < size + RING_HEADER)
 		return TARSIER_LOSS_RING_FULL + 1;
-	wait_for(cpu, ring, control.ring_bytes - size - 8, WAIT_FULL_NS);
-	if (!bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
+	wait_for(cpu, ring, end - size - RING_HEADER, WAIT_FULL_NS);
+	if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + size + RING_HEADER <= end &&
+	    !bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
 		return 0;
 	return TARSIER_LOSS_RING_FULL + 1;
 }
@@ -317,11 +375,13 @@ __noinline int event_end(struct work *w)
 	struct tarsier_event *e;
 	__u32 cpu_nr, size, cause;
 	struct cpu_state *cpu = state_of_cpu();
+	bool urgent;
 	__u64 fill;
 	void *ring;
 
 	if (!cpu || !w)
 		return 0;
+	urgent = is_urgent(w->rule);
 	e = event_of(w);
 	cpu_nr = e->cpu;
 	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
@@ -330,21 +390,21 @@ __noinline int event_end(struct work *w)
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
 	e->frame.size = size;
-	cause = event_out(w, cpu, ring, cpu_nr, size);
+	cause = event_out(w, cpu, ring, cpu_nr, size, urgent);
 	if (!ring || cause) {
 		if (cause && cause <= TARSIER_LOSS_CAUSES)
 			count_lost(cpu, cause - 1);
-		count_rule(w->rule, true);
+		count_rule(w->rule, FATE_LOST);
 		cpu->unread_bound = control.ring_bytes;
 		return 0;
 	}
 	__sync_fetch_and_add(&cpu->events, 1);
 	if (e->flags & TARSIER_UNDECIDED)
 		__sync_fetch_and_add(&cpu->undecided, 1);
-	count_rule(w->rule, false);
-	fill = record_went(cpu, ring, size, !e->chunks, is_urgent(w->rule));
+	count_rule(w->rule, FATE_SELECTED);
+	fill = record_went(cpu, ring, size, !e->chunks, urgent);
 	if (fill)
-		slow_down(cpu, ring, fill, e->frame.time_ns);
+		slow_down(cpu, ring, fill, cpu_nr, w->fact[FACT_UID], size, e->frame.time_ns);
 	return 1;
 }
 

@@ -66,6 +66,14 @@ struct {
 	__type(value, struct rule_count);
 } rule_counts SEC(".maps");
 
+/* Budgets of the rules in force, by place; the daemon writes them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RULES_MAX);
+	__type(key, __u32);
+	__type(value, struct budget);
+} budgets SEC(".maps");
+
 /* Events lost, by real uid of the task that made them, as far as there is room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -72,33 +72,15 @@ static __always_inline __u64 wait_limit(__u64 over, __u64 room)
 	return WAIT_MAX_NS + (over - near) * (WAIT_FULL_NS - WAIT_MAX_NS) / (room - near);
 }
 
-/*
- * Called after an event was put into the ring. Above the high mark, the call
- * waits, longer as the ring fills, so that producers adapt to the pace of the
- * reader. `fill` is the number of unread bytes.
- */
-static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 fill, __u64 now_ns)
-{
-	__u64 room = control.ring_bytes - control.high_bytes;
-
-	if (fill <= control.high_bytes || !room) {
-		cpu->taken_ns = now_ns;
-		return;
-	}
-	if (!control.throttle || !is_reader_alive(cpu))
-		return;
-	wait_for(cpu, ring, control.high_bytes, wait_limit(fill - control.high_bytes, room));
-}
-
-/* The bytes that a uid has put into the ring of a CPU above the high mark. */
 struct share_key {
-	__u32 uid;
+	struct maker maker;
 	__u32 cpu;
 };
 
 struct share {
 	__u64 step; /* position of the reader, in sixteenths of the ring */
 	__u64 bytes;
+	__u64 urgent_bytes; /* those of urgent events that were over the share */
 };
 
 struct {
@@ -108,38 +90,120 @@ struct {
 	__type(value, struct share);
 } shares SEC(".maps");
 
-/*
- * With overload = DROP: whether this uid has used up its share of the space above
- * the high mark. The share is a quarter of the space that is left (dynamic
- * thresholds, as in switches with shared memory: Choudhury and Hahne 1998), so
- * that there is always space for a uid with few events. `fill`: unread bytes;
- * `spare`: bytes that have to be left of the share after these `size` bytes.
- */
-static __always_inline bool over_share(void *ring, __u64 fill, __u32 cpu_nr, __u32 uid, __u32 size,
-				       __u32 spare)
-{
-	struct share_key key = { .uid = uid, .cpu = cpu_nr };
-	__u64 step;
-	struct share *share, fresh = {};
+/* The most levels of user namespaces below the first one (user_namespaces(7)). */
+#define USER_NAMESPACES_MAX 33
 
-	if (fill <= control.high_bytes || fill >= control.ring_bytes)
-		return false;
+/*
+ * Whose share an event of this task takes. All uids of a user namespace count as the user who made
+ * it, or nobody would need more than newuidmap(1) to have many shares. Root makes them for others,
+ * as container managers do: then the namespace itself counts. Of nested ones, the outermost counts.
+ */
+static __always_inline struct maker maker_of(__u32 uid)
+{
+	struct maker maker = { .id = uid };
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct user_namespace *ns;
+	int i, level = 0;
+	__u32 owner;
+
+	if (!TYPE_HAS(cred, user_ns) || !TYPE_HAS(user_namespace, parent) ||
+	    !TYPE_HAS(user_namespace, level) || !TYPE_HAS(user_namespace, owner) ||
+	    !TYPE_HAS(user_namespace, ns))
+		return maker;
+	ns = READ(task, cred, user_ns);
+	for (i = 0; i < USER_NAMESPACES_MAX; i++) {
+		level = READ(ns, level);
+		if (level <= 1)
+			break;
+		ns = READ(ns, parent);
+	}
+	if (level != 1)
+		return maker;
+	owner = READ(ns, owner.val);
+	maker.is_namespace = !owner;
+	maker.id = owner ? owner : READ(ns, ns.inum);
+	return maker;
+}
+
+/* The bytes that the maker of an event has put into the ring of a CPU above the high mark. */
+static __always_inline struct share *share_of(void *ring, __u32 cpu_nr, __u32 uid)
+{
+	struct share_key key = { .cpu = cpu_nr };
+	struct share *share, fresh = {};
+	__u64 step;
+
+	key.maker = maker_of(uid);
 	step = bpf_ringbuf_query(ring, BPF_RB_CONS_POS) / (control.ring_bytes / RING_STEPS + 1);
 	share = bpf_map_lookup_elem(&shares, &key);
 	if (!share) {
 		bpf_map_update_elem(&shares, &key, &fresh, BPF_ANY);
 		share = bpf_map_lookup_elem(&shares, &key);
-		if (!share)
-			return false;
 	}
-	if (share->step != step) {
+	if (share && share->step != step) {
 		share->step = step;
 		share->bytes = 0;
+		share->urgent_bytes = 0;
 	}
-	if (share->bytes + size + spare > (control.ring_bytes - fill) / 4)
-		return true;
-	share->bytes += size;
+	return share;
+}
+
+/*
+ * Whether `size` bytes are more than the share of their maker. The share is a quarter of the space
+ * that is left (dynamic thresholds, as in switches with shared memory: Choudhury and Hahne 1998), so
+ * that there is always space for who makes few events. `fill`: unread bytes; `spare`: bytes that
+ * have to be left of the share after these.
+ */
+static __always_inline bool exceeds(struct share *share, __u64 fill, __u32 size, __u32 spare)
+{
+	__u64 room = control.ring_bytes > fill ? control.ring_bytes - fill : 0;
+
+	return share && share->bytes + size + spare > room / 4;
+}
+
+/* Whether these bytes are refused because the share is used up. If not, they are taken from it. */
+static __always_inline bool over_share(void *ring, __u64 fill, __u32 cpu_nr, __u32 uid, __u32 size,
+				       __u32 spare, bool urgent)
+{
+	struct share *share;
+
+	if (fill <= control.high_bytes || fill >= control.ring_bytes)
+		return false;
+	share = share_of(ring, cpu_nr, uid);
+	if (exceeds(share, fill, size, spare)) {
+		/* Part of the reserve is left for others' urgent events. */
+		if (!urgent || share->urgent_bytes + size > control.reserve_bytes / 4)
+			return true;
+		share->urgent_bytes += size;
+		return false;
+	}
+	if (share)
+		share->bytes += size;
 	return false;
+}
+
+/*
+ * Called after an event was put into the ring. Above the high mark, who has used up his share
+ * waits, longer as the ring fills, so that producers adapt to the pace of the reader. `fill` is the
+ * number of unread bytes, `size` of the event's.
+ */
+static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 fill, __u32 cpu_nr,
+				      __u32 uid, __u32 size, __u64 now_ns)
+{
+	__u64 room = control.ring_bytes - control.high_bytes;
+	struct share *share;
+
+	if (fill <= control.high_bytes || !room) {
+		cpu->taken_ns = now_ns;
+		return;
+	}
+	if (!control.throttle || !is_reader_alive(cpu))
+		return;
+	share = share_of(ring, cpu_nr, uid);
+	if (share)
+		share->bytes += size;
+	if (exceeds(share, fill, 0, 0))
+		wait_for(cpu, ring, control.high_bytes,
+			 wait_limit(fill - control.high_bytes, room));
 }
 
 /* Whether the daemon has to be woken at once for an event of this rule. */

@@ -68,13 +68,25 @@ struct cpu_state {
 	__u64 waited_ns; /* total time of their waits */
 	__u64 taken_seen; /* control.frames_taken when this CPU last saw it change */
 	__u64 taken_ns; /* time of that change */
-	__u64 pad[2]; /* up to whole cache lines: other CPUs write to the next entries */
+	__u64 suppressed; /* events over the budget of their rule */
+	__u64 pad; /* up to whole cache lines: other CPUs write to the next entries */
 };
 
-/* Events of a rule: selected by the first stage, and lost. Slot 0: undecided events. */
+/* Events of a rule: selected by the first stage, lost, over budget. Slot 0: undecided events. */
 struct rule_count {
 	__u64 selected;
 	__u64 lost;
+	__u64 suppressed;
+};
+
+/* Low bits of budget.spent, which count; the second is above them. */
+#define BUDGET_COUNT_BITS 32
+
+/* How many events of a rule may be recorded in a second. */
+struct budget {
+	__u64 spent; /* second of bpf_ktime_get_ns() << BUDGET_COUNT_BITS | events in it */
+	__u32 rate; /* events per second; 0: as many as there are */
+	__u32 pad;
 };
 
 /* Helper processes of the daemon that run at a time. */
@@ -95,12 +107,14 @@ struct control {
 	__u32 urgent_undecided; /* an undecided event may belong to an urgent rule */
 	__u32 copies; /* copies of the programs on tracepoints are attached */
 	__u32 x32; /* the kernel has the calls of x32 */
+	__u32 reserve_bytes; /* the end of each ring, which is kept free for urgent events */
+	__u32 has_budgets; /* some rule has a budget */
 	__u32 helper_tgid[HELPERS_MAX]; /* 0: none */
 	__u64 daemon_start; /* of daemon_tgid, which may be reused; clock ticks, 0: unknown */
 	__u64 helper_start[HELPERS_MAX]; /* the same of helper_tgid */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* one bit per number: the links of probes that are in force */
-	__u64 pad_links[5];
+	__u64 pad_links[4];
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];
@@ -143,6 +157,15 @@ struct uring_control {
 /* The entry number of operations in the tables, where calls have 0 or 1. */
 #define ENTRY_URING 2
 
+/* Who makes events: a uid, or a user namespace that root has made. See maker_of(). */
+struct maker {
+	__u32 id;
+	__u32 is_namespace;
+};
+
+/* The most operations in progress that are remembered of a maker. */
+#define MAKER_OPERATIONS_MAX (TARSIER_PENDING_MAX / 4)
+
 /* An io_uring operation in progress. */
 struct uring_request {
 	__u64 id; /* id of its event */
@@ -153,6 +176,7 @@ struct uring_request {
 	__u8 opens; /* its result is a descriptor */
 	__u8 silent; /* posts a completion only if it fails */
 	__u8 pad[6];
+	struct maker maker;
 };
 
 /* The function of an operation that a probe is attached to. */

@@ -63,7 +63,7 @@ static __always_inline void exec_unseen(struct call *call, struct work *w, struc
 	w->ret = 0;
 	for (i = 0; i < 6; i++)
 		w->args[i] = is_known ? note->exec_args[i] : 0;
-	if (matched(call, w, task, cpu, true) != VERDICT_DROP)
+	if (recorded(matched(call, w, task, cpu, true), w))
 		exec_event(0, w, is_known ? note : 0, call->generation, cpu);
 	if (note)
 		note->exec_valid = 0;
@@ -114,7 +114,7 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	w->ret = ret;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, true);
-	if (verdict == VERDICT_DROP)
+	if (!recorded(verdict, w))
 		goto out;
 	flags = (compat ? TARSIER_COMPAT : 0) |
 		(verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0);
@@ -240,7 +240,7 @@ static __always_inline int exec_begins(void)
 
 		if (cpu)
 			count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
-		count_rule(TARSIER_NO_RULE, true);
+		count_rule(TARSIER_NO_RULE, FATE_LOST);
 		return 0;
 	}
 	call_args(note->exec_args, regs, compat);
@@ -288,7 +288,7 @@ static __always_inline int exec_ended(__u64 *ctx)
 	w->noted = has_objects(nr, compat) && exec_note_end(task, note->exec_given);
 	w->ret = 0;
 	__builtin_memcpy(w->args, note->exec_args, sizeof(w->args));
-	if (matched(&call, w, task, cpu, true) != VERDICT_DROP)
+	if (recorded(matched(&call, w, task, cpu, true), w))
 		exec_event(bprm, w, note, call.generation, cpu);
 	work_leave(w);
 	return 0;
@@ -348,7 +348,7 @@ static __always_inline int exit_event(bool at_end)
 	w->ret = 0;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, false);
-	if (verdict == VERDICT_DROP || !exit_is_new(task))
+	if (verdict == VERDICT_DROP || !exit_is_new(task) || !recorded(verdict, w))
 		goto out;
 	w->id = next_id(cpu);
 	event_begin(w, call.generation,
@@ -437,7 +437,7 @@ static __always_inline int fork_ended(__u64 *ctx)
 	w->ret = ret;
 	call_args(w->args, regs, compat);
 	verdict = matched(&call, w, task, cpu, true);
-	if (verdict != VERDICT_DROP) {
+	if (recorded(verdict, w)) {
 		w->id = next_id(cpu);
 		event_begin(w, call.generation,
 			    (compat ? TARSIER_COMPAT : 0) |

@@ -43,6 +43,14 @@ struct {
 	__type(value, __u64);
 } uring_by_data SEC(".maps");
 
+/* Operations in progress, by maker: one alone cannot take all the room that there is. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct maker);
+	__type(value, __s64);
+} uring_makers SEC(".maps");
+
 struct uring_control uring_control SEC(".bss.uring");
 
 /* Without these members, operations are not captured. */
@@ -183,7 +191,7 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 	result->parts = w->parts;
 	if (!ring || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
 		count_lost(cpu, TARSIER_LOSS_RING_FULL);
-		count_rule(request->rule, true);
+		count_rule(request->rule, FATE_LOST);
 		return;
 	}
 	record_went(cpu, ring, size, true, false);
@@ -191,8 +199,19 @@ static __always_inline void uring_result(struct work *w, struct cpu_state *cpu,
 
 static __always_inline void uring_drop(__u64 address)
 {
-	if (!bpf_map_delete_elem(&uring_requests, &address))
-		__sync_fetch_and_add(&uring_under_way, -1);
+	struct uring_request *request = bpf_map_lookup_elem(&uring_requests, &address);
+	struct maker maker;
+	__s64 *count;
+
+	if (!request)
+		return;
+	maker = request->maker;
+	if (bpf_map_delete_elem(&uring_requests, &address))
+		return;
+	__sync_fetch_and_add(&uring_under_way, -1);
+	count = bpf_map_lookup_elem(&uring_makers, &maker);
+	if (count)
+		__sync_fetch_and_add(count, -1);
 }
 
 static __always_inline void uring_forget(__u64 address, const struct uring_request *request)
@@ -220,7 +239,28 @@ static __always_inline void uring_ended_unseen(struct work *w, struct cpu_state 
 	uring_forget(address, known);
 }
 
-static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req, __u64 flags)
+/* Whether another operation of this maker may be remembered, which is counted then. */
+static __always_inline bool uring_has_room(struct maker *maker)
+{
+	__s64 one = 1, *count = bpf_map_lookup_elem(&uring_makers, maker);
+
+	if (!count && !bpf_map_update_elem(&uring_makers, maker, &one, BPF_NOEXIST))
+		return true;
+	if (!count)
+		count = bpf_map_lookup_elem(&uring_makers, maker);
+	if (!count || *(volatile __s64 *)count >= MAKER_OPERATIONS_MAX)
+		return false;
+	__sync_fetch_and_add(count, 1);
+	return true;
+}
+
+enum memory {
+	MEMORY_NONE,
+	MEMORY_REMEMBERED,
+	MEMORY_USED_UP, /* by this maker, whose operations are recorded without their results */
+};
+
+static __always_inline enum memory uring_remember(struct work *w, struct io_kiocb *req, __u64 flags)
 {
 	struct uring_request request = {
 		.id = w->id,
@@ -230,17 +270,25 @@ static __always_inline bool uring_remember(struct work *w, struct io_kiocb *req,
 		.tgid = w->fact[FACT_PID],
 		.opens = w->spec.kind == KIND_OPEN,
 		.silent = flags >> (uring_control.skip_bit & 63) & 1,
+		.maker = maker_of(w->fact[FACT_UID]),
 	};
 	struct uring_completion key = { request.ctx, request.user_data };
 	__u64 address = (__u64)req;
+	__s64 *count;
 
-	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_NOEXIST))
-		return false;
+	if (!uring_has_room(&request.maker))
+		return MEMORY_USED_UP;
+	if (bpf_map_update_elem(&uring_requests, &address, &request, BPF_NOEXIST)) {
+		count = bpf_map_lookup_elem(&uring_makers, &request.maker);
+		if (count)
+			__sync_fetch_and_add(count, -1);
+		return MEMORY_NONE;
+	}
 	__sync_fetch_and_add(&uring_under_way, 1);
 	/* Needed to recognise a completion that overflows its ring. */
 	if (HAS(req, cqe.user_data))
 		bpf_map_update_elem(&uring_by_data, &key, &address, BPF_ANY);
-	return true;
+	return MEMORY_REMEMBERED;
 }
 
 /* An operation is submitted; the kernel has read and checked its arguments. */
@@ -249,6 +297,7 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 verdict;
 	struct uring_names names;
+	enum memory memory;
 	struct call call = {};
 	struct cpu_state *cpu;
 	struct work *w;
@@ -278,22 +327,24 @@ static __always_inline int uring_submitted(struct io_kiocb *req, __u32 op)
 	call_facts(w, false);
 	__sync_fetch_and_add(&cpu->evaluated, 1);
 	verdict = evaluate(call.table, w, call.what.pages, call.what.npages, call.what.list);
-	if (verdict == VERDICT_DROP)
+	if (!recorded(verdict, w))
 		goto out;
 	w->id = next_id(cpu);
-	if (!uring_remember(w, req, flags)) {
+	memory = uring_remember(w, req, flags);
+	if (memory == MEMORY_NONE) {
 		count_lost(cpu, TARSIER_LOSS_NO_MEMORY);
-		count_rule(w->rule, true);
+		count_rule(w->rule, FATE_LOST);
 		goto out;
 	}
 	event_begin(w, call.generation,
-		    TARSIER_URING | TARSIER_PENDING |
+		    TARSIER_URING |
+			    (memory == MEMORY_USED_UP ? TARSIER_NO_RETURN : TARSIER_PENDING) |
 			    (flags >> (uring_control.skip_bit & 63) & 1 ? TARSIER_SILENT : 0) |
 			    (verdict == VERDICT_UNDECIDED ? TARSIER_UNDECIDED : 0));
 	uring_objects(w, task, req, &names);
 	if (verdict == VERDICT_UNDECIDED)
 		event_candidates(w);
-	if (!event_end(w))
+	if (!event_end(w) && memory == MEMORY_REMEMBERED)
 		uring_drop((__u64)req);
 out:
 	work_leave(w);

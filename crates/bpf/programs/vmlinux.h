@@ -184,6 +184,15 @@ struct group_info {
 typedef struct {
 	__u64 val; /* two __u32 before 6.3: the same eight bytes */
 } kernel_cap_t;
+struct ns_common {
+	unsigned int inum;
+};
+struct user_namespace {
+	struct user_namespace *parent;
+	int level;
+	kuid_t owner;
+	struct ns_common ns;
+};
 struct cred {
 	kuid_t uid;
 	kgid_t gid;
@@ -197,6 +206,7 @@ struct cred {
 	kernel_cap_t cap_permitted;
 	kernel_cap_t cap_effective;
 	kernel_cap_t cap_ambient;
+	struct user_namespace *user_ns;
 	struct group_info *group_info;
 };
 struct mm_struct {
@@ -208,9 +218,6 @@ struct tty_struct {
 };
 struct signal_struct {
 	struct tty_struct *tty;
-};
-struct ns_common {
-	unsigned int inum;
 };
 struct mnt_namespace {
 	struct ns_common ns;

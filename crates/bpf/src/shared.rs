@@ -13,8 +13,10 @@ pub const DOORBELL_BYTES: u32 = 4096;
 pub const OBJECT_OPERATIONS: u32 = 256;
 pub const LOST_UIDS_MAX: u32 = 1024;
 pub const MARKS_MAX: u32 = 16;
+pub const BUDGET_COUNT_BITS: u32 = 32;
 pub const HELPERS_MAX: u32 = 2;
 pub const ENTRY_URING: u32 = 2;
+pub const MAKER_OPERATIONS_MAX: u32 = 16384;
 pub const URING_PART_SHIFT: u32 = 8;
 pub const PEEK_BYTES: u32 = 8192;
 pub const SECCOMP_WORDS_MAX: u32 = 16;
@@ -143,7 +145,8 @@ pub struct cpu_state {
     pub waited_ns: __u64,
     pub taken_seen: __u64,
     pub taken_ns: __u64,
-    pub pad: [__u64; 2usize],
+    pub suppressed: __u64,
+    pub pad: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -165,21 +168,41 @@ const _: () = {
         [::core::mem::offset_of!(cpu_state, taken_seen) - 96usize];
     ["Offset of field: cpu_state::taken_ns"]
         [::core::mem::offset_of!(cpu_state, taken_ns) - 104usize];
-    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 112usize];
+    ["Offset of field: cpu_state::suppressed"]
+        [::core::mem::offset_of!(cpu_state, suppressed) - 112usize];
+    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 120usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct rule_count {
     pub selected: __u64,
     pub lost: __u64,
+    pub suppressed: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of rule_count"][::core::mem::size_of::<rule_count>() - 16usize];
+    ["Size of rule_count"][::core::mem::size_of::<rule_count>() - 24usize];
     ["Alignment of rule_count"][::core::mem::align_of::<rule_count>() - 8usize];
     ["Offset of field: rule_count::selected"]
         [::core::mem::offset_of!(rule_count, selected) - 0usize];
     ["Offset of field: rule_count::lost"][::core::mem::offset_of!(rule_count, lost) - 8usize];
+    ["Offset of field: rule_count::suppressed"]
+        [::core::mem::offset_of!(rule_count, suppressed) - 16usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct budget {
+    pub spent: __u64,
+    pub rate: __u32,
+    pub pad: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of budget"][::core::mem::size_of::<budget>() - 16usize];
+    ["Alignment of budget"][::core::mem::align_of::<budget>() - 8usize];
+    ["Offset of field: budget::spent"][::core::mem::offset_of!(budget, spent) - 0usize];
+    ["Offset of field: budget::rate"][::core::mem::offset_of!(budget, rate) - 8usize];
+    ["Offset of field: budget::pad"][::core::mem::offset_of!(budget, pad) - 12usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -197,12 +220,14 @@ pub struct control {
     pub urgent_undecided: __u32,
     pub copies: __u32,
     pub x32: __u32,
+    pub reserve_bytes: __u32,
+    pub has_budgets: __u32,
     pub helper_tgid: [__u32; 2usize],
     pub daemon_start: __u64,
     pub helper_start: [__u64; 2usize],
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
-    pub pad_links: [__u64; 5usize],
+    pub pad_links: [__u64; 4usize],
     pub frames_taken: __u64,
     pub pad_taken: [__u64; 7usize],
 }
@@ -231,17 +256,21 @@ const _: () = {
         [::core::mem::offset_of!(control, urgent_undecided) - 292usize];
     ["Offset of field: control::copies"][::core::mem::offset_of!(control, copies) - 296usize];
     ["Offset of field: control::x32"][::core::mem::offset_of!(control, x32) - 300usize];
+    ["Offset of field: control::reserve_bytes"]
+        [::core::mem::offset_of!(control, reserve_bytes) - 304usize];
+    ["Offset of field: control::has_budgets"]
+        [::core::mem::offset_of!(control, has_budgets) - 308usize];
     ["Offset of field: control::helper_tgid"]
-        [::core::mem::offset_of!(control, helper_tgid) - 304usize];
+        [::core::mem::offset_of!(control, helper_tgid) - 312usize];
     ["Offset of field: control::daemon_start"]
-        [::core::mem::offset_of!(control, daemon_start) - 312usize];
+        [::core::mem::offset_of!(control, daemon_start) - 320usize];
     ["Offset of field: control::helper_start"]
-        [::core::mem::offset_of!(control, helper_start) - 320usize];
-    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 336usize];
+        [::core::mem::offset_of!(control, helper_start) - 328usize];
+    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 344usize];
     ["Offset of field: control::probe_links"]
-        [::core::mem::offset_of!(control, probe_links) - 1360usize];
+        [::core::mem::offset_of!(control, probe_links) - 1368usize];
     ["Offset of field: control::pad_links"]
-        [::core::mem::offset_of!(control, pad_links) - 1368usize];
+        [::core::mem::offset_of!(control, pad_links) - 1376usize];
     ["Offset of field: control::frames_taken"]
         [::core::mem::offset_of!(control, frames_taken) - 1408usize];
     ["Offset of field: control::pad_taken"]
@@ -299,6 +328,19 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct maker {
+    pub id: __u32,
+    pub is_namespace: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of maker"][::core::mem::size_of::<maker>() - 8usize];
+    ["Alignment of maker"][::core::mem::align_of::<maker>() - 4usize];
+    ["Offset of field: maker::id"][::core::mem::offset_of!(maker, id) - 0usize];
+    ["Offset of field: maker::is_namespace"][::core::mem::offset_of!(maker, is_namespace) - 4usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct uring_request {
     pub id: __u64,
     pub ctx: __u64,
@@ -308,10 +350,11 @@ pub struct uring_request {
     pub opens: __u8,
     pub silent: __u8,
     pub pad: [__u8; 6usize],
+    pub maker: maker,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of uring_request"][::core::mem::size_of::<uring_request>() - 40usize];
+    ["Size of uring_request"][::core::mem::size_of::<uring_request>() - 48usize];
     ["Alignment of uring_request"][::core::mem::align_of::<uring_request>() - 8usize];
     ["Offset of field: uring_request::id"][::core::mem::offset_of!(uring_request, id) - 0usize];
     ["Offset of field: uring_request::ctx"][::core::mem::offset_of!(uring_request, ctx) - 8usize];
@@ -326,6 +369,8 @@ const _: () = {
     ["Offset of field: uring_request::silent"]
         [::core::mem::offset_of!(uring_request, silent) - 33usize];
     ["Offset of field: uring_request::pad"][::core::mem::offset_of!(uring_request, pad) - 34usize];
+    ["Offset of field: uring_request::maker"]
+        [::core::mem::offset_of!(uring_request, maker) - 40usize];
 };
 pub const URING_PREP: uring_part = 0;
 pub const URING_ISSUE: uring_part = 1;

@@ -24,6 +24,8 @@ use std::sync::Arc;
 /// Number of rule sets kept, the current one included, whose events may still be in the rings.
 const PLANS_KEPT: usize = 8;
 
+const NS_PER_S: u64 = 1_000_000_000;
+
 /// What was done with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -37,6 +39,10 @@ pub enum Outcome {
     Part,
     /// An exclude rule drops the event.
     Excluded,
+    /// The rule's budget for this second is spent.
+    Suppressed,
+    /// As many records as [`RecordRate`] allows have been appended for this second.
+    OverRate,
 }
 
 impl Outcome {
@@ -55,12 +61,47 @@ pub trait Tally {
 
     /// An event was sent because of the rule, but is not recorded.
     fn dropped(&mut self, generation: u64, rule: u32);
+
+    /// Whether the rule may record another event of this second of the monotonic clock, if it may record `rate` of
+    /// them. If not, the event is counted as suppressed.
+    fn admits(&mut self, generation: u64, rule: u32, second: u64, rate: u32) -> bool;
 }
 
 /// Counts nothing.
 impl Tally for () {
     fn recorded(&mut self, _: u64, _: u32, _: usize) {}
     fn dropped(&mut self, _: u64, _: u32) {}
+    fn admits(&mut self, _: u64, _: u32, _: u64, _: u32) -> bool {
+        true
+    }
+}
+
+/// How many records per second are appended at most, as auditctl's -r asks. Events are not cut: one that begins below
+/// the limit is recorded as a whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecordRate {
+    /// Records per second; 0: as many as there are.
+    pub limit: u32,
+    second: u64,
+    records: u32,
+}
+
+impl RecordRate {
+    /// Whether an event of this second of the monotonic clock may be appended.
+    fn admits(&mut self, second: u64) -> bool {
+        if second > self.second {
+            self.second = second;
+            self.records = 0;
+        }
+        self.limit == 0 || self.records < self.limit
+    }
+
+    fn count(&mut self, lines: &[u8]) {
+        if self.limit != 0 {
+            let records = lines.iter().filter(|&&byte| byte == b'\n').count();
+            self.records = self.records.saturating_add(records as u32);
+        }
+    }
 }
 
 /// A live viewer, called for each event that is recorded.
@@ -100,6 +141,8 @@ pub struct Composer<T> {
     pub operations: PendingOperations,
     /// Counter of each rule's events.
     pub costs: T,
+    /// Limit of the records.
+    pub rate: RecordRate,
     /// Number of recorded events of which something is missing (`cut=yes`).
     pub cut_events: u64,
     /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
@@ -124,6 +167,7 @@ impl<T: Tally> Composer<T> {
             serials: Serials::new(&*system),
             operations: PendingOperations::new(Arc::clone(&system)),
             costs,
+            rate: RecordRate::default(),
             cut_events: 0,
             programs: Vec::new(),
             clock: Clock::now(&*system),
@@ -179,11 +223,13 @@ impl<T: Tally> Composer<T> {
             }
             FrameKind::Event => {
                 let event = Event::parse(frame)?;
-                if event.has_flag(wire::TARSIER_PENDING) {
-                    self.operations.submitted(&event, frame);
-                    return Ok(Outcome::Part);
+                if !event.has_flag(wire::TARSIER_PENDING) {
+                    return Ok(self.event(cpu, &event, out, live));
                 }
-                Ok(self.event(cpu, &event, out, live))
+                let Some(frame) = self.operations.submitted(&event, frame)? else {
+                    return Ok(Outcome::Part);
+                };
+                Ok(self.event(cpu, &Event::parse(&frame)?, out, live))
             }
         }
     }
@@ -203,6 +249,30 @@ impl<T: Tally> Composer<T> {
             }
         }
         recorded
+    }
+
+    /// Whether exclude rules, the budget of the rule and the limit of the records allow another event.
+    fn admit(
+        &mut self,
+        generation: &Generation,
+        rule: u32,
+        event: &Event<'_>,
+        task_label: &TaskLabel,
+    ) -> Result<(), Outcome> {
+        let number = generation.plan.generation;
+        if filter::excludes(generation, first_record(event), event, task_label) {
+            self.costs.dropped(number, rule);
+            return Err(Outcome::Excluded);
+        }
+        let second = event.header().frame.time_ns / NS_PER_S;
+        let budget = generation.budgets.get(&rule);
+        if budget.is_some_and(|&rate| !self.costs.admits(number, rule, second, rate)) {
+            return Err(Outcome::Suppressed);
+        }
+        match self.rate.admits(second) {
+            true => Ok(()),
+            false => Err(Outcome::OverRate),
+        }
     }
 
     fn event<W: Watcher>(
@@ -232,9 +302,8 @@ impl<T: Tally> Composer<T> {
             }
         };
         let task_label = TaskLabel::of(event, &generation, self.labels, &*self.system);
-        if filter::excludes(&generation, first_record(event), event, &task_label) {
-            self.costs.dropped(number, rule);
-            return Outcome::Excluded;
+        if let Err(outcome) = self.admit(&generation, rule, event, &task_label) {
+            return outcome;
         }
         let rules = &generation.plan.rules;
         let key = rules.get(rule as usize).and_then(Rule::key);
@@ -271,6 +340,7 @@ impl<T: Tally> Composer<T> {
         }
         self.chunks.reuse(arguments.bytes);
         self.programs.extend(event.program());
+        self.rate.count(&out[before..]);
         self.costs.recorded(number, rule, out.len() - before);
         Outcome::recorded(generation.urgent.contains(&rule))
     }

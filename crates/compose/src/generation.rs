@@ -3,7 +3,7 @@
 use event::wire::Event;
 use plan::{Identities, Plan, RecordFilter, ShapeKind};
 use rules::{Action, Rule};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule set, with what is needed to compose its events.
 pub struct Generation {
@@ -17,6 +17,8 @@ pub struct Generation {
     pub user: Option<RecordFilter>,
     /// Indices in `plan.rules` of the rules whose events are flushed at once.
     pub urgent: BTreeSet<u32>,
+    /// How many events per second are recorded of each of these rules, by index in `plan.rules`.
+    pub budgets: BTreeMap<u32, u32>,
 }
 
 impl Generation {
@@ -27,9 +29,15 @@ impl Generation {
             exclude: RecordFilter::exclude(&plan.rules),
             user: RecordFilter::user(&plan.rules),
             urgent,
+            budgets: BTreeMap::new(),
             plan,
             identities,
         }
+    }
+
+    /// The same with `budgets`.
+    pub fn with_budgets(self, budgets: BTreeMap<u32, u32>) -> Generation {
+        Generation { budgets, ..self }
     }
 
     /// Whether calls of bpf(2) may be recorded.

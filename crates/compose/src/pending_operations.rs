@@ -2,12 +2,17 @@
 
 use crate::system::System;
 use event::wire::{self, Event, OperationResult, WireError};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Largest number of operations that the programs remember. If more events wait here, results were lost because a ring
 /// was full.
 const IN_FLIGHT_MAX: usize = wire::TARSIER_PENDING_MAX as usize;
+/// Largest size of the waiting events of one uid, and of all, in bytes. What does not fit is recorded at once, without a
+/// result. A usual event has 500 bytes.
+const UID_BYTES_MAX: usize = 32 << 20;
+const BYTES_MAX: usize = 256 << 20;
 /// Time after which a SILENT operation, which posts no completion when it succeeds, counts as successful.
 const SILENT_AFTER_NS: u64 = 2_000_000_000;
 /// Interval at which waiting events are checked.
@@ -17,11 +22,15 @@ const LOOK_EVERY_NS: u64 = 1_000_000_000;
 pub struct PendingOperations {
     system: Arc<dyn System>,
     pending: HashMap<u64, Pending>,
+    /// Size of the waiting events, of each uid and of all.
+    bytes_by_uid: HashMap<u32, usize>,
+    bytes: usize,
     looked_at_ns: Option<u64>,
 }
 
 struct Pending {
     frame: Vec<u8>,
+    uid: u32,
     since_ns: u64,
     is_silent: bool,
 }
@@ -32,18 +41,54 @@ impl PendingOperations {
         PendingOperations {
             system,
             pending: HashMap::new(),
+            bytes_by_uid: HashMap::new(),
+            bytes: 0,
             looked_at_ns: None,
         }
     }
 
-    /// Keeps a PENDING event, with its frame, until its result arrives.
-    pub(crate) fn submitted(&mut self, event: &Event<'_>, frame: &[u8]) {
+    /// Keeps a PENDING event, with its frame, until its result arrives. If there is no room for it, its frame is
+    /// returned, as that of an event without a result.
+    ///
+    /// # Errors
+    /// The frame has no event.
+    pub(crate) fn submitted(
+        &mut self,
+        event: &Event<'_>,
+        frame: &[u8],
+    ) -> Result<Option<Vec<u8>>, WireError> {
+        let uid = event.header().uid;
+        let of_uid = self.bytes_by_uid.get(&uid).copied().unwrap_or(0);
+        if of_uid + frame.len() > UID_BYTES_MAX || self.bytes + frame.len() > BYTES_MAX {
+            let mut frame = frame.to_vec();
+            wire::end_pending(&mut frame, None)?;
+            return Ok(Some(frame));
+        }
+        let id = event.header().frame.id;
+        self.forget(id);
+        self.bytes += frame.len();
+        *self.bytes_by_uid.entry(uid).or_default() += frame.len();
         let pending = Pending {
             frame: frame.to_vec(),
+            uid,
             since_ns: self.system.monotonic_ns(),
             is_silent: event.has_flag(wire::TARSIER_SILENT),
         };
-        self.pending.insert(event.header().frame.id, pending);
+        self.pending.insert(id, pending);
+        Ok(None)
+    }
+
+    /// Takes out what waits with this id.
+    fn forget(&mut self, id: u64) -> Option<Pending> {
+        let pending = self.pending.remove(&id)?;
+        self.bytes -= pending.frame.len();
+        if let Entry::Occupied(mut bytes) = self.bytes_by_uid.entry(pending.uid) {
+            *bytes.get_mut() -= pending.frame.len();
+            if *bytes.get() == 0 {
+                bytes.remove();
+            }
+        }
+        Some(pending)
     }
 
     /// The frame of the event completed by `result`; `None` if the event was lost. If more results follow (multishot),
@@ -59,7 +104,7 @@ impl PendingOperations {
         let frame = if result.has_flag(wire::TARSIER_RESULT_MORE) {
             self.pending.get(&id).map(|pending| pending.frame.clone())
         } else {
-            self.pending.remove(&id).map(|pending| pending.frame)
+            self.forget(id).map(|pending| pending.frame)
         };
         let Some(mut frame) = frame else {
             return Ok(None);
@@ -102,8 +147,17 @@ impl PendingOperations {
 
     /// Drops the events that are not `in_flight`, except SILENT ones: their results were lost, and counted as lost.
     pub fn keep(&mut self, in_flight: &HashSet<u64>) {
-        self.pending
-            .retain(|id, pending| pending.is_silent || in_flight.contains(id));
+        let is_gone =
+            |(id, pending): &(&u64, &Pending)| !pending.is_silent && !in_flight.contains(id);
+        let gone: Vec<u64> = self
+            .pending
+            .iter()
+            .filter(is_gone)
+            .map(|(&id, _)| id)
+            .collect();
+        for id in gone {
+            self.forget(id);
+        }
     }
 
     /// Takes all events at the end of the recording: SILENT ones with exit 0, the others without a result.
@@ -126,7 +180,7 @@ impl PendingOperations {
             .collect();
         ids.sort_unstable();
         ids.iter()
-            .filter_map(|id| self.pending.remove(id))
+            .filter_map(|&id| self.forget(id))
             .filter_map(|mut pending| {
                 wire::end_pending(&mut pending.frame, exit).ok()?;
                 Some(pending.frame)
@@ -151,7 +205,8 @@ mod tests {
 
     fn submit(operations: &mut PendingOperations, id: u64, flags: u32) {
         let frame = pending(id, flags);
-        operations.submitted(&Event::parse(&frame).expect("a frame"), &frame);
+        let event = Event::parse(&frame).expect("a frame");
+        assert_eq!(operations.submitted(&event, &frame), Ok(None));
     }
 
     fn result_of(frame: &[u8]) -> Option<i64> {
@@ -207,5 +262,38 @@ mod tests {
         submit(&mut operations, 4, wire::TARSIER_SILENT);
         operations.keep(&HashSet::from([2]));
         assert_eq!(operations.len(), 2);
+    }
+
+    #[test]
+    fn what_one_uid_has_no_room_for_is_recorded_at_once_and_others_have_theirs() {
+        let mut operations = PendingOperations::new(Arc::new(StaticSystem::default()));
+        let frame_of = |id: u64, uid: u32| {
+            let mut frame = TestFrame::of_call(0);
+            frame.header.frame.id = id;
+            frame.header.uid = uid;
+            frame.header.flags = wire::TARSIER_URING | wire::TARSIER_PENDING;
+            frame.bytes()
+        };
+        let mut submitted = |id, uid| {
+            let frame = frame_of(id, uid);
+            let event = Event::parse(&frame).expect("a frame");
+            operations.submitted(&event, &frame).expect("a frame")
+        };
+        let room = UID_BYTES_MAX / frame_of(0, 1).len();
+        for id in 0..room as u64 {
+            assert_eq!(submitted(id, 1), None);
+        }
+        let frame = submitted(1 << 32, 1).expect("there is no room");
+        let event = Event::parse(&frame).expect("a frame");
+        assert!(event.has_flag(wire::TARSIER_NO_RETURN) && !event.has_flag(wire::TARSIER_PENDING));
+        assert_eq!(submitted(2 << 32, 2), None);
+        let result = result_frame(0, 0);
+        let result = OperationResult::parse(&result).expect("a frame");
+        assert!(operations.completed(&result).expect("it fits").is_some());
+        let frame = frame_of(1 << 32, 1);
+        let event = Event::parse(&frame).expect("a frame");
+        assert_eq!(operations.submitted(&event, &frame), Ok(None));
+        assert_eq!(operations.take_all().len(), room + 1);
+        assert_eq!((operations.bytes, operations.bytes_by_uid.len()), (0, 0));
     }
 }

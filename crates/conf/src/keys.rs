@@ -1,5 +1,6 @@
 //! The keys of auditd.conf: those of audit 3.0.9, those that 4.x added, and Tarsier's own.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::context::Context;
@@ -218,6 +219,7 @@ pub(super) const KEYS: &[Key] = &[
         word(x, OVERLOAD).map(|overload| c.overload = overload)
     }),
     key("urgent_keys", urgent_keys),
+    key("rate_budgets", rate_budgets),
     key("pin_dir", pin_dir),
     key("metrics", metrics),
 ];
@@ -255,6 +257,30 @@ fn urgent_keys(config: &mut Config, context: &mut Context<'_>) -> Result<(), Con
         return Err(context.refuse("a key is empty", "keys with one comma between them"));
     }
     config.urgent_keys = keys.into_iter().map(str::to_owned).collect();
+    Ok(())
+}
+
+/// `KEY:N` separated by commas. A key may contain colons.
+fn rate_budgets(config: &mut Config, context: &mut Context<'_>) -> Result<(), ConfigError> {
+    let expected = "KEY:N with one comma between them, N from 1 to 4294967295";
+    let mut budgets = BTreeMap::new();
+    for text in context.value.split(',') {
+        let parts = text.rsplit_once(':').filter(|(key, _)| !key.is_empty());
+        let Some((key, rate)) = parts else {
+            return Err(context.refuse(format!("no key with a number: {text}"), expected));
+        };
+        let is_number = rate.bytes().all(|byte| byte.is_ascii_digit());
+        match rate
+            .parse()
+            .ok()
+            .filter(|&rate: &u32| is_number && rate > 0)
+        {
+            Some(rate) if budgets.insert(key.to_owned(), rate).is_none() => (),
+            Some(_) => return Err(context.refuse(format!("{key} twice"), expected)),
+            None => return Err(context.refuse(format!("no such number: {rate}"), expected)),
+        }
+    }
+    config.rate_budgets = budgets;
     Ok(())
 }
 

@@ -12,6 +12,7 @@
 //! * `io_uring_twins = yes`,
 //! * `overload = THROTTLE` or `DROP`,
 //! * `urgent_keys = KEY[,KEY…]`,
+//! * `rate_budgets = KEY:N[,KEY:N…]`,
 //! * `pin_dir = /sys/fs/bpf/DIRECTORY` or `off`,
 //! * `metrics = unix:/PATH` or `127.0.0.1:PORT`.
 
@@ -26,6 +27,7 @@ mod parse;
 pub mod plugins;
 mod values;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use error::{BadValue, ConfigError, Notice, Place};
@@ -300,6 +302,8 @@ pub struct Config {
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
     pub urgent_keys: Vec<String>,
+    /// `rate_budgets` (Tarsier only): how many events per second are recorded of each rule with this key.
+    pub rate_budgets: BTreeMap<String, u32>,
     /// `pin_dir` (Tarsier only): directory of the pins by which capture outlives the daemon; `None`
     /// if it is off.
     pub pin_dir: Option<PathBuf>,
@@ -359,6 +363,7 @@ impl Config {
             io_uring_twins: true,
             overload: Overload::Throttle,
             urgent_keys: Vec::new(),
+            rate_budgets: BTreeMap::new(),
             pin_dir: None,
             metrics: None,
         }

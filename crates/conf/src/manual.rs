@@ -45,12 +45,13 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "seal",
     "compress_rotated",
     "io_uring_twins",
     "overload",
     "urgent_keys",
+    "rate_budgets",
     "pin_dir",
     "metrics",
 ];
@@ -149,12 +150,17 @@ const TEXTS: &[Text] = &[
      "Whether rules on system calls also select the io_uring operations that do the same. Then `-S openat` and `-w` \
       also match a file that is opened through io_uring."),
     ("overload", "THROTTLE or DROP", "THROTTLE", "",
-     "What happens when the ring buffer of a processor is more than half full. THROTTLE: each recorded call waits at \
-      its end, longer as the ring fills: at most 1 ms, or 20 ms once the ring is nearly full. Calls do not wait if the \
-      daemon has read nothing for 1 s. DROP: events are dropped and counted. Uids with many events lose theirs first, \
-      since each uid may use a quarter of the space that is left."),
+     "What happens when the ring buffer of a processor is more than half full. Each user may use a quarter of the space \
+      that is left, with all uids of user namespaces that he made. THROTTLE: a recorded call of a user who has used up \
+      his share waits at its end, longer as the ring fills: at most 1 ms, or 20 ms once the ring is nearly full. DROP: \
+      his events are dropped and counted; so they are under THROTTLE if the daemon has read nothing for 1 s."),
     ("urgent_keys", "KEY[,KEY…]", "", "",
-     "Events of rules with one of these keys wake the daemon and are synced at once, regardless of `flush`."),
+     "Events of rules with one of these keys wake the daemon and are synced at once, regardless of `flush`. A sixteenth \
+      of each ring is kept free for them."),
+    ("rate_budgets", "KEY:N[,KEY:N…]", "", "",
+     "Each rule with one of these keys records at most N events per second; the smallest N if it has several of them. \
+      The others are counted: DAEMON_ERR records with `op=events-suppressed` have their number by rule. They are not \
+      lost events, and -f does not concern them."),
     ("pin_dir", "/sys/fs/bpf/DIRECTORY, or OFF", "OFF", "",
      "Directory for pinned BPF objects, with which capture goes on when the daemon is killed."),
     ("metrics", "unix:/PATH, 127.0.0.1:PORT, or OFF", "OFF", "",

@@ -257,6 +257,12 @@ fn values_that_a_key_does_not_take_are_refused() {
         ("report_interval = 41d", "too long"),
         ("overload = wait", "no such word"),
         ("urgent_keys = a,,b", "a key is empty"),
+        ("rate_budgets = a", "no key with a number: a"),
+        ("rate_budgets = a:1,:2", "no key with a number: :2"),
+        ("rate_budgets = a:0", "no such number: 0"),
+        ("rate_budgets = a:+7", "no such number: +7"),
+        ("rate_budgets = a:4294967296", "no such number: 4294967296"),
+        ("rate_budgets = a:1,a:2", "a twice"),
         (
             "metrics = 0.0.0.0:9100",
             "neither a Unix socket nor a loopback port",
@@ -387,6 +393,16 @@ fn what_happens_under_overload_and_which_keys_are_urgent_is_read() {
     let (config, _) = parsed("");
     assert_eq!(config.overload, Overload::Throttle);
     assert!(config.urgent_keys.is_empty());
+}
+
+#[test]
+fn budgets_are_read_by_key_which_may_have_colons() {
+    let (config, notices) = parsed("rate_budgets = b32:time:5,access:4294967295\n");
+    let budgets = [("access", u32::MAX), ("b32:time", 5)];
+    let budgets = budgets.map(|(key, rate)| (key.to_owned(), rate));
+    assert_eq!(config.rate_budgets, budgets.into());
+    assert!(notices.is_empty());
+    assert!(parsed("").0.rate_budgets.is_empty());
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(super) use socket::ControlSocket;
 use crate::asker::Asker;
 use crate::daemon_records::Who;
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::kernel_records::KernelRecords;
 use crate::losses::{self, KERNEL_BACKLOG};
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
@@ -33,8 +34,6 @@ pub(super) struct Control {
     rules: Vec<Rule>,
     /// 0 off, 1 on, 2 on and locked until this daemon ends.
     enabled: u32,
-    /// `failure`. 2 is stored, but losses of Tarsier do not make the machine panic.
-    failure: u32,
     /// The settings, kept here while Tarsier does not own the kernel's audit socket, which would
     /// keep them.
     kept: Status,
@@ -60,7 +59,6 @@ impl Control {
         Control {
             rules,
             enabled: 1,
-            failure: 1,
             kept: Status {
                 backlog_limit: BACKLOG_LIMIT,
                 ..Status::default()
@@ -182,17 +180,21 @@ impl Control {
         }
     }
 
-    /// The value of `failure`: the one that was set, or the kernel's own if it is the engine.
-    fn failure(&self, settings: &Status, recording: &Recording) -> u32 {
+    /// The values of `failure` and `rate_limit`: Tarsier's own, or the kernel's if it is the engine.
+    fn own_settings(settings: Status, recording: &Recording) -> Status {
         match recording.pipeline.engine.is_kernel() {
-            true => settings.failure,
-            false => self.failure,
+            true => settings,
+            false => Status {
+                failure: recording.losses.failure.0,
+                rate_limit: recording.pipeline.recorder.rate.limit,
+                ..settings
+            },
         }
     }
 
     fn audit_state(&self, recording: &mut Recording) -> AuditState {
         let lost = lost_elsewhere(recording);
-        let settings = self.settings(recording);
+        let settings = Control::own_settings(self.settings(recording), recording);
         let lost = lost.saturating_sub(self.lost_before);
         let lost = lost.saturating_add(settings.lost.into());
         let features = match &mut recording.pipeline.kernel {
@@ -202,7 +204,7 @@ impl Control {
         let features = features.unwrap_or_default();
         AuditState {
             enabled: self.enabled,
-            failure: self.failure(&settings, recording),
+            failure: settings.failure,
             pid: std::process::id(),
             rate_limit: settings.rate_limit,
             backlog_limit: settings.backlog_limit,
@@ -238,7 +240,7 @@ impl Control {
                 }
             }
         }
-        let before = self.settings(recording);
+        let before = Control::own_settings(self.settings(recording), recording);
         let mut done = Vec::new();
         for (place, step) in steps.iter().enumerate() {
             let is_refused = answer.refused.iter().any(|refused| refused.step == place);
@@ -424,8 +426,7 @@ impl Control {
         by: &Asker,
         recording: &mut Recording,
     ) -> Result<(), Refusal> {
-        let mut before = self.settings(recording);
-        before.failure = self.failure(&before, recording);
+        let mut before = Control::own_settings(self.settings(recording), recording);
         let old = *setting.member(&mut before);
         self.send_setting(setting, value, recording)?;
         self.log_setting(setting.name(), value, old, by, recording);
@@ -451,8 +452,11 @@ impl Control {
             sent.map_err(refusal)?;
         }
         *setting.member(&mut self.kept) = value;
-        if let Setting::Failure = setting {
-            self.failure = value;
+        match setting {
+            _ if is_engine => (),
+            Setting::Failure => recording.losses.failure = Failure(value),
+            Setting::Rate => recording.pipeline.recorder.rate.limit = value,
+            Setting::Backlog | Setting::BacklogWaitTime => (),
         }
         Ok(())
     }
@@ -486,6 +490,7 @@ impl Control {
         if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &mut pipeline.kernel) {
             kernel.apply_settings(&set.settings)?;
         }
+        recording.apply_settings(&set.settings);
         self.log_rule_changes(&draft, by, true, recording);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The engine that captures: eBPF programs with their rings, or the kernel's own audit, whose
 //! records come over the audit socket.
 
+use crate::stderr::say;
 use capture::hooks::{Breach, Counters, HookChange, RuleCount};
 use capture::{CaptureError, EbpfEngine, Handover, Helpers, Leftover, Overload, Pins};
 use capture::{Replacement, Stream};
@@ -133,6 +134,16 @@ impl Engine {
     pub(super) fn set_urgent(&self, rules: &BTreeSet<u32>) {
         if let Some(programs) = self.programs() {
             programs.set_urgent(rules);
+        }
+    }
+
+    /// Sets how many events per second are recorded of these rules, by their place.
+    pub(super) fn set_budgets(&self, rates: &BTreeMap<u32, u32>) {
+        let Some(programs) = self.programs() else {
+            return;
+        };
+        if let Err(error) = programs.set_budgets(rates) {
+            say!("tarsier: rate_budgets are not in force: {error}");
         }
     }
 

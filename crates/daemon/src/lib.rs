@@ -12,6 +12,7 @@ mod daemon;
 mod daemon_records;
 mod durability;
 mod engine;
+mod failure;
 mod grouped;
 pub mod host;
 mod incoming;

@@ -2,18 +2,30 @@
 
 use crate::daemon_records::{Action, Who};
 use crate::engine::Engine;
+use crate::failure::Failure;
 use crate::pipeline::Pipeline;
-use capture::hooks::{Counters, LOSS_CAUSES};
+use crate::rule_costs::Missing;
+use capture::hooks::{Counters, RuleCount, LOSS_CAUSES};
 use event::RecordType;
 use std::collections::BTreeMap;
 
 /// Cause of losses in the kernel's audit when it is the engine.
 pub(super) const KERNEL_BACKLOG: &str = "kernel_backlog";
 
-/// The losses that the log already reports.
+/// Losses for which something else is in charge: auditd.conf if the log cannot be written (disk_full_action,
+/// disk_error_action), and the kernel for those of its own audit.
+const OF_OTHERS: [&str; 3] = ["log", "log_other", KERNEL_BACKLOG];
+
+/// The losses, and the events over a budget, that the log already reports.
 #[derive(Default)]
 pub(super) struct Losses {
     told: Reported,
+    /// Events over a budget, by place and key of the rule.
+    suppressed: BTreeMap<String, u64>,
+    /// All that the programs have counted.
+    suppressed_in_all: u64,
+    /// What to do about losses.
+    pub(super) failure: Failure,
 }
 
 /// Losses since the start.
@@ -47,6 +59,9 @@ pub(super) fn by_cause(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Str
         lost.insert(KERNEL_BACKLOG.to_owned(), kernel.lost);
     }
     lost.insert("malformed".to_owned(), pipeline.totals().malformed);
+    if pipeline.totals().over_rate > 0 {
+        lost.insert("rate_limit".to_owned(), pipeline.totals().over_rate);
+    }
     lost
 }
 
@@ -58,6 +73,26 @@ pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
     if counters.lost.iter().flatten().all(|count| *count == 0) {
         return BTreeMap::new();
     }
+    let (mut lost, undecided) = by_place(pipeline, |missing| missing.lost);
+    if undecided.lost > 0 {
+        lost.insert("undecided".to_owned(), undecided.lost);
+    }
+    lost
+}
+
+/// Events over a budget, by place and key of their rule.
+pub(super) fn suppressed(pipeline: &Pipeline) -> BTreeMap<String, u64> {
+    match pipeline.generation.budgets.is_empty() {
+        true => BTreeMap::new(),
+        false => by_place(pipeline, |missing| missing.suppressed).0,
+    }
+}
+
+/// A count of each rule, by place and key, and the counts of undecided events.
+fn by_place(
+    pipeline: &Pipeline,
+    count: impl Fn(Missing) -> u64,
+) -> (BTreeMap<String, u64>, RuleCount) {
     let rules = &pipeline.generation.plan.rules;
     let (counts, undecided) = pipeline.engine.rule_counts(rules.len());
     let name = |i: usize| {
@@ -66,13 +101,13 @@ pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
             .map(|key| String::from_utf8_lossy(key).replace('\u{1}', ","));
         format!("{} {}", i + 1, key.unwrap_or_else(|| "(no key)".to_owned()))
     };
-    let lost = pipeline.recorder.costs.lost(&counts).enumerate();
-    let lost = lost.filter(|(_, lost)| *lost > 0);
-    let mut lost: BTreeMap<String, u64> = lost.map(|(i, lost)| (name(i), lost)).collect();
-    if undecided.lost > 0 {
-        lost.insert("undecided".to_owned(), undecided.lost);
-    }
-    lost
+    let costs = pipeline.recorder.costs.missing(&counts).enumerate();
+    let counts = costs.map(|(i, missing)| (i, count(missing)));
+    let counts = counts.filter(|(_, count)| *count > 0);
+    (
+        counts.map(|(i, count)| (name(i), count)).collect(),
+        undecided,
+    )
 }
 
 /// Events lost on the way to the daemon, by the real uid of the task that made them; `other`: uids for which the programs
@@ -117,17 +152,50 @@ impl Losses {
         for (cause, count) in counted_causes().zip(counted) {
             self.told.by_cause.insert(cause.to_owned(), *count);
         }
+        self.suppressed_in_all = counted.last().copied().unwrap_or(0);
         self.note_told(pipeline);
     }
 
     /// Tells the next daemon, through its page, what the log reports.
     fn note_told(&self, pipeline: &mut Pipeline) {
         let told = |cause| self.told.by_cause.get(cause).copied().unwrap_or(0);
-        pipeline.note_told(&counted_causes().map(told).collect::<Vec<_>>());
+        let counted = counted_causes().map(told).chain([self.suppressed_in_all]);
+        pipeline.note_told(&counted.collect::<Vec<_>>());
+    }
+
+    /// Logs how many events were over a budget since the last report, if any.
+    pub(super) fn say_suppressed(&mut self, pipeline: &mut Pipeline) {
+        let in_all = pipeline.engine.counters().suppressed;
+        let now = suppressed(pipeline);
+        if now == self.suppressed {
+            return;
+        }
+        let rules = added(&self.suppressed, &now);
+        let before = |name: &String| self.suppressed.get(name).copied().unwrap_or(0);
+        let more = now
+            .iter()
+            .map(|(name, count)| count.saturating_sub(before(name)));
+        let more = more.sum::<u64>().to_string();
+        self.suppressed = now;
+        self.suppressed_in_all = in_all;
+        pipeline.say(&Action {
+            kind: RecordType::DAEMON_ERR,
+            op: "events-suppressed",
+            who: Who::this_process(),
+            extra: &[("suppressed", &more), ("rule", &rules)],
+            is_success: true,
+        });
+        self.note_told(pipeline);
+    }
+
+    /// Notes that another rule set is in force, where rules have other places. All has been said of the one before.
+    pub(super) fn note_places(&mut self, pipeline: &Pipeline) {
+        self.suppressed = suppressed(pipeline);
     }
 
     /// Logs what was lost since the last report, if anything. Call it once a second.
     pub(super) fn say(&mut self, pipeline: &mut Pipeline) {
+        self.say_suppressed(pipeline);
         let counters = pipeline.engine.counters();
         let by_cause = by_cause(pipeline, &counters);
         if by_cause == self.told.by_cause {
@@ -145,6 +213,8 @@ impl Losses {
             if pipeline.engine.handover().is_some() {
                 pipeline.commit();
             }
+            let causes = of_failure(&before.by_cause, &self.told.by_cause);
+            self.failure.act(&causes, pipeline);
         }
         self.note_told(pipeline);
     }
@@ -191,6 +261,13 @@ impl Reported {
             is_success: false,
         });
     }
+}
+
+/// What was lost since `before` for which -f says what to do, as `CAUSE:COUNT,…`.
+fn of_failure(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> String {
+    let mut now = now.clone();
+    now.retain(|cause, _| !OF_OTHERS.contains(&cause.as_str()));
+    added(before, &now)
 }
 
 /// The causes that the programs count, in the order of the page for the next daemon.
@@ -240,5 +317,20 @@ mod tests {
         let many = most(&BTreeMap::new(), &now(22).collect());
         assert_eq!(many.len(), UIDS_TOLD + 1);
         assert_eq!(many[OTHER], 30);
+    }
+
+    #[test]
+    fn what_the_log_could_not_take_is_left_to_auditd_conf() {
+        let counts = |counts: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            let counts = counts.iter();
+            counts
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect()
+        };
+        let before = counts(&[("log", 1), ("ring_full", 3)]);
+        let of = |now: &[(&str, u64)]| of_failure(&before, &counts(now));
+        assert_eq!(of(&[("log", 9), ("log_other", 2), ("ring_full", 3)]), "");
+        let now = [("log", 9), ("netlink", 2), ("ring_full", 4)];
+        assert_eq!(of(&now), "netlink:2,ring_full:1");
     }
 }

@@ -339,7 +339,7 @@ fn write_lookups(out: &mut String, s: &Status) {
     }
 }
 
-/// Losses by cause, processor and rule.
+/// Losses by cause, processor and rule, and events over a budget.
 fn write_losses(out: &mut String, s: &Status) {
     let by_cpu = s.lost_by_cpu.iter().enumerate();
     let by_cpu: Vec<(String, u64)> = by_cpu.map(|(cpu, n)| (cpu.to_string(), *n)).collect();
@@ -348,14 +348,26 @@ fn write_losses(out: &mut String, s: &Status) {
             .map(|(name, n)| (name.clone(), *n))
             .collect::<Vec<_>>()
     };
-    for (name, label, counts) in [
-        ("events_lost_total", "cause", own(&s.lost)),
-        ("events_lost_by_cpu_total", "cpu", by_cpu),
-        ("events_lost_by_rule_total", "rule", own(&s.lost_by_rule)),
+    let suppressed = own(&s.suppressed_by_rule);
+    for (name, what, label, counts) in [
+        ("events_lost_total", "lost", "cause", own(&s.lost)),
+        ("events_lost_by_cpu_total", "lost", "cpu", by_cpu),
+        (
+            "events_lost_by_rule_total",
+            "lost",
+            "rule",
+            own(&s.lost_by_rule),
+        ),
+        (
+            "events_suppressed_total",
+            "over the budget of their rule",
+            "rule",
+            suppressed,
+        ),
     ] {
         let _ = writeln!(
             out,
-            "# HELP tarsier_{name} Events lost, by {label}.\n# TYPE tarsier_{name} counter"
+            "# HELP tarsier_{name} Events {what}, by {label}.\n# TYPE tarsier_{name} counter"
         );
         for (value, count) in counts {
             let _ = writeln!(

@@ -39,6 +39,8 @@ pub(super) struct Totals {
     /// Candidates that no rule selects, and events that an exclude rule drops.
     pub(super) dropped: u64,
     pub(super) malformed: u64,
+    /// Events that were not recorded because of auditctl's -r.
+    pub(super) over_rate: u64,
 }
 
 /// The engine, the recorder that makes records of its frames, and their destinations.
@@ -192,7 +194,8 @@ impl Pipeline {
                     events += 1;
                 }
                 Ok(Outcome::Dropped | Outcome::Excluded) => totals.dropped += 1,
-                Ok(Outcome::Part) => {}
+                Ok(Outcome::OverRate) => totals.over_rate += 1,
+                Ok(Outcome::Part | Outcome::Suppressed) => {}
                 Err(error) => {
                     totals.malformed += 1;
                     say!("tarsier: a frame from CPU {cpu} is malformed: {error}");

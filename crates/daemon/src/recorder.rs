@@ -21,4 +21,8 @@ impl Tally for RuleCosts {
     fn dropped(&mut self, generation: u64, rule: u32) {
         RuleCosts::dropped(self, generation, rule);
     }
+
+    fn admits(&mut self, generation: u64, rule: u32, second: u64, rate: u32) -> bool {
+        RuleCosts::admits(self, generation, rule, second, rate)
+    }
 }

@@ -4,6 +4,7 @@
 use crate::asker::Asker;
 use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
+use crate::failure::Failure;
 use crate::integrity::Integrity;
 use crate::lookup_warnings::Warnings;
 use crate::losses::Losses;
@@ -45,6 +46,19 @@ impl Recording {
             integrity: Integrity::default(),
             contexts,
             started: Instant::now(),
+        }
+    }
+
+    /// Applies those settings of rules files that Tarsier has itself, unless the kernel's audit is the engine.
+    pub(super) fn apply_settings(&mut self, settings: &rules::Settings) {
+        if self.pipeline.engine.is_kernel() {
+            return;
+        }
+        if let Some(failure) = settings.failure {
+            self.losses.failure = Failure(failure);
+        }
+        if let Some(rate) = settings.rate {
+            self.pipeline.recorder.rate.limit = rate;
         }
     }
 

@@ -25,6 +25,10 @@ pub(super) fn say_downtime(downtime: &Downtime, pipeline: &mut Pipeline) {
     if lost > 0 {
         extra.push(("cause", causes.as_str()));
     }
+    let suppressed = downtime.suppressed.to_string();
+    if downtime.suppressed > 0 {
+        extra.push(("suppressed", suppressed.as_str()));
+    }
     say!(
         "tarsier: capture went on for {ms} ms without a daemon: {waiting} bytes waited, {lost} events lost"
     );

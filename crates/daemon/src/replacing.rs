@@ -8,6 +8,7 @@ use anyhow::Result;
 use capture::hooks::{HookChange, RuleCount};
 use capture::{CaptureError, Replacement};
 use compose::Generation;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ impl Recording {
         meanwhile: &mut dyn FnMut(&mut Recording),
     ) -> Result<HookChange> {
         let nice = self.settings.nice();
+        // Budgets are those of places, where there will soon be other rules.
+        self.pipeline.engine.set_budgets(&BTreeMap::new());
         let outcome = match self.pipeline.begin(generation, nice) {
             Ok(coming) => self.follow(coming, meanwhile),
             Err(error) => Err(error),
@@ -54,6 +57,8 @@ impl Recording {
         if outcome.is_err() {
             self.pipeline.recorder.costs.forget_coming();
         }
+        let budgets = &self.pipeline.generation.budgets;
+        self.pipeline.engine.set_budgets(budgets);
         outcome
     }
 
@@ -70,7 +75,9 @@ impl Recording {
                     meanwhile(self);
                 }
                 Some(Ok(change)) => {
+                    self.losses.say_suppressed(&mut self.pipeline);
                     self.pipeline.finish(coming);
+                    self.losses.note_places(&self.pipeline);
                     return Ok(change);
                 }
                 Some(Err(error)) => {

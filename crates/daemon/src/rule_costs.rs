@@ -25,16 +25,42 @@ pub(super) struct Cost {
     pub(super) spent_ns: u64,
     /// The rule's share of the current batch, in bytes.
     weight: u64,
-    /// Events lost on the way to the daemon while the rule was at earlier places in the rule set.
-    lost_before: u64,
-    /// Events that the programs had counted as lost at this place before the rule came there.
-    lost_elsewhere: u64,
+    /// Events over the rule's budget that the second stage had decided.
+    suppressed: u64,
+    /// A second of the monotonic clock, and the events in it that the budget has admitted.
+    window: (u64, u32),
+    /// Events that did not come to the daemon while the rule was at earlier places in the rule set.
+    before: Missing,
+    /// Events that the programs had counted at this place before the rule came there.
+    elsewhere: Missing,
+}
+
+/// Events that did not come to the daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub(super) lost: u64,
+    /// Those over the rule's budget.
+    pub(super) suppressed: u64,
+}
+
+impl Missing {
+    fn at(counts: &[RuleCount], place: usize) -> Missing {
+        let count = counts.get(place).copied().unwrap_or_default();
+        Missing {
+            lost: count.lost,
+            suppressed: count.suppressed,
+        }
+    }
 }
 
 impl Cost {
-    /// Events lost on the way to the daemon, if the programs now count `now` at this rule's place.
-    fn lost(&self, now: u64) -> u64 {
-        self.lost_before + now.saturating_sub(self.lost_elsewhere)
+    /// Events that did not come to the daemon, if the programs now count `now` at this rule's place.
+    fn missing(&self, now: Missing) -> Missing {
+        let (before, elsewhere) = (self.before, self.elsewhere);
+        Missing {
+            lost: before.lost + now.lost.saturating_sub(elsewhere.lost),
+            suppressed: before.suppressed + now.suppressed.saturating_sub(elsewhere.suppressed),
+        }
     }
 }
 
@@ -66,7 +92,6 @@ impl RuleCosts {
         counts: &[RuleCount],
     ) {
         let moves = places(old, new);
-        let lost = |place: usize| counts.get(place).map_or(0, |count| count.lost);
         let is_expected = |(number, _): &(u64, usize)| *number == generation;
         let came = match self.coming.filter(is_expected) {
             Some((_, start)) => self.costs.split_off(start),
@@ -75,7 +100,7 @@ impl RuleCosts {
         self.forget_coming();
         let mut costs: Vec<Cost> = (0..new.len())
             .map(|place| Cost {
-                lost_elsewhere: lost(place),
+                elsewhere: Missing::at(counts, place),
                 ..came.get(place).copied().unwrap_or_default()
             })
             .collect();
@@ -87,8 +112,10 @@ impl RuleCosts {
                     bytes: cost.bytes + kept.bytes,
                     spent_ns: cost.spent_ns + kept.spent_ns,
                     weight: 0,
-                    lost_before: cost.lost(lost(place)),
-                    lost_elsewhere: kept.lost_elsewhere,
+                    suppressed: cost.suppressed + kept.suppressed,
+                    window: cost.window.max(kept.window),
+                    before: cost.missing(Missing::at(counts, place)),
+                    elsewhere: kept.elsewhere,
                 };
             }
         }
@@ -135,6 +162,26 @@ impl RuleCosts {
         }
     }
 
+    /// Whether the budget of the rule at `place` of `generation`, `rate` events per second, has one left for this
+    /// second. If not, the event is counted.
+    pub(super) fn admits(&mut self, generation: u64, place: u32, second: u64, rate: u32) -> bool {
+        let Some(place) = self.place(generation, place) else {
+            return true;
+        };
+        let Some(cost) = self.costs.get_mut(place) else {
+            return true;
+        };
+        if second > cost.window.0 {
+            cost.window = (second, 0);
+        }
+        if cost.window.1 < rate {
+            cost.window.1 += 1;
+            return true;
+        }
+        cost.suppressed += 1;
+        false
+    }
+
     /// Ends a batch that took `spent_ns`, and adds each rule's share. Reading the clock for each
     /// event would cost more than it is worth: 56 ns.
     pub(super) fn share(&mut self, spent_ns: u64) {
@@ -172,20 +219,28 @@ impl RuleCosts {
         *places.get(place)?
     }
 
-    /// Events that each rule in force has lost on the way to the daemon.
-    pub(super) fn lost<'a>(&'a self, counts: &'a [RuleCount]) -> impl Iterator<Item = u64> + 'a {
-        let now = |place: usize| counts.get(place).map_or(0, |count| count.lost);
+    /// Events of each rule in force that were lost on the way to the daemon, and those over its budget.
+    pub(super) fn missing<'a>(
+        &'a self,
+        counts: &'a [RuleCount],
+    ) -> impl Iterator<Item = Missing> + 'a {
         let in_force = self.coming.map_or(self.costs.len(), |(_, start)| start);
         let costs = self.costs[..in_force].iter().enumerate();
-        costs.map(move |(place, cost)| cost.lost(now(place)))
+        costs.map(move |(place, cost)| {
+            let missing = cost.missing(Missing::at(counts, place));
+            Missing {
+                suppressed: missing.suppressed + cost.suppressed,
+                ..missing
+            }
+        })
     }
 
     /// The table, most bytes first.
     pub(super) fn table(&self, rules: &[Rule], counts: &[RuleCount]) -> Vec<RuleCost> {
-        let costs = rules.iter().zip(&self.costs).zip(self.lost(counts));
+        let costs = rules.iter().zip(&self.costs).zip(self.missing(counts));
         let mut table: Vec<RuleCost> = costs
             .enumerate()
-            .map(|(place, ((rule, cost), lost))| RuleCost {
+            .map(|(place, ((rule, cost), missing))| RuleCost {
                 position: place + 1,
                 key: rule
                     .key()
@@ -194,7 +249,8 @@ impl RuleCosts {
                 events: cost.events,
                 dropped: cost.dropped,
                 bytes: cost.bytes,
-                lost,
+                lost: missing.lost,
+                suppressed: missing.suppressed,
                 spent_ns: cost.spent_ns,
             })
             .collect();
@@ -237,7 +293,10 @@ mod tests {
     }
 
     fn lost(lost: [u64; 3]) -> [RuleCount; 3] {
-        lost.map(|lost| RuleCount { selected: 0, lost })
+        lost.map(|lost| RuleCount {
+            lost,
+            ..RuleCount::default()
+        })
     }
 
     #[test]

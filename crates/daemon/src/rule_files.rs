@@ -35,7 +35,7 @@ fn read(paths: &[PathBuf], owner: Owner, host: &dyn Host) -> Result<RuleSet> {
     Ok(all)
 }
 
-/// Prints which settings of the rules files have no effect: all of them, unless the kernel's audit
+/// Prints which settings of the rules files have no effect: most of them, unless the kernel's audit
 /// is the engine.
 pub fn say_settings(settings: &Settings, is_kernel: bool) {
     if is_kernel {
@@ -46,9 +46,7 @@ pub fn say_settings(settings: &Settings, is_kernel: bool) {
     }
     let given = [
         (settings.enabled.is_some(), "-e"),
-        (settings.failure.is_some(), "-f"),
         (settings.backlog.is_some(), "-b"),
-        (settings.rate.is_some(), "-r"),
         (settings.backlog_wait_time.is_some(), "--backlog_wait_time"),
         (settings.loginuid_immutable, "--loginuid-immutable"),
     ];

@@ -13,7 +13,7 @@ use compose::Generation;
 use conf::{Config, LoadOptions};
 use event::Format;
 use plan::{Capabilities, Identities, IoUring, Plan};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -129,7 +129,9 @@ impl Settings {
                 .context("the rules cannot be planned")?,
         };
         let urgent = urgent(&rules, &self.config.urgent_keys);
-        Ok(Arc::new(Generation::new(plan, identities, urgent)))
+        let budgets = budgets(&rules, &self.config.rate_budgets);
+        let generation = Generation::new(plan, identities, urgent);
+        Ok(Arc::new(generation.with_budgets(budgets)))
     }
 
     /// Plans the same rules without the hook that `error` reports as unavailable. Other errors are
@@ -171,7 +173,7 @@ fn without_twins(capabilities: &Capabilities, config: &Config) -> Capabilities {
 /// Places of the rules that have one of `keys`.
 fn urgent(rules: &[rules::Rule], keys: &[String]) -> BTreeSet<u32> {
     let is_urgent = |rule: &rules::Rule| {
-        let mut own = rule.key().unwrap_or_default().split(|&byte| byte == 1);
+        let mut own = keys_of(rule);
         own.any(|own| keys.iter().any(|key| key.as_bytes() == own))
     };
     let places = rules.iter().zip(0..);
@@ -179,6 +181,25 @@ fn urgent(rules: &[rules::Rule], keys: &[String]) -> BTreeSet<u32> {
         .filter(|(rule, _)| is_urgent(rule))
         .map(|(_, place)| place)
         .collect()
+}
+
+/// The budget of each rule that has one, by place: the smallest of those of its keys.
+fn budgets(rules: &[rules::Rule], by_key: &BTreeMap<String, u32>) -> BTreeMap<u32, u32> {
+    let budget = |rule: &rules::Rule| {
+        let of_key = |own: &[u8]| {
+            let mut same = by_key.iter().filter(|(key, _)| key.as_bytes() == own);
+            same.next().map(|(_, rate)| *rate)
+        };
+        keys_of(rule).filter_map(of_key).min()
+    };
+    let budgets = rules.iter().zip(0..);
+    budgets
+        .filter_map(|(rule, place)| Some((place, budget(rule)?)))
+        .collect()
+}
+
+fn keys_of(rule: &rules::Rule) -> impl Iterator<Item = &[u8]> {
+    rule.key().unwrap_or_default().split(|&byte| byte == 1)
 }
 
 /// The encoder's format for a configuration.

@@ -146,7 +146,8 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let rules = &pipeline.generation.plan.rules;
     let kernel = kernel_records(args, is_kernel, rules, &set.settings, &contexts)?;
     let pipeline = pipeline.with_kernel_records(kernel);
-    let recording = Recording::new(pipeline, settings, contexts);
+    let mut recording = Recording::new(pipeline, settings, contexts);
+    recording.apply_settings(&set.settings);
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
 }
@@ -184,6 +185,7 @@ fn begun(
     costs.replace(plan.generation, &[], &plan.rules, &counts);
     pipeline.engine.set_overload(settings::overload(config));
     pipeline.engine.set_urgent(&pipeline.generation.urgent);
+    pipeline.engine.set_budgets(&pipeline.generation.budgets);
     if let Some(downtime) = downtime.filter(|_| is_taken_over) {
         recording.losses.told_before(&downtime.counted, pipeline);
     }

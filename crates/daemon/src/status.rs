@@ -42,6 +42,7 @@ impl Recording {
             lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
             lost_by_rule: losses::by_rule(pipeline, &counters),
             lost_by_uid: losses::by_uid(pipeline, &counters),
+            suppressed_by_rule: losses::suppressed(pipeline),
             ring_fill_per_mille: engine.fill_per_mille(),
             log_file: journal.path().display().to_string(),
             log_written: self.settings.config.write_logs,

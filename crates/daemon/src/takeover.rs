@@ -41,7 +41,9 @@ pub(super) struct Downtime {
     pub(super) waiting_bytes: u64,
     /// Losses that were not reported, by cause.
     pub(super) lost: Vec<(&'static str, u64)>,
-    /// All losses that the programs had counted, by cause.
+    /// Events over a budget that no daemon has reported.
+    pub(super) suppressed: u64,
+    /// All losses that the programs had counted, by cause, and events over a budget.
     pub(super) counted: Vec<u64>,
 }
 
@@ -121,6 +123,9 @@ impl Inherited {
         // `missed` is kept by the programs themselves, which are not read here.
         counted[LOSS_CAUSES.len()] = told[LOSS_CAUSES.len()];
         let by_cause = LOSS_CAUSES.iter().copied().chain(["missed"]);
+        let suppressed = counters
+            .suppressed
+            .saturating_sub(told[LOSS_CAUSES.len() + 1]);
         let counts = counted.iter().zip(told);
         let mut lost: Vec<(&'static str, u64)> = by_cause
             .zip(counts.map(|(now, told)| now.saturating_sub(told)))
@@ -140,6 +145,7 @@ impl Inherited {
             ms: monotonic_ns().saturating_sub(last_seen_ns) / 1_000_000,
             waiting_bytes: leftover.stream().unread_bytes(),
             lost,
+            suppressed,
             counted,
         };
         Ok(Inherited {
@@ -180,13 +186,13 @@ impl Inherited {
     }
 }
 
-/// Losses that the programs have counted, by cause.
+/// Losses that the programs have counted, by cause, and events over a budget.
 pub(super) fn counted(counters: &Counters) -> Vec<u64> {
     let mut counted = vec![0; LOSS_CAUSES.len()];
     for cpu in &counters.lost {
         counted.iter_mut().zip(cpu).for_each(|(sum, n)| *sum += n);
     }
-    counted.push(counters.missed);
+    counted.extend([counters.missed, counters.suppressed]);
     counted
 }
 

@@ -124,6 +124,13 @@ fn print_losses(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
     for (uid, count) in &s.lost_by_uid {
         writeln!(out, "  uid {uid:<14}{count}")?;
     }
+    if !s.suppressed_by_rule.is_empty() {
+        let all: u64 = s.suppressed_by_rule.values().sum();
+        writeln!(out, "over rate_budgets   {all}")?;
+    }
+    for (rule, count) in &s.suppressed_by_rule {
+        writeln!(out, "  rule {rule:<13}{count}")?;
+    }
     Ok(())
 }
 

@@ -316,11 +316,20 @@ fn verified(programs: &str, limits: [u64; 2], armed_s: f64, table: &mut String) 
     })
 }
 
+/// What a call that looks up a path may take more in one run than in another: an entry more in a chain of the kernel's
+/// cache of names, whose places depend on addresses.
+const CHAIN: f64 = 8.0;
+
 /// The probes that cost more than `limit` instructions above native.
 fn over(native: &Costs, costs: &Costs, limit: f64, case: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for ((probe, base), (_, cost)) in native.exact().zip(costs.exact()) {
         let added = cost - base;
+        let limit = if probe == "stat" {
+            limit + CHAIN
+        } else {
+            limit
+        };
         if added > limit {
             wrong.push(format!(
                 "{case}: {probe} takes {added:.1} more, limit {limit}"

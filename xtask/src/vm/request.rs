@@ -10,8 +10,9 @@ use super::variant::{self, Variant};
 
 /// Usage of the task.
 pub(crate) const USAGE: &str =
-    "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|newest|PACKAGE]… [--variant NAME]… [--jobs N] [-- TEST…]
-           (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; arm64: 6.12 and the newest)
+    "cargo xtask vm [--arch amd64|arm64] [--kernel 6.1|newest|PACKAGE]… [--variant NAME]… [--jobs N] [--long | -- TEST…]
+           (default: kernels 6.1, 6.12 and the newest, and for each the tests that make test has time for; --long: those
+           with TARSIER_LONG_TESTS; arm64: 6.12 and the newest)
        cargo xtask vm --matrix [--arch A] [--kernel K]… [--continue] [--write]
            (every kernel and variant of both architectures, or of these; --continue: but what has passed already;
            --write: and the documents)
@@ -24,6 +25,8 @@ pub(super) struct Request {
     /// Empty: the kernels of the extent.
     pub(super) kernels: Vec<Wanted>,
     pub(super) is_matrix: bool,
+    /// Whether the tests are those of the long form of `make test`.
+    is_long: bool,
     /// Whether machines whose tests have passed are not run again.
     pub(super) continues: bool,
     /// Whether results are written to the documents.
@@ -42,6 +45,7 @@ impl Request {
             arch: None,
             kernels: Vec::new(),
             is_matrix: false,
+            is_long: false,
             continues: false,
             writes: false,
             only_tables: false,
@@ -70,6 +74,7 @@ impl Request {
                     })?;
                 }
                 "--matrix" => request.is_matrix = true,
+                "--long" => request.is_long = true,
                 "--continue" => request.continues = true,
                 "--write" => request.writes = true,
                 "--tables" => request.only_tables = true,
@@ -85,6 +90,10 @@ impl Request {
         ensure!(
             !(request.is_matrix && is_named),
             "--matrix knows its tests and variants; only kernels and an architecture can be named beside it"
+        );
+        ensure!(
+            !(request.is_long && (is_named || request.is_matrix)),
+            "--long knows its tests and variants; leave it out beside others"
         );
         ensure!(
             request.is_matrix || !(request.writes || request.continues),
@@ -131,6 +140,7 @@ impl Request {
             return Extent::Matrix;
         }
         match self.tests.is_empty() && self.variants.is_empty() {
+            true if self.is_long => Extent::Long,
             true => Extent::Usual,
             false => Extent::Named(&self.tests, &self.variants),
         }
@@ -158,6 +168,8 @@ mod tests_of_words {
             "--write",
             "--continue",
             "--variant arm64",
+            "--long -- rings",
+            "--long --matrix",
             "--arch arm64 --variant cpus-1",
             "--jobs 0",
             "--variant none",

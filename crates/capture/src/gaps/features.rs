@@ -51,6 +51,8 @@ const MEMBERS: &[(&str, &[&str], &str, Need)] = &[
     ("task_struct", &["mm"], "exe of records, EXECVE and PROCTITLE records", Useful),
     ("cred", &["uid", "gid", "suid", "sgid", "euid", "egid", "fsuid", "fsgid"], "uids and gids of records", Essential),
     ("cred", &["group_info"], "supplementary groups in rules on gid and egid", Useful),
+    ("cred", &["user_ns"], "counting the uids of a user namespace as one under overload", Useful),
+    ("user_namespace", &[], "counting the uids of a user namespace as one under overload", Useful),
     ("cred", &[], "BPRM_FCAPS and CAPSET records", Useful),
     ("kernel_cap_t", &[], "BPRM_FCAPS and CAPSET records", Useful),
     ("group_info", &[], "supplementary groups in rules on gid and egid", Useful),

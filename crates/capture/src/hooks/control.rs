@@ -41,6 +41,9 @@ macro_rules! members {
     };
 }
 
+/// The part of a ring that is kept free for urgent events is one of this many.
+const RESERVE: u32 = 16;
+
 pub(super) struct Control {
     shared: NonNull<control>,
     mapping: Arc<Mapping>,
@@ -66,7 +69,7 @@ const OF_READER: [Range<usize>; 2] = [
 ];
 
 /// The members, in order.
-const MEMBERS: [(&str, usize); 18] = [
+const MEMBERS: [(&str, usize); 20] = [
     ("watched", offset_of!(control, watched)),
     ("every", offset_of!(control, every)),
     ("daemon_tgid", offset_of!(control, daemon_tgid)),
@@ -80,6 +83,8 @@ const MEMBERS: [(&str, usize); 18] = [
     ("urgent_undecided", offset_of!(control, urgent_undecided)),
     ("copies", offset_of!(control, copies)),
     ("x32", offset_of!(control, x32)),
+    ("reserve_bytes", offset_of!(control, reserve_bytes)),
+    ("has_budgets", offset_of!(control, has_budgets)),
     ("helper_tgid", offset_of!(control, helper_tgid)),
     ("daemon_start", offset_of!(control, daemon_start)),
     ("helper_start", offset_of!(control, helper_start)),
@@ -221,10 +226,22 @@ impl Control {
         self.store(members!(self.throttle), throttle.into());
     }
 
-    /// Sets the rules, by place, whose events wake the daemon at once.
-    pub(super) fn set_urgent(&self, rules: &[u64; RULE_WORDS], undecided: bool) {
+    /// Sets the rules, by place, whose events wake the daemon at once. If there are any, the end of each ring is kept
+    /// free for them.
+    pub(super) fn set_urgent(&self, rules: &[u64; RULE_WORDS]) {
+        let has_any = rules.iter().any(|word| *word != 0);
         self.store_words(members!(self.urgent), rules);
-        self.store(members!(self.urgent_undecided), undecided.into());
+        self.store(members!(self.urgent_undecided), has_any.into());
+        let reserve = match has_any {
+            true => member!(self.ring_bytes).load(Ordering::Relaxed) / RESERVE,
+            false => 0,
+        };
+        self.store(members!(self.reserve_bytes), reserve);
+    }
+
+    /// Sets whether some rule has a budget.
+    pub(super) fn set_has_budgets(&self, has_any: bool) {
+        self.store(members!(self.has_budgets), has_any.into());
     }
 
     pub(super) fn set_task_list(&self, used: bool) {

@@ -35,6 +35,8 @@ pub struct Counters {
     pub evaluated: u64,
     /// Events lost, per CPU and cause ([`LOSS_CAUSES`]).
     pub lost: Vec<[u64; LOSS_CAUSES.len()]>,
+    /// Events over the budget of their rule, which are not recorded.
+    pub suppressed: u64,
     /// Calls that were slowed because the ring of their CPU was filling up.
     pub waits: u64,
     /// Total time of those waits, in nanoseconds.
@@ -58,6 +60,8 @@ pub struct RuleCount {
     pub selected: u64,
     /// Number of events lost.
     pub lost: u64,
+    /// Number of events over the rule's budget, which are not recorded.
+    pub suppressed: u64,
 }
 
 impl FromIterator<cpu_state> for Counters {
@@ -68,6 +72,7 @@ impl FromIterator<cpu_state> for Counters {
             counters.undecided += state.undecided;
             counters.evaluated += state.evaluated;
             counters.lost.push(state.lost);
+            counters.suppressed += state.suppressed;
             counters.waits += state.waits;
             counters.waited_ns += state.waited_ns;
         }
@@ -161,6 +166,7 @@ pub(super) fn read_rules(
             .fold(RuleCount::default(), |sum, count| RuleCount {
                 selected: sum.selected + count.selected,
                 lost: sum.lost + count.lost,
+                suppressed: sum.suppressed + count.suppressed,
             }))
     };
     let by_rule = (1..=rules as u32).map(count).collect::<Result<_, _>>()?;

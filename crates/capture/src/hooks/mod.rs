@@ -16,6 +16,7 @@ pub(crate) mod map_options;
 mod operation_probes;
 mod operations;
 mod options;
+mod overload;
 mod perf;
 pub(crate) mod probes;
 mod programs;
@@ -69,6 +70,7 @@ use trampoline::Trampolines;
 struct ReadMaps {
     doorbell: MapHandle,
     rule_counts: MapHandle,
+    budgets: MapHandle,
     lost_by_uid: MapHandle,
     uring_requests: MapHandle,
 }
@@ -83,6 +85,7 @@ impl ReadMaps {
         Ok(ReadMaps {
             doorbell: map("doorbell")?,
             rule_counts: map("rule_counts")?,
+            budgets: map("budgets")?,
             lost_by_uid: map("lost_by_uid")?,
             uring_requests: map("uring_requests")?,
         })
@@ -300,25 +303,6 @@ impl EbpfEngine {
     /// Sets whether the daemon polls the rings by itself for now, so that programs need not ring.
     pub fn set_awake(&self, awake: bool) {
         self.control.set_awake(awake);
-    }
-
-    /// Sets what happens to calls whose events come faster than they are read. The default is to wait.
-    pub fn set_overload(&self, overload: Overload) {
-        self.control.set_throttle(overload == Overload::Throttle);
-    }
-
-    /// Sets the rules, by place in the plan, whose events wake the daemon at once. If there is any, so do events
-    /// that the second stage has to decide.
-    pub fn set_urgent<'a>(&self, rules: impl IntoIterator<Item = &'a u32>) {
-        let mut words = [0; control::RULE_WORDS];
-        for &rule in rules {
-            let rule = rule as usize;
-            if let Some(word) = words.get_mut(rule / 64) {
-                *word |= 1 << (rule % 64);
-            }
-        }
-        let any = words.iter().any(|word| *word != 0);
-        self.control.set_urgent(&words, any);
     }
 
     /// Takes the kernel for one with the calls of x32, or without. For tests, whose kernels seldom have them.

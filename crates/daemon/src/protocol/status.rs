@@ -52,6 +52,9 @@ pub struct Status {
     /// Events lost, by real uid of the task that made them; `other`: uids that the programs had no room for.
     #[serde(default)]
     pub lost_by_uid: BTreeMap<String, u64>,
+    /// Events over the budget of their rule (`rate_budgets`), by place and key of the rule.
+    #[serde(default)]
+    pub suppressed_by_rule: BTreeMap<String, u64>,
     /// Fill of the fullest ring, in parts per thousand.
     pub ring_fill_per_mille: u32,
     /// Path of the log.
@@ -139,6 +142,9 @@ pub struct RuleCost {
     pub bytes: u64,
     /// Number of its events lost on the way to the daemon.
     pub lost: u64,
+    /// Number of its events over its budget (`rate_budgets`), which were not recorded.
+    #[serde(default)]
+    pub suppressed: u64,
     /// Time in the daemon, in nanoseconds, for reading the ring, looking up names and encoding,
     /// without writing the log. The time of each batch of events is divided in proportion to the
     /// bytes of each rule's events in it; a dropped event counts as 256 bytes.
