@@ -27,6 +27,7 @@ mod lookups;
 mod loss;
 mod nice;
 mod plugins;
+mod rates;
 mod readers;
 mod reload;
 mod rings;
