@@ -12,6 +12,7 @@ mod disk;
 mod documents;
 mod engines;
 mod evade;
+mod floods;
 mod guest;
 mod image;
 mod instructions;

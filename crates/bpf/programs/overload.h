@@ -110,6 +110,9 @@ static __always_inline struct maker maker_of(__u32 uid)
 	    !TYPE_HAS(user_namespace, level) || !TYPE_HAS(user_namespace, owner) ||
 	    !TYPE_HAS(user_namespace, ns))
 		return maker;
+	level = LOAD(0, untrusted(task), cred, user_ns, level);
+	if (!level)
+		return maker;
 	ns = READ(task, cred, user_ns);
 	for (i = 0; i < USER_NAMESPACES_MAX; i++) {
 		level = READ(ns, level);

@@ -8,8 +8,8 @@ use anyhow::{bail, Context, Result};
 
 use super::machine::{last_lines, MachineKind};
 use super::{
-    broken_kernels, changes, disk, engines, evade, instructions, pressure, rings, source_root,
-    workloads,
+    broken_kernels, changes, disk, engines, evade, floods, instructions, pressure, rings,
+    source_root, workloads,
 };
 
 /// A test: `tests/vm/NAME`, and how its results are judged.
@@ -39,7 +39,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 19] = [
+pub(super) const TESTS: [Test; 20] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -158,6 +158,12 @@ pub(super) const TESTS: [Test; 19] = [
         kind: MachineKind::Instructions,
         seconds: 100,
         check: changes::judge,
+    },
+    Test {
+        name: "floods",
+        kind: MachineKind::Instructions,
+        seconds: 150,
+        check: floods::judge,
     },
 ];
 

@@ -61,7 +61,7 @@ impl MachineKind {
     fn starts_max(self) -> u32 {
         match self {
             MachineKind::Usual | MachineKind::Instructions => 1,
-            MachineKind::Disk => 4,
+            MachineKind::Disk => 5,
         }
     }
 }

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls as fast as one process makes them, and a neighbour that makes few.
+ *
+ *   flood uid|subuids|container GROUP SECONDS   calls getppid(2) without a pause, in this group, and getpgid(2) once in 1,000
+ *                                               calls; as user 61300; as 1,000 uids of a user namespace that this user made;
+ *                                               as root of one that root made. Prints `made N urgent M`.
+ *   flood neighbour GROUP SECONDS               calls getppid(2) a hundred times a second, as user 61301. Prints `made N p99 NS`.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FLOODER 61300
+#define NEIGHBOUR 61301
+#define FIRST_SUBUID 3000000
+#define SUBUIDS 1000
+#define CALLS_MAX 100000
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "flood: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static long long now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	long long left = *(const long long *)a, right = *(const long long *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void be_neighbour(long long until_ns)
+{
+	static long long took_ns[CALLS_MAX];
+	struct timespec pause = { .tv_nsec = 10000000 };
+	unsigned long made = 0;
+
+	if (setresuid(NEIGHBOUR, NEIGHBOUR, NEIGHBOUR))
+		fail("setresuid");
+	while (now_ns() < until_ns && made < CALLS_MAX) {
+		long long start_ns = now_ns();
+
+		syscall(SYS_getppid);
+		took_ns[made++] = now_ns() - start_ns;
+		nanosleep(&pause, NULL);
+	}
+	qsort(took_ns, made, sizeof(*took_ns), compare);
+	printf("made %lu p99 %lld p50 %lld p90 %lld\n", made, took_ns[made * 99 / 100],
+	       took_ns[made / 2], took_ns[made * 9 / 10]);
+}
+
+static void flood(long long until_ns, int subuids)
+{
+	unsigned long made = 0, urgent = 0;
+	unsigned int uid = 0;
+
+	while (now_ns() < until_ns) {
+		if (subuids && setresuid(uid++ % SUBUIDS, 0, 0))
+			fail("setresuid in the namespace");
+		for (int i = 0; i < 50; i++)
+			syscall(SYS_getppid);
+		made += 50;
+		if (made % 1000 == 0) {
+			syscall(SYS_getpgid, 0);
+			urgent++;
+		}
+	}
+	printf("made %lu urgent %lu\n", made, urgent);
+}
+
+/* Goes on in a child in a user namespace of `owner`; this process waits for it. */
+static void enter_namespace(uid_t owner)
+{
+	int ready[2], go[2], fd, status;
+	char path[64], map[64], byte = 0;
+	pid_t child;
+
+	if (pipe(ready) || pipe(go))
+		fail("pipe");
+	child = fork();
+	if (child < 0)
+		fail("fork");
+	if (child == 0) {
+		if (setresuid(-1, owner, -1) || unshare(CLONE_NEWUSER))
+			fail("unshare");
+		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+			fail("the pipes");
+		if (setresuid(0, 0, 0))
+			fail("setresuid to root of the namespace");
+		return;
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		fail("the child");
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", child);
+	snprintf(map, sizeof(map), "0 %d %d\n", FIRST_SUBUID, SUBUIDS);
+	fd = open(path, O_WRONLY);
+	if (fd < 0 || write(fd, map, strlen(map)) < 0 || write(go[1], &byte, 1) != 1)
+		fail(path);
+	if (waitpid(child, &status, 0) != child || status)
+		fail("the process in the namespace");
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	long long until_ns;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: flood uid|subuids|container|neighbour GROUP SECONDS\n");
+		return 2;
+	}
+	until_ns = now_ns() + atoi(argv[3]) * 1000000000LL;
+	if (setresgid(atoi(argv[2]), atoi(argv[2]), atoi(argv[2])))
+		fail("setresgid");
+	if (!strcmp(argv[1], "neighbour")) {
+		be_neighbour(until_ns);
+	} else if (!strcmp(argv[1], "uid")) {
+		if (setresuid(FLOODER, FLOODER, FLOODER))
+			fail("setresuid");
+		flood(until_ns, 0);
+	} else {
+		enter_namespace(strcmp(argv[1], "subuids") ? 0 : FLOODER);
+		flood(until_ns, !strcmp(argv[1], "subuids"));
+	}
+	return 0;
+}
