@@ -113,7 +113,7 @@ static __always_inline void part_proctitle(struct work *w, struct task_struct *t
 	struct tarsier_part *part = part_begin(w, TARSIER_PART_PROCTITLE, 0);
 	struct tarsier_event *e = event_of(w);
 	unsigned long start = 0, end = 0;
-	struct title *kept = &w->title;
+	struct title *kept = &w->titles[e->tid % TITLES];
 	const struct mm_struct *mm;
 	__u64 len;
 	__u8 first;
@@ -228,10 +228,13 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	return 0;
 }
 
+/* Wakes the daemon, unless it has been rung already and has not yet read that: it does not sleep then. */
 static __always_inline void ring_bell(void)
 {
 	__u64 word = 1;
 
+	if (bpf_ringbuf_query(&doorbell, BPF_RB_AVAIL_DATA))
+		return;
 	bpf_ringbuf_output(&doorbell, &word, sizeof(word), BPF_RB_FORCE_WAKEUP);
 }
 

@@ -12,7 +12,10 @@
 /* Space after the last offset at which something may still be written. */
 #define FRAME_SLACK (TARSIER_PATH_MAX + 512)
 
-/* The command line of the task that the last event was about, as of the task's first event. */
+/* Command lines that are kept, by the low bits of the task's number. */
+#define TITLES 16
+
+/* The command line of a task that an event was about lately, as of the task's first event. */
 struct title {
 	__u64 start_time_ns;
 	__u32 tid; /* 0: none */
@@ -80,7 +83,7 @@ struct work {
 	struct marks marks;
 	struct marks executable; /* at the task's executable */
 	struct sending sending;
-	struct title title; /* kept after the call */
+	struct title titles[TITLES]; /* kept after the call */
 	__u32 nundecided;
 	__u32 rule;
 	struct tarsier_candidates undecided[TABLE_UNDECIDED_MAX];

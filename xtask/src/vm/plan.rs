@@ -157,14 +157,14 @@ const LONG: [Line; 9] = [
     Line {
         roles: &[Role::Reference],
         variants: &["stock"],
-        tests: &["disk", "changes"],
+        tests: &["disk", "changes", "floods"],
     },
     OLD_ON_ARM64,
     OF_ARM64,
 ];
 
 /// The tests of every series that the suites have.
-const MATRIX: [Line; 7] = [
+const MATRIX: [Line; 8] = [
     Line {
         roles: &[Role::Refused],
         variants: &["stock"],
@@ -201,6 +201,11 @@ const MATRIX: [Line; 7] = [
             "pressure",
             "elsewhere",
         ],
+    },
+    Line {
+        roles: &[Role::Reference],
+        variants: &["stock"],
+        tests: &["floods"],
     },
     OF_VARIANTS,
     OF_ARM64,
