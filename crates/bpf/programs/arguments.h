@@ -64,8 +64,7 @@ static __always_inline enum room room_for(struct chunks *c, __u64 size)
 		return ROOM_NOW;
 	if (s->sent_bytes + size > s->sent_max)
 		return ROOM_NONE;
-	if (!control.throttle && over_share(c->ring, unread + size, event_of(c->w)->cpu,
-					    c->w->fact[FACT_UID], size, event, false))
+	if (!control.throttle && over_share(c->w, unread + size, size, event, false))
 		return ROOM_NONE;
 	return ROOM_NOW;
 }

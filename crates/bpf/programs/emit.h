@@ -337,46 +337,65 @@ static __always_inline bool recorded(__u32 verdict, struct work *w)
 	return !control.has_budgets || verdict != VERDICT_RECORD || !over_budget(w->rule);
 }
 
-/*
- * Puts the finished event into the ring. Returns 0, or the cause of its loss + 1. The end of the
- * ring is kept free for urgent events.
- */
-static __always_inline __u32 event_out(struct work *w, struct cpu_state *cpu, void *ring,
-				       __u32 cpu_nr, __u32 size, bool urgent)
+static __always_inline int lost_for(struct cpu_state *cpu, enum tarsier_loss cause)
 {
-	__u64 end = control.ring_bytes, fill = cpu->unread_bound;
-	bool waits = control.throttle;
+	count_lost(cpu, cause);
+	return 1;
+}
 
+/*
+ * Puts the finished event of `size` bytes into the ring. Returns 1 if it was lost, which is counted.
+ * The end of the ring is kept free for urgent events. A function of its own, which the verifier goes
+ * through once.
+ */
+__noinline int event_out(struct work *w, __u64 size, __u32 urgent)
+{
+	__u64 end = control.ring_bytes, fill, room;
+	struct cpu_state *cpu = state_of_cpu();
+	bool waits = control.throttle;
+	__u32 cpu_nr;
+	void *ring;
+
+	if (!w || !cpu)
+		return 1;
+	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
+		size = TARSIER_EVENT_MAX + FRAME_SLACK;
+	cpu_nr = event_of(w)->cpu;
+	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
 	if (!ring)
-		return TARSIER_LOSS_RING_FULL + 1;
+		return lost_for(cpu, TARSIER_LOSS_RING_FULL);
+	room = size + RING_HEADER;
 	if (!urgent)
 		end -= control.reserve_bytes;
-	if (fill + size + RING_HEADER > control.high_bytes || event_of(w)->chunks) {
+	fill = cpu->unread_bound;
+	if (fill + room > control.high_bytes || event_of(w)->chunks) {
 		fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-		if (fill + size + RING_HEADER > control.high_bytes && waits)
+		if (waits && fill + room > control.high_bytes)
 			waits = is_reader_alive(cpu);
-		if (!waits && over_share(ring, fill, cpu_nr, w->fact[FACT_UID], size, 0, urgent))
-			return TARSIER_LOSS_OVER_SHARE + 1;
+		if (!waits && over_share(w, fill, size, 0, urgent))
+			return lost_for(cpu, TARSIER_LOSS_OVER_SHARE);
 	}
-	if (fill + size + RING_HEADER <= end &&
-	    !bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
-		return 0;
-	if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
-		return TARSIER_LOSS_TOO_BIG + 1;
-	if (!waits || end < size + RING_HEADER)
-		return TARSIER_LOSS_RING_FULL + 1;
-	wait_for(cpu, ring, end - size - RING_HEADER, WAIT_FULL_NS);
-	if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + size + RING_HEADER <= end &&
-	    !bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
-		return 0;
-	return TARSIER_LOSS_RING_FULL + 1;
+	barrier_var(size);
+	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
+		return 1;
+	if (fill + room > end || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
+		if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
+			return lost_for(cpu, TARSIER_LOSS_TOO_BIG);
+		if (!waits || end < room)
+			return lost_for(cpu, TARSIER_LOSS_RING_FULL);
+		wait_for(cpu, ring, end - room, WAIT_FULL_NS);
+		fill = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+		if (fill + room > end || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP))
+			return lost_for(cpu, TARSIER_LOSS_RING_FULL);
+	}
+	return 0;
 }
 
 /* Sends the finished event or counts it as lost. Returns 1 if it was sent. */
 __noinline int event_end(struct work *w)
 {
 	struct tarsier_event *e;
-	__u32 cpu_nr, size, cause;
+	__u32 cpu_nr, size;
 	struct cpu_state *cpu = state_of_cpu();
 	bool urgent;
 	__u64 fill;
@@ -393,10 +412,7 @@ __noinline int event_end(struct work *w)
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
 	e->frame.size = size;
-	cause = event_out(w, cpu, ring, cpu_nr, size, urgent);
-	if (!ring || cause) {
-		if (cause && cause <= TARSIER_LOSS_CAUSES)
-			count_lost(cpu, cause - 1);
+	if (event_out(w, size, urgent) || !ring) {
 		count_rule(w->rule, FATE_LOST);
 		cpu->unread_bound = control.ring_bytes;
 		return 0;
@@ -407,7 +423,7 @@ __noinline int event_end(struct work *w)
 	count_rule(w->rule, FATE_SELECTED);
 	fill = record_went(cpu, ring, size, !e->chunks, urgent);
 	if (fill)
-		slow_down(cpu, ring, fill, cpu_nr, w->fact[FACT_UID], size, e->frame.time_ns);
+		slow_down(w, fill, size);
 	return 1;
 }
 

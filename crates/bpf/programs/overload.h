@@ -5,6 +5,7 @@
 
 #include "base.h"
 #include "maps.h"
+#include "walk.h"
 
 /* Longest wait at the end of a call while less than 3/4 of the space above the mark is in use. */
 #define WAIT_MAX_NS 1000000ULL
@@ -98,9 +99,9 @@ struct {
  * it, or nobody would need more than newuidmap(1) to have many shares. Root makes them for others,
  * as container managers do: then the namespace itself counts. Of nested ones, the outermost counts.
  */
-static __always_inline struct maker maker_of(__u32 uid)
+/* As is_namespace << 32 | id. A function of its own, which the verifier goes through once. */
+__noinline __u64 maker_number(__u32 uid)
 {
-	struct maker maker = { .id = uid };
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct user_namespace *ns;
 	int i, level = 0;
@@ -109,10 +110,9 @@ static __always_inline struct maker maker_of(__u32 uid)
 	if (!TYPE_HAS(cred, user_ns) || !TYPE_HAS(user_namespace, parent) ||
 	    !TYPE_HAS(user_namespace, level) || !TYPE_HAS(user_namespace, owner) ||
 	    !TYPE_HAS(user_namespace, ns))
-		return maker;
-	level = LOAD(0, untrusted(task), cred, user_ns, level);
-	if (!level)
-		return maker;
+		return uid;
+	if (!LOAD(0, untrusted(task), cred, user_ns, level))
+		return uid;
 	ns = READ(task, cred, user_ns);
 	for (i = 0; i < USER_NAMESPACES_MAX; i++) {
 		level = READ(ns, level);
@@ -121,10 +121,16 @@ static __always_inline struct maker maker_of(__u32 uid)
 		ns = READ(ns, parent);
 	}
 	if (level != 1)
-		return maker;
+		return uid;
 	owner = READ(ns, owner.val);
-	maker.is_namespace = !owner;
-	maker.id = owner ? owner : READ(ns, ns.inum);
+	return owner ? owner : 1ULL << 32 | READ(ns, ns.inum);
+}
+
+static __always_inline struct maker maker_of(__u32 uid)
+{
+	__u64 number = maker_number(uid);
+	struct maker maker = { .id = number, .is_namespace = number >> 32 };
+
 	return maker;
 }
 
@@ -163,50 +169,68 @@ static __always_inline bool exceeds(struct share *share, __u64 fill, __u32 size,
 	return share && share->bytes + size + spare > room / 4;
 }
 
-/* Whether these bytes are refused because the share is used up. If not, they are taken from it. */
-static __always_inline bool over_share(void *ring, __u64 fill, __u32 cpu_nr, __u32 uid, __u32 size,
-				       __u32 spare, bool urgent)
+/*
+ * Whether `size` bytes of this event are refused because the share of its maker is used up. If not,
+ * they are taken from it. A function of its own, which the verifier goes through once.
+ */
+__noinline int over_share(struct work *w, __u64 fill, __u32 size, __u32 spare, __u32 urgent)
 {
 	struct share *share;
+	__u32 cpu_nr;
+	void *ring;
 
-	if (fill <= control.high_bytes || fill >= control.ring_bytes)
-		return false;
-	share = share_of(ring, cpu_nr, uid);
+	if (!w || fill <= control.high_bytes || fill >= control.ring_bytes)
+		return 0;
+	cpu_nr = event_of(w)->cpu;
+	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+	if (!ring)
+		return 0;
+	share = share_of(ring, cpu_nr, w->fact[FACT_UID]);
+	if (!share)
+		return 0;
 	if (exceeds(share, fill, size, spare)) {
 		/* Part of the reserve is left for others' urgent events. */
 		if (!urgent || share->urgent_bytes + size > control.reserve_bytes / 4)
-			return true;
+			return 1;
 		share->urgent_bytes += size;
-		return false;
+		return 0;
 	}
-	if (share)
-		share->bytes += size;
-	return false;
+	share->bytes += size;
+	return 0;
 }
 
 /*
- * Called after an event was put into the ring. Above the high mark, who has used up his share
- * waits, longer as the ring fills, so that producers adapt to the pace of the reader. `fill` is the
- * number of unread bytes, `size` of the event's.
+ * Called after an event of `size` bytes was put into the ring. Above the high mark, who has used up
+ * his share waits, longer as the ring fills, so that producers adapt to the pace of the reader.
+ * `fill` is the number of unread bytes. A function of its own for the same reason.
  */
-static __always_inline void slow_down(struct cpu_state *cpu, void *ring, __u64 fill, __u32 cpu_nr,
-				      __u32 uid, __u32 size, __u64 now_ns)
+__noinline int slow_down(struct work *w, __u64 fill, __u32 size)
 {
 	__u64 room = control.ring_bytes - control.high_bytes;
+	struct cpu_state *cpu = state_of_cpu();
 	struct share *share;
+	__u32 cpu_nr;
+	void *ring;
 
+	if (!w || !cpu)
+		return 0;
 	if (fill <= control.high_bytes || !room) {
-		cpu->taken_ns = now_ns;
-		return;
+		cpu->taken_ns = event_of(w)->frame.time_ns;
+		return 0;
 	}
 	if (!control.throttle || !is_reader_alive(cpu))
-		return;
-	share = share_of(ring, cpu_nr, uid);
+		return 0;
+	cpu_nr = event_of(w)->cpu;
+	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
+	if (!ring)
+		return 0;
+	share = share_of(ring, cpu_nr, w->fact[FACT_UID]);
 	if (share)
 		share->bytes += size;
 	if (exceeds(share, fill, 0, 0))
 		wait_for(cpu, ring, control.high_bytes,
 			 wait_limit(fill - control.high_bytes, room));
+	return 0;
 }
 
 /* Whether the daemon has to be woken at once for an event of this rule. */
