@@ -344,22 +344,24 @@ static __always_inline int lost_for(struct cpu_state *cpu, enum tarsier_loss cau
 }
 
 /*
- * Puts the finished event of `size` bytes into the ring. Returns 1 if it was lost, which is counted.
+ * Puts the finished event into the ring. Returns 1 if it was lost, which is counted.
  * The end of the ring is kept free for urgent events. A function of its own, which the verifier goes
  * through once.
  */
-__noinline int event_out(struct work *w, __u64 size, __u32 urgent)
+__noinline int event_out(struct work *w, __u32 urgent)
 {
 	__u64 end = control.ring_bytes, fill, room;
 	struct cpu_state *cpu = state_of_cpu();
 	bool waits = control.throttle;
-	__u32 cpu_nr;
+	__u32 cpu_nr, size;
 	void *ring;
 
 	if (!w || !cpu)
 		return 1;
+	size = w->len;
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
+	event_of(w)->frame.size = size;
 	cpu_nr = event_of(w)->cpu;
 	ring = bpf_map_lookup_elem(&rings, &cpu_nr);
 	if (!ring)
@@ -375,9 +377,6 @@ __noinline int event_out(struct work *w, __u64 size, __u32 urgent)
 		if (!waits && over_share(w, fill, size, 0, urgent))
 			return lost_for(cpu, TARSIER_LOSS_OVER_SHARE);
 	}
-	barrier_var(size);
-	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
-		return 1;
 	if (fill + room > end || bpf_ringbuf_output(ring, w->frame, size, BPF_RB_NO_WAKEUP)) {
 		if (size + 8 > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE))
 			return lost_for(cpu, TARSIER_LOSS_TOO_BIG);
@@ -412,7 +411,7 @@ __noinline int event_end(struct work *w)
 	if (size > TARSIER_EVENT_MAX + FRAME_SLACK)
 		size = TARSIER_EVENT_MAX + FRAME_SLACK;
 	e->frame.size = size;
-	if (event_out(w, size, urgent) || !ring) {
+	if (event_out(w, urgent) || !ring) {
 		count_rule(w->rule, FATE_LOST);
 		cpu->unread_bound = control.ring_bytes;
 		return 0;
