@@ -22,8 +22,8 @@ pub(super) struct Losses {
     told: Reported,
     /// Events over a budget, by place and key of the rule.
     suppressed: BTreeMap<String, u64>,
-    /// All that the programs have counted.
-    suppressed_in_all: u64,
+    /// All that the programs have counted, and all that the second stage has.
+    suppressed_in_all: [u64; 2],
     /// What to do about losses.
     pub(super) failure: Failure,
 }
@@ -82,9 +82,10 @@ pub(super) fn by_rule(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Stri
 
 /// Events over a budget, by place and key of their rule.
 pub(super) fn suppressed(pipeline: &Pipeline) -> BTreeMap<String, u64> {
-    match pipeline.generation.budgets.is_empty() {
-        true => BTreeMap::new(),
-        false => by_place(pipeline, |missing| missing.suppressed).0,
+    let of_programs = pipeline.engine.counters().suppressed;
+    match of_programs + pipeline.recorder.costs.suppressed {
+        0 => BTreeMap::new(),
+        _ => by_place(pipeline, |missing| missing.suppressed).0,
     }
 }
 
@@ -152,32 +153,41 @@ impl Losses {
         for (cause, count) in counted_causes().zip(counted) {
             self.told.by_cause.insert(cause.to_owned(), *count);
         }
-        self.suppressed_in_all = counted.last().copied().unwrap_or(0);
+        self.suppressed_in_all[0] = counted.last().copied().unwrap_or(0);
         self.note_told(pipeline);
     }
 
     /// Tells the next daemon, through its page, what the log reports.
     fn note_told(&self, pipeline: &mut Pipeline) {
         let told = |cause| self.told.by_cause.get(cause).copied().unwrap_or(0);
-        let counted = counted_causes().map(told).chain([self.suppressed_in_all]);
+        let counted = counted_causes()
+            .map(told)
+            .chain([self.suppressed_in_all[0]]);
         pipeline.note_told(&counted.collect::<Vec<_>>());
     }
 
     /// Logs how many events were over a budget since the last report, if any.
     pub(super) fn say_suppressed(&mut self, pipeline: &mut Pipeline) {
-        let in_all = pipeline.engine.counters().suppressed;
-        let now = suppressed(pipeline);
-        if now == self.suppressed {
+        let second_stage = pipeline.recorder.costs.suppressed;
+        let in_all = [pipeline.engine.counters().suppressed, second_stage];
+        // As for losses, the kernel is asked about rules only if there is something to tell.
+        if in_all == self.suppressed_in_all {
             return;
         }
+        let now = suppressed(pipeline);
         let rules = added(&self.suppressed, &now);
         let before = |name: &String| self.suppressed.get(name).copied().unwrap_or(0);
         let more = now
             .iter()
             .map(|(name, count)| count.saturating_sub(before(name)));
-        let more = more.sum::<u64>().to_string();
+        let more: u64 = more.sum();
         self.suppressed = now;
         self.suppressed_in_all = in_all;
+        // The last record may have had some that were counted while it was made.
+        if more == 0 {
+            return;
+        }
+        let more = more.to_string();
         pipeline.say(&Action {
             kind: RecordType::DAEMON_ERR,
             op: "events-suppressed",

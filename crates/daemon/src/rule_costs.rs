@@ -67,6 +67,8 @@ impl Cost {
 /// Counts of the rules in force. A rule that stays keeps its counts when the rule set changes.
 #[derive(Debug, Default)]
 pub(super) struct RuleCosts {
+    /// Events over a budget, of all rules there have been, that the second stage had decided.
+    pub(super) suppressed: u64,
     generation: u64,
     costs: Vec<Cost>,
     /// Rules that have a share in the current batch.
@@ -179,6 +181,7 @@ impl RuleCosts {
             return true;
         }
         cost.suppressed += 1;
+        self.suppressed += 1;
         false
     }
 
