@@ -1,7 +1,7 @@
 # Each target installs what it needs, and is quick if there is nothing to do.
 target := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build peers workload run check test bench check-bench docs format clean
+.PHONY: help setup build packages check-packages peers workload run check test bench check-bench docs format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -11,6 +11,14 @@ setup: ## install the packages that building needs (Debian 12, as root)
 
 build: setup ## build target/release/tarsier
 	@cargo build --quiet --release
+
+packages: setup ## make target/packages: deb, rpm and tar archive for this architecture
+	@scripts/setup packages
+	@scripts/packages
+
+check-packages: packages ## check the packages: files, lintian, an installation in a tree, its removal
+	@scripts/setup packages check-packages
+	@scripts/check-packages
 
 peers: setup ## fetch Debian's audit programs and sample rules, without installing them
 	@scripts/peers >/dev/null

@@ -29,7 +29,8 @@ pub(crate) fn frame_to_records(data: &[u8]) {
         _ => Format::Json,
     };
     let system = Arc::new(system());
-    let encoder = Encoder::new(format, compose::names(system.clone()));
+    let mut encoder = Encoder::new(format, compose::names(system.clone()));
+    encoder.set_workload(how & 0x40 != 0);
     let mut composer = Composer::new(encoder, system, ());
     composer.add_generation(rule_set(if how & 0x80 == 0 { RULES } else { "" }));
     let mut lines = Vec::new();

@@ -12,6 +12,7 @@ use std::path::Path;
 mod composing;
 mod logs;
 mod lookups;
+mod search;
 mod seccomp_input;
 mod tables;
 
@@ -19,7 +20,7 @@ mod tables;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -34,6 +35,7 @@ pub const TARGETS: [Target; 16] = [
     ("audit_state", audit_state),
     ("compact", logs::compact),
     ("seals", logs::seals),
+    ("search", search::search),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),
 ];
@@ -85,6 +87,7 @@ fn frames(data: &[u8]) {
     if let Ok(chunk) = event::wire::Chunk::parse(data) {
         assert!(chunk.data.len() <= data.len());
     }
+    let _ = event::wire::CgroupFrame::parse(data);
     if let Ok(event) = event::wire::Event::parse(data) {
         for part in event.parts() {
             assert!(part.data.len() <= data.len());

@@ -10,10 +10,12 @@
 //! * `tidy` checks the code against the rules of [`tidy`], as a test does, too.
 //! * `man [DIR]` writes manual pages to DIR/man and shell completions to DIR/completions (DIR: `target`). See
 //!   [`man`].
+//! * `dist DIR TRIPLE TIME` writes what packages contain besides the program. See [`dist`].
 //! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels, `vm --matrix` on all of
 //!   them. See [`vm`].
 
 mod bindings;
+mod dist;
 mod docs;
 mod man;
 mod systemd_sets;
@@ -27,7 +29,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tables --headers DIR --source DIR\n       cargo xtask bindings [--check]\n       \
      cargo xtask systemd-sets --from FILE\n       cargo xtask docs [--check]\n       cargo xtask book DIR\n       \
-     cargo xtask tidy\n       cargo xtask man [DIR]";
+     cargo xtask tidy\n       cargo xtask man [DIR]\n       cargo xtask dist DIR TRIPLE TIME";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +47,9 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::check(&source_root()),
         ["man"] => man::write(&source_root().join("target")),
         ["man", directory] => man::write(Path::new(directory)),
+        ["dist", directory, triple, created] => {
+            dist::write(&source_root(), Path::new(directory), triple, created)
+        }
         ["vm", rest @ ..] => match vm::run(rest) {
             Ok(code) => return code,
             Err(error) => Err(error),

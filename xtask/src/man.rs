@@ -105,8 +105,8 @@ fn add_commands(command: &Command, before: &str, text: &mut String) -> Result<()
         if let Some(about) = each.get_about() {
             text.push_str(&format!("{}\n", escaped(&format!("{about}."))));
         }
-        if each.get_name() == "ctl" {
-            text.push_str(&literal(cli::ctl::USAGE));
+        if let Some(usage) = cli::usage(each.get_name()) {
+            text.push_str(&literal(usage));
             continue;
         }
         let mut options = Vec::new();

@@ -160,7 +160,6 @@ static __always_inline void event_identity(struct work *w, struct task_struct *t
 	struct tty_struct *tty = LOAD(0, from, signal, tty);
 
 	e->start_time_ns = LOAD(0, from, group_leader, start_boottime);
-	e->cgroup_id = LOAD(0, from, cgroups, dfl_cgrp, kn, id);
 	e->tid = task->pid;
 	e->pid = w->fact[FACT_PID];
 	e->ppid = w->fact[FACT_PPID];
@@ -208,6 +207,8 @@ __noinline int event_begin(struct work *w, __u64 generation, __u32 flags)
 	e->frame.version = TARSIER_WIRE_VERSION;
 	e->cpu = bpf_get_smp_processor_id();
 	e->frame.id = w->id;
+	/* Before the time: the frame that tells of this cgroup then has an earlier one. */
+	e->cgroup_id = LOAD(0, untrusted(task), cgroups, dfl_cgrp, kn, id);
 	e->frame.time_ns = bpf_ktime_get_ns();
 	e->generation = generation;
 	e->rule = w->rule;

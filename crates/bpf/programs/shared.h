@@ -69,7 +69,9 @@ struct cpu_state {
 	__u64 taken_seen; /* control.frames_taken when this CPU last saw it change */
 	__u64 taken_ns; /* time of that change */
 	__u64 suppressed; /* events over the budget of their rule */
-	__u64 pad; /* up to whole cache lines: other CPUs write to the next entries */
+	__u64 cgroups_lost; /* frames of kind CGROUP that found no room */
+	__u64 canary; /* the last canary call that was seen */
+	__u64 pad[7]; /* up to whole cache lines: other CPUs write to the next entries */
 };
 
 /* Events of a rule: selected by the first stage, lost, over budget. Slot 0: undecided events. */
@@ -109,12 +111,14 @@ struct control {
 	__u32 x32; /* the kernel has the calls of x32 */
 	__u32 reserve_bytes; /* the end of each ring, which is kept free for urgent events */
 	__u32 has_budgets; /* some rule has a budget */
+	__u32 canary_call; /* number of the call by which the daemon tests hooks and rings; TABLE_CALLS: none */
+	__u32 pad_call;
 	__u32 helper_tgid[HELPERS_MAX]; /* 0: none */
 	__u64 daemon_start; /* of daemon_tgid, which may be reused; clock ticks, 0: unknown */
 	__u64 helper_start[HELPERS_MAX]; /* the same of helper_tgid */
 	__u64 urgent[RULES_MAX / 64]; /* rules whose events wake the daemon at once */
 	__u64 probe_links; /* one bit per number: the links of probes that are in force */
-	__u64 pad_links[4];
+	__u64 pad_links[3];
 	/* In a cache line of its own, since the reader writes it. */
 	__u64 frames_taken; /* frames that the reader has taken from all rings */
 	__u64 pad_taken[7];

@@ -90,6 +90,8 @@ static __always_inline int call_returned(struct task_struct *task, struct pt_reg
 	struct work *w;
 	bool noted;
 
+	if (nr == control.canary_call)
+		answer_canary(call_arg(regs, compat, 1));
 	if (!find_call(&call, compat, nr))
 		return 0;
 	ret = call_result(ret, compat);
@@ -375,6 +377,7 @@ int exit_entry(void *ctx)
 }
 
 #include "uring_hooks.bpf.inc.c"
+#include "cgroup_hooks.bpf.inc.c"
 
 /* The number of a new task in the pid namespace of the task that made it; 0: not known. */
 static __always_inline __s64 number_of_child(struct task_struct *task, struct task_struct *child)

@@ -226,10 +226,21 @@ struct nsproxy {
 	struct mnt_namespace *mnt_ns;
 };
 struct kernfs_node {
+	const char *name;
 	__u64 id;
 };
+struct cgroup;
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+struct cgroup_root {
+	int hierarchy_id;
+};
 struct cgroup {
+	struct cgroup_subsys_state self;
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 };
 struct css_set {
 	struct cgroup *dfl_cgrp;

@@ -4,14 +4,21 @@
 pub mod load;
 pub mod shared;
 
+use std::sync::LazyLock;
+
 macro_rules! object {
     ($name:literal) => {
         include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
     };
 }
 
-/// The programs of both engines, which capture system calls and io_uring operations.
-pub static TARSIER: &[u8] = object!("tarsier");
+/// The programs of both engines, which capture system calls and io_uring operations. Packed by the
+/// build script: they would be a sixth of the program.
+pub static TARSIER: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let packed = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o.zst"));
+    // The build script has packed them; a test unpacks them.
+    zstd::decode_all(packed.as_slice()).unwrap_or_default()
+});
 /// Records which calls a process makes, for `tarsier seccomp learn`.
 pub static LEARN: &[u8] = object!("learn");
 /// Reads the bitmaps of seccomp's action cache, by an iterator over tasks.
@@ -22,3 +29,11 @@ pub static AUDIT_ITER: &[u8] = object!("audit_iter");
 pub static PEEK: &[u8] = object!("peek");
 /// Matching alone, for tests that compare it with the reference evaluator of the plan.
 pub static MATCH_TEST: &[u8] = object!("match_test");
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_packed_programs_are_those_that_were_compiled() {
+        assert_eq!(super::TARSIER.as_slice(), object!("tarsier"));
+    }
+}

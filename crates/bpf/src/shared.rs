@@ -146,11 +146,13 @@ pub struct cpu_state {
     pub taken_seen: __u64,
     pub taken_ns: __u64,
     pub suppressed: __u64,
-    pub pad: __u64,
+    pub cgroups_lost: __u64,
+    pub canary: __u64,
+    pub pad: [__u64; 7usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of cpu_state"][::core::mem::size_of::<cpu_state>() - 128usize];
+    ["Size of cpu_state"][::core::mem::size_of::<cpu_state>() - 192usize];
     ["Alignment of cpu_state"][::core::mem::align_of::<cpu_state>() - 8usize];
     ["Offset of field: cpu_state::events"][::core::mem::offset_of!(cpu_state, events) - 0usize];
     ["Offset of field: cpu_state::undecided"]
@@ -170,7 +172,10 @@ const _: () = {
         [::core::mem::offset_of!(cpu_state, taken_ns) - 104usize];
     ["Offset of field: cpu_state::suppressed"]
         [::core::mem::offset_of!(cpu_state, suppressed) - 112usize];
-    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 120usize];
+    ["Offset of field: cpu_state::cgroups_lost"]
+        [::core::mem::offset_of!(cpu_state, cgroups_lost) - 120usize];
+    ["Offset of field: cpu_state::canary"][::core::mem::offset_of!(cpu_state, canary) - 128usize];
+    ["Offset of field: cpu_state::pad"][::core::mem::offset_of!(cpu_state, pad) - 136usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -222,12 +227,14 @@ pub struct control {
     pub x32: __u32,
     pub reserve_bytes: __u32,
     pub has_budgets: __u32,
+    pub canary_call: __u32,
+    pub pad_call: __u32,
     pub helper_tgid: [__u32; 2usize],
     pub daemon_start: __u64,
     pub helper_start: [__u64; 2usize],
     pub urgent: [__u64; 128usize],
     pub probe_links: __u64,
-    pub pad_links: [__u64; 4usize],
+    pub pad_links: [__u64; 3usize],
     pub frames_taken: __u64,
     pub pad_taken: [__u64; 7usize],
 }
@@ -260,17 +267,20 @@ const _: () = {
         [::core::mem::offset_of!(control, reserve_bytes) - 304usize];
     ["Offset of field: control::has_budgets"]
         [::core::mem::offset_of!(control, has_budgets) - 308usize];
+    ["Offset of field: control::canary_call"]
+        [::core::mem::offset_of!(control, canary_call) - 312usize];
+    ["Offset of field: control::pad_call"][::core::mem::offset_of!(control, pad_call) - 316usize];
     ["Offset of field: control::helper_tgid"]
-        [::core::mem::offset_of!(control, helper_tgid) - 312usize];
+        [::core::mem::offset_of!(control, helper_tgid) - 320usize];
     ["Offset of field: control::daemon_start"]
-        [::core::mem::offset_of!(control, daemon_start) - 320usize];
+        [::core::mem::offset_of!(control, daemon_start) - 328usize];
     ["Offset of field: control::helper_start"]
-        [::core::mem::offset_of!(control, helper_start) - 328usize];
-    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 344usize];
+        [::core::mem::offset_of!(control, helper_start) - 336usize];
+    ["Offset of field: control::urgent"][::core::mem::offset_of!(control, urgent) - 352usize];
     ["Offset of field: control::probe_links"]
-        [::core::mem::offset_of!(control, probe_links) - 1368usize];
+        [::core::mem::offset_of!(control, probe_links) - 1376usize];
     ["Offset of field: control::pad_links"]
-        [::core::mem::offset_of!(control, pad_links) - 1376usize];
+        [::core::mem::offset_of!(control, pad_links) - 1384usize];
     ["Offset of field: control::frames_taken"]
         [::core::mem::offset_of!(control, frames_taken) - 1408usize];
     ["Offset of field: control::pad_taken"]

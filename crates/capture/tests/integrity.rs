@@ -134,3 +134,121 @@ fn what_others_change_in_the_maps_is_undone_and_reported() {
     assert_eq!(engine.check(), mended("control.watched"));
     assert!(records(&mut engine));
 }
+
+/// An engine whose daemon is this process, and the maps that were there before.
+fn own_engine() -> (EbpfEngine, BTreeSet<u32>) {
+    let before = map_ids();
+    let options = Options::with_ring_bytes(1 << 20);
+    let engine = EbpfEngine::start(&plan(), &options, std::process::id()).expect("it starts");
+    (engine, before)
+}
+
+/// Numbers of the canary calls that came through the rings.
+fn canaries(engine: &mut EbpfEngine) -> Vec<u64> {
+    let mut found = Vec::new();
+    engine.drain(u64::MAX, |_, frame| {
+        let (kind, head) = event::wire::frame_kind(frame).expect("a frame");
+        found.extend((kind == event::wire::FrameKind::Canary).then_some(head.id));
+        true
+    });
+    found
+}
+
+#[test]
+fn a_canary_call_shows_that_hooks_and_rings_work() {
+    let Some(_lock) = testkit::may_load_programs() else {
+        return;
+    };
+    let (mut engine, before) = own_engine();
+    assert_eq!(engine.canary(7), Some(true));
+    assert_eq!(canaries(&mut engine), [7]);
+    // The same call of another process is none.
+    // SAFETY: the child makes two system calls and ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: no memory is passed.
+        unsafe {
+            libc::syscall(libc::SYS_sched_rr_get_interval, -1, 9u64);
+            libc::_exit(0);
+        }
+    }
+    let mut status = 1;
+    // SAFETY: `status` lives; the child is this process's.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!((status, canaries(&mut engine)), (0, vec![]));
+    // The hooks of single calls shall leave all to the hook of every call, which is not there.
+    let every = std::mem::offset_of!(bpf::shared::control, every);
+    overwrite(&map(&before, ".bss"), |control| control[every] = 1);
+    assert_eq!(engine.canary(10), Some(false));
+    assert_eq!(canaries(&mut engine), []);
+    assert_eq!(engine.check(), mended("control.every"));
+    assert_eq!(engine.canary(11), Some(true));
+    assert_eq!(canaries(&mut engine), [11]);
+    engine.disarm();
+    assert_eq!(engine.canary(12), None, "no hook is armed");
+}
+
+#[test]
+fn the_kernel_detaches_no_hook_for_others() {
+    let Some(_lock) = testkit::may_load_programs() else {
+        return;
+    };
+    let links = || libbpf_rs::query::LinkInfoIter::default().map(|link| link.id);
+    let before: BTreeSet<u32> = links().collect();
+    let (engine, _) = own_engine();
+    let own: Vec<u32> = links().filter(|id| !before.contains(id)).collect();
+    assert!(!own.is_empty());
+    for id in own {
+        // SAFETY: both calls take numbers alone; the descriptor is closed by its owner.
+        let refused = unsafe {
+            let fd = libbpf_rs::libbpf_sys::bpf_link_get_fd_by_id(id);
+            assert!(fd >= 0, "link {id}");
+            let link: std::os::fd::OwnedFd = std::os::fd::FromRawFd::from_raw_fd(fd);
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&link);
+            libbpf_rs::libbpf_sys::bpf_link_detach(fd)
+        };
+        assert_eq!(refused, -libc::EOPNOTSUPP, "link {id}");
+    }
+    assert_eq!(engine.canary(1), Some(true));
+}
+
+#[test]
+fn budgets_that_others_set_are_removed() {
+    let Some(_lock) = testkit::may_load_programs() else {
+        return;
+    };
+    let (mut engine, before) = own_engine();
+    engine
+        .set_budgets(&[(1, 500)].into())
+        .expect("they are set");
+    assert_eq!(engine.check(), []);
+    let rate = std::mem::offset_of!(bpf::shared::budget, rate);
+    for rule in [0u32, 1] {
+        let map = map(&before, "budgets");
+        let mut value = vec![0; map.value_size() as usize];
+        value[rate..rate + 4].copy_from_slice(&1u32.to_ne_bytes());
+        map.update(&rule.to_ne_bytes(), &value, MapFlags::ANY)
+            .expect("root may write it");
+        assert_eq!(engine.check(), mended("map budgets"));
+        assert_eq!(engine.check(), []);
+    }
+}
+
+#[test]
+fn events_that_are_counted_and_do_not_come_are_reported() {
+    let Some(_lock) = testkit::may_load_programs() else {
+        return;
+    };
+    let (mut engine, before) = own_engine();
+    assert_eq!(engine.check(), []);
+    let map = map(&before, "cpu_states");
+    overwrite(&map, |state| state[0] = state[0].wrapping_add(3));
+    assert_eq!(engine.check(), [], "a program may still be at work");
+    let found = engine.check();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].what.starts_with("number of events (+3"),
+        "{found:?}"
+    );
+    assert_eq!(engine.check(), []);
+}

@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 pub mod ctl;
+pub mod search;
 pub mod seccomp;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -33,6 +34,9 @@ pub enum Command {
     Plan(PlanArgs),
     /// Show the running daemon's engine, events and losses
     Status(StatusArgs),
+    /// Say what works on this host and what does not, and what to do (status 0: all works, 1: with
+    /// limits, 2: something does not)
+    Doctor(DoctorArgs),
     /// Stop the daemon, and wait until it has stopped
     Stop(StopArgs),
     /// Check, optimise and merge rules files
@@ -40,6 +44,13 @@ pub enum Command {
     Rules(RulesCommand),
     /// Print log files (COMPACT, compressed or plain) as text, for example to pipe them to `ausearch`
     Cat(CatArgs),
+    /// Find events in logs with ausearch's options; see `tarsier search -h`
+    #[command(disable_help_flag = true)]
+    Search {
+        /// ausearch's options, after --dialect
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
     /// Create the keys of a sealed log, which reveals any later change
     #[command(subcommand)]
     Seal(SealCommand),
@@ -56,6 +67,15 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+}
+
+/// What a command prints for `-h` whose options are not parsed by clap.
+pub fn usage(command: &str) -> Option<&'static str> {
+    match command {
+        "ctl" => Some(ctl::USAGE),
+        "search" => Some(search::SEARCH_USAGE),
+        _ => None,
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -294,6 +314,19 @@ pub struct StatusArgs {
     /// The daemon's --run-dir
     #[arg(long, value_name = "DIR", default_value = RUN_DIR)]
     pub run_dir: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Rules file, or directory of *.rules merged as augenrules does; may be repeated
+    #[arg(long, value_name = "PATH", default_value = "/etc/audit/rules.d")]
+    pub rules: Vec<PathBuf>,
+    /// auditd.conf(5) [default: /etc/audit/auditd.conf if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

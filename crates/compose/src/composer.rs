@@ -1,6 +1,7 @@
 //! Turns frames into log lines: runs the second stage of matching and writes the records of each event.
 
 use crate::call_facts::Calls;
+use crate::cgroups::{CgroupCounts, Cgroups};
 use crate::chunks::Chunks;
 use crate::clock::{Clock, Serials};
 use crate::executable::Executable;
@@ -14,8 +15,8 @@ use crate::records::{first_record, Records};
 use crate::resolve::{Item, Resolver};
 use crate::second_stage::Known;
 use crate::system::System;
-use event::wire::{self, Chunk, Event, FrameKind, OperationResult, WireError};
-use event::{Encoder, Stamp};
+use event::wire::{self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, WireError};
+use event::{Encoder, EventWriter, Stamp, WorkloadText};
 use plan::Decision;
 use rules::Rule;
 use std::collections::VecDeque;
@@ -35,7 +36,7 @@ pub enum Outcome {
     Urgent,
     /// The second stage selected no rule, or there is no rule set yet.
     Dropped,
-    /// The frame is a chunk of an event, or an io_uring event or result whose counterpart is missing.
+    /// The frame tells of a cgroup, or is a chunk of an event, or an io_uring event or result whose counterpart is missing.
     Part,
     /// An exclude rule drops the event.
     Excluded,
@@ -43,6 +44,8 @@ pub enum Outcome {
     Suppressed,
     /// As many records as [`RecordRate`] allows have been appended for this second.
     OverRate,
+    /// The frame is the answer to the daemon's canary call with this number.
+    Canary(u64),
 }
 
 impl Outcome {
@@ -154,6 +157,7 @@ pub struct Composer<T> {
     resolver: Resolver,
     chunks: Chunks,
     proctitles: ProctitleCache,
+    cgroups: Cgroups,
     generations: VecDeque<Known>,
     calls: Calls,
     exe: Executable,
@@ -176,6 +180,7 @@ impl<T: Tally> Composer<T> {
             resolver: Resolver::new(&system),
             chunks: Chunks::default(),
             proctitles: ProctitleCache::default(),
+            cgroups: Cgroups::default(),
             generations: VecDeque::new(),
             calls: Calls::default(),
             exe: Executable::default(),
@@ -188,6 +193,25 @@ impl<T: Tally> Composer<T> {
         self.clock = Clock::now(&*self.system);
         self.labels = Labels::now(&*self.system);
         self.chunks.grow_old();
+    }
+
+    /// Looks at all cgroups that there are. Call it when the programs have been attached, and when they have lost frames
+    /// that tell of cgroups. Returns whether the system shows the whole hierarchy.
+    pub fn survey_cgroups(&mut self) -> bool {
+        self.cgroups.survey(&*self.system)
+    }
+
+    /// Learns of cgroups from a frame before its turn. Call it after [`Composer::survey_cgroups`] for all frames that are
+    /// in the rings: some may tell of the end of a cgroup that earlier events name.
+    pub fn look_ahead(&mut self, frame: &[u8]) {
+        if let Ok(frame) = CgroupFrame::parse(frame) {
+            self.cgroups.learn(&frame);
+        }
+    }
+
+    /// Counts of cgroups.
+    pub fn cgroup_counts(&self) -> CgroupCounts {
+        self.cgroups.counts()
     }
 
     /// Adds a rule set. The seven before it are kept for events that are still in the rings.
@@ -209,9 +233,15 @@ impl<T: Tally> Composer<T> {
         out: &mut Vec<u8>,
         live: Option<&mut W>,
     ) -> Result<Outcome, WireError> {
-        match wire::frame_kind(frame)?.0 {
+        let (kind, head) = wire::frame_kind(frame)?;
+        match kind {
+            FrameKind::Canary => Ok(Outcome::Canary(head.id)),
             FrameKind::Chunk => {
                 self.chunks.push(cpu, &Chunk::parse(frame)?);
+                Ok(Outcome::Part)
+            }
+            FrameKind::Cgroup => {
+                self.cgroups.take(&CgroupFrame::parse(frame)?);
                 Ok(Outcome::Part)
             }
             FrameKind::Result => {
@@ -275,6 +305,13 @@ impl<T: Tally> Composer<T> {
         }
     }
 
+    /// Whose work the event is, if the log says so.
+    fn workload(&mut self, event: &Event<'_>) -> Option<Arc<WorkloadText>> {
+        let id = event.header().cgroup_id;
+        let is_told = self.encoder.tells_workload();
+        is_told.then(|| self.cgroups.text(id, &*self.system))
+    }
+
     fn event<W: Watcher>(
         &mut self,
         cpu: usize,
@@ -312,8 +349,9 @@ impl<T: Tally> Composer<T> {
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
         self.cut_events += u64::from(is_cut);
         let before = out.len();
+        let workload = self.workload(event);
         let records = Records {
-            writer: self.encoder.begin(out, stamp),
+            writer: begin(&mut self.encoder, out, stamp, workload),
             event,
             generation: &generation,
             call: &call,
@@ -344,4 +382,18 @@ impl<T: Tally> Composer<T> {
         self.costs.recorded(number, rule, out.len() - before);
         Outcome::recorded(generation.urgent.contains(&rule))
     }
+}
+
+/// Begins an event, and says whose work it is.
+fn begin<'a>(
+    encoder: &'a mut Encoder,
+    out: &'a mut Vec<u8>,
+    stamp: Stamp,
+    workload: Option<Arc<WorkloadText>>,
+) -> EventWriter<'a> {
+    let mut writer = encoder.begin(out, stamp);
+    if let Some(workload) = workload {
+        writer.workload(&workload);
+    }
+    writer
 }

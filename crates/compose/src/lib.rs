@@ -2,6 +2,7 @@
 //! Only this crate decides what a record contains. It reads the running system only through [`System`].
 
 mod call_facts;
+mod cgroups;
 mod chunks;
 mod clock;
 mod composer;
@@ -23,6 +24,7 @@ mod system;
 #[cfg(test)]
 mod test_frame;
 
+pub use cgroups::CgroupCounts;
 pub use clock::Serials;
 pub use composer::{Composed, Composer, Outcome, Tally, Watcher};
 pub use filter::{drops_message, drops_sent};
@@ -32,4 +34,4 @@ pub use names::names;
 pub use pending_operations::PendingOperations;
 pub use resolve::{elf_interpreter, Item};
 pub use static_system::{StaticFile, StaticSystem};
-pub use system::{directories_above, kernel_dev, KernelFile, Sign, System, HEAD_BYTES_MAX};
+pub use system::{directories_above, kernel_dev, Cgroup, KernelFile, Sign, System, HEAD_BYTES_MAX};

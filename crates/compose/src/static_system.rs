@@ -1,6 +1,6 @@
 //! A system with fixed contents, for tests and the fuzzer.
 
-use crate::system::{KernelFile, Sign, System};
+use crate::system::{Cgroup, KernelFile, Sign, System};
 use event::record::Inode;
 use event::NameAnswer;
 use plan::ObjectId;
@@ -34,6 +34,8 @@ pub struct StaticSystem {
     pub monotonic_ns: AtomicU64,
     /// See [`System::release`].
     pub release: (u32, u32),
+    /// Cgroups by id, each after the one that it is in.
+    pub cgroups: BTreeMap<u64, Cgroup>,
     /// See [`System::kernel_has`].
     pub signs: Vec<Sign<'static>>,
 }
@@ -108,6 +110,17 @@ impl System for StaticSystem {
     fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
         let file = self.files.get(&*file.path())?;
         Some(file.contents.clone())
+    }
+
+    fn cgroups(&self, found: &mut dyn FnMut(u64, Cgroup)) -> bool {
+        for (id, cgroup) in &self.cgroups {
+            found(*id, cgroup.clone());
+        }
+        true
+    }
+
+    fn cgroup(&self, id: u64) -> Option<Cgroup> {
+        self.cgroups.get(&id).cloned()
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {

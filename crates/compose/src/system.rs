@@ -51,6 +51,14 @@ pub trait System: Send + Sync {
     /// The whole contents of a file that the kernel itself makes.
     fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>>;
 
+    /// Passes each cgroup of the cgroup2 hierarchy to `found`, after the one that it is in; the root, number
+    /// [`Cgroup::ROOT`], is left out. Returns whether that was all of them: `false` if no mount shows the whole
+    /// hierarchy.
+    fn cgroups(&self, found: &mut dyn FnMut(u64, Cgroup)) -> bool;
+
+    /// The cgroup of the cgroup2 hierarchy with this id.
+    fn cgroup(&self, id: u64) -> Option<Cgroup>;
+
     /// Inode number of the mount namespace of process `pid`, or of this system if that is `None`.
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64>;
 
@@ -65,6 +73,20 @@ pub trait System: Send + Sync {
 
     /// Whether the kernel's BTF types have this sign; `false` also if they cannot be read.
     fn kernel_has(&self, sign: Sign<'_>) -> bool;
+}
+
+/// A cgroup of the cgroup2 hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// Id of the cgroup that it is in.
+    pub parent: u64,
+    /// Its own name.
+    pub name: Box<[u8]>,
+}
+
+impl Cgroup {
+    /// Id of the root of the hierarchy (kernfs_create_root(), fs/kernfs/dir.c).
+    pub const ROOT: u64 = 1;
 }
 
 /// The paths of the directories above the absolute `path`, the nearest first: without the root directory, and without

@@ -76,6 +76,9 @@ pub(super) const KEYS: &[Key] = &[
     }),
     key("log_format", log_format),
     // Tarsier's own keys.
+    key("identity", |c, x| {
+        yes_no(x).map(|yes| c.identity = Some(yes))
+    }),
     key("seal", |c, x| yes_no(x).map(|yes| c.seal = yes)),
     key("compress_rotated", |c, x| {
         yes_no(x).map(|yes| c.compress_rotated = yes)

@@ -8,6 +8,7 @@
 //! Tarsier adds these settings, and no others:
 //! * `log_format = JSON` (one object per event) and `COMPACT`,
 //! * `seal = yes` (decision 0011),
+//! * `identity = yes` or `no` (decision 0025),
 //! * `compress_rotated = yes` (rotated files become zstd files named `….zst`),
 //! * `io_uring_twins = yes`,
 //! * `overload = THROTTLE` or `DROP`,
@@ -248,6 +249,8 @@ pub struct Config {
     pub log_file: PathBuf,
     /// `log_format`.
     pub log_format: LogFormat,
+    /// `identity`: events say whose work they are. `None`: as the format's default is.
+    pub identity: Option<bool>,
     /// `seal`: keep a seal beside the log.
     pub seal: bool,
     /// `compress_rotated`: compress files after rotation.
@@ -312,6 +315,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether events say whose work they are. Unless `identity` says it, JSON does, and the formats of auditd do not.
+    pub fn tells_identity(&self) -> bool {
+        self.identity.unwrap_or(self.log_format == LogFormat::Json)
+    }
+
     /// The values that auditd assumes for keys that its file does not set (`clear_config()` in
     /// `auditd-config.c`; for some keys the man page differs).
     pub fn unset() -> Self {
@@ -320,6 +328,7 @@ impl Config {
             write_logs: true,
             log_file: PathBuf::from("/var/log/audit/audit.log"),
             log_format: LogFormat::Enriched,
+            identity: None,
             seal: false,
             compress_rotated: false,
             log_group: Group::root(),

@@ -45,7 +45,8 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
+    "identity",
     "seal",
     "compress_rotated",
     "io_uring_twins",
@@ -141,6 +142,10 @@ const TEXTS: &[Text] = &[
     ("report_interval", "seconds, or a number with s, m, h, d or M", "", "", ""),
     ("dispatcher", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("disp_qos", "anything", "", "", "Deprecated and ignored, as in auditd."),
+    ("identity", "yes or no", "", "",
+     "Whether events say whose work they are: unit, container, pod. JSON has it in `workload`, ENRICHED and COMPACT \
+      behind the SYSCALL record's interpretations. RAW never has it. Unset, \
+      JSON has it and the others do not."),
     ("seal", "yes or no", "no", "",
      "Whether a seal is kept beside the log, with which `tarsier verify` detects any change."),
     ("compress_rotated", "yes or no", "no", "",

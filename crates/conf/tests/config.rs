@@ -500,6 +500,8 @@ const EVERY_KEY: &[(&str, &str, Outcome)] = {
             "lossy",
             Says("deprecated and ignored, as in auditd"),
         ),
+        ("identity", "yes", Honoured),
+        ("identity", "no", Honoured),
         ("seal", "yes", Honoured),
         ("compress_rotated", "yes", Honoured),
         ("q_depth", "100", Honoured),

@@ -15,7 +15,7 @@ use crate::takeover;
 use anyhow::{Context, Result};
 use event::RecordType;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::collections::BTreeMap;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -92,6 +92,7 @@ impl Daemon {
         let deadline = duration.map(|duration| Instant::now() + duration);
         let mut idle_passes = 0;
         let mut tidy_due = Instant::now() + TIDY_INTERVAL;
+        self.recording.tell_ready();
         loop {
             let frames = self.recording.pass();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
@@ -211,6 +212,14 @@ impl Daemon {
             SIGHUP => self.reload(),
             SIGUSR1 => self.rotate(),
             SIGUSR2 => self.resume(),
+            SIGCONT => {
+                let Recording {
+                    integrity,
+                    pipeline,
+                    ..
+                } = &mut self.recording;
+                integrity.continued(pipeline);
+            }
             SIGCHLD => {
                 self.recording.pipeline.output.child_ended();
                 if let Some(child) = command {
@@ -228,6 +237,7 @@ impl Daemon {
     /// Reloads configuration and rules. If anything is wrong, the old ones stay in force.
     fn reload(&mut self) {
         let recording = &mut self.recording;
+        recording.service.reloading();
         let who = recording.pipeline.sender();
         let mut outcome = recording.reload_config(who);
         if outcome.is_ok() {
@@ -245,6 +255,7 @@ impl Daemon {
             who,
             outcome.is_ok(),
         );
+        self.recording.tell_ready();
     }
 
     /// Listens for scrapes at the configured address; prints an error if that fails.
@@ -302,6 +313,7 @@ impl Daemon {
             instance,
             ..
         } = self;
+        recording.service.stopping();
         let pipeline = &mut recording.pipeline;
         if !keeps {
             pipeline.engine.disarm();

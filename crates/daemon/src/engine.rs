@@ -138,8 +138,8 @@ impl Engine {
     }
 
     /// Sets how many events per second are recorded of these rules, by their place.
-    pub(super) fn set_budgets(&self, rates: &BTreeMap<u32, u32>) {
-        let Some(programs) = self.programs() else {
+    pub(super) fn set_budgets(&mut self, rates: &BTreeMap<u32, u32>) {
+        let Some(programs) = self.programs_mut() else {
             return;
         };
         if let Err(error) = programs.set_budgets(rates) {
@@ -172,6 +172,11 @@ impl Engine {
     pub(super) fn check(&mut self) -> Vec<Breach> {
         let programs = self.programs_mut();
         programs.map(EbpfEngine::check).unwrap_or_default()
+    }
+
+    /// Makes a canary call with this number: see [`EbpfEngine::canary`].
+    pub(super) fn canary(&self, number: u64) -> Option<bool> {
+        self.programs().and_then(|programs| programs.canary(number))
     }
 
     /// The hooks that were armed at the start.

@@ -4,6 +4,7 @@
 //! shared with other commands.
 
 mod asker;
+mod cgroups;
 mod child;
 pub mod choice;
 mod clock;
@@ -41,6 +42,7 @@ mod rule_costs;
 pub mod rule_files;
 mod rule_place;
 mod scheduling;
+mod service;
 mod settings;
 mod setup;
 mod signals;

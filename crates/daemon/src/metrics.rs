@@ -326,6 +326,24 @@ fn write_lookups(out: &mut String, s: &Status) {
             s.helpers_stuck,
         ),
         (
+            "cgroups_known",
+            "gauge",
+            "Cgroups that are known, lately removed ones included.",
+            s.cgroups_known,
+        ),
+        (
+            "events_without_cgroup_total",
+            "counter",
+            "Events whose cgroup is not known.",
+            s.cgroups_unknown,
+        ),
+        (
+            "cgroup_frames_lost_total",
+            "counter",
+            "Words of new and removed cgroups that were lost.",
+            s.cgroups_lost,
+        ),
+        (
             "audited_processes",
             "gauge",
             "Processes whose calls the kernel audits too, as they were started before Tarsier.",

@@ -43,6 +43,22 @@ pub(super) struct Totals {
     pub(super) over_rate: u64,
 }
 
+impl Totals {
+    /// Counts the outcome of a frame. Returns whether an event was recorded.
+    fn count(&mut self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Recorded | Outcome::Urgent => {
+                self.recorded += 1;
+                return true;
+            }
+            Outcome::Dropped | Outcome::Excluded => self.dropped += 1,
+            Outcome::OverRate => self.over_rate += 1,
+            Outcome::Part | Outcome::Suppressed | Outcome::Canary(_) => {}
+        }
+        false
+    }
+}
+
 /// The engine, the recorder that makes records of its frames, and their destinations.
 pub(super) struct Pipeline {
     pub(super) engine: Engine,
@@ -62,6 +78,16 @@ pub(super) struct Pipeline {
     /// Losses that the programs do not count, as of the last report in the log.
     told_elsewhere: u64,
     pub(super) pauses: Pauses,
+    pub(super) heard: Heard,
+}
+
+/// What the rings have shown of themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    /// Number of the last canary call that came through a ring.
+    pub(super) canary: u64,
+    /// CLOCK_MONOTONIC, in nanoseconds: all frames made up to then have been read.
+    pub(super) until_ns: u64,
 }
 
 impl Pipeline {
@@ -88,9 +114,26 @@ impl Pipeline {
             has_more: false,
             told_elsewhere: 0,
             pauses: Pauses::default(),
+            heard: Heard::default(),
         };
         pipeline.witness_writes();
+        pipeline.survey_cgroups();
         pipeline
+    }
+
+    /// Has the recorder look at all cgroups that there are, and at those whose end is told in the rings.
+    pub(super) fn survey_cgroups(&mut self) {
+        let Some(stream) = self.engine.stream() else {
+            return;
+        };
+        let recorder = &mut self.recorder;
+        if !recorder.survey_cgroups() && recorder.encoder.tells_workload() {
+            say!(
+                "tarsier: identity: no mount shows the whole cgroup2 hierarchy, so that units and containers \
+                 from before this start are not known"
+            );
+        }
+        stream.look_ahead(|frame| recorder.look_ahead(frame));
     }
 
     /// Adds records of other sources, which come over the audit socket.
@@ -132,6 +175,7 @@ impl Pipeline {
             ..self
         };
         pipeline.witness_writes();
+        pipeline.survey_cgroups();
         Ok(pipeline)
     }
 
@@ -178,6 +222,7 @@ impl Pipeline {
             lines,
             kernel,
             pauses,
+            heard,
             ..
         } = self;
         let mut is_urgent = false;
@@ -189,13 +234,8 @@ impl Pipeline {
             let outcome = recorder.frame(cpu, frame, lines, live.as_mut());
             is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
             match outcome {
-                Ok(Outcome::Recorded | Outcome::Urgent) => {
-                    totals.recorded += 1;
-                    events += 1;
-                }
-                Ok(Outcome::Dropped | Outcome::Excluded) => totals.dropped += 1,
-                Ok(Outcome::OverRate) => totals.over_rate += 1,
-                Ok(Outcome::Part | Outcome::Suppressed) => {}
+                Ok(Outcome::Canary(number)) => heard.canary = number,
+                Ok(outcome) => events += u32::from(totals.count(&outcome)),
                 Err(error) => {
                     totals.malformed += 1;
                     say!("tarsier: a frame from CPU {cpu} is malformed: {error}");
@@ -229,6 +269,9 @@ impl Pipeline {
             output.hurry();
         }
         self.has_more = is_cut;
+        if !is_cut {
+            self.heard.until_ns = now_ns;
+        }
         self.give_back(batch);
         frames + records
     }

@@ -2,6 +2,7 @@
 //! change.
 
 use crate::asker::Asker;
+use crate::cgroups::CgroupLosses;
 use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
 use crate::failure::Failure;
@@ -11,12 +12,21 @@ use crate::losses::Losses;
 use crate::pipeline::Pipeline;
 use crate::plugins;
 use crate::scheduling::Scheduling;
+use crate::service::Service;
 use crate::settings::{self, Settings};
 use crate::stderr::say;
 use anyhow::Result;
 use capture::AuditContexts;
 use event::RecordType;
 use std::time::Instant;
+
+/// The service manager. Nobody is told anything if its variables are wrong, which is printed.
+fn service() -> Service {
+    Service::of_environment().unwrap_or_else(|error| {
+        say!("tarsier: the service manager is not told anything: {error}");
+        Service::default()
+    })
+}
 
 /// The pipeline with its settings.
 pub(super) struct Recording {
@@ -25,7 +35,9 @@ pub(super) struct Recording {
     pub(super) losses: Losses,
     pub(super) warnings: Warnings,
     pub(super) integrity: Integrity,
+    pub(super) cgroups: CgroupLosses,
     pub(super) scheduling: Scheduling,
+    pub(super) service: Service,
     pub(super) contexts: AuditContexts,
     pub(super) started: Instant,
 }
@@ -40,10 +52,12 @@ impl Recording {
         Recording {
             pipeline,
             scheduling: Scheduling::new(settings.started_nice),
+            service: service(),
             settings,
             losses: Losses::default(),
             warnings: Warnings::default(),
             integrity: Integrity::default(),
+            cgroups: CgroupLosses::default(),
             contexts,
             started: Instant::now(),
         }
@@ -88,6 +102,7 @@ impl Recording {
         pipeline.output.reconfigure(&config, plugins, nice)?;
         let encoder = &mut pipeline.recorder.encoder;
         encoder.set_format(settings::format(&config));
+        encoder.set_workload(config.tells_identity());
         encoder.set_node(node.as_deref().map(str::as_bytes));
         pipeline.engine.set_overload(settings::overload(&config));
         if settings.config.pin_dir != config.pin_dir {
@@ -95,6 +110,14 @@ impl Recording {
         }
         settings.config = config;
         Ok(())
+    }
+
+    /// Tells the service manager that everything is armed.
+    pub(super) fn tell_ready(&self) {
+        let (engine, plan) = (&self.pipeline.engine, &self.pipeline.generation.plan);
+        let rules = plan.rules.len();
+        self.service
+            .ready(&format!("{rules} rules armed, engine {}", engine.name()));
     }
 
     /// Reads the rings once, and writes what came. Returns the number of frames.
@@ -108,6 +131,7 @@ impl Recording {
         let others = [pipeline.output.sync_thread(), pipeline.lookups.pid()];
         self.scheduling.note(frames, fill, left, others);
         pipeline.show();
+        self.service.alive();
         frames
     }
 
@@ -126,6 +150,7 @@ impl Recording {
     /// While rules are replaced for that, `meanwhile` is called between two passes over the rings.
     pub(super) fn tidy(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
         self.pipeline.recorder.refresh();
+        self.cgroups.mend(&mut self.pipeline);
         self.pipeline.count_kernel_losses();
         self.losses.say(&mut self.pipeline);
         self.warnings.tend(&mut self.pipeline);

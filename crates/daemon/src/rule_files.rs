@@ -3,12 +3,53 @@
 use crate::stderr::say;
 use anyhow::{bail, Result};
 use rules::{Host, LoadError, Owner, RuleError, RuleSet, Settings, SystemHost};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Directory of the rules that are loaded if no other is named.
+pub const RULES_DIR: &str = "/etc/audit/rules.d";
+/// What to do on a host without rules. The file is in packages; a checkout has it in share/rules.
+pub const STARTER_REMEDY: &str =
+    "to begin with a starter set, `install -D -m 0640 /usr/share/tarsier/rules/starter.rules \
+     /etc/audit/rules.d/starter.rules` (in a checkout: share/rules/starter.rules); `tarsier plan` \
+     shows what it costs";
+
+/// Whether `path` does not exist, or is a directory without a file of rules.
+pub fn is_missing(path: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return !path.exists();
+    };
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    !names.any(|name| {
+        let name = name.as_encoded_bytes();
+        name.ends_with(b".rules") && !name.starts_with(b".")
+    })
+}
 
 /// Loads all of `paths` in order, as one rule set, if they are root's alone. Errors are printed with
 /// place, expectation and remedy; then nothing is loaded.
 pub(super) fn load(paths: &[PathBuf]) -> Result<RuleSet> {
+    explain_if_none(paths)?;
     read(paths, Owner::Root, &SystemHost)
+}
+
+/// Explains the next step on a host that has no rules yet: an error if their directory is missing,
+/// since nothing would be recorded by it; a message if it is empty.
+fn explain_if_none(paths: &[PathBuf]) -> Result<()> {
+    let [path] = paths else {
+        return Ok(());
+    };
+    if path != Path::new(RULES_DIR) || !is_missing(path) {
+        return Ok(());
+    }
+    match path.exists() {
+        false => bail!(
+            "no rules: there is no {RULES_DIR}: {STARTER_REMEDY}; or name other rules with --rules"
+        ),
+        true => {
+            say!("tarsier: no rules: {RULES_DIR} has no *.rules file: {STARTER_REMEDY}");
+            Ok(())
+        }
+    }
 }
 
 /// Reads all of `paths` in order, whosever they are, for any host: to examine the rules, not to arm
@@ -78,5 +119,24 @@ fn report(errors: &[RuleError], what: &str) {
     }
     if let Some(more) = errors.len().checked_sub(SHOWN_MAX + 1) {
         say!("tarsier: {} more {what} are not shown", more + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_without_files_of_rules_counts_as_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(is_missing(&dir.path().join("none")));
+        assert!(is_missing(dir.path()));
+        for other in [".hidden.rules", "a.rules.bak"] {
+            std::fs::write(dir.path().join(other), "").unwrap();
+        }
+        assert!(is_missing(dir.path()));
+        let file = dir.path().join("a.rules");
+        std::fs::write(&file, "").unwrap();
+        assert!(!is_missing(dir.path()) && !is_missing(&file));
     }
 }

@@ -233,6 +233,7 @@ fn recorder(settings: &Settings) -> Result<Recorder> {
     let lookups = &settings.lookups;
     let names = compose::names(Arc::clone(lookups) as Arc<dyn System>);
     let mut encoder = Encoder::new(settings::format(&settings.config), names);
+    encoder.set_workload(settings.config.tells_identity());
     encoder.set_node(node.as_deref().map(str::as_bytes));
     Ok(recorder::with(encoder, Arc::clone(lookups)))
 }

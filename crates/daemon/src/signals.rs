@@ -1,7 +1,7 @@
 //! Receives signals through descriptors that poll(2) can wait for.
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::pipe;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +15,8 @@ pub(super) struct Signals {
 impl Signals {
     /// Handles these signals from now on.
     pub(super) fn take() -> Result<Signals> {
-        let sources = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD]
+        let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD, SIGCONT];
+        let sources = signals
             .into_iter()
             .map(|signal| {
                 let (read, write) = UnixStream::pair()?;

@@ -17,6 +17,7 @@ impl Recording {
         let kernel = pipeline.kernel.as_ref();
         let lookups = pipeline.lookups.counts();
         let audited = self.contexts.count();
+        let cgroups = pipeline.recorder.cgroup_counts();
         Status {
             pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
             pid: std::process::id(),
@@ -59,6 +60,9 @@ impl Recording {
             names_unanswered: lookups.names_unanswered,
             helpers_replaced: lookups.replaced,
             helpers_stuck: lookups.stuck,
+            cgroups_known: cgroups.known,
+            cgroups_unknown: cgroups.unknown_events,
+            cgroups_lost: counters.cgroups_lost,
             audited_processes: audited.map(|audited| audited.processes),
             audited_threads: audited.map(|audited| audited.threads),
             plugins: pipeline.output.plugin_statuses(),

@@ -7,7 +7,8 @@
  * `size` bytes long, a multiple of 8. An EVENT frame is a struct tarsier_event
  * followed by parts. A CHUNK frame carries a slice of the arguments of an
  * execve, and comes before the EVENT frame with the same `id` in the same ring.
- * A RESULT frame carries the result of an earlier EVENT. All integers are in the
+ * A RESULT frame carries the result of an earlier EVENT. A CGROUP frame tells what
+ * became of a cgroup. All integers are in the
  * byte order of the host.
  */
 #ifndef TARSIER_EVENT_H
@@ -47,6 +48,9 @@ enum tarsier_frame_kind {
 	TARSIER_FRAME_EVENT = 1,
 	TARSIER_FRAME_CHUNK = 2,
 	TARSIER_FRAME_RESULT = 3,
+	TARSIER_FRAME_CGROUP = 4,
+	/* A canary call was seen (struct tarsier_frame alone): the id is its second argument. */
+	TARSIER_FRAME_CANARY = 5,
 };
 
 /* tarsier_event.flags */
@@ -318,6 +322,21 @@ struct tarsier_result {
 	__s64 exit;
 	__u32 flags; /* enum tarsier_result_flags */
 	__u32 parts; /* number of parts that follow */
+};
+
+/*
+ * CGROUP frame: a cgroup of the cgroup2 hierarchy was made or removed. Its time is before that of
+ * every event of a task in a cgroup that was made; tarsier_event.cgroup_id is read before the time
+ * of the event. Ids are never used again. frame.id is 0. The struct is followed by `len` bytes of
+ * the name, then padding to a multiple of 8.
+ */
+struct tarsier_cgroup {
+	struct tarsier_frame frame;
+	__u64 id;
+	__u64 parent; /* id of the cgroup that it is in */
+	__u32 cpu; /* at the same place as in tarsier_event */
+	__u16 len; /* at most NAME_MAX */
+	__u16 removed; /* 1: it was removed; 0: it was made */
 };
 
 /* Why an event was lost: the index of the per-CPU counter. */

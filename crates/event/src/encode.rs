@@ -4,7 +4,7 @@ use crate::controls::without_controls;
 use crate::pending::Pending;
 use crate::record::{Body, Execve, Syscall};
 use crate::tasks::TaskTexts;
-use crate::{enrich, json, put, text, Names, RecordType, Stamp};
+use crate::{enrich, json, put, text, Names, RecordType, Stamp, WorkloadText};
 
 /// Format of the lines of the log: `log_format` of auditd.conf(5), and JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub struct Encoder {
     stamp_time: Option<(u64, u16, usize)>,
     tasks: TaskTexts,
     pending: Pending,
+    tells_workload: bool,
+    /// Whose work the current event is, for its first record, in ENRICHED; empty: not said.
+    workload: Vec<u8>,
 }
 
 impl Encoder {
@@ -41,6 +44,8 @@ impl Encoder {
             stamp_time: None,
             tasks: TaskTexts::default(),
             pending: Pending::default(),
+            tells_workload: false,
+            workload: Vec::new(),
         }
     }
 
@@ -52,6 +57,16 @@ impl Encoder {
     /// Changes the format, starting with the next event.
     pub fn set_format(&mut self, format: Format) {
         self.format = format;
+    }
+
+    /// Sets whether events say whose work they are, starting with the next event. RAW never does.
+    pub fn set_workload(&mut self, is_told: bool) {
+        self.tells_workload = is_told;
+    }
+
+    /// Whether [`EventWriter::workload`] has an effect.
+    pub fn tells_workload(&self) -> bool {
+        self.tells_workload && self.format != Format::Raw
     }
 
     /// Sets the value of `node=` at the start of every line (`name_format` of auditd.conf(5)); with `None`, lines have
@@ -72,6 +87,8 @@ impl Encoder {
         self.write_stamp(stamp);
         self.pending.text.clear();
         self.pending.bodies.clear();
+        self.pending.workload.clear();
+        self.workload.clear();
         EventWriter {
             encoder: self,
             out,
@@ -176,6 +193,18 @@ pub struct EventWriter<'a> {
 }
 
 impl EventWriter<'_> {
+    /// Says whose work the event is: behind its SYSCALL or URINGOP record, or in its object. Call it before the first
+    /// record is added.
+    pub fn workload(&mut self, text: &WorkloadText) {
+        if !self.encoder.tells_workload() {
+            return;
+        }
+        match self.encoder.format {
+            Format::Json => self.encoder.pending.workload.extend(text.json()),
+            _ => self.encoder.workload.extend(text.enriched()),
+        }
+    }
+
     /// Adds a record of one line.
     pub fn put(&mut self, record: &impl Body) {
         self.line(record.kind(), |out| record.write(out));
@@ -241,6 +270,9 @@ impl EventWriter<'_> {
         write(self.out);
         if encoder.format == Format::Enriched {
             enrich::append(self.out, start, kind, &mut *encoder.names);
+            if matches!(kind, RecordType::SYSCALL | RecordType::URINGOP) {
+                self.out.append(&mut encoder.workload);
+            }
         }
         self.out.push(b'\n');
     }

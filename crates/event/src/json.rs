@@ -3,6 +3,7 @@
 //! Objects are made from the text of RAW, so that records of the kernel and our own are treated alike.
 
 use abi::Arch;
+use identity::Workload;
 
 use crate::pending::Pending;
 use crate::record::Execve;
@@ -21,12 +22,17 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
         put::text(out, ",\"node\":");
         string(out, node);
     }
+    if !pending.workload.is_empty() {
+        put::text(out, ",\"workload\":");
+        out.append(&mut pending.workload);
+    }
     put::text(out, ",\"records\":[");
     let Pending {
         text,
         bodies,
         scratch,
         argv,
+        ..
     } = pending;
     let mut comma = "";
     let mut rest = &bodies[..];
@@ -65,6 +71,48 @@ pub(crate) fn event(out: &mut Vec<u8>, node: &[u8], stamp: Stamp, pending: &mut 
     put::text(out, "]}\n");
     text.clear();
     bodies.clear();
+}
+
+/// The object that says whose work an event is. `is_cut`: there is more of the path.
+pub(crate) fn workload(workload: &Workload<'_>, path: &[u8], is_cut: bool) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    let texts = [
+        ("\"unit\":", workload.unit.as_deref()),
+        ("\"user_unit\":", workload.user_unit.as_deref()),
+        ("\"slice\":", workload.slice.as_deref()),
+    ];
+    for (name, value) in texts {
+        if let Some(value) = value {
+            put::text(&mut out, name);
+            string(&mut out, value);
+            out.push(b',');
+        }
+    }
+    if let Some(container) = &workload.container {
+        put::text(&mut out, "\"container\":{\"id\":");
+        string(&mut out, &container.id);
+        if let Some(runtime) = container.runtime {
+            put::text(&mut out, ",\"runtime\":");
+            string(&mut out, runtime.name().as_bytes());
+        }
+        if let Some(outer) = &workload.outer {
+            put::text(&mut out, ",\"outer\":");
+            string(&mut out, outer);
+        }
+        put::text(&mut out, "},");
+    }
+    if let Some(pod) = &workload.pod {
+        put::text(&mut out, "\"pod\":{\"uid\":");
+        string(&mut out, pod);
+        put::text(&mut out, "},");
+    }
+    put::text(&mut out, "\"cgroup\":");
+    string(&mut out, path);
+    if is_cut {
+        put::text(&mut out, ",\"cgroup_cut\":true");
+    }
+    out.push(b'}');
+    out
 }
 
 /// Appends the object of a message without a valid stamp.

@@ -23,6 +23,7 @@ mod stamp;
 mod tasks;
 pub mod text;
 pub mod wire;
+mod workload;
 
 pub use controls::without_controls;
 pub use encode::{Encoder, EventWriter, Format};
@@ -30,3 +31,4 @@ pub use kind::RecordType;
 pub use names::{NameAnswer, NameCache, NameTable, Names, NoNames};
 pub use sockaddr::Sockaddr as SockaddrView;
 pub use stamp::Stamp;
+pub use workload::WorkloadText;

@@ -388,3 +388,62 @@ proptest! {
         prop_assert!(!out.contains(&0));
     }
 }
+
+/// A CGROUP frame that says it has a name of `len` bytes.
+fn cgroup_frame(name: &[u8], len: usize, removed: u16) -> Vec<u8> {
+    let mut header = tarsier_cgroup {
+        id: 20,
+        parent: 10,
+        len: len as u16,
+        removed,
+        ..Default::default()
+    };
+    header.frame.kind = TARSIER_FRAME_CGROUP as u16;
+    header.frame.version = TARSIER_WIRE_VERSION as u16;
+    let padded = name.len().next_multiple_of(8);
+    header.frame.size = (size_of::<tarsier_cgroup>() + padded) as u32;
+    let mut frame = header.as_bytes().to_vec();
+    frame.extend_from_slice(name);
+    frame.resize(header.frame.size as usize, 0);
+    frame
+}
+
+#[test]
+fn a_cgroup_has_a_name_that_a_directory_can_have() {
+    let frame = cgroup_frame(b"a.service", 9, 1);
+    let expected = CgroupFrame {
+        id: 20,
+        parent: 10,
+        is_removed: true,
+        name: b"a.service",
+    };
+    assert_eq!(CgroupFrame::parse(&frame), Ok(expected));
+    let is_refused = |name: &[u8], len, removed| {
+        let frame = cgroup_frame(name, len, removed);
+        let is_refused = CgroupFrame::parse(&frame).is_err();
+        assert!(is_refused, "{name:?} {len} {removed}");
+    };
+    is_refused(b"a", 1, 2);
+    is_refused(b"", 0, 0);
+    is_refused(b"a/b", 3, 0);
+    is_refused(b"a\0b", 3, 0);
+    is_refused(b"a", 9, 0);
+    is_refused(&[b'a'; 256], 256, 0);
+    assert!(CgroupFrame::parse(&cgroup_frame(&[b'a'; 255], 255, 0)).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn no_cgroup_frame_makes_the_reader_panic(
+        name in prop::collection::vec(any::<u8>(), 0..300),
+        len in 0..400_usize,
+        removed in 0..3_u16,
+        cut in 0..60_usize,
+    ) {
+        let frame = cgroup_frame(&name, len, removed);
+        if let Ok(parsed) = CgroupFrame::parse(&frame) {
+            prop_assert_eq!(parsed.name, &name[..len]);
+        }
+        prop_assert!(CgroupFrame::parse(&frame[..frame.len() - cut.min(frame.len())]).is_err() || cut == 0);
+    }
+}

@@ -2,12 +2,13 @@
 //! that an administrator runs and can end; the daemon has [`Remote`](crate::Remote).
 
 use crate::answer::{self, Answer};
+use crate::cgroups;
 use crate::devices::Devices;
 use crate::kernel;
 use crate::message::Question;
 use crate::object::Fault;
 use crate::walk::Gate;
-use compose::{KernelFile, Sign, System};
+use compose::{Cgroup, KernelFile, Sign, System};
 use event::record::Inode;
 use event::NameAnswer;
 use plan::ObjectId;
@@ -99,6 +100,14 @@ impl System for Host {
 
     fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
         kernel::file(file)
+    }
+
+    fn cgroups(&self, found: &mut dyn FnMut(u64, Cgroup)) -> bool {
+        cgroups::all(found)
+    }
+
+    fn cgroup(&self, id: u64) -> Option<Cgroup> {
+        cgroups::one(id)
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {

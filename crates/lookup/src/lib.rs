@@ -6,6 +6,7 @@
 //! an administrator runs.
 
 mod answer;
+mod cgroups;
 mod client;
 mod confine;
 mod counts;

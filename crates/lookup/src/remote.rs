@@ -1,12 +1,13 @@
 //! The running system, looked up by helper processes.
 
+use crate::cgroups;
 use crate::client::Client;
 use crate::counts::Counts;
 use crate::kernel;
 use crate::message::{is_path, objects, Content, Question, DIRECTORIES_MAX};
 use crate::names::Names;
 use crate::program::{Program, Role};
-use compose::{directories_above, KernelFile, Sign, System};
+use compose::{directories_above, Cgroup, KernelFile, Sign, System};
 use event::record::Inode;
 use event::NameAnswer;
 use plan::ObjectId;
@@ -173,6 +174,14 @@ impl System for Remote {
 
     fn kernel_file(&self, file: KernelFile) -> Option<Vec<u8>> {
         kernel::file(file)
+    }
+
+    fn cgroups(&self, found: &mut dyn FnMut(u64, Cgroup)) -> bool {
+        cgroups::all(found)
+    }
+
+    fn cgroup(&self, id: u64) -> Option<Cgroup> {
+        cgroups::one(id)
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {

@@ -71,6 +71,16 @@ impl Gate {
             .min_by_key(Gate::rank)
     }
 
+    /// The gate that admits calls whose first argument has this low word.
+    pub fn on_first_argument(value: u32) -> Gate {
+        Gate {
+            fact: Fact::A0,
+            mask: u32::MAX,
+            ranges: [(value, value); 2],
+            results: NO_RESULTS,
+        }
+    }
+
     /// Whether a call whose fact has this value, and which has this result, may be selected. `None`: it has none.
     pub fn admits(&self, value: Option<u32>, result: Option<u32>) -> bool {
         let within = |value: u32, (first, last): (u32, u32)| (first..=last).contains(&value);

@@ -2,9 +2,11 @@
 
 mod cat_command;
 mod ctl;
+mod doctor_command;
 mod plan_command;
 mod rules_command;
 mod seal_command;
+mod search_command;
 mod seccomp_command;
 mod status;
 mod stop_command;
@@ -16,16 +18,22 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // auditctl's options are not in clap's syntax, so clap does not see them.
+    // Options of auditctl, augenrules and ausearch are not in clap's syntax, so clap does not see them.
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
     let first = std::env::args_os().nth(1);
     let result = if first.as_ref().is_some_and(|first| first == lookup::COMMAND) {
         helper(args.nth(1))
+    } else if ctl::augenrules::is_augenrules(&program) {
+        ctl::augenrules::run(&program, &args.collect::<Vec<_>>())
     } else if ctl::is_auditctl(&program) {
         ctl::run(args.collect())
-    } else if first.is_some_and(|first| first == "ctl") {
+    } else if first.as_ref().is_some_and(|first| first == "ctl") {
         ctl::run(args.skip(1).collect())
+    } else if search_command::is_ausearch(&program) {
+        search_command::run(args.collect())
+    } else if first.is_some_and(|first| first == "search") {
+        search_command::run(args.skip(1).collect())
     } else {
         command()
     };
@@ -44,6 +52,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Run(args) => daemon::run(args),
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
+        Command::Doctor(args) => doctor_command::doctor(&args),
         Command::Stop(args) => stop_command::stop(&args),
         Command::Cat(args) => cat_command::cat(&args),
         Command::Seal(command) => seal_command::seal(&command),
@@ -51,6 +60,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Rules(command) => rules_command::rules(&command),
         Command::Seccomp(command) => seccomp_command::seccomp(&command),
         Command::Ctl { args } => ctl::run(args),
+        Command::Search { args } => search_command::run(args),
     }
 }
 

@@ -80,6 +80,14 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         "not looked up       {} objects, {} names; {} helpers replaced, {} hang",
         s.objects_unanswered, s.names_unanswered, s.helpers_replaced, s.helpers_stuck
     )?;
+    if s.cgroups_unknown > 0 || s.cgroups_lost > 0 {
+        let (events, lost) = (s.cgroups_unknown, s.cgroups_lost);
+        writeln!(
+            out,
+            "cgroups             {} known; {events} events of unknown ones; {lost} changes not seen",
+            s.cgroups_known
+        )?;
+    }
     if let (Some(processes @ 1..), Some(threads)) = (s.audited_processes, s.audited_threads) {
         writeln!(
             out,

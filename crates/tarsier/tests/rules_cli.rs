@@ -174,3 +174,64 @@ fn rules_of_others_are_printed_and_checked_but_not_loaded() {
     let said = String::from_utf8_lossy(&loaded.stderr).into_owned();
     assert!(said.contains(&format!("chmod go-w {place}")), "{said}");
 }
+
+#[test]
+fn the_starter_set_has_no_findings_and_every_rule_is_honoured() {
+    let rules = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../share/rules/starter.rules"
+    );
+    let checked = tarsier(&["rules", "check", rules]);
+    assert_eq!(checked.status.code(), Some(0), "{}", stdout(&checked));
+    for engine in ["tracepoint", "trampoline"] {
+        let planned = tarsier(&["plan", "--engine", engine, "--rules", rules]);
+        let text = stdout(&planned);
+        assert!(
+            planned.status.success() && planned.stderr.is_empty(),
+            "{planned:?}"
+        );
+        assert!(
+            text.contains("0 not honoured; 0 shadowed"),
+            "{engine}: {text}"
+        );
+    }
+}
+
+#[test]
+fn the_doctor_prints_a_line_per_finding_and_the_same_as_json() {
+    let directory = TempDir::new().unwrap();
+    let rules = file(&directory, "a.rules", RULES);
+    let broken = file(&directory, "broken.conf", "no_such_key = 1\n");
+    let of = |more: &[&str]| {
+        let mut args = vec!["doctor", "--rules", text(&rules), "--config", text(&broken)];
+        args.extend(more);
+        tarsier(&args)
+    };
+    let said = of(&[]);
+    let lines = stdout(&said);
+    assert_eq!(
+        said.status.code(),
+        Some(2),
+        "the configuration is wrong: {lines}"
+    );
+    for line in lines.lines() {
+        assert!(
+            ["ok    ", "warn  ", "fail  "]
+                .iter()
+                .any(|level| line.starts_with(level)),
+            "{line}"
+        );
+        assert!(
+            line.starts_with("ok") || line.contains(" — "),
+            "no remedy: {line}"
+        );
+    }
+    let configuration = lines.lines().find(|line| line.contains(" configuration: "));
+    assert!(configuration.unwrap().contains("no_such_key"), "{lines}");
+    let json: serde_json::Value = serde_json::from_slice(&of(&["--json"]).stdout).unwrap();
+    assert_eq!(json["status"], 2);
+    assert_eq!(
+        json["findings"].as_array().unwrap().len(),
+        lines.lines().count()
+    );
+}

@@ -8,8 +8,8 @@ const COLUMNS: usize = 80;
 
 /// The output of `tarsier COMMAND --help`; `COMMAND` is empty, `run`, `rules check` and so on.
 pub(super) fn help(command: &str) -> Result<String> {
-    if command == "ctl" {
-        return Ok(format!("```text\n{}```\n", cli::ctl::USAGE));
+    if let Some(usage) = cli::usage(command) {
+        return Ok(format!("```text\n{usage}```\n"));
     }
     let mut tarsier = cli::Cli::command()
         .term_width(COLUMNS)

@@ -12,6 +12,11 @@ const PLACES: [&str; 8] = [
 
 /// Written by `cargo xtask tables` from a kernel's headers: one long table per file, which nobody reads or edits.
 const GENERATED: &str = "crates/abi/src/generated/";
+/// Written by bindgen from headers, as their first lines say.
+const BINDINGS: [&str; 2] = [
+    "crates/bpf/src/shared.rs",
+    "crates/event/src/wire/bindings.rs",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
@@ -50,7 +55,7 @@ fn visit(root: &Path, directory: &str, sources: &mut Vec<Source>) -> Result<()> 
         let kind = entry.file_type().with_context(context)?;
         if kind.is_dir() && name != "target" && !path.starts_with(GENERATED.trim_end_matches('/')) {
             visit(root, &path, sources)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() && !BINDINGS.contains(&path.as_str()) {
             // Logs and other binary files are not code.
             let Ok(text) = fs::read_to_string(root.join(&path)) else {
                 continue;

@@ -39,7 +39,7 @@ const NAMED: [Test; 2] = [
 ];
 
 /// All tests but [`NAMED`], in the order in which a machine runs them.
-pub(super) const TESTS: [Test; 20] = [
+pub(super) const TESTS: [Test; 22] = [
     Test {
         name: "refusal",
         kind: MachineKind::Usual,
@@ -80,6 +80,12 @@ pub(super) const TESTS: [Test; 20] = [
         name: "names",
         kind: MachineKind::Usual,
         seconds: 25,
+        check: |_| Ok(String::new()),
+    },
+    Test {
+        name: "identity",
+        kind: MachineKind::Usual,
+        seconds: 65,
         check: |_| Ok(String::new()),
     },
     Test {
@@ -127,6 +133,16 @@ pub(super) const TESTS: [Test; 20] = [
         kind: MachineKind::Usual,
         seconds: 338,
         check: exact,
+    },
+    Test {
+        name: "attacks",
+        kind: MachineKind::Usual,
+        seconds: 60,
+        check: |dir| {
+            Ok(fs::read_to_string(dir.join("report"))?
+                .trim_end()
+                .to_owned())
+        },
     },
     // The last one on its machine, since it leaves audit locked.
     Test {

@@ -192,12 +192,12 @@ pub fn of(object: &[u8]) -> Result<Vec<Relocation>, Malformed> {
 
 /// All relocations of the programs of the eBPF engines.
 pub fn of_programs() -> Result<Vec<Relocation>, Malformed> {
-    of(bpf::TARSIER)
+    of(&bpf::TARSIER)
 }
 
 /// The places that the programs of the eBPF engines are for.
 pub fn places_of_programs() -> Result<Vec<Place<'static>>, Malformed> {
-    places(bpf::TARSIER)
+    places(&bpf::TARSIER)
 }
 
 /// The distinct members and enumerators on the access paths of relocations.
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn accesses_of_the_object_have_their_names() {
-        let found = of(TARSIER).unwrap();
+        let found = of(&TARSIER).unwrap();
         let paths: BTreeSet<String> = found.iter().map(Relocation::to_string).collect();
         for path in [
             "task_struct.loginuid.val",
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn programs_name_their_places() {
-        let places = places(TARSIER).unwrap();
+        let places = places(&TARSIER).unwrap();
         let has = |program, kind, name| {
             let place = Place {
                 program,

@@ -1,5 +1,6 @@
 //! Attaches what a plan needs, and removes what it no longer needs.
 
+use super::canary;
 use super::gates;
 use super::operation_probes::{probe_operations, OperationProbes};
 use super::probes::{self, CallProbes};
@@ -29,6 +30,8 @@ pub(super) struct Armed {
     pub(super) task_list: Vec<Attached>,
     pub(super) fork: Vec<Attached>,
     pub(super) module: Vec<Attached>,
+    /// Those that tell of cgroups, whatever the plan.
+    pub(super) cgroups: Vec<Attached>,
     pub(super) uring: uring::Hooks,
 }
 
@@ -38,7 +41,8 @@ impl Armed {
         let links = self.sys_exit.iter().chain(self.per_syscall.values());
         let links = links.chain(&self.exec).chain(&self.exit);
         let links = links.chain(&self.task_list).chain(&self.fork);
-        let links = links.chain(&self.module).chain(self.uring.links());
+        let links = links.chain(&self.module).chain(&self.cgroups);
+        let links = links.chain(self.uring.links());
         let functions = self.functions.values().map(Hook::at_function);
         let links = links.chain(functions.map(AtFunction::link));
         let links = links.chain(self.probes.iter().flat_map(CallProbes::links));
@@ -99,7 +103,7 @@ impl Hooks {
     pub(super) fn arm(&mut self, plan: &Plan) -> Result<Armed, CaptureError> {
         let mut added = BTreeMap::new();
         let hooks = &plan.hooks;
-        for &nr in hooks.sys_exit.per_syscall() {
+        for nr in canary::per_syscall(plan) {
             if !self.armed.per_syscall.contains_key(&nr) {
                 added.insert(nr, self.programs.attach_call(plan, nr)?);
             }
@@ -124,6 +128,7 @@ impl Hooks {
         let new_fork = copies_if(hooks.fork, &self.armed.fork, "fork_done")?;
         let new_module = copies_if(hooks.module, &self.armed.module, "module_load")?;
         let (new_uring, new_operation_probes) = self.attach_uring(plan, new_probes.as_ref())?;
+        let new_cgroups = self.attach_cgroups()?;
         let mut new_exec = Vec::new();
         if hooks.exec && self.armed.exec.is_empty() {
             for program in ["exec_done", "exec_entry"] {
@@ -137,6 +142,7 @@ impl Hooks {
         armed.task_list.extend(new_task_list);
         armed.fork.extend(new_fork);
         armed.module.extend(new_module);
+        armed.cgroups.extend(new_cgroups);
         armed.exec.extend(new_exec);
         armed.uring.add(new_uring);
         armed.per_syscall.extend(added);
@@ -174,7 +180,7 @@ impl Hooks {
         if !hooks.exec {
             old.exec = std::mem::take(&mut armed.exec);
         }
-        let kept = hooks.sys_exit.per_syscall();
+        let kept = canary::per_syscall(plan);
         let gone: Vec<u32> = armed
             .per_syscall
             .keys()
@@ -185,7 +191,7 @@ impl Hooks {
             old.per_syscall
                 .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
         }
-        let kept = syscall_functions::places_of(hooks.sys_exit.functions());
+        let kept = syscall_functions::places_of(&canary::functions(plan));
         old.probes = probes::take_unneeded(&mut armed.probes, &kept);
         let (kept, gone) = std::mem::take(&mut armed.functions)
             .into_iter()
@@ -193,6 +199,17 @@ impl Hooks {
         armed.functions = kept;
         old.functions = gone;
         old
+    }
+
+    /// Hooks what tells of cgroups, unless that is done.
+    fn attach_cgroups(&mut self) -> Result<Vec<Attached>, CaptureError> {
+        let mut links = Vec::new();
+        if self.armed.cgroups.is_empty() {
+            for program in ["cgroup_removed", "cgroup_made"] {
+                links.extend(self.programs.attach_if(true, program)?);
+            }
+        }
+        Ok(links)
     }
 
     /// Hooks the functions that serve calls of the plan and are not hooked yet.
@@ -207,8 +224,8 @@ impl Hooks {
         else {
             return Ok(added);
         };
-        for call in plan.hooks.sys_exit.functions() {
-            for &place in functions.of(*call) {
+        for call in canary::functions(plan) {
+            for &place in functions.of(call) {
                 if added.contains_key(&place) || self.armed.functions.contains_key(&place) {
                     continue;
                 }
@@ -219,12 +236,13 @@ impl Hooks {
                 let gate = gates.get(&place).and_then(Option::as_ref);
                 match trampolines.hook(&functions.all[place], gate) {
                     Ok(hook) => added.insert(place, hook),
+                    Err(_) if canary::is_alone(plan, call) => continue,
                     Err(error) => {
                         for hook in added.values() {
                             trampolines.retire(hook);
                         }
                         return Err(CaptureError::Unhooked {
-                            call: *call,
+                            call,
                             source: Box::new(error),
                         });
                     }

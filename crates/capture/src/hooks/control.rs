@@ -69,7 +69,7 @@ const OF_READER: [Range<usize>; 2] = [
 ];
 
 /// The members, in order.
-const MEMBERS: [(&str, usize); 20] = [
+const MEMBERS: [(&str, usize); 21] = [
     ("watched", offset_of!(control, watched)),
     ("every", offset_of!(control, every)),
     ("daemon_tgid", offset_of!(control, daemon_tgid)),
@@ -85,6 +85,7 @@ const MEMBERS: [(&str, usize); 20] = [
     ("x32", offset_of!(control, x32)),
     ("reserve_bytes", offset_of!(control, reserve_bytes)),
     ("has_budgets", offset_of!(control, has_budgets)),
+    ("canary_call", offset_of!(control, canary_call)),
     ("helper_tgid", offset_of!(control, helper_tgid)),
     ("daemon_start", offset_of!(control, daemon_start)),
     ("helper_start", offset_of!(control, helper_start)),
@@ -242,6 +243,12 @@ impl Control {
     /// Sets whether some rule has a budget.
     pub(super) fn set_has_budgets(&self, has_any: bool) {
         self.store(members!(self.has_budgets), has_any.into());
+    }
+
+    /// Sets the number of the call by which the daemon tests the hooks.
+    pub(super) fn set_canary(&self, call: Option<u32>) {
+        let call = call.unwrap_or(CALLS as u32);
+        self.store(members!(self.canary_call), call);
     }
 
     pub(super) fn set_task_list(&self, used: bool) {

@@ -41,6 +41,8 @@ pub struct Counters {
     pub waits: u64,
     /// Total time of those waits, in nanoseconds.
     pub waited_ns: u64,
+    /// Frames that tell of cgroups and found no room in their ring.
+    pub cgroups_lost: u64,
     /// Watched calls that a program could not handle because another task was in the same program on the same CPU.
     /// No rule need have selected them.
     pub missed: u64,
@@ -75,6 +77,7 @@ impl FromIterator<cpu_state> for Counters {
             counters.suppressed += state.suppressed;
             counters.waits += state.waits;
             counters.waited_ns += state.waited_ns;
+            counters.cgroups_lost += state.cgroups_lost;
         }
         counters
     }
@@ -120,6 +123,11 @@ impl CpuStates {
     /// The sums over all CPUs.
     pub(super) fn read(&self) -> Counters {
         (0..self.cpus).map(|cpu| self.of(cpu)).collect()
+    }
+
+    /// Whether this is the number of the last canary call that was seen on some CPU.
+    pub(super) fn has_canary(&self, number: u64) -> bool {
+        (0..self.cpus).any(|cpu| self.of(cpu).canary == number)
     }
 
     fn of(&self, cpu: usize) -> cpu_state {

@@ -1,5 +1,6 @@
 //! Gates of the hooked functions: see `plan::Gate` and `bpf/gate.h`.
 
+use super::canary;
 use super::trampoline::{Hook, Trampolines};
 use super::Hooks;
 use crate::kernel::syscall_functions;
@@ -18,17 +19,15 @@ pub(super) fn of(plan: &Plan) -> Gates {
         return gates;
     };
     let classes = plan.object_classes();
-    for call in plan.hooks.sys_exit.functions() {
+    for call in canary::functions(plan) {
         const OPENS: [u8; 2] = [ObjectClass::Open as u8, ObjectClass::OpenChanges as u8];
         let has_objects = |class: &u8| *class != 0 && !OPENS.contains(class);
         let classes = classes.get(call.0 as usize);
         let has_objects = classes
             .and_then(|classes| classes.get(call.1 as usize))
             .is_some_and(has_objects);
-        let gate = plan
-            .gate(call.0, call.1)
-            .filter(|gate| !(has_objects && gate.asks_result()));
-        for &place in functions.of(*call) {
+        let gate = canary::gate(plan, call).filter(|gate| !(has_objects && gate.asks_result()));
+        for &place in functions.of(call) {
             gates
                 .entry(place)
                 .and_modify(|agreed: &mut Option<Gate>| {

@@ -3,7 +3,7 @@
 
 use super::programs::Programs;
 use super::trampoline::new_fd;
-use super::Hooks;
+use super::{EbpfEngine, Hooks};
 use crate::error::CaptureError;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::{bpf_map_get_fd_by_id, bpf_prog_get_fd_by_id};
@@ -142,6 +142,21 @@ impl Hooks {
             breaches.push(breach(FTRACE_ENABLED.to_owned(), is_mended));
         }
         breaches
+    }
+}
+
+impl EbpfEngine {
+    /// Compares the numbers of events counted and taken; only if all that were counted before have been taken.
+    pub(super) fn check_sums(&mut self) -> Option<Breach> {
+        let counted = self.cpu_states.read().events;
+        if !self.stream.is_empty() || self.cpu_states.read().events != counted {
+            return None;
+        }
+        let more = self.sums.compare(counted)?;
+        Some(Breach {
+            what: format!("number of events ({more:+} counted beside those in rings)"),
+            is_mended: false,
+        })
     }
 }
 

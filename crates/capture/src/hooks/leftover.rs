@@ -25,7 +25,7 @@ const RULE_SETS_KEPT: usize = 8;
 /// other.
 pub(super) fn layout(cpus: usize, form: Form) -> ([u64; 4], u64) {
     let mut hash = blake3::Hasher::new();
-    hash.update(bpf::TARSIER);
+    hash.update(&bpf::TARSIER);
     hash.update(&(cpus as u64).to_ne_bytes());
     hash.update(&[form.trampoline, form.probes, form.copies].map(u8::from));
     let bytes = hash.finalize();

@@ -3,6 +3,7 @@
 
 mod arm;
 mod atomic;
+mod canary;
 mod control;
 mod copies;
 mod counters;
@@ -22,6 +23,7 @@ pub(crate) mod probes;
 mod programs;
 mod replace;
 mod shared_hooks;
+mod sums;
 mod trampoline;
 mod uring;
 pub(crate) mod vfs_hooks;
@@ -64,6 +66,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
+use sums::Sums;
 use trampoline::Trampolines;
 
 /// The maps that the daemon reads while hooks may be changed.
@@ -145,6 +148,9 @@ pub struct EbpfEngine {
     cpu_states: CpuStates,
     stream: Stream,
     bell: Stream,
+    sums: Sums,
+    /// Events per second that may be recorded of the rules at these places.
+    budgets: BTreeMap<u32, u32>,
     cpus: usize,
     /// The page for the next daemon, if the capture outlives this process.
     handover: Option<Arc<Handover>>,
@@ -203,6 +209,7 @@ impl EbpfEngine {
         }
         let control = Arc::new(Control::map(&object)?);
         control.set_x32(entries::x32_calls());
+        control.set_canary(None);
         let cpu_states = CpuStates::map(&object, cpus)?;
         let stream = Stream::new(match from {
             Some(pins) => leftover::rings(pins)?,
@@ -225,6 +232,8 @@ impl EbpfEngine {
             cpu_states,
             stream,
             bell: Stream::new(vec![bell]),
+            sums: Sums::default(),
+            budgets: BTreeMap::new(),
             cpus,
             handover: None,
             is_disarmed: false,
@@ -339,9 +348,10 @@ impl EbpfEngine {
 
     /// [`Stream::drain`], which also shows waiting calls that their events are being read.
     pub fn drain(&mut self, now_ns: u64, mut take: impl FnMut(usize, &[u8]) -> bool) -> usize {
-        let control = &self.control;
+        let (control, sums) = (&self.control, &mut self.sums);
         self.stream.drain(now_ns, |cpu, frame| {
             control.count_taken();
+            sums.take(frame);
             take(cpu, frame)
         })
     }
@@ -352,9 +362,10 @@ impl EbpfEngine {
         now_ns: u64,
         mut take: impl FnMut(usize, u64, &[u8]) -> bool,
     ) -> usize {
-        let control = &self.control;
+        let (control, sums) = (&self.control, &mut self.sums);
         self.stream.drain_held(now_ns, |cpu, end, frame| {
             control.count_taken();
+            sums.take(frame);
             take(cpu, end, frame)
         })
     }
@@ -387,6 +398,8 @@ impl EbpfEngine {
                 is_mended: true,
             });
         }
+        breaches.extend(self.check_budgets());
+        breaches.extend(self.check_sums());
         breaches
     }
 
@@ -493,7 +506,7 @@ fn load(
         given.map_err(refused("types instead of the kernel's"))?;
     }
     let mut open: OpenObject = builder
-        .open_memory(bpf::TARSIER)
+        .open_memory(&bpf::TARSIER)
         .map_err(refused("BPF object"))?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {

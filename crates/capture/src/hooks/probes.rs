@@ -6,6 +6,7 @@
 //! only while the bit of that number is set in `control.probe_links`. So one link takes over from another in one
 //! step.
 
+use super::canary;
 use super::trampoline;
 use super::Hooks;
 use crate::error::{system, CaptureError};
@@ -91,7 +92,7 @@ impl Hooks {
         let Some(all) = syscall_functions::of_this_kernel().filter(|_| plan.form().probes) else {
             return Ok(None);
         };
-        let wanted = syscall_functions::places_of(plan.hooks.sys_exit.functions());
+        let wanted = syscall_functions::places_of(&canary::functions(plan));
         let places = to_probe(&self.armed.probes, &wanted);
         if places.is_empty() {
             return Ok(None);

@@ -1,5 +1,6 @@
 //! Replaces one rule set with another without a gap.
 
+use super::canary;
 use super::control;
 use super::gates;
 use super::map_options::map_options;
@@ -25,7 +26,8 @@ impl Hooks {
         self.vfs.set_calls(&self.programs.object, plan)?;
         let gates = gates::of(plan);
         gates::open(self, &gates);
-        self.control.add_watched(&plan.watched());
+        let watched = canary::watched(plan);
+        self.control.add_watched(&watched);
         self.switch_probes();
         self.operations.watch_too(plan, &self.programs)?;
         let fd = table.as_fd().as_raw_fd() as u32;
@@ -36,7 +38,8 @@ impl Hooks {
         let is_every = plan.hooks.sys_exit == SysExit::Every;
         self.control.set_every(is_every);
         self.control.set_task_list(plan.task_list);
-        self.control.set_watched(&plan.watched());
+        self.control.set_watched(&watched);
+        self.control.set_canary(self.canary());
         gates::close(self, &gates);
         self.operations.watch(plan, &self.programs)?;
         self.switch_probes();

@@ -16,6 +16,7 @@ const NEWEST_HELPER: &str = "BPF_FUNC_loop";
 /// Whether this kernel is older than [`OLDEST_KERNEL`]; kernels with backported features count as newer. False if
 /// its types cannot be read.
 pub fn is_too_old() -> bool {
+    bpf::load::keep_libbpf_quiet();
     let types = crate::kernel::kernel_btf::of_this_kernel();
     types.is_some_and(|types| enumerator(types.btf(), NEWEST_HELPER).is_none())
 }
@@ -41,6 +42,7 @@ pub fn unhooked_calls() -> BTreeSet<(Entry, u32)> {
 
 /// What the running kernel lacks of what an engine's programs use, essential gaps first. Needs no root.
 pub fn gaps(trampoline: bool) -> Vec<plan::Gap> {
+    bpf::load::keep_libbpf_quiet();
     crate::gaps::of_this_kernel(trampoline).unwrap_or_default()
 }
 

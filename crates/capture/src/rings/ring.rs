@@ -123,6 +123,16 @@ impl Ring {
         self.position += advance(self.header());
     }
 
+    /// Passes the finished records that were not read yet to `take`, and leaves them unread.
+    pub(crate) fn look_ahead(&mut self, take: &mut dyn FnMut(&[u8])) {
+        let (position, limit) = (self.position, self.produced());
+        while let Some(record) = self.peek(limit) {
+            take(record);
+            self.pop();
+        }
+        self.position = position;
+    }
+
     /// Lets the kernel reuse the space of everything read.
     pub fn release(&mut self) {
         self.report(self.position);
@@ -328,6 +338,23 @@ mod tests {
         ring.pop();
         assert_eq!(ring.peek(ring.produced()), None);
         assert!(ring.unread() > 0);
+    }
+
+    #[test]
+    fn records_that_were_looked_at_are_still_unread() {
+        let (mut producer, mut ring) = fake::ring(SIZE, SIZE - 24);
+        producer.push(b"one", 0);
+        producer.push(b"gone", DISCARD);
+        producer.push(b"two, beyond the end", 0);
+        producer.push(b"not ready", BUSY);
+        for _ in 0..2 {
+            let mut seen = Vec::new();
+            ring.look_ahead(&mut |record| seen.push(record.to_vec()));
+            assert_eq!(seen, [&b"one"[..], b"two, beyond the end"]);
+        }
+        assert_eq!(ring.peek(ring.produced()), Some(&b"one"[..]));
+        ring.release();
+        assert_eq!(producer.consumed(), SIZE - 24);
     }
 
     #[test]

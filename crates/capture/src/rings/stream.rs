@@ -64,6 +64,12 @@ impl Stream {
         self.pass(now_ns, u64::MAX, take)
     }
 
+    /// Passes the frames that were not read yet to `take`, and leaves them unread. Those of a ring come in their order.
+    pub fn look_ahead(&mut self, mut take: impl FnMut(&[u8])) {
+        let rings = self.rings.iter_mut();
+        rings.for_each(|ring| ring.look_ahead(&mut take));
+    }
+
     /// Releases the space of one ring up to a position that was read.
     pub fn release_to(&mut self, cpu: usize, position: u64) {
         if let Some(ring) = self.rings.get_mut(cpu) {

@@ -95,6 +95,15 @@ pub struct Status {
     /// Helper processes that were killed and have not ended, because a file system does not answer.
     #[serde(default)]
     pub helpers_stuck: u64,
+    /// Cgroups that the daemon knows, lately removed ones included.
+    #[serde(default)]
+    pub cgroups_known: u64,
+    /// Events whose cgroup is not known, so that they do not say whose work they are.
+    #[serde(default)]
+    pub cgroups_unknown: u64,
+    /// Words of new and removed cgroups that were lost; these cgroups are looked up, if they are still there.
+    #[serde(default)]
+    pub cgroups_lost: u64,
     /// Processes with a thread that has an audit context of the kernel, from before Tarsier's rule `never,task`: all
     /// their calls cost more, whatever the rules. `None` if the kernel cannot be asked.
     #[serde(default)]

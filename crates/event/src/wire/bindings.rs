@@ -25,6 +25,8 @@ pub type __u64 = ::core::ffi::c_ulonglong;
 pub const TARSIER_FRAME_EVENT: tarsier_frame_kind = 1;
 pub const TARSIER_FRAME_CHUNK: tarsier_frame_kind = 2;
 pub const TARSIER_FRAME_RESULT: tarsier_frame_kind = 3;
+pub const TARSIER_FRAME_CGROUP: tarsier_frame_kind = 4;
+pub const TARSIER_FRAME_CANARY: tarsier_frame_kind = 5;
 pub type tarsier_frame_kind = ::core::ffi::c_uint;
 pub const TARSIER_NO_RETURN: tarsier_event_flags = 1;
 pub const TARSIER_COMPAT: tarsier_event_flags = 2;
@@ -554,6 +556,41 @@ const _: () = {
         [::core::mem::offset_of!(tarsier_result, flags) - 32usize];
     ["Offset of field: tarsier_result::parts"]
         [::core::mem::offset_of!(tarsier_result, parts) - 36usize];
+};
+#[repr(C)]
+#[derive(
+    Debug,
+    Default,
+    Copy,
+    Clone,
+    zerocopy :: FromBytes,
+    zerocopy :: IntoBytes,
+    zerocopy :: Immutable,
+    zerocopy :: KnownLayout,
+)]
+pub struct tarsier_cgroup {
+    pub frame: tarsier_frame,
+    pub id: __u64,
+    pub parent: __u64,
+    pub cpu: __u32,
+    pub len: __u16,
+    pub removed: __u16,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of tarsier_cgroup"][::core::mem::size_of::<tarsier_cgroup>() - 48usize];
+    ["Alignment of tarsier_cgroup"][::core::mem::align_of::<tarsier_cgroup>() - 8usize];
+    ["Offset of field: tarsier_cgroup::frame"]
+        [::core::mem::offset_of!(tarsier_cgroup, frame) - 0usize];
+    ["Offset of field: tarsier_cgroup::id"][::core::mem::offset_of!(tarsier_cgroup, id) - 24usize];
+    ["Offset of field: tarsier_cgroup::parent"]
+        [::core::mem::offset_of!(tarsier_cgroup, parent) - 32usize];
+    ["Offset of field: tarsier_cgroup::cpu"]
+        [::core::mem::offset_of!(tarsier_cgroup, cpu) - 40usize];
+    ["Offset of field: tarsier_cgroup::len"]
+        [::core::mem::offset_of!(tarsier_cgroup, len) - 44usize];
+    ["Offset of field: tarsier_cgroup::removed"]
+        [::core::mem::offset_of!(tarsier_cgroup, removed) - 46usize];
 };
 pub const TARSIER_LOSS_RING_FULL: tarsier_loss = 0;
 pub const TARSIER_LOSS_TOO_BIG: tarsier_loss = 1;

@@ -5,10 +5,12 @@
 
 #[rustfmt::skip]
 mod bindings;
+mod cgroup;
 mod part;
 mod path;
 
 pub use bindings::*;
+pub use cgroup::CgroupFrame;
 pub use part::{DirPart, ExecFile, ObjectPart, Part, Parts};
 pub use path::{walked_path, WALK_DEPTH_MAX};
 
@@ -71,6 +73,11 @@ pub enum WireError {
         /// Length of the part's data, in bytes.
         len: usize,
     },
+    /// A CGROUP frame says something else than that a cgroup was made or removed, or its name is none.
+    #[error(
+        "a cgroup with \"removed\" {0}, which is 0 or 1, and a name, which has no slash and no NUL"
+    )]
+    Cgroup(u16),
     /// Bytes remain after the last part.
     #[error("{0} bytes are left after the last part")]
     Trailing(usize),
@@ -85,6 +92,10 @@ pub enum FrameKind {
     Chunk,
     /// [`OperationResult`]
     Result,
+    /// A canary call, whose number is the frame's id.
+    Canary,
+    /// [`CgroupFrame`]
+    Cgroup,
 }
 
 /// Checks the common header of the frame `bytes`, and returns the frame's kind and that header.
@@ -103,6 +114,8 @@ pub fn frame_kind(bytes: &[u8]) -> Result<(FrameKind, tarsier_frame), WireError>
         TARSIER_FRAME_EVENT => Ok((FrameKind::Event, frame)),
         TARSIER_FRAME_CHUNK => Ok((FrameKind::Chunk, frame)),
         TARSIER_FRAME_RESULT => Ok((FrameKind::Result, frame)),
+        TARSIER_FRAME_CANARY => Ok((FrameKind::Canary, frame)),
+        TARSIER_FRAME_CGROUP => Ok((FrameKind::Cgroup, frame)),
         _ => Err(WireError::Kind(frame.kind)),
     }
 }

@@ -1,6 +1,7 @@
 //! `tarsier ctl`: auditctl's options for a running Tarsier, or with `--kernel` for the kernel.
 
 mod audit;
+pub(crate) mod augenrules;
 mod client;
 mod kernel;
 mod listing;

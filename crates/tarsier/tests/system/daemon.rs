@@ -65,6 +65,7 @@ impl Setup {
             ring_kib: 4096,
             options: Vec::new(),
             command: Vec::new(),
+            environment: Vec::new(),
             stdout: Stdio::null(),
         }
     }
@@ -79,6 +80,7 @@ pub(crate) struct Run {
     ring_kib: u32,
     options: Vec<OsString>,
     command: Vec<OsString>,
+    environment: Vec<(&'static str, OsString)>,
     stdout: Stdio,
 }
 
@@ -119,6 +121,12 @@ impl Run {
         self
     }
 
+    /// Sets a variable of its environment.
+    pub(crate) fn environment(mut self, name: &'static str, value: impl AsRef<OsStr>) -> Run {
+        self.environment.push((name, value.as_ref().to_owned()));
+        self
+    }
+
     /// Sends its standard output, and COMMAND's, to a file.
     pub(crate) fn stdout(mut self, file: &Path) -> Run {
         self.stdout = std::fs::File::create(file).expect("a file").into();
@@ -143,7 +151,8 @@ impl Run {
             .arg(&self.run_dir)
             .arg("--ring-size")
             .arg(self.ring_kib.to_string())
-            .args(&self.options);
+            .args(&self.options)
+            .envs(self.environment);
         if !self.command.is_empty() {
             command.arg("--").args(&self.command);
         }
@@ -288,7 +297,11 @@ impl Daemon {
     pub(crate) fn status(&self) -> serde_json::Value {
         let mut command = Command::new(programs::tarsier());
         command.args(["status", "--json", "--run-dir"]);
-        let (text, _) = programs::output_of(command.arg(&self.run_dir));
+        let output = command.arg(&self.run_dir).output().expect("tarsier runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        // 2: somebody has interfered, for example stopped the daemon.
+        let is_answer = output.status.success() || output.status.code() == Some(2);
+        assert!(is_answer, "status: {}: {text}", output.status);
         serde_json::from_str(&text).expect("JSON")
     }
 

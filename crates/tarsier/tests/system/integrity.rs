@@ -4,6 +4,7 @@ use crate::calls::{call, Caller};
 use crate::{log, machine, programs};
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -49,5 +50,22 @@ fn a_change_of_what_the_programs_read_is_undone_and_in_the_log() {
         assert_eq!(log::calls_of(&events, made.pid), ["getppid mine"]);
         let text = setup.read("audit.log");
         assert!(text.contains(" what=control.watched mended=yes "), "{text}");
+    });
+}
+
+#[test]
+fn a_daemon_that_was_stopped_says_so_and_records_what_was_called_meanwhile() {
+    machine::test("stopped", |setup| {
+        let daemon = setup.tarsier(RULE).format("raw").start();
+        daemon.signal(Signal::STOP);
+        let made = Caller::gid(61248).make(&[call!(getppid)]);
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        daemon.signal(Signal::CONT);
+        daemon.wait_for_record(" what=stopped-for-up-to-");
+        let ended = daemon.stop();
+        let events = log::events(&ended.log);
+        assert_eq!(log::calls_of(&events, made.pid), ["getppid mine"]);
+        let text = setup.read("audit.log");
+        assert!(!text.contains(" what=canary-"), "{text}");
     });
 }

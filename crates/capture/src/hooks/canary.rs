@@ -1,0 +1,85 @@
+//! The canary: a call of the daemon's own that hooks and rings must see.
+//!
+//! The call is sched_rr_get_interval(2) of a process that cannot exist. It does nothing, and hardly any program makes
+//! it, so that a hook on it costs others nothing. The programs answer only if it is the daemon's
+//! (crates/bpf/programs/call.h).
+
+use super::{EbpfEngine, Hooks};
+use crate::kernel::syscall_functions;
+use plan::{tables, Entry, Gate, Plan, SysExit};
+use std::collections::BTreeSet;
+
+const CALL: u32 = libc::SYS_sched_rr_get_interval as u32;
+/// The first argument: a negative process id, for which the kernel returns EINVAL before it looks at anything else.
+const PROCESS: i32 = i32::MIN + 0x7a53;
+
+/// Native calls that need a tracepoint of their own.
+pub(super) fn per_syscall(plan: &Plan) -> BTreeSet<u32> {
+    let mut calls: BTreeSet<u32> = plan.hooks.sys_exit.per_syscall().iter().copied().collect();
+    if matches!(plan.hooks.sys_exit, SysExit::PerSyscall(_)) {
+        calls.insert(CALL);
+    }
+    calls
+}
+
+/// Calls whose functions are hooked. The canary's is the last one.
+pub(super) fn functions(plan: &Plan) -> Vec<(Entry, u32)> {
+    let mut calls = plan.hooks.sys_exit.functions().to_vec();
+    if !calls.is_empty() && !calls.contains(&(Entry::Native, CALL)) {
+        calls.push((Entry::Native, CALL));
+    }
+    calls
+}
+
+/// Whether only the canary needs this call.
+pub(super) fn is_alone(plan: &Plan, call: (Entry, u32)) -> bool {
+    call == (Entry::Native, CALL) && !plan.calls.contains_key(&call)
+}
+
+/// The gate of one of [`functions`]: a canary call passes it.
+pub(super) fn gate(plan: &Plan, (entry, nr): (Entry, u32)) -> Option<Gate> {
+    match (entry, nr) {
+        (Entry::Native, CALL) if plan.calls.contains_key(&(entry, nr)) => None,
+        (Entry::Native, CALL) => Some(Gate::on_first_argument(PROCESS as u32)),
+        _ => plan.gate(entry, nr),
+    }
+}
+
+/// [`Plan::watched`], and the canary.
+pub(super) fn watched(plan: &Plan) -> [u64; tables::CALLS / 64] {
+    let mut watched = plan.watched();
+    if plan.hooks.sys_exit != SysExit::None {
+        watched[CALL as usize / 64] |= 1 << (CALL % 64);
+    }
+    watched
+}
+
+impl Hooks {
+    /// The number of the canary's call; `None` if no hook sees it.
+    pub(super) fn canary(&self) -> Option<u32> {
+        let armed = &self.armed;
+        let functions = syscall_functions::places_of(&[(Entry::Native, CALL)]);
+        let has_function = |place: &usize| {
+            let is_probed = armed
+                .probes
+                .iter()
+                .any(|probes| probes.places.contains(place));
+            is_probed || armed.functions.contains_key(place)
+        };
+        let is_seen = armed.sys_exit.is_some()
+            || armed.per_syscall.contains_key(&CALL)
+            || functions.iter().any(has_function);
+        is_seen.then_some(CALL)
+    }
+}
+
+impl EbpfEngine {
+    /// Makes canary call number `number`, which is not 0. Returns whether a hook saw it: then a frame with this number
+    /// comes through a ring. `None`: no hook is armed for it, or hooks are being changed, and no call was made.
+    pub fn canary(&self, number: u64) -> Option<bool> {
+        self.hooks.if_unused()?.canary()?;
+        // SAFETY: the kernel does not use the second argument, since the first is not valid.
+        unsafe { libc::syscall(libc::SYS_sched_rr_get_interval, PROCESS, number) };
+        Some(self.cpu_states.has_canary(number))
+    }
+}

@@ -1,0 +1,54 @@
+//! `tarsier search`, whose options are ausearch's and are not parsed by clap.
+
+/// What `tarsier search -h` prints.
+pub const SEARCH_USAGE: &str = "\
+usage: ausearch [--dialect 3] OPTIONS
+       tarsier search [--dialect 3] OPTIONS
+
+Finds events in audit logs. All that is asked for must match.
+
+which logs
+  -if, --input PATH         file, or directory with audit.log and its rotated files
+  --input-logs              the logs of auditd.conf, even if standard input is a pipe
+
+what to look for
+  -a, --event N             serial number
+  -c, --comm TEXT           name of the task
+  -e, --exit N|ERRNO        result of the call
+  -f, --file TEXT           file, working directory or UNIX socket
+  -ga, -ge, -gi GROUP       any, effective, real group
+  -hn, --host TEXT          remote host
+  -k, --key TEXT            key of a rule
+  -m, --message TYPE[,…]    record type
+  -n, --node NAME           node; may be repeated
+  -o, --object TEXT         label of the object
+  -p, --pid N               process
+  -pp, --ppid N             its parent
+  -sc, --syscall NAME|N     system call
+  -se, --context TEXT       label of subject or object
+  --session N               login session
+  -su, --subject TEXT       label of the subject
+  -sv, --success yes|no     result
+  -tm, --terminal TEXT      terminal
+  -ua, -ue, -ui, -ul USER   any, effective, real user, login id
+  -uu, --uuid TEXT          UUID of a virtual machine
+  -vm, --vm-name TEXT       virtual machine
+  -w, --word                texts must be equal, not only contain TEXT
+  -x, --executable TEXT     program
+  --arch NAME               architecture of the call; before -sc
+  -ts, --start [DATE] [TIME]   from this time
+  -te, --end [DATE] [TIME]     until this time
+                            dates as the locale writes them, or: now recent boot today
+                            yesterday this-week week-ago this-month this-year
+
+how to print
+  --format raw|default      lines of the log; with times, last record first
+  -r, --raw                 --format raw
+  --just-one                only the first event
+  -l, --line-buffered       each event at once
+
+others
+  --eoe-timeout SECONDS     age at which an event is complete
+  --dialect 3               first: as ausearch 3.0.9, byte for byte
+  -h, -v                    this text, the version
+";

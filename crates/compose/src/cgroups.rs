@@ -1,0 +1,298 @@
+//! The cgroups that there are, and those that were lately: from the id in an event to whose work it is.
+//!
+//! Frames of the rings tell of each cgroup before the first event of a task in it, and of its end after the last one.
+//! Ids are never used again, and cgroup2 has no rename: an id that is known can only be right. What frames do not tell
+//! of, because it was there before the programs or a frame was lost, is looked up by its id.
+
+use crate::system::{Cgroup, System};
+use event::wire::CgroupFrame;
+use event::WorkloadText;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// Removed cgroups that are kept. An event is at most as far behind the removal as its program was preempted between
+/// reading the cgroup and the clock; only io_uring operations that end later need more.
+const REMOVED_MAX: usize = 16_384;
+/// Cgroups that are kept, removed ones included; the kernel needs far more memory for each. Others are looked up.
+const KNOWN_MAX: usize = 1 << 18;
+/// Ids that are known to be unknown.
+const MISSING_MAX: usize = 4096;
+/// Bytes of a path that are told. It is cut at the end of a name, so that units, which come first, stay what they are.
+const PATH_MAX: usize = 16_384;
+
+/// Counts of cgroups and of the events that are told of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CgroupCounts {
+    /// Cgroups that are known, removed ones included.
+    pub known: u64,
+    /// Events whose cgroup is not known.
+    pub unknown_events: u64,
+    /// How often a cgroup was looked up, because no frame told of it.
+    pub looked_up: u64,
+}
+
+struct Known {
+    cgroup: Cgroup,
+    is_removed: bool,
+    text: Option<Arc<WorkloadText>>,
+}
+
+/// The cgroups by id.
+#[derive(Default)]
+pub(crate) struct Cgroups {
+    known: HashMap<u64, Known>,
+    /// Ids of removed cgroups, the first removed first.
+    removed: VecDeque<u64>,
+    missing: HashSet<u64>,
+    counts: CgroupCounts,
+}
+
+impl Cgroups {
+    /// Takes a frame in its turn: no event of a cgroup that it says is removed will follow, but for late ones.
+    pub(crate) fn take(&mut self, frame: &CgroupFrame<'_>) {
+        self.learn(frame);
+        if frame.is_removed {
+            self.retire(frame.id);
+        }
+    }
+
+    /// Learns the path of the frame's cgroup, before its turn.
+    pub(crate) fn learn(&mut self, frame: &CgroupFrame<'_>) {
+        let cgroup = || Cgroup {
+            parent: frame.parent,
+            name: frame.name.into(),
+        };
+        if !self.known.contains_key(&frame.id) {
+            self.add(frame.id, cgroup());
+        }
+    }
+
+    /// Looks at all cgroups that there are. Those that are not there any more count as removed. Returns whether the
+    /// system shows all.
+    pub(crate) fn survey(&mut self, system: &dyn System) -> bool {
+        let mut there = HashSet::new();
+        let is_all = system.cgroups(&mut |id, cgroup| {
+            there.insert(id);
+            if !self.known.contains_key(&id) {
+                self.add(id, cgroup);
+            }
+        });
+        self.missing.clear();
+        if !is_all {
+            return false;
+        }
+        let is_gone =
+            |(id, known): (&u64, &Known)| (!known.is_removed && !there.contains(id)).then_some(*id);
+        let gone: Vec<u64> = self.known.iter().filter_map(is_gone).collect();
+        gone.into_iter().for_each(|id| self.retire(id));
+        true
+    }
+
+    /// Whose work the events with this cgroup are; of a cgroup that is not known, the text that says so.
+    pub(crate) fn text(&mut self, id: u64, system: &dyn System) -> Arc<WorkloadText> {
+        if let Some(text) = self.known.get(&id).and_then(|known| known.text.as_ref()) {
+            return Arc::clone(text);
+        }
+        let Some((path, is_cut)) = self.path(id, system) else {
+            self.counts.unknown_events += 1;
+            return Arc::new(WorkloadText::unknown());
+        };
+        let text = Arc::new(WorkloadText::of(&path, is_cut));
+        if let Some(known) = self.known.get_mut(&id) {
+            known.text = Some(Arc::clone(&text));
+        }
+        text
+    }
+
+    pub(crate) fn counts(&self) -> CgroupCounts {
+        CgroupCounts {
+            known: self.known.len() as u64,
+            ..self.counts
+        }
+    }
+
+    /// The path of a cgroup from the root, and whether it was cut.
+    fn path(&mut self, id: u64, system: &dyn System) -> Option<(Vec<u8>, bool)> {
+        let mut names: Vec<Box<[u8]>> = Vec::new();
+        let mut at = id;
+        while at != Cgroup::ROOT {
+            let (parent, name) = self.step(at, system)?;
+            // The programs cannot have seen more steps than there are cgroups.
+            if names.len() > KNOWN_MAX {
+                return None;
+            }
+            names.push(name);
+            at = parent;
+        }
+        let mut path = Vec::new();
+        for name in names.iter().rev() {
+            if path.len() + 1 + name.len() > PATH_MAX {
+                return Some((path, true));
+            }
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        if path.is_empty() {
+            path.push(b'/');
+        }
+        Some((path, false))
+    }
+
+    /// The cgroup that one is in, and its own name.
+    fn step(&mut self, id: u64, system: &dyn System) -> Option<(u64, Box<[u8]>)> {
+        if let Some(Known { cgroup, .. }) = self.known.get(&id) {
+            return Some((cgroup.parent, cgroup.name.clone()));
+        }
+        if id == 0 || self.missing.contains(&id) {
+            return None;
+        }
+        self.counts.looked_up += 1;
+        let Some(cgroup) = system.cgroup(id) else {
+            if self.missing.len() >= MISSING_MAX {
+                self.missing.clear();
+            }
+            self.missing.insert(id);
+            return None;
+        };
+        self.add(id, cgroup.clone());
+        Some((cgroup.parent, cgroup.name))
+    }
+
+    fn add(&mut self, id: u64, cgroup: Cgroup) {
+        if self.known.len() < KNOWN_MAX {
+            let known = Known {
+                cgroup,
+                is_removed: false,
+                text: None,
+            };
+            self.known.insert(id, known);
+        }
+    }
+
+    /// Counts a cgroup as removed, and forgets the one that was removed first.
+    fn retire(&mut self, id: u64) {
+        match self.known.get_mut(&id) {
+            Some(known) if !known.is_removed => known.is_removed = true,
+            _ => return,
+        }
+        self.removed.push_back(id);
+        if self.removed.len() > REMOVED_MAX {
+            let first = self.removed.pop_front();
+            first.and_then(|id| self.known.remove(&id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StaticSystem;
+
+    fn frame(id: u64, parent: u64, name: &[u8], is_removed: bool) -> CgroupFrame<'_> {
+        CgroupFrame {
+            id,
+            parent,
+            is_removed,
+            name,
+        }
+    }
+
+    fn told(cgroups: &mut Cgroups, id: u64, system: &StaticSystem) -> Arc<WorkloadText> {
+        cgroups.text(id, system)
+    }
+
+    fn path(path: &str) -> Arc<WorkloadText> {
+        Arc::new(WorkloadText::of(path.as_bytes(), false))
+    }
+
+    #[test]
+    fn a_cgroup_is_known_from_its_frame_until_long_after_its_removal() {
+        let (mut cgroups, system) = (Cgroups::default(), StaticSystem::default());
+        cgroups.take(&frame(10, 1, b"system.slice", false));
+        cgroups.take(&frame(11, 10, b"a.service", false));
+        cgroups.take(&frame(11, 10, b"a.service", true));
+        // The same name again is another cgroup.
+        cgroups.take(&frame(12, 10, b"a.service", false));
+        let expected = path("/system.slice/a.service");
+        assert_eq!(told(&mut cgroups, 11, &system), expected);
+        assert_eq!(told(&mut cgroups, 12, &system), expected);
+        assert_eq!(told(&mut cgroups, 1, &system), path("/"));
+        for id in 0..REMOVED_MAX as u64 {
+            cgroups.take(&frame(100 + id, 10, b"b.service", true));
+        }
+        assert_eq!(*told(&mut cgroups, 11, &system), WorkloadText::unknown());
+        assert_eq!(told(&mut cgroups, 12, &system), expected);
+        assert_eq!(cgroups.counts().known, REMOVED_MAX as u64 + 2);
+        assert_eq!(cgroups.counts().unknown_events, 1);
+    }
+
+    #[test]
+    fn what_no_frame_told_of_is_looked_up_and_never_guessed() {
+        let mut system = StaticSystem::default();
+        let cgroup = |parent, name: &[u8]| Cgroup {
+            parent,
+            name: name.into(),
+        };
+        system.cgroups.insert(5, cgroup(1, b"user.slice"));
+        system.cgroups.insert(6, cgroup(5, b"user-7.slice"));
+        let mut cgroups = Cgroups::default();
+        assert_eq!(
+            told(&mut cgroups, 6, &system),
+            path("/user.slice/user-7.slice")
+        );
+        assert_eq!(cgroups.counts().looked_up, 2);
+        for _ in 0..3 {
+            assert_eq!(*told(&mut cgroups, 7, &system), WorkloadText::unknown());
+        }
+        assert_eq!(
+            (cgroups.counts().looked_up, cgroups.counts().unknown_events),
+            (3, 3)
+        );
+        // A child of a cgroup that nobody knows is not known either.
+        cgroups.take(&frame(8, 7, b"x.scope", false));
+        assert_eq!(*told(&mut cgroups, 8, &system), WorkloadText::unknown());
+    }
+
+    #[test]
+    fn a_survey_finds_what_is_there_and_retires_what_is_not() {
+        let mut system = StaticSystem::default();
+        let name: Box<[u8]> = (*b"system.slice").into();
+        system.cgroups.insert(5, Cgroup { parent: 1, name });
+        let mut cgroups = Cgroups::default();
+        cgroups.take(&frame(9, 5, b"lost.service", false));
+        assert!(cgroups.survey(&system));
+        assert_eq!(cgroups.removed, [9]);
+        assert_eq!(
+            told(&mut cgroups, 9, &system),
+            path("/system.slice/lost.service")
+        );
+        // Its frame comes later: it is retired once.
+        cgroups.take(&frame(9, 5, b"lost.service", true));
+        assert_eq!(cgroups.removed, [9]);
+        assert_eq!(cgroups.counts().looked_up, 0);
+    }
+
+    #[test]
+    fn deep_paths_are_right_and_the_deepest_keep_their_unit() {
+        let (mut cgroups, system) = (Cgroups::default(), StaticSystem::default());
+        let name = [b'n'; 200];
+        cgroups.take(&frame(2, 1, b"system.slice", false));
+        cgroups.take(&frame(3, 2, b"a.service", false));
+        for id in 4..104 {
+            cgroups.take(&frame(id, id - 1, &name, false));
+        }
+        let unit = "/system.slice/a.service";
+        let below = |depth| format!("{unit}{}", format!("/{}", "n".repeat(200)).repeat(depth));
+        assert_eq!(told(&mut cgroups, 53, &system), path(&below(50)));
+        let cut = WorkloadText::of(below(81).as_bytes(), true);
+        assert_eq!(*told(&mut cgroups, 103, &system), cut);
+    }
+
+    #[test]
+    fn cgroups_that_contain_each_other_are_not_known() {
+        let (mut cgroups, system) = (Cgroups::default(), StaticSystem::default());
+        cgroups.take(&frame(2, 3, b"a", false));
+        cgroups.take(&frame(3, 2, b"b", false));
+        assert_eq!(*told(&mut cgroups, 2, &system), WorkloadText::unknown());
+    }
+}

@@ -1,0 +1,28 @@
+//! Keeps what the composer knows of cgroups complete.
+
+use crate::pipeline::Pipeline;
+use std::time::{Duration, Instant};
+
+/// Least time between two looks at all cgroups because frames were lost: whoever may make cgroups may make many.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How much is known to be lost.
+#[derive(Default)]
+pub(super) struct CgroupLosses {
+    answered: u64,
+    last: Option<Instant>,
+}
+
+impl CgroupLosses {
+    /// Looks at all cgroups again if frames that tell of them were lost. Until then, and for those that ended
+    /// meanwhile, each unknown one is looked up by its id. Call it once a second.
+    pub(super) fn mend(&mut self, pipeline: &mut Pipeline) {
+        let lost = pipeline.engine.counters().cgroups_lost;
+        let is_early = self.last.is_some_and(|last| last.elapsed() < PAUSE);
+        if lost > self.answered && !is_early {
+            self.answered = lost;
+            self.last = Some(Instant::now());
+            pipeline.survey_cgroups();
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Frames that tell of cgroups.
+
+use super::{frame_kind, read, tarsier_cgroup, FrameKind, WireError};
+use core::mem::size_of;
+
+/// The longest name of a directory: linux/limits.h.
+const NAME_MAX: usize = 255;
+
+/// A CGROUP frame: a cgroup of the cgroup2 hierarchy was made or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CgroupFrame<'a> {
+    /// Id of the cgroup; no other cgroup ever has it.
+    pub id: u64,
+    /// Id of the cgroup that it is in.
+    pub parent: u64,
+    /// Whether it was removed; otherwise it was made.
+    pub is_removed: bool,
+    /// Its own name, the last of its path.
+    pub name: &'a [u8],
+}
+
+impl<'a> CgroupFrame<'a> {
+    /// Checks the whole frame `bytes`, which must be exactly one CGROUP frame.
+    pub fn parse(bytes: &'a [u8]) -> Result<CgroupFrame<'a>, WireError> {
+        let (kind, frame) = frame_kind(bytes)?;
+        if kind != FrameKind::Cgroup {
+            return Err(WireError::Kind(frame.kind));
+        }
+        let header: tarsier_cgroup = read(bytes)?;
+        let at = size_of::<tarsier_cgroup>();
+        let name = bytes[at..].get(..header.len as usize);
+        let name = name.filter(|name| name.len() <= NAME_MAX);
+        let Some(name) = name else {
+            return Err(WireError::PartBounds { part: 0, at });
+        };
+        let is_name = !name.is_empty() && !name.iter().any(|byte| matches!(byte, b'/' | 0));
+        if !is_name || header.removed > 1 {
+            return Err(WireError::Cgroup(header.removed));
+        }
+        Ok(CgroupFrame {
+            id: header.id,
+            parent: header.parent,
+            is_removed: header.removed == 1,
+            name,
+        })
+    }
+}

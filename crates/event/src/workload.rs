@@ -1,0 +1,75 @@
+//! Whose work an event is, as the log tells it.
+
+use crate::{json, put};
+use identity::Workload;
+
+/// The text that says whose work an event is. Made once for each cgroup, since many events share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadText {
+    /// ` UNIT="…"` and so on, as auditd writes interpretations; empty if nothing is known.
+    enriched: Vec<u8>,
+    /// The value of `workload`.
+    json: Vec<u8>,
+}
+
+impl WorkloadText {
+    /// The text for a cgroup with this path; `is_cut`: there is more of the path.
+    pub fn of(path: &[u8], is_cut: bool) -> WorkloadText {
+        let workload = Workload::of(path);
+        WorkloadText {
+            enriched: enriched(&workload),
+            json: json::workload(&workload, path, is_cut),
+        }
+    }
+
+    /// The text for a cgroup that is not known.
+    pub fn unknown() -> WorkloadText {
+        WorkloadText {
+            enriched: Vec::new(),
+            json: b"{\"cgroup\":null}".to_vec(),
+        }
+    }
+
+    /// ` NAME="VALUE"` for each that is known.
+    pub(crate) fn enriched(&self) -> &[u8] {
+        &self.enriched
+    }
+
+    /// A JSON object.
+    pub(crate) fn json(&self) -> &[u8] {
+        &self.json
+    }
+}
+
+fn enriched(workload: &Workload<'_>) -> Vec<u8> {
+    let container = workload.container.as_ref();
+    let fields = [
+        (" UNIT=", workload.unit.as_deref()),
+        (" USER_UNIT=", workload.user_unit.as_deref()),
+        (" CONTAINER=", container.map(|container| &*container.id)),
+        (" POD=", workload.pod.as_deref()),
+    ];
+    let mut out = Vec::new();
+    for (name, value) in fields {
+        let Some(value) = value else {
+            continue;
+        };
+        put::text(&mut out, name);
+        put_value(&mut out, value);
+    }
+    out
+}
+
+/// Appends `"VALUE"`, or hex if a byte is not allowed in quotes (audit_encode_nv_string()): whoever chose the value must
+/// not be able to add another field.
+fn put_value(out: &mut Vec<u8>, value: &[u8]) {
+    let odd = |&byte: &u8| byte == b'"' || !(0x21..0x7f).contains(&byte);
+    match value.iter().any(odd) {
+        true => put::hex_bytes(out, value),
+        false => {
+            out.push(b'"');
+            out.extend_from_slice(value);
+            out.push(b'"');
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Whose work a process does: from the path of its cgroup to unit, container and pod.
+//!
+//! Pure: nothing here reads the system. A path names whatever its makers chose, so it is hostile input: it is read in one
+//! pass per question, nothing panics, and nothing is taken for more than its place in the path allows.
+
+mod container;
+mod escape;
+mod pod;
+mod unit;
+
+pub use container::{Container, Runtime};
+
+use std::borrow::Cow;
+
+/// What the path of a cgroup says. Text is as systemd and the container runtimes show it, with their escapes undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload<'a> {
+    /// The system unit, such as `ssh.service` or `session-2.scope`: the outermost one, which only the host's manager
+    /// can have made.
+    pub unit: Option<Cow<'a, [u8]>>,
+    /// The innermost slice above the unit; of a path without a unit, the innermost of its first slices.
+    pub slice: Option<Cow<'a, [u8]>>,
+    /// The unit of a user's manager, below `user@UID.service`.
+    pub user_unit: Option<Cow<'a, [u8]>>,
+    /// The innermost container.
+    pub container: Option<Container<'a>>,
+    /// Id of the outermost container, if the innermost one is nested in it. Whoever is in a container may have chosen
+    /// what is below.
+    pub outer: Option<Cow<'a, [u8]>>,
+    /// Uid of the Kubernetes pod, or id of the podman pod: the innermost.
+    pub pod: Option<Cow<'a, [u8]>>,
+}
+
+impl<'a> Workload<'a> {
+    /// Reads a path such as `/system.slice/ssh.service`, as seen from the root of the cgroup2 hierarchy.
+    pub fn of(path: &'a [u8]) -> Workload<'a> {
+        let names = || path.split(|&byte| byte == b'/').filter(|n| !n.is_empty());
+        let units = unit::units(names());
+        let containers = container::containers(names());
+        Workload {
+            unit: units.unit.map(Cow::Borrowed),
+            slice: units.slice.map(Cow::Borrowed),
+            user_unit: units.user_unit.map(Cow::Borrowed),
+            outer: containers.outer,
+            container: containers.inner,
+            pod: pod::pod(names()),
+        }
+    }
+
+    /// Number of the login session (sd_pid_get_session(3)), if the unit is the scope of one.
+    pub fn session(&self) -> Option<&[u8]> {
+        let name = self.unit.as_deref()?.strip_prefix(b"session-")?;
+        name.strip_suffix(b".scope").filter(|id| !id.is_empty())
+    }
+
+    /// Whether the path says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Workload::default()
+    }
+}

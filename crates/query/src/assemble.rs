@@ -1,0 +1,216 @@
+//! Puts the records of a log together to events.
+//!
+//! The rules are those of ausearch 3.0.9: a record joins the open event with its node, time and
+//! serial; an event is complete when it is of a type that has one record, or when a new event begins
+//! whose time is at least the timeout later; complete events come out in the order of their time, as
+//! soon as no earlier one is open. ausearch looks through all open events for each record; here they
+//! stand in an ordered map.
+
+use crate::event::{Event, Key};
+use crate::head::{head, Head, NoHead};
+use crate::{kind, Dialect};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Bytes of open events from which the earliest is taken for complete. Only a log that holds
+/// hundreds of thousands of records of two seconds reaches it.
+const OPEN_BYTES_MAX: usize = 96 << 20;
+/// Number of open events from which the earliest is taken for complete.
+const OPEN_EVENTS_MAX: usize = 1 << 18;
+
+/// Seconds since 1970 between which records are taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// First second, 0 for any.
+    pub start_s: i64,
+    /// Last second, 0 for any.
+    pub end_s: i64,
+}
+
+impl TimeRange {
+    fn contains(self, sec: u64) -> bool {
+        let sec = i64::try_from(sec).unwrap_or(i64::MAX);
+        (self.start_s == 0 || sec >= self.start_s) && (self.end_s == 0 || sec <= self.end_s)
+    }
+}
+
+/// Time of an event and its slot: ausearch gives out events of the same time by their slots.
+type Place = (u64, u32, u64, usize);
+
+#[derive(Default)]
+struct Slot {
+    event: Event,
+    is_complete: bool,
+}
+
+/// The state machine from lines to events.
+pub struct Assembler {
+    dialect: Dialect,
+    timeout_s: u64,
+    range: TimeRange,
+    slots: Vec<Slot>,
+    free: BinaryHeap<Reverse<usize>>,
+    open: BTreeMap<Place, ()>,
+    /// Where the last record went; records of an event mostly stand together.
+    last: Option<Place>,
+    open_bytes: usize,
+    first_time: Option<(u64, u32)>,
+    bad_times: Vec<Vec<u8>>,
+}
+
+impl Assembler {
+    /// A machine for records in `range`. `timeout_s` is `end_of_event_timeout` of auditd.conf(5).
+    pub fn new(dialect: Dialect, timeout_s: u64, range: TimeRange) -> Assembler {
+        Assembler {
+            dialect,
+            timeout_s,
+            range,
+            slots: Vec::new(),
+            free: BinaryHeap::new(),
+            open: BTreeMap::new(),
+            last: None,
+            open_bytes: 0,
+            first_time: None,
+            bad_times: Vec::new(),
+        }
+    }
+
+    /// Takes a line, with or without its newline. Returns whether it is a record of interest.
+    pub fn add(&mut self, line: &[u8]) -> bool {
+        let line = match self.dialect {
+            // C's strings end at a zero.
+            Dialect::Three => &line[..memchr::memchr(0, line).unwrap_or(line.len())],
+            Dialect::Own => line,
+        };
+        let head = match head(line, self.timeout_s, self.dialect) {
+            Ok(head) => head,
+            Err(NoHead::NoRecord) => return false,
+            Err(NoHead::BadTime(text)) => {
+                if self.dialect == Dialect::Three {
+                    self.bad_times.push(text.to_vec());
+                }
+                return false;
+            }
+        };
+        let is_inside = self.range.contains(head.sec);
+        if self.first_time.is_none() && (!is_inside || self.range.start_s == 0) {
+            self.first_time = Some((head.sec, head.msec));
+        }
+        if !is_inside {
+            return false;
+        }
+        if let Some(place) = self.find(&head) {
+            self.last = Some(place);
+            self.open_bytes += line.len();
+            self.slots[place.3].event.push(head.kind, line);
+            return true;
+        }
+        if head.kind == kind::EOE {
+            return false;
+        }
+        self.begin(&head, line);
+        true
+    }
+
+    /// The place of the open event of this head.
+    fn find(&self, head: &Head<'_>) -> Option<Place> {
+        let is_its = |place: &Place| {
+            let slot = &self.slots[place.3];
+            !slot.is_complete && slot.event.key.node.as_deref() == head.node
+        };
+        let time = (head.sec, head.msec, head.serial);
+        if let Some(last) = self.last {
+            if (last.0, last.1, last.2) == time && self.open.contains_key(&last) && is_its(&last) {
+                return Some(last);
+            }
+        }
+        let (from, to) = (
+            (time.0, time.1, time.2, 0),
+            (time.0, time.1, time.2, usize::MAX),
+        );
+        self.open.range(from..=to).map(|each| *each.0).find(is_its)
+    }
+
+    fn begin(&mut self, head: &Head<'_>, line: &[u8]) {
+        let number = match self.free.pop() {
+            Some(Reverse(number)) => number,
+            None => {
+                self.slots.push(Slot::default());
+                self.slots.len() - 1
+            }
+        };
+        let slot = &mut self.slots[number];
+        slot.event.key = Key {
+            sec: head.sec,
+            msec: head.msec,
+            serial: head.serial,
+            node: head.node.map(Box::from),
+        };
+        slot.event.push(head.kind, line);
+        // LOGIN of a process with an audit context is followed by records of its call.
+        slot.is_complete = kind::is_single(head.kind)
+            && !(self.dialect == Dialect::Own && head.kind == kind::LOGIN);
+        self.open_bytes += line.len();
+        let place = (head.sec, head.msec, head.serial, number);
+        self.open.insert(place, ());
+        self.last = Some(place);
+        self.complete_until(head.sec);
+        if self.open_bytes > OPEN_BYTES_MAX || self.open.len() > OPEN_EVENTS_MAX {
+            if let Some((first, ())) = self.open.first_key_value() {
+                self.slots[first.3].is_complete = true;
+            }
+        }
+    }
+
+    /// Completes the events that are older than the timeout at `sec`. All of them come out before the next line.
+    fn complete_until(&mut self, sec: u64) {
+        let Some(limit) = sec.checked_sub(self.timeout_s) else {
+            return;
+        };
+        for (place, ()) in &self.open {
+            if place.0 > limit {
+                break;
+            }
+            self.slots[place.3].is_complete = true;
+        }
+    }
+
+    /// The next complete event, if no earlier one is open. Give it back by [`Assembler::recycle`].
+    pub fn pop(&mut self) -> Option<Event> {
+        let entry = self.open.first_entry()?;
+        let number = entry.key().3;
+        if !self.slots[number].is_complete {
+            return None;
+        }
+        entry.remove();
+        self.free.push(Reverse(number));
+        let event = std::mem::take(&mut self.slots[number].event);
+        self.open_bytes = self.open_bytes.saturating_sub(event.text().len());
+        Some(event)
+    }
+
+    /// Takes an event back, so that its memory is used again.
+    pub fn recycle(&mut self, mut event: Event) {
+        event.clear();
+        if let Some(Reverse(number)) = self.free.peek() {
+            self.slots[*number].event = event;
+        }
+    }
+
+    /// Completes all events, at the end of the last file.
+    pub fn finish(&mut self) {
+        for (place, ()) in &self.open {
+            self.slots[place.3].is_complete = true;
+        }
+    }
+
+    /// Second and millisecond of the first record of the log, as aureport's range of time begins.
+    pub fn first_time(&self) -> Option<(u64, u32)> {
+        self.first_time
+    }
+
+    /// The times that could not be read since the last call, for the message of `--dialect 3`.
+    pub fn take_bad_times(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.bad_times)
+    }
+}

@@ -1,0 +1,339 @@
+//! Facts of the records of calls: SYSCALL, PATH, CWD, SOCKADDR and others by the kernel.
+//!
+//! Fields are looked for in the order of ausearch 3.0.9, each behind the one before: that decides
+//! what a value is where a record holds a name twice, and which records it rejects.
+
+use crate::facts::{Facts, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
+use crate::number::{signed, unescape, unsigned};
+use crate::walk::{find_from, Malformed, Walk};
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Bytes at the beginning of PATH and CWD records that hold type and time only.
+const HEAD_BYTES: usize = 28;
+
+pub(crate) fn syscall<'e>(
+    facts: &mut Facts<'e>,
+    mut walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    if wanted.arch {
+        let from = walk.require(b"arch=")?;
+        facts.arch = unsigned(walk.word(from)?, 16)? as u32;
+    }
+    let from = walk.require(b"syscall=")?;
+    facts.syscall = walk.number(from)? as i32;
+    if wanted.success {
+        if let Some(from) = walk.find(b"success=") {
+            facts.success = i32::from(walk.word(from)? == b"yes");
+        }
+    }
+    if wanted.exit {
+        let from = walk.require(b"exit=")?;
+        facts.exit = Some(signed(walk.word(from)?)?);
+    }
+    for argument in [b"a0=", b"a1="] {
+        let from = walk.require(argument)?;
+        unsigned(walk.word(from)?, 16)?;
+    }
+    walk.at = task_from(facts, walk, wanted)?;
+    if wanted.keys {
+        if let Some(from) = walk.find(b"key=") {
+            facts.add_keys(walk, from)?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn task<'e>(
+    facts: &mut Facts<'e>,
+    walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    task_from(facts, walk, wanted).map(drop)
+}
+
+/// Facts of the task. ausearch begins anew at the start of the record here, and looks for the key
+/// where it was before: at the second argument.
+fn task_from<'e>(
+    facts: &mut Facts<'e>,
+    before: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<usize, Malformed> {
+    let mut walk = Walk::new(before.text);
+    if wanted.ppid {
+        if let Some(ppid) = walk.optional_number(b"ppid=")? {
+            facts.ppid = ppid as i32;
+        }
+    }
+    if wanted.pid {
+        let from = walk.require(b" pid=")?;
+        facts.pid = walk.number(from)? as i32;
+    }
+    if wanted.auid {
+        let from = walk.find(b"auid=").or_else(|| walk.find(b"loginuid="));
+        facts.set_named(AUID, walk.number(from.ok_or(Malformed)?)?);
+    }
+    if wanted.uid {
+        let from = user_id(&mut walk)?;
+        facts.set_named(UID, walk.number(from)?);
+    }
+    if wanted.gid {
+        let from = walk.require(b"gid=")?;
+        facts.gid = walk.number(from)?;
+    }
+    if wanted.euid {
+        let from = walk.require(b"euid=")?;
+        facts.set_named(EUID, walk.number(from)?);
+    }
+    if wanted.egid {
+        let from = walk.require(b"egid=")?;
+        facts.egid = walk.number(from)?;
+    }
+    program(facts, &mut walk, wanted)?;
+    Ok(before.at)
+}
+
+/// Index behind the next `uid=` that is not part of `auid=`.
+fn user_id(walk: &mut Walk<'_>) -> Result<usize, Malformed> {
+    loop {
+        let from = walk.require(b"uid=")?;
+        if from < 5 || walk.text[from - 5] != b'a' {
+            return Ok(from);
+        }
+        walk.at = from - 3;
+    }
+}
+
+/// Terminal, session, name, program, label and result of a task.
+fn program<'e>(
+    facts: &mut Facts<'e>,
+    walk: &mut Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    if wanted.terminal {
+        if let Some(from) = walk.find(b"tty=") {
+            facts.terminal = Some(Cow::Borrowed(walk.word(from)?));
+        }
+    }
+    if wanted.session {
+        if let Some(session) = walk.optional_number(b"ses=")? {
+            facts.session = session;
+        }
+    }
+    if wanted.comm {
+        let from = walk.require(b"comm=")?;
+        facts.comm = walk.value(from)?;
+    }
+    if wanted.exe {
+        // From the beginning of the record, as in ausearch.
+        let from = find_from(walk.text, 0, b"exe=").ok_or(Malformed)?;
+        facts.exe = walk.value(from)?;
+    }
+    if wanted.subject {
+        if let Some(from) = walk.find(b"subj=") {
+            facts.add_subject(walk.word(from)?);
+        }
+    }
+    if wanted.success {
+        if let Some(from) = walk.find(b"res=") {
+            facts.success = walk.last_number(from)? as i32;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn cwd<'e>(
+    facts: &mut Facts<'e>,
+    mut walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    walk.at = HEAD_BYTES;
+    if let Some(from) = wanted.files.then(|| walk.find(b" cwd=")).flatten() {
+        let value = walk.value(from)?;
+        if facts.cwd.is_none() {
+            facts.cwd = value;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn avc_path<'e>(
+    facts: &mut Facts<'e>,
+    walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    if !wanted.files {
+        return Ok(());
+    }
+    let from = walk.require(b" path=")?;
+    facts.add_file(walk, from)
+}
+
+pub(crate) fn path<'e>(
+    facts: &mut Facts<'e>,
+    mut walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    walk.at = HEAD_BYTES;
+    if let Some(from) = wanted.files.then(|| walk.find(b" name=")).flatten() {
+        facts.add_file(walk, from)?;
+        walk.at = walk.text[from..]
+            .windows(5)
+            .position(|window| window == b"type=")
+            .map_or(from, |at| from + at + 5);
+    }
+    object(facts, walk, wanted);
+    Ok(())
+}
+
+/// The label of the object.
+pub(crate) fn object<'e>(facts: &mut Facts<'e>, mut walk: Walk<'e>, wanted: &Wanted) {
+    if let Some(from) = wanted.object.then(|| walk.find(b"obj=")).flatten() {
+        facts.add_object(walk.last_word(from));
+    }
+}
+
+pub(crate) fn packet<'e>(
+    facts: &mut Facts<'e>,
+    mut walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    if let Some(from) = wanted.host.then(|| walk.find(b"saddr=")).flatten() {
+        facts.host = Some(Cow::Borrowed(walk.word(from)?));
+    }
+    object(facts, walk, wanted);
+    Ok(())
+}
+
+/// The remote address, or the file that a socket is bound to.
+pub(crate) fn sockaddr<'e>(
+    facts: &mut Facts<'e>,
+    walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    if !wanted.host && !wanted.files {
+        return Ok(());
+    }
+    let Some(from) = walk.find(b"saddr=") else {
+        return Ok(());
+    };
+    let text = &walk.text[from..];
+    facts.host = None;
+    if text.first() == Some(&b'(') {
+        return unescape(text).map(drop).ok_or(Malformed);
+    }
+    let digits = text
+        .iter()
+        .take_while(|byte| byte.is_ascii_hexdigit())
+        .count();
+    let address = decode(&text[..digits]);
+    let family = match address[..] {
+        [low, high, ..] => u16::from_ne_bytes([low, high]),
+        _ if digits < 2 => return Err(Malformed),
+        _ => return Ok(()),
+    };
+    match i32::from(family) {
+        libc::AF_INET => {
+            let bytes: [u8; 4] = address.get(4..8).and_then(fixed).ok_or(Malformed)?;
+            address.get(..16).ok_or(Malformed)?;
+            set_host(facts, wanted, Ipv4Addr::from(bytes).to_string());
+        }
+        libc::AF_INET6 => {
+            let bytes: [u8; 16] = address.get(8..24).and_then(fixed).ok_or(Malformed)?;
+            address.get(..28).ok_or(Malformed)?;
+            set_host(facts, wanted, Ipv6Addr::from(bytes).to_string());
+        }
+        libc::AF_UNIX => {
+            let name = address
+                .get(2..)
+                .filter(|name| name.len() >= 2)
+                .ok_or(Malformed)?;
+            if wanted.files {
+                let start = usize::from(name[0] == 0);
+                let name = name[start..].split(|byte| *byte == 0).next();
+                let files = facts.files.get_or_insert_with(Vec::new);
+                files.push(Cow::Owned(name.unwrap_or_default().to_vec()));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn set_host(facts: &mut Facts<'_>, wanted: &Wanted, host: String) {
+    if wanted.host {
+        facts.host = Some(Cow::Owned(host.into_bytes()));
+    }
+}
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+fn decode(digits: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0) as u8;
+    digits
+        .chunks_exact(2)
+        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
+        .collect()
+}
+
+/// NETFILTER_CFG and EVENT_LISTENER: what SYSCALL has not said already.
+pub(crate) fn kernel<'e>(
+    facts: &mut Facts<'e>,
+    mut walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    if wanted.pid && facts.pid == -1 {
+        let from = walk.require(b" pid=")?;
+        facts.pid = walk.number(from)? as i32;
+    }
+    if wanted.uid && facts.uid == NO_ID && facts.named[UID].is_none() {
+        let uid = walk.optional_number(b"uid=")?.unwrap_or(0);
+        facts.set_named(UID, uid);
+    }
+    if wanted.auid && facts.auid == NO_LOGIN && facts.named[AUID].is_none() {
+        let auid = walk.optional_number(b"auid=")?.unwrap_or(NO_ID);
+        facts.set_named(AUID, auid);
+    }
+    if wanted.terminal && facts.terminal.is_none() {
+        let terminal: &[u8] = match walk.find(b"tty=") {
+            Some(from) => walk.word(from)?,
+            None => b"(none)",
+        };
+        facts.terminal = Some(Cow::Borrowed(terminal));
+    }
+    if wanted.session && facts.session == NO_LOGIN {
+        facts.session = walk.optional_number(b"ses=")?.unwrap_or(NO_ID);
+    }
+    kernel_program(facts, walk, wanted)
+}
+
+fn kernel_program<'e>(
+    facts: &mut Facts<'e>,
+    mut walk: Walk<'e>,
+    wanted: &Wanted,
+) -> Result<(), Malformed> {
+    if wanted.subject && facts.labels.is_empty() {
+        let from = walk.require(b"subj=")?;
+        facts.add_subject(walk.word(from)?);
+    }
+    if wanted.comm && facts.comm.is_none() {
+        let from = walk.require(b"comm=")?;
+        facts.comm = walk.value(from)?;
+    }
+    if wanted.exe && facts.exe.is_none() {
+        // From the beginning of the record, as in ausearch.
+        facts.exe = match find_from(walk.text, 0, b"exe=") {
+            Some(from) => walk.value(from)?,
+            None => Some(Cow::Borrowed(b"(null)")),
+        };
+    }
+    if wanted.success {
+        if let Some(from) = walk.find(b"res=") {
+            facts.success = walk.last_number(from)? as i32;
+        }
+    }
+    Ok(())
+}

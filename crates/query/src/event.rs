@@ -1,0 +1,116 @@
+//! An event: the records that share node, time and serial.
+
+use std::cmp::Ordering;
+
+/// What the records of an event have in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Key {
+    /// Seconds since 1970.
+    pub sec: u64,
+    /// Milliseconds.
+    pub msec: u32,
+    /// Serial number.
+    pub serial: u64,
+    /// Value of `node=` before the record, if there is one.
+    pub node: Option<Box<[u8]>>,
+}
+
+impl Key {
+    /// Order in time. As in ausearch, nodes do not count.
+    pub fn order(&self, other: &Key) -> Ordering {
+        (self.sec, self.msec, self.serial).cmp(&(other.sec, other.msec, other.serial))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    kind: i32,
+    start: usize,
+    end: usize,
+    /// End of the interpretations of ENRICHED, which follow byte 0x1d at `end`.
+    names_end: Option<usize>,
+}
+
+/// A record of an event, borrowed from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'e> {
+    /// Number of the record type, -1 if its name is unknown.
+    pub kind: i32,
+    /// The line without newline and interpretations.
+    pub text: &'e [u8],
+    /// The interpretations of ENRICHED, if the line has any.
+    pub names: Option<&'e [u8]>,
+}
+
+/// An event with its records in the order of the log.
+#[derive(Debug, Default)]
+pub struct Event {
+    pub(crate) key: Key,
+    text: Vec<u8>,
+    places: Vec<Place>,
+}
+
+impl Event {
+    /// Node, time and serial.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Type of the first record.
+    pub fn kind(&self) -> i32 {
+        self.places.first().map_or(-1, |place| place.kind)
+    }
+
+    /// Whether a record has interpretations.
+    pub fn is_enriched(&self) -> bool {
+        self.places.iter().any(|place| place.names_end.is_some())
+    }
+
+    /// The records in the order of the log.
+    pub fn records(&self) -> impl DoubleEndedIterator<Item = Record<'_>> + ExactSizeIterator {
+        self.places.iter().map(|place| Record {
+            kind: place.kind,
+            text: &self.text[place.start..place.end],
+            names: place.names_end.map(|end| &self.text[place.end + 1..end]),
+        })
+    }
+
+    /// Whether a record is of one of the types from `first` to `last`.
+    pub fn has_kind(&self, first: i32, last: i32) -> bool {
+        self.places
+            .iter()
+            .any(|place| (first..=last).contains(&place.kind))
+    }
+
+    /// The lines of all records, one after the other.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
+    pub fn names(&self) -> Option<&[u8]> {
+        let first = self.records().next()?;
+        (self.places.len() == 1 || first.kind == crate::kind::SYSCALL).then_some(first.names)?
+    }
+
+    pub(crate) fn push(&mut self, kind: i32, line: &[u8]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let start = self.text.len();
+        self.text.extend_from_slice(line);
+        // Values that reach to the end of a line end there.
+        self.text.push(b'\n');
+        let separator = memchr::memchr(crate::SEPARATOR, line);
+        self.places.push(Place {
+            kind,
+            start,
+            end: start + separator.unwrap_or(line.len()),
+            names_end: separator.map(|_| start + line.len()),
+        });
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.key = Key::default();
+        self.text.clear();
+        self.places.clear();
+    }
+}

@@ -1,0 +1,234 @@
+//! What can be asked of an event. Only what is wanted is read.
+
+use crate::walk::{find_from, Malformed, Text, Walk};
+use std::borrow::Cow;
+
+/// Value of an id that was not found, but for the login id and the session.
+pub const NO_ID: u32 = u32::MAX;
+/// Value of a login id or session that was not found; 4294967295 is one of theirs.
+pub const NO_LOGIN: u32 = u32::MAX - 1;
+
+/// The facts that a question needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // each is the fact of `Facts` with this name
+pub struct Wanted {
+    pub pid: bool,
+    pub ppid: bool,
+    pub auid: bool,
+    pub uid: bool,
+    pub euid: bool,
+    pub gid: bool,
+    pub egid: bool,
+    pub session: bool,
+    pub arch: bool,
+    pub success: bool,
+    pub exit: bool,
+    pub terminal: bool,
+    pub comm: bool,
+    pub exe: bool,
+    pub keys: bool,
+    pub files: bool,
+    pub host: bool,
+    pub subject: bool,
+    pub object: bool,
+    pub vm: bool,
+    pub uuid: bool,
+}
+
+/// Security labels of one record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels<'e> {
+    /// Label of the subject.
+    pub subject: Option<&'e [u8]>,
+    /// Label of the object.
+    pub object: Option<&'e [u8]>,
+}
+
+/// What is known of an event, borrowed from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts<'e> {
+    /// Process, or -1.
+    pub pid: i32,
+    /// Its parent, or -1.
+    pub ppid: i32,
+    /// Login id, or [`NO_LOGIN`].
+    pub auid: u32,
+    /// User, or [`NO_ID`].
+    pub uid: u32,
+    /// Effective user, or [`NO_ID`].
+    pub euid: u32,
+    /// Group, or [`NO_ID`].
+    pub gid: u32,
+    /// Effective group, or [`NO_ID`].
+    pub egid: u32,
+    /// The ids of which ausearch knows a name: login id, user, effective user.
+    pub named: [Option<u32>; 3],
+    /// Login session, or [`NO_LOGIN`].
+    pub session: u32,
+    /// AUDIT_ARCH of the call, or 0.
+    pub arch: u32,
+    /// Number of the call, or 0.
+    pub syscall: i32,
+    /// 1: success, 0: failure, -1: unknown. Records may hold other numbers.
+    pub success: i32,
+    /// Result of the call.
+    pub exit: Option<i64>,
+    /// Terminal.
+    pub terminal: Option<Text<'e>>,
+    /// Name of the task.
+    pub comm: Option<Text<'e>>,
+    /// Program.
+    pub exe: Option<Text<'e>>,
+    /// Account of a user-space message.
+    pub acct: Option<Text<'e>>,
+    /// Keys of the rules; `None` if no record has a field for them.
+    pub keys: Option<Vec<Text<'e>>>,
+    /// Names of files; `None` if no record has a field for them.
+    pub files: Option<Vec<Text<'e>>>,
+    /// Working directory.
+    pub cwd: Option<Text<'e>>,
+    /// Remote host.
+    pub host: Option<Text<'e>>,
+    /// Labels, by record.
+    pub labels: Vec<Labels<'e>>,
+    /// Virtual machine.
+    pub vm: Option<Text<'e>>,
+    /// Its UUID.
+    pub uuid: Option<&'e [u8]>,
+}
+
+/// Index into [`Facts::named`].
+pub(crate) const AUID: usize = 0;
+/// Index into [`Facts::named`].
+pub(crate) const UID: usize = 1;
+/// Index into [`Facts::named`].
+pub(crate) const EUID: usize = 2;
+
+impl Default for Facts<'_> {
+    fn default() -> Self {
+        Facts {
+            pid: -1,
+            ppid: -1,
+            auid: NO_LOGIN,
+            uid: NO_ID,
+            euid: NO_ID,
+            gid: NO_ID,
+            egid: NO_ID,
+            named: [None; 3],
+            session: NO_LOGIN,
+            arch: 0,
+            syscall: 0,
+            success: -1,
+            exit: None,
+            terminal: None,
+            comm: None,
+            exe: None,
+            acct: None,
+            keys: None,
+            files: None,
+            cwd: None,
+            host: None,
+            labels: Vec::new(),
+            vm: None,
+            uuid: None,
+        }
+    }
+}
+
+impl<'e> Facts<'e> {
+    /// Sets an id whose name may be asked for.
+    pub(crate) fn set_named(&mut self, which: usize, id: u32) {
+        match which {
+            AUID => self.auid = id,
+            UID => self.uid = id,
+            _ => self.euid = id,
+        }
+        self.named[which] = Some(id);
+    }
+
+    pub(crate) fn add_subject(&mut self, label: &'e [u8]) {
+        self.labels.push(Labels {
+            subject: Some(label),
+            object: None,
+        });
+    }
+
+    pub(crate) fn add_object(&mut self, label: &'e [u8]) {
+        self.labels.push(Labels {
+            subject: None,
+            object: Some(label),
+        });
+    }
+
+    /// Adds the name of a file that begins at `from`, joined to the working directory if it begins
+    /// with `..` or `./`.
+    pub(crate) fn add_file(&mut self, walk: Walk<'e>, from: usize) -> Result<(), Malformed> {
+        let files = self.files.get_or_insert_with(Vec::new);
+        let rest = &walk.text[from..];
+        let name = match rest {
+            [b'"', quoted @ ..] => {
+                let end = memchr::memchr(b'"', quoted).ok_or(Malformed)?;
+                Cow::Borrowed(&quoted[..end])
+            }
+            _ if rest.starts_with(b"(null)") => {
+                files.push(Cow::Borrowed(b"(null)"));
+                return Ok(());
+            }
+            [first, ..] if !first.is_ascii_hexdigit() => return Err(Malformed),
+            [] => return Err(Malformed),
+            [b'0', b'0', abstract_name @ ..] => unescaped(abstract_name)?,
+            _ => {
+                memchr::memchr(b' ', rest).ok_or(Malformed)?;
+                unescaped(rest)?
+            }
+        };
+        let is_relative = matches!(*name, [b'.', b'.' | b'/', ..]);
+        let name = match &self.cwd {
+            Some(cwd) if is_relative => {
+                let mut whole = [cwd, &b"/"[..], &name].concat();
+                // PATH_MAX of Linux, which counts a zero.
+                whole.truncate(4095);
+                Cow::Owned(whole)
+            }
+            _ => name,
+        };
+        files.push(name);
+        Ok(())
+    }
+
+    /// Adds the keys at `from`: one in quotes, or several in hex, which byte 1 separates.
+    pub(crate) fn add_keys(&mut self, mut walk: Walk<'e>, from: usize) -> Result<(), Malformed> {
+        let keys = self.keys.get_or_insert_with(Vec::new);
+        if walk.text.get(from) == Some(&b'"') {
+            keys.push(Cow::Borrowed(walk.until(from + 1, b'"')?));
+            return Ok(());
+        }
+        let all = crate::number::unescape(&walk.text[from..]).ok_or(Malformed)?;
+        let each = all.split(|byte| *byte == 1).filter(|key| !key.is_empty());
+        keys.extend(each.map(|key| Cow::Owned(key.to_vec())));
+        Ok(())
+    }
+}
+
+fn unescaped<'e>(text: &[u8]) -> Result<Text<'e>, Malformed> {
+    crate::number::unescape(text)
+        .map(Cow::Owned)
+        .ok_or(Malformed)
+}
+
+/// The name that the interpretations of ENRICHED give to the id of a field, which is in lower case.
+pub(crate) fn enriched_name<'e>(names: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
+    for word in names.split(|byte| *byte == b' ') {
+        let Some(end) = find_from(word, 0, b"=") else {
+            continue;
+        };
+        if word[..end - 1].eq_ignore_ascii_case(field) {
+            let value = &word[end..];
+            return Some(match value {
+                [b'"', inner @ .., b'"'] => inner,
+                _ => value,
+            });
+        }
+    }
+    None
+}

@@ -1,0 +1,340 @@
+//! What is looked for: ausearch's options, compiled once.
+
+use crate::event::Event;
+use crate::facts::{enriched_name, Facts, Labels, Wanted, AUID, EUID, NO_ID, NO_LOGIN, UID};
+use crate::Dialect;
+use memchr::memmem::{find, Finder};
+use std::collections::HashMap;
+
+/// Name of a user by id on this machine.
+pub type UserName = fn(u32) -> Option<Vec<u8>>;
+
+/// What an event must have. All that is set must match; a default filter takes every event.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Serial number.
+    pub serial: Option<u32>,
+    /// Process.
+    pub pid: Option<i32>,
+    /// Parent process.
+    pub ppid: Option<i32>,
+    /// User, effective user and login id.
+    pub uid: Option<u32>,
+    /// Effective user.
+    pub euid: Option<u32>,
+    /// Login id.
+    pub auid: Option<u32>,
+    /// Names of login id, user and effective user, which are compared instead of the numbers.
+    pub names: [Option<Vec<u8>>; 3],
+    /// One of user, effective user and login id is enough.
+    pub is_any_user: bool,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Effective group.
+    pub egid: Option<u32>,
+    /// One of the groups is enough.
+    pub is_any_group: bool,
+    /// Architecture of the call.
+    pub arch: Option<abi::Arch>,
+    /// Number of the call.
+    pub syscall: Option<i32>,
+    /// Login session.
+    pub session: Option<u32>,
+    /// Result of the call.
+    pub exit: Option<i64>,
+    /// Success or failure.
+    pub success: Option<bool>,
+    /// Record types, of which one must be there.
+    pub kinds: Vec<i32>,
+    /// Nodes, of which one must be the event's.
+    pub nodes: Vec<Vec<u8>>,
+    /// File or working directory.
+    pub file: Option<Vec<u8>>,
+    /// Remote host.
+    pub host: Option<Vec<u8>>,
+    /// Terminal.
+    pub terminal: Option<Vec<u8>>,
+    /// Program.
+    pub exe: Option<Vec<u8>>,
+    /// Name of the task.
+    pub comm: Option<Vec<u8>>,
+    /// Key of a rule.
+    pub key: Option<Vec<u8>>,
+    /// Virtual machine.
+    pub vm: Option<Vec<u8>>,
+    /// UUID of a virtual machine.
+    pub uuid: Option<Vec<u8>>,
+    /// Label of the subject.
+    pub subject: Option<Vec<u8>>,
+    /// Label of the object.
+    pub object: Option<Vec<u8>>,
+    /// One of the labels is enough.
+    pub is_any_label: bool,
+    /// Texts must be equal, not only contain what is looked for.
+    pub is_exact: bool,
+}
+
+/// A filter with what can be computed beforehand.
+pub struct Matcher {
+    filter: Filter,
+    wanted: Wanted,
+    dialect: Dialect,
+    /// A text and its hex form in the lines: an event without both does not match.
+    literal: Option<(Finder<'static>, Option<Vec<u8>>)>,
+    user_name: UserName,
+    known_names: HashMap<u32, Option<Vec<u8>>>,
+}
+
+impl Matcher {
+    /// Compiles `filter`. `user_name` gives names to ids of logs that have none.
+    pub fn new(filter: Filter, dialect: Dialect, user_name: UserName) -> Matcher {
+        let literal = literal(&filter).map(|text| (Finder::new(&text).into_owned(), digits(&text)));
+        Matcher {
+            wanted: wanted(&filter),
+            literal,
+            filter,
+            dialect,
+            user_name,
+            known_names: HashMap::new(),
+        }
+    }
+
+    /// Whether text of a log may hold an event that matches: it has the literal that every such event has.
+    pub fn may_match(&self, text: &[u8]) -> bool {
+        match &self.literal {
+            Some((plain, Some(hex))) => plain.find(text).is_some() || find(text, hex).is_some(),
+            _ => true,
+        }
+    }
+
+    /// Bytes that [`Matcher::may_match`] must see of a text before that it searches, so that nothing
+    /// is missed between blocks; `None` if it cannot exclude anything.
+    pub fn overlap_bytes(&self) -> Option<usize> {
+        match &self.literal {
+            Some((plain, Some(hex))) => Some(plain.needle().len().max(hex.len())),
+            _ => None,
+        }
+    }
+
+    /// Whether the event is what is looked for.
+    pub fn matches(&mut self, event: &Event) -> bool {
+        let serial = self.filter.serial;
+        if serial.is_some_and(|serial| u64::from(serial) != event.key().serial)
+            || !self.may_match(event.text())
+        {
+            return false;
+        }
+        let Some(facts) = Facts::read(event, &self.wanted, self.dialect) else {
+            return false;
+        };
+        let names = event.names();
+        let filter = &self.filter;
+        is_node(filter, event)
+            && self.is_user(&facts, names)
+            && is_group(&self.filter, &facts)
+            && is_call(&self.filter, &facts)
+            && is_kind(&self.filter, event)
+            && is_text(&self.filter, &facts)
+            && is_label(&self.filter, &facts)
+    }
+
+    fn is_user(&mut self, facts: &Facts<'_>, names: Option<&[u8]>) -> bool {
+        let ids = [
+            (AUID, self.filter.auid, facts.auid, &b"auid"[..]),
+            (UID, self.filter.uid, facts.uid, b"uid"),
+            (EUID, self.filter.euid, facts.euid, b"euid"),
+        ];
+        let is_by_name = match self.filter.is_any_user {
+            true => self.filter.names[UID].is_some(),
+            false => self.filter.names.iter().any(Option::is_some),
+        };
+        let mut results = [None; 3];
+        for (which, wanted, found, field) in ids {
+            results[which] = match (is_by_name, &self.filter.names[which]) {
+                (true, Some(wanted)) => {
+                    let wanted = wanted.clone();
+                    let id = facts.named[which];
+                    Some(id.is_some_and(|id| self.is_named(id, field, names, &wanted)))
+                }
+                (true, None) => None,
+                (false, _) => wanted.map(|wanted| wanted == found),
+            };
+        }
+        let mut results = results.into_iter().flatten();
+        match self.filter.is_any_user {
+            true => results.any(|is_it| is_it),
+            false => results.all(|is_it| is_it),
+        }
+    }
+
+    /// Whether the id of a field has this name, in the record or on this machine.
+    fn is_named(&mut self, id: u32, field: &[u8], names: Option<&[u8]>, wanted: &[u8]) -> bool {
+        if let Some(name) = names.and_then(|names| enriched_name(names, field)) {
+            return name == wanted;
+        }
+        match id {
+            0 => wanted == b"root",
+            u32::MAX => wanted == b"unset",
+            _ => {
+                let ask = self.user_name;
+                let name = self.known_names.entry(id).or_insert_with(|| ask(id));
+                name.as_deref() == Some(wanted)
+            }
+        }
+    }
+}
+
+/// The facts that the filter is about.
+fn wanted(filter: &Filter) -> Wanted {
+    Wanted {
+        pid: filter.pid.is_some(),
+        ppid: filter.ppid.is_some(),
+        auid: filter.auid.is_some_and(|id| id != NO_LOGIN),
+        uid: filter.uid.is_some_and(|id| id != NO_ID),
+        euid: filter.euid.is_some_and(|id| id != NO_ID),
+        gid: filter.gid.is_some_and(|id| id != NO_ID),
+        egid: filter.egid.is_some_and(|id| id != NO_ID),
+        session: filter.session.is_some_and(|id| id != NO_LOGIN),
+        arch: filter.arch.is_some(),
+        success: filter.success.is_some(),
+        exit: filter.exit.is_some(),
+        terminal: filter.terminal.is_some(),
+        comm: filter.comm.is_some(),
+        exe: filter.exe.is_some(),
+        keys: filter.key.is_some(),
+        files: filter.file.is_some(),
+        host: filter.host.is_some(),
+        subject: filter.subject.is_some(),
+        object: filter.object.is_some(),
+        vm: filter.vm.is_some(),
+        uuid: filter.uuid.is_some(),
+    }
+}
+
+/// A text that lines of every matching event have, plain or in hex. Values that are composed (files) or converted
+/// (hosts, numbers) are none.
+fn literal(filter: &Filter) -> Option<Vec<u8>> {
+    let text = [&filter.key, &filter.exe, &filter.comm, &filter.vm]
+        .into_iter()
+        .flatten()
+        .max_by_key(|text| text.len())?;
+    // `(null)` is no text of the line.
+    let is_usable = !text.is_empty() && find(b"(null)", text).is_none();
+    is_usable.then(|| text.clone())
+}
+
+/// The longest part of the hex form of `text` without letters, which may be of either case. `None` if it is too short to
+/// tell anything.
+fn digits(text: &[u8]) -> Option<Vec<u8>> {
+    // An odd number of digits gives a last byte that ends in 0.
+    let text = match text {
+        [rest @ .., last] if last & 15 == 0 => rest,
+        _ => text,
+    };
+    let hex: Vec<u8> = text
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|half| match half {
+            0..=9 => b'0' + half,
+            _ => b' ',
+        })
+        .collect();
+    let longest = hex
+        .split(|byte| *byte == b' ')
+        .max_by_key(|part| part.len())?;
+    (longest.len() >= 4).then(|| longest.to_vec())
+}
+
+fn is_node(filter: &Filter, event: &Event) -> bool {
+    filter.nodes.is_empty()
+        || event
+            .key()
+            .node
+            .as_deref()
+            .is_some_and(|node| filter.nodes.iter().any(|each| each == node))
+}
+
+fn is_group(filter: &Filter, facts: &Facts<'_>) -> bool {
+    let ids = [(filter.gid, facts.gid), (filter.egid, facts.egid)];
+    match filter.is_any_group {
+        true => ids.iter().any(|(wanted, found)| *wanted == Some(*found)),
+        false => ids
+            .iter()
+            .all(|(wanted, found)| wanted.is_none_or(|id| id == NO_ID || id == *found)),
+    }
+}
+
+fn is_call(filter: &Filter, facts: &Facts<'_>) -> bool {
+    let is = |wanted: Option<i32>, found: i32| wanted.is_none_or(|wanted| wanted == found);
+    is(filter.ppid, facts.ppid)
+        && is(filter.pid, facts.pid)
+        && filter
+            .arch
+            .is_none_or(|arch| abi::Arch::from_audit_arch(facts.arch) == Some(arch))
+        && is(filter.syscall, facts.syscall)
+        && filter
+            .session
+            .is_none_or(|id| id == NO_LOGIN || id == facts.session)
+        && filter.exit.is_none_or(|exit| Some(exit) == facts.exit)
+        && is(filter.success.map(i32::from), facts.success)
+}
+
+fn is_kind(filter: &Filter, event: &Event) -> bool {
+    filter.kinds.is_empty() || filter.kinds.iter().any(|kind| event.has_kind(*kind, *kind))
+}
+
+fn is_text(filter: &Filter, facts: &Facts<'_>) -> bool {
+    let is = |wanted: &Option<Vec<u8>>, found: Option<&[u8]>| match (wanted, found) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(wanted), Some(found)) => is_like(filter, wanted, found),
+    };
+    is_file(filter, facts)
+        && is(&filter.host, facts.host.as_deref())
+        && is(&filter.terminal, facts.terminal.as_deref())
+        && is(&filter.exe, facts.exe.as_deref())
+        && is(&filter.comm, facts.comm.as_deref())
+        && filter.key.as_ref().is_none_or(|wanted| {
+            let keys = facts.keys.as_deref().unwrap_or_default();
+            keys.iter().any(|key| is_like(filter, wanted, key))
+        })
+        && is(&filter.vm, facts.vm.as_deref())
+        && is(&filter.uuid, facts.uuid)
+}
+
+fn is_file(filter: &Filter, facts: &Facts<'_>) -> bool {
+    filter.file.as_ref().is_none_or(|wanted| {
+        let files = facts.files.as_deref().unwrap_or_default();
+        files
+            .iter()
+            .chain(&facts.cwd)
+            .any(|file| is_like(filter, wanted, file))
+    })
+}
+
+fn is_like(filter: &Filter, wanted: &[u8], found: &[u8]) -> bool {
+    match filter.is_exact {
+        true => wanted == found,
+        false => find(found, wanted).is_some(),
+    }
+}
+
+fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
+    let has = |wanted: &Option<Vec<u8>>, label: fn(&Labels<'_>) -> Option<Vec<u8>>| {
+        wanted.as_ref().map(|wanted| {
+            facts
+                .labels
+                .iter()
+                .filter_map(label)
+                .any(|found| is_like(filter, wanted, &found))
+        })
+    };
+    let subject = has(&filter.subject, |labels| labels.subject.map(<[u8]>::to_vec));
+    let object = has(&filter.object, |labels| labels.object.map(<[u8]>::to_vec));
+    match (filter.is_any_label, subject) {
+        (true, _) => subject == Some(true) || object == Some(true),
+        // ausearch does not look at the object when it looks at the subject.
+        (false, Some(is_subject)) => is_subject,
+        (false, None) => object != Some(false),
+    }
+}

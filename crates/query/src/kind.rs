@@ -1,0 +1,61 @@
+//! Numbers of record types, as ausearch's questions group them.
+
+use crate::number::unsigned;
+use crate::Dialect;
+
+/// SYSCALL.
+pub const SYSCALL: i32 = 1300;
+/// PROCTITLE.
+pub const PROCTITLE: i32 = 1327;
+/// LOGIN.
+pub const LOGIN: i32 = 1006;
+/// End of an event, which logs of auditd do not have.
+pub const EOE: i32 = 1320;
+/// First type of the records of calls and their objects.
+const FIRST_EVENT: i32 = 1300;
+/// First type of anomalies that user space reports.
+const FIRST_ANOM_MSG: i32 = 2100;
+const KERNEL: i32 = 2000;
+/// MAC_UNLBL_ALLOW to MAC_CALIPSO_DEL: changes of labelled networking.
+const MAC_LABELS: std::ops::RangeInclusive<i32> = 1406..=1419;
+
+/// DM_CTRL, DM_EVENT, LANDLOCK_ACCESS, LANDLOCK_DOMAIN, which audit 3.0.9 does not know.
+const LATER: [u32; 4] = [1338, 1339, 1423, 1424];
+
+/// The number of a type by its name in a log: a known name, `UNKNOWN[n]` or a number; else -1.
+pub fn number(name: &[u8], dialect: Dialect) -> i32 {
+    if let Some(rest) = name.strip_prefix(b"UNKNOWN[") {
+        let Some(end) = memchr::memchr(b']', rest) else {
+            return -1;
+        };
+        return unsigned(&rest[..end.min(7)], 10).unwrap_or(0) as i32;
+    }
+    if name.first().is_some_and(u8::is_ascii_digit) {
+        return unsigned(name, 10).unwrap_or(u64::MAX) as i32;
+    }
+    match name {
+        b"SYSCALL" => SYSCALL,
+        b"PROCTITLE" => PROCTITLE,
+        b"PATH" => 1302,
+        b"CWD" => 1307,
+        b"EXECVE" => 1309,
+        _ => std::str::from_utf8(name)
+            .ok()
+            .and_then(abi::record_type_number)
+            .filter(|number| dialect == Dialect::Own || is_of_three(*number))
+            .map_or(-1, |number| number as i32),
+    }
+}
+
+/// Whether audit 3.0.9 has a name for the type.
+fn is_of_three(number: u32) -> bool {
+    abi::record_type_name(number).is_some() && !LATER.contains(&number)
+}
+
+/// Whether an event that begins with this type has no further records, as ausearch 3.0.9 decides.
+pub(crate) fn is_single(kind: i32) -> bool {
+    kind == PROCTITLE
+        || !(FIRST_EVENT..FIRST_ANOM_MSG).contains(&kind)
+        || kind == KERNEL
+        || MAC_LABELS.contains(&kind)
+}

@@ -1,0 +1,69 @@
+//! Questions to audit logs: lines → events → what matches, as ausearch answers.
+//!
+//! * [`Lines`]: lines of any reader.
+//! * [`Assembler`]: the state machine from lines to [`Event`]s.
+//! * [`Facts`]: the fields of an event that a question is about, read when they are asked for.
+//! * [`Filter`]: ausearch's options, compiled once.
+//! * [`time`]: its dates and times, by the C library.
+//!
+//! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
+//!
+//! ```
+//! use query::{Assembler, Dialect, Facts, Wanted};
+//! let mut assembler = Assembler::new(Dialect::Own, 2, Default::default());
+//! assembler.add(b"type=USER msg=audit(1795229629.588:9): pid=7 uid=0 text\n");
+//! assembler.finish();
+//! let event = assembler.pop().expect("one event");
+//! let wanted = Wanted { pid: true, ..Wanted::default() };
+//! let facts = Facts::read(&event, &wanted, Dialect::Own).expect("facts");
+//! assert_eq!(facts.pid, 7);
+//! ```
+
+mod assemble;
+mod avc;
+mod calls;
+mod event;
+mod facts;
+mod filter;
+mod head;
+pub mod kind;
+mod lines;
+mod messages;
+mod number;
+mod output;
+mod read;
+pub mod time;
+mod walk;
+
+pub use assemble::{Assembler, TimeRange};
+pub use event::{Event, Key, Record};
+pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
+pub use filter::{Filter, Matcher, UserName};
+pub use lines::Lines;
+pub use output::{write_default, write_raw};
+
+/// Byte between a line and its interpretations in ENRICHED.
+pub(crate) const SEPARATOR: u8 = 0x1d;
+
+/// Whose behaviour is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// Lines are not cut, and an event is kept even if a field cannot be read.
+    #[default]
+    Own,
+    /// ausearch and aureport 3.0.9, byte for byte.
+    Three,
+}
+
+impl Dialect {
+    /// Bytes at which a line is cut: MAX_AUDIT_MESSAGE_LENGTH of libaudit, less C's zero.
+    pub fn line_bytes_max(self) -> Option<usize> {
+        (self == Dialect::Three).then_some(8969)
+    }
+}
+
+/// A number with a sign at the beginning of `text`, as C writes it: hexadecimal after `0x`, octal
+/// after `0`. `None` if it has more than 64 bits.
+pub fn c_number(text: &[u8]) -> Option<i64> {
+    number::signed(text).ok()
+}

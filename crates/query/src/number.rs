@@ -1,0 +1,123 @@
+//! Numbers as strtoul(3) and strtoll(3) read them: what follows the digits does not count.
+
+/// The number has more bits than C's `unsigned long` or `long long`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutOfRange;
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | 9..=13)
+}
+
+/// Sign and digits: blanks before the sign are skipped.
+fn signed_digits(text: &[u8]) -> (bool, &[u8]) {
+    let blanks = text.iter().take_while(|byte| is_space(**byte)).count();
+    match &text[blanks..] {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    }
+}
+
+fn magnitude(digits: &[u8], base: u32) -> Result<u64, OutOfRange> {
+    let digits = match (base, digits) {
+        (16, [b'0', b'x' | b'X', rest @ ..]) if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
+            rest
+        }
+        _ => digits,
+    };
+    let mut value = 0_u64;
+    for byte in digits {
+        let Some(digit) = char::from(*byte).to_digit(base) else {
+            break;
+        };
+        value = value
+            .checked_mul(base.into())
+            .and_then(|value| value.checked_add(digit.into()))
+            .ok_or(OutOfRange)?;
+    }
+    Ok(value)
+}
+
+/// As strtoul(3) in `base` 10 or 16; 0 without digits.
+pub(crate) fn unsigned(text: &[u8], base: u32) -> Result<u64, OutOfRange> {
+    let (is_negative, digits) = signed_digits(text);
+    let value = magnitude(digits, base)?;
+    Ok(if is_negative {
+        value.wrapping_neg()
+    } else {
+        value
+    })
+}
+
+/// As strtoll(3) in base 0: hexadecimal after `0x`, octal after `0`, else decimal.
+pub(crate) fn signed(text: &[u8]) -> Result<i64, OutOfRange> {
+    let (is_negative, digits) = signed_digits(text);
+    let base = match digits {
+        [b'0', b'x' | b'X', ..] => 16,
+        [b'0', ..] => 8,
+        _ => 10,
+    };
+    let value = i128::from(magnitude(digits, base)?);
+    i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
+}
+
+/// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`.
+///
+/// `None` where ausearch 3.0.9 finds no value: fewer than two digits, or no `)`.
+pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
+    if text.first() == Some(&b'(') {
+        let end = memchr::memchr(b')', text)?;
+        return Some(text[..=end].to_vec());
+    }
+    let digits = text
+        .iter()
+        .take_while(|byte| byte.is_ascii_hexdigit())
+        .count();
+    if digits < 2 {
+        return None;
+    }
+    let digit = |at: usize| match at < digits {
+        true => char::from(text[at]).to_digit(16),
+        false => None,
+    };
+    Some(
+        (0..digits)
+            .step_by(2)
+            .map(|at| {
+                let high = (digit(at).unwrap_or(0) << 4) as u8;
+                match digit(at + 1) {
+                    Some(low) => high | low as u8,
+                    // What ausearch's arithmetic makes of C's zero.
+                    None => high.wrapping_sub(b'0'),
+                }
+            })
+            // C's strings end at a zero.
+            .take_while(|byte| *byte != 0)
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_by_c() {
+        assert_eq!(unsigned(b" 12 13", 10), Ok(12));
+        assert_eq!(unsigned(b"x", 10), Ok(0));
+        assert_eq!(unsigned(b"-1", 10), Ok(u64::MAX));
+        assert_eq!(unsigned(b"0x1f", 16), Ok(31));
+        assert_eq!(unsigned(b"99999999999999999999", 10), Err(OutOfRange));
+        assert_eq!(signed(b"-13"), Ok(-13));
+        assert_eq!(signed(b"010"), Ok(8));
+        assert_eq!(signed(b"9223372036854775808"), Err(OutOfRange));
+    }
+
+    #[test]
+    fn hex_values_become_bytes() {
+        assert_eq!(unescape(b"6B31016B32 x"), Some(b"k1\x01k2".to_vec()));
+        assert_eq!(unescape(b"(null) x"), Some(b"(null)".to_vec()));
+        assert_eq!(unescape(b"4"), None);
+        assert_eq!(unescape(b"x"), None);
+    }
+}

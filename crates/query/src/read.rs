@@ -1,0 +1,57 @@
+//! From the records of an event to its facts.
+
+use crate::event::{Event, Record};
+use crate::facts::{Facts, Wanted};
+use crate::walk::{Malformed, Walk};
+use crate::{avc, calls, messages, Dialect};
+
+impl<'e> Facts<'e> {
+    /// Reads what is wanted. `None` if a record lacks what ausearch 3.0.9 requires: it drops the event then. Without
+    /// that dialect such an event has the facts that could be read.
+    pub fn read(event: &'e Event, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
+        let mut facts = Facts::default();
+        for record in event.records() {
+            let read = facts.record(record, wanted);
+            if read.is_err() && dialect == Dialect::Three {
+                return None;
+            }
+        }
+        Some(facts)
+    }
+
+    fn record(&mut self, record: Record<'e>, wanted: &Wanted) -> Result<(), Malformed> {
+        let walk = Walk::new(record.text);
+        match record.kind {
+            1300 => calls::syscall(self, walk, wanted),
+            1307 => calls::cwd(self, walk, wanted),
+            1402 => calls::avc_path(self, walk, wanted),
+            1302 => calls::path(self, walk, wanted),
+            1005 | 1100..=1106 | 1108..=1199 | 2100..=2999 => {
+                messages::user(self, walk, record.kind, wanted, None)
+            }
+            1306 => calls::sockaddr(self, walk, wanted),
+            1006 => messages::login(self, walk, wanted),
+            1303 | 1318 => {
+                calls::object(self, walk, wanted);
+                Ok(())
+            }
+            1200..=1203 | 1205 | 1206 => messages::daemon(self, walk, wanted),
+            1207 | 1208 => messages::daemon_connection(self, walk, wanted),
+            1305 => {
+                let result = messages::simple(self, walk, true, wanted);
+                // Only newer kernels name a path here.
+                let _ = calls::avc_path(self, walk, wanted);
+                result
+            }
+            1400 | 1107 => avc::avc(self, walk, record.kind, wanted),
+            1324 => calls::packet(self, walk, wanted),
+            1328 | 1702 => calls::task(self, walk, wanted),
+            1326 | 1700 | 1701 => messages::kernel_anomaly(self, walk, record.kind, wanted),
+            1403..=1417 => messages::simple(self, walk, false, wanted),
+            1800..=1805 => messages::integrity(self, walk, wanted),
+            1325 | 1335 => calls::kernel(self, walk, wanted),
+            1319 => messages::tty(self, walk, wanted),
+            _ => Ok(()),
+        }
+    }
+}

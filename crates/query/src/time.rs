@@ -1,0 +1,281 @@
+//! Dates and times as ausearch takes and prints them: in the locale and the time zone of the
+//! process, by the C library, since no other library agrees with its strptime(3) and strftime(3).
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+
+/// End of the range for which a time is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// `-ts`.
+    Start,
+    /// `-te`.
+    End,
+}
+
+impl Bound {
+    fn name(self) -> &'static str {
+        match self {
+            Bound::Start => "start",
+            Bound::End => "end",
+        }
+    }
+}
+
+/// Words for times.
+const WORDS: [&str; 9] = [
+    "now",
+    "recent",
+    "boot",
+    "today",
+    "yesterday",
+    "this-week",
+    "week-ago",
+    "this-month",
+    "this-year",
+];
+
+/// Whether ausearch has this word for a time.
+pub fn is_word(text: &str) -> bool {
+    WORDS.contains(&text)
+}
+
+/// Takes locale and time zone from the environment. Call this before threads are started.
+pub fn use_environment() {
+    // SAFETY: the arguments are a valid category and C strings; no other thread runs.
+    unsafe {
+        libc::setlocale(libc::LC_ALL, c"".as_ptr());
+        tzset();
+    }
+}
+
+extern "C" {
+    fn tzset();
+}
+
+/// The time of a date and a time of day, one of which may be missing, in seconds since 1970.
+///
+/// `date` is a word of ausearch or a date of the locale (`%x`), `time` a time of the locale (`%X`)
+/// without or with seconds. Without a date it is today; without a time now.
+///
+/// # Errors
+/// The message of ausearch 3.0.9.
+pub fn parse(bound: Bound, date: Option<&str>, time: Option<&str>) -> Result<i64, String> {
+    let name = bound.name();
+    let mut tm = empty();
+    match date {
+        None => set_clock(&mut tm, now(), true),
+        Some(word) if is_word(word) => {
+            set_word(&mut tm, word)?;
+            let is_now = matches!(word, "now" | "recent" | "boot")
+                || (bound == Bound::End && word == "today");
+            if bound == Bound::End && word == "today" {
+                set_clock(&mut tm, now(), true);
+            }
+            if is_now && time.is_none_or(|time| time == "00:00:00") {
+                return seconds(&mut tm, name);
+            }
+        }
+        Some(date) => {
+            let rest = scan(date, c"%x", &mut tm).ok_or_else(|| {
+                format!("Invalid {name} date ({date}). Month, Day, and Year are required.")
+            })?;
+            if rest != 0 {
+                return Err(format!("Error parsing {name} date ({date})"));
+            }
+            // Finds out whether summer time is in force.
+            make(&mut tm);
+        }
+    }
+    match time {
+        Some(time) => set_time(&mut tm, time, name)?,
+        None => {
+            let now = local(now());
+            (tm.tm_hour, tm.tm_min, tm.tm_sec) = (now.tm_hour, now.tm_min, now.tm_sec);
+            tm.tm_isdst = now.tm_isdst;
+        }
+    }
+    if tm.tm_year < 104 {
+        return Err(format!("Error - year is {}", i64::from(tm.tm_year) + 1900));
+    }
+    seconds(&mut tm, name)
+}
+
+fn set_time(tm: &mut libc::tm, time: &str, name: &str) -> Result<(), String> {
+    let whole = match time.len() {
+        0..=5 => format!("{time}:00"),
+        _ => time.chars().take(63).collect(),
+    };
+    let rest = scan(&whole, c"%X", tm).ok_or_else(|| {
+        format!("Invalid {name} time ({time}). Hour, Minute, and Second are required.")
+    })?;
+    match rest {
+        0 => Ok(()),
+        _ => Err(format!("Error parsing {name} time ({time})")),
+    }
+}
+
+fn set_word(tm: &mut libc::tm, word: &str) -> Result<(), String> {
+    const DAY_S: i64 = 24 * 60 * 60;
+    let now = now();
+    match word {
+        "now" => set_clock(tm, now, true),
+        "recent" => set_clock(tm, now - 600, true),
+        "boot" => set_clock(tm, now - uptime_s()?, true),
+        "yesterday" => set_clock(tm, now - DAY_S, false),
+        "this-week" => {
+            let days = i64::from(local(now).tm_wday);
+            set_clock(tm, now - days * DAY_S, false);
+        }
+        "week-ago" => set_clock(tm, now - 7 * DAY_S, false),
+        _ => set_clock(tm, now, false),
+    }
+    match word {
+        "this-month" => tm.tm_mday = 1,
+        "this-year" => (tm.tm_mday, tm.tm_mon, tm.tm_isdst) = (1, 0, 0),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn uptime_s() -> Result<i64, String> {
+    let text = std::fs::read_to_string("/proc/uptime")
+        .map_err(|error| format!("Can't read uptime ({error})"))?;
+    let seconds: f64 = text
+        .split(' ')
+        .next()
+        .and_then(|text| text.parse().ok())
+        .ok_or("Can't read uptime (not a number)")?;
+    Ok((seconds + 0.5) as i64)
+}
+
+fn empty() -> libc::tm {
+    // SAFETY: `tm` is of integers and a pointer that may be null.
+    unsafe { MaybeUninit::zeroed().assume_init() }
+}
+
+fn now() -> i64 {
+    // SAFETY: null asks for no copy.
+    unsafe { libc::time(std::ptr::null_mut()) }
+}
+
+/// Sets the date, and the time of day if it `has_time`.
+fn set_clock(tm: &mut libc::tm, at_s: i64, has_time: bool) {
+    let from = local(at_s);
+    if has_time {
+        (tm.tm_hour, tm.tm_min, tm.tm_sec) = (from.tm_hour, from.tm_min, from.tm_sec);
+    }
+    (tm.tm_mday, tm.tm_mon, tm.tm_year) = (from.tm_mday, from.tm_mon, from.tm_year);
+    (tm.tm_isdst, tm.tm_wday, tm.tm_yday) = (from.tm_isdst, from.tm_wday, from.tm_yday);
+}
+
+/// Local time; all zero for a year that it cannot hold.
+fn local(at_s: i64) -> libc::tm {
+    try_local(at_s).unwrap_or_else(empty)
+}
+
+fn try_local(at_s: i64) -> Option<libc::tm> {
+    let mut tm = empty();
+    // SAFETY: both point to valid objects.
+    let result = unsafe { libc::localtime_r(&at_s, &mut tm) };
+    (!result.is_null()).then_some(tm)
+}
+
+fn make(tm: &mut libc::tm) -> i64 {
+    // SAFETY: points to a valid object.
+    unsafe { libc::mktime(tm) }
+}
+
+fn seconds(tm: &mut libc::tm, name: &str) -> Result<i64, String> {
+    match make(tm) {
+        -1 => Err(format!("Error converting {name} time")),
+        at_s => Ok(at_s),
+    }
+}
+
+/// Reads `text` by strptime(3). Returns how many bytes are left, or `None` if it does not fit.
+fn scan(text: &str, format: &CStr, tm: &mut libc::tm) -> Option<usize> {
+    let text = CString::new(text).ok()?;
+    // SAFETY: two C strings and a valid object; the result points into `text` or is null.
+    unsafe {
+        let end = libc::strptime(text.as_ptr(), format.as_ptr(), tm);
+        (!end.is_null()).then(|| CStr::from_ptr(end).count_bytes())
+    }
+}
+
+fn put(tm: &libc::tm, format: &CStr, out: &mut Vec<u8>) {
+    let mut text = [0_u8; 128];
+    // SAFETY: the buffer has the length that is given, the others are valid.
+    let length =
+        unsafe { libc::strftime(text.as_mut_ptr().cast(), text.len(), format.as_ptr(), tm) };
+    out.extend_from_slice(&text[..length]);
+}
+
+/// Appends a time as ctime(3) does, with the newline. That is in English in every locale.
+pub fn write_ctime(at_s: u64, out: &mut Vec<u8>) {
+    const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let tm = i64::try_from(at_s).ok().and_then(try_local);
+    let text = match tm {
+        Some(tm) => format!(
+            "{} {}{:3} {:02}:{:02}:{:02} {}\n",
+            DAYS.get(tm.tm_wday as usize).unwrap_or(&"???"),
+            MONTHS.get(tm.tm_mon as usize).unwrap_or(&"???"),
+            tm.tm_mday,
+            tm.tm_hour,
+            tm.tm_min,
+            tm.tm_sec,
+            i64::from(tm.tm_year) + 1900,
+        ),
+        None => "(null)".to_owned(),
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends date and time of the locale (`%x %T`), or `?` for a year that the C library does not know.
+pub fn write_date_time(at_s: u64, out: &mut Vec<u8>) {
+    match i64::try_from(at_s).ok().and_then(try_local) {
+        Some(tm) => put(&tm, c"%x %T", out),
+        None => out.push(b'?'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_the_locale_are_read_and_printed() {
+        // Test programs do not call `use_environment`, so the locale is C.
+        let start = parse(Bound::Start, Some("11/21/26"), Some("02:53")).expect("a time");
+        let mut text = Vec::new();
+        write_date_time(start as u64, &mut text);
+        assert_eq!(text, b"11/21/26 02:53:00");
+        text.clear();
+        write_ctime(start as u64, &mut text);
+        assert_eq!(text, b"Sat Nov 21 02:53:00 2026\n");
+    }
+
+    #[test]
+    fn wrong_times_have_the_messages_of_ausearch() {
+        let parse = |date, time| parse(Bound::End, Some(date), time);
+        assert_eq!(
+            parse("11/24/2026", None),
+            Err("Error parsing end date (11/24/2026)".to_owned())
+        );
+        assert_eq!(
+            parse("x", None),
+            Err("Invalid end date (x). Month, Day, and Year are required.".to_owned())
+        );
+        assert_eq!(
+            parse("11/24/26", Some("9")),
+            Err("Invalid end time (9). Hour, Minute, and Second are required.".to_owned())
+        );
+        assert_eq!(
+            parse("11/24/99", Some("09:00")),
+            Err("Error - year is 1999".to_owned())
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! Which logs are read: files, directories, rotated sets, standard input.
+
+use anyhow::{Context, Result};
+use daemon::stderr::say;
+use journal::compact::{self, TimeRange};
+use query::Dialect;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are searched at once.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// What auditd.conf(5) says.
+pub(crate) struct Defaults {
+    log_file: PathBuf,
+    /// `end_of_event_timeout`.
+    pub(crate) timeout_s: u64,
+}
+
+/// Reads auditd.conf(5), if there is one.
+///
+/// # Errors
+/// It cannot be used.
+pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
+    let path = Path::new(conf::AUDITD_CONF);
+    let config = match path.exists() {
+        true => conf::load(path, Default::default())?.config,
+        false => {
+            if dialect == Dialect::Three {
+                say!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
+            }
+            conf::Config::default()
+        }
+    };
+    Ok(Defaults {
+        log_file: config.log_file,
+        timeout_s: config.end_of_event_timeout_s,
+    })
+}
+
+/// A log.
+pub(crate) enum Source {
+    File(PathBuf),
+    Stdin,
+}
+
+/// The logs to read, oldest first.
+pub(crate) struct Input {
+    pub(crate) sources: Vec<Source>,
+}
+
+impl Input {
+    /// The file or directory `path`; without one standard input if that is a pipe and not `use_logs`, or the logs of
+    /// auditd.conf(5).
+    ///
+    /// # Errors
+    /// The message for the user.
+    pub(crate) fn find(
+        path: Option<&Path>,
+        use_logs: bool,
+        defaults: &Defaults,
+        dialect: Dialect,
+    ) -> Result<Input, String> {
+        let set = |log_file: &Path| rotated_set(log_file, dialect);
+        match path {
+            Some(path) => {
+                let metadata = fs::metadata(path).map_err(|error| match dialect {
+                    Dialect::Three => format!("stat: {}", reason(&error)),
+                    Dialect::Own => format!("tarsier: {}: {}", path.display(), reason(&error)),
+                })?;
+                if !metadata.is_dir() {
+                    return Ok(Input::of(vec![path.to_owned()]));
+                }
+                let log_file = path.join("audit.log");
+                if dialect == Dialect::Three {
+                    say!("NOTE - using logs in {}", log_file.display());
+                }
+                set(&log_file)
+            }
+            None if !use_logs && is_pipe() => Ok(Input {
+                sources: vec![Source::Stdin],
+            }),
+            None => set(&defaults.log_file),
+        }
+    }
+
+    fn of(paths: Vec<PathBuf>) -> Input {
+        Input {
+            sources: paths.into_iter().map(Source::File).collect(),
+        }
+    }
+}
+
+/// The log with its rotated files. ausearch knows those without a gap in their numbers, and none that are compressed.
+fn rotated_set(log_file: &Path, dialect: Dialect) -> Result<Input, String> {
+    if dialect == Dialect::Own {
+        let files = journal::log_files(log_file)
+            .map_err(|error| format!("tarsier: {}: {}", log_file.display(), reason(&error)))?;
+        return Ok(Input::of(match files.is_empty() {
+            true => vec![log_file.to_owned()],
+            false => files,
+        }));
+    }
+    let mut files = vec![log_file.to_owned()];
+    if is_readable(log_file) {
+        let numbered =
+            (1..).map(|number| PathBuf::from(format!("{}.{number}", log_file.display())));
+        files.extend(numbered.take_while(|path| is_readable(path)));
+    }
+    files.reverse();
+    Ok(Input::of(files))
+}
+
+fn is_readable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok()
+}
+
+fn is_pipe() -> bool {
+    rustix::fs::fstat(io::stdin())
+        .is_ok_and(|status| rustix::fs::FileType::from_raw_mode(status.st_mode).is_fifo())
+}
+
+impl Source {
+    /// Opens the log. The inner error is the message for a file that cannot be opened.
+    pub(crate) fn open(&self, dialect: Dialect) -> Result<Result<Box<dyn Read>, String>> {
+        let opened: io::Result<Box<dyn Read>> = match (self, dialect) {
+            (Source::Stdin, _) => Ok(Box::new(io::stdin().lock())),
+            (Source::File(path), Dialect::Three) => {
+                File::open(path).map(|file| Box::new(file) as _)
+            }
+            (Source::File(path), Dialect::Own) => {
+                let all = TimeRange {
+                    since_s: 0,
+                    until_s: u32::MAX,
+                };
+                compact::open(path, all)
+            }
+        };
+        Ok(opened.map_err(|error| match dialect {
+            Dialect::Three => format!("Error opening {self} ({})", reason(&error)),
+            Dialect::Own => format!("tarsier: {self}: {}", reason(&error)),
+        }))
+    }
+
+    /// An error of reading, with the name of the log.
+    pub(crate) fn error(&self, error: io::Error) -> anyhow::Error {
+        anyhow::Error::new(error).context(self.to_string())
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::File(path) => path.display().fmt(f),
+            Source::Stdin => f.write_str("standard input"),
+        }
+    }
+}
+
+/// The system's text of an error, without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// Whether `has` finds something in a plain file. Blocks overlap by `overlap_bytes`. True for files that are compressed
+/// or no regular files.
+pub(crate) fn plain_file_has(
+    path: &Path,
+    overlap_bytes: usize,
+    has: impl Fn(&[u8]) -> bool,
+) -> Result<bool> {
+    const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    let name = || path.display().to_string();
+    let Ok(mut file) = File::open(path) else {
+        // The search says why.
+        return Ok(true);
+    };
+    if !file.metadata().with_context(name)?.is_file() {
+        return Ok(true);
+    }
+    let mut block = vec![0; BLOCK_BYTES + overlap_bytes];
+    let (mut kept, mut is_first) = (0, true);
+    loop {
+        let count = file.read(&mut block[kept..]).with_context(name)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        let text = &block[..kept + count];
+        if is_first && (text.starts_with(&ZSTD_MAGIC) || compact::is_compact(text)) {
+            return Ok(true);
+        }
+        if has(text) {
+            return Ok(true);
+        }
+        is_first = false;
+        let end = kept + count;
+        let start = end.saturating_sub(overlap_bytes);
+        block.copy_within(start..end, 0);
+        kept = end - start;
+    }
+}

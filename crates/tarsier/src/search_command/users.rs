@@ -1,0 +1,45 @@
+//! Users and groups of this machine, as getpwnam(3) and its relatives know them.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+
+/// Bytes for the texts of an entry; longer ones count as unknown.
+const TEXT_BYTES: usize = 1 << 16;
+
+macro_rules! lookup {
+    ($function:ident, $entry:ty, $key:expr) => {{
+        let mut entry = MaybeUninit::<$entry>::zeroed();
+        let mut text = vec![0; TEXT_BYTES];
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are to valid objects, and the buffer has the length that is given.
+        // The entry that is found is `entry`, whose texts are in `text`.
+        unsafe {
+            let (into, out) = (entry.as_mut_ptr(), text.as_mut_ptr());
+            let _ = libc::$function($key, into, out, text.len(), &mut found);
+            (!found.is_null()).then(|| (entry.assume_init(), text))
+        }
+    }};
+}
+
+/// The id of a user by name.
+pub(crate) fn user_id(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    lookup!(getpwnam_r, libc::passwd, name.as_ptr()).map(|(entry, _)| entry.pw_uid)
+}
+
+/// The id of a group by name.
+pub(crate) fn group_id(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    lookup!(getgrnam_r, libc::group, name.as_ptr()).map(|(entry, _)| entry.gr_gid)
+}
+
+/// The name of a user by id.
+pub(crate) fn user_name(id: u32) -> Option<Vec<u8>> {
+    let (entry, _text) = lookup!(getpwuid_r, libc::passwd, id)?;
+    // SAFETY: the name is a C string in `_text`, which lives until the end of this function.
+    Some(
+        unsafe { std::ffi::CStr::from_ptr(entry.pw_name) }
+            .to_bytes()
+            .to_vec(),
+    )
+}
