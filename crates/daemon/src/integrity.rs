@@ -9,6 +9,38 @@ use event::RecordType;
 /// A daemon that is continued after this long without a check was stopped: checks are a second apart.
 const STOPPED_NS: u64 = 1_300_000_000;
 
+/// When checks were made. All times are those of CLOCK_MONOTONIC, in nanoseconds.
+struct Checks {
+    last_ns: u64,
+    /// How long no check was made before the last one.
+    gap_ns: u64,
+}
+
+impl Checks {
+    fn since(now_ns: u64) -> Checks {
+        Checks {
+            last_ns: now_ns,
+            gap_ns: 0,
+        }
+    }
+
+    fn made(&mut self, now_ns: u64) {
+        self.gap_ns = now_ns.saturating_sub(self.last_ns);
+        self.last_ns = now_ns;
+    }
+
+    /// SIGCONT was received: how long this process may have been stopped, if no check was made for longer than usual. The
+    /// check that was due meanwhile may have been made before the signal was read. A stop is told once.
+    fn continued(&mut self, now_ns: u64) -> Option<u64> {
+        let longest = now_ns.saturating_sub(self.last_ns).max(self.gap_ns);
+        if longest <= STOPPED_NS {
+            return None;
+        }
+        *self = Checks::since(now_ns);
+        Some(longest)
+    }
+}
+
 /// The breaches so far, and the canary.
 pub(super) struct Integrity {
     pub(super) breaches: u64,
@@ -18,8 +50,7 @@ pub(super) struct Integrity {
     expected: Option<Expected>,
     /// Whether the last canary call is known to have been missed. Said once.
     is_unheard: bool,
-    /// CLOCK_MONOTONIC of the last check, or of the start, in nanoseconds.
-    checked_ns: u64,
+    checks: Checks,
 }
 
 /// A canary call that has to come through a ring.
@@ -39,7 +70,7 @@ impl Default for Integrity {
             canary: 0,
             expected: None,
             is_unheard: false,
-            checked_ns: monotonic_ns(),
+            checks: Checks::since(monotonic_ns()),
         }
     }
 }
@@ -48,7 +79,7 @@ impl Integrity {
     /// Compares what the programs read with what they were told; each difference is undone and reported. Then makes a
     /// canary call, which must come through hook and ring before the next. Call it once a second.
     pub(super) fn check(&mut self, pipeline: &mut Pipeline) {
-        self.checked_ns = monotonic_ns();
+        self.checks.made(monotonic_ns());
         for breach in pipeline.engine.check() {
             let outcome = match breach.is_mended {
                 true => "it is as before",
@@ -75,9 +106,8 @@ impl Integrity {
     /// The daemon has received SIGCONT. If it has not checked anything for longer than usual, it was stopped: calls had to
     /// wait meanwhile, or events were lost, which is reported apart.
     pub(super) fn continued(&mut self, pipeline: &mut Pipeline) {
-        let since_ns = monotonic_ns().saturating_sub(self.checked_ns);
-        if since_ns > STOPPED_NS {
-            let what = format!("stopped for up to {} s", since_ns.div_ceil(1_000_000_000));
+        if let Some(stopped_ns) = self.checks.continued(monotonic_ns()) {
+            let what = format!("stopped for up to {} s", stopped_ns.div_ceil(1_000_000_000));
             say!("tarsier: this daemon was {what}: another process has continued it");
             self.report(pipeline, &what, true);
         }
@@ -134,4 +164,37 @@ impl Integrity {
 /// Events that found no room in a ring, or were lost otherwise.
 fn lost(pipeline: &Pipeline) -> u64 {
     pipeline.engine.counters().lost_total()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_stop_is_told_whichever_is_handled_first_the_signal_or_the_check_that_was_due() {
+        let mut checks = Checks::since(0);
+        checks.made(SECOND_NS);
+        assert_eq!(checks.continued(4 * SECOND_NS), Some(3 * SECOND_NS));
+
+        let mut checks = Checks::since(0);
+        checks.made(SECOND_NS);
+        checks.made(4 * SECOND_NS);
+        assert_eq!(checks.continued(4 * SECOND_NS + 1), Some(3 * SECOND_NS));
+        assert_eq!(checks.continued(4 * SECOND_NS + 2), None, "told once");
+    }
+
+    #[test]
+    fn a_signal_without_a_stop_is_none() {
+        let mut checks = Checks::since(0);
+        for second in 1..5 {
+            checks.made(second * SECOND_NS);
+            assert_eq!(checks.continued(second * SECOND_NS + SECOND_NS / 2), None);
+        }
+        // A gap that no signal followed is forgotten with the next check.
+        checks.made(9 * SECOND_NS);
+        checks.made(10 * SECOND_NS);
+        assert_eq!(checks.continued(10 * SECOND_NS + 1), None);
+    }
 }
