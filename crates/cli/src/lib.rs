@@ -37,6 +37,8 @@ pub enum Command {
     /// Say what works on this host and what does not, and what to do (status 0: all works, 1: with
     /// limits, 2: something does not)
     Doctor(DoctorArgs),
+    /// Put Tarsier in the place of auditd, or auditd back
+    Migrate(MigrateArgs),
     /// Stop the daemon, and wait until it has stopped
     Stop(StopArgs),
     /// Check, optimise and merge rules files
@@ -326,6 +328,20 @@ pub struct DoctorArgs {
     pub config: Option<PathBuf>,
     /// Print JSON, for programs
     #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct MigrateArgs {
+    /// Change nothing: say of each rule, setting and plugin whether it will be honoured (status 0:
+    /// all, 1: with differences, 2: Tarsier would not start)
+    #[arg(long)]
+    pub check: bool,
+    /// Undo what `tarsier migrate` has done
+    #[arg(long, conflicts_with_all = ["check", "json"])]
+    pub back: bool,
+    /// Print JSON, for programs
+    #[arg(long, requires = "check")]
     pub json: bool,
 }
 

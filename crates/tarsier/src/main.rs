@@ -3,6 +3,8 @@
 mod cat_command;
 mod ctl;
 mod doctor_command;
+mod finding;
+mod migrate_command;
 mod plan_command;
 mod rules_command;
 mod seal_command;
@@ -53,6 +55,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
         Command::Doctor(args) => doctor_command::doctor(&args),
+        Command::Migrate(args) => migrate_command::migrate(&args),
         Command::Stop(args) => stop_command::stop(&args),
         Command::Cat(args) => cat_command::cat(&args),
         Command::Seal(command) => seal_command::seal(&command),

@@ -6,7 +6,7 @@ use cli::{Engine, PlanArgs};
 use daemon::host::host;
 use daemon::stderr::say;
 use plan::{CallExplanation, Capabilities, Plan};
-use rules::{ErrorKind, Rule, SystemHost};
+use rules::{ErrorKind, Rule, RuleSet, SystemHost};
 use std::io::Write;
 
 /// Prints the plan of the rules for this host. Without root, features that only root can test are
@@ -14,39 +14,7 @@ use std::io::Write;
 pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
     let set = source::read(&args.rules)?;
     warn_of_missing_paths(&set.rules);
-    let capabilities = if rustix::process::geteuid().is_root() {
-        capture::probe::capabilities(trampoline(args.engine))
-    } else {
-        let (io_uring, uring_operations) = capture::probe::io_uring();
-        Capabilities {
-            compat_entry: capture::probe::compat_entry(),
-            x32_calls: capture::probe::x32_calls(),
-            perm_lists: capture::probe::perm_lists(),
-            io_uring,
-            uring_operations,
-            trampoline: args.engine == Engine::Trampoline,
-            unhooked_calls: match args.engine {
-                Engine::Trampoline => capture::probe::unhooked_calls(),
-                _ => Default::default(),
-            },
-            gaps: capture::probe::gaps(args.engine == Engine::Trampoline),
-            ..Capabilities::assumed(abi::Arch::native())
-        }
-    };
-    let is_kernel = match args.engine {
-        Engine::Kernel => true,
-        Engine::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
-        Engine::Trampoline | Engine::Tracepoint => false,
-    };
-    let plan = match is_kernel {
-        true => Plan::for_kernel(&set.rules, &capabilities, 1),
-        false => {
-            let identities = compose::identify(&set.rules, &host());
-            let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
-            plan.map_err(|error| daemon::too_large(&error, &set.rules))
-                .context("the rules cannot be planned")?
-        }
-    };
+    let (plan, is_kernel) = plan_for(&set, args.engine)?;
     let mut out = std::io::stdout().lock();
     if is_kernel && !args.syscalls.is_empty() {
         bail!(
@@ -77,6 +45,47 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// The plan of `set` for this host, and whether the kernel's own audit is the engine.
+///
+/// # Errors
+/// The rules do not fit the tables.
+pub(crate) fn plan_for(set: &RuleSet, engine: Engine) -> Result<(Plan, bool)> {
+    let capabilities = if rustix::process::geteuid().is_root() {
+        capture::probe::capabilities(trampoline(engine))
+    } else {
+        let (io_uring, uring_operations) = capture::probe::io_uring();
+        Capabilities {
+            compat_entry: capture::probe::compat_entry(),
+            x32_calls: capture::probe::x32_calls(),
+            perm_lists: capture::probe::perm_lists(),
+            io_uring,
+            uring_operations,
+            trampoline: engine == Engine::Trampoline,
+            unhooked_calls: match engine {
+                Engine::Trampoline => capture::probe::unhooked_calls(),
+                _ => Default::default(),
+            },
+            gaps: capture::probe::gaps(engine == Engine::Trampoline),
+            ..Capabilities::assumed(abi::Arch::native())
+        }
+    };
+    let is_kernel = match engine {
+        Engine::Kernel => true,
+        Engine::Auto => !capabilities.tp_btf || capabilities.essential_gap().is_some(),
+        Engine::Trampoline | Engine::Tracepoint => false,
+    };
+    let plan = match is_kernel {
+        true => Plan::for_kernel(&set.rules, &capabilities, 1),
+        false => {
+            let identities = compose::identify(&set.rules, &host());
+            let plan = Plan::new(&set.rules, &capabilities, &identities, 1);
+            plan.map_err(|error| daemon::too_large(&error, &set.rules))
+                .context("the rules cannot be planned")?
+        }
+    };
+    Ok((plan, is_kernel))
 }
 
 /// Whether to plan for the trampoline engine: if it was asked for, even where it does not work, or

@@ -1,7 +1,7 @@
 //! The kernel's audit, other audit daemons, and the rights of this process.
 
-use super::finding::Finding;
 use super::machine::Machine;
+use crate::finding::Finding;
 
 /// Programs that register as the kernel's audit daemon.
 const DAEMONS: [&str; 3] = ["auditd", "auditbeat", "go-audit"];

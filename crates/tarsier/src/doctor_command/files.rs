@@ -1,7 +1,7 @@
 //! Rules, configuration, log directory, clock and the place of pins.
 
-use super::finding::Finding;
 use super::machine::{Configured, Machine};
+use crate::finding::Finding;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;

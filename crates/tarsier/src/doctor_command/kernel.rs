@@ -1,7 +1,7 @@
 //! What the kernel offers: types, engine, lockdown, security modules, entries, control groups.
 
-use super::finding::Finding;
 use super::machine::{EngineFacts, Machine};
+use crate::finding::Finding;
 
 /// Everything about the kernel.
 pub(super) fn findings(machine: &dyn Machine) -> Vec<Finding> {

@@ -2,18 +2,16 @@
 
 mod audit;
 mod files;
-mod finding;
 mod kernel;
 mod machine;
 mod system;
 #[cfg(test)]
 mod tests;
 
+use crate::finding::{self, Finding};
 use anyhow::Result;
 use cli::DoctorArgs;
-use finding::{status, Finding};
 use machine::Machine;
-use std::io::Write;
 
 /// Prints a finding per line. Status 0: all is ok, 1: something is limited, 2: something does not
 /// work. Changes nothing; a file in the log directory, which is timed, is removed again.
@@ -25,22 +23,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8> {
         rules: args.rules.clone(),
         config: args.config.clone(),
     };
-    let findings = examine(&machine);
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        let report = serde_json::json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "status": status(&findings),
-            "findings": findings,
-        });
-        serde_json::to_writer_pretty(&mut out, &report)?;
-        writeln!(out)?;
-    } else {
-        for finding in &findings {
-            writeln!(out, "{finding}")?;
-        }
-    }
-    Ok(status(&findings))
+    finding::print(&examine(&machine), args.json)
 }
 
 /// Everything that is looked at, in the order of the report.

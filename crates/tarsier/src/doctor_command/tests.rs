@@ -1,8 +1,8 @@
 //! The judgement, on hosts that are made up.
 
 use super::examine;
-use super::finding::{status, Finding, Level};
 use super::machine::{AuditFacts, Configured, EngineFacts, Machine, Owner, Space};
+use crate::finding::{status, Finding, Level};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ fn one(change: impl FnOnce(&mut Fake), level: Level, what: &str, words: &str) {
     found.retain(|finding| finding.level != Level::Ok);
     assert_eq!(found.len(), 1, "{found:?}");
     let text = found[0].to_string();
-    assert_eq!((found[0].level, found[0].what), (level, what), "{text}");
+    assert_eq!((found[0].level, &*found[0].what), (level, what), "{text}");
     assert!(
         text.contains(words) && !found[0].remedy.is_empty(),
         "{text}"
@@ -143,7 +143,7 @@ fn a_host_where_all_is_well_has_no_remedies_and_status_0() {
     let found = examine(&Fake::well());
     assert_eq!(status(&found), 0, "{found:?}");
     assert!(found.iter().all(|finding| finding.remedy.is_empty()));
-    let whats: Vec<&str> = found.iter().map(|finding| finding.what).collect();
+    let whats: Vec<&str> = found.iter().map(|finding| &*finding.what).collect();
     for what in [
         "kernel",
         "BTF",

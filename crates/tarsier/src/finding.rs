@@ -1,44 +1,47 @@
-//! What `tarsier doctor` says of one thing.
+//! What `tarsier doctor` and `tarsier migrate --check` say of one thing.
 
+use anyhow::Result;
 use serde::Serialize;
+use std::borrow::Cow;
+use std::io::Write;
 
 /// How well something works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Level {
+pub(crate) enum Level {
     /// Nothing to do.
     Ok,
-    /// `tarsier run` works, with a limit that the finding names.
+    /// It works, with a limit that the finding names.
     Warn,
-    /// `tarsier run` does not work, or records nothing.
+    /// It does not work.
     Fail,
 }
 
 /// A line of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    pub(super) level: Level,
+pub(crate) struct Finding {
+    pub(crate) level: Level,
     /// What was looked at.
-    pub(super) what: &'static str,
+    pub(crate) what: Cow<'static, str>,
     /// What was found.
-    pub(super) value: String,
+    pub(crate) value: String,
     /// What to do; never empty unless the level is ok.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) remedy: String,
+    pub(crate) remedy: String,
 }
 
 impl Finding {
-    pub(super) fn ok(what: &'static str, value: impl Into<String>) -> Finding {
+    pub(crate) fn ok(what: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Finding {
         Finding {
             level: Level::Ok,
-            what,
+            what: what.into(),
             value: value.into(),
             remedy: String::new(),
         }
     }
 
-    pub(super) fn warn(
-        what: &'static str,
+    pub(crate) fn warn(
+        what: impl Into<Cow<'static, str>>,
         value: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Finding {
@@ -49,8 +52,8 @@ impl Finding {
         }
     }
 
-    pub(super) fn fail(
-        what: &'static str,
+    pub(crate) fn fail(
+        what: impl Into<Cow<'static, str>>,
         value: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Finding {
@@ -77,12 +80,34 @@ impl std::fmt::Display for Finding {
 }
 
 /// The exit status for a report: 0 all is ok, 1 something is limited, 2 something does not work.
-pub(super) fn status(findings: &[Finding]) -> u8 {
+pub(crate) fn status(findings: &[Finding]) -> u8 {
     match findings.iter().map(|finding| finding.level).max() {
         None | Some(Level::Ok) => 0,
         Some(Level::Warn) => 1,
         Some(Level::Fail) => 2,
     }
+}
+
+/// Prints a finding per line, or all as one JSON object. Returns the exit status.
+///
+/// # Errors
+/// The report cannot be written.
+pub(crate) fn print(findings: &[Finding], json: bool) -> Result<u8> {
+    let mut out = std::io::stdout().lock();
+    if json {
+        let report = serde_json::json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "status": status(findings),
+            "findings": findings,
+        });
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        writeln!(out)?;
+    } else {
+        for finding in findings {
+            writeln!(out, "{finding}")?;
+        }
+    }
+    Ok(status(findings))
 }
 
 #[cfg(test)]

@@ -1,0 +1,63 @@
+//! What `tarsier migrate` does to a host, so that its steps are tested without one.
+
+use anyhow::Result;
+use std::path::Path;
+
+/// State of a unit of systemd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UnitState {
+    pub(super) is_there: bool,
+    pub(super) is_enabled: bool,
+    pub(super) is_masked: bool,
+    pub(super) is_active: bool,
+}
+
+/// What is found under the name of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommandState {
+    Missing,
+    /// auditd's, or another program.
+    Others,
+    /// A link to Tarsier.
+    Ours,
+}
+
+/// What is done to a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Start,
+    /// auditd's unit refuses to be stopped: its process gets SIGTERM, which ends it in order.
+    Terminate,
+    Stop,
+    Enable,
+    Disable,
+    Mask,
+    Unmask,
+}
+
+/// A host. Everything that changes it can fail, and is harmless if it is done twice.
+pub(super) trait Host {
+    /// Whether systemd manages services.
+    fn has_systemd(&self) -> bool;
+    fn unit(&self, name: &str) -> Result<UnitState>;
+    /// Does it, and waits until it is done.
+    fn manage(&mut self, verb: Verb, unit: &str) -> Result<()>;
+    /// Rules in the kernel, in its form; `None` if `-e 2` has locked them.
+    fn kernel_rules(&mut self) -> Result<Option<Vec<Vec<u8>>>>;
+    fn delete_kernel_rules(&mut self) -> Result<()>;
+    /// Adds those of `rules` that are missing.
+    fn add_kernel_rules(&mut self, rules: &[Vec<u8>]) -> Result<()>;
+    fn command(&self, path: &Path) -> Result<CommandState>;
+    /// Links a command to Tarsier; the program that was there is kept as `PATH.auditd`, which package managers update.
+    fn divert(&mut self, path: &Path) -> Result<()>;
+    /// Puts the program back that [`divert`](Host::divert) kept, if it did.
+    fn restore(&mut self, path: &Path) -> Result<()>;
+    /// Removes what a daemon of Tarsier has left armed.
+    fn disarm(&mut self) -> Result<()>;
+    /// Text of the record of an earlier migration.
+    fn load(&self) -> Result<Option<Vec<u8>>>;
+    /// Replaces the record; it is on the disk afterwards.
+    fn save(&mut self, record: &[u8]) -> Result<()>;
+    /// Removes the record.
+    fn forget(&mut self) -> Result<()>;
+}

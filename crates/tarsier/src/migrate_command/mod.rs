@@ -1,0 +1,97 @@
+//! `tarsier migrate`: puts Tarsier in the place of auditd, and auditd back.
+
+mod check;
+mod host;
+mod record;
+mod steps;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use crate::finding::{self, Level};
+use anyhow::{bail, Context, Result};
+use cli::MigrateArgs;
+use daemon::stderr::say;
+use host::Host;
+use record::Record;
+use steps::Kind;
+
+/// Checks, migrates or goes back. The status of `--check` is that of the worst finding.
+///
+/// # Errors
+/// A step failed. Those before it are undone then, and what cannot be undone is named.
+pub(crate) fn migrate(args: &MigrateArgs) -> Result<u8> {
+    if args.check {
+        return finding::print(&check::findings(), args.json);
+    }
+    if !rustix::process::geteuid().is_root() {
+        bail!("you must be root to run this; `tarsier migrate --check` works for everybody");
+    }
+    let mut host = system::System;
+    if args.back {
+        back(&mut host)?;
+        say!("tarsier: auditd is as it was before `tarsier migrate`");
+        return Ok(0);
+    }
+    let mut findings = check::findings();
+    findings.retain(|finding| finding.level == Level::Fail);
+    if !findings.is_empty() {
+        finding::print(&findings, false)?;
+        bail!("nothing was changed: Tarsier would not start with this configuration");
+    }
+    forward(&mut host)?;
+    say!("tarsier: Tarsier is in the place of auditd; `tarsier migrate --back` undoes this");
+    Ok(0)
+}
+
+/// Carries out every step that this host needs. Each is in the record before it begins, so that it can be undone whatever
+/// happens.
+fn forward(host: &mut dyn Host) -> Result<()> {
+    if host.load()?.is_some() {
+        bail!("this host has been migrated: `tarsier migrate --back` undoes that");
+    }
+    steps::prerequisites(host)?;
+    let mut record = Record::default();
+    for kind in Kind::ALL {
+        for step in kind.needed(host, &record.steps)? {
+            record.steps.push(step);
+            if let Err(error) = carry_out_last(host, &record) {
+                if host.load()?.is_none() {
+                    return Err(error.context("nothing was changed"));
+                }
+                return Err(match back(host) {
+                    Ok(()) => error.context("not migrated; what was done is undone"),
+                    Err(left) => error.context(format!(
+                        "{left:#}; what is left is undone by `tarsier migrate --back`"
+                    )),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn carry_out_last(host: &mut dyn Host, record: &Record) -> Result<()> {
+    host.save(&record.text()?)?;
+    match record.steps.last() {
+        Some(step) => step
+            .carry_out(host)
+            .with_context(|| format!("cannot {step}")),
+        None => Ok(()),
+    }
+}
+
+/// Undoes the steps in the record, last first. A step that was not carried out, or is undone already, is left alone.
+fn back(host: &mut dyn Host) -> Result<()> {
+    let Some(text) = host.load()? else {
+        bail!("nothing to undo: `tarsier migrate` has changed nothing on this host");
+    };
+    let mut record = Record::parse(&text)?;
+    while let Some(step) = record.steps.last() {
+        step.undo(host)
+            .with_context(|| format!("cannot undo: {step}"))?;
+        record.steps.pop();
+        host.save(&record.text()?)?;
+    }
+    host.forget()
+}

@@ -1,0 +1,51 @@
+//! The record of what was changed, which `tarsier migrate --back` reads.
+
+use super::steps::Step;
+use anyhow::{bail, Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// Number of the form below.
+const VERSION: u32 = 1;
+
+/// The steps that were begun, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Record {
+    version: u32,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record {
+            version: VERSION,
+            steps: Vec::new(),
+        }
+    }
+}
+
+impl Record {
+    pub(super) fn text(&self) -> Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// # Errors
+    /// It is not a record, or one of another version.
+    pub(super) fn parse(text: &[u8]) -> Result<Record> {
+        let record: Record = serde_json::from_slice(text).context(
+            "this is no record of `tarsier migrate`; docs/guide/migrate.md tells the steps by hand",
+        )?;
+        if record.version != VERSION {
+            bail!(
+                "the record has version {}, and this Tarsier knows {VERSION}: go back with the Tarsier that migrated",
+                record.version
+            );
+        }
+        for step in &record.steps {
+            step.check()?;
+        }
+        Ok(record)
+    }
+}
