@@ -35,7 +35,8 @@ pub(super) struct Service {
     socket: Option<UnixDatagram>,
     /// How often it is told that the daemon is alive: twice in the time after which it kills.
     interval_ns: Option<u64>,
-    fed_ns: u64,
+    /// When it was told so last, by CLOCK_MONOTONIC. `None`: not yet, also soon after the boot.
+    fed_ns: Option<u64>,
 }
 
 impl Service {
@@ -70,7 +71,7 @@ impl Service {
         Ok(Service {
             socket: Some(socket),
             interval_ns,
-            fed_ns: 0,
+            fed_ns: None,
         })
     }
 
@@ -97,8 +98,9 @@ impl Service {
             return;
         };
         let now_ns = monotonic_ns();
-        if now_ns.saturating_sub(self.fed_ns) >= interval_ns {
-            self.fed_ns = now_ns;
+        let is_due = |fed_ns| now_ns.saturating_sub(fed_ns) >= interval_ns;
+        if self.fed_ns.is_none_or(is_due) {
+            self.fed_ns = Some(now_ns);
             self.tell("WATCHDOG=1\n");
         }
     }
@@ -188,11 +190,10 @@ mod tests {
         assert_eq!(told(&socket).unwrap(), "WATCHDOG=1\n");
         service.alive();
         assert_eq!(told(&socket), None, "half an hour is not over");
-        service.fed_ns = monotonic_ns().saturating_sub(1_800_000_000_001);
-        if service.fed_ns > 0 {
-            service.alive();
-            assert_eq!(told(&socket).unwrap(), "WATCHDOG=1\n");
-        }
+        service.interval_ns = Some(1_000_000_000);
+        service.fed_ns = Some(monotonic_ns() - 1_000_000_001);
+        service.alive();
+        assert_eq!(told(&socket).unwrap(), "WATCHDOG=1\n");
         let mut of_parent = with("8", "1").unwrap();
         of_parent.alive();
         assert_eq!(told(&socket), None, "the watchdog is another process's");
