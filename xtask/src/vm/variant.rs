@@ -43,29 +43,75 @@ const ARM64: &Variant = &Variant {
     ..*STOCK
 };
 
-/// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86.
-pub(super) const VARIANTS: [&Variant; 10] = [
+/// The kernel preempts itself wherever it can.
+const FULL: &Variant = &Variant {
+    name: "preempt-full",
+    kernel_arguments: "preempt=full",
+    evidence: &["preempt=full"],
+    ..*STOCK
+};
+
+/// The kernel preempts itself at the end of a tick.
+const LAZY: &Variant = &Variant {
+    name: "preempt-lazy",
+    kernel_arguments: "preempt=lazy",
+    evidence: &["preempt=lazy"],
+    series: [[6, 13], EVER],
+    ..*STOCK
+};
+
+/// The kernel preempts itself where it offers to.
+const VOLUNTARY: &Variant = &Variant {
+    name: "preempt-voluntary",
+    kernel_arguments: "preempt=voluntary",
+    evidence: &["preempt=voluntary"],
+    series: [[0, 0], [7, 0]],
+    ..*STOCK
+};
+
+/// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. Those with a number
+/// of processors behind the model run when named.
+pub(super) const VARIANTS: [&Variant; 16] = [
     STOCK,
     ARM64,
+    FULL,
+    LAZY,
+    VOLUNTARY,
     &Variant {
-        name: "preempt-full",
-        kernel_arguments: "preempt=full",
-        evidence: &["preempt=full"],
-        ..*STOCK
+        name: "preempt-full-cpus-1",
+        processors: "1",
+        evidence: &["preempt=full", "online=0"],
+        ..*FULL
     },
     &Variant {
-        name: "preempt-lazy",
-        kernel_arguments: "preempt=lazy",
-        evidence: &["preempt=lazy"],
-        series: [[6, 13], EVER],
-        ..*STOCK
+        name: "preempt-full-cpus-4",
+        processors: "4",
+        evidence: &["preempt=full", "online=0-3"],
+        ..*FULL
     },
     &Variant {
-        name: "preempt-voluntary",
-        kernel_arguments: "preempt=voluntary",
-        evidence: &["preempt=voluntary"],
-        series: [[0, 0], [7, 0]],
-        ..*STOCK
+        name: "preempt-lazy-cpus-1",
+        processors: "1",
+        evidence: &["preempt=lazy", "online=0"],
+        ..*LAZY
+    },
+    &Variant {
+        name: "preempt-lazy-cpus-4",
+        processors: "4",
+        evidence: &["preempt=lazy", "online=0-3"],
+        ..*LAZY
+    },
+    &Variant {
+        name: "preempt-voluntary-cpus-1",
+        processors: "1",
+        evidence: &["preempt=voluntary", "online=0"],
+        ..*VOLUNTARY
+    },
+    &Variant {
+        name: "preempt-voluntary-cpus-4",
+        processors: "4",
+        evidence: &["preempt=voluntary", "online=0-3"],
+        ..*VOLUNTARY
     },
     &Variant {
         name: "lockdown",
