@@ -108,7 +108,8 @@ fn merge(all: &mut RuleSet, set: RuleSet) {
             all.rules.push(rule);
         }
     }
-    all.settings = set.settings;
+    all.settings.overlay(set.settings);
+    all.setting_places.extend(set.setting_places);
 }
 
 /// Prints the first of `errors` with their lines, and the number of further `what`.

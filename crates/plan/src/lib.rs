@@ -44,7 +44,7 @@ pub use facts::{
 pub use gate::{Gate, GateExplanation};
 pub use hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_MAX, PER_SYSCALL_NS, TP_BTF_NS};
 pub use kernel::{explain_kernel, KERNEL_NOTES};
-pub use lint::{lint, Finding, Lint};
+pub use lint::{lint, lint_settings, Finding, Lint};
 pub use marks::{value as mark_value, Hit, Marks, Seen};
 pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};

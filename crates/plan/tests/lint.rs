@@ -10,14 +10,17 @@ fn findings(lines: &[&str]) -> Vec<Finding> {
 }
 
 fn found(lines: &[&str]) -> Vec<(usize, Lint)> {
-    findings(lines).iter().map(|f| (f.rule, f.lint)).collect()
+    findings(lines)
+        .iter()
+        .map(|f| (f.rule.expect("a rule"), f.lint))
+        .collect()
 }
 
 /// The only finding of the last of `lines`.
 fn only(lines: &[&str]) -> (Lint, String) {
     let found: Vec<Finding> = findings(lines)
         .into_iter()
-        .filter(|finding| finding.rule == lines.len() - 1)
+        .filter(|finding| finding.rule == Some(lines.len() - 1))
         .collect();
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(!found[0].remedy.is_empty());

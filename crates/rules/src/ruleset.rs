@@ -1,6 +1,7 @@
 //! The rules and settings that the kernel would have after the commands of a rules file.
 
 use abi::Arch;
+use std::collections::BTreeMap;
 
 use crate::list::{list_rules, ListStyle};
 use crate::{Command, ErrorKind, List, ParsedFile, Rule, RuleError, Source};
@@ -32,6 +33,40 @@ pub struct Settings {
     pub messages: Vec<String>,
 }
 
+impl Settings {
+    /// Carries out `later`, the settings of another file, after these.
+    pub fn overlay(&mut self, later: Settings) {
+        let Settings {
+            enabled,
+            failure,
+            backlog,
+            rate,
+            backlog_wait_time,
+            loginuid_immutable,
+            reset_lost,
+            reset_backlog_wait_time_actual,
+            trim,
+            equivalents,
+            messages,
+        } = later;
+        for (value, later) in [
+            (&mut self.enabled, enabled),
+            (&mut self.failure, failure),
+            (&mut self.backlog, backlog),
+            (&mut self.rate, rate),
+            (&mut self.backlog_wait_time, backlog_wait_time),
+        ] {
+            *value = later.or(*value);
+        }
+        self.loginuid_immutable |= loginuid_immutable;
+        self.reset_lost |= reset_lost;
+        self.reset_backlog_wait_time_actual |= reset_backlog_wait_time_actual;
+        self.trim |= trim;
+        self.equivalents.extend(equivalents);
+        self.messages.extend(messages);
+    }
+}
+
 /// Rules and settings.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
@@ -39,6 +74,8 @@ pub struct RuleSet {
     pub rules: Vec<Rule>,
     /// The settings.
     pub settings: Settings,
+    /// Where `-e`, `-f`, `-b`, `-r` and `--backlog_wait_time` were given last, by option.
+    pub setting_places: BTreeMap<&'static str, Source>,
     /// Errors that `-i` or `-c` let pass; their lines are not in force.
     pub skipped: Vec<RuleError>,
     /// Warnings about lines that were accepted.
@@ -100,6 +137,9 @@ impl RuleSet {
             error.help =
                 Some("nothing can be changed after -e 2: make it the last line".to_owned());
             return Err(error);
+        }
+        if let Some(option) = setting_of(&command) {
+            self.setting_places.insert(option, source.clone());
         }
         let settings = &mut self.settings;
         match command {
@@ -221,6 +261,18 @@ fn key_contains(rule: &Rule, text: &[u8]) -> bool {
             .is_some_and(|key| key.windows(text.len()).any(|window| window == text))
 }
 
+/// The option of a command that sets a number.
+fn setting_of(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Enabled(_) => Some("-e"),
+        Command::Failure(_) => Some("-f"),
+        Command::Backlog(_) => Some("-b"),
+        Command::Rate(_) => Some("-r"),
+        Command::BacklogWaitTime(_) => Some("--backlog_wait_time"),
+        _ => None,
+    }
+}
+
 /// What auditctl calls the request that a command makes, if the kernel refuses it once locked.
 fn changed_by(command: &Command) -> Option<&'static str> {
     match command {
@@ -322,6 +374,25 @@ mod tests {
         if Arch::native() == Arch::X86_64 {
             assert_eq!(build(&text).unwrap_err()[0].kind, ErrorKind::Exists);
         }
+    }
+
+    #[test]
+    fn settings_of_a_later_file_leave_those_that_it_does_not_make() {
+        let mut settings = Settings {
+            failure: Some(2),
+            rate: Some(5),
+            messages: vec!["a".to_owned()],
+            ..Settings::default()
+        };
+        settings.overlay(Settings {
+            rate: Some(0),
+            backlog: Some(64),
+            messages: vec!["b".to_owned()],
+            ..Settings::default()
+        });
+        assert_eq!(settings.failure, Some(2));
+        assert_eq!((settings.rate, settings.backlog), (Some(0), Some(64)));
+        assert_eq!(settings.messages, ["a", "b"]);
     }
 
     #[test]

@@ -235,3 +235,31 @@ fn the_doctor_prints_a_line_per_finding_and_the_same_as_json() {
         lines.lines().count()
     );
 }
+
+#[test]
+fn settings_that_hold_up_or_stop_a_host_are_findings_at_their_line() {
+    let directory = TempDir::new().unwrap();
+    let rules =
+        "-D\n-b 64\n-f 2\n-r 100\n--backlog_wait_time 60000\n-a always,exit -S all -k everything\n";
+    let path = file(&directory, "traps.rules", rules);
+    let found = tarsier(&["rules", "check", text(&path)]);
+    assert_eq!(found.status.code(), Some(1));
+    let found = stdout(&found);
+    for (line, lint) in [
+        (2, "backlog"),
+        (3, "panics-on-loss"),
+        (4, "rate-loses"),
+        (5, "waits-when-full"),
+        (6, "every-call"),
+    ] {
+        let start = format!("{}:{line}: ", path.display());
+        let is_there =
+            |said: &&str| said.starts_with(&start) && said.ends_with(&format!("[{lint}]"));
+        assert!(found.lines().any(|said| is_there(&said)), "{lint}: {found}");
+    }
+    let as_json = tarsier(&["rules", "check", "--json", text(&path)]);
+    let report: serde_json::Value = serde_json::from_slice(&as_json.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let of_settings = findings.iter().filter(|finding| finding["rule"].is_null());
+    assert_eq!(of_settings.count(), 4, "{report}");
+}

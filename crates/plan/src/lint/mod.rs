@@ -2,7 +2,10 @@
 
 mod arch;
 mod conditions;
+mod settings;
 mod uring;
+
+pub use settings::lint_settings;
 
 use crate::capabilities::Capabilities;
 use crate::entries::Entries;
@@ -10,7 +13,7 @@ use crate::evaluate::is_label;
 use crate::exactness::{exactness, Exactness};
 use crate::shadow::shadowing;
 use abi::Field;
-use rules::{list_rule, Action, Dialect, List, ListStyle, Rule, Source};
+use rules::{list_rule, Action, Dialect, List, ListStyle, Rule};
 use serde::Serialize;
 use std::collections::HashSet;
 
@@ -43,6 +46,20 @@ pub enum Lint {
     MissingPath,
     /// `auid>=` also holds for tasks that nobody logged in for.
     UnsetAuid,
+    /// Every call of every process is selected.
+    EveryCall,
+    /// `-b`: the kernel's queue is small, or has no limit.
+    Backlog,
+    /// `--backlog_wait_time`: calls of everybody wait while the kernel's queue is full.
+    WaitsWhenFull,
+    /// `--backlog_wait_time 0`: events are lost while the kernel's queue is full.
+    LosesWhenFull,
+    /// `-r`: events beyond a rate are lost.
+    RateLoses,
+    /// `-f 0`: nothing is said about losses.
+    LosesSilently,
+    /// `-f 2`: the machine panics on a loss.
+    PanicsOnLoss,
 }
 
 impl Lint {
@@ -61,26 +78,33 @@ impl Lint {
             Lint::NotHonoured => "not-honoured",
             Lint::MissingPath => "missing-path",
             Lint::UnsetAuid => "unset-auid",
+            Lint::EveryCall => "every-call",
+            Lint::Backlog => "backlog",
+            Lint::WaitsWhenFull => "waits-when-full",
+            Lint::LosesWhenFull => "loses-when-full",
+            Lint::RateLoses => "rate-loses",
+            Lint::LosesSilently => "loses-silently",
+            Lint::PanicsOnLoss => "panics-on-loss",
         }
     }
 }
 
-/// One finding about one rule.
+/// One finding about a rule or a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Kind of the finding.
     pub lint: Lint,
-    /// Position of the rule among those given, from 0.
-    pub rule: usize,
+    /// Position of the rule among those given, from 0; `None` for a setting.
+    pub rule: Option<usize>,
     /// File that the rule was read from.
     pub file: String,
-    /// Line of the rule, counted from 1; 0 if there is none.
+    /// Line of the rule or setting, counted from 1; 0 if there is none.
     pub line: u32,
     /// What is wrong.
     pub message: String,
     /// What to do.
     pub remedy: String,
-    /// The rule as text that auditctl reads back as the same rule.
+    /// The rule as text that auditctl reads back as the same rule, or the setting.
     pub text: String,
 }
 
@@ -117,14 +141,6 @@ pub(crate) fn reloadable(rule: &Rule, entries: Entries) -> String {
     )
 }
 
-/// File and line of a rule.
-pub(crate) fn place(source: &Source) -> String {
-    match source.line {
-        0 => source.file.clone(),
-        line => format!("{}:{line}", source.file),
-    }
-}
-
 struct Examined<'a> {
     rules: &'a [Rule],
     capabilities: &'a Capabilities,
@@ -137,7 +153,7 @@ impl Examined<'_> {
         let source = &self.rules[rule].source;
         self.findings.push(Finding {
             lint,
-            rule,
+            rule: Some(rule),
             file: source.file.clone(),
             line: source.line,
             message,
@@ -154,7 +170,7 @@ impl Examined<'_> {
                 continue;
             };
             let (first, second) = (&self.rules[earlier], &self.rules[i]);
-            let at = format!("rule {} ({})", earlier + 1, place(&first.source));
+            let at = format!("rule {} ({})", earlier + 1, first.source.place());
             if is_duplicate(first, second) {
                 let message = format!("{at} is the same");
                 self.found(Lint::Duplicate, i, message, "delete one of them".to_owned());
@@ -182,6 +198,12 @@ impl Examined<'_> {
                 let message = "no key: its events cannot be told from others'".to_owned();
                 self.found(Lint::NoKey, i, message, "add -F key=NAME".to_owned());
             }
+            if selects_every_call(rule) {
+                let message = "every call of every process is an event: about a million per second and busy processor"
+                    .to_owned();
+                let remedy = "name the calls, or ask about uid=, auid=, exe= or exit=".to_owned();
+                self.found(Lint::EveryCall, i, message, remedy);
+            }
             self.honoured(i, rule);
         }
     }
@@ -204,7 +226,7 @@ impl Examined<'_> {
         if let Exactness::NotHonoured(reason) = exactness(rule, self.capabilities) {
             // A rule that no call of this host can match has already been reported.
             let is_said =
-                |finding: &Finding| finding.rule == i && finding.lint == Lint::NeverMatches;
+                |finding: &Finding| finding.rule == Some(i) && finding.lint == Lint::NeverMatches;
             if !self.findings.iter().any(is_said) {
                 self.found(
                     Lint::NotHonoured,
@@ -222,6 +244,15 @@ fn is_duplicate(a: &Rule, b: &Rule) -> bool {
     let conditions =
         |rule: &Rule| -> HashSet<rules::Condition> { rule.conditions.iter().cloned().collect() };
     a.action == b.action && a.syscalls == b.syscalls && conditions(a) == conditions(b)
+}
+
+/// Whether the rule selects all calls, whoever makes them and whatever they return.
+fn selects_every_call(rule: &Rule) -> bool {
+    let is_open = |field| matches!(field, Field::Arch | Field::FilterKey);
+    rule.list == List::Exit
+        && rule.action == Action::Always
+        && rule.syscalls.is_all()
+        && rule.conditions.iter().all(|c| is_open(c.field))
 }
 
 fn old_watch(rule: &Rule) -> (&'static str, &'static str) {

@@ -5,7 +5,7 @@ use super::working::{add, common, Call, Item, Work};
 use super::{Change, Optimiser, Placed, StepKind};
 use crate::evaluate::is_inode_rule;
 use crate::facts::Entry;
-use crate::lint::{is_old_watch, place};
+use crate::lint::is_old_watch;
 use abi::{syscall_name, Arch, Field};
 use rules::{Action, Condition, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeSet, HashMap};
@@ -97,7 +97,7 @@ impl Optimiser {
         };
         match others.first() {
             Some(&other) => {
-                let at = place(&self.exit[other].work.rule.source);
+                let at = self.exit[other].work.rule.source.place();
                 if is_equal {
                     (
                         StepKind::DropDuplicate,
@@ -159,8 +159,8 @@ impl Optimiser {
         exit.remove(if is_at_first { second } else { first });
         let description = format!(
             "{} and {} differ only in their calls",
-            place(&gone[0].source),
-            place(&gone[1].source)
+            gone[0].source.place(),
+            gone[1].source.place()
         );
         self.attempt(Change {
             kind: StepKind::Merge,

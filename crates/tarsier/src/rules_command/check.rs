@@ -5,7 +5,7 @@ use super::source;
 use anyhow::Result;
 use cli::RulesCheckArgs;
 use plan::{Capabilities, Finding, Lint};
-use rules::{ErrorKind, Rule, RuleSet, SystemHost};
+use rules::{ErrorKind, Rule, RuleSet, Source, SystemHost};
 use std::io::Write;
 
 /// Prints findings. Status 0: none; 1: some.
@@ -19,6 +19,7 @@ pub(crate) fn check(args: &RulesCheckArgs) -> Result<u8> {
     };
     let mut findings = plan::lint(&set.rules, &capabilities);
     findings.extend(missing_paths(&set.rules));
+    findings.extend(plan::lint_settings(&set));
     findings.sort_by_key(|finding| (finding.rule, finding.lint));
     let floods = match &args.log {
         Some(log) => flood::count(log, &set.rules)?,
@@ -72,7 +73,7 @@ fn missing_paths(rules: &[Rule]) -> Vec<Finding> {
     refused
         .map(|(rule, text, reason)| Finding {
             lint: Lint::MissingPath,
-            rule,
+            rule: Some(rule),
             file: text.source.file.clone(),
             line: text.source.line,
             message: format!("{reason}: the kernel refuses the rule, and auditctl stops there"),
@@ -86,11 +87,11 @@ fn missing_paths(rules: &[Rule]) -> Vec<Finding> {
 /// remedy.
 fn print(out: &mut impl Write, finding: &Finding) -> Result<()> {
     let name = finding.lint.name();
-    match finding.line {
-        0 => write!(out, "{}: ", finding.file)?,
-        line => write!(out, "{}:{line}: ", finding.file)?,
-    }
-    writeln!(out, "{} [{name}]", finding.message)?;
+    let place = Source {
+        file: finding.file.clone(),
+        line: finding.line,
+    };
+    writeln!(out, "{}: {} [{name}]", place.place(), finding.message)?;
     writeln!(out, "    {}", shortened(&finding.text))?;
     writeln!(out, "    remedy: {}", finding.remedy)?;
     Ok(())
