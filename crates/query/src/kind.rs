@@ -47,6 +47,11 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
     }
 }
 
+/// The name of a type, if the audit system of the dialect has one.
+pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
+    abi::record_type_name(number).filter(|_| dialect == Dialect::Own || !LATER.contains(&number))
+}
+
 /// Whether audit 3.0.9 has a name for the type.
 fn is_of_three(number: u32) -> bool {
     abi::record_type_name(number).is_some() && !LATER.contains(&number)

@@ -61,6 +61,14 @@ pub(crate) fn signed(text: &[u8]) -> Result<i64, OutOfRange> {
     i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
 }
 
+/// As strtol(3) in base 10: 0 without digits, and the nearest number if there are too many.
+pub(crate) fn signed_decimal(text: &[u8]) -> i64 {
+    let (is_negative, digits) = signed_digits(text);
+    let value = magnitude(digits, 10).map_or(i128::MAX, i128::from);
+    let value = if is_negative { -value } else { value };
+    value.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
 /// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`.
 ///
 /// `None` where ausearch 3.0.9 finds no value: fewer than two digits, or no `)`.
