@@ -50,7 +50,8 @@ which logs
 
 others
   -i, --interpret           names instead of numbers
-  --escape raw|tty|shell    how control characters are printed
+  --escape raw|tty|shell|shell_quote
+                            how control characters are printed
   --eoe-timeout SECONDS     age at which an event is complete
   --debug                   as in aureport, without effect on the report
   --dialect 3               first: as aureport 3.0.9, byte for byte

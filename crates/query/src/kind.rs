@@ -39,12 +39,17 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
         b"PATH" => 1302,
         b"CWD" => 1307,
         b"EXECVE" => 1309,
-        _ => std::str::from_utf8(name)
-            .ok()
-            .and_then(abi::record_type_number)
-            .filter(|number| dialect == Dialect::Own || is_of_three(*number))
-            .map_or(-1, |number| number as i32),
+        _ => rare_number(name, dialect),
     }
+}
+
+/// The number of a known name, whose case does not count.
+fn rare_number(name: &[u8], dialect: Dialect) -> i32 {
+    std::str::from_utf8(name)
+        .ok()
+        .and_then(|name| abi::record_type_number(&name.to_ascii_uppercase()))
+        .filter(|number| dialect == Dialect::Own || is_of_three(*number))
+        .map_or(-1, |number| number as i32)
 }
 
 /// The name of a type, if the audit system of the dialect has one.

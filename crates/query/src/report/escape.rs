@@ -10,10 +10,13 @@ pub enum Escape {
     Tty,
     /// As `\ooo`, and a backslash before what a shell takes for more than a letter.
     Shell,
+    /// As [`Escape::Shell`], of more characters.
+    ShellQuote,
 }
 
 /// What a shell takes for more than a letter, as of aureport.
 const SHELL: &[u8] = b"\"'`$\\!()| ";
+const SHELL_QUOTE: &[u8] = b"\"'`$\\!()| ;#&*?[]<>{}";
 
 /// Appends `text`.
 pub fn escape(text: &[u8], form: Escape, out: &mut Vec<u8>) {
@@ -21,10 +24,15 @@ pub fn escape(text: &[u8], form: Escape, out: &mut Vec<u8>) {
         out.extend_from_slice(text);
         return;
     }
+    let special = match form {
+        Escape::Shell => SHELL,
+        Escape::ShellQuote => SHELL_QUOTE,
+        _ => b"",
+    };
     for byte in text {
         match byte {
             0..=31 => octal(*byte, out),
-            _ if form == Escape::Shell && SHELL.contains(byte) => out.extend([b'\\', *byte]),
+            _ if special.contains(byte) => out.extend([b'\\', *byte]),
             _ => out.push(*byte),
         }
     }

@@ -218,8 +218,8 @@ fn escape_form(word: &mut Words<'_>) -> Result<Escape> {
     match word.value()? {
         "raw" => Ok(Escape::Raw),
         "tty" => Ok(Escape::Tty),
-        // As in aureport, where the end of the second name is not looked at.
-        form if form.starts_with("shell") => Ok(Escape::Shell),
+        "shell" => Ok(Escape::Shell),
+        "shell_quote" => Ok(Escape::ShellQuote),
         form => Err(format!("Unknown option ({form})").into()),
     }
 }
