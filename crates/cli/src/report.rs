@@ -2,8 +2,8 @@
 
 /// What `tarsier report --help` prints.
 pub const REPORT_USAGE: &str = "\
-usage: aureport [--dialect 3] OPTIONS
-       tarsier report [--dialect 3] OPTIONS
+usage: aureport [--dialect 3|4] OPTIONS
+       tarsier report [--dialect 3|4] OPTIONS
 
 Reports on audit logs: a line per event, or with --summary counts. Without the name of a report
 it counts everything.
@@ -54,6 +54,6 @@ others
                             how control characters are printed
   --eoe-timeout SECONDS     age at which an event is complete
   --debug                   as in aureport, without effect on the report
-  --dialect 3               first: as aureport 3.0.9, byte for byte
+  --dialect 3|4             first: as aureport 3.0.9 or 4.0.2, byte for byte
   -v, --help                the version, this text
 ";

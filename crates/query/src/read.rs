@@ -13,15 +13,11 @@ impl<'e> Facts<'e> {
     }
 
     /// As [`Facts::read`], of an event that is borrowed.
-    pub fn read_view(
-        event: EventView<'e>,
-        wanted: &Wanted,
-        dialect: Dialect,
-    ) -> Option<Facts<'e>> {
+    pub fn read_view(event: EventView<'e>, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
         let mut facts = Facts::default();
         for record in event.records() {
             let read = facts.record(record, wanted);
-            if read.is_err() && dialect == Dialect::Three {
+            if read.is_err() && dialect.is_peer() {
                 return None;
             }
         }

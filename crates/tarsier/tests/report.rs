@@ -11,8 +11,30 @@ use tempfile::TempDir;
 
 /// Reports that are made of every log, each in the forms of [`FORMS`].
 const REPORTS: &[&str] = &[
-    "-a", "-au", "-c", "--comm", "-cr", "-e", "-f", "-h", "--integrity", "-k", "-l", "-m", "-ma",
-    "-n", "-p", "-r", "-s", "-t", "-tm", "--tty", "-u", "--virt", "-x", "",
+    "-a",
+    "-au",
+    "-c",
+    "--comm",
+    "-cr",
+    "-e",
+    "-f",
+    "-h",
+    "--integrity",
+    "-k",
+    "-l",
+    "-m",
+    "-ma",
+    "-n",
+    "-p",
+    "-r",
+    "-s",
+    "-t",
+    "-tm",
+    "--tty",
+    "-u",
+    "--virt",
+    "-x",
+    "",
 ];
 
 const FORMS: &[&str] = &["", "--summary", "-i", "--summary -i", "--failed"];
@@ -415,13 +437,23 @@ fn dates_of_other_locales_are_those_of_aureport() {
         };
         let log = corpus().join("06-exec.raw.log");
         let log = log.to_str().expect("paths are text");
-        let date = if name == "de_DE" { "21.11.2026" } else { "11/21/2026" };
+        let date = if name == "de_DE" {
+            "21.11.2026"
+        } else {
+            "11/21/2026"
+        };
         for report in REPORTS {
             compare(&root, &words_of(log, &[report]), place);
         }
         let since = ["-x", "-ts", date, "03:53:51"];
         compare(&root, &words_of(log, &since), place);
-        let found = output(tarsier(&["--dialect", "3"]).args(words_of(log, &["-x"])), place);
-        assert!(shown(&found.stdout).contains(date), "{locale}: another date");
+        let found = output(
+            tarsier(&["--dialect", "3"]).args(words_of(log, &["-x"])),
+            place,
+        );
+        assert!(
+            shown(&found.stdout).contains(date),
+            "{locale}: another date"
+        );
     }
 }

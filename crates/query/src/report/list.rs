@@ -1,10 +1,10 @@
 //! Reports with a line per event.
 
-use super::escape::{escape, keystrokes};
 use super::names::Names;
 use super::{Kind, Request};
 use crate::event::EventView;
 use crate::facts::{Facts, Labels, Wanted};
+use crate::interpret::{escape_text, keystrokes};
 use crate::{time, Dialect};
 
 /// Bytes of a name in aureport's lines.
@@ -95,7 +95,9 @@ impl List {
                 Word::Plain(text) if self.request.dialect != Dialect::Own => {
                     out.extend_from_slice(text);
                 }
-                Word::Plain(text) | Word::Text(text) => escape(text, self.request.escape, out),
+                Word::Plain(text) | Word::Text(text) => {
+                    out.extend_from_slice(&escape_text(text, self.request.escape));
+                }
             }
         }
         out.push(b'\n');
@@ -155,7 +157,13 @@ impl List {
             }
             Kind::Pid => {
                 let call = plain(self.names.syscall(event, facts));
-                vec![plain((facts.pid as u32).to_string()), program, call, user, serial]
+                vec![
+                    plain((facts.pid as u32).to_string()),
+                    program,
+                    call,
+                    user,
+                    serial,
+                ]
             }
             Kind::Syscall => {
                 let call = plain(self.names.syscall(event, facts));
@@ -242,7 +250,10 @@ impl List {
     }
 
     fn tty(&mut self, event: EventView<'_>, facts: &Facts<'_>, out: &mut Vec<u8>) -> bool {
-        let text = event.records().next().map_or(&b""[..], |record| record.text);
+        let text = event
+            .records()
+            .next()
+            .map_or(&b""[..], |record| record.text);
         self.begin(event, out);
         let Some(at) = crate::walk::find_from(text, 0, b"data=") else {
             if self.request.dialect == Dialect::Own {
@@ -252,8 +263,12 @@ impl List {
         };
         let data = &text[at..];
         let data = &data[..memchr::memrchr(b' ', data).unwrap_or(data.len())];
-        let mut typed = Vec::new();
-        keystrokes(data, &mut typed);
+        let typed = match data.len() {
+            0 | 1 if data.iter().all(u8::is_ascii_hexdigit) => {
+                [b"conversion error(", data, b")"].concat()
+            }
+            _ => keystrokes(data),
+        };
         let words = vec![
             plain(event.serial.to_string()),
             Word::Text(self.user(event, facts.auid)),

@@ -3,8 +3,6 @@
 //! [`Request`] says what is asked for. [`Summary`] counts, and two of them can be merged; [`List`] has a line
 //! per event. Whose behaviour is that of aureport stands in [`Dialect`].
 
-mod escape;
-mod keys;
 mod list;
 mod names;
 pub mod runs;
@@ -13,13 +11,12 @@ mod summary;
 mod table;
 mod titles;
 
-pub use escape::{escape, Escape};
 pub use list::List;
 pub use summary::Summary;
 
 use crate::facts::Wanted;
 use crate::filter::UserName;
-use crate::Dialect;
+use crate::{Dialect, Escape};
 
 /// What a report is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

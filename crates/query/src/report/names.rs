@@ -28,12 +28,7 @@ impl Names {
     }
 
     /// The name of a user in at most `most` bytes. `event` may name it if it is of ENRICHED.
-    pub(super) fn user(
-        &mut self,
-        id: u32,
-        event: Option<EventView<'_>>,
-        most: usize,
-    ) -> Vec<u8> {
+    pub(super) fn user(&mut self, id: u32, event: Option<EventView<'_>>, most: usize) -> Vec<u8> {
         let mut name = self.whole_user(id, event);
         if self.dialect != Dialect::Own {
             name.truncate(most);

@@ -200,8 +200,7 @@ impl Part {
                 self.places.push(place);
                 open = Some(Open {
                     stamp: stamp(line, &head),
-                    is_single: kind::is_single(head.kind)
-                        && !(reading.dialect == Dialect::Own && head.kind == kind::LOGIN),
+                    is_single: kind::is_single(head.kind, reading.dialect),
                     head,
                 });
             }

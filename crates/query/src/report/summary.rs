@@ -1,6 +1,5 @@
 //! Reports that count.
 
-use super::escape::escape;
 use super::list::type_name;
 use super::names::Names;
 use super::select::{
@@ -13,6 +12,7 @@ use super::table::{Numbers, Texts};
 use super::{Kind, Request, NONE_FOUND};
 use crate::event::EventView;
 use crate::facts::{Facts, Wanted, NO_LOGIN};
+use crate::interpret::escape_text;
 use crate::{time, Dialect};
 
 /// Numbers of the main summary, in the order in which they are printed.
@@ -274,7 +274,7 @@ impl Summary {
         for (text, hits) in self.texts[0].rows() {
             let name = match text.first() {
                 Some(b'-' | b'0'..=b'9') => {
-                    let id = crate::number::signed_decimal(text) as u32;
+                    let id = crate::number::signed_decimal(text).unwrap_or(i64::MAX) as u32;
                     self.names.user(id, None, 63)
                 }
                 _ => text.to_vec(),
@@ -292,7 +292,7 @@ impl Summary {
         for (hits, text) in rows {
             out.extend_from_slice(format!("{hits}  ").as_bytes());
             match is_escaped || self.request.dialect == Dialect::Own {
-                true => escape(&text, self.request.escape, out),
+                true => out.extend_from_slice(&escape_text(&text, self.request.escape)),
                 false => out.extend_from_slice(&text),
             }
             out.push(b'\n');
@@ -336,7 +336,10 @@ impl Summary {
             ),
             ("logins", (total(Total::GoodLogins), false)),
             ("failed logins", (total(Total::BadLogins), false)),
-            ("authentications", (total(Total::GoodAuthentications), false)),
+            (
+                "authentications",
+                (total(Total::GoodAuthentications), false),
+            ),
             (
                 "failed authentications",
                 (total(Total::BadAuthentications), false),

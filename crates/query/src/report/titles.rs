@@ -66,16 +66,8 @@ fn detailed(kind: Kind) -> (&'static str, &'static str, [usize; 2]) {
         Kind::User => ("User ID Report", "auid term host exe event", [36, 36]),
         Kind::Exe => ("Executable Report", "exe term host auid event", [36, 36]),
         Kind::Comm => ("Command Report", "comm term host auid event", [36, 37]),
-        Kind::Anomaly => (
-            "Anomaly Report",
-            "type exe term host auid event",
-            [41, 41],
-        ),
-        Kind::Response => (
-            "Response to Anomaly Report",
-            "type success event",
-            [30, 30],
-        ),
+        Kind::Anomaly => ("Anomaly Report", "type exe term host auid event", [41, 41]),
+        Kind::Response => ("Response to Anomaly Report", "type success event", [30, 30]),
         Kind::Mac => ("MAC Report", "auid type success event", [35, 35]),
         Kind::Integrity => ("Integrity Report", "type success event", [30, 30]),
         Kind::Virt => ("Virtualization Report", "type success event", [30, 30]),

@@ -53,7 +53,8 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         Err(Instead::Version) => {
             match dialect {
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
-                _ => writeln!(io::stdout(), "aureport version 3.0.9")?,
+                Dialect::Three => writeln!(io::stdout(), "aureport version 3.0.9")?,
+                Dialect::Four => writeln!(io::stdout(), "aureport version 4.0.2")?,
             }
             Ok(0)
         }
@@ -69,12 +70,16 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     }
 }
 
-/// Takes `--dialect 3` from the beginning.
+/// Takes `--dialect 3` or `--dialect 4` from the beginning.
 fn take_dialect(words: &[String]) -> Result<(Dialect, &[String]), String> {
     match words {
         [option, rest @ ..] if option == "--dialect" => match rest {
             [version, rest @ ..] if version == "3" => Ok((Dialect::Three, rest)),
-            _ => Err("tarsier: report: --dialect: expected 3, for aureport 3.0.9".to_owned()),
+            [version, rest @ ..] if version == "4" => Ok((Dialect::Four, rest)),
+            _ => Err(
+                "tarsier: report: --dialect: expected 3 or 4, for aureport 3.0.9 or 4.0.2"
+                    .to_owned(),
+            ),
         },
         _ => Ok((Dialect::Own, words)),
     }

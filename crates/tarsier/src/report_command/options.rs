@@ -1,8 +1,8 @@
 //! aureport's options, with its rules for values and its messages.
 
-use query::report::{Changes, Escape, Kind, Request};
+use query::report::{Changes, Kind, Request};
 use query::time::{self, Bound};
-use query::{Dialect, TimeRange};
+use query::{Dialect, Escape, TimeRange};
 use std::path::PathBuf;
 
 /// What `tarsier report` was asked for.
@@ -207,21 +207,14 @@ fn timeout(word: &mut Words<'_>) -> Result<u64> {
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
     match text[..digits].parse() {
-        Ok(0) | Err(_) => {
-            Err(format!("Illegal value for End of Event Timeout, was {text}").into())
-        }
+        Ok(0) | Err(_) => Err(format!("Illegal value for End of Event Timeout, was {text}").into()),
         Ok(seconds) => Ok(seconds),
     }
 }
 
 fn escape_form(word: &mut Words<'_>) -> Result<Escape> {
-    match word.value()? {
-        "raw" => Ok(Escape::Raw),
-        "tty" => Ok(Escape::Tty),
-        "shell" => Ok(Escape::Shell),
-        "shell_quote" => Ok(Escape::ShellQuote),
-        form => Err(format!("Unknown option ({form})").into()),
-    }
+    let form = word.value()?;
+    Escape::from_name(form).ok_or_else(|| format!("Unknown option ({form})").into())
 }
 
 /// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`.
