@@ -7,6 +7,7 @@
 #![allow(missing_docs)]
 
 pub mod ctl;
+pub mod report;
 pub mod search;
 pub mod seccomp;
 
@@ -53,6 +54,13 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Report on logs with aureport's options, and more; see `tarsier report --help`
+    #[command(disable_help_flag = true)]
+    Report {
+        /// aureport's options, after --dialect
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
     /// Create the keys of a sealed log, which reveals any later change
     #[command(subcommand)]
     Seal(SealCommand),
@@ -76,6 +84,7 @@ pub fn usage(command: &str) -> Option<&'static str> {
     match command {
         "ctl" => Some(ctl::USAGE),
         "search" => Some(search::SEARCH_USAGE),
+        "report" => Some(report::REPORT_USAGE),
         _ => None,
     }
 }

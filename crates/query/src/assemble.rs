@@ -28,7 +28,7 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    fn contains(self, sec: u64) -> bool {
+    pub(crate) fn contains(self, sec: u64) -> bool {
         let sec = i64::try_from(sec).unwrap_or(i64::MAX);
         (self.start_s == 0 || sec >= self.start_s) && (self.end_s == 0 || sec <= self.end_s)
     }

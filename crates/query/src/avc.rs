@@ -19,9 +19,12 @@ pub(crate) fn avc<'e>(
         if let Some(length) = memchr(b'{', &walk.text[from..]) {
             if wanted.success {
                 let verdict = &walk.text[from..from + length];
-                facts.success = i32::from(memmem::find(verdict, b"denied").is_none());
+                let granted = memmem::find(verdict, b"denied").is_none();
+                facts.success = i32::from(granted);
+                labels.granted = Some(granted);
             }
-            walk.until(from + length, b'}')?;
+            let text = walk.until(from + length + 1, b'}')?;
+            labels.permissions = Some(text.trim_ascii());
             while walk.at > 0 && walk.text[walk.at - 1] == b' ' {
                 walk.at -= 1;
             }
@@ -57,7 +60,8 @@ pub(crate) fn avc<'e>(
     if let Some(from) = wanted.object.then(|| walk.find(b"tcontext=")).flatten() {
         labels.object = Some(walk.word(from)?);
     }
-    find_from(walk.text, walk.at, b"tclass=").ok_or(Malformed)?;
+    let from = find_from(walk.text, walk.at, b"tclass=").ok_or(Malformed)?;
+    labels.class = Some(walk.last_word(from));
     facts.labels.push(labels);
     Ok(())
 }

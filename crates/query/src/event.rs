@@ -22,13 +22,71 @@ impl Key {
     }
 }
 
+/// Where a record stands in the text of its event.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    kind: i32,
-    start: usize,
-    end: usize,
+pub(crate) struct Place {
+    pub(crate) kind: i32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
     /// End of the interpretations of ENRICHED, which follow byte 0x1d at `end`.
-    names_end: Option<usize>,
+    pub(crate) names_end: Option<usize>,
+}
+
+impl Place {
+    fn record<'e>(&self, text: &'e [u8]) -> Record<'e> {
+        Record {
+            kind: self.kind,
+            text: &text[self.start..self.end],
+            names: self.names_end.map(|end| &text[self.end + 1..end]),
+        }
+    }
+}
+
+/// An event that stands in a buffer of its owner.
+#[derive(Debug, Clone, Copy)]
+pub struct EventView<'e> {
+    pub(crate) sec: u64,
+    pub(crate) msec: u32,
+    pub(crate) serial: u64,
+    pub(crate) node: Option<&'e [u8]>,
+    pub(crate) text: &'e [u8],
+    pub(crate) places: &'e [Place],
+}
+
+impl<'e> EventView<'e> {
+    /// Seconds since 1970, milliseconds, and the serial number.
+    pub fn time(&self) -> (u64, u32, u64) {
+        (self.sec, self.msec, self.serial)
+    }
+
+    /// Value of `node=` before the records, if there is one.
+    pub fn node(&self) -> Option<&'e [u8]> {
+        self.node
+    }
+
+    /// Type of the first record.
+    pub fn kind(&self) -> i32 {
+        self.places.first().map_or(-1, |place| place.kind)
+    }
+
+    /// The records in the order of the log.
+    pub fn records(&self) -> impl DoubleEndedIterator<Item = Record<'e>> + ExactSizeIterator {
+        let text = self.text;
+        self.places.iter().map(move |place| place.record(text))
+    }
+
+    /// Whether a record is of one of the types from `first` to `last`.
+    pub fn has_kind(&self, first: i32, last: i32) -> bool {
+        self.places
+            .iter()
+            .any(|place| (first..=last).contains(&place.kind))
+    }
+
+    /// The interpretations by which ids have names: those of a single record, or of SYSCALL at the beginning.
+    pub fn names(&self) -> Option<&'e [u8]> {
+        let first = self.records().next()?;
+        (self.places.len() == 1 || first.kind == crate::kind::SYSCALL).then_some(first.names)?
+    }
 }
 
 /// A record of an event, borrowed from it.
@@ -68,11 +126,19 @@ impl Event {
 
     /// The records in the order of the log.
     pub fn records(&self) -> impl DoubleEndedIterator<Item = Record<'_>> + ExactSizeIterator {
-        self.places.iter().map(|place| Record {
-            kind: place.kind,
-            text: &self.text[place.start..place.end],
-            names: place.names_end.map(|end| &self.text[place.end + 1..end]),
-        })
+        self.places.iter().map(|place| place.record(&self.text))
+    }
+
+    /// The event, borrowed.
+    pub fn view(&self) -> EventView<'_> {
+        EventView {
+            sec: self.key.sec,
+            msec: self.key.msec,
+            serial: self.key.serial,
+            node: self.key.node.as_deref(),
+            text: &self.text,
+            places: &self.places,
+        }
     }
 
     /// Whether a record is of one of the types from `first` to `last`.

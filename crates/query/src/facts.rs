@@ -42,6 +42,12 @@ pub struct Labels<'e> {
     pub subject: Option<&'e [u8]>,
     /// Label of the object.
     pub object: Option<&'e [u8]>,
+    /// Of AVC: whether access was granted.
+    pub granted: Option<bool>,
+    /// Of AVC: the permissions.
+    pub permissions: Option<&'e [u8]>,
+    /// Of AVC: the class of the object.
+    pub class: Option<&'e [u8]>,
 }
 
 /// What is known of an event, borrowed from it.
@@ -149,14 +155,14 @@ impl<'e> Facts<'e> {
     pub(crate) fn add_subject(&mut self, label: &'e [u8]) {
         self.labels.push(Labels {
             subject: Some(label),
-            object: None,
+            ..Labels::default()
         });
     }
 
     pub(crate) fn add_object(&mut self, label: &'e [u8]) {
         self.labels.push(Labels {
-            subject: None,
             object: Some(label),
+            ..Labels::default()
         });
     }
 

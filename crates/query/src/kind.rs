@@ -41,12 +41,22 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
         b"PATH" => 1302,
         b"CWD" => 1307,
         b"EXECVE" => 1309,
-        _ => std::str::from_utf8(name)
-            .ok()
-            .and_then(abi::record_type_number)
-            .filter(|number| dialect == Dialect::Own || is_of_peer(*number, dialect))
-            .map_or(-1, |number| number as i32),
+        _ => rare_number(name, dialect),
     }
+}
+
+/// The number of a known name, whose case does not count.
+fn rare_number(name: &[u8], dialect: Dialect) -> i32 {
+    std::str::from_utf8(name)
+        .ok()
+        .and_then(|name| abi::record_type_number(&name.to_ascii_uppercase()))
+        .filter(|number| dialect == Dialect::Own || is_of_peer(*number, dialect))
+        .map_or(-1, |number| number as i32)
+}
+
+/// The name of a type, if the audit system of the dialect has one.
+pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
+    abi::record_type_name(number).filter(|_| dialect == Dialect::Own || is_of_peer(number, dialect))
 }
 
 /// Whether audit 3.0.9 or 4.0.2 has a name for the type.

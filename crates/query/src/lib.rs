@@ -34,11 +34,12 @@ mod messages;
 mod number;
 mod output;
 mod read;
+pub mod report;
 pub mod time;
 mod walk;
 
 pub use assemble::{Assembler, TimeRange};
-pub use event::{Event, Key, Record};
+pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
 pub use interpret::{

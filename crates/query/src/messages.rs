@@ -106,7 +106,10 @@ fn user_labels<'e>(
             }
         }
         if let Some(from) = walk.find(b"tclass=") {
-            walk.last_word(from);
+            match walk.word(from) {
+                Ok(class) => labels.class = Some(class),
+                Err(Malformed) => walk.at = from,
+            }
         }
     }
     Ok(())

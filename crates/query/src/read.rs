@@ -1,6 +1,6 @@
 //! From the records of an event to its facts.
 
-use crate::event::{Event, Record};
+use crate::event::{Event, EventView, Record};
 use crate::facts::{Facts, Wanted};
 use crate::walk::{Malformed, Walk};
 use crate::{avc, calls, messages, Dialect};
@@ -9,6 +9,11 @@ impl<'e> Facts<'e> {
     /// Reads what is wanted. `None` if a record lacks what ausearch 3.0.9 requires: it drops the event then. Without
     /// that dialect such an event has the facts that could be read.
     pub fn read(event: &'e Event, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
+        Facts::read_view(event.view(), wanted, dialect)
+    }
+
+    /// As [`Facts::read`], of an event that is borrowed.
+    pub fn read_view(event: EventView<'e>, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
         let mut facts = Facts::default();
         for record in event.records() {
             let read = facts.record(record, wanted);

@@ -6,6 +6,7 @@ mod doctor_command;
 mod finding;
 mod migrate_command;
 mod plan_command;
+mod report_command;
 mod rules_command;
 mod seal_command;
 mod search_command;
@@ -34,8 +35,12 @@ fn main() -> ExitCode {
         ctl::run(args.skip(1).collect())
     } else if search_command::is_ausearch(&program) {
         search_command::run(args.collect())
-    } else if first.is_some_and(|first| first == "search") {
+    } else if first.as_ref().is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
+    } else if report_command::is_aureport(&program) {
+        report_command::run(args.collect())
+    } else if first.is_some_and(|first| first == "report") {
+        report_command::run(args.skip(1).collect())
     } else {
         command()
     };
@@ -64,6 +69,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Seccomp(command) => seccomp_command::seccomp(&command),
         Command::Ctl { args } => ctl::run(args),
         Command::Search { args } => search_command::run(args),
+        Command::Report { args } => report_command::run(args),
     }
 }
 

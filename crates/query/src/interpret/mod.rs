@@ -24,9 +24,11 @@ mod paths;
 mod plain;
 mod terminal;
 
+pub(crate) use escape::text as escape_text;
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
 pub use kinds::{field_type, FieldType};
+pub(crate) use terminal::keystrokes;
 
 use crate::number::{unsigned, OutOfRange};
 use crate::Dialect;

@@ -3,7 +3,7 @@
 use crate::number::unescape_whole;
 
 /// Texts in quotes and named keys, with commas between them.
-pub(super) fn keystrokes(value: &[u8]) -> Vec<u8> {
+pub(crate) fn keystrokes(value: &[u8]) -> Vec<u8> {
     if !value.iter().all(u8::is_ascii_hexdigit) {
         return value.to_vec();
     }

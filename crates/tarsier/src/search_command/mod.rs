@@ -2,7 +2,7 @@
 
 pub(crate) mod logs;
 mod options;
-mod users;
+pub(crate) mod users;
 
 use anyhow::Result;
 use cli::search::SEARCH_USAGE;

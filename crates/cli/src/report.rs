@@ -1,0 +1,59 @@
+//! `tarsier report`, whose options are aureport's and are not parsed by clap.
+
+/// What `tarsier report --help` prints.
+pub const REPORT_USAGE: &str = "\
+usage: aureport [--dialect 3|4] OPTIONS
+       tarsier report [--dialect 3|4] OPTIONS
+
+Reports on audit logs: a line per event, or with --summary counts. Without the name of a report
+it counts everything.
+
+reports
+  -a, --avc                 decisions of security modules
+  -au, --auth               authentications
+  -c, --config              changes of configuration
+  --comm                    names of tasks
+  -cr, --crypto             keys and sessions of encryption
+  -e, --event               all events
+  -f, --file                files
+  -h, --host                remote hosts
+  --integrity               integrity of files
+  -k, --key                 keys of rules
+  -l, --login               logins
+  -m, --mods                changes to accounts
+  -ma, --mac                changes of mandatory access control
+  -n, --anomaly             anomalies
+  -p, --pid                 processes
+  -r, --response            responses to anomalies
+  -s, --syscall             system calls
+  -t, --log                 first and last time of each log
+  -tm, --terminal           terminals
+  --tty                     keystrokes
+  -u, --user                users, by login id
+  --virt                    virtual machines
+  -x, --executable          programs
+  --summary                 counts of what the report is about, most first
+
+which events
+  --failed, --success       only those that failed, or succeeded
+  --add, --delete           of changes only those that add, or delete
+  -nc, --no-config          without CONFIG_CHANGE
+  --node NAME               of this node; may be repeated
+  -ts, --start [DATE] [TIME]   from this time
+  -te, --end [DATE] [TIME]     until this time
+                            dates as the locale writes them, or: now recent boot today
+                            yesterday this-week week-ago this-month this-year
+
+which logs
+  -if, --input PATH         file, or directory with audit.log and its rotated files
+  --input-logs              the logs of auditd.conf, even if standard input is a pipe
+
+others
+  -i, --interpret           names instead of numbers
+  --escape raw|tty|shell|shell_quote
+                            how control characters are printed
+  --eoe-timeout SECONDS     age at which an event is complete
+  --debug                   as in aureport, without effect on the report
+  --dialect 3|4             first: as aureport 3.0.9 or 4.0.2, byte for byte
+  -v, --help                the version, this text
+";

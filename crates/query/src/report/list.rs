@@ -1,0 +1,301 @@
+//! Reports with a line per event.
+
+use super::names::Names;
+use super::{Kind, Request};
+use crate::event::EventView;
+use crate::facts::{Facts, Labels, Wanted};
+use crate::interpret::{escape_text, keystrokes};
+use crate::{time, Dialect};
+
+/// Bytes of a name in aureport's lines.
+const NAME_BYTES: usize = 63;
+
+/// A report with a line per event.
+pub struct List {
+    request: Request,
+    wanted: Wanted,
+    names: Names,
+    number: u32,
+    /// Second of the last event, and its date and time.
+    date: (u64, Vec<u8>),
+}
+
+/// A word of a line.
+enum Word {
+    /// As it is.
+    Plain(Vec<u8>),
+    /// Made harmless.
+    Text(Vec<u8>),
+}
+
+fn plain(text: impl Into<Vec<u8>>) -> Word {
+    Word::Plain(text.into())
+}
+
+fn result(success: i32) -> Word {
+    plain(match success {
+        0 => "no",
+        1 => "yes",
+        _ => "unset",
+    })
+}
+
+impl List {
+    /// A report without lines.
+    pub fn new(request: Request) -> List {
+        List {
+            wanted: request.wanted(),
+            names: Names::new(&request),
+            request,
+            number: 0,
+            date: (u64::MAX, Vec::new()),
+        }
+    }
+
+    /// Appends the lines of an event, if the report is about it. Returns whether there were any.
+    pub fn add(&mut self, event: EventView<'_>, out: &mut Vec<u8>) -> bool {
+        let Some(facts) = Facts::read_view(event, &self.wanted, self.request.dialect) else {
+            return false;
+        };
+        if !self.request.takes(event, &facts) || !self.request.is_about(event, &facts) {
+            return false;
+        }
+        match self.request.kind {
+            Kind::Avc => self.avc(event, &facts, out),
+            Kind::Tty => return self.tty(event, &facts, out),
+            Kind::Key if is_without_key(&facts) => return false,
+            _ => {
+                self.begin(event, out);
+                let words = self.words(event, &facts);
+                self.end(words, out);
+            }
+        }
+        true
+    }
+
+    fn begin(&mut self, event: EventView<'_>, out: &mut Vec<u8>) {
+        self.number += 1;
+        if self.date.0 != event.sec {
+            self.date.0 = event.sec;
+            self.date.1.clear();
+            time::write_date_time(event.sec, &mut self.date.1);
+        }
+        out.extend_from_slice(self.number.to_string().as_bytes());
+        out.extend_from_slice(b". ");
+        out.extend_from_slice(&self.date.1);
+        out.push(b' ');
+    }
+
+    fn end(&self, words: Vec<Word>, out: &mut Vec<u8>) {
+        for (number, word) in words.iter().enumerate() {
+            if number > 0 {
+                out.push(b' ');
+            }
+            match word {
+                Word::Plain(text) if self.request.dialect != Dialect::Own => {
+                    out.extend_from_slice(text);
+                }
+                Word::Plain(text) | Word::Text(text) => {
+                    out.extend_from_slice(&escape_text(text, self.request.escape));
+                }
+            }
+        }
+        out.push(b'\n');
+    }
+
+    fn user(&mut self, event: EventView<'_>, id: u32) -> Vec<u8> {
+        self.names.user(id, Some(event), NAME_BYTES)
+    }
+
+    /// What C prints for a text that is not there.
+    fn missing(&self) -> &'static [u8] {
+        match self.request.dialect {
+            Dialect::Own => b"?",
+            _ => b"(null)",
+        }
+    }
+
+    /// A text, or what stands for one where aureport takes for granted that it is there.
+    fn required(&self, text: Option<&[u8]>) -> Word {
+        plain(text.unwrap_or(self.missing()))
+    }
+
+    fn type_name(&self, kind: i32) -> Word {
+        Word::Plain(type_name(kind, self.request.dialect))
+    }
+
+    fn words(&mut self, event: EventView<'_>, facts: &Facts<'_>) -> Vec<Word> {
+        let serial = plain(event.serial.to_string());
+        let success = result(facts.success);
+        let kind = self.type_name(event.kind());
+        let login = self.user(event, facts.auid);
+        let exe = facts.exe.as_deref();
+        let host = plain(facts.host.as_deref().unwrap_or(b"?"));
+        let terminal = plain(facts.terminal.as_deref().unwrap_or(b"?"));
+        let program = Word::Text(exe.unwrap_or(b"?").to_vec());
+        let comm = Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec());
+        let user = Word::Text(login);
+        match self.request.kind {
+            Kind::Config => vec![kind, self.plain(user), success, serial],
+            Kind::Auth | Kind::Login => self.authentication(event, facts),
+            Kind::Mods => {
+                let acct = plain(facts.acct.as_deref().unwrap_or(b"?"));
+                let exe = plain(exe.unwrap_or(b"?"));
+                vec![user, host, terminal, exe, acct, success, serial]
+            }
+            Kind::Event => vec![serial, kind, user, success],
+            Kind::File => {
+                let call = plain(self.names.syscall(event, facts));
+                let files = facts.files.as_deref().unwrap_or_default();
+                let file = files.first().map_or(&b""[..], |file| file);
+                let file = Word::Text(file.to_vec());
+                vec![file, call, success, program, user, serial]
+            }
+            Kind::Host => {
+                let call = plain(self.names.syscall(event, facts));
+                vec![host, call, user, serial]
+            }
+            Kind::Pid => {
+                let call = plain(self.names.syscall(event, facts));
+                vec![
+                    plain((facts.pid as u32).to_string()),
+                    program,
+                    call,
+                    user,
+                    serial,
+                ]
+            }
+            Kind::Syscall => {
+                let call = plain(self.names.syscall(event, facts));
+                let pid = plain((facts.pid as u32).to_string());
+                vec![call, pid, comm, user, serial]
+            }
+            Kind::Terminal => {
+                let host = self.required(facts.host.as_deref());
+                let exe = Word::Text(exe.unwrap_or(self.missing()).to_vec());
+                vec![terminal, host, exe, user, serial]
+            }
+            Kind::User => vec![user, terminal, host, program, serial],
+            Kind::Exe => vec![program, terminal, host, user, serial],
+            Kind::Comm => vec![comm, terminal, host, user, serial],
+            Kind::Anomaly => {
+                let what = if exe.is_some() { program } else { comm };
+                vec![kind, what, terminal, host, user, serial]
+            }
+            Kind::Mac => vec![self.plain(user), kind, success, serial],
+            Kind::Crypto => vec![user, kind, success, serial],
+            Kind::Key => {
+                let keys = facts.keys.as_deref().unwrap_or_default();
+                let key = match self.request.dialect {
+                    Dialect::Own => keys.join(&b','),
+                    _ => keys.first().map_or(Vec::new(), |key| key.to_vec()),
+                };
+                vec![plain(key), success, program, user, serial]
+            }
+            _ => vec![kind, success, serial],
+        }
+    }
+
+    /// A name that aureport prints as it is.
+    fn plain(&self, word: Word) -> Word {
+        match word {
+            Word::Text(text) | Word::Plain(text) => Word::Plain(text),
+        }
+    }
+
+    fn authentication(&mut self, event: EventView<'_>, facts: &Facts<'_>) -> Vec<Word> {
+        // Messages of logins that failed have no login id, and all of authentication are about another user.
+        let is_login = self.request.kind == Kind::Login;
+        let id = if is_login { facts.auid } else { facts.uid };
+        let who = match facts.acct.as_deref() {
+            Some(acct) if !is_login || facts.success == 0 => acct.to_vec(),
+            _ => self.user(event, id),
+        };
+        vec![
+            Word::Text(who),
+            self.required(facts.host.as_deref()),
+            self.required(facts.terminal.as_deref()),
+            self.required(facts.exe.as_deref()),
+            result(facts.success),
+            plain(event.serial.to_string()),
+        ]
+    }
+
+    fn avc(&mut self, event: EventView<'_>, facts: &Facts<'_>, out: &mut Vec<u8>) {
+        let is_of_avc = |labels: &&Labels<'_>| labels.granted.is_some();
+        let mut all: Vec<_> = facts.labels.iter().filter(is_of_avc).collect();
+        if all.is_empty() {
+            // As in aureport, one without a verdict is printed: the last.
+            all.extend(facts.labels.last());
+        }
+        for labels in all {
+            self.begin(event, out);
+            let verdict = match labels.granted {
+                Some(true) => "granted",
+                Some(false) => "denied",
+                None => "unset",
+            };
+            let words = vec![
+                Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec()),
+                self.required(labels.subject),
+                plain(self.names.syscall(event, facts)),
+                self.required(labels.class),
+                self.required(labels.permissions),
+                self.required(labels.object),
+                plain(verdict),
+                plain(event.serial.to_string()),
+            ];
+            self.end(words, out);
+        }
+    }
+
+    fn tty(&mut self, event: EventView<'_>, facts: &Facts<'_>, out: &mut Vec<u8>) -> bool {
+        let text = event
+            .records()
+            .next()
+            .map_or(&b""[..], |record| record.text);
+        self.begin(event, out);
+        let Some(at) = crate::walk::find_from(text, 0, b"data=") else {
+            if self.request.dialect == Dialect::Own {
+                out.extend_from_slice(b"?\n");
+            }
+            return true;
+        };
+        let data = &text[at..];
+        let data = &data[..memchr::memrchr(b' ', data).unwrap_or(data.len())];
+        let typed = match data.len() {
+            0 | 1 if data.iter().all(u8::is_ascii_hexdigit) => {
+                [b"conversion error(", data, b")"].concat()
+            }
+            _ => keystrokes(data),
+        };
+        let words = vec![
+            plain(event.serial.to_string()),
+            Word::Text(self.user(event, facts.auid)),
+            plain(facts.terminal.as_deref().unwrap_or(b"?")),
+            plain(facts.session.to_string()),
+            Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec()),
+            plain(typed),
+        ];
+        self.end(words, out);
+        true
+    }
+}
+
+/// Whether `key=(null)`, which a call without a key has.
+fn is_without_key(facts: &Facts<'_>) -> bool {
+    let first = facts.keys.as_deref().and_then(<[_]>::first);
+    first.is_none_or(|key| **key == b"(null)"[..])
+}
+
+/// The name of a record type; of one that has none what C prints for a missing text.
+pub(super) fn type_name(kind: i32, dialect: Dialect) -> Vec<u8> {
+    let name = u32::try_from(kind)
+        .ok()
+        .and_then(|number| crate::kind::name(number, dialect));
+    match name {
+        Some(name) => name.as_bytes().to_vec(),
+        None if dialect == Dialect::Own => format!("UNKNOWN[{kind}]").into_bytes(),
+        None => b"(null)".to_vec(),
+    }
+}

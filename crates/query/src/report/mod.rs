@@ -1,0 +1,233 @@
+//! Reports on audit logs, as aureport makes them: a line per event, or counts.
+//!
+//! [`Request`] says what is asked for. [`Summary`] counts, and two of them can be merged; [`List`] has a line
+//! per event. Whose behaviour is that of aureport stands in [`Dialect`].
+
+mod list;
+mod names;
+pub mod runs;
+mod select;
+mod summary;
+mod table;
+mod titles;
+
+pub use list::List;
+pub use summary::Summary;
+
+use crate::facts::Wanted;
+use crate::filter::UserName;
+use crate::{Dialect, Escape};
+
+/// What a report is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // each is the report of aureport's option of that name
+pub enum Kind {
+    /// Counts of everything.
+    Main,
+    /// First and last time of each file.
+    Log,
+    Avc,
+    Mac,
+    Config,
+    Event,
+    File,
+    Host,
+    Login,
+    Mods,
+    Pid,
+    Syscall,
+    Terminal,
+    User,
+    Exe,
+    Anomaly,
+    Response,
+    Crypto,
+    Auth,
+    Key,
+    Tty,
+    Comm,
+    Virt,
+    Integrity,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 24] = [
+        Kind::Main,
+        Kind::Log,
+        Kind::Avc,
+        Kind::Mac,
+        Kind::Config,
+        Kind::Event,
+        Kind::File,
+        Kind::Host,
+        Kind::Login,
+        Kind::Mods,
+        Kind::Pid,
+        Kind::Syscall,
+        Kind::Terminal,
+        Kind::User,
+        Kind::Exe,
+        Kind::Anomaly,
+        Kind::Response,
+        Kind::Crypto,
+        Kind::Auth,
+        Kind::Key,
+        Kind::Tty,
+        Kind::Comm,
+        Kind::Virt,
+        Kind::Integrity,
+    ];
+
+    /// Whether there is no summary of it.
+    pub fn has_no_summary(self) -> bool {
+        matches!(self, Kind::Log | Kind::Tty)
+    }
+}
+
+/// Which changes of configuration count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Changes {
+    /// All of them.
+    #[default]
+    All,
+    /// Not those that delete.
+    Additions,
+    /// Not those that add.
+    Deletions,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What the report is about.
+    pub kind: Kind,
+    /// Counts instead of a line per event.
+    pub is_summary: bool,
+    /// Only events that succeeded, or failed.
+    pub success: Option<bool>,
+    /// Only events of these nodes, if there are any.
+    pub nodes: Vec<Vec<u8>>,
+    /// Which changes of configuration count.
+    pub changes: Changes,
+    /// Leave out CONFIG_CHANGE.
+    pub no_config: bool,
+    /// Names instead of numbers.
+    pub interpret: bool,
+    /// How control characters are printed.
+    pub escape: Escape,
+    /// Beginning of the time that the report is about, in seconds since 1970; 0 for any.
+    pub start_s: i64,
+    /// End of the time that the report is about, in seconds since 1970; 0 for any.
+    pub end_s: i64,
+    /// Whose behaviour is asked for.
+    pub dialect: Dialect,
+    /// Names of users whose ids have none in the log.
+    pub user_name: UserName,
+}
+
+impl Request {
+    /// The title, which comes before everything. `None` if there is no such report.
+    pub fn title(&self) -> Option<String> {
+        titles::title(self)
+    }
+
+    /// What aureport reads of an event for this report: what it does not ask for cannot make an event be dropped.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let mut wanted = Wanted {
+            success: true,
+            pid: true,
+            arch: self.interpret,
+            ..Wanted::default()
+        };
+        let which: &mut [&mut bool] = match self.kind {
+            Kind::Virt | Kind::Response | Kind::Log => &mut [],
+            Kind::Avc => &mut [&mut wanted.comm, &mut wanted.subject, &mut wanted.object],
+            Kind::Auth => &mut [
+                &mut wanted.exe,
+                &mut wanted.host,
+                &mut wanted.terminal,
+                &mut wanted.uid,
+            ],
+            Kind::Mac | Kind::Integrity | Kind::Config | Kind::Crypto | Kind::Event => {
+                &mut [&mut wanted.auid]
+            }
+            Kind::Login | Kind::Mods | Kind::Terminal | Kind::Exe => &mut [
+                &mut wanted.exe,
+                &mut wanted.host,
+                &mut wanted.terminal,
+                &mut wanted.auid,
+            ],
+            Kind::User => &mut [
+                &mut wanted.exe,
+                &mut wanted.host,
+                &mut wanted.terminal,
+                &mut wanted.auid,
+                &mut wanted.uid,
+            ],
+            Kind::File => &mut [&mut wanted.files, &mut wanted.exe, &mut wanted.auid],
+            Kind::Host => &mut [&mut wanted.host, &mut wanted.auid],
+            Kind::Pid => &mut [&mut wanted.exe, &mut wanted.auid],
+            Kind::Syscall => &mut [&mut wanted.comm, &mut wanted.auid],
+            Kind::Comm => &mut [
+                &mut wanted.comm,
+                &mut wanted.host,
+                &mut wanted.terminal,
+                &mut wanted.auid,
+            ],
+            Kind::Anomaly => &mut [
+                &mut wanted.exe,
+                &mut wanted.comm,
+                &mut wanted.host,
+                &mut wanted.terminal,
+                &mut wanted.auid,
+            ],
+            Kind::Key => &mut [&mut wanted.exe, &mut wanted.keys, &mut wanted.auid],
+            Kind::Tty => &mut [
+                &mut wanted.session,
+                &mut wanted.auid,
+                &mut wanted.terminal,
+                &mut wanted.comm,
+            ],
+            Kind::Main => &mut [
+                &mut wanted.files,
+                &mut wanted.host,
+                &mut wanted.terminal,
+                &mut wanted.exe,
+                &mut wanted.comm,
+                &mut wanted.keys,
+                &mut wanted.auid,
+            ],
+        };
+        for field in which {
+            **field = true;
+        }
+        wanted
+    }
+
+    /// What a summary reads without a dialect: nothing that it does not count.
+    pub(crate) fn wanted_to_count(&self) -> Wanted {
+        let all = self.wanted();
+        if self.dialect != Dialect::Own || self.kind == Kind::Main {
+            return all;
+        }
+        let needs_user = matches!(self.kind, Kind::User | Kind::Auth | Kind::Login);
+        Wanted {
+            success: self.success.is_some() || matches!(self.kind, Kind::Auth | Kind::Avc),
+            pid: self.kind == Kind::Pid,
+            arch: self.interpret && self.kind == Kind::Syscall,
+            auid: needs_user,
+            files: self.kind == Kind::File,
+            host: self.kind == Kind::Host,
+            terminal: self.kind == Kind::Terminal,
+            exe: self.kind == Kind::Exe,
+            comm: self.kind == Kind::Comm,
+            keys: self.kind == Kind::Key,
+            object: self.kind == Kind::Avc,
+            ..Wanted::default()
+        }
+    }
+}
+
+/// The text that stands for no events.
+pub const NONE_FOUND: &str = "<no events of interest were found>\n\n";

@@ -1,0 +1,299 @@
+//! Events of a log whose records stand together and whose times ascend, without the state machine.
+//!
+//! Nearly every log is of that form. Then events are found in any part of it, by several threads, and are those
+//! of [`crate::Assembler`]. [`Part::events`] refuses whatever is not certain to be so.
+
+use crate::event::{EventView, Place};
+use crate::head::{head, Head, NoHead};
+use crate::{kind, Dialect, TimeRange};
+use memchr::{memchr, memchr2, memrchr};
+
+/// Bytes that [`boundary`] looks at before its place.
+pub const BEFORE_BYTES: usize = 64 << 10;
+/// Bytes that [`boundary`] looks at after its place.
+pub const AFTER_BYTES: usize = 256 << 10;
+
+/// The log is not of that form, or it is not certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotOrdered;
+
+type Time = (u64, u32, u64);
+
+fn time(head: &Head<'_>) -> Time {
+    (head.sec, head.msec, head.serial)
+}
+
+/// How lines are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// Whose behaviour is asked for.
+    pub dialect: Dialect,
+    /// `end_of_event_timeout` of auditd.conf(5).
+    pub timeout_s: u64,
+    /// Records outside are left out.
+    pub range: TimeRange,
+}
+
+/// What a part of a log has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extent {
+    /// Time of the first record that aureport takes for the log's first, in seconds and milliseconds.
+    pub first_record: Option<(u64, u32)>,
+    /// Time and serial of the first event.
+    pub first: Option<Time>,
+    /// Time and serial of the last record.
+    pub last: Option<Time>,
+    /// Time of the last event in the range.
+    pub last_inside: Option<(u64, u32)>,
+}
+
+impl Extent {
+    /// Adds the part that follows in the log.
+    ///
+    /// # Errors
+    /// Its first time is not later than the last one before.
+    pub fn append(&mut self, next: Extent) -> Result<(), NotOrdered> {
+        if let (Some(last), Some(first)) = (self.last, next.first) {
+            if first <= last {
+                return Err(NotOrdered);
+            }
+        }
+        self.first_record = self.first_record.or(next.first_record);
+        self.first = self.first.or(next.first);
+        self.last = next.last.or(self.last);
+        self.last_inside = next.last_inside.or(self.last_inside);
+        Ok(())
+    }
+}
+
+/// Index in `window` at which the first event begins that has no record before `at`. `window` begins
+/// [`BEFORE_BYTES`] before `at` or where the log begins, and ends [`AFTER_BYTES`] after it or where the log ends.
+///
+/// # Errors
+/// It cannot be told from the window.
+pub fn boundary(
+    window: &[u8],
+    at: usize,
+    is_begin: bool,
+    is_end: bool,
+    reading: Reading,
+) -> Result<usize, NotOrdered> {
+    if is_begin && at == 0 {
+        return Ok(0);
+    }
+    let read = |line: &[u8]| match head(line, reading.timeout_s, reading.dialect) {
+        Ok(head) => Ok(Some((time(&head), head.node.map(<[u8]>::to_vec)))),
+        Err(NoHead::NoRecord) => Ok(None),
+        Err(NoHead::BadTime(_)) => Err(NotOrdered),
+    };
+    // The last record before `at`.
+    let mut end = match memchr(b'\n', &window[at.saturating_sub(1)..]) {
+        Some(newline) => at.saturating_sub(1) + newline + 1,
+        None if is_end => return Ok(window.len()),
+        None => return Err(NotOrdered),
+    };
+    let start = end;
+    let before = loop {
+        let line_start = match memrchr(b'\n', &window[..end.saturating_sub(1)]) {
+            Some(newline) => newline + 1,
+            None if is_begin && end > 0 => 0,
+            None => return Err(NotOrdered),
+        };
+        if let Some(found) = read(&window[line_start..end])? {
+            break found;
+        }
+        end = line_start;
+    };
+    let mut at = start;
+    while at < window.len() {
+        let length = match memchr(b'\n', &window[at..]) {
+            Some(newline) => newline + 1,
+            None if is_end => window.len() - at,
+            None => return Err(NotOrdered),
+        };
+        match read(&window[at..at + length])? {
+            Some(found) if found != before => return Ok(at),
+            _ => at += length,
+        }
+    }
+    if is_end {
+        Ok(window.len())
+    } else {
+        Err(NotOrdered)
+    }
+}
+
+/// The event that is being put together.
+struct Open<'t> {
+    head: Head<'t>,
+    /// The word with the time, and the blank behind it.
+    stamp: &'t [u8],
+    is_single: bool,
+}
+
+/// Finds events in parts of a log. Its memory is used again for each part.
+#[derive(Default)]
+pub struct Part {
+    places: Vec<Place>,
+}
+
+impl Part {
+    /// Calls `each` for every event of `text`, which begins and ends at a [`boundary`].
+    ///
+    /// # Errors
+    /// The records of an event may not stand together, or events not in the order of their times.
+    pub fn events<'t>(
+        &mut self,
+        text: &'t [u8],
+        reading: Reading,
+        mut each: impl FnMut(EventView<'_>),
+    ) -> Result<Extent, NotOrdered> {
+        // C's strings end at a zero.
+        if reading.dialect != Dialect::Own && memchr(0, text).is_some() {
+            return Err(NotOrdered);
+        }
+        let most = reading.dialect.line_bytes_max().unwrap_or(usize::MAX);
+        let mut extent = Extent::default();
+        let mut open: Option<Open<'t>> = None;
+        self.places.clear();
+        let mut at = 0;
+        while at < text.len() {
+            let (end, separator, next) = line_at(text, at);
+            let line = &text[at..next];
+            if line.len() > most {
+                return Err(NotOrdered);
+            }
+            let mut place = Place {
+                kind: 0,
+                start: at,
+                end: separator.unwrap_or(end),
+                names_end: separator.map(|_| end),
+            };
+            at = next;
+            if let Some(kind) = open.as_ref().and_then(|open| same_event(open, line)) {
+                place.kind = crate::kind::number(kind, reading.dialect);
+                self.join(open.as_ref(), place)?;
+                continue;
+            }
+            let head = match head(line, reading.timeout_s, reading.dialect) {
+                Ok(head) => head,
+                Err(NoHead::NoRecord) => continue,
+                Err(NoHead::BadTime(_)) => return Err(NotOrdered),
+            };
+            place.kind = head.kind;
+            match &open {
+                Some(now) if time(&now.head) == time(&head) && now.head.node == head.node => {
+                    self.join(Some(now), place)?;
+                    continue;
+                }
+                _ if extent.last.is_some_and(|last| time(&head) <= last) => {
+                    return Err(NotOrdered);
+                }
+                _ => {}
+            }
+            if let Some(now) = open.take() {
+                self.close(text, &now, reading, &mut extent, &mut each);
+            }
+            extent.begin(&head, reading.range);
+            // An end without an event is nothing.
+            if head.kind != kind::EOE {
+                self.places.push(place);
+                open = Some(Open {
+                    stamp: stamp(line, &head),
+                    is_single: kind::is_single(head.kind, reading.dialect),
+                    head,
+                });
+            }
+        }
+        if let Some(now) = open {
+            self.close(text, &now, reading, &mut extent, &mut each);
+        }
+        Ok(extent)
+    }
+
+    fn join(&mut self, open: Option<&Open<'_>>, place: Place) -> Result<(), NotOrdered> {
+        // A second event with the same key: which of them comes first depends on those before.
+        if open.is_some_and(|open| open.is_single) && place.kind != kind::EOE {
+            return Err(NotOrdered);
+        }
+        if open.is_some_and(|open| open.is_single) {
+            return Ok(());
+        }
+        self.places.push(place);
+        Ok(())
+    }
+
+    fn close(
+        &mut self,
+        text: &[u8],
+        open: &Open<'_>,
+        reading: Reading,
+        extent: &mut Extent,
+        each: &mut impl FnMut(EventView<'_>),
+    ) {
+        if reading.range.contains(open.head.sec) {
+            extent.last_inside = Some((open.head.sec, open.head.msec));
+            each(EventView {
+                sec: open.head.sec,
+                msec: open.head.msec,
+                serial: open.head.serial,
+                node: open.head.node,
+                text,
+                places: &self.places,
+            });
+        }
+        self.places.clear();
+    }
+}
+
+impl Extent {
+    fn begin(&mut self, head: &Head<'_>, range: TimeRange) {
+        if self.first_record.is_none() && (range.start_s == 0 || !range.contains(head.sec)) {
+            self.first_record = Some((head.sec, head.msec));
+        }
+        let time = time(head);
+        self.first = self.first.or(Some(time));
+        self.last = Some(time);
+    }
+}
+
+/// End of the line at `at` without its newline, its separator, and where the next line begins.
+fn line_at(text: &[u8], at: usize) -> (usize, Option<usize>, usize) {
+    let rest = &text[at..];
+    let (first, separator) = match memchr2(b'\n', crate::SEPARATOR, rest) {
+        Some(found) if rest[found] == crate::SEPARATOR => {
+            let newline = memchr(b'\n', &rest[found..]).map(|newline| found + newline);
+            (newline, Some(at + found))
+        }
+        found => (found, None),
+    };
+    match first {
+        Some(newline) => (at + newline, separator, at + newline + 1),
+        None => (text.len(), separator, text.len()),
+    }
+}
+
+/// The name of the type of `line`, if it has the same time as the open event, letter by letter, and neither a node.
+fn same_event<'l>(open: &Open<'_>, line: &'l [u8]) -> Option<&'l [u8]> {
+    if open.stamp.is_empty() || open.head.node.is_some() {
+        return None;
+    }
+    let rest = line.strip_prefix(b"type=")?;
+    let end = memchr(b' ', rest)?;
+    rest[end + 1..]
+        .starts_with(open.stamp)
+        .then_some(&rest[..end])
+}
+
+/// The word with the time of a line, and the blank behind it; empty if the line is unusual.
+fn stamp<'l>(line: &'l [u8], head: &Head<'_>) -> &'l [u8] {
+    let word = || {
+        let rest = line.strip_prefix(b"type=")?;
+        let rest = &rest[memchr(b' ', rest)? + 1..];
+        let end = memchr(b' ', rest)?;
+        // As far as the head is looked at.
+        (end < 60 && rest.starts_with(b"msg=audit(") && head.node.is_none())
+            .then_some(&rest[..=end])
+    };
+    word().unwrap_or_default()
+}

@@ -1,0 +1,264 @@
+//! `tarsier report`: reports on logs by aureport's options.
+
+mod options;
+mod parts;
+
+use crate::search_command::logs::{self, Defaults, Input, Source};
+use anyhow::Result;
+use cli::report::REPORT_USAGE;
+use daemon::stderr::say;
+use options::{Instead, Options};
+use query::report::{Kind, List, Summary, NONE_FOUND};
+use query::{Assembler, Dialect, EventView, Lines};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Exit status for errors, and if a list has nothing.
+const NOTHING: u8 = 1;
+/// Bytes of output that are written at once.
+const OUTPUT_BYTES: usize = 1 << 16;
+
+/// Whether the program was called by aureport's name.
+pub(crate) fn is_aureport(program: &OsStr) -> bool {
+    Path::new(program).file_name() == Some(OsStr::new("aureport"))
+}
+
+/// Carries out `args`, the words after `aureport` or `tarsier report`. Returns aureport's exit status.
+///
+/// # Errors
+/// A log cannot be read, or the output not written.
+pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
+    query::time::use_environment();
+    let words = args
+        .into_iter()
+        .map(|word| {
+            word.into_string()
+                .map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let (dialect, words) = match take_dialect(&words) {
+        Ok(taken) => taken,
+        Err(message) => {
+            say!("{message}");
+            return Ok(NOTHING);
+        }
+    };
+    match Options::parse(words, dialect) {
+        Ok(options) => report(options),
+        Err(Instead::Help) => {
+            io::stdout().write_all(REPORT_USAGE.as_bytes())?;
+            Ok(0)
+        }
+        Err(Instead::Version) => {
+            match dialect {
+                Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
+                Dialect::Three => writeln!(io::stdout(), "aureport version 3.0.9")?,
+                Dialect::Four => writeln!(io::stdout(), "aureport version 4.0.2")?,
+            }
+            Ok(0)
+        }
+        Err(Instead::Fail(message)) => {
+            say!("{message}");
+            io::stdout().write_all(REPORT_USAGE.as_bytes())?;
+            Ok(NOTHING)
+        }
+        Err(Instead::Refuse(message)) => {
+            say!("{message}");
+            Ok(NOTHING)
+        }
+    }
+}
+
+/// Takes `--dialect 3` or `--dialect 4` from the beginning.
+fn take_dialect(words: &[String]) -> Result<(Dialect, &[String]), String> {
+    match words {
+        [option, rest @ ..] if option == "--dialect" => match rest {
+            [version, rest @ ..] if version == "3" => Ok((Dialect::Three, rest)),
+            [version, rest @ ..] if version == "4" => Ok((Dialect::Four, rest)),
+            _ => Err(
+                "tarsier: report: --dialect: expected 3 or 4, for aureport 3.0.9 or 4.0.2"
+                    .to_owned(),
+            ),
+        },
+        _ => Ok((Dialect::Own, words)),
+    }
+}
+
+fn report(options: Options) -> Result<u8> {
+    let request = &options.request;
+    let defaults = logs::defaults(request.dialect)?;
+    let mut out = Vec::new();
+    let Some(title) = request.title() else {
+        // aureport has begun its title by then.
+        let which = match request.success {
+            Some(true) => "\nSuccess ",
+            Some(false) => "\nFailed ",
+            None => "\n",
+        };
+        io::stdout().write_all(which.as_bytes())?;
+        say!("Unimplemented option");
+        return Ok(NOTHING);
+    };
+    out.extend_from_slice(title.as_bytes());
+    let input = match Input::find(
+        options.input.as_deref(),
+        options.use_logs,
+        &defaults,
+        request.dialect,
+    ) {
+        Ok(input) => input,
+        Err(message) => {
+            io::stdout().write_all(&out)?;
+            say!("{message}");
+            return Ok(NOTHING);
+        }
+    };
+    if request.is_summary {
+        if let Some(parts) = parts::summary(&options, &input, &defaults)? {
+            let mut summary = parts.summary;
+            summary.write(parts.first, parts.last, &mut out);
+            io::stdout().write_all(&out)?;
+            return Ok(0);
+        }
+    }
+    Reader::new(&options, &defaults, out).run(&input)
+}
+
+/// What becomes of an event.
+enum Target {
+    Summary(Box<Summary>),
+    List(Box<List>),
+    /// Only the times are looked at.
+    Log,
+}
+
+/// Reads logs from beginning to end.
+struct Reader<'o> {
+    options: &'o Options,
+    timeout_s: u64,
+    target: Target,
+    out: Vec<u8>,
+    is_found: bool,
+    /// Time of the first and the last event of this file.
+    first: Option<(u64, u32)>,
+    last: (u64, u32),
+}
+
+impl<'o> Reader<'o> {
+    fn new(options: &'o Options, defaults: &Defaults, out: Vec<u8>) -> Reader<'o> {
+        let request = options.request.clone();
+        Reader {
+            options,
+            timeout_s: options.timeout_s.unwrap_or(defaults.timeout_s),
+            target: match request.kind {
+                Kind::Log => Target::Log,
+                _ if request.is_summary => Target::Summary(Box::new(Summary::new(request, 0))),
+                _ => Target::List(Box::new(List::new(request))),
+            },
+            out,
+            is_found: false,
+            first: None,
+            last: (0, 0),
+        }
+    }
+
+    fn run(mut self, input: &Input) -> Result<u8> {
+        let dialect = self.options.request.dialect;
+        let mut assembler = Assembler::new(dialect, self.timeout_s, self.options.range());
+        let last = input.sources.len() - 1;
+        for (number, source) in input.sources.iter().enumerate() {
+            let text = match source.open(dialect)? {
+                Ok(text) => text,
+                Err(message) => {
+                    self.flush()?;
+                    say!("{message}");
+                    return Ok(NOTHING);
+                }
+            };
+            (self.first, self.last) = (None, (0, 0));
+            let mut lines = Lines::new(text, dialect.line_bytes_max());
+            while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
+                assembler.add(line);
+                self.events(&mut assembler)?;
+                say_bad_times(&mut assembler);
+            }
+            if number == last {
+                assembler.finish();
+                self.events(&mut assembler)?;
+            }
+            self.end_of_file(source);
+        }
+        match self.target {
+            Target::Summary(ref mut summary) => {
+                let first = assembler.first_time().unwrap_or((0, 0));
+                summary.write(first, self.last, &mut self.out);
+            }
+            Target::List(_) if !self.is_found => {
+                self.out.extend_from_slice(NONE_FOUND.as_bytes());
+                self.flush()?;
+                return Ok(NOTHING);
+            }
+            _ => {}
+        }
+        self.flush()?;
+        Ok(0)
+    }
+
+    fn events(&mut self, assembler: &mut Assembler) -> Result<()> {
+        while let Some(event) = assembler.pop() {
+            self.event(event.view());
+            if self.out.len() >= OUTPUT_BYTES {
+                self.flush()?;
+            }
+            assembler.recycle(event);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: EventView<'_>) {
+        let (sec, msec, _) = event.time();
+        self.first = self.first.or(Some((sec, msec)));
+        self.last = (sec, msec);
+        match &mut self.target {
+            Target::Summary(summary) => summary.add(event),
+            Target::List(list) => self.is_found |= list.add(event, &mut self.out),
+            Target::Log => {}
+        }
+    }
+
+    fn end_of_file(&mut self, source: &Source) {
+        if !matches!(self.target, Target::Log) {
+            return;
+        }
+        let name = match source {
+            Source::Stdin => "stdin".to_owned(),
+            source => source.to_string(),
+        };
+        self.out.extend_from_slice(name.as_bytes());
+        let Some(first) = self.first else {
+            self.out.extend_from_slice(b": no records\n");
+            return;
+        };
+        for (before, (sec, msec)) in [(": ", first), (" - ", self.last)] {
+            self.out.extend_from_slice(before.as_bytes());
+            query::time::write_date_time(sec, &mut self.out);
+            self.out.extend_from_slice(format!(".{msec:03}").as_bytes());
+        }
+        self.out.push(b'\n');
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&self.out)?;
+        self.out.clear();
+        stdout.flush()
+    }
+}
+
+fn say_bad_times(assembler: &mut Assembler) {
+    for text in assembler.take_bad_times() {
+        let text = String::from_utf8_lossy(&text).into_owned();
+        say!("Error extracting time stamp ({text})");
+    }
+}

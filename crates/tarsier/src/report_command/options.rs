@@ -1,0 +1,242 @@
+//! aureport's options, with its rules for values and its messages.
+
+use query::report::{Changes, Kind, Request};
+use query::time::{self, Bound};
+use query::{Dialect, Escape, TimeRange};
+use std::path::PathBuf;
+
+/// What `tarsier report` was asked for.
+pub(crate) struct Options {
+    pub(crate) request: Request,
+    pub(crate) input: Option<PathBuf>,
+    /// Read the logs even if standard input is a pipe.
+    pub(crate) use_logs: bool,
+    pub(crate) timeout_s: Option<u64>,
+}
+
+impl Options {
+    pub(crate) fn range(&self) -> TimeRange {
+        TimeRange {
+            start_s: self.request.start_s,
+            end_s: self.request.end_s,
+        }
+    }
+}
+
+/// What to do instead of a report.
+pub(crate) enum Instead {
+    /// Say this on standard error, print the help, and end with status 1.
+    Fail(String),
+    /// Say this on standard error, and end with status 1.
+    Refuse(String),
+    Help,
+    Version,
+}
+
+impl From<String> for Instead {
+    fn from(message: String) -> Instead {
+        Instead::Fail(message)
+    }
+}
+
+type Result<T> = std::result::Result<T, Instead>;
+
+/// A report by the names of its option, and whether aureport refuses a word after it.
+const REPORTS: [(&str, &str, Kind, bool); 23] = [
+    ("-a", "--avc", Kind::Avc, false),
+    ("-au", "--auth", Kind::Auth, false),
+    ("-c", "--config", Kind::Config, false),
+    ("--comm", "--comm", Kind::Comm, true),
+    ("-cr", "--crypto", Kind::Crypto, false),
+    ("-e", "--event", Kind::Event, false),
+    ("-f", "--file", Kind::File, true),
+    ("-h", "--host", Kind::Host, true),
+    ("--integrity", "--integrity", Kind::Integrity, false),
+    ("-k", "--key", Kind::Key, true),
+    ("-l", "--login", Kind::Login, false),
+    ("-m", "--mods", Kind::Mods, false),
+    ("-ma", "--mac", Kind::Mac, false),
+    ("-n", "--anomaly", Kind::Anomaly, true),
+    ("-p", "--pid", Kind::Pid, true),
+    ("-r", "--response", Kind::Response, true),
+    ("-s", "--syscall", Kind::Syscall, true),
+    ("-t", "--log", Kind::Log, false),
+    ("-tm", "--terminal", Kind::Terminal, true),
+    ("--tty", "--tty", Kind::Tty, false),
+    ("-u", "--user", Kind::User, true),
+    ("--virt", "--virt", Kind::Virt, false),
+    ("-x", "--executable", Kind::Exe, true),
+];
+
+/// A word of the command line, the words after it, and how many of those were taken.
+struct Words<'w> {
+    option: &'w str,
+    rest: &'w [String],
+    taken: usize,
+}
+
+impl<'w> Words<'w> {
+    /// The word after the option, unless it begins with `-`.
+    fn next(&self) -> Option<&'w str> {
+        self.rest
+            .first()
+            .map(String::as_str)
+            .filter(|value| !value.starts_with('-'))
+    }
+
+    fn value(&mut self) -> Result<&'w str> {
+        let value = self
+            .next()
+            .ok_or_else(|| format!("Argument is required for {}", self.option))?;
+        self.taken += 1;
+        Ok(value)
+    }
+}
+
+/// What the words have said so far.
+struct Said {
+    options: Options,
+    kind: Option<Kind>,
+}
+
+impl Options {
+    /// Reads the words after `aureport` or `tarsier report --dialect D`.
+    pub(crate) fn parse(words: &[String], dialect: Dialect) -> Result<Options> {
+        let mut said = Said {
+            kind: None,
+            options: Options {
+                request: Request {
+                    kind: Kind::Main,
+                    is_summary: false,
+                    success: None,
+                    nodes: Vec::new(),
+                    changes: Changes::All,
+                    no_config: false,
+                    interpret: false,
+                    escape: Escape::Tty,
+                    start_s: 0,
+                    end_s: 0,
+                    dialect,
+                    user_name: crate::search_command::users::user_name,
+                },
+                input: None,
+                use_logs: false,
+                timeout_s: None,
+            },
+        };
+        let mut at = 0;
+        while let Some(option) = words.get(at) {
+            let mut word = Words {
+                option,
+                rest: &words[at + 1..],
+                taken: 0,
+            };
+            said.set(&mut word)?;
+            at += 1 + word.taken;
+        }
+        let mut options = said.options;
+        options.request.kind = said.kind.unwrap_or(Kind::Main);
+        options.request.is_summary |= options.request.kind == Kind::Main;
+        Ok(options)
+    }
+}
+
+impl Said {
+    fn set(&mut self, word: &mut Words<'_>) -> Result<()> {
+        let report = REPORTS
+            .iter()
+            .find(|(short, long, ..)| [*short, *long].contains(&word.option));
+        if let Some((_, _, kind, is_alone)) = report {
+            if self.kind.is_some() {
+                return Err("Error - only one report can be specified".to_owned().into());
+            }
+            self.kind = Some(*kind);
+            if *is_alone && word.next().is_some() {
+                return Err(Instead::Refuse("Unimplemented option".to_owned()));
+            }
+            return Ok(());
+        }
+        let (options, request) = (&mut self.options.timeout_s, &mut self.options.request);
+        match word.option {
+            "-if" | "--input" => self.options.input = Some(path(word)?),
+            "--input-logs" => self.options.use_logs = true,
+            "--eoe-timeout" => *options = Some(timeout(word)?),
+            "-i" | "--interpret" => {
+                request.interpret = true;
+                if word.next().is_some() {
+                    let message = format!("Argument is NOT required for {}", word.option);
+                    return Err(message.into());
+                }
+            }
+            "-ts" | "--start" => request.start_s = time_of(word, Bound::Start)?,
+            "-te" | "--end" => request.end_s = time_of(word, Bound::End)?,
+            "--node" => request.nodes.push(word.value()?.as_bytes().to_vec()),
+            "--escape" => request.escape = escape_form(word)?,
+            "--summary" => request.is_summary = true,
+            "--failed" => request.success = Some(false),
+            "--success" => request.success = Some(true),
+            "--add" => request.changes = Changes::Additions,
+            "--delete" => request.changes = Changes::Deletions,
+            "--debug" => {}
+            "-nc" | "--no-config" => request.no_config = true,
+            "-v" | "--version" => return Err(Instead::Version),
+            "--help" => return Err(Instead::Help),
+            option => return Err(format!("{option} is an unsupported option").into()),
+        }
+        Ok(())
+    }
+}
+
+fn path(word: &mut Words<'_>) -> Result<PathBuf> {
+    /// PATH_MAX of Linux, less what aureport adds.
+    const BYTES_MAX: usize = 4096 - 32;
+    let path = word.value()?;
+    match path.len() < BYTES_MAX {
+        true => Ok(PathBuf::from(path)),
+        false => Err(format!("File name is too long {path}").into()),
+    }
+}
+
+fn timeout(word: &mut Words<'_>) -> Result<u64> {
+    let text = word.value()?;
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        let message = format!("End of Event Timeout must be a numeric value, was {text}");
+        return Err(message.into());
+    }
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    match text[..digits].parse() {
+        Ok(0) | Err(_) => Err(format!("Illegal value for End of Event Timeout, was {text}").into()),
+        Ok(seconds) => Ok(seconds),
+    }
+}
+
+fn escape_form(word: &mut Words<'_>) -> Result<Escape> {
+    let form = word.value()?;
+    Escape::from_name(form).ok_or_else(|| format!("Unknown option ({form})").into())
+}
+
+/// The time of one or two words: a date, a time of day, both in any order, or a word such as `today`.
+fn time_of(word: &mut Words<'_>, bound: Bound) -> Result<i64> {
+    let Some(first) = word.next() else {
+        return Err(format!("{} requires either date and/or time", word.option).into());
+    };
+    word.taken += 1;
+    let second = word.rest.get(1).filter(|second| !second.starts_with('-'));
+    let midnight = Some("00:00:00");
+    let (date, time) = match second {
+        Some(second) => {
+            word.taken += 1;
+            match first.contains(':') {
+                true => (Some(second.as_str()), Some(first)),
+                false => (Some(first), Some(second.as_str())),
+            }
+        }
+        None if time::is_word(first) => (Some(first), midnight),
+        None if first.contains(':') => (None, Some(first)),
+        None if bound == Bound::Start => (Some(first), midnight),
+        None => (Some(first), None),
+    };
+    Ok(time::parse(bound, date, time)?)
+}
