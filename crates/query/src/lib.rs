@@ -32,6 +32,8 @@ mod messages;
 mod number;
 mod output;
 mod read;
+pub mod row;
+pub mod summary;
 pub mod time;
 mod walk;
 

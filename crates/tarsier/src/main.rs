@@ -6,6 +6,7 @@ mod doctor_command;
 mod finding;
 mod migrate_command;
 mod plan_command;
+mod report_html;
 mod rules_command;
 mod seal_command;
 mod search_command;
@@ -34,6 +35,8 @@ fn main() -> ExitCode {
         ctl::run(args.skip(1).collect())
     } else if search_command::is_ausearch(&program) {
         search_command::run(args.collect())
+    } else if report_html::is_asked_for(first.as_deref()) {
+        report_html::run(args.skip(1).collect())
     } else if first.is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
     } else {
