@@ -1,6 +1,6 @@
 //! `tarsier search`: finds events in logs by ausearch's options.
 
-pub(crate) pub(crate) mod logs;
+pub(crate) mod logs;
 mod options;
 mod users;
 
