@@ -35,6 +35,8 @@ mod number;
 mod output;
 mod read;
 pub mod report;
+pub mod row;
+pub mod summary;
 pub mod time;
 mod walk;
 

@@ -7,6 +7,7 @@ mod finding;
 mod migrate_command;
 mod plan_command;
 mod report_command;
+mod report_html;
 mod rules_command;
 mod seal_command;
 mod search_command;
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
         ctl::run(args.skip(1).collect())
     } else if search_command::is_ausearch(&program) {
         search_command::run(args.collect())
+    } else if report_html::is_asked_for(first.as_deref()) {
+        report_html::run(args.skip(1).collect())
     } else if first.as_ref().is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
     } else if report_command::is_aureport(&program) {

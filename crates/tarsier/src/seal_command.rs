@@ -150,7 +150,11 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     }
 }
 
-fn report(args: &VerifyArgs) -> Result<Report> {
+/// Verifies the logs of `args`.
+///
+/// # Errors
+/// That cannot be done: the key, a log or a seal cannot be read.
+pub(crate) fn report(args: &VerifyArgs) -> Result<Report> {
     let key = VerificationKey::read(&args.key)?;
     // A single log stands for all of its files; several files stand only for themselves.
     let (logs, is_complete) = match &args.logs[..] {

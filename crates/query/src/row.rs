@@ -1,0 +1,275 @@
+//! An event as a row: who did what to which files, for tables, pictures and exports.
+
+use crate::facts::{Facts, Wanted};
+use crate::number::unescape;
+use crate::walk::{find_from, Text};
+use crate::{kind, Dialect, Event};
+use std::borrow::Cow;
+
+/// What a row needs of [`Facts`]. Files come from [`Row::paths`], which knows their directories.
+const WANTED: Wanted = Wanted {
+    pid: true,
+    ppid: true,
+    auid: true,
+    uid: true,
+    euid: true,
+    gid: false,
+    egid: false,
+    session: true,
+    arch: true,
+    success: true,
+    exit: true,
+    terminal: true,
+    comm: true,
+    exe: true,
+    keys: true,
+    files: false,
+    host: true,
+    subject: false,
+    object: false,
+    vm: false,
+    uuid: false,
+};
+
+const PATH: i32 = 1302;
+const CWD: i32 = 1307;
+const EXECVE: i32 = 1309;
+const URINGOP: i32 = 1336;
+const AVC: i32 = 1400;
+const USER_AVC: i32 = 1107;
+/// Arguments of a command line that are shown.
+const ARGUMENTS_MAX: usize = 32;
+
+/// A file of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathItem<'e> {
+    /// Absolute path if the log has enough for one, else the name that the call was given.
+    pub path: Text<'e>,
+    /// `nametype=` of the PATH record; empty if the file is from another record.
+    pub nametype: &'e [u8],
+}
+
+/// Facts of an event, borrowed from it.
+#[derive(Debug, Clone)]
+pub struct Row<'e> {
+    /// Milliseconds since 1970.
+    pub time_ms: u64,
+    /// Serial number.
+    pub serial: u64,
+    /// Value of `node=`.
+    pub node: Option<&'e [u8]>,
+    /// Type of the first record.
+    pub kind: i32,
+    /// Ids, names and result.
+    pub facts: Facts<'e>,
+    /// Name of the login id, which ENRICHED has.
+    pub auid_name: Option<Text<'e>>,
+    /// System unit, which ENRICHED has if `identity = yes`.
+    pub unit: Option<Text<'e>>,
+    /// Container, likewise.
+    pub container: Option<Text<'e>>,
+    /// Name of the system call or io_uring operation; its number if there is no name.
+    pub call: Option<Cow<'static, str>>,
+}
+
+impl<'e> Row<'e> {
+    /// Reads what `event` has. What it lacks, or what is damaged, is absent.
+    pub fn read(event: &'e Event) -> Row<'e> {
+        let key = event.key();
+        let facts = Facts::read(event, &WANTED, Dialect::Own).unwrap_or_default();
+        let names = event.records().find_map(|record| record.names);
+        let name = |field: &[u8]| names.and_then(|names| named(names, field));
+        Row {
+            time_ms: key
+                .sec
+                .saturating_mul(1000)
+                .saturating_add(key.msec.into()),
+            serial: key.serial,
+            node: key.node.as_deref(),
+            kind: event.kind(),
+            auid_name: name(b"AUID="),
+            unit: name(b"UNIT="),
+            container: name(b"CONTAINER="),
+            call: call(event, &facts),
+            facts,
+        }
+    }
+
+    /// Whether the event is known to have failed.
+    pub fn is_failure(&self) -> bool {
+        self.facts.success == 0
+    }
+
+    /// Files of PATH and AVC records, each once and without the directories that are only parents.
+    pub fn paths(event: &'e Event) -> Vec<PathItem<'e>> {
+        let mut cwd: Option<Text<'e>> = None;
+        let mut items: Vec<PathItem<'e>> = Vec::new();
+        for record in event.records() {
+            let (name, nametype) = match record.kind {
+                CWD => {
+                    cwd = value(record.text, b" cwd=");
+                    continue;
+                }
+                PATH => (
+                    value(record.text, b" name="),
+                    word(record.text, b" nametype=").unwrap_or_default(),
+                ),
+                AVC | USER_AVC => (value(record.text, b" path="), &b""[..]),
+                _ => continue,
+            };
+            let Some(name) = name.filter(|name| nametype != b"PARENT" && **name != *b"(null)")
+            else {
+                continue;
+            };
+            let path = absolute(cwd.as_deref(), name);
+            if items.iter().all(|item| item.path != path) {
+                items.push(PathItem { path, nametype });
+            }
+        }
+        items
+    }
+
+    /// The command line of EXECVE records, arguments separated by blanks.
+    pub fn command(event: &Event) -> Option<Vec<u8>> {
+        let record = event.records().find(|record| record.kind == EXECVE)?;
+        let mut line = Vec::new();
+        for number in 0..ARGUMENTS_MAX {
+            let field = format!(" a{number}=");
+            let Some(argument) = value(record.text, field.as_bytes()) else {
+                break;
+            };
+            if number > 0 {
+                line.push(b' ');
+            }
+            line.extend_from_slice(&argument);
+        }
+        (!line.is_empty()).then_some(line)
+    }
+}
+
+/// `name` below `cwd`, without `./`, unless it is absolute.
+fn absolute<'e>(cwd: Option<&[u8]>, name: Text<'e>) -> Text<'e> {
+    let Some(cwd) = cwd.filter(|cwd| cwd.starts_with(b"/") && !name.starts_with(b"/")) else {
+        return name;
+    };
+    let rest = name.strip_prefix(b"./").unwrap_or(&name);
+    let directory = cwd.strip_suffix(b"/").unwrap_or(cwd);
+    match rest {
+        b"" | b"." => Cow::Owned(cwd.to_vec()),
+        _ => Cow::Owned([directory, b"/", rest].concat()),
+    }
+}
+
+/// The value of a field: quoted, in hex, or a bare word.
+fn value<'e>(text: &'e [u8], field: &[u8]) -> Option<Text<'e>> {
+    let from = find_from(text, 0, field)?;
+    value_at(&text[from..])
+}
+
+fn value_at(rest: &[u8]) -> Option<Text<'_>> {
+    if let Some(quoted) = rest.strip_prefix(b"\"") {
+        let end = memchr::memchr(b'"', quoted)?;
+        return Some(Cow::Borrowed(&quoted[..end]));
+    }
+    let end = memchr::memchr2(b' ', b'\n', rest).unwrap_or(rest.len());
+    let bare = &rest[..end];
+    match !bare.is_empty() && bare.len() % 2 == 0 && bare.iter().all(u8::is_ascii_hexdigit) {
+        true => unescape(bare).map(Cow::Owned),
+        false => (!bare.is_empty()).then_some(Cow::Borrowed(bare)),
+    }
+}
+
+fn word<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
+    let from = find_from(text, 0, field)?;
+    let rest = &text[from..];
+    let end = memchr::memchr2(b' ', b'\n', rest).unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+/// The value of a whole field among interpretations: `UNIT=` is not the end of `USER_UNIT=`.
+fn named<'e>(names: &'e [u8], field: &[u8]) -> Option<Text<'e>> {
+    let mut from = 0;
+    loop {
+        let at = find_from(names, from, field)?;
+        let start = at - field.len();
+        if start == 0 || names[start - 1] == b' ' {
+            return value_at(&names[at..]);
+        }
+        from = at;
+    }
+}
+
+fn call(event: &Event, facts: &Facts<'_>) -> Option<Cow<'static, str>> {
+    for record in event.records() {
+        match record.kind {
+            kind::SYSCALL => {
+                let number = u32::try_from(facts.syscall).ok()?;
+                let name = abi::Arch::from_audit_arch(facts.arch)
+                    .and_then(|arch| abi::syscall_name(arch, number));
+                return Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed));
+            }
+            URINGOP => {
+                let number = word(record.text, b" uring_op=")?;
+                let number: u32 = std::str::from_utf8(number).ok()?.parse().ok()?;
+                let name = abi::uring_op_name(number);
+                return Some(name.map_or_else(|| number.to_string().into(), Cow::Borrowed));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Assembler;
+
+    fn event(lines: &[&str]) -> Event {
+        let mut assembler = Assembler::new(Dialect::Own, 2, Default::default());
+        for line in lines {
+            assembler.add(line.as_bytes());
+        }
+        assembler.finish();
+        assembler.pop().expect("an event")
+    }
+
+    #[test]
+    fn a_call_becomes_a_row_with_absolute_paths() {
+        let event = event(&[
+            "type=SYSCALL msg=audit(1795229629.588:9): arch=c000003e syscall=257 success=no exit=-13 a0=1 \
+             a1=2 a2=0 a3=0 items=2 ppid=4 pid=7 auid=1000 uid=0 gid=0 euid=0 suid=0 fsuid=0 egid=0 sgid=0 \
+             fsgid=0 tty=pts0 ses=3 comm=\"cat\" exe=\"/bin/cat\" key=\"k\"\x1dARCH=x86_64 AUID=\"alice\" \
+             UID=\"root\" USER_UNIT=\"x.service\" UNIT=\"ssh.service\" CONTAINER=\"c1\"",
+            "type=CWD msg=audit(1795229629.588:9): cwd=\"/srv\"",
+            "type=PATH msg=audit(1795229629.588:9): item=0 name=\"/srv/\" inode=1 nametype=PARENT",
+            "type=PATH msg=audit(1795229629.588:9): item=1 name=\"./a\" inode=2 nametype=NORMAL",
+            "type=PATH msg=audit(1795229629.588:9): item=2 name=2F78 inode=3 nametype=DELETE",
+        ]);
+        let row = Row::read(&event);
+        assert_eq!((row.time_ms, row.serial), (1_795_229_629_588, 9));
+        assert_eq!(row.auid_name.as_deref(), Some(&b"alice"[..]));
+        assert_eq!(row.unit.as_deref(), Some(&b"ssh.service"[..]));
+        assert_eq!(row.container.as_deref(), Some(&b"c1"[..]));
+        assert_eq!(row.call.as_deref(), Some("openat"));
+        assert!(row.is_failure());
+        let paths = Row::paths(&event);
+        let paths: Vec<_> = paths
+            .iter()
+            .map(|item| (&*item.path, item.nametype))
+            .collect();
+        let wanted = [(&b"/srv/a"[..], &b"NORMAL"[..]), (b"/x", b"DELETE")];
+        assert_eq!(paths, wanted);
+    }
+
+    #[test]
+    fn a_command_line_is_put_together_from_its_arguments() {
+        let event = event(&[
+            "type=EXECVE msg=audit(1795229629.588:9): argc=3 a0=\"sh\" a1=\"-c\" a2=61200A62",
+        ]);
+        assert_eq!(
+            Row::command(&event).as_deref(),
+            Some(&b"sh -c a \nb"[..])
+        );
+    }
+}

@@ -1,0 +1,359 @@
+//! What a log holds, counted for a report: events over time, tables that go down, process trees,
+//! losses and gaps. Memory is bounded whatever the log; what is left out is counted.
+
+mod gaps;
+mod processes;
+mod series;
+mod tree;
+
+pub use gaps::{SerialGap, Silence};
+pub use processes::{Branch, Forest, Process};
+pub use series::{Bucket, Row as SeriesRow, Rows as SeriesRows};
+pub use tree::{Count, Line, Lines as TableLines};
+
+use crate::facts::{Facts, NO_LOGIN};
+use crate::row::Row;
+use crate::walk::find_from;
+use crate::Event;
+use gaps::{Serials, Silences};
+use processes::{Processes, Seen};
+use series::{Scale, Series};
+use tree::Tree;
+
+const DAEMON_START: i32 = 1200;
+const DAEMON_END: i32 = 1201;
+const DAEMON_ABORT: i32 = 1202;
+const DAEMON_ERR: i32 = 1209;
+/// Losses and changes of the daemon that are listed.
+const MARKS_MAX: usize = 200;
+/// Times without events that are listed.
+const SILENCES_MAX: usize = 5;
+/// Gaps of serial numbers that are listed.
+const GAPS_MAX: usize = 20;
+/// Value of a login id or session that is not set.
+const UNSET: u32 = u32::MAX;
+
+/// The series of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// By key of the rule.
+    Key,
+    /// By login user.
+    User,
+    /// By system unit.
+    Unit,
+}
+
+/// The tables of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// User → session → process → file.
+    User,
+    /// Key → program → file.
+    Key,
+    /// Unit → program → file.
+    Unit,
+    /// Program → file.
+    Program,
+    /// File → program.
+    File,
+    /// Failed calls: error → user → program.
+    Failure,
+}
+
+const TABLES: usize = 6;
+
+/// Losses that the daemon wrote into the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Time of the record, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Events that were lost.
+    pub lost: u64,
+    /// `cause=` of the record: `CAUSE:N,…`.
+    pub cause: Box<[u8]>,
+}
+
+/// A start or end of the audit daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DaemonMark {
+    /// In milliseconds since 1970.
+    pub time_ms: u64,
+    /// DAEMON_START, DAEMON_END or DAEMON_ABORT.
+    pub kind: i32,
+}
+
+/// Counts events.
+#[derive(Debug, Default)]
+pub struct Summary {
+    all: Totals,
+    scale: Option<Scale>,
+    series: [Series; 3],
+    tables: [Tree; TABLES],
+    processes: Processes,
+    serials: Serials,
+    silences: Silences,
+    losses: Vec<Loss>,
+    losses_number: u64,
+    lost: u64,
+    marks: Vec<DaemonMark>,
+    marks_number: u64,
+    nodes: Vec<Box<[u8]>>,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    count: Count,
+    with_result: u64,
+}
+
+/// Texts of an event that several counts need.
+struct Labels {
+    user: Vec<u8>,
+    session: Vec<u8>,
+    process: Vec<u8>,
+    error: Vec<u8>,
+}
+
+impl Summary {
+    /// Counts an event.
+    pub fn add(&mut self, event: &Event) {
+        let row = Row::read(event);
+        let node = row.node.unwrap_or_default();
+        self.all.count.add(row.time_ms, row.is_failure());
+        self.all.with_result += u64::from(row.facts.success >= 0);
+        if self.nodes.len() < 64 && self.nodes.iter().all(|known| **known != *node) {
+            self.nodes.push(node.into());
+        }
+        self.serials.add(node, row.serial, row.time_ms);
+        self.silences.add(row.time_ms, SILENCES_MAX);
+        self.daemon(event, &row);
+        self.over_time(&row);
+        self.in_tables(event, &row);
+        let command = Row::command(event);
+        self.processes.add(&Seen {
+            node,
+            pid: row.facts.pid,
+            ppid: row.facts.ppid,
+            exe: row.facts.exe.as_deref().unwrap_or_default(),
+            command: command.as_deref(),
+            time_ms: row.time_ms,
+            is_failure: row.is_failure(),
+        });
+    }
+
+    /// Records of the daemon itself: losses, start and end.
+    fn daemon(&mut self, event: &Event, row: &Row<'_>) {
+        if matches!(row.kind, DAEMON_START | DAEMON_END | DAEMON_ABORT) {
+            self.marks_number += 1;
+            if self.marks.len() < MARKS_MAX {
+                self.marks.push(DaemonMark {
+                    time_ms: row.time_ms,
+                    kind: row.kind,
+                });
+            }
+        }
+        if row.kind != DAEMON_ERR {
+            return;
+        }
+        let Some(text) = event.records().next().map(|record| record.text) else {
+            return;
+        };
+        if word_of(text, b"op=") != Some(b"events-lost") {
+            return;
+        }
+        let lost = word_of(text, b" lost=").and_then(number).unwrap_or(0);
+        self.lost = self.lost.saturating_add(lost);
+        self.losses_number += 1;
+        if self.losses.len() < MARKS_MAX {
+            self.losses.push(Loss {
+                time_ms: row.time_ms,
+                lost,
+                cause: word_of(text, b" cause=").unwrap_or_default().into(),
+            });
+        }
+    }
+
+    fn over_time(&mut self, row: &Row<'_>) {
+        let time_s = row.time_ms / 1000;
+        let scale = *self.scale.get_or_insert(Scale::at(time_s));
+        let bucket = match scale.bucket(time_s) {
+            Some(bucket) => bucket,
+            None => {
+                let first_s = self.all.count.first_ms / 1000;
+                let wider = scale.fitted(first_s, self.all.count.last_ms / 1000);
+                for series in &mut self.series {
+                    series.rescale(scale, wider);
+                }
+                self.scale = Some(wider);
+                wider.bucket(time_s).unwrap_or(0)
+            }
+        };
+        let is_failure = row.is_failure();
+        let keys: Vec<&[u8]> = keys(&row.facts);
+        self.series[By::Key as usize].add(bucket, is_failure, &keys);
+        let user = user(row);
+        self.series[By::User as usize].add(bucket, is_failure, &[&user]);
+        if let Some(unit) = &row.unit {
+            self.series[By::Unit as usize].add(bucket, is_failure, &[unit]);
+        }
+    }
+
+    fn in_tables(&mut self, event: &Event, row: &Row<'_>) {
+        let labels = Labels::of(row);
+        let items = Row::paths(event);
+        let files: Vec<&[u8]> = items.iter().map(|item| &*item.path).collect();
+        let program = row.facts.exe.as_deref().unwrap_or(b"(no program)");
+        let (time_ms, failed) = (row.time_ms, row.is_failure());
+        let tables = &mut self.tables;
+        let path = [&labels.user[..], &labels.session, &labels.process];
+        tables[Table::User as usize].add(time_ms, failed, &path, &files);
+        for key in keys(&row.facts) {
+            tables[Table::Key as usize].add(time_ms, failed, &[key, program], &files);
+        }
+        if let Some(unit) = &row.unit {
+            tables[Table::Unit as usize].add(time_ms, failed, &[unit, program], &files);
+        }
+        if row.facts.exe.is_some() {
+            tables[Table::Program as usize].add(time_ms, failed, &[program], &files);
+        }
+        for file in &files {
+            tables[Table::File as usize].add(time_ms, failed, &[file], &[program]);
+        }
+        if failed {
+            let path = [&labels.error[..], &labels.user, program];
+            tables[Table::Failure as usize].add(time_ms, failed, &path, &[]);
+        }
+    }
+
+    /// All events.
+    pub fn count(&self) -> Count {
+        self.all.count
+    }
+
+    /// Events that say whether they succeeded.
+    pub fn with_result(&self) -> u64 {
+        self.all.with_result
+    }
+
+    /// Start of the first interval in seconds since 1970, and the length of all intervals in seconds.
+    pub fn intervals(&self) -> (u64, u64) {
+        self.scale
+            .map_or((0, 1), |scale| (scale.start_s, scale.width_s))
+    }
+
+    /// Events over time: the `most` labels with the most events, and the others.
+    pub fn series(&self, which: By, most: usize) -> SeriesRows {
+        self.series[which as usize].rows(most)
+    }
+
+    /// A table: `most` has the number of lines of each level.
+    pub fn table(&self, which: Table, most: &[usize]) -> TableLines {
+        self.tables[which as usize].lines(most)
+    }
+
+    /// Trees of the `most` processes with the most events.
+    pub fn forest(&self, most: usize) -> Forest {
+        self.processes.forest(most)
+    }
+
+    /// Events that the daemon counted as lost; the first records of it, and how many there are.
+    pub fn losses(&self) -> (u64, &[Loss], u64) {
+        (self.lost, &self.losses, self.losses_number)
+    }
+
+    /// The first starts and ends of the daemon, and how many there are.
+    pub fn marks(&self) -> (&[DaemonMark], u64) {
+        (&self.marks, self.marks_number)
+    }
+
+    /// The largest gaps of serial numbers, how many there are, and how many numbers are missing.
+    pub fn serial_gaps(&self) -> (Vec<SerialGap>, usize, u64) {
+        let (mut gaps, sum) = self.serials.gaps();
+        let number = gaps.len();
+        gaps.sort_by_key(|gap| std::cmp::Reverse(gap.last - gap.first));
+        gaps.truncate(GAPS_MAX);
+        (gaps, number, sum)
+    }
+
+    /// Whether there are nodes whose serial numbers were not followed, to bound memory.
+    pub fn has_unfollowed_nodes(&self) -> bool {
+        self.serials.has_unfollowed()
+    }
+
+    /// The longest times without events.
+    pub fn silences(&self) -> &[Silence] {
+        self.silences.longest()
+    }
+
+    /// Values of `node=`, in the order of appearance, at most 64; an empty one for records without.
+    pub fn nodes(&self) -> &[Box<[u8]>] {
+        &self.nodes
+    }
+}
+
+impl Labels {
+    fn of(row: &Row<'_>) -> Labels {
+        let facts = &row.facts;
+        let session = match facts.session {
+            NO_LOGIN | UNSET => b"no session".to_vec(),
+            session => format!("session {session}").into_bytes(),
+        };
+        let mut process = facts
+            .exe
+            .as_deref()
+            .or(facts.comm.as_deref())
+            .unwrap_or(b"(no program)")
+            .to_vec();
+        if facts.pid >= 0 {
+            process.extend_from_slice(format!(" [{}]", facts.pid).as_bytes());
+        }
+        let errno = facts.exit.and_then(|exit| i32::try_from(-exit).ok());
+        let mut error = match errno.filter(|errno| *errno > 0) {
+            Some(errno) => abi::errno_name(errno)
+                .map_or_else(|| format!("errno {errno}"), str::to_owned)
+                .into_bytes(),
+            None => abi::record_type_name(u32::try_from(row.kind).unwrap_or(0))
+                .unwrap_or("no result")
+                .as_bytes()
+                .to_vec(),
+        };
+        if let Some(call) = &row.call {
+            error.extend_from_slice(b" of ");
+            error.extend_from_slice(call.as_bytes());
+        }
+        Labels {
+            user: user(row),
+            session,
+            process,
+            error,
+        }
+    }
+}
+
+/// The login user: his name if the log has it, else the id.
+fn user(row: &Row<'_>) -> Vec<u8> {
+    match (row.facts.auid, &row.auid_name) {
+        (NO_LOGIN | UNSET, _) => b"no login".to_vec(),
+        (_, Some(name)) => name.to_vec(),
+        (auid, None) => format!("auid {auid}").into_bytes(),
+    }
+}
+
+fn keys<'f>(facts: &'f Facts<'_>) -> Vec<&'f [u8]> {
+    let keys = facts.keys.iter().flatten();
+    keys.map(|key| &**key)
+        .filter(|key| *key != b"(null)")
+        .collect()
+}
+
+fn word_of<'e>(text: &'e [u8], field: &[u8]) -> Option<&'e [u8]> {
+    let from = find_from(text, 0, field)?;
+    let rest = &text[from..];
+    let end = rest.iter().position(|byte| b" '\n".contains(byte));
+    Some(&rest[..end.unwrap_or(rest.len())])
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}

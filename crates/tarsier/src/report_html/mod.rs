@@ -1,0 +1,170 @@
+//! `tarsier report --html`: a report as one file that opens anywhere without a network.
+
+mod chart;
+mod escape;
+mod options;
+mod page;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use crate::seal_command;
+use crate::search_command::logs::{self, Input, Source};
+use anyhow::{Context, Result};
+use cli::VerifyArgs;
+use daemon::stderr::say;
+use journal::seal::verify::End;
+use options::Options;
+use page::{About, Seal};
+use query::summary::Summary;
+use query::{Assembler, Dialect, Lines};
+use rustix::fs::{Mode, OFlags};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Exit status of errors, as aureport's.
+const FAILED: u8 = 1;
+
+/// Whether the program was called as `tarsier report … --html …`.
+pub(crate) fn is_asked_for(command: Option<&OsStr>) -> bool {
+    command.is_some_and(|command| command == "report")
+        && std::env::args_os().any(|word| word == "--html")
+}
+
+/// Carries out `args`, the words after `tarsier report`, which have `--html`.
+///
+/// # Errors
+/// A log cannot be read, or the page not written.
+pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
+    query::time::use_environment();
+    let mut words = Vec::with_capacity(args.len());
+    for word in args {
+        let word = word.into_string();
+        words.push(word.map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))?);
+    }
+    let options = match Options::parse(&words) {
+        Ok(options) => options,
+        Err(message) => {
+            say!("{message}");
+            return Ok(FAILED);
+        }
+    };
+    let defaults = logs::defaults(Dialect::Own)?;
+    let found = Input::find(
+        options.input.as_deref(),
+        options.use_logs,
+        &defaults,
+        Dialect::Own,
+    );
+    let input = match found {
+        Ok(input) => input,
+        Err(message) => {
+            say!("{message}");
+            return Ok(FAILED);
+        }
+    };
+    let mut assembler = Assembler::new(Dialect::Own, defaults.timeout_s, options.range);
+    let mut summary = Summary::default();
+    for source in &input.sources {
+        let text = match source.open(Dialect::Own)? {
+            Ok(text) => text,
+            Err(message) => {
+                say!("{message}");
+                return Ok(FAILED);
+            }
+        };
+        let mut lines = Lines::new(text, Dialect::Own.line_bytes_max());
+        while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
+            assembler.add(line);
+            take(&mut assembler, &mut summary);
+        }
+    }
+    assembler.finish();
+    take(&mut assembler, &mut summary);
+    let about = About {
+        logs: input.sources.iter().map(ToString::to_string).collect(),
+        seal: seal(&input.sources, options.key.as_deref()),
+        made_ms: now_ms(),
+    };
+    write(&options.html, &page::page(&summary, &about))?;
+    Ok(0)
+}
+
+fn take(assembler: &mut Assembler, summary: &mut Summary) {
+    while let Some(event) = assembler.pop() {
+        summary.add(&event);
+        assembler.recycle(event);
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// State of the seal of the logs, which `key` verifies.
+fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
+    let files: Vec<PathBuf> = sources
+        .iter()
+        .filter_map(|source| match source {
+            Source::File(path) => Some(path.clone()),
+            Source::Stdin => None,
+        })
+        .collect();
+    let has_seal = |path: &PathBuf| journal::seal::seal_path(path).exists();
+    let Some(key) = key else {
+        return match files.iter().any(has_seal) {
+            true => Seal::NotVerified,
+            false => Seal::Absent,
+        };
+    };
+    // The newest file stands for the set if the set was read.
+    let logs = match &files[..] {
+        [.., last] => vec![last.clone()],
+        [] => return Seal::Failed("standard input has no seal".to_owned()),
+    };
+    let args = VerifyArgs {
+        key: key.to_owned(),
+        max_age: None,
+        json: false,
+        logs,
+    };
+    match seal_command::report(&args) {
+        Err(error) => Seal::Failed(format!("{error:#}")),
+        Ok(report) => {
+            let until = report.files.iter().filter_map(|file| file.until_ms).max();
+            let until = until.map_or_else(|| "an unknown time".to_owned(), page::stamp);
+            match (&report.finding, report.end) {
+                (Some(finding), _) => Seal::Altered(finding.to_string()),
+                (None, End::Open) => Seal::NotClosed(format!(
+                    "unaltered up to {until} UTC; what followed may have been cut off"
+                )),
+                (None, End::InOrder | End::Vouched) => {
+                    Seal::Intact(format!("unaltered up to {until} UTC"))
+                }
+            }
+        }
+    }
+}
+
+/// Writes the page to a new file that takes the place of `path`, for its owner only.
+fn write(path: &Path, page: &str) -> Result<()> {
+    if path == Path::new("-") {
+        return Ok(io::stdout().write_all(page.as_bytes())?);
+    }
+    let name = || path.display().to_string();
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".new{}", std::process::id()));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(&new, flags, Mode::RUSR | Mode::WUSR).with_context(name)?;
+    let written = File::from(fd)
+        .write_all(page.as_bytes())
+        .and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written.with_context(name)
+}
