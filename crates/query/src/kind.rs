@@ -49,6 +49,12 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
     }
 }
 
+/// The name of a type, as far as the dialect has one.
+pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
+    let is_known = dialect == Dialect::Own || is_of_peer(number, dialect);
+    abi::record_type_name(number).filter(|_| is_known)
+}
+
 /// Whether audit 3.0.9 or 4.0.2 has a name for the type.
 fn is_of_peer(number: u32, dialect: Dialect) -> bool {
     let later = match dialect {
