@@ -26,6 +26,7 @@ mod calls;
 mod event;
 mod facts;
 mod filter;
+mod format;
 mod head;
 mod interpret;
 pub mod kind;
@@ -44,6 +45,7 @@ pub use assemble::{Assembler, TimeRange};
 pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
+pub use format::{Columns, Extra, Interpreted, Sentences};
 pub use interpret::{
     field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
     MachineNames, RecordFields,
