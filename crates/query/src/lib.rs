@@ -42,6 +42,7 @@ pub use assemble::{Assembler, TimeRange};
 pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
+pub use interpret::escape_text as escaped;
 pub use interpret::{
     field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
     MachineNames, RecordFields,
