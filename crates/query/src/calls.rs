@@ -178,10 +178,7 @@ pub(crate) fn path<'e>(
     walk.at = HEAD_BYTES;
     if let Some(from) = wanted.files.then(|| walk.find(b" name=")).flatten() {
         facts.add_file(walk, from)?;
-        walk.at = walk.text[from..]
-            .windows(5)
-            .position(|window| window == b"type=")
-            .map_or(from, |at| from + at + 5);
+        walk.at = find_from(walk.text, from, b"type=").unwrap_or(from);
     }
     object(facts, walk, wanted);
     Ok(())

@@ -46,6 +46,7 @@ pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
+pub use interpret::escape_text as escaped;
 pub use interpret::{
     field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
     MachineNames, RecordFields,

@@ -113,8 +113,11 @@ pub(crate) fn find_from(text: &[u8], from: usize, name: &[u8]) -> Option<usize> 
     let rest = text.get(from..)?;
     let at = match name.split_last() {
         // Names of fields. There are few equals signs in a record: this is faster than a search.
-        Some((b'=', before)) if !before.contains(&b'=') => {
-            memchr_iter(b'=', rest).find(|end| rest[..*end].ends_with(before))? + 1
+        Some((b'=', before @ [.., last])) if *last != b'=' => {
+            // Most differ in the last letter.
+            let is_name =
+                |end: &usize| *end > 0 && rest[*end - 1] == *last && rest[..*end].ends_with(before);
+            memchr_iter(b'=', rest).find(is_name)? + 1
         }
         _ => memmem::find(rest, name)? + name.len(),
     };

@@ -57,7 +57,7 @@ fn put(text: &[u8], marks: &[u8], out: &mut Vec<u8>) {
 }
 
 /// `text` escaped.
-pub(crate) fn text(text: &[u8], escape: Escape) -> Vec<u8> {
+pub fn text(text: &[u8], escape: Escape) -> Vec<u8> {
     if escape == Escape::Raw {
         return text.to_vec();
     }

@@ -24,7 +24,7 @@ mod paths;
 mod plain;
 mod terminal;
 
-pub(crate) use escape::text as escape_text;
+pub use escape::text as escape_text;
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
 pub use kinds::{field_type, FieldType};

@@ -1,15 +1,18 @@
 //! Reports on audit logs, as aureport makes them: a line per event, or counts.
 //!
 //! [`Request`] says what is asked for. [`Summary`] counts, and two of them can be merged; [`List`] has a line
-//! per event. Whose behaviour is that of aureport stands in [`Dialect`].
+//! per event. [`top`] and [`news`] are reports that aureport does not have. Whose behaviour is asked for stands in
+//! [`Dialect`].
 
 mod list;
 mod names;
+pub mod news;
 pub mod runs;
 mod select;
 mod summary;
 mod table;
 mod titles;
+pub mod top;
 
 pub use list::List;
 pub use summary::Summary;

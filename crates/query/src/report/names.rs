@@ -29,14 +29,15 @@ impl Names {
 
     /// The name of a user in at most `most` bytes. `event` may name it if it is of ENRICHED.
     pub(super) fn user(&mut self, id: u32, event: Option<EventView<'_>>, most: usize) -> Vec<u8> {
-        let mut name = self.whole_user(id, event);
+        let mut name = self.user_of(id, event.map(|event| (event, &b"auid"[..])));
         if self.dialect != Dialect::Own {
             name.truncate(most);
         }
         name
     }
 
-    fn whole_user(&mut self, id: u32, event: Option<EventView<'_>>) -> Vec<u8> {
+    /// The name of a user. The event may name it under a field, if it is of ENRICHED.
+    pub(super) fn user_of(&mut self, id: u32, event: Option<(EventView<'_>, &[u8])>) -> Vec<u8> {
         let signed = id as i32;
         if !self.interpret {
             return signed.to_string().into_bytes();
@@ -44,7 +45,7 @@ impl Names {
         if id == u32::MAX {
             return b"unset".to_vec();
         }
-        if let Some(name) = event.and_then(|event| self.interpretation(event, b"auid")) {
+        if let Some(name) = event.and_then(|(event, field)| self.interpretation(event, field)) {
             return unquoted(name);
         }
         let lookup = self.user_name;

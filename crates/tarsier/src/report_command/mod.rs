@@ -2,12 +2,15 @@
 
 mod options;
 mod parts;
+mod rows;
 
 use crate::search_command::logs::{self, Defaults, Input, Source};
 use anyhow::Result;
 use cli::report::REPORT_USAGE;
 use daemon::stderr::say;
-use options::{Instead, Options};
+use options::{Extra, Instead, Options};
+use query::report::news::Appearances;
+use query::report::top::{Field, Top};
 use query::report::{Kind, List, Summary, NONE_FOUND};
 use query::{Assembler, Dialect, EventView, Lines};
 use std::ffi::{OsStr, OsString};
@@ -89,6 +92,21 @@ fn report(options: Options) -> Result<u8> {
     let request = &options.request;
     let defaults = logs::defaults(request.dialect)?;
     let mut out = Vec::new();
+    if options.extra.is_some() {
+        let input = Input::find(
+            options.input.as_deref(),
+            options.use_logs,
+            &defaults,
+            request.dialect,
+        );
+        return match input {
+            Ok(input) => Reader::new(&options, &defaults, out).run(&input),
+            Err(message) => {
+                say!("{message}");
+                Ok(NOTHING)
+            }
+        };
+    }
     let Some(title) = request.title() else {
         // aureport has begun its title by then.
         let which = match request.success {
@@ -129,6 +147,8 @@ fn report(options: Options) -> Result<u8> {
 enum Target {
     Summary(Box<Summary>),
     List(Box<List>),
+    Top(Box<Top>),
+    News(Box<Appearances>),
     /// Only the times are looked at.
     Log,
 }
@@ -151,10 +171,18 @@ impl<'o> Reader<'o> {
         Reader {
             options,
             timeout_s: options.timeout_s.unwrap_or(defaults.timeout_s),
-            target: match request.kind {
-                Kind::Log => Target::Log,
-                _ if request.is_summary => Target::Summary(Box::new(Summary::new(request, 0))),
-                _ => Target::List(Box::new(List::new(request))),
+            target: match (&options.extra, request.kind) {
+                (Some(Extra::Top { fields, .. }), _) => {
+                    Target::Top(Box::new(Top::new(request, fields.clone())))
+                }
+                (Some(Extra::Changes { .. }), _) => {
+                    Target::News(Box::new(Appearances::new(request)))
+                }
+                (None, Kind::Log) => Target::Log,
+                (None, _) if request.is_summary => {
+                    Target::Summary(Box::new(Summary::new(request, 0)))
+                }
+                (None, _) => Target::List(Box::new(List::new(request))),
             },
             out,
             is_found: false,
@@ -189,20 +217,41 @@ impl<'o> Reader<'o> {
             }
             self.end_of_file(source);
         }
-        match self.target {
-            Target::Summary(ref mut summary) => {
-                let first = assembler.first_time().unwrap_or((0, 0));
+        let first = assembler.first_time().unwrap_or((0, 0));
+        let status = self.end(first);
+        self.flush()?;
+        Ok(status)
+    }
+
+    /// Prints what was counted, and returns the exit status. `first` is the time at which the logs begin.
+    fn end(&mut self, first: (u64, u32)) -> u8 {
+        let (format, escape) = (self.options.format, self.options.request.escape);
+        match (
+            std::mem::replace(&mut self.target, Target::Log),
+            &self.options.extra,
+        ) {
+            (Target::Summary(mut summary), _) => {
                 summary.write(first, self.last, &mut self.out);
             }
-            Target::List(_) if !self.is_found => {
+            (Target::List(_), _) if !self.is_found => {
                 self.out.extend_from_slice(NONE_FOUND.as_bytes());
-                self.flush()?;
-                return Ok(NOTHING);
+                return NOTHING;
+            }
+            (Target::Top(top), Some(Extra::Top { rows_max, .. })) => {
+                let names: Vec<_> = top
+                    .fields()
+                    .iter()
+                    .map(|field: &Field| field.name())
+                    .collect();
+                let rows = top.finish(*rows_max);
+                rows::write_top(&names, rows, format, escape, &mut self.out);
+            }
+            (Target::News(seen), Some(Extra::Changes { since_s })) => {
+                rows::write_news(seen.finish(*since_s), format, escape, &mut self.out);
             }
             _ => {}
         }
-        self.flush()?;
-        Ok(0)
+        0
     }
 
     fn events(&mut self, assembler: &mut Assembler) -> Result<()> {
@@ -223,6 +272,8 @@ impl<'o> Reader<'o> {
         match &mut self.target {
             Target::Summary(summary) => summary.add(event),
             Target::List(list) => self.is_found |= list.add(event, &mut self.out),
+            Target::Top(top) => top.add(event),
+            Target::News(seen) => seen.add(event),
             Target::Log => {}
         }
     }

@@ -1,5 +1,7 @@
 //! aureport's options, with its rules for values and its messages.
 
+use super::rows::Format;
+use query::report::top::Field;
 use query::report::{Changes, Kind, Request};
 use query::time::{self, Bound};
 use query::{Dialect, Escape, TimeRange};
@@ -12,7 +14,20 @@ pub(crate) struct Options {
     /// Read the logs even if standard input is a pipe.
     pub(crate) use_logs: bool,
     pub(crate) timeout_s: Option<u64>,
+    /// A report that aureport does not have.
+    pub(crate) extra: Option<Extra>,
+    /// Form of that report.
+    pub(crate) format: Format,
 }
+
+/// A report that aureport does not have.
+pub(crate) enum Extra {
+    Top { fields: Vec<Field>, rows_max: usize },
+    Changes { since_s: Option<u64> },
+}
+
+/// Rows of `--top`.
+const ROWS: usize = 20;
 
 impl Options {
     pub(crate) fn range(&self) -> TimeRange {
@@ -122,6 +137,8 @@ impl Options {
                 input: None,
                 use_logs: false,
                 timeout_s: None,
+                extra: None,
+                format: Format::Text,
             },
         };
         let mut at = 0;
@@ -135,6 +152,10 @@ impl Options {
             at += 1 + word.taken;
         }
         let mut options = said.options;
+        if said.kind.is_some() && options.extra.is_some() {
+            let message = "tarsier: report: --top and --changes are reports of their own; leave out the other";
+            return Err(Instead::Refuse(message.to_owned()));
+        }
         options.request.kind = said.kind.unwrap_or(Kind::Main);
         options.request.is_summary |= options.request.kind == Kind::Main;
         Ok(options)
@@ -154,6 +175,9 @@ impl Said {
             if *is_alone && word.next().is_some() {
                 return Err(Instead::Refuse("Unimplemented option".to_owned()));
             }
+            return Ok(());
+        }
+        if self.options.request.dialect == Dialect::Own && self.set_extra(word)? {
             return Ok(());
         }
         let (options, request) = (&mut self.options.timeout_s, &mut self.options.request);
@@ -185,6 +209,71 @@ impl Said {
         }
         Ok(())
     }
+}
+
+impl Said {
+    /// Takes an option that aureport does not have.
+    fn set_extra(&mut self, word: &mut Words<'_>) -> Result<bool> {
+        let extra = &mut self.options.extra;
+        let misplaced = |needed: &str, option: &str| {
+            Instead::Refuse(format!("tarsier: report: {option} comes after {needed}"))
+        };
+        match word.option {
+            "--top" => {
+                let fields = vec![field(word)?];
+                *extra = Some(Extra::Top {
+                    fields,
+                    rows_max: ROWS,
+                });
+            }
+            "--by" => match extra {
+                Some(Extra::Top { fields, .. }) => fields.push(field(word)?),
+                _ => return Err(misplaced("--top FIELD", "--by")),
+            },
+            "--rows" => match extra {
+                Some(Extra::Top { rows_max, .. }) => *rows_max = rows(word)?,
+                _ => return Err(misplaced("--top FIELD", "--rows")),
+            },
+            "--changes" => *extra = Some(Extra::Changes { since_s: None }),
+            "--since" => match extra {
+                Some(Extra::Changes { since_s }) => {
+                    *since_s = u64::try_from(time_of(word, Bound::Start)?).ok();
+                }
+                _ => return Err(misplaced("--changes", "--since")),
+            },
+            "--format" => {
+                let name = word.value()?;
+                if extra.is_none() {
+                    return Err(misplaced("--top FIELD or --changes", "--format"));
+                }
+                self.options.format = Format::from_name(name).ok_or_else(|| {
+                    let known = "text, csv, json or jsonl";
+                    Instead::Refuse(format!(
+                        "tarsier: report: --format {name}: expected {known}"
+                    ))
+                })?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn field(word: &mut Words<'_>) -> Result<Field> {
+    let option = word.option;
+    let name = word.value()?;
+    Field::from_name(name).ok_or_else(|| {
+        Instead::Refuse(format!(
+            "tarsier: report: {option} {name}: no such field; there are {}",
+            Field::names()
+        ))
+    })
+}
+
+fn rows(word: &mut Words<'_>) -> Result<usize> {
+    let text = word.value()?;
+    text.parse()
+        .map_err(|_| Instead::Refuse(format!("tarsier: report: --rows {text}: expected a number")))
 }
 
 fn path(word: &mut Words<'_>) -> Result<PathBuf> {

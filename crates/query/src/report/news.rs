@@ -1,0 +1,151 @@
+//! What a log has since a time and did not have before: programs, users and destinations.
+
+use super::names::Names;
+use super::top::{Field, Time};
+use super::Request;
+use crate::event::EventView;
+use crate::facts::{Facts, Wanted};
+use std::collections::HashMap;
+
+/// Seconds before the end of the log from which on things are new, if no time is given.
+pub const WEEK_S: u64 = 7 * 24 * 60 * 60;
+/// Bytes of values that are kept.
+const BYTES_MAX: usize = 64 << 20;
+/// Bytes of an entry beside its text.
+const ENTRY_BYTES: usize = 96;
+
+/// What is looked at, and its name in the report.
+const WHAT: [(&str, Field); 4] = [
+    ("program", Field::Exe),
+    ("user", Field::Auid),
+    ("destination", Field::Host),
+    ("unit", Field::Unit),
+];
+
+/// Something that is new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct New {
+    /// `program`, `user`, `destination` or `unit`.
+    pub what: &'static str,
+    /// Which one.
+    pub value: Vec<u8>,
+    /// Events.
+    pub hits: u64,
+    /// Events of them that failed.
+    pub failures: u64,
+    /// Time of the first.
+    pub first: Time,
+    /// Time of the last.
+    pub last: Time,
+}
+
+/// What is new since a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct News {
+    /// In the order in which they appeared.
+    pub news: Vec<New>,
+    /// Since when, in seconds since 1970.
+    pub since_s: u64,
+    /// Time of the first event, if there is one. If it is not before `since_s`, everything is new.
+    pub log_first: Option<Time>,
+    /// Events with values for which there was no room.
+    pub unkept_hits: u64,
+}
+
+/// Notes when everything appeared.
+pub struct Appearances {
+    request: Request,
+    wanted: Wanted,
+    names: Names,
+    seen: HashMap<(&'static str, Vec<u8>), New, foldhash::fast::RandomState>,
+    bytes: usize,
+    unkept_hits: u64,
+    first: Option<Time>,
+    last: Time,
+}
+
+impl Appearances {
+    /// Nothing has appeared. `request` says which events count.
+    pub fn new(request: Request) -> Appearances {
+        let mut wanted = Wanted {
+            success: true,
+            ..Wanted::default()
+        };
+        for (_, field) in WHAT {
+            field.want(&mut wanted);
+        }
+        Appearances {
+            names: Names::new(&request),
+            request,
+            wanted,
+            seen: HashMap::default(),
+            bytes: 0,
+            unkept_hits: 0,
+            first: None,
+            last: (0, 0),
+        }
+    }
+
+    /// Notes what an event has.
+    pub fn add(&mut self, event: EventView<'_>) {
+        let time = (event.time().0, event.time().1);
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = self.last.max(time);
+        let Some(facts) = Facts::read_view(event, &self.wanted, self.request.dialect) else {
+            return;
+        };
+        if !self.request.takes(event, &facts) {
+            return;
+        }
+        for (what, field) in WHAT {
+            for value in field.values(event, &facts, &mut self.names) {
+                if !matches!(&*value, b"?" | b"(null)") {
+                    self.note(what, value.into_owned(), time, facts.success == 0);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, what: &'static str, value: Vec<u8>, time: Time, is_failure: bool) {
+        let key = (what, value);
+        if let Some(seen) = self.seen.get_mut(&key) {
+            seen.hits += 1;
+            seen.failures += u64::from(is_failure);
+            seen.first = seen.first.min(time);
+            seen.last = seen.last.max(time);
+            return;
+        }
+        let bytes = key.1.len() * 2 + ENTRY_BYTES;
+        if self.bytes + bytes > BYTES_MAX {
+            self.unkept_hits += 1;
+            return;
+        }
+        self.bytes += bytes;
+        let new = New {
+            what,
+            value: key.1.clone(),
+            hits: 1,
+            failures: is_failure.into(),
+            first: time,
+            last: time,
+        };
+        self.seen.insert(key, new);
+    }
+
+    /// What appeared at `since_s` or later; a week before the last event if that is `None`.
+    pub fn finish(self, since_s: Option<u64>) -> News {
+        let since_s = since_s.unwrap_or(self.last.0.saturating_sub(WEEK_S));
+        let mut news: Vec<New> = self
+            .seen
+            .into_values()
+            .filter(|new| new.first.0 >= since_s)
+            .collect();
+        news.sort_unstable_by(|a, b| (a.first, a.what, &a.value).cmp(&(b.first, b.what, &b.value)));
+        News {
+            news,
+            since_s,
+            log_first: self.first,
+            unkept_hits: self.unkept_hits,
+        }
+    }
+}
