@@ -4,6 +4,7 @@
 //! * [`Assembler`]: the state machine from lines to [`Event`]s.
 //! * [`Facts`]: the fields of an event that a question is about, read when they are asked for.
 //! * [`Filter`]: ausearch's options, compiled once.
+//! * [`index`]: what is where in a log, so that less of it is read.
 //! * [`time`]: its dates and times, by the C library.
 //!
 //! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
@@ -26,6 +27,7 @@ mod event;
 mod facts;
 mod filter;
 mod head;
+pub mod index;
 pub mod kind;
 mod lines;
 mod messages;
