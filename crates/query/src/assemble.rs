@@ -96,14 +96,16 @@ impl Assembler {
     pub fn add(&mut self, line: &[u8]) -> bool {
         let line = match self.dialect {
             // C's strings end at a zero.
-            Dialect::Three => &line[..memchr::memchr(0, line).unwrap_or(line.len())],
+            Dialect::Three | Dialect::Four => {
+                &line[..memchr::memchr(0, line).unwrap_or(line.len())]
+            }
             Dialect::Own => line,
         };
         let head = match head(line, self.timeout_s, self.dialect) {
             Ok(head) => head,
             Err(NoHead::NoRecord) => return false,
             Err(NoHead::BadTime(text)) => {
-                if self.dialect == Dialect::Three {
+                if self.dialect.is_peer() {
                     self.bad_times.push(text.to_vec());
                 }
                 return false;
@@ -164,15 +166,13 @@ impl Assembler {
             node: head.node.map(Box::from),
         };
         slot.event.push(head.kind, line);
-        // LOGIN of a process with an audit context is followed by records of its call.
-        slot.is_complete = kind::is_single(head.kind)
-            && !(self.dialect == Dialect::Own && head.kind == kind::LOGIN);
-        slot.is_due = slot.is_complete && self.dialect == Dialect::Three;
+        slot.is_complete = kind::is_single(head.kind, self.dialect);
+        slot.is_due = slot.is_complete && self.dialect.is_peer();
         self.open_bytes += line.len();
         self.begun += 1;
-        let order = match self.dialect {
-            Dialect::Three => 0,
-            Dialect::Own => self.begun,
+        let order = match self.dialect.is_peer() {
+            true => 0,
+            false => self.begun,
         };
         let place = (head.sec, head.msec, head.serial, order, number);
         self.open.insert(place, ());

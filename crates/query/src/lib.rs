@@ -4,7 +4,9 @@
 //! * [`Assembler`]: the state machine from lines to [`Event`]s.
 //! * [`Facts`]: the fields of an event that a question is about, read when they are asked for.
 //! * [`Filter`]: ausearch's options, compiled once.
+//! * [`expr`]: expressions as of ausearch-expression(5).
 //! * [`index`]: what is where in a log, so that less of it is read.
+//! * [`Interpreter`]: what values mean; [`RecordFields`]: a record as names and values.
 //! * [`time`]: its dates and times, by the C library.
 //!
 //! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
@@ -27,7 +29,9 @@ mod event;
 mod facts;
 mod filter;
 mod head;
+pub mod expr;
 pub mod index;
+mod interpret;
 pub mod kind;
 mod lines;
 mod messages;
@@ -41,6 +45,10 @@ pub use assemble::{Assembler, TimeRange};
 pub use event::{Event, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
+pub use interpret::{
+    field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
+    MachineNames, RecordFields,
+};
 pub use lines::Lines;
 pub use output::{write_default, write_raw};
 
@@ -55,12 +63,19 @@ pub enum Dialect {
     Own,
     /// ausearch and aureport 3.0.9, byte for byte.
     Three,
+    /// ausearch and aureport 4.0.2, byte for byte.
+    Four,
 }
 
 impl Dialect {
     /// Bytes at which a line is cut: MAX_AUDIT_MESSAGE_LENGTH of libaudit, less C's zero.
     pub fn line_bytes_max(self) -> Option<usize> {
-        (self == Dialect::Three).then_some(8969)
+        self.is_peer().then_some(8969)
+    }
+
+    /// Whether it is that of another program.
+    pub fn is_peer(self) -> bool {
+        self != Dialect::Own
     }
 }
 

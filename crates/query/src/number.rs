@@ -61,10 +61,38 @@ pub(crate) fn signed(text: &[u8]) -> Result<i64, OutOfRange> {
     i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
 }
 
+/// As strtoul(3) in any base, 0 among them.
+pub(crate) fn unsigned_any(text: &[u8], base: u32) -> Result<u64, OutOfRange> {
+    let digits = signed_digits(text).1;
+    match (base, digits) {
+        (0, [b'0', b'x' | b'X', ..]) => unsigned(text, 16),
+        (0, [b'0', ..]) => unsigned(text, 8),
+        (0, _) => unsigned(text, 10),
+        _ => unsigned(text, base),
+    }
+}
+
+/// As strtoll(3) in base 10.
+pub(crate) fn signed_decimal(text: &[u8]) -> Result<i64, OutOfRange> {
+    let (is_negative, digits) = signed_digits(text);
+    let value = i128::from(magnitude(digits, 10)?);
+    i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
+}
+
 /// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`.
 ///
 /// `None` where ausearch 3.0.9 finds no value: fewer than two digits, or no `)`.
 pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = unescape_whole(text)?;
+    // C's strings end at a zero.
+    if let Some(end) = memchr::memchr(0, &bytes) {
+        bytes.truncate(end);
+    }
+    Some(bytes)
+}
+
+/// As [`unescape`], with the zeros and what follows them.
+pub(crate) fn unescape_whole(text: &[u8]) -> Option<Vec<u8>> {
     if text.first() == Some(&b'(') {
         let end = memchr::memchr(b')', text)?;
         return Some(text[..=end].to_vec());
@@ -91,8 +119,6 @@ pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
                     None => high.wrapping_sub(b'0'),
                 }
             })
-            // C's strings end at a zero.
-            .take_while(|byte| *byte != 0)
             .collect(),
     )
 }

@@ -5,12 +5,12 @@ use crate::{time, Dialect, SEPARATOR};
 
 /// Appends the lines of an event as the log has them.
 ///
-/// With `--dialect 3` every line of an event with interpretations has the byte 0x1d, as in ausearch.
+/// With a dialect every line of an event with interpretations has the byte 0x1d, as in ausearch.
 pub fn write_raw(event: &Event, dialect: Dialect, out: &mut Vec<u8>) {
     let is_enriched = event.is_enriched();
     for record in event.records() {
         out.extend_from_slice(record.text);
-        if record.names.is_some() || (is_enriched && dialect == Dialect::Three) {
+        if record.names.is_some() || (is_enriched && dialect.is_peer()) {
             out.push(SEPARATOR);
         }
         out.extend_from_slice(record.names.unwrap_or_default());

@@ -12,7 +12,7 @@ impl<'e> Facts<'e> {
         let mut facts = Facts::default();
         for record in event.records() {
             let read = facts.record(record, wanted);
-            if read.is_err() && dialect == Dialect::Three {
+            if read.is_err() && dialect.is_peer() {
                 return None;
             }
         }

@@ -17,13 +17,22 @@ pub struct Blocks<R> {
     taken: usize,
     /// Where blocks end, but for the search for a better place.
     nominal: u64,
+    block_bytes: u64,
+    window_bytes: usize,
     is_at_end: bool,
 }
 
 impl<R: Read> Blocks<R> {
     /// The blocks of what `input` gives.
     pub fn new(input: R) -> Blocks<R> {
+        Blocks::of_sizes(input, BLOCK_BYTES, WINDOW_BYTES)
+    }
+
+    /// As [`Blocks::new`], but blocks of another size, for tests.
+    pub fn of_sizes(input: R, block_bytes: u64, window_bytes: usize) -> Blocks<R> {
         Blocks {
+            block_bytes,
+            window_bytes,
             input,
             buffer: Vec::new(),
             start: 0,
@@ -42,14 +51,17 @@ impl<R: Read> Blocks<R> {
         self.start += self.taken as u64;
         self.taken = 0;
         loop {
-            self.nominal += BLOCK_BYTES;
-            let from = (self.nominal - self.start) as usize;
+            self.nominal += self.block_bytes;
+            let Some(from) = self.nominal.checked_sub(self.start) else {
+                continue;
+            };
+            let from = from as usize;
             if from > BLOCK_BYTES_MAX {
                 return Err(io::Error::other("a line of over 64 MiB"));
             }
-            self.fill(from + WINDOW_BYTES)?;
+            self.fill(from + self.window_bytes)?;
             let end = match self.buffer.get(from..) {
-                Some(window) => match cut(&window[..window.len().min(WINDOW_BYTES)]) {
+                Some(window) => match cut(&window[..window.len().min(self.window_bytes)]) {
                     0 if self.is_at_end => self.buffer.len(),
                     0 => continue,
                     length => from + length,
@@ -57,7 +69,10 @@ impl<R: Read> Blocks<R> {
                 None => self.buffer.len(),
             };
             if end == 0 {
-                return Ok(None);
+                match self.is_at_end && self.buffer.is_empty() {
+                    true => return Ok(None),
+                    false => continue,
+                }
             }
             self.taken = end;
             return Ok(Some((self.start, &self.buffer[..end])));

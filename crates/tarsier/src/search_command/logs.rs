@@ -27,7 +27,7 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     let config = match path.exists() {
         true => conf::load(path, Default::default())?.config,
         false => {
-            if dialect == Dialect::Three {
+            if dialect.is_peer() {
                 say!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
             }
             conf::Config::default()
@@ -66,14 +66,14 @@ impl Input {
         match path {
             Some(path) => {
                 let metadata = fs::metadata(path).map_err(|error| match dialect {
-                    Dialect::Three => format!("stat: {}", reason(&error)),
+                    Dialect::Three | Dialect::Four => format!("stat: {}", reason(&error)),
                     Dialect::Own => format!("tarsier: {}: {}", path.display(), reason(&error)),
                 })?;
                 if !metadata.is_dir() {
                     return Ok(Input::of(vec![path.to_owned()]));
                 }
                 let log_file = path.join("audit.log");
-                if dialect == Dialect::Three {
+                if dialect.is_peer() {
                     say!("NOTE - using logs in {}", log_file.display());
                 }
                 set(&log_file)
@@ -126,7 +126,7 @@ impl Source {
     pub(crate) fn open(&self, dialect: Dialect) -> Result<Result<Box<dyn Read>, String>> {
         let opened: io::Result<Box<dyn Read>> = match (self, dialect) {
             (Source::Stdin, _) => Ok(Box::new(io::stdin().lock())),
-            (Source::File(path), Dialect::Three) => {
+            (Source::File(path), Dialect::Three | Dialect::Four) => {
                 File::open(path).map(|file| Box::new(file) as _)
             }
             (Source::File(path), Dialect::Own) => {
@@ -138,7 +138,7 @@ impl Source {
             }
         };
         Ok(opened.map_err(|error| match dialect {
-            Dialect::Three => format!("Error opening {self} ({})", reason(&error)),
+            Dialect::Three | Dialect::Four => format!("Error opening {self} ({})", reason(&error)),
             Dialect::Own => format!("tarsier: {self}: {}", reason(&error)),
         }))
     }

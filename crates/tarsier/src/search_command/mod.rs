@@ -52,6 +52,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         Err(Instead::Version) => {
             match dialect {
                 Dialect::Three => writeln!(io::stdout(), "ausearch version 3.0.9")?,
+                Dialect::Four => writeln!(io::stdout(), "ausearch version 4.0.2")?,
                 Dialect::Own => writeln!(io::stdout(), "tarsier {}", env!("CARGO_PKG_VERSION"))?,
             }
             Ok(0)
@@ -77,7 +78,11 @@ fn take_dialect(words: &[String]) -> Result<(Dialect, &[String]), String> {
     match words {
         [option, rest @ ..] if option == "--dialect" => match rest {
             [version, rest @ ..] if version == "3" => Ok((Dialect::Three, rest)),
-            _ => Err("tarsier: search: --dialect: expected 3, for ausearch 3.0.9".to_owned()),
+            [version, rest @ ..] if version == "4" => Ok((Dialect::Four, rest)),
+            _ => Err(
+                "tarsier: search: --dialect: expected 3 or 4, for ausearch 3.0.9 or 4.0.2"
+                    .to_owned(),
+            ),
         },
         _ => Ok((Dialect::Own, words)),
     }
@@ -118,7 +123,7 @@ impl Search {
                 return Ok(NOTHING);
             }
         };
-        if self.dialect == Dialect::Three || input.may_match(&self.matcher)? {
+        if self.dialect.is_peer() || input.may_match(&self.matcher)? {
             let mut assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
             if let Some(status) = self.read(input, &mut assembler)? {
                 return Ok(status);

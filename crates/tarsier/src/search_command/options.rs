@@ -414,7 +414,7 @@ fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<(
     filter.arch = bits.or_else(|| Arch::from_name(text)).or_else(hex);
     match (filter.arch, dialect) {
         (Some(_), _) => Ok(()),
-        (None, Dialect::Three) => Err(format!("Unknown arch {text}").into()),
+        (None, Dialect::Three | Dialect::Four) => Err(format!("Unknown arch {text}").into()),
         (None, Dialect::Own) => {
             let names = Arch::NAMES.join(", ");
             Err(format!("--arch {text}: unknown; there are b32, b64, {names}").into())
