@@ -7,6 +7,7 @@
 //! * [`expr`]: expressions as of ausearch-expression(5).
 //! * [`index`]: what is where in a log, so that less of it is read.
 //! * [`Interpreter`]: what values mean; [`RecordFields`]: a record as names and values.
+//! * [`Told`]: an event in short; [`Tree`] and [`Touched`]: processes with their descendants, and files.
 //! * [`time`]: its dates and times, by the C library.
 //!
 //! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
@@ -39,6 +40,9 @@ mod number;
 mod output;
 mod read;
 pub mod time;
+mod told;
+mod touched;
+mod tree;
 mod walk;
 
 pub use assemble::{Assembler, TimeRange};
@@ -51,6 +55,9 @@ pub use interpret::{
 };
 pub use lines::Lines;
 pub use output::{write_default, write_raw};
+pub use told::{Item, Told};
+pub use touched::Touched;
+pub use tree::Tree;
 
 /// Byte between a line and its interpretations in ENRICHED.
 pub(crate) const SEPARATOR: u8 = 0x1d;

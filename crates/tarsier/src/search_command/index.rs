@@ -40,6 +40,9 @@ pub(crate) enum UseIndex {
 impl Search {
     /// Searches the blocks that may hold an event that matches. False if all has to be read instead.
     pub(super) fn read_by_blocks(&mut self, input: &Input, assembler: &mut Assembler) -> Result<bool> {
+        if self.asked.needs_all() {
+            return Ok(false);
+        }
         let Some(tables) = self.tables(input)? else {
             return Ok(false);
         };
@@ -139,6 +142,7 @@ impl Search {
         let mut reader: Option<BlockReader> = None;
         let mut text = Vec::new();
         for (block, step) in table.blocks().iter().zip(steps) {
+            self.progress.add(block.end - block.start);
             match step {
                 Step::LeaveOut(None) => {}
                 Step::LeaveOut(Some(sec)) => {

@@ -1,14 +1,23 @@
 //! `tarsier search`: finds events in logs by ausearch's options.
 
+mod asked;
+mod follow;
+mod index;
+pub(crate) mod index_file;
+mod json;
 pub(crate) mod logs;
 mod options;
+mod progress;
+mod scan;
 mod users;
 
 use anyhow::Result;
+use asked::{Asked, Taken};
 use cli::search::SEARCH_USAGE;
 use daemon::stderr::say;
-use logs::{Input, Source};
+use logs::Input;
 use options::{Format, Instead, Options};
+use progress::Progress;
 use query::{Assembler, Dialect, Lines, Matcher};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -43,8 +52,18 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
     }
-    match Options::parse(words, dialect) {
-        Ok(options) => Search::new(options, dialect).run(),
+    let (asked, words) = match Asked::take(words, dialect) {
+        Ok(taken) => taken,
+        Err(message) => {
+            say!("{message}");
+            return Ok(NOTHING);
+        }
+    };
+    match Options::parse(&words, dialect) {
+        Ok(mut options) => {
+            asked.complete(&mut options);
+            Search::new(options, dialect, asked).run()
+        }
         Err(Instead::Help) => {
             io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
             Ok(0)
@@ -92,17 +111,21 @@ struct Search {
     matcher: Matcher,
     options: Options,
     dialect: Dialect,
+    asked: Asked,
+    progress: Progress,
     out: Vec<u8>,
     is_found: bool,
 }
 
 impl Search {
-    fn new(mut options: Options, dialect: Dialect) -> Search {
+    fn new(mut options: Options, dialect: Dialect, asked: Asked) -> Search {
         let filter = std::mem::take(&mut options.filter);
         Search {
             matcher: Matcher::new(filter, dialect, users::user_name),
             options,
             dialect,
+            asked,
+            progress: Progress::new(None),
             out: Vec::new(),
             is_found: false,
         }
@@ -123,12 +146,15 @@ impl Search {
                 return Ok(NOTHING);
             }
         };
-        if self.dialect.is_peer() || input.may_match(&self.matcher)? {
-            let mut assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
-            if let Some(status) = self.read(input, &mut assembler)? {
-                return Ok(status);
-            }
+        if self.asked.build_index {
+            return index::build_all(&input);
         }
+        self.progress = Progress::new(Some(&input));
+        if let Some(status) = self.search(&input, timeout_s)? {
+            return Ok(status);
+        }
+        self.progress.end();
+        self.is_found |= self.asked.end(&mut self.out);
         self.flush()?;
         if self.is_found {
             return Ok(0);
@@ -139,8 +165,25 @@ impl Search {
         Ok(NOTHING)
     }
 
-    /// Searches all files. Returns the exit status if one cannot be opened.
-    fn read(&mut self, input: Input, assembler: &mut Assembler) -> Result<Option<u8>> {
+    /// Searches all files, as often as the question needs. Returns the exit status if one cannot be opened.
+    fn search(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
+        loop {
+            let mut assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
+            if self.asked.follow {
+                self.follow(input, &mut assembler, timeout_s)?;
+            } else if self.dialect.is_peer() || !self.read_by_blocks(input, &mut assembler)? {
+                if let Some(status) = self.read(input, &mut assembler)? {
+                    return Ok(Some(status));
+                }
+            }
+            if !self.asked.reads_again() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads all files. Returns the exit status if one cannot be opened.
+    fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
         let last = input.sources.len() - 1;
         for (number, source) in input.sources.iter().enumerate() {
             let text = match source.open(self.dialect)? {
@@ -153,6 +196,7 @@ impl Search {
             };
             let mut lines = Lines::new(text, self.dialect.line_bytes_max());
             while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
+                self.progress.add(line.len() as u64);
                 assembler.add(line);
                 if self.events(assembler)?.is_break() {
                     return Ok(None);
@@ -179,9 +223,12 @@ impl Search {
     /// Prints the complete events that match. Breaks off after the first with `--just-one`.
     fn events(&mut self, assembler: &mut Assembler) -> Result<ControlFlow<()>> {
         while let Some(event) = assembler.pop() {
-            if self.matcher.matches(&event) {
+            let is_match = self.matcher.matches(&event);
+            let taken = self.asked.event(&event, is_match, &mut self.out);
+            if !matches!(taken, Taken::No) {
                 self.is_found = true;
                 match self.options.format {
+                    _ if matches!(taken, Taken::Printed) => {}
                     Format::Raw => query::write_raw(&event, self.dialect, &mut self.out),
                     Format::Default => query::write_default(&event, &mut self.out),
                 }
@@ -202,27 +249,5 @@ impl Search {
         stdout.write_all(&self.out)?;
         self.out.clear();
         stdout.flush()
-    }
-}
-
-impl Input {
-    /// Whether the text that every matching event has occurs in any source. Compressed files and standard input are not
-    /// read for that.
-    fn may_match(&self, matcher: &Matcher) -> Result<bool> {
-        let Some(overlap) = matcher.overlap_bytes() else {
-            return Ok(true);
-        };
-        for source in &self.sources {
-            let may_match = match source {
-                Source::File(path) => {
-                    logs::plain_file_has(path, overlap, |text| matcher.may_match(text))?
-                }
-                Source::Stdin => true,
-            };
-            if may_match {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }
