@@ -158,8 +158,11 @@ pub struct SealInitArgs {
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
     /// Verification key that `tarsier seal init` created
-    #[arg(long, value_name = "FILE")]
-    pub key: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "index")]
+    pub key: Option<PathBuf>,
+    /// Compare the indexes of `tarsier search` with what the log gives, instead of the seal
+    #[arg(long, conflicts_with_all = ["key", "max_age", "json"])]
+    pub index: bool,
     /// Reject a seal that ends longer ago than this, unless it was closed in order: 2m, 1h
     #[arg(long, value_name = "T", value_parser = parse_duration)]
     pub max_age: Option<Duration>,

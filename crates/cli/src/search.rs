@@ -41,13 +41,25 @@ what to look for
                             dates as the locale writes them, or: now recent boot today
                             yesterday this-week week-ago this-month this-year
 
+what people ask (not with --dialect)
+  --touched PATH            events of a file, by any of its names
+  --tree PID[@TIME]         what a process and its descendants did, as a tree
+  --timeline WHAT           ses:N, pid:N or unit:NAME; a line for each event
+  --unit NAME               systemd unit
+  --container ID            container, or the beginning of its id
+  --where EXPR              expression as in ausearch-expression(5)
+  --follow                  goes on with what is added, over rotations
+
 how to print
   --format raw|default      lines of the log; with times, last record first
+  --format json|jsonl       an array, or a line for each event (not with --dialect)
   -r, --raw                 --format raw
   --just-one                only the first event
   -l, --line-buffered       each event at once
 
 others
+  --no-index                neither read nor make indexes beside rotated files
+  --build-index             make them, and end
   --eoe-timeout SECONDS     age at which an event is complete
   --dialect 3               first: as ausearch 3.0.9, byte for byte
   -h, -v                    this text, the version

@@ -5,6 +5,11 @@
 //! whose time is at least the timeout later; complete events come out in the order of their time, as
 //! soon as no earlier one is open. ausearch looks through all open events for each record; here they
 //! stand in an ordered map.
+//!
+//! Without a dialect, every event comes out when a new one begins that is the timeout later. So the
+//! order in which events come out depends on their own times and on the times at which others begin,
+//! not on what others there are: blocks of a log that hold nothing of interest can be left out
+//! ([`Assembler::leave_out`]).
 
 use crate::event::{Event, Key};
 use crate::head::{head, Head, NoHead};
@@ -34,13 +39,23 @@ impl TimeRange {
     }
 }
 
-/// Time of an event and its slot: ausearch gives out events of the same time by their slots.
-type Place = (u64, u32, u64, usize);
+/// Time of an event, its order among those of the same time, and its slot. ausearch gives out events
+/// of the same time by their slots; without a dialect, in the order in which they began.
+type Place = (u64, u32, u64, u64, usize);
 
 #[derive(Default)]
 struct Slot {
     event: Event,
+    /// Takes no more records.
     is_complete: bool,
+    /// May come out.
+    is_due: bool,
+}
+
+impl Slot {
+    fn complete(&mut self) {
+        (self.is_complete, self.is_due) = (true, true);
+    }
 }
 
 /// The state machine from lines to events.
@@ -53,6 +68,7 @@ pub struct Assembler {
     open: BTreeMap<Place, ()>,
     /// Where the last record went; records of an event mostly stand together.
     last: Option<Place>,
+    begun: u64,
     open_bytes: usize,
     first_time: Option<(u64, u32)>,
     bad_times: Vec<Vec<u8>>,
@@ -69,6 +85,7 @@ impl Assembler {
             free: BinaryHeap::new(),
             open: BTreeMap::new(),
             last: None,
+            begun: 0,
             open_bytes: 0,
             first_time: None,
             bad_times: Vec::new(),
@@ -104,7 +121,7 @@ impl Assembler {
         if let Some(place) = self.find(&head) {
             self.last = Some(place);
             self.open_bytes += line.len();
-            self.slots[place.3].event.push(head.kind, line);
+            self.slots[place.4].event.push(head.kind, line);
             return true;
         }
         if head.kind == kind::EOE {
@@ -117,7 +134,7 @@ impl Assembler {
     /// The place of the open event of this head.
     fn find(&self, head: &Head<'_>) -> Option<Place> {
         let is_its = |place: &Place| {
-            let slot = &self.slots[place.3];
+            let slot = &self.slots[place.4];
             !slot.is_complete && slot.event.key.node.as_deref() == head.node
         };
         let time = (head.sec, head.msec, head.serial);
@@ -127,8 +144,8 @@ impl Assembler {
             }
         }
         let (from, to) = (
-            (time.0, time.1, time.2, 0),
-            (time.0, time.1, time.2, usize::MAX),
+            (time.0, time.1, time.2, 0, 0),
+            (time.0, time.1, time.2, u64::MAX, usize::MAX),
         );
         self.open.range(from..=to).map(|each| *each.0).find(is_its)
     }
@@ -150,14 +167,20 @@ impl Assembler {
         };
         slot.event.push(head.kind, line);
         slot.is_complete = kind::is_single(head.kind, self.dialect);
+        slot.is_due = slot.is_complete && self.dialect.is_peer();
         self.open_bytes += line.len();
-        let place = (head.sec, head.msec, head.serial, number);
+        self.begun += 1;
+        let order = match self.dialect.is_peer() {
+            true => 0,
+            false => self.begun,
+        };
+        let place = (head.sec, head.msec, head.serial, order, number);
         self.open.insert(place, ());
         self.last = Some(place);
         self.complete_until(head.sec);
         if self.open_bytes > OPEN_BYTES_MAX || self.open.len() > OPEN_EVENTS_MAX {
             if let Some((first, ())) = self.open.first_key_value() {
-                self.slots[first.3].is_complete = true;
+                self.slots[first.4].complete();
             }
         }
     }
@@ -171,15 +194,21 @@ impl Assembler {
             if place.0 > limit {
                 break;
             }
-            self.slots[place.3].is_complete = true;
+            self.slots[place.4].complete();
         }
+    }
+
+    /// Completes what is due when an event at `sec` begins that is left out, because its block of the
+    /// log holds nothing of interest.
+    pub fn leave_out(&mut self, sec: u64) {
+        self.complete_until(sec);
     }
 
     /// The next complete event, if no earlier one is open. Give it back by [`Assembler::recycle`].
     pub fn pop(&mut self) -> Option<Event> {
         let entry = self.open.first_entry()?;
-        let number = entry.key().3;
-        if !self.slots[number].is_complete {
+        let number = entry.key().4;
+        if !self.slots[number].is_due {
             return None;
         }
         entry.remove();
@@ -200,19 +229,18 @@ impl Assembler {
     /// Completes all events, at the end of the last file.
     pub fn finish(&mut self) {
         for (place, ()) in &self.open {
-            self.slots[place.3].is_complete = true;
+            self.slots[place.4].complete();
         }
     }
 
     /// Completes the events that have a record of a type that comes last.
     pub fn finish_ended(&mut self) {
         for (place, ()) in &self.open {
-            let slot = &mut self.slots[place.3];
-            let dialect = self.dialect;
-            slot.is_complete |= slot
-                .event
-                .records()
-                .any(|record| kind::is_single(record.kind, dialect));
+            let slot = &mut self.slots[place.4];
+            let is_last = |kind| kind::is_single(kind, self.dialect);
+            if slot.event.records().any(|record| is_last(record.kind)) {
+                slot.complete();
+            }
         }
     }
 

@@ -101,6 +101,11 @@ impl Matcher {
         }
     }
 
+    /// What a block of a log must hold for an event that matches.
+    pub fn needed(&self) -> crate::index::Needed {
+        crate::index::Needed::of(&self.filter)
+    }
+
     /// Whether text of a log may hold an event that matches: it has the literal that every such event has.
     pub fn may_match(&self, text: &[u8]) -> bool {
         match &self.literal {

@@ -4,7 +4,10 @@
 //! * [`Assembler`]: the state machine from lines to [`Event`]s.
 //! * [`Facts`]: the fields of an event that a question is about, read when they are asked for.
 //! * [`Filter`]: ausearch's options, compiled once.
+//! * [`expr`]: expressions as of ausearch-expression(5).
+//! * [`index`]: what is where in a log, so that less of it is read.
 //! * [`Interpreter`]: what values mean; [`RecordFields`]: a record as names and values.
+//! * [`Told`]: an event in short; [`Tree`] and [`Touched`]: processes with their descendants, and files.
 //! * [`time`]: its dates and times, by the C library.
 //!
 //! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
@@ -24,10 +27,12 @@ mod assemble;
 mod avc;
 mod calls;
 mod event;
+pub mod expr;
 mod facts;
 mod filter;
 mod format;
 mod head;
+pub mod index;
 mod interpret;
 pub mod kind;
 mod lines;
@@ -39,6 +44,9 @@ pub mod report;
 pub mod row;
 pub mod summary;
 pub mod time;
+mod told;
+mod touched;
+mod tree;
 mod walk;
 
 pub use assemble::{Assembler, TimeRange};
@@ -53,6 +61,9 @@ pub use interpret::{
 };
 pub use lines::Lines;
 pub use output::{write_default, write_raw};
+pub use told::{Item, Told};
+pub use touched::Touched;
+pub use tree::Tree;
 
 /// Byte between a line and its interpretations in ENRICHED.
 pub(crate) const SEPARATOR: u8 = 0x1d;

@@ -1,5 +1,6 @@
 //! `tarsier seal init` and `tarsier verify`.
 
+use crate::search_command::index_file::{self, Verdict};
 use anyhow::{bail, Context, Result};
 use cli::{SealCommand, SealInitArgs, VerifyArgs};
 use conf::LoadOptions;
@@ -131,6 +132,9 @@ fn configured_log(file: Option<&Path>) -> Result<PathBuf> {
 /// `tarsier verify`: status 0 if the log is unaltered and complete, 1 if it is altered, 2 if that cannot
 /// be verified, 3 if it is unaltered and its end may be missing.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
+    if args.index {
+        return verify_indexes(&args.logs);
+    }
     match report(args) {
         Ok(report) => {
             match args.json {
@@ -150,12 +154,40 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8> {
     }
 }
 
+/// `tarsier verify --index`: status 1 if an index hides something or is not used.
+fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
+    let files = match logs {
+        [log] => journal::log_files(log).with_context(|| log.display().to_string())?,
+        logs => logs.to_vec(),
+    };
+    if files.is_empty() {
+        bail!("{}: no such log", logs[0].display());
+    }
+    let mut status = 0;
+    for file in &files {
+        let path = index_file::index_path(file);
+        let (is_bad, text) = match index_file::verify(file)? {
+            Verdict::None => (false, "none"),
+            Verdict::Right => (false, "right"),
+            Verdict::Unused => (
+                true,
+                "not used: of another file or version, damaged, or writable by others",
+            ),
+            Verdict::Wrong => (true, "WRONG: searches may have missed events; remove it"),
+        };
+        println!("{}: {text}", path.display());
+        status = status.max(if is_bad { ALTERED } else { 0 });
+    }
+    Ok(status)
+}
+
 /// Verifies the logs of `args`.
 ///
 /// # Errors
 /// That cannot be done: the key, a log or a seal cannot be read.
 pub(crate) fn report(args: &VerifyArgs) -> Result<Report> {
-    let key = VerificationKey::read(&args.key)?;
+    let key = args.key.as_deref().context("--key is missing")?;
+    let key = VerificationKey::read(key)?;
     // A single log stands for all of its files; several files stand only for themselves.
     let (logs, is_complete) = match &args.logs[..] {
         [log] => (

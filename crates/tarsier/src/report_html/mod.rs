@@ -127,7 +127,8 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         [] => return Seal::Failed("standard input has no seal".to_owned()),
     };
     let args = VerifyArgs {
-        key: key.to_owned(),
+        key: Some(key.to_owned()),
+        index: false,
         max_age: None,
         json: false,
         logs,

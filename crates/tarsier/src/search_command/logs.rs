@@ -1,15 +1,13 @@
 //! Which logs are read: files, directories, rotated sets, standard input.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use daemon::stderr::say;
 use journal::compact::{self, TimeRange};
 use query::Dialect;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-/// Bytes that are searched at once.
-const BLOCK_BYTES: usize = 1 << 20;
 
 /// What auditd.conf(5) says.
 pub(crate) struct Defaults {
@@ -175,40 +173,10 @@ pub(super) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether `has` finds something in a plain file. Blocks overlap by `overlap_bytes`. True for files that are compressed
-/// or no regular files.
-pub(crate) fn plain_file_has(
-    path: &Path,
-    overlap_bytes: usize,
-    has: impl Fn(&[u8]) -> bool,
-) -> Result<bool> {
+/// Whether a file is compressed or COMPACT.
+pub(crate) fn is_compressed(file: &File) -> io::Result<bool> {
     const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-    let name = || path.display().to_string();
-    let Ok(mut file) = File::open(path) else {
-        // The search says why.
-        return Ok(true);
-    };
-    if !file.metadata().with_context(name)?.is_file() {
-        return Ok(true);
-    }
-    let mut block = vec![0; BLOCK_BYTES + overlap_bytes];
-    let (mut kept, mut is_first) = (0, true);
-    loop {
-        let count = file.read(&mut block[kept..]).with_context(name)?;
-        if count == 0 {
-            return Ok(false);
-        }
-        let text = &block[..kept + count];
-        if is_first && (text.starts_with(&ZSTD_MAGIC) || compact::is_compact(text)) {
-            return Ok(true);
-        }
-        if has(text) {
-            return Ok(true);
-        }
-        is_first = false;
-        let end = kept + count;
-        let start = end.saturating_sub(overlap_bytes);
-        block.copy_within(start..end, 0);
-        kept = end - start;
-    }
+    let mut start = [0; 64];
+    let count = file.read_at(&mut start, 0)?;
+    Ok(start[..count].starts_with(&ZSTD_MAGIC) || compact::is_compact(&start[..count]))
 }

@@ -1,18 +1,27 @@
 //! `tarsier search`: finds events in logs by ausearch's options.
 
+mod asked;
 mod checkpoint;
+mod follow;
+mod index;
+pub(crate) mod index_file;
+mod json;
 pub(crate) mod logs;
 mod options;
 mod printer;
+mod progress;
+mod scan;
 pub(crate) mod users;
 
 use anyhow::Result;
+use asked::{Asked, Taken};
 use checkpoint::{Checkpoint, Decision};
 use cli::search::SEARCH_USAGE;
 use daemon::stderr::say;
 use logs::{Input, Source};
 use options::{Format, Instead, Options};
 use printer::Printer;
+use progress::Progress;
 use query::{Assembler, Dialect, Event, Interpreter, Lines, Matcher};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -47,8 +56,18 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
         return Ok(NOTHING);
     }
-    match Options::parse(words, dialect) {
-        Ok(options) => Search::new(options, dialect).run(),
+    let (asked, words) = match Asked::take(words, dialect) {
+        Ok(taken) => taken,
+        Err(message) => {
+            say!("{message}");
+            return Ok(NOTHING);
+        }
+    };
+    match Options::parse(&words, dialect) {
+        Ok(mut options) => {
+            asked.complete(&mut options);
+            Search::new(options, dialect, asked).run()
+        }
         Err(Instead::Help) => {
             io::stdout().write_all(SEARCH_USAGE.as_bytes())?;
             Ok(0)
@@ -97,6 +116,8 @@ struct Search {
     options: Options,
     dialect: Dialect,
     printer: Printer,
+    asked: Asked,
+    progress: Progress,
     checkpoint: Option<Checkpoint>,
     out: Vec<u8>,
     is_found: bool,
@@ -107,7 +128,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(mut options: Options, dialect: Dialect) -> Search {
+    fn new(mut options: Options, dialect: Dialect, asked: Asked) -> Search {
         let filter = std::mem::take(&mut options.filter);
         let interpreter = Interpreter::new(dialect, options.escape, users::names());
         let printer = Printer::new(options.format, options.extra, options.is_debug, interpreter);
@@ -116,6 +137,8 @@ impl Search {
             options,
             dialect,
             printer,
+            asked,
+            progress: Progress::new(None),
             checkpoint: None,
             out: Vec::new(),
             is_found: false,
@@ -151,13 +174,15 @@ impl Search {
                 return Ok(status);
             }
         }
-        let has_all = self.dialect.is_peer() || self.checkpoint.is_some();
-        if has_all || input.may_match(&self.matcher)? {
-            let mut assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
-            if let Some(status) = self.read(&input, &mut assembler)? {
-                return Ok(status);
-            }
+        if self.asked.build_index {
+            return index::build_all(&input);
         }
+        self.progress = Progress::new(Some(&input));
+        if let Some(status) = self.search(&input, timeout_s)? {
+            return Ok(status);
+        }
+        self.progress.end();
+        self.is_found |= self.asked.end(&mut self.out);
         self.flush()?;
         if let Some(status) = self.ended {
             return Ok(status);
@@ -186,7 +211,29 @@ impl Search {
         }
     }
 
-    /// Searches all files. Returns the exit status if one cannot be opened.
+    /// Searches all files, as often as the question needs. Returns the exit status if one cannot be opened.
+    fn search(&mut self, input: &Input, timeout_s: u64) -> Result<Option<u8>> {
+        loop {
+            let mut assembler = Assembler::new(self.dialect, timeout_s, self.options.range);
+            if self.asked.follow {
+                self.follow(input, &mut assembler, timeout_s)?;
+            } else if self.has_to_read_all() || !self.read_by_blocks(input, &mut assembler)? {
+                if let Some(status) = self.read(input, &mut assembler)? {
+                    return Ok(Some(status));
+                }
+            }
+            if !self.asked.reads_again() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether each event counts, also if it is not asked for.
+    fn has_to_read_all(&self) -> bool {
+        self.dialect.is_peer() || self.checkpoint.is_some()
+    }
+
+    /// Reads all files. Returns the exit status if one cannot be opened.
     fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
         let last = input.sources.len() - 1;
         for (number, source) in input.sources.iter().enumerate() {
@@ -201,6 +248,7 @@ impl Search {
             };
             let mut lines = Lines::new(text, self.dialect.line_bytes_max());
             while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
+                self.progress.add(line.len() as u64);
                 assembler.add(line);
                 if self.events(assembler)?.is_break() {
                     return Ok(None);
@@ -229,50 +277,45 @@ impl Search {
         }
     }
 
-    /// Prints the complete events that match. Breaks off after the first with `--just-one`.
+    /// Prints the complete events that match and are new. Breaks off after the first with `--just-one`, and if the
+    /// checkpoint cannot be right.
     fn events(&mut self, assembler: &mut Assembler) -> Result<ControlFlow<()>> {
         while let Some(event) = assembler.pop() {
-            if self.matcher.matches(&event) && self.found(&event)?.is_break() {
+            let is_match = self.matcher.matches(&event);
+            let decision = match &mut self.checkpoint {
+                Some(checkpoint) if is_match => checkpoint.decide(&event),
+                _ => Decision::Print,
+            };
+            if let Decision::End(status) = decision {
+                self.ended = Some(status);
                 return Ok(ControlFlow::Break(()));
             }
-            if let Some(checkpoint) = &mut self.checkpoint {
+            let is_printed = self.print(&event, is_match && decision == Decision::Print)?;
+            let is_peer = self.dialect.is_peer();
+            let is_last = self.options.just_one && (is_printed || (is_match && is_peer));
+            if let Some(checkpoint) = self.checkpoint.as_mut().filter(|_| !is_last || !is_peer) {
                 checkpoint.note(&event);
+            }
+            if is_last {
+                return Ok(ControlFlow::Break(()));
             }
             assembler.recycle(event);
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Prints an event that matches, if it is new. Breaks off after the first with `--just-one`, and if the checkpoint
-    /// cannot be right.
-    fn found(&mut self, event: &Event) -> Result<ControlFlow<()>> {
-        let decision = match &mut self.checkpoint {
-            Some(checkpoint) => checkpoint.decide(event),
-            None => Decision::Print,
-        };
-        match decision {
-            Decision::Print => {
-                self.is_found = true;
-                self.printer.print(event, self.dialect, &mut self.out);
-                if self.out.len() >= OUTPUT_BYTES || self.options.line_buffered {
-                    self.flush()?;
-                }
-            }
-            Decision::Skip => {}
-            Decision::End(status) => {
-                self.ended = Some(status);
-                return Ok(ControlFlow::Break(()));
-            }
+    /// Prints an event if it is asked for; `is_match` tells what ausearch's options say. Returns whether it was.
+    fn print(&mut self, event: &Event, is_match: bool) -> io::Result<bool> {
+        match self.asked.event(event, is_match, &mut self.out) {
+            Taken::No => return Ok(false),
+            Taken::Print => self.printer.print(event, self.dialect, &mut self.out),
+            Taken::Printed => {}
         }
-        let is_last =
-            self.options.just_one && (self.dialect.is_peer() || decision == Decision::Print);
-        if !is_last {
-            return Ok(ControlFlow::Continue(()));
+        self.is_found = true;
+        if self.out.len() >= OUTPUT_BYTES || self.options.line_buffered {
+            self.flush()?;
         }
-        if let Some(checkpoint) = self.checkpoint.as_mut().filter(|_| !self.dialect.is_peer()) {
-            checkpoint.note(event);
-        }
-        Ok(ControlFlow::Break(()))
+        Ok(true)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -297,25 +340,5 @@ impl Input {
         let first = checkpoint.first_log(&files)?;
         self.sources.drain(..first);
         Ok(())
-    }
-
-    /// Whether the text that every matching event has occurs in any source. Compressed files and standard input are not
-    /// read for that.
-    fn may_match(&self, matcher: &Matcher) -> Result<bool> {
-        let Some(overlap) = matcher.overlap_bytes() else {
-            return Ok(true);
-        };
-        for source in &self.sources {
-            let may_match = match source {
-                Source::File(path) => {
-                    logs::plain_file_has(path, overlap, |text| matcher.may_match(text))?
-                }
-                Source::Stdin => true,
-            };
-            if may_match {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }

@@ -1,0 +1,106 @@
+//! From a filter to what a block must hold for an event that matches.
+
+use super::terms::{number_bit, pieces, Class, Terms};
+use crate::facts::NO_LOGIN;
+use crate::filter::Filter;
+use memchr::memmem::find;
+
+/// What a block must hold, or no event of it matches.
+#[derive(Debug, Clone, Default)]
+pub struct Needed {
+    /// Pieces of text; with `true`, only where names of files are not joined to others.
+    texts: Vec<(u16, bool)>,
+    numbers: Vec<u16>,
+    kinds: Vec<i32>,
+}
+
+impl Needed {
+    /// What the filter needs.
+    pub fn of(filter: &Filter) -> Needed {
+        let mut needed = Needed {
+            kinds: filter.kinds.clone(),
+            ..Needed::default()
+        };
+        let texts = [
+            &filter.key,
+            &filter.exe,
+            &filter.comm,
+            &filter.vm,
+            &filter.uuid,
+            &filter.host,
+            &filter.terminal,
+        ];
+        for text in texts.into_iter().flatten() {
+            needed.add_text(text, false);
+        }
+        if let Some(text) = &filter.file {
+            needed.add_text(text, true);
+        }
+        needed.add_numbers(filter);
+        needed
+    }
+
+    /// Adds a text that lines of every matching event have, plain or in hex.
+    pub fn add_text(&mut self, text: &[u8], is_file: bool) {
+        // Values that stand for a field without one are not in the log.
+        if [&b"(null)"[..], b"(none)"]
+            .iter()
+            .any(|none| find(none, text).is_some())
+        {
+            return;
+        }
+        pieces(text, |bit| self.texts.push((bit, is_file)));
+    }
+
+    fn add_numbers(&mut self, filter: &Filter) {
+        let is_by_name = filter.names.iter().any(Option::is_some);
+        let id = |id: Option<u32>| id.map(i64::from);
+        let user = |wanted| id(wanted).filter(|_| !is_by_name);
+        let numbers = [
+            (Class::Pid, filter.pid.map(|pid| i64::from(pid as u32))),
+            (Class::Ppid, filter.ppid.map(|pid| i64::from(pid as u32))),
+            (Class::Session, id(filter.session)),
+            (Class::Exit, filter.exit),
+            (
+                Class::Syscall,
+                filter.syscall.map(|call| i64::from(call as u32)),
+            ),
+        ];
+        let users = match filter.is_any_user {
+            true => vec![(Class::Uid, user(filter.uid))],
+            false => vec![
+                (Class::Uid, user(filter.uid)),
+                (Class::Auid, user(filter.auid)),
+                (Class::Euid, user(filter.euid)),
+            ],
+        };
+        for (class, value) in numbers.into_iter().chain(users) {
+            // These stand for a field that a record does not have, too.
+            let is_told = |value: &i64| {
+                class == Class::Exit
+                    || ![0, i64::from(u32::MAX), i64::from(NO_LOGIN)].contains(value)
+            };
+            if let Some(value) = value.filter(is_told) {
+                self.numbers.push(number_bit(class, value));
+            }
+        }
+    }
+
+    /// Whether nothing is needed, so that every block counts.
+    pub fn is_nothing(&self) -> bool {
+        self.texts.is_empty() && self.numbers.is_empty() && self.kinds.is_empty()
+    }
+
+    /// Whether a block, or several whose events may meet, can hold an event that matches.
+    pub fn may_be_in(&self, terms: &Terms) -> bool {
+        let has_kind = self.kinds.is_empty()
+            || terms.kinds.len() > super::terms::KINDS_MAX
+            || self.kinds.iter().any(|kind| terms.kinds.contains(kind));
+        has_kind
+            && self
+                .texts
+                .iter()
+                .all(|(bit, is_file)| (*is_file && terms.has_joined) || terms.has_text(*bit))
+            && self.numbers.iter().all(|bit| terms.has_number(*bit))
+    }
+}

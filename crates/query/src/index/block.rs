@@ -1,0 +1,230 @@
+//! Blocks of a log: where they begin, and the times of their events.
+
+use crate::head::{head, Head};
+use crate::{kind, Dialect};
+use memchr::{memchr, memrchr};
+
+/// Bytes of a block, but for the search for its end.
+pub const BLOCK_BYTES: u64 = 1 << 20;
+/// Bytes after the nominal end of a block in which its end is looked for.
+pub const WINDOW_BYTES: usize = 1 << 16;
+/// Most ranges of a block: more are drawn together.
+pub(crate) const RANGES_MAX: usize = 16;
+/// Events that are further apart make another range.
+const GAP_S: u64 = 60;
+/// Ranges that gaps may make; the others are for events out of order.
+const GAP_RANGES: usize = 8;
+
+/// Time of an event: second, millisecond, serial.
+pub type Stamp = (u64, u32, u64);
+
+/// Ranges of times in which the events of a block are, both ends included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Block {
+    /// First byte.
+    pub start: u64,
+    /// Byte behind the last.
+    pub end: u64,
+    /// Where the events are. Empty if no line is a record.
+    pub ranges: Vec<(Stamp, Stamp)>,
+    /// It has an end-of-event record, with which no event begins.
+    pub has_eoe: bool,
+    /// The range that grows.
+    pub(crate) chain: usize,
+    pub(crate) last: Option<Stamp>,
+}
+
+impl Block {
+    /// The block of this text, which begins at byte `start`.
+    pub fn of(text: &[u8], start: u64) -> Block {
+        let mut block = Block {
+            start,
+            end: start + text.len() as u64,
+            ..Block::default()
+        };
+        let mut stamp_text: &[u8] = &[];
+        for line in lines(text) {
+            // Most lines are of the event before.
+            if !stamp_text.is_empty() && stamp(line).is_some_and(|text| text == stamp_text) {
+                continue;
+            }
+            let Ok(head) = head(line, 0, Dialect::Own) else {
+                continue;
+            };
+            block.add(&head);
+            // Only what `head` took for the time may stand for it.
+            stamp_text = stamp(line)
+                .filter(|text| stamp_is(text, &head))
+                .unwrap_or_default();
+            if head.kind == kind::EOE {
+                stamp_text = &[];
+            }
+        }
+        block
+    }
+
+    /// Counts a record in.
+    pub(crate) fn add(&mut self, head: &Head<'_>) {
+        self.has_eoe |= head.kind == kind::EOE;
+        let stamp = (head.sec, head.msec, head.serial);
+        if self.last == Some(stamp) {
+            return;
+        }
+        self.last = Some(stamp);
+        let count = self.ranges.len();
+        let Some(chain) = self.ranges.get_mut(self.chain) else {
+            self.ranges.push((stamp, stamp));
+            return;
+        };
+        if stamp >= chain.1 {
+            if stamp.0 - chain.1 .0 > GAP_S && count < GAP_RANGES {
+                self.chain = count;
+                self.ranges.push((stamp, stamp));
+            } else {
+                chain.1 = stamp;
+            }
+        } else if stamp < chain.0 {
+            self.add_late(stamp);
+        }
+    }
+
+    fn add_late(&mut self, stamp: Stamp) {
+        let near = |range: &(Stamp, Stamp)| {
+            stamp.0 <= range.1 .0.saturating_add(GAP_S)
+                && range.0 .0 <= stamp.0.saturating_add(GAP_S)
+        };
+        let chain = self.chain;
+        let late = self
+            .ranges
+            .iter()
+            .enumerate()
+            .position(|(at, range)| at != chain && near(range));
+        let at = match late {
+            Some(at) => at,
+            None if self.ranges.len() < RANGES_MAX => {
+                self.ranges.push((stamp, stamp));
+                return;
+            }
+            None => usize::from(self.chain == 0),
+        };
+        let range = &mut self.ranges[at];
+        *range = (range.0.min(stamp), range.1.max(stamp));
+    }
+
+    /// The latest time.
+    pub fn latest(&self) -> Option<Stamp> {
+        self.ranges.iter().map(|range| range.1).max()
+    }
+
+    /// The earliest time.
+    pub fn earliest(&self) -> Option<Stamp> {
+        self.ranges.iter().map(|range| range.0).min()
+    }
+}
+
+/// Text between the parentheses of `msg=audit(…)` of a line, if its first words are where most lines have them.
+fn stamp(line: &[u8]) -> Option<&[u8]> {
+    const BEFORE: &[u8] = b" msg=audit(";
+    let rest = line.strip_prefix(b"type=")?;
+    let at = memchr(b' ', &rest[..rest.len().min(40)])?;
+    let rest = rest[at..].strip_prefix(BEFORE)?;
+    let end = memchr(b')', &rest[..rest.len().min(40)])?;
+    // As `head` requires of the word.
+    (BEFORE.len() - 1 + end + 1 > 18).then_some(&rest[..end])
+}
+
+/// Whether the text is what the head has, so that an equal text is the same time. Heads with a node are another event.
+fn stamp_is(text: &[u8], head: &Head<'_>) -> bool {
+    head.node.is_none()
+        && format!("{}.{:03}:{}", head.sec, head.msec, head.serial).as_bytes() == text
+}
+
+/// Lines with their newlines.
+pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let length = match memchr(b'\n', rest) {
+            Some(at) => at + 1,
+            None if rest.is_empty() => return None,
+            None => rest.len(),
+        };
+        let (line, after) = rest.split_at(length);
+        rest = after;
+        Some(line)
+    })
+}
+
+/// Where in `window`, which stands anywhere in a log, a block had best end: at a line at which all earlier events of
+/// the window are complete, else at the first line; 0 if no line begins there.
+pub fn cut(window: &[u8]) -> usize {
+    let Some(first) = memchr(b'\n', window) else {
+        return 0;
+    };
+    let Some(end) = memrchr(b'\n', window) else {
+        return 0;
+    };
+    let mut at = first + 1;
+    let mut places: Vec<(usize, Stamp)> = Vec::new();
+    for line in lines(&window[at..=end]) {
+        if let Ok(head) = head(line, 0, Dialect::Own) {
+            places.push((at, (head.sec, head.msec, head.serial)));
+        }
+        at += line.len();
+    }
+    let mut earliest_after: Vec<Stamp> = places.iter().map(|place| place.1).collect();
+    for number in (1..places.len()).rev() {
+        earliest_after[number - 1] = earliest_after[number - 1].min(earliest_after[number]);
+    }
+    let mut latest = None;
+    for (number, (at, stamp)) in places.iter().enumerate() {
+        if latest.is_some_and(|latest| earliest_after[number] > latest) {
+            return *at;
+        }
+        latest = latest.max(Some(*stamp));
+    }
+    // In the event of a single time, or interleaved ones, blocks overlap.
+    first + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(sec: u64, serial: u64) -> String {
+        format!("type=SYSCALL msg=audit({sec}.000:{serial}): arch=1\n")
+    }
+
+    #[test]
+    fn a_block_ends_where_no_event_is_open() {
+        let text = [
+            "rest of a line\n".to_owned(),
+            record(1_700_000_000, 1),
+            record(1_700_000_000, 2),
+            record(1_700_000_000, 1),
+            record(1_700_000_000, 3),
+        ]
+        .concat();
+        let at = cut(text.as_bytes());
+        assert_eq!(&text[at..], record(1_700_000_000, 3));
+        assert_eq!(cut(b"no line ends here"), 0);
+    }
+
+    #[test]
+    fn late_events_have_ranges_of_their_own() {
+        let text = [
+            record(1_700_000_100, 5),
+            record(1_700_000_000, 4),
+            record(1_700_000_101, 6),
+        ]
+        .concat();
+        let block = Block::of(text.as_bytes(), 0);
+        let range = |from: (u64, u64), to: (u64, u64)| ((from.0, 0, from.1), (to.0, 0, to.1));
+        assert_eq!(
+            block.ranges,
+            [
+                range((1_700_000_100, 5), (1_700_000_101, 6)),
+                range((1_700_000_000, 4), (1_700_000_000, 4)),
+            ]
+        );
+    }
+}

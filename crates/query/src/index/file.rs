@@ -1,0 +1,229 @@
+//! The form of an index in a file: little-endian, with a BLAKE3 of all before at the end.
+
+use super::block::{Block, Stamp, RANGES_MAX};
+use super::terms::{Terms, KINDS_MAX, NUMBER_WORDS, TEXT_WORDS};
+
+const MAGIC: &[u8; 8] = b"TARSIDX1";
+const SUM_BYTES: usize = 32;
+
+/// The file that an index describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Length in bytes, as it is on the disk.
+    pub length: u64,
+    /// Time of the last change, in nanoseconds since 1970.
+    pub changed_ns: i64,
+    /// BLAKE3 of the first and the last 4096 bytes.
+    pub ends: [u8; 32],
+}
+
+/// What is where in a file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Index {
+    /// The file.
+    pub subject: Subject,
+    /// Its blocks; places are those of the text, which a compressed file does not have.
+    pub blocks: Vec<Block>,
+    /// What each of the blocks may hold.
+    pub terms: Vec<Terms>,
+}
+
+/// Why bytes are no index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexError {
+    /// They do not begin as one, or are of another version.
+    NotAnIndex,
+    /// The sum at the end is another.
+    Sum,
+    /// A number is outside its limits, or the bytes end early.
+    Malformed,
+}
+
+impl std::fmt::Display for IndexError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            IndexError::NotAnIndex => "not an index of this version",
+            IndexError::Sum => "its checksum is wrong",
+            IndexError::Malformed => "a number is outside its limits, or the file ends early",
+        })
+    }
+}
+
+impl std::error::Error for IndexError {}
+
+impl Index {
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        let subject = &self.subject;
+        for number in [
+            subject.device,
+            subject.inode,
+            subject.length,
+            subject.changed_ns as u64,
+        ] {
+            out.extend(number.to_le_bytes());
+        }
+        out.extend(subject.ends);
+        out.extend((self.blocks.len() as u64).to_le_bytes());
+        for (block, terms) in self.blocks.iter().zip(&self.terms) {
+            write_block(block, &mut out);
+            write_terms(terms, &mut out);
+        }
+        let sum = blake3::hash(&out);
+        out.extend(sum.as_bytes());
+        out
+    }
+
+    /// Reads what [`Index::to_bytes`] made.
+    ///
+    /// # Errors
+    /// The bytes are no index.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Index, IndexError> {
+        let Some((body, sum)) = bytes.split_last_chunk::<SUM_BYTES>() else {
+            return Err(IndexError::NotAnIndex);
+        };
+        let rest = body.strip_prefix(MAGIC).ok_or(IndexError::NotAnIndex)?;
+        if blake3::hash(body).as_bytes() != sum {
+            return Err(IndexError::Sum);
+        }
+        Index::from_body(rest).ok_or(IndexError::Malformed)
+    }
+
+    /// Reads what stands between the magic and the sum.
+    pub(crate) fn from_body(body: &[u8]) -> Option<Index> {
+        let mut bytes = Bytes(body);
+        let subject = Subject {
+            device: bytes.u64()?,
+            inode: bytes.u64()?,
+            length: bytes.u64()?,
+            changed_ns: bytes.u64()? as i64,
+            ends: bytes.array()?,
+        };
+        let count = bytes.u64()?;
+        // The least that a block takes.
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|count| *count <= body.len() / 32)?;
+        let (mut blocks, mut terms) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut end = 0;
+        for _ in 0..count {
+            let block = read_block(&mut bytes)?;
+            if block.start != end || block.end < block.start {
+                return None;
+            }
+            end = block.end;
+            blocks.push(block);
+            terms.push(read_terms(&mut bytes)?);
+        }
+        bytes.0.is_empty().then_some(Index {
+            subject,
+            blocks,
+            terms,
+        })
+    }
+}
+
+fn write_block(block: &Block, out: &mut Vec<u8>) {
+    out.extend(block.start.to_le_bytes());
+    out.extend(block.end.to_le_bytes());
+    out.extend([u8::from(block.has_eoe), block.ranges.len() as u8]);
+    for stamp in block.ranges.iter().flat_map(|range| [range.0, range.1]) {
+        out.extend(stamp.0.to_le_bytes());
+        out.extend(stamp.1.to_le_bytes());
+        out.extend(stamp.2.to_le_bytes());
+    }
+}
+
+fn read_block(bytes: &mut Bytes<'_>) -> Option<Block> {
+    let mut block = Block {
+        start: bytes.u64()?,
+        end: bytes.u64()?,
+        has_eoe: bytes.flag()?,
+        ..Block::default()
+    };
+    let count = usize::from(bytes.u8()?);
+    if count > RANGES_MAX {
+        return None;
+    }
+    for _ in 0..count {
+        let range = (bytes.stamp()?, bytes.stamp()?);
+        if range.0 > range.1 {
+            return None;
+        }
+        block.ranges.push(range);
+    }
+    Some(block)
+}
+
+fn write_terms(terms: &Terms, out: &mut Vec<u8>) {
+    out.push(u8::from(terms.has_joined));
+    out.extend((terms.kinds.len() as u16).to_le_bytes());
+    for kind in &terms.kinds {
+        out.extend(kind.to_le_bytes());
+    }
+    for word in terms.numbers.iter().chain(terms.text.iter()) {
+        out.extend(word.to_le_bytes());
+    }
+}
+
+fn read_terms(bytes: &mut Bytes<'_>) -> Option<Terms> {
+    let mut terms = Terms {
+        has_joined: bytes.flag()?,
+        ..Terms::default()
+    };
+    let count = usize::from(u16::from_le_bytes(bytes.array()?));
+    if count > KINDS_MAX + 1 {
+        return None;
+    }
+    for _ in 0..count {
+        terms.kinds.push(i32::from_le_bytes(bytes.array()?));
+    }
+    bytes.words(&mut terms.numbers[..NUMBER_WORDS])?;
+    bytes.words(&mut terms.text[..TEXT_WORDS])?;
+    Some(terms)
+}
+
+/// Bytes that are still to be read.
+struct Bytes<'b>(&'b [u8]);
+
+impl Bytes<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.u8()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn stamp(&mut self) -> Option<Stamp> {
+        Some((self.u64()?, u32::from_le_bytes(self.array()?), self.u64()?))
+    }
+
+    fn words(&mut self, into: &mut [u64]) -> Option<()> {
+        let (words, rest) = self.0.split_at_checked(into.len() * 8)?;
+        for (into, from) in into.iter_mut().zip(words.chunks_exact(8)) {
+            *into = u64::from_le_bytes(from.try_into().ok()?);
+        }
+        self.0 = rest;
+        Some(())
+    }
+}

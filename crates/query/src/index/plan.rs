@@ -1,0 +1,135 @@
+//! Which blocks of a log have to be read, so that the same events come out in the same order.
+//!
+//! Blocks whose times overlap may hold records of the same event: they are read together or not at all.
+
+use super::block::{Block, Stamp};
+use crate::TimeRange;
+
+/// What is done with a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Its lines are records to put together.
+    Read,
+    /// It is left out. With a second, an event begins then ([`crate::Assembler::leave_out`]).
+    LeaveOut(Option<u64>),
+}
+
+/// What to do with each block, given in the order in which they are read. `is_wanted` says whether a set of blocks,
+/// by their numbers, may hold an event that is looked for.
+pub fn steps(
+    blocks: &[&Block],
+    range: TimeRange,
+    is_wanted: impl Fn(&[usize]) -> bool,
+) -> Vec<Step> {
+    let mut steps: Vec<Step> = vec![Step::LeaveOut(None); blocks.len()];
+    for set in sets(blocks) {
+        if is_wanted(&set) {
+            set.iter().for_each(|number| steps[*number] = Step::Read);
+        }
+    }
+    let mut latest: Option<Stamp> = None;
+    for (block, step) in blocks.iter().zip(&mut steps) {
+        let (Some(first), Some(last)) = (block.earliest(), block.latest()) else {
+            *step = Step::LeaveOut(None);
+            continue;
+        };
+        if is_outside(first, last, range) {
+            *step = Step::LeaveOut(None);
+            continue;
+        }
+        // The latest event of a block begins in it if nothing before is as late.
+        let begins = !block.has_eoe && latest.is_none_or(|latest| last > latest);
+        let is_before_end = range.end_s == 0 || seconds(last) <= range.end_s;
+        match step {
+            Step::LeaveOut(_) if begins && is_before_end => *step = Step::LeaveOut(Some(last.0)),
+            _ => *step = Step::Read,
+        }
+        latest = latest.max(Some(last));
+    }
+    steps
+}
+
+fn seconds(stamp: Stamp) -> i64 {
+    i64::try_from(stamp.0).unwrap_or(i64::MAX)
+}
+
+fn is_outside(first: Stamp, last: Stamp, range: TimeRange) -> bool {
+    (range.start_s != 0 && seconds(last) < range.start_s)
+        || (range.end_s != 0 && seconds(first) > range.end_s)
+}
+
+/// The blocks, those together whose times overlap.
+fn sets(blocks: &[&Block]) -> Vec<Vec<usize>> {
+    let mut ranges: Vec<(Stamp, Stamp, usize)> = blocks
+        .iter()
+        .enumerate()
+        .flat_map(|(number, block)| {
+            block
+                .ranges
+                .iter()
+                .map(move |range| (range.0, range.1, number))
+        })
+        .collect();
+    ranges.sort_unstable();
+    let mut parent: Vec<usize> = (0..blocks.len()).collect();
+    let mut end: Option<(Stamp, usize)> = None;
+    for (from, to, number) in ranges {
+        end = match end {
+            Some((until, other)) if from <= until => {
+                let (a, b) = (root(&mut parent, other), root(&mut parent, number));
+                parent[a.max(b)] = a.min(b);
+                Some((until.max(to), number))
+            }
+            _ => Some((to, number)),
+        };
+    }
+    let mut members = vec![Vec::new(); blocks.len()];
+    for number in 0..blocks.len() {
+        members[root(&mut parent, number)].push(number);
+    }
+    members.retain(|set| !set.is_empty());
+    members
+}
+
+fn root(parent: &mut [usize], mut number: usize) -> usize {
+    while parent[number] != number {
+        parent[number] = parent[parent[number]];
+        number = parent[number];
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(ranges: &[(u64, u64)]) -> Block {
+        Block {
+            ranges: ranges
+                .iter()
+                .map(|(from, to)| ((*from, 0, 0), (*to, 0, 0)))
+                .collect(),
+            ..Block::default()
+        }
+    }
+
+    #[test]
+    fn blocks_whose_times_overlap_are_read_together() {
+        let blocks = [
+            block(&[(10, 19)]),
+            block(&[(20, 29)]),
+            block(&[(30, 39), (12, 12)]),
+        ];
+        let blocks: Vec<&Block> = blocks.iter().collect();
+        let only = |wanted: usize| move |set: &[usize]| set.contains(&wanted);
+        let (read, left) = (Step::Read, |sec| Step::LeaveOut(Some(sec)));
+        let all = TimeRange::default();
+        assert_eq!(steps(&blocks, all, only(0)), [read, left(29), read]);
+        assert_eq!(steps(&blocks, all, only(1)), [left(19), read, left(39)]);
+        let early = TimeRange {
+            start_s: 0,
+            end_s: 25,
+        };
+        assert_eq!(steps(&blocks, early, only(9)), [left(19), read, read]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Which events touched a file: under the name that is asked for, or under any other name of the same inode.
+//!
+//! The log is read twice: first for the inodes that had the name at some time, then for the events. An inode number
+//! whose file is gone is given to another file: a CREATE of it in an event that does not rename or link begins a new
+//! file.
+
+use crate::told::{absolute, Item, Told};
+use std::collections::{HashMap, HashSet};
+
+/// Most inodes whose beginnings are remembered. Beyond, one inode number is one file.
+const INODES_MAX: usize = 1 << 20;
+
+/// An inode: device and number.
+type Inode = (Vec<u8>, u64);
+
+/// The file that is asked for.
+pub struct Touched {
+    path: Vec<u8>,
+    /// Number of the file that each inode is now, counted from 0.
+    files: HashMap<Inode, u32>,
+    of_interest: HashSet<(Inode, u32)>,
+    /// Other names, for records without an inode.
+    names: HashSet<Vec<u8>>,
+}
+
+impl Touched {
+    /// Events that touched `path`: an absolute path, or the end of one.
+    pub fn new(path: &[u8]) -> Touched {
+        Touched {
+            path: absolute(None, path),
+            files: HashMap::new(),
+            of_interest: HashSet::new(),
+            names: HashSet::new(),
+        }
+    }
+
+    fn has_name(&self, item: &Item) -> bool {
+        let Some(path) = item.path.as_deref().filter(|_| item.nametype != b"PARENT") else {
+            return false;
+        };
+        match self.path.first() {
+            Some(b'/') => path == self.path,
+            // All of its last parts.
+            _ => path
+                .strip_suffix(&self.path[..])
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/")),
+        }
+    }
+
+    fn is_of_interest(&self, item: &Item) -> bool {
+        if item.nametype == b"PARENT" {
+            return false;
+        }
+        let Some(inode) = &item.inode else {
+            let name = item.path.as_ref();
+            return name.is_some_and(|name| self.names.contains(name));
+        };
+        let file = self.files.get(inode).copied().unwrap_or(0);
+        self.of_interest.contains(&(inode.clone(), file))
+    }
+
+    /// Counts the files that begin with this event.
+    fn begin(&mut self, told: &Told) {
+        for item in &told.items {
+            let Some(inode) = item.inode.as_ref().filter(|_| item.nametype == b"CREATE") else {
+                continue;
+            };
+            let same = told
+                .items
+                .iter()
+                .filter(|other| other.inode.as_ref() == Some(inode))
+                .count();
+            if same > 1 || told.is_failed {
+                continue;
+            }
+            let has_room = self.files.len() < INODES_MAX;
+            match self.files.get_mut(inode) {
+                Some(file) => *file += 1,
+                None if has_room => drop(self.files.insert(inode.clone(), 1)),
+                None => {}
+            }
+        }
+    }
+
+    /// First reading: learns the inodes of the name. Returns whether something new was learnt: then another first
+    /// reading may find more.
+    pub fn learn(&mut self, told: &Told) -> bool {
+        self.begin(told);
+        let known = (self.of_interest.len(), self.names.len());
+        let mut is_touched = false;
+        for item in &told.items {
+            if !self.has_name(item) && !self.is_of_interest(item) {
+                continue;
+            }
+            is_touched = true;
+            if let Some(inode) = item.inode.as_ref().filter(|_| self.has_name(item)) {
+                let file = self.files.get(inode).copied().unwrap_or(0);
+                self.of_interest.insert((inode.clone(), file));
+            }
+        }
+        // A rename without inodes tells the other name.
+        let has = |nametype: &[u8]| told.items.iter().any(|item| item.nametype == nametype);
+        if is_touched && has(b"CREATE") && has(b"DELETE") && !told.is_failed {
+            let named = told
+                .items
+                .iter()
+                .filter(|item| item.nametype != b"PARENT" && item.inode.is_none());
+            self.names
+                .extend(named.filter_map(|item| item.path.clone()));
+        }
+        known != (self.of_interest.len(), self.names.len())
+    }
+
+    /// Begins the next reading.
+    pub fn restart(&mut self) {
+        self.files.clear();
+    }
+
+    /// Second reading: whether the event touched the file.
+    pub fn is_touched(&mut self, told: &Told) -> bool {
+        self.begin(told);
+        told.items
+            .iter()
+            .any(|item| self.has_name(item) || self.is_of_interest(item))
+    }
+}

@@ -1,0 +1,253 @@
+//! What a process and its descendants did.
+//!
+//! A process is a pid from a fork, or from its first event, until it exits or the pid is another process: one that a
+//! fork has made whose maker is the parent of later events, or one with another parent. (A process whose parent has
+//! died gets a new one, mostly pid 1: a change to that does not count.)
+
+use crate::told::{write_shown, Told};
+use crate::{time, Event};
+use std::collections::HashMap;
+
+/// Most processes that are remembered, and most lines that are kept.
+const PROCESSES_MAX: usize = 1 << 20;
+const LINES_MAX: usize = 100_000;
+
+/// Second and millisecond.
+type Moment = (u64, u32);
+
+/// Collects the processes of a log.
+pub struct Tree {
+    pid: u32,
+    at: Option<Moment>,
+    processes: Vec<Process>,
+    current: HashMap<u32, usize>,
+    births: HashMap<u32, (usize, Moment)>,
+    lines: usize,
+    forgotten: u64,
+}
+
+struct Process {
+    pid: u32,
+    ppid: u32,
+    start: Moment,
+    is_made: bool,
+    has_ended: bool,
+    is_member: bool,
+    who: Vec<u8>,
+    /// What it did, and whom it made, in order.
+    parts: Vec<Part>,
+    left_out: u64,
+}
+
+enum Part {
+    Line(Vec<u8>),
+    Child(usize),
+}
+
+impl Tree {
+    /// The tree of process `pid`: of all that had this pid, or of the one that had it at second and millisecond `at`.
+    pub fn new(pid: u32, at: Option<(u64, u32)>) -> Tree {
+        Tree {
+            pid,
+            at,
+            processes: Vec::new(),
+            current: HashMap::new(),
+            births: HashMap::new(),
+            lines: 0,
+            forgotten: 0,
+        }
+    }
+
+    /// Takes an event. `is_shown`: it gets a line if its process belongs to the tree.
+    pub fn add(&mut self, event: &Event, told: &Told, is_shown: bool) {
+        let Some(pid) = told.pid else {
+            return;
+        };
+        let moment = (event.key().sec, event.key().msec);
+        let Some(number) = self.process(pid, told, moment) else {
+            self.forgotten += 1;
+            return;
+        };
+        if self.processes[number].is_member && is_shown {
+            self.add_line(number, event, told);
+        }
+        let process = &mut self.processes[number];
+        process.who = {
+            let mut who = Vec::new();
+            told.write_who(&mut who);
+            who
+        };
+        match &told.what[..] {
+            b"fork" | b"vfork" | b"clone" | b"clone3" => {
+                let child = told.exit.and_then(|exit| u32::try_from(exit).ok());
+                if let Some(child) =
+                    child.filter(|child| *child > 0 && self.births.len() < PROCESSES_MAX)
+                {
+                    self.births.insert(child, (number, moment));
+                }
+            }
+            b"exit_group" => process.has_ended = true,
+            _ => {}
+        }
+    }
+
+    fn add_line(&mut self, number: usize, event: &Event, told: &Told) {
+        let process = &mut self.processes[number];
+        if self.lines >= LINES_MAX {
+            process.left_out += 1;
+            return;
+        }
+        self.lines += 1;
+        let mut line = Vec::new();
+        write_moment((event.key().sec, event.key().msec), &mut line);
+        line.push(b' ');
+        told.write_action(&mut line);
+        process.parts.push(Part::Line(line));
+    }
+
+    /// The process of an event.
+    fn process(&mut self, pid: u32, told: &Told, moment: Moment) -> Option<usize> {
+        let current = self.current.get(&pid).copied();
+        let birth = self
+            .births
+            .get(&pid)
+            .copied()
+            .filter(|(parent, _)| told.ppid == Some(self.processes[*parent].pid));
+        if let Some((parent, start)) = birth {
+            self.births.remove(&pid);
+            if current.is_none_or(|number| self.processes[number].start <= start) {
+                return self.begin(pid, told, start, Some(parent), true);
+            }
+        }
+        if let Some(number) = current {
+            let process = &self.processes[number];
+            let is_other = told
+                .ppid
+                .is_some_and(|ppid| ![1, process.ppid].contains(&ppid));
+            if !process.has_ended && !is_other {
+                return Some(number);
+            }
+        }
+        let parent = told.ppid.and_then(|ppid| self.current.get(&ppid).copied());
+        let parent = parent.filter(|parent| !self.processes[*parent].has_ended);
+        self.begin(pid, told, moment, parent, false)
+    }
+
+    fn begin(
+        &mut self,
+        pid: u32,
+        told: &Told,
+        start: Moment,
+        parent: Option<usize>,
+        is_made: bool,
+    ) -> Option<usize> {
+        if self.processes.len() >= PROCESSES_MAX {
+            return None;
+        }
+        let number = self.processes.len();
+        let is_member =
+            pid == self.pid || parent.is_some_and(|parent| self.processes[parent].is_member);
+        self.processes.push(Process {
+            pid,
+            ppid: told.ppid.unwrap_or(0),
+            start,
+            is_made,
+            has_ended: false,
+            is_member,
+            who: Vec::new(),
+            parts: Vec::new(),
+            left_out: 0,
+        });
+        if let (Some(parent), true) = (parent, is_member) {
+            self.processes[parent].parts.push(Part::Child(number));
+        }
+        self.current.insert(pid, number);
+        Some(number)
+    }
+
+    /// The processes that are asked for.
+    fn roots(&self) -> Vec<usize> {
+        let all =
+            (0..self.processes.len()).filter(|number| self.processes[*number].pid == self.pid);
+        let Some(at) = self.at else {
+            return all.collect();
+        };
+        let all: Vec<usize> = all.collect();
+        let until = all
+            .iter()
+            .rev()
+            .find(|number| self.processes[**number].start <= at);
+        // The first is older than its first event, unless its fork is in the log.
+        let first = all
+            .first()
+            .filter(|number| !self.processes[**number].is_made);
+        until.or(first).copied().into_iter().collect()
+    }
+
+    /// Appends the trees, one for each process that is asked for. Returns whether there is any.
+    pub fn write(&self, out: &mut Vec<u8>) -> bool {
+        let roots = self.roots();
+        for root in &roots {
+            self.write_tree(*root, out);
+        }
+        if self.forgotten > 0 {
+            let text = format!(
+                "{} events of further processes were left out\n",
+                self.forgotten
+            );
+            out.extend_from_slice(text.as_bytes());
+        }
+        !roots.is_empty()
+    }
+
+    fn write_tree(&self, root: usize, out: &mut Vec<u8>) {
+        self.write_process(root, out);
+        // Process, next part, and what stands before its lines. Trees can be deeper than a stack.
+        let mut open: Vec<(usize, usize, String)> = vec![(root, 0, String::new())];
+        while let Some((number, next, before)) = open.last_mut() {
+            let process = &self.processes[*number];
+            let count = process.parts.len() + usize::from(process.left_out > 0);
+            if *next == count {
+                open.pop();
+                continue;
+            }
+            let is_last = *next + 1 == count;
+            out.extend_from_slice(before.as_bytes());
+            out.extend_from_slice(if is_last { "└─ " } else { "├─ " }.as_bytes());
+            let below = format!("{before}{}", if is_last { "   " } else { "│  " });
+            let part = process.parts.get(*next);
+            *next += 1;
+            match part {
+                Some(Part::Line(line)) => {
+                    out.extend_from_slice(line);
+                    out.push(b'\n');
+                }
+                Some(Part::Child(child)) => {
+                    self.write_process(*child, out);
+                    open.push((*child, 0, below));
+                }
+                None => {
+                    let text = format!("… {} more events\n", process.left_out);
+                    out.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+    }
+
+    fn write_process(&self, number: usize, out: &mut Vec<u8>) {
+        let process = &self.processes[number];
+        write_shown(&process.who, out);
+        out.extend_from_slice(if process.is_made {
+            b" from "
+        } else {
+            b" seen from "
+        });
+        write_moment(process.start, out);
+        out.push(b'\n');
+    }
+}
+
+fn write_moment(moment: Moment, out: &mut Vec<u8>) {
+    time::write_date_time(moment.0, out);
+    out.extend_from_slice(format!(".{:03}", moment.1).as_bytes());
+}

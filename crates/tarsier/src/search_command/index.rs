@@ -1,0 +1,298 @@
+//! Reads only the blocks of logs that may hold what is looked for: by indexes beside the files, or by a literal.
+
+use super::logs::{Input, Source};
+use super::{index_file, scan, Search};
+use anyhow::Result;
+use daemon::stderr::say;
+use query::index::{steps, Block, Index, Needed, Step, Terms};
+use query::{Assembler, Dialect, Lines};
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// What is known of a file.
+enum Table {
+    Kept(Index),
+    /// Blocks, and whether each may hold an event that matches.
+    Made(Vec<Block>, Vec<bool>),
+}
+
+impl Table {
+    fn blocks(&self) -> &[Block] {
+        match self {
+            Table::Kept(index) => &index.blocks,
+            Table::Made(blocks, _) => blocks,
+        }
+    }
+}
+
+/// Whether indexes are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum UseIndex {
+    /// They are read, and by root made for rotated files.
+    #[default]
+    Yes,
+    /// `--no-index`.
+    No,
+}
+
+impl Search {
+    /// Searches the blocks that may hold an event that matches. False if all has to be read instead.
+    pub(super) fn read_by_blocks(
+        &mut self,
+        input: &Input,
+        assembler: &mut Assembler,
+    ) -> Result<bool> {
+        if self.asked.needs_all() {
+            return Ok(false);
+        }
+        let Some(tables) = self.tables(input)? else {
+            return Ok(false);
+        };
+        let blocks: Vec<&Block> = tables.iter().flat_map(Table::blocks).collect();
+        let needed = self.needed();
+        let wanted: Vec<(Option<&Terms>, bool)> = tables.iter().flat_map(entries).collect();
+        let steps = steps(&blocks, self.options.range, |set| {
+            is_wanted(set, &wanted, &needed)
+        });
+        let mut steps = &steps[..];
+        for (source, table) in input.sources.iter().zip(&tables) {
+            let (own, rest) = steps.split_at(table.blocks().len());
+            steps = rest;
+            if self.read_blocks(source, table, own, assembler)?.is_break() {
+                return Ok(true);
+            }
+        }
+        assembler.finish();
+        let _ = self.events(assembler)?;
+        Ok(true)
+    }
+
+    /// What is known of all files; `None` if that does not help.
+    fn tables(&self, input: &Input) -> Result<Option<Vec<Table>>> {
+        let overlap = self.matcher.overlap_bytes();
+        let is_limited = self.options.range != Default::default() || !self.needed().is_nothing();
+        if !is_limited {
+            return Ok(None);
+        }
+        let mut tables: Vec<Option<Table>> = Vec::new();
+        for source in &input.sources {
+            let Source::File(path) = source else {
+                return Ok(None);
+            };
+            tables.push(self.index(path).map(Table::Kept));
+        }
+        if overlap.is_none() && tables.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let mut plain = Vec::new();
+        for (source, table) in input.sources.iter().zip(&tables) {
+            plain.push(match (table, source) {
+                (None, Source::File(path)) => match plain_file(path)? {
+                    Some((file, length)) => Some((self.hits(&file, length)?, file, length)),
+                    None => return Ok(None),
+                },
+                _ => None,
+            });
+        }
+        let is_hit = |hits: &[bool]| hits.iter().filter(|hit| **hit).count();
+        let (hits, all) = plain.iter().flatten().fold((0, 0), |sum, (hits, ..)| {
+            (sum.0 + is_hit(hits), sum.1 + hits.len())
+        });
+        let has_index = tables.iter().any(Option::is_some);
+        if !has_index && hits * 2 > all {
+            return Ok(None);
+        }
+        // Without a hit in any file nothing has to be known of blocks.
+        let is_needed = has_index || hits > 0;
+        for (table, plain) in tables.iter_mut().zip(plain) {
+            if let Some((hits, file, length)) = plain {
+                *table = Some(made(&file, length, &hits, is_needed)?);
+            }
+        }
+        Ok(tables.into_iter().collect())
+    }
+
+    /// The index of a file, which is made if it may be.
+    fn index(&self, path: &Path) -> Option<Index> {
+        if self.asked.use_index == UseIndex::No {
+            return None;
+        }
+        index_file::load(path).or_else(|| match index_file::is_for_index(path) {
+            // Whoever searches wants events: a log whose index cannot be written is read.
+            true => index_file::build(path).ok(),
+            false => None,
+        })
+    }
+
+    /// Whether each MiB may hold an event that matches.
+    fn hits(&self, file: &File, length: u64) -> Result<Vec<bool>> {
+        Ok(match self.matcher.overlap_bytes() {
+            Some(overlap) => scan::hits(file, length, overlap, &self.matcher)?,
+            None => vec![true; length.div_ceil(query::index::BLOCK_BYTES) as usize],
+        })
+    }
+
+    fn needed(&self) -> Needed {
+        let mut needed = self.matcher.needed();
+        self.asked.add_needed(&mut needed);
+        needed
+    }
+
+    fn read_blocks(
+        &mut self,
+        source: &Source,
+        table: &Table,
+        steps: &[Step],
+        assembler: &mut Assembler,
+    ) -> Result<ControlFlow<()>> {
+        let mut reader: Option<BlockReader> = None;
+        let mut text = Vec::new();
+        for (block, step) in table.blocks().iter().zip(steps) {
+            self.progress.add(block.end - block.start);
+            match step {
+                Step::LeaveOut(None) => {}
+                Step::LeaveOut(Some(sec)) => {
+                    assembler.leave_out(*sec);
+                    if self.events(assembler)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Step::Read => {
+                    if reader.is_none() {
+                        reader = Some(BlockReader::open(source)?);
+                    }
+                    if let Some(reader) = &mut reader {
+                        reader
+                            .read(block, &mut text)
+                            .map_err(|error| source.error(error))?;
+                    }
+                    let mut lines = Lines::new(&text[..], None);
+                    while let Some(line) = lines.next_line()? {
+                        assembler.add(line);
+                        if self.events(assembler)?.is_break() {
+                            return Ok(ControlFlow::Break(()));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+fn entries(table: &Table) -> Vec<(Option<&Terms>, bool)> {
+    match table {
+        Table::Kept(index) => index
+            .terms
+            .iter()
+            .map(|terms| (Some(terms), true))
+            .collect(),
+        Table::Made(_, hits) => hits.iter().map(|hit| (None, *hit)).collect(),
+    }
+}
+
+/// Whether blocks whose events may meet can hold one that matches.
+fn is_wanted(set: &[usize], entries: &[(Option<&Terms>, bool)], needed: &Needed) -> bool {
+    if let [one] = set {
+        let (terms, is_hit) = entries[*one];
+        return terms.map_or(is_hit, |terms| needed.may_be_in(terms));
+    }
+    let mut all = Terms::default();
+    for number in set {
+        match entries[*number] {
+            (Some(terms), _) => all.merge(terms),
+            // Its part may be what the others lack.
+            (None, _) if set.iter().any(|other| entries[*other].0.is_some()) => return true,
+            (None, true) => return true,
+            (None, false) => {}
+        }
+    }
+    needed.may_be_in(&all) && set.iter().any(|number| entries[*number].0.is_some())
+}
+
+/// The blocks of a plain file. `is_needed`: their times are of interest.
+fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Table> {
+    if !is_needed {
+        return Ok(Table::Made(Vec::new(), Vec::new()));
+    }
+    let blocks = scan::blocks(file, length)?;
+    let of_block = |block: &Block| {
+        let first = (block.start / query::index::BLOCK_BYTES) as usize;
+        let last = (block.end.div_ceil(query::index::BLOCK_BYTES) as usize).min(hits.len());
+        hits[first.min(last)..last].iter().any(|hit| *hit)
+    };
+    let wanted = blocks.iter().map(of_block).collect();
+    Ok(Table::Made(blocks, wanted))
+}
+
+/// The file and its length, if it is a plain one.
+fn plain_file(path: &Path) -> Result<Option<(File, u64)>> {
+    // The search says why a file cannot be read.
+    let Ok(file) = File::open(path) else {
+        return Ok(None);
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || super::logs::is_compressed(&file)? {
+        return Ok(None);
+    }
+    Ok(Some((file, metadata.len())))
+}
+
+/// Reads blocks, in ascending order.
+enum BlockReader {
+    Plain(File),
+    /// Text of a compressed file, from this place on.
+    Stream(Box<dyn Read>, u64),
+}
+
+impl BlockReader {
+    fn open(source: &Source) -> Result<BlockReader> {
+        if let Source::File(path) = source {
+            if let Some((file, _)) = plain_file(path)? {
+                return Ok(BlockReader::Plain(file));
+            }
+        }
+        let text = source.open(Dialect::Own)?.map_err(anyhow::Error::msg)?;
+        Ok(BlockReader::Stream(text, 0))
+    }
+
+    fn read(&mut self, block: &Block, text: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            BlockReader::Plain(file) => scan::read_exact(file, block.start, block.end, text),
+            BlockReader::Stream(input, at) => {
+                io::copy(&mut input.by_ref().take(block.start - *at), &mut io::sink())?;
+                text.clear();
+                input
+                    .by_ref()
+                    .take(block.end - block.start)
+                    .read_to_end(text)?;
+                *at = block.end;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// `--build-index`: makes the indexes of all files but the one that is written to. Returns the exit status.
+pub(super) fn build_all(input: &Input) -> Result<u8> {
+    let live = match &input.sources[..] {
+        [_] => None,
+        [.., Source::File(last)] => Some(last),
+        _ => None,
+    };
+    for source in &input.sources {
+        match source {
+            Source::File(path) if Some(path) != live => {
+                index_file::build(path)?;
+                say!(
+                    "tarsier: {} is made",
+                    index_file::index_path(path).display()
+                );
+            }
+            _ => {}
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,125 @@
+//! Searches plain files for a literal, and finds their blocks, with two threads.
+
+use query::index::{cut, Block, BLOCK_BYTES, WINDOW_BYTES};
+use query::Matcher;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// More of them do not make the memory faster.
+const THREADS_MAX: usize = 2;
+/// Bytes that are searched at once: they stay in a processor's cache.
+const PIECE_BYTES: u64 = 1 << 18;
+
+/// Runs `work` for the numbers below `count`, in two threads, and returns what it gave, in order.
+fn in_parallel<T: Send>(
+    count: u64,
+    work: impl Fn(u64, &mut Vec<u8>) -> io::Result<T> + Sync,
+) -> io::Result<Vec<T>> {
+    let threads =
+        std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
+    let next = AtomicU64::new(0);
+    let run = || {
+        let (mut found, mut buffer) = (Vec::new(), Vec::new());
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return Ok(found);
+            }
+            found.push((number, work(number, &mut buffer)?));
+        }
+    };
+    let parts: Vec<io::Result<Vec<(u64, T)>>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut parts = vec![run()];
+        let panicked = |_| Err(io::Error::other("a searching thread panicked"));
+        parts.extend(
+            others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(panicked)),
+        );
+        parts
+    });
+    let mut all = Vec::new();
+    for part in parts {
+        all.extend(part?);
+    }
+    all.sort_unstable_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, found)| found).collect())
+}
+
+/// Whether the literal of `matcher` is in each piece of 1 MiB of the first `length` bytes. Texts over the end of a
+/// piece count to the piece in which they begin.
+pub(super) fn hits(
+    file: &File,
+    length: u64,
+    overlap_bytes: usize,
+    matcher: &Matcher,
+) -> io::Result<Vec<bool>> {
+    in_parallel(length.div_ceil(BLOCK_BYTES), |number, buffer| {
+        let start = number * BLOCK_BYTES;
+        let end = (start + BLOCK_BYTES).min(length);
+        let mut at = start;
+        while at < end {
+            let until = (at + PIECE_BYTES).min(end) + overlap_bytes as u64;
+            read_exact(file, at, until.min(length), buffer)?;
+            if matcher.may_match(buffer) {
+                return Ok(true);
+            }
+            at += PIECE_BYTES;
+        }
+        Ok(false)
+    })
+}
+
+/// The blocks of the first `length` bytes, as [`query::index::Blocks`] cuts them.
+pub(super) fn blocks(file: &File, length: u64) -> io::Result<Vec<Block>> {
+    let ends = in_parallel(
+        (length / BLOCK_BYTES).saturating_sub(1),
+        |number, buffer| {
+            let nominal = (number + 1) * BLOCK_BYTES;
+            read_exact(
+                file,
+                nominal,
+                (nominal + WINDOW_BYTES as u64).min(length),
+                buffer,
+            )?;
+            Ok(match cut(buffer) {
+                0 => None,
+                bytes => Some(nominal + bytes as u64),
+            })
+        },
+    )?;
+    let mut starts = vec![0];
+    starts.extend(ends.into_iter().flatten());
+    starts.push(length);
+    starts.dedup();
+    in_parallel(starts.len() as u64 - 1, |number, buffer| {
+        let (start, end) = (starts[number as usize], starts[number as usize + 1]);
+        read_exact(file, start, end, buffer)?;
+        Ok(Block::of(buffer, start))
+    })
+}
+
+/// Reads the bytes from `start` to `end`, fewer if the file is shorter now.
+pub(super) fn read_exact(
+    file: &File,
+    start: u64,
+    end: u64,
+    buffer: &mut Vec<u8>,
+) -> io::Result<()> {
+    let length = (end - start) as usize;
+    buffer.resize(length, 0);
+    let mut done = 0;
+    while done < length {
+        match file.read_at(&mut buffer[done..], start + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    buffer.truncate(done);
+    Ok(())
+}
