@@ -2,9 +2,9 @@
 
 use crate::asker::Asker;
 use crate::choice;
+use crate::confinement::Confinement;
 use crate::control::ControlSocket;
 use crate::daemon::Daemon;
-use crate::daemon_records::Who;
 use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
@@ -30,7 +30,8 @@ use conf::Config;
 use event::Encoder;
 use journal::{Journal, OpenReport};
 use plan::{Capabilities, Plan};
-use std::path::Path;
+use spawn::Launcher;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Everything that an engine is started with.
@@ -84,7 +85,7 @@ fn is_unhooked(error: &CaptureError) -> bool {
 
 /// Loads, checks and arms. Everything that can fail because of wrong input fails before anything is
 /// changed.
-pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
+pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
     let sources = Sources::of(args);
     let config = sources.config()?;
@@ -96,7 +97,9 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         sources,
         config,
         capabilities,
-        lookups: lookups::start(),
+        lookups: lookups::start(launcher),
+        confinement: Confinement::default(),
+        launcher: launcher.clone(),
         started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
     };
     let mut recorder = recorder(&settings)?;
@@ -104,7 +107,13 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
+    let pin_dirs: Vec<PathBuf> = wanted
+        .map(Path::to_owned)
+        .into_iter()
+        .chain(takeover::noted(&args.run_dir))
+        .collect();
     let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
+    settings.confinement = Confinement::begin(&settings.config, &args.run_dir, &pin_dirs);
     let (mut downtime, mut leftover) = (None, None);
     if let Some(inherited) = inherited {
         generation = settings.generation(set.rules, is_kernel, inherited.next_number())?;
@@ -114,7 +123,8 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         (downtime, leftover) = (Some(parts.0), parts.1);
     }
     let (journal, report) = Journal::open(&settings.config.log_file, &settings.config)?;
-    let server = ControlSocket::start(&instance)?;
+    let lookups = Arc::clone(&settings.lookups);
+    let server = ControlSocket::start(&instance, move |pid| lookups.executable(pid))?;
     let start = Start {
         args,
         is_kernel,
@@ -156,13 +166,16 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
 fn pipeline(
     args: &RunArgs,
     settings: &Settings,
-    journal: Journal,
+    mut journal: Journal,
     engine: Engine,
     recorder: Recorder,
     generation: Arc<Generation>,
 ) -> Pipeline {
-    let plugins = plugins::start(&settings.config, settings.started_nice);
-    let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
+    let launcher = &settings.launcher;
+    journal.set_launcher(launcher.clone());
+    let plugins = plugins::start(launcher, &settings.config, settings.started_nice);
+    let notifier = Notifier::of_system(launcher.clone());
+    let output = Output::new(journal, plugins, notifier, &settings.config);
     let lookups = Arc::clone(&settings.lookups);
     let live = args.live.then(Live::new);
     Pipeline::new(engine, recorder, output, lookups, generation, live)
@@ -191,7 +204,7 @@ fn begun(
     }
     say_start(pipeline);
     let started = pipeline.engine.started();
-    pipeline.say_armed(&Asker::of(Who::this_process()), &started);
+    pipeline.say_armed(&Asker::this_process(), &started);
     if let Some(downtime) = downtime {
         recovery::say_downtime(downtime, pipeline);
     }
