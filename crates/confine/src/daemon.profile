@@ -51,6 +51,10 @@ allow ioctl a1==0x5401
 
 # Hooks: BPF programs, maps and links, and perf events that they hang on.
 allow bpf perf_event_open
+# libbpf keeps the places of descriptors with memory files (MFD_CLOEXEC, and MFD_NOEXEC_SEAL since Linux 6.3).
+allow memfd_create a1==1
+allow memfd_create a1==9
+allow dup3
 # PERF_EVENT_IOC_ENABLE, _DISABLE, _SET_BPF.
 allow ioctl a1==0x2400
 allow ioctl a1==0x2401

@@ -31,6 +31,7 @@ impl Confinement {
                 in_force: None,
             };
         }
+        capture::probe::prepare_confinement();
         let in_force = confine::apply(&wanted(config, run_dir, pins));
         tell(&in_force);
         Confinement {

@@ -38,7 +38,7 @@ fn every_thread_keeps_only_what_it_uses_and_status_says_so() {
     machine::test("confinement", |setup| {
         let run = setup.tarsier(RULE);
         // A thread that syncs, and one that compresses.
-        setup.configure("flush = SYNC\nseal = yes\ncompress_rotated = yes\nnum_logs = 3\n");
+        setup.configure("flush = SYNC\ncompress_rotated = yes\nnum_logs = 3\n");
         let daemon = run.start();
         daemon.signal(Signal::USR1);
         daemon.wait_for("audit.log.1");
@@ -200,8 +200,7 @@ fn planted_code_is_refused_and_recorded() {
                 continue;
             };
             let mut own = records.iter().filter(|record| {
-                record.number("pid") == Some(pid.into())
-                    && record.number("syscall") == Some(number)
+                record.number("pid") == Some(pid.into()) && record.number("syscall") == Some(number)
             });
             let record = own.next().unwrap_or_else(|| panic!("no record of {name}"));
             // Nobody was killed: no signal.
