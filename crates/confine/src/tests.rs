@@ -70,7 +70,7 @@ fn what_the_profile_does_not_name_is_answered_with_eperm_or_death() {
 }
 
 #[test]
-fn no_program_no_other_memory_no_mount_and_no_network() {
+fn no_program_no_other_memory_and_no_mount() {
     let (filter, network) = (compiled(false, false), compiled(false, true));
     for name in [
         "execve",
@@ -117,6 +117,11 @@ fn no_program_no_other_memory_no_mount_and_no_network() {
         assert_eq!(verdict(&filter, name, [0; 6]), EPERM, "{name}");
         assert_eq!(verdict(&network, name, [0; 6]), EPERM, "{name}");
     }
+}
+
+#[test]
+fn arguments_decide_where_a_call_can_do_more_than_is_needed() {
+    let (filter, network) = (compiled(false, false), compiled(false, true));
     let thread = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u64;
     let executable = (libc::PROT_READ | libc::PROT_EXEC) as u64;
     for (name, args, with_network, without) in [

@@ -87,31 +87,14 @@ fn is_unhooked(error: &CaptureError) -> bool {
 /// changed.
 pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
-    let sources = Sources::of(args);
-    let config = sources.config()?;
-    let trampoline = choice::is_trampoline(args.engine)?;
-    let capabilities = capture::probe::capabilities(trampoline);
-    let is_kernel = chooses_kernel(args, &capabilities)?;
-    let set = sources.rules(is_kernel)?;
-    let mut settings = Settings {
-        sources,
-        config,
-        capabilities,
-        lookups: lookups::start(launcher),
-        confinement: Confinement::default(),
-        launcher: launcher.clone(),
-        started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
-    };
+    let (mut settings, is_kernel, set) = prepared(args, launcher)?;
     let mut recorder = recorder(&settings)?;
     let contexts = AuditContexts::load();
     let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
-    let pin_dirs: Vec<PathBuf> = wanted
-        .map(Path::to_owned)
-        .into_iter()
-        .chain(takeover::noted(&args.run_dir))
-        .collect();
+    let pin_dirs = wanted.into_iter().map(Path::to_owned);
+    let pin_dirs: Vec<PathBuf> = pin_dirs.chain(takeover::noted(&args.run_dir)).collect();
     let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
     settings.confinement = Confinement::begin(&settings.config, &args.run_dir, &pin_dirs);
     let (mut downtime, mut leftover) = (None, None);
@@ -160,6 +143,26 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     recording.apply_settings(&set.settings);
     let recording = begun(recording, downtime.as_ref(), is_taken_over, &report);
     Ok(Daemon::new(recording, server, signals, instance))
+}
+
+/// Reads configuration and rules, and finds out what this kernel can do. Returns whether its own audit is the engine.
+fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, rules::RuleSet)> {
+    let sources = Sources::of(args);
+    let config = sources.config()?;
+    let trampoline = choice::is_trampoline(args.engine)?;
+    let capabilities = capture::probe::capabilities(trampoline);
+    let is_kernel = chooses_kernel(args, &capabilities)?;
+    let set = sources.rules(is_kernel)?;
+    let settings = Settings {
+        sources,
+        config,
+        capabilities,
+        lookups: lookups::start(launcher),
+        confinement: Confinement::default(),
+        launcher: launcher.clone(),
+        started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
+    };
+    Ok((settings, is_kernel, set))
 }
 
 /// Connects the engine and the recorder with the log and the plugins.
