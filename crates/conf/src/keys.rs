@@ -10,8 +10,8 @@ use crate::values::{
     space_action, space_limit, word, yes_no,
 };
 use crate::{
-    Config, Flush, LogFormat, MetricsAddress, NameFormat, OverflowAction, Overload, SizeAction,
-    Transport,
+    Config, Confinement, Flush, LogFormat, MetricsAddress, NameFormat, OverflowAction, Overload,
+    SizeAction, Transport,
 };
 
 type Apply = fn(&mut Config, &mut Context<'_>) -> Result<(), ConfigError>;
@@ -225,6 +225,9 @@ pub(super) const KEYS: &[Key] = &[
     key("rate_budgets", rate_budgets),
     key("pin_dir", pin_dir),
     key("metrics", metrics),
+    key("confinement", |c, x| {
+        word(x, CONFINEMENT).map(|confinement| c.confinement = confinement)
+    }),
 ];
 
 const INT_MAX: u64 = i32::MAX as u64;
@@ -238,6 +241,12 @@ const FLUSH: &[(&str, Flush)] = &[
 ];
 
 const OVERLOAD: &[(&str, Overload)] = &[("throttle", Overload::Throttle), ("drop", Overload::Drop)];
+
+const CONFINEMENT: &[(&str, Confinement)] = &[
+    ("no", Confinement::No),
+    ("yes", Confinement::Yes),
+    ("strict", Confinement::Strict),
+];
 
 const TRANSPORT: &[(&str, Transport)] = &[
     ("tcp", Transport::Tcp),

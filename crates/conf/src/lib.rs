@@ -153,6 +153,18 @@ pub enum Overload {
     Drop,
 }
 
+/// How the daemon confines itself (`confinement`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confinement {
+    /// Not at all.
+    No,
+    /// An unexpected system call fails, and is recorded.
+    #[default]
+    Yes,
+    /// An unexpected system call kills the daemon.
+    Strict,
+}
+
 /// Where the daemon's counters can be read in Prometheus' text format (`metrics`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetricsAddress {
@@ -253,6 +265,8 @@ pub struct Config {
     pub identity: Option<bool>,
     /// `seal`: keep a seal beside the log.
     pub seal: bool,
+    /// `confinement`: what the daemon gives up before it arms anything.
+    pub confinement: Confinement,
     /// `compress_rotated`: compress files after rotation.
     pub compress_rotated: bool,
     /// `log_group`: group of the files, which may read them unless it is gid 0.
@@ -330,6 +344,7 @@ impl Config {
             log_format: LogFormat::Enriched,
             identity: None,
             seal: false,
+            confinement: Confinement::Yes,
             compress_rotated: false,
             log_group: Group::root(),
             priority_boost: 4,

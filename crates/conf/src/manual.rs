@@ -45,9 +45,10 @@ pub fn described_keys() -> Vec<KeyDescription> {
     keys
 }
 
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "identity",
     "seal",
+    "confinement",
     "compress_rotated",
     "io_uring_twins",
     "overload",
@@ -171,6 +172,10 @@ const TEXTS: &[Text] = &[
     ("metrics", "unix:/PATH, 127.0.0.1:PORT, or OFF", "OFF", "",
      "Address at which `GET /metrics` returns the daemon's counters in Prometheus' text format. Only root can use the \
       socket; every user of the host can use the port."),
+    ("confinement", "yes, no or strict", "yes", "",
+     "Whether the daemon gives up what it does not need before it arms anything: capabilities, system calls, writing \
+      outside of its directories. With `yes`, a system call that it does not need fails and is recorded; with `strict`, \
+      it kills the daemon. A change takes effect at the next start."),
 ];
 
 #[cfg(test)]

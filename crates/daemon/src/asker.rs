@@ -31,22 +31,34 @@ pub(super) struct Asker {
 
 impl Asker {
     /// The process that connected to this daemon's end of a socket, as it is now. `None` if the kernel does not say.
-    pub(super) fn peer(stream: &UnixStream) -> Option<Asker> {
+    /// `executable` finds the path of the program that a process runs.
+    pub(super) fn peer(
+        stream: &UnixStream,
+        executable: impl Fn(u32) -> Option<Vec<u8>>,
+    ) -> Option<Asker> {
         let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
         let pid = peer.pid.as_raw_nonzero().get() as u32;
         let process = Process::open(pid);
+        let exe = executable(pid);
         // The number may be another process's by now, unless this one still runs.
-        let process = process.filter(|_| peer_pidfd(stream).is_none_or(|fd| runs(fd.as_fd())));
-        let mut asker = Asker::read(pid, process.as_ref());
+        let still_runs = peer_pidfd(stream).is_none_or(|fd| runs(fd.as_fd()));
+        let mut asker = Asker::read(pid, process.as_ref().filter(|_| still_runs));
+        asker.exe = exe.filter(|_| still_runs);
         asker.who.uid = peer.uid.as_raw();
         asker.subj = peer_label(stream).or(asker.subj);
         Some(asker)
     }
 
-    /// Adds to `who` what its process shows.
-    pub(super) fn of(who: Who) -> Asker {
+    /// This process.
+    pub(super) fn this_process() -> Asker {
+        Asker::of(Who::this_process(), |_| own_executable())
+    }
+
+    /// Adds to `who` what its process shows. `executable` as for [`peer`](Self::peer).
+    pub(super) fn of(who: Who, executable: impl Fn(u32) -> Option<Vec<u8>>) -> Asker {
         Asker {
             who,
+            exe: executable(who.pid),
             ..Asker::read(who.pid, Process::open(who.pid).as_ref())
         }
     }
@@ -66,7 +78,7 @@ impl Asker {
             },
             subj: text("attr/current"),
             comm: text("comm"),
-            exe: process.and_then(Process::exe),
+            exe: None,
             tty: process
                 .and_then(|process| process.file("stat"))
                 .and_then(|stat| terminal(&stat)),
@@ -119,11 +131,12 @@ impl Process {
         file.take(TEXT_MAX as u64).read_to_end(&mut text).ok()?;
         Some(text)
     }
+}
 
-    fn exe(&self) -> Option<Vec<u8>> {
-        let link = rustix::fs::readlinkat(&self.0, "exe", Vec::new()).ok()?;
-        Some(link.into_bytes())
-    }
+/// The path of this program.
+fn own_executable() -> Option<Vec<u8>> {
+    let link = rustix::fs::readlink("/proc/self/exe", Vec::new()).ok()?;
+    Some(link.into_bytes())
 }
 
 /// Without the end that /proc gives texts: a line feed, or NUL with SELinux. `None` if nothing is left.
@@ -203,7 +216,7 @@ mod tests {
     #[test]
     fn the_peer_of_a_socket_is_the_process_that_made_it() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let peer = Asker::peer(&ours).unwrap();
+        let peer = Asker::peer(&ours, |_| own_executable()).unwrap();
         assert_eq!(peer.who.pid, std::process::id());
         assert_eq!(peer.who.uid, rustix::process::getuid().as_raw());
         let exe = std::fs::read_link("/proc/self/exe").unwrap();
@@ -222,7 +235,7 @@ mod tests {
             pid: child.id(),
         };
         child.wait().unwrap();
-        let told = text(&Asker::of(who));
+        let told = text(&Asker::of(who, |_| None));
         let pid = who.pid;
         let expected = format!("auid=5 ses=7 pid={pid} uid=6 tty=(none) comm=(null) exe=(null)");
         assert_eq!(told, expected);

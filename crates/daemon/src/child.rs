@@ -1,27 +1,19 @@
 //! The command that runs while the system is recorded (`tarsier run -- COMMAND`).
 
 use anyhow::{Context, Result};
+use spawn::{Child, Launcher, Request};
 use std::ffi::OsString;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
-/// Starts `command`, which is a program and its arguments; `None` if it is empty.
-pub(super) fn start(command: &[OsString]) -> Result<Option<Child>> {
-    let Some((program, arguments)) = command.split_first() else {
+/// Has `command` started, which is a program and its arguments and was told to the launcher at its start; `None` if it
+/// is empty.
+pub(super) fn start(launcher: &Launcher, command: &[OsString]) -> Result<Option<Child>> {
+    let Some(program) = command.first() else {
         return Ok(None);
     };
-    let mut command = Command::new(program);
-    command.args(arguments);
-    // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
-    unsafe {
-        // The daemon disables huge pages for itself only; a program can do without them.
-        command.pre_exec(|| {
-            let _ = rustix::thread::disable_transparent_huge_pages(false);
-            Ok(())
-        });
-    }
-    command
-        .spawn()
+    launcher
+        .launch(&Request::Command, None)
         .map(Some)
         .with_context(|| format!("cannot run {}", program.to_string_lossy()))
 }

@@ -16,8 +16,9 @@ use anyhow::{Context, Result};
 use event::RecordType;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use spawn::Child;
 use std::collections::BTreeMap;
-use std::process::Child;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest time for which an event waits in a ring while the daemon is awake.
@@ -93,6 +94,8 @@ impl Daemon {
         let mut idle_passes = 0;
         let mut tidy_due = Instant::now() + TIDY_INTERVAL;
         self.recording.tell_ready();
+        #[cfg(debug_assertions)]
+        crate::planted::make();
         loop {
             let frames = self.recording.pass();
             idle_passes = if frames > 0 { 0 } else { idle_passes + 1 };
@@ -221,7 +224,7 @@ impl Daemon {
                 integrity.continued(pipeline);
             }
             SIGCHLD => {
-                self.recording.pipeline.output.child_ended();
+                self.recording.child_ended();
                 if let Some(child) = command {
                     if let Some(status) = child.try_wait().context("waiting for the command")? {
                         *command = None;
@@ -241,7 +244,8 @@ impl Daemon {
         let who = recording.pipeline.sender();
         let mut outcome = recording.reload_config(who);
         if outcome.is_ok() {
-            let by = Asker::of(who);
+            let lookups = Arc::clone(&recording.pipeline.lookups);
+            let by = Asker::of(who, |pid| lookups.executable(pid));
             outcome = self.control.reload_rules(&by, recording, &mut self.server);
             self.follow_metrics();
             self.recording.boost_priority();
@@ -364,9 +368,7 @@ fn close(recording: Recording, mut lost: BTreeMap<String, u64>) {
 /// Terminates a command that is still running when recording ends, and waits for it.
 fn end_command(command: &mut Option<Child>) {
     if let Some(mut child) = command.take() {
-        if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
+        child.signal(rustix::process::Signal::TERM);
         let _ = child.wait();
     }
 }

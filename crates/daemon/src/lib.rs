@@ -8,6 +8,7 @@ mod cgroups;
 mod child;
 pub mod choice;
 mod clock;
+mod confinement;
 mod control;
 mod daemon;
 mod daemon_records;
@@ -21,6 +22,7 @@ mod instance;
 mod integrity;
 mod kernel_costs;
 mod kernel_records;
+mod launcher;
 mod live;
 mod lookup_warnings;
 mod lookups;
@@ -31,6 +33,8 @@ mod output;
 mod own_loads;
 mod pauses;
 mod pipeline;
+#[cfg(debug_assertions)]
+mod planted;
 mod plugins;
 mod program_loads;
 pub mod protocol;
@@ -70,8 +74,9 @@ pub fn run(args: RunArgs) -> Result<u8> {
     }
     stderr::never_wait();
     let signals = signals::Signals::take()?;
-    let mut daemon = setup::start(&args, signals)?;
-    let child = match child::start(&args.command) {
+    let launcher = launcher::start(&args)?;
+    let mut daemon = setup::start(&args, &launcher, signals)?;
+    let child = match child::start(&launcher, &args.command) {
         Ok(child) => child,
         Err(error) => {
             daemon.stop(None, false)?;

@@ -5,6 +5,7 @@ use crate::scheduling::Scheduling;
 use crate::stderr::say;
 use capture::Helpers;
 use lookup::Remote;
+use spawn::Launcher;
 use std::io;
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ pub(super) type Lookups = Arc<Remote>;
 const _: () = assert!(lookup::HELPERS == Helpers::MAX);
 
 /// Starts the helper for paths. Without it recording goes on, and each look-up tries again.
-pub(super) fn start() -> Lookups {
-    let (remote, started) = Remote::start(kernel_has);
+pub(super) fn start(launcher: &Launcher) -> Lookups {
+    let (remote, started) = Remote::start(launcher.clone(), kernel_has);
     say_failure(started);
     Arc::new(remote)
 }

@@ -4,9 +4,11 @@ use crate::stderr::say;
 use journal::{Action, Runlevel, Severity};
 use rustix::fd::OwnedFd;
 use rustix::net::{sendto, AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
-use std::io::Write;
+use rustix::pipe::PipeFlags;
+use spawn::{Child, Launcher, Request};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 /// LOG_DAEMON of syslog(3), as in auditd.
 const FACILITY: u8 = 3 << 3;
@@ -18,15 +20,21 @@ pub(super) struct Notifier {
     sendmail: PathBuf,
     init: PathBuf,
     children: Vec<Child>,
+    launcher: Launcher,
 }
 
 impl Notifier {
     /// The system's destinations: /dev/log, and the programs that auditd runs.
-    pub(super) fn of_system() -> Self {
-        Notifier::new("/dev/log", conf::SENDMAIL, "/sbin/init")
+    pub(super) fn of_system(launcher: Launcher) -> Self {
+        Notifier::new(launcher, "/dev/log", conf::SENDMAIL, spawn::INIT)
     }
 
-    fn new(syslog: impl AsRef<Path>, sendmail: impl AsRef<Path>, init: impl AsRef<Path>) -> Self {
+    fn new(
+        launcher: Launcher,
+        syslog: impl AsRef<Path>,
+        sendmail: impl AsRef<Path>,
+        init: impl AsRef<Path>,
+    ) -> Self {
         // Without syslog, messages still go to standard error.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::DGRAM;
@@ -36,6 +44,7 @@ impl Notifier {
             sendmail: sendmail.as_ref().to_owned(),
             init: init.as_ref().to_owned(),
             children: Vec::new(),
+            launcher,
         }
     }
 
@@ -63,7 +72,8 @@ impl Notifier {
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     }
 
-    fn say(&self, severity: Severity, text: &str) {
+    /// Says this on standard error and to syslog.
+    pub(super) fn say(&self, severity: Severity, text: &str) {
         say!("tarsier: {text}");
         let (Some(socket), Ok(address)) = (&self.syslog, SocketAddrUnix::new(&self.syslog_path))
         else {
@@ -82,20 +92,16 @@ impl Notifier {
         let message = format!(
             "To: {account}\nFrom: root\nSubject: Audit log of {host}: action needed\n\n{text}\n"
         );
-        let started = Command::new(&self.sendmail)
-            .arg("-t")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let sent = started.and_then(|mut child| {
-            let written = match child.stdin.take() {
-                Some(mut stdin) => stdin.write_all(message.as_bytes()),
-                None => Ok(()),
-            };
-            self.children.push(child);
-            written
-        });
+        let request = Request::Mail {
+            program: self.sendmail.clone(),
+        };
+        let sent = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
+            .map_err(io::Error::from)
+            .and_then(|(theirs, own)| {
+                self.children
+                    .push(self.launcher.launch(&request, Some(theirs))?);
+                File::from(own).write_all(message.as_bytes())
+            });
         if let Err(error) = sent {
             let sendmail = self.sendmail.display();
             let text = format!("no mail was sent to {account}: {sendmail}: {error}");
@@ -105,14 +111,14 @@ impl Notifier {
 
     fn change_runlevel(&mut self, runlevel: Runlevel) {
         let level = match runlevel {
-            Runlevel::Single => "1",
-            Runlevel::Halt => "0",
+            Runlevel::Single => 1,
+            Runlevel::Halt => 0,
         };
-        let started = Command::new(&self.init)
-            .arg(level)
-            .stdin(Stdio::null())
-            .spawn();
-        match started {
+        let request = Request::Runlevel {
+            program: self.init.clone(),
+            level,
+        };
+        match self.launcher.launch(&request, None) {
             Ok(child) => self.children.push(child),
             Err(error) => {
                 let init = self.init.display();
@@ -162,7 +168,7 @@ mod tests {
     fn messages_reach_syslog_with_their_rank_and_a_missing_syslog_stops_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let mut notifier = Notifier::new(&log, "/none", "/none");
+        let mut notifier = Notifier::new(Launcher::Here, &log, "/none", "/none");
         let action = Action::Say {
             severity: Severity::Error,
             text: "the log is large".into(),
@@ -183,7 +189,7 @@ mod tests {
     fn mail_goes_to_the_account_through_sendmail() {
         let dir = tempfile::tempdir().unwrap();
         let sendmail = program(dir.path(), "sendmail");
-        let mut notifier = Notifier::new(dir.path().join("log"), sendmail, "/none");
+        let mut notifier = Notifier::new(Launcher::Here, dir.path().join("log"), sendmail, "/none");
         notifier.tell(&Action::Mail {
             account: "root".into(),
             text: "low on disk space".into(),
@@ -203,7 +209,7 @@ mod tests {
             let init = program(dir.path(), "init");
             // Make sure that this is not the system's own init.
             assert!(init.starts_with(dir.path()));
-            let mut notifier = Notifier::new(dir.path().join("log"), "/none", init);
+            let mut notifier = Notifier::new(Launcher::Here, dir.path().join("log"), "/none", init);
             notifier.tell(&Action::ChangeRunlevel {
                 runlevel,
                 cause: "test".into(),

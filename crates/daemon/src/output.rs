@@ -8,7 +8,7 @@ use anyhow::Result;
 use conf::plugins::Plugin;
 use conf::Config;
 use dispatch::Dispatcher;
-use journal::{Action, Journal, OpenError, Position, RotateError, Witness};
+use journal::{Action, Journal, OpenError, Position, RotateError, Severity, Witness};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Pid;
 use std::time::Duration;
@@ -185,6 +185,11 @@ impl Output {
     pub(super) fn child_ended(&mut self) {
         self.notifier.reap();
         self.plugins.child_ended();
+    }
+
+    /// Says this on standard error and to syslog.
+    pub(super) fn say(&self, severity: Severity, text: &str) {
+        self.notifier.say(severity, text);
     }
 
     /// Adds the descriptors to poll.

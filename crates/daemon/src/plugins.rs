@@ -5,6 +5,7 @@ use anyhow::Result;
 use conf::plugins::{self, Plugin};
 use conf::Config;
 use dispatch::Dispatcher;
+use spawn::Launcher;
 
 /// Nice value of the daemon and its plugins: `priority_boost` below the value it was started with,
 /// as with nice(2), which auditd uses.
@@ -27,11 +28,12 @@ pub(super) fn load_all(config: &Config) -> Result<Vec<Plugin>> {
 
 /// Starts the active plugins. A plugin with a wrong configuration is reported and left out, as in
 /// auditd.
-pub(super) fn start(config: &Config, started_with: i32) -> Dispatcher {
+pub(super) fn start(launcher: &Launcher, config: &Config, started_with: i32) -> Dispatcher {
     let loaded = plugins::load(&config.plugins.plugin_dir);
     let (plugins, errors) = loaded.unwrap_or_else(|error| (Vec::new(), vec![error]));
     for error in errors {
         say!("tarsier: plugin left out: {error}");
     }
-    Dispatcher::start(plugins, &config.plugins, nice(config, started_with))
+    let nice = nice(config, started_with);
+    Dispatcher::start(launcher.clone(), plugins, &config.plugins, nice)
 }

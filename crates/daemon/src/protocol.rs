@@ -2,7 +2,7 @@
 
 mod status;
 
-pub use status::{PluginStatus, RuleCost, Status};
+pub use status::{ConfinementStatus, PluginStatus, RuleCost, SpawnerStatus, Status};
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

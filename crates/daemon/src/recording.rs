@@ -7,6 +7,7 @@ use crate::clock::monotonic_ns;
 use crate::daemon_records::{Action, Who};
 use crate::failure::Failure;
 use crate::integrity::Integrity;
+use crate::launcher;
 use crate::lookup_warnings::Warnings;
 use crate::losses::Losses;
 use crate::pipeline::Pipeline;
@@ -34,6 +35,7 @@ pub(super) struct Recording {
     pub(super) settings: Settings,
     pub(super) losses: Losses,
     pub(super) warnings: Warnings,
+    pub(super) launcher: launcher::Watch,
     pub(super) integrity: Integrity,
     pub(super) cgroups: CgroupLosses,
     pub(super) scheduling: Scheduling,
@@ -56,6 +58,7 @@ impl Recording {
             settings,
             losses: Losses::default(),
             warnings: Warnings::default(),
+            launcher: launcher::Watch::default(),
             integrity: Integrity::default(),
             cgroups: CgroupLosses::default(),
             contexts,
@@ -82,6 +85,7 @@ impl Recording {
     /// The configuration is wrong; the old one stays in force.
     pub(super) fn reload_config(&mut self, who: Who) -> Result<()> {
         let config = self.settings.sources.config()?;
+        self.settings.confinement.check(&config)?;
         let node = config.node_name()?;
         let plugins = plugins::load_all(&config)?;
         let (pipeline, settings) = (&mut self.pipeline, &mut self.settings);
@@ -145,6 +149,13 @@ impl Recording {
         }
     }
 
+    /// Call this when a child has ended.
+    pub(super) fn child_ended(&mut self) {
+        self.pipeline.output.child_ended();
+        let state = self.settings.launcher.state();
+        self.launcher.note(state, &mut self.pipeline);
+    }
+
     /// Call this once a second: it follows files that rules name, logs losses and breaches, and
     /// removes hooks that are not needed.
     /// While rules are replaced for that, `meanwhile` is called between two passes over the rings.
@@ -180,7 +191,7 @@ impl Recording {
         let renewed = renewed.and_then(|generation| self.put_in_force(generation, meanwhile));
         match renewed {
             Ok(change) => {
-                let by = Asker::of(Who::this_process());
+                let by = Asker::this_process();
                 self.pipeline.say_armed(&by, &change);
             }
             Err(error) => {

@@ -1,6 +1,7 @@
 //! Rules, configuration and kernel capabilities, and the plans made from them, at the start and at
 //! a reload.
 
+use crate::confinement::Confinement;
 use crate::lookups::Lookups;
 use crate::plugins;
 use crate::rule_files;
@@ -13,6 +14,7 @@ use compose::Generation;
 use conf::{Config, LoadOptions};
 use event::Format;
 use plan::{Capabilities, Identities, IoUring, Plan};
+use spawn::Launcher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,6 +83,10 @@ pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) capabilities: Capabilities,
     pub(super) lookups: Lookups,
+    /// What the daemon has given up.
+    pub(super) confinement: Confinement,
+    /// Starts programs.
+    pub(super) launcher: Launcher,
     /// Nice value that the daemon was started with.
     pub(super) started_nice: i32,
 }

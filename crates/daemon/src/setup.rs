@@ -2,9 +2,9 @@
 
 use crate::asker::Asker;
 use crate::choice;
+use crate::confinement::Confinement;
 use crate::control::ControlSocket;
 use crate::daemon::Daemon;
-use crate::daemon_records::Who;
 use crate::engine::Engine;
 use crate::instance::Instance;
 use crate::kernel_records::KernelRecords;
@@ -30,7 +30,8 @@ use conf::Config;
 use event::Encoder;
 use journal::{Journal, OpenReport};
 use plan::{Capabilities, Plan};
-use std::path::Path;
+use spawn::Launcher;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Everything that an engine is started with.
@@ -84,27 +85,18 @@ fn is_unhooked(error: &CaptureError) -> bool {
 
 /// Loads, checks and arms. Everything that can fail because of wrong input fails before anything is
 /// changed.
-pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
+pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Result<Daemon> {
     Scheduling::refuse_huge_pages();
-    let sources = Sources::of(args);
-    let config = sources.config()?;
-    let trampoline = choice::is_trampoline(args.engine)?;
-    let capabilities = capture::probe::capabilities(trampoline);
-    let is_kernel = chooses_kernel(args, &capabilities)?;
-    let set = sources.rules(is_kernel)?;
-    let mut settings = Settings {
-        sources,
-        config,
-        capabilities,
-        lookups: lookups::start(),
-        started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
-    };
+    let (mut settings, is_kernel, set) = prepared(args, launcher)?;
     let mut recorder = recorder(&settings)?;
     let contexts = AuditContexts::load();
     let mut generation = settings.generation(set.rules.clone(), is_kernel, 1)?;
     let instance = Instance::lock(&args.run_dir)?;
     let wanted = pin_dir(args, &settings.config).filter(|_| !is_kernel);
+    let pin_dirs = wanted.into_iter().map(Path::to_owned);
+    let pin_dirs: Vec<PathBuf> = pin_dirs.chain(takeover::noted(&args.run_dir)).collect();
     let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
+    settings.confinement = Confinement::begin(&settings.config, &args.run_dir, &pin_dirs);
     let (mut downtime, mut leftover) = (None, None);
     if let Some(inherited) = inherited {
         generation = settings.generation(set.rules, is_kernel, inherited.next_number())?;
@@ -114,7 +106,8 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
         (downtime, leftover) = (Some(parts.0), parts.1);
     }
     let (journal, report) = Journal::open(&settings.config.log_file, &settings.config)?;
-    let server = ControlSocket::start(&instance)?;
+    let lookups = Arc::clone(&settings.lookups);
+    let server = ControlSocket::start(&instance, move |pid| lookups.executable(pid))?;
     let start = Start {
         args,
         is_kernel,
@@ -152,17 +145,40 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
     Ok(Daemon::new(recording, server, signals, instance))
 }
 
+/// Reads configuration and rules, and finds out what this kernel can do. Returns whether its own audit is the engine.
+fn prepared(args: &RunArgs, launcher: &Launcher) -> Result<(Settings, bool, rules::RuleSet)> {
+    let sources = Sources::of(args);
+    let config = sources.config()?;
+    let trampoline = choice::is_trampoline(args.engine)?;
+    let capabilities = capture::probe::capabilities(trampoline);
+    let is_kernel = chooses_kernel(args, &capabilities)?;
+    let set = sources.rules(is_kernel)?;
+    let settings = Settings {
+        sources,
+        config,
+        capabilities,
+        lookups: lookups::start(launcher),
+        confinement: Confinement::default(),
+        launcher: launcher.clone(),
+        started_nice: rustix::process::getpriority_process(None).unwrap_or(0),
+    };
+    Ok((settings, is_kernel, set))
+}
+
 /// Connects the engine and the recorder with the log and the plugins.
 fn pipeline(
     args: &RunArgs,
     settings: &Settings,
-    journal: Journal,
+    mut journal: Journal,
     engine: Engine,
     recorder: Recorder,
     generation: Arc<Generation>,
 ) -> Pipeline {
-    let plugins = plugins::start(&settings.config, settings.started_nice);
-    let output = Output::new(journal, plugins, Notifier::of_system(), &settings.config);
+    let launcher = &settings.launcher;
+    journal.set_launcher(launcher.clone());
+    let plugins = plugins::start(launcher, &settings.config, settings.started_nice);
+    let notifier = Notifier::of_system(launcher.clone());
+    let output = Output::new(journal, plugins, notifier, &settings.config);
     let lookups = Arc::clone(&settings.lookups);
     let live = args.live.then(Live::new);
     Pipeline::new(engine, recorder, output, lookups, generation, live)
@@ -191,7 +207,7 @@ fn begun(
     }
     say_start(pipeline);
     let started = pipeline.engine.started();
-    pipeline.say_armed(&Asker::of(Who::this_process()), &started);
+    pipeline.say_armed(&Asker::this_process(), &started);
     if let Some(downtime) = downtime {
         recovery::say_downtime(downtime, pipeline);
     }

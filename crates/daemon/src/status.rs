@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::losses;
-use crate::protocol::{RuleCost, Status};
+use crate::protocol::{RuleCost, SpawnerStatus, Status};
 use crate::recording::Recording;
 
 impl Recording {
@@ -66,6 +66,8 @@ impl Recording {
             audited_processes: audited.map(|audited| audited.processes),
             audited_threads: audited.map(|audited| audited.threads),
             plugins: pipeline.output.plugin_statuses(),
+            confinement: self.settings.confinement.status(),
+            spawner: self.settings.launcher.state().map(SpawnerStatus::from),
         }
     }
 

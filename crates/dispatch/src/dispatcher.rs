@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use conf::Plugins;
 use journal::{Action, Severity};
 use rustix::event::{poll, PollFd, Timespec};
+use spawn::Launcher;
 
 use crate::frame::Events;
 use crate::process::Ending;
@@ -48,6 +49,7 @@ pub struct PluginState {
 /// [`pump`](Self::pump). Call `pump` when one of [`poll_fds`](Self::poll_fds) is ready, when
 /// [`due_in`](Self::due_in) has passed, and after `release`.
 pub struct Dispatcher {
+    launcher: Launcher,
     settings: Plugins,
     nice: i32,
     runners: Vec<Runner>,
@@ -58,10 +60,16 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts `plugins` (see [`conf::plugins::load`]) with this nice value. Failures to start are
-    /// among the [actions](Self::take_actions).
-    pub fn start(plugins: Vec<Plugin>, settings: &Plugins, nice: i32) -> Dispatcher {
+    /// Has `launcher` start `plugins` (see [`conf::plugins::load`]) with this nice value. Failures to
+    /// start are among the [actions](Self::take_actions).
+    pub fn start(
+        launcher: Launcher,
+        plugins: Vec<Plugin>,
+        settings: &Plugins,
+        nice: i32,
+    ) -> Dispatcher {
         let mut dispatcher = Dispatcher {
+            launcher,
             settings: settings.clone(),
             nice,
             runners: plugins.into_iter().map(Runner::new).collect(),
@@ -79,7 +87,7 @@ impl Dispatcher {
         for runner in &mut self.runners {
             let name = &runner.plugin.name;
             if !self.ending.iter().any(|ending| ending.name == *name) {
-                runner.start(self.nice, &mut self.actions);
+                runner.start(&self.launcher, self.nice, &mut self.actions);
             }
         }
     }

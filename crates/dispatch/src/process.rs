@@ -2,15 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use rustix::process::{pidfd_open, Pid, PidfdFlags, Signal};
-use trust::Program;
+use rustix::process::{pidfd_open, PidfdFlags, Signal};
+use spawn::{Child, Launcher, Request};
 
 /// Time that a program gets to end by itself after its standard input was closed.
 const EOF_PATIENCE: Duration = Duration::from_millis(100);
@@ -27,28 +25,23 @@ impl Process {
     /// Starts a program as auditd does: standard input is a stream socket, `argv[0]` is the path,
     /// and the environment is empty. Nobody but root may be able to change the program. It gets
     /// SIGTERM when this process ends, for whatever reason.
-    pub(crate) fn start(path: &Path, args: &[String], nice: i32) -> io::Result<Process> {
+    pub(crate) fn start(
+        launcher: &Launcher,
+        path: &Path,
+        args: &[String],
+        nice: i32,
+    ) -> io::Result<Process> {
         let flags = SocketFlags::CLOEXEC;
         let (input, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         // Affects this side only: each end of the pair is a file of its own.
         rustix::io::ioctl_fionbio(&input, true)?;
-        let parent = std::process::id();
-        let program = Program::find(path).map_err(io::Error::other)?;
-        let child = program.spawn(args, |command| {
-            command.stdin(Stdio::from(theirs));
-            // SAFETY: prctl(2) and getppid(2) are async-signal-safe, and nothing is allocated.
-            unsafe {
-                command.pre_exec(move || die_with(parent));
-                // The daemon disables huge pages for itself only; a program can do without them.
-                command.pre_exec(|| {
-                    let _ = rustix::thread::disable_transparent_huge_pages(false);
-                    Ok(())
-                });
-            }
-        })?;
-        // The program must not inherit the nice value that the daemon has only during an overload.
-        let _ = rustix::process::setpriority_process(Some(Pid::from_child(&child)), nice);
+        let request = Request::Plugin {
+            path: path.to_owned(),
+            args: args.to_vec(),
+            nice,
+        };
+        let child = launcher.launch(&request, Some(theirs))?;
         Ok(Process { child, input })
     }
 
@@ -62,8 +55,7 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // It may have ended, but it is not reaped yet, so no other process has its pid.
-        let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
+        self.child.signal(signal);
     }
 
     /// Closes its standard input. `name` is the plugin's, for messages.
@@ -74,16 +66,6 @@ impl Process {
             since: Instant::now(),
             is_told: false,
         }
-    }
-}
-
-/// Runs in the forked child: requests SIGTERM for when `parent` ends.
-fn die_with(parent: u32) -> io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    // The parent may have ended before the request.
-    match rustix::process::getppid() {
-        Some(pid) if pid.as_raw_nonzero().get() as u32 == parent => Ok(()),
-        _ => Err(io::ErrorKind::BrokenPipe.into()),
     }
 }
 
@@ -104,20 +86,20 @@ impl Ending {
         let waited = self.since.elapsed();
         if waited >= EOF_PATIENCE + TERM_PATIENCE {
             // It cannot ignore this.
-            let _ = self.child.kill();
+            self.child.signal(Signal::KILL);
             let _ = self.child.wait();
             return true;
         }
         if waited >= EOF_PATIENCE && !self.is_told {
             self.is_told = true;
-            let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM);
+            self.child.signal(Signal::TERM);
         }
         false
     }
 
     /// Descriptor that is readable when the program has ended.
     pub(crate) fn pidfd(&self) -> Option<OwnedFd> {
-        pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()).ok()
+        pidfd_open(self.child.pid(), PidfdFlags::empty()).ok()
     }
 
     pub(crate) fn poll_fd(pidfd: &OwnedFd) -> PollFd<'_> {

@@ -8,6 +8,7 @@ use journal::{Action, Runlevel, Severity};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::SendFlags;
 use rustix::process::Signal;
+use spawn::Launcher;
 
 use crate::frame::Events;
 use crate::process::{Ending, Process};
@@ -73,13 +74,13 @@ impl Runner {
     }
 
     /// Starts the plugin, unless it runs or was given up.
-    pub(crate) fn start(&mut self, nice: i32, actions: &mut Vec<Action>) {
+    pub(crate) fn start(&mut self, launcher: &Launcher, nice: i32, actions: &mut Vec<Action>) {
         if self.is_given_up || self.is_running() {
             return;
         }
         let (path, started) = match &self.plugin.kind {
             PluginKind::Program { path, args } => {
-                let process = Process::start(path, args, nice);
+                let process = Process::start(launcher, path, args, nice);
                 (path, process.map(Outlet::Program))
             }
             PluginKind::Socket { path, mode } => {

@@ -5,6 +5,7 @@ use conf::{Config, OverflowAction, Plugins};
 use dispatch::{Dispatcher, PluginState};
 use journal::{Action, Runlevel};
 use rustix::event::{poll, PollFd, Timespec};
+use spawn::Launcher;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -117,7 +118,7 @@ fn texts(actions: &[Action]) -> Vec<String> {
 fn a_program_gets_every_event_and_the_end_of_each() {
     let dir = tempfile::tempdir().expect("a directory");
     let plugins = vec![writer(dir.path(), "all")];
-    let mut dispatcher = Dispatcher::start(plugins, &settings(), 0);
+    let mut dispatcher = Dispatcher::start(Launcher::Here, plugins, &settings(), 0);
     dispatcher.push(events(1, 100).as_bytes(), 100);
     dispatcher.push(events(101, 1).as_bytes(), 101);
     dispatcher.release(None);
@@ -131,7 +132,7 @@ fn a_program_gets_every_event_and_the_end_of_each() {
 fn nothing_is_passed_on_before_it_is_durable() {
     let dir = tempfile::tempdir().expect("a directory");
     let plugins = vec![writer(dir.path(), "all")];
-    let mut dispatcher = Dispatcher::start(plugins, &settings(), 0);
+    let mut dispatcher = Dispatcher::start(Launcher::Here, plugins, &settings(), 0);
     dispatcher.push(events(1, 2).as_bytes(), 2);
     dispatcher.push(events(3, 2).as_bytes(), 4);
     for (durable, passed) in [(0, 0), (1, 0), (2, 6), (3, 6), (4, 12)] {
@@ -150,7 +151,7 @@ fn nothing_is_passed_on_before_it_is_durable() {
 fn a_program_that_does_not_read_delays_nobody_and_its_losses_are_counted() {
     let dir = tempfile::tempdir().expect("a directory");
     let plugins = vec![sleeper(dir.path(), "stuck"), writer(dir.path(), "well")];
-    let mut dispatcher = Dispatcher::start(plugins, &settings(), 0);
+    let mut dispatcher = Dispatcher::start(Launcher::Here, plugins, &settings(), 0);
     let mut made = 0;
     // More than socket buffers and queue can hold; the other plugin keeps up.
     while state(&dispatcher, "stuck").lost == 0 {
@@ -191,7 +192,12 @@ fn overflow(action: OverflowAction) -> (Vec<Action>, PluginState, PluginState) {
         q_depth: 30,
         ..settings()
     };
-    let mut dispatcher = Dispatcher::start(vec![sleeper(dir.path(), "stuck")], &settings, 0);
+    let mut dispatcher = Dispatcher::start(
+        Launcher::Here,
+        vec![sleeper(dir.path(), "stuck")],
+        &settings,
+        0,
+    );
     let full = state(&dispatcher, "stuck");
     assert_eq!(full.lost, 0);
     for _ in 0..20 {
@@ -243,7 +249,12 @@ fn a_program_that_ends_is_started_again_max_restarts_times() {
     };
     let out = out(dir.path(), "short");
     let text = format!("echo >>{}", out.display());
-    let mut dispatcher = Dispatcher::start(vec![script(dir.path(), "short", &text)], &settings, 0);
+    let mut dispatcher = Dispatcher::start(
+        Launcher::Here,
+        vec![script(dir.path(), "short", &text)],
+        &settings,
+        0,
+    );
     run_until(&mut dispatcher, "the last end", |d| !d.is_wanted());
     let starts = std::fs::read_to_string(&out)
         .expect("its output")
@@ -283,7 +294,12 @@ fn a_restarted_program_gets_what_its_predecessor_was_not_sent() {
         q_depth: 99_999,
         ..settings()
     };
-    let mut dispatcher = Dispatcher::start(vec![script(dir.path(), "again", &text)], &settings, 0);
+    let mut dispatcher = Dispatcher::start(
+        Launcher::Here,
+        vec![script(dir.path(), "again", &text)],
+        &settings,
+        0,
+    );
     run_until(&mut dispatcher, "the start", |_| first.exists());
     dispatcher.push(events(1, 10_000).as_bytes(), 0);
     dispatcher.release(None);
@@ -317,7 +333,7 @@ fn a_reload_tells_unchanged_programs_and_replaces_changed_ones() {
     let same = script(dir.path(), "same", &on_hup(&same_out));
     let changed = script(dir.path(), "changed", &on_hup(&changed_out));
     let plugins = vec![same.clone(), changed.clone()];
-    let mut dispatcher = Dispatcher::start(plugins, &settings(), 0);
+    let mut dispatcher = Dispatcher::start(Launcher::Here, plugins, &settings(), 0);
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     run_until(&mut dispatcher, "the start", |_| {
         read(&same_out) == "start\n" && read(&changed_out) == "start\n"
@@ -359,7 +375,7 @@ fn read_lines(dispatcher: &mut Dispatcher, reader: &mut UnixStream, bytes: usize
 fn the_socket_serves_one_reader_after_the_other() {
     let dir = tempfile::tempdir().expect("a directory");
     let (plugin, path) = socket(dir.path(), "events");
-    let mut dispatcher = Dispatcher::start(vec![plugin], &settings(), 0);
+    let mut dispatcher = Dispatcher::start(Launcher::Here, vec![plugin], &settings(), 0);
     let mode = std::fs::metadata(&path)
         .expect("the socket")
         .permissions()
@@ -393,7 +409,7 @@ fn only_a_socket_that_nobody_serves_is_replaced() {
     let dir = tempfile::tempdir().expect("a directory");
     let (plugin, path) = socket(dir.path(), "events");
     std::fs::write(&path, "precious").expect("written");
-    let mut dispatcher = Dispatcher::start(vec![plugin], &settings(), 0);
+    let mut dispatcher = Dispatcher::start(Launcher::Here, vec![plugin], &settings(), 0);
     let said = texts(&dispatcher.take_actions());
     assert!(
         said[0].contains("a file that is no socket is in its place"),
@@ -404,7 +420,7 @@ fn only_a_socket_that_nobody_serves_is_replaced() {
 
     let (plugin, served) = socket(dir.path(), "served");
     let listener = std::os::unix::net::UnixListener::bind(&served).expect("a listener");
-    let mut dispatcher = Dispatcher::start(vec![plugin.clone()], &settings(), 0);
+    let mut dispatcher = Dispatcher::start(Launcher::Here, vec![plugin.clone()], &settings(), 0);
     let said = texts(&dispatcher.take_actions());
     assert!(
         said[0].contains("another program serves this socket"),
@@ -412,7 +428,7 @@ fn only_a_socket_that_nobody_serves_is_replaced() {
     );
     dispatcher.stop();
     drop(listener);
-    let dispatcher = Dispatcher::start(vec![plugin], &settings(), 0);
+    let dispatcher = Dispatcher::start(Launcher::Here, vec![plugin], &settings(), 0);
     assert!(dispatcher.is_wanted() && served.exists());
     dispatcher.stop();
 
@@ -427,8 +443,12 @@ fn a_program_that_ignores_its_end_is_killed() {
     let dir = tempfile::tempdir().expect("a directory");
     let pid = out(dir.path(), "stubborn");
     let text = format!("trap '' TERM\necho $$ >{}\nexec sleep 1000", pid.display());
-    let mut dispatcher =
-        Dispatcher::start(vec![script(dir.path(), "stubborn", &text)], &settings(), 0);
+    let mut dispatcher = Dispatcher::start(
+        Launcher::Here,
+        vec![script(dir.path(), "stubborn", &text)],
+        &settings(),
+        0,
+    );
     let mut number = 0;
     run_until(&mut dispatcher, "the start", |_| {
         let text = std::fs::read_to_string(&pid).unwrap_or_default();

@@ -241,6 +241,11 @@ impl Journal {
         Ok(Some(rotated))
     }
 
+    /// Sets who starts the programs of EXEC actions; without, this process does.
+    pub fn set_launcher(&mut self, launcher: spawn::Launcher) {
+        self.responses.notices().set_launcher(launcher);
+    }
+
     /// Whether writing has stopped until [`resume`](Self::resume).
     pub fn is_suspended(&self) -> bool {
         !self.current.is_open() && self.config.write_logs

@@ -2,6 +2,7 @@
 
 use crate::devices::Devices;
 use crate::files;
+use crate::kernel;
 use crate::message::{Content, Question};
 use crate::object::Fault;
 use crate::walk::{Access, Gate};
@@ -50,6 +51,11 @@ pub(crate) fn to(
         Question::Above(path, prefix) => Answer::Bytes(files::above(path, prefix, access)?),
         Question::User(uid) => Answer::Bytes(user(uid)?),
         Question::Group(gid) => Answer::Bytes(group(gid)?),
+        Question::MountNamespace(pid) => {
+            let number = kernel::mount_namespace(Some(pid)).and_then(|ino| ino.try_into().ok());
+            Answer::Number(number.ok_or(Fault::Missing)?)
+        }
+        Question::Executable(pid) => Answer::Bytes(kernel::executable(pid).ok_or(Fault::Missing)?),
     })
 }
 

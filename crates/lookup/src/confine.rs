@@ -7,8 +7,9 @@ use rustix::process::{
     Rlimit, Signal,
 };
 use rustix::thread::{
-    capabilities, set_capabilities, set_keep_capabilities, set_name, set_no_new_privs,
-    set_thread_groups, set_thread_res_gid, set_thread_res_uid, CapabilitySet,
+    capabilities, disable_transparent_huge_pages, set_capabilities, set_keep_capabilities,
+    set_name, set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet,
 };
 use std::io;
 
@@ -30,6 +31,8 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     ignore_signals();
     close_all_but_standard();
     set_name(c"tarsier-lookup")?;
+    // As in the daemon: they cost memory.
+    let _ = disable_transparent_huge_pages(true);
     let keep = match rights {
         Rights::Files => CapabilitySet::DAC_READ_SEARCH | CapabilitySet::SYS_PTRACE,
         Rights::None => CapabilitySet::empty(),

@@ -2,7 +2,7 @@
 //! own memory. No path here comes from another process.
 
 use compose::KernelFile;
-use rustix::fs::{openat, stat, Mode, OFlags, CWD};
+use rustix::fs::{openat, readlink, stat, Mode, OFlags, CWD};
 use rustix::time::{clock_gettime, ClockId};
 use std::fs::File;
 use std::io::Read;
@@ -23,6 +23,12 @@ pub(crate) fn mount_namespace(pid: Option<u32>) -> Option<u64> {
         None => stat("/proc/self/ns/mnt"),
     };
     found.ok().map(|namespace| namespace.st_ino)
+}
+
+/// The path of the program that a process runs, as /proc shows it.
+pub(crate) fn executable(pid: u32) -> Option<Vec<u8>> {
+    let link = readlink(format!("/proc/{pid}/exe"), Vec::new()).ok()?;
+    Some(link.into_bytes())
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.

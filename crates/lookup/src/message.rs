@@ -46,6 +46,10 @@ pub enum Question<'a> {
     User(u32),
     /// The name of a group.
     Group(u32),
+    /// The inode number of a process's mount namespace.
+    MountNamespace(u32),
+    /// The path of the program that a process runs.
+    Executable(u32),
 }
 
 impl<'a> Question<'a> {
@@ -58,7 +62,10 @@ impl<'a> Question<'a> {
             | Question::Head(path, ..)
             | Question::FileSystem(path)
             | Question::Above(path, _) => path,
-            Question::User(_) | Question::Group(_) => b"",
+            Question::User(_)
+            | Question::Group(_)
+            | Question::MountNamespace(_)
+            | Question::Executable(_) => b"",
         }
     }
 }
@@ -102,7 +109,7 @@ pub enum Content<'a> {
     Inode(Inode),
     /// To questions for a text or bytes.
     Bytes(&'a [u8]),
-    /// To [`Question::FileSystem`].
+    /// To [`Question::FileSystem`] and [`Question::MountNamespace`].
     Number(u32),
     /// There is no such thing.
     Missing,
@@ -115,7 +122,7 @@ impl Content<'_> {
     pub fn answers(&self, question: &Question<'_>) -> bool {
         let most = match question {
             Question::Inode { .. } => return matches!(self, Content::Inode(_)) || self.is_empty(),
-            Question::FileSystem(_) => {
+            Question::FileSystem(_) | Question::MountNamespace(_) => {
                 return matches!(self, Content::Number(_)) || self.is_empty()
             }
             Question::Above(..) => {
@@ -125,7 +132,10 @@ impl Content<'_> {
             }
             Question::Capabilities(..) => CAPABILITIES_BYTES,
             Question::Head(_, _, bytes_max) => *bytes_max as usize,
-            Question::RealPath(_) | Question::User(_) | Question::Group(_) => TEXT_BYTES_MAX,
+            Question::RealPath(_)
+            | Question::User(_)
+            | Question::Group(_)
+            | Question::Executable(_) => TEXT_BYTES_MAX,
         };
         self.is_empty() || matches!(self, Content::Bytes(bytes) if bytes.len() <= most)
     }
@@ -262,6 +272,14 @@ impl<'a> Request<'a> {
                 head.value = gid;
                 (7, &b""[..])
             }
+            Question::MountNamespace(pid) => {
+                head.value = pid;
+                (9, &b""[..])
+            }
+            Question::Executable(pid) => {
+                head.value = pid;
+                (10, &b""[..])
+            }
         };
         if let Some(ObjectId { dev, ino }) = of {
             head.flags |= OF;
@@ -286,6 +304,8 @@ impl<'a> Request<'a> {
             6 => Some(Question::User(head.value)),
             7 => Some(Question::Group(head.value)),
             8 => Some(Question::Above(path, head.value)),
+            9 => Some(Question::MountNamespace(head.value)),
+            10 => Some(Question::Executable(head.value)),
             _ => return None,
         };
         let request = match question {
@@ -406,6 +426,8 @@ mod tests {
             Question::Above(path, 4),
             Question::User(1000),
             Question::Group(u32::MAX),
+            Question::MountNamespace(1),
+            Question::Executable(u32::MAX),
         ] {
             let bytes = asked(question);
             let expected = Request::Ask {

@@ -6,13 +6,13 @@ use crate::link::{Link, DEADLINE};
 use crate::patience::Doing;
 use crate::serve::serve;
 use rustix::fd::BorrowedFd;
+use rustix::process::Signal;
+use spawn::{Child, Launcher, Request};
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// The hidden command: see [`serve_as`].
-pub const COMMAND: &str = "lookup-helper";
+pub const COMMAND: &str = spawn::LOOKUP;
 
 /// What a helper looks up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,22 +33,13 @@ impl Role {
 }
 
 /// Starts helpers of a role.
-pub(crate) struct Program(pub(crate) Role);
+pub(crate) struct Program(pub(crate) Launcher, pub(crate) Role);
 
 impl Start for Program {
     fn start(&mut self) -> io::Result<(Link, Box<dyn Process>)> {
         let (link, theirs) = Link::pair(DEADLINE)?;
-        let child = Command::new("/proc/self/exe")
-            .arg0("tarsier")
-            .args([COMMAND, self.0.name()])
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // Signals from the terminal are for the daemon.
-            .process_group(0)
-            .spawn()?;
+        let role = self.1.name().to_owned();
+        let child = self.0.launch(&Request::Lookup { role }, Some(theirs))?;
         Ok((link, Box::new(child)))
     }
 }
@@ -59,12 +50,11 @@ impl Process for Child {
     }
 
     fn kill(&mut self) {
-        // It may have ended already.
-        let _ = Child::kill(self);
+        self.signal(Signal::KILL);
     }
 
     fn has_ended(&mut self) -> bool {
-        !matches!(self.try_wait(), Ok(None::<ExitStatus>))
+        !matches!(self.try_wait(), Ok(None))
     }
 
     fn doing(&self) -> Option<Doing> {

@@ -12,6 +12,7 @@ use event::record::Inode;
 use event::NameAnswer;
 use plan::ObjectId;
 use rustix::process::Pid;
+use spawn::Launcher;
 use std::ffi::CStr;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,17 +29,18 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Starts the helper for objects. The one for names is started when a name is first asked for. `kernel_has` answers
+    /// Has `launcher` start the helper for objects. The one for names is started when a name is first asked for. `kernel_has` answers
     /// [`System::kernel_has`].
     ///
     /// # Errors
     /// No helper can be started now; each question tries again.
-    pub fn start(kernel_has: fn(Sign<'_>) -> bool) -> (Remote, io::Result<()>) {
-        let mut files = Client::new(Box::new(Program(Role::Files)));
+    pub fn start(launcher: Launcher, kernel_has: fn(Sign<'_>) -> bool) -> (Remote, io::Result<()>) {
+        let program = |role| Box::new(Program(launcher.clone(), role));
+        let mut files = Client::new(program(Role::Files));
         let started = files.prepare();
         let remote = Remote {
             files: Mutex::new(files),
-            names: Mutex::new(Names::new(Box::new(Program(Role::Names)))),
+            names: Mutex::new(Names::new(program(Role::Names))),
             kernel_has,
         };
         (remote, started)
@@ -85,6 +87,11 @@ impl Remote {
     pub fn pid(&self) -> Option<Pid> {
         let pid = self.files().pid()?;
         Pid::from_raw(pid as i32)
+    }
+
+    /// The path of the program that a process runs, which a confined daemon may not see itself.
+    pub fn executable(&self, pid: u32) -> Option<Vec<u8>> {
+        self.files().ask(Question::Executable(pid), bytes)
     }
 
     fn files(&self) -> MutexGuard<'_, Client> {
@@ -185,7 +192,15 @@ impl System for Remote {
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {
-        kernel::mount_namespace(pid)
+        // The namespace of another process is not for a confined daemon to see.
+        let Some(pid) = pid else {
+            return kernel::mount_namespace(None);
+        };
+        self.files()
+            .ask(Question::MountNamespace(pid), |content| match content {
+                Content::Number(number) => Some(number.into()),
+                _ => None,
+            })
     }
 
     fn monotonic_ns(&self) -> u64 {

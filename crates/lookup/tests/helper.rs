@@ -34,7 +34,7 @@ fn main() {
     let top = top.path().canonicalize().expect("its path");
     make(&top);
     let paths = paths(&top);
-    let (remote, started) = Remote::start(|_| false);
+    let (remote, started) = Remote::start(spawn::Launcher::Here, |_| false);
     started.expect("a helper");
     for path in &paths {
         answers_as_the_kernel(&remote, path);

@@ -95,6 +95,7 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
              calls costs more,\n                    whatever the rules, until they are started again"
         )?;
     }
+    print_confinement(out, s)?;
     for plugin in &s.plugins {
         let state = if plugin.running { "" } else { ", not running" };
         writeln!(out, "plugin              {}{state}", plugin.name)?;
@@ -110,6 +111,54 @@ fn print(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         s.calls_slowed,
         time(s.waited_ns)
     )
+}
+
+/// Prints what the daemon has given up, and who starts programs for it.
+fn print_confinement(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
+    match &s.confinement {
+        None => writeln!(out, "confinement         none")?,
+        Some(all) => {
+            let others = match all.strict {
+                true => "kill the daemon",
+                false => "fail",
+            };
+            writeln!(
+                out,
+                "confinement         {} system calls, others {others}",
+                all.calls
+            )?;
+            let mark = |name, is_set| if is_set { name } else { "" };
+            let oom = all
+                .oom_score_adj
+                .map_or("?".to_owned(), |score| score.to_string());
+            writeln!(
+                out,
+                "  process           {}{}oom_score_adj {oom}",
+                mark("no_new_privs, ", all.no_new_privs),
+                mark("not dumpable, ", !all.dumpable)
+            )?;
+            writeln!(out, "  capabilities      {}", all.capabilities.join(" "))?;
+            if all.bounding != all.capabilities {
+                writeln!(out, "  bounding set      {}", all.bounding.join(" "))?;
+            }
+            if let Some(abi) = all.landlock_abi {
+                let paths = all.writable.join(" ");
+                writeln!(out, "  writes to         {paths} (Landlock {abi})")?;
+            }
+            for missing in &all.missing {
+                writeln!(out, "  lacks             {missing}")?;
+            }
+        }
+    }
+    if let Some(spawner) = &s.spawner {
+        let state = if spawner.running { "" } else { ", HAS ENDED" };
+        writeln!(
+            out,
+            "programs            started by process {}{state}",
+            spawner.pid
+        )?;
+    }
+    Ok(())
 }
 
 /// Prints what was lost: by cause, processor, rule and uid.

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::ptr;
 
 use crate::error::{Fault, TrustError};
@@ -45,16 +45,20 @@ impl Program {
         self.mode
     }
 
-    /// Starts the very entry of the directory that was checked, whatever the path names by then,
-    /// with the path as `argv[0]`, these arguments and an empty environment, as auditd does.
-    /// `prepare` says what else the child is to do and get.
+    /// A command that runs the very entry of the directory that was checked, whatever the path names
+    /// by then, with the path as `argv[0]`, these arguments and an empty environment, as auditd does.
+    /// `prepare` says what else the child is to do and get. Do not change the command afterwards.
     ///
     /// A script is run by its path, because its interpreter opens it by that; as each directory on
     /// the way is root's alone, nobody else can make it another.
     ///
     /// # Errors
-    /// The program cannot be started.
-    pub fn spawn(self, args: &[String], prepare: impl FnOnce(&mut Command)) -> io::Result<Child> {
+    /// An argument contains NUL.
+    pub fn command(
+        self,
+        args: &[String],
+        prepare: impl FnOnce(&mut Command),
+    ) -> io::Result<Command> {
         let mut command = Command::new(OsStr::from_bytes(self.path.as_bytes()));
         command.args(args).env_clear();
         prepare(&mut command);
@@ -72,7 +76,7 @@ impl Program {
         };
         // SAFETY: execveat(2) is async-signal-safe, and nothing is allocated.
         unsafe { command.pre_exec(move || image.execute()) };
-        command.spawn()
+        Ok(command)
     }
 }
 

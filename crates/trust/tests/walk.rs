@@ -186,10 +186,11 @@ fn the_program_that_was_checked_is_the_one_that_runs() {
         "/proc/self/comm".to_owned(),
         "/proc/self/environ".to_owned(),
     ];
-    let child = found.spawn(&args, |command| {
+    let command = found.command(&args, |command| {
         command.stdout(Stdio::piped());
     });
-    let output = child.expect("started").wait_with_output().expect("its end");
+    let child = command.expect("a command").spawn().expect("started");
+    let output = child.wait_with_output().expect("its end");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "program\n");
 }
 
@@ -201,10 +202,11 @@ fn a_script_runs_with_its_path_its_arguments_and_no_environment() {
         fs::write(&path, format!("{first}echo \"$0\" \"$@\" \"$HOME\"\n")).expect("a script");
         mode(&path, 0o755);
         let found = Program::find(&path).expect("trusted");
-        let child = found.spawn(&["a b".to_owned()], |command| {
+        let command = found.command(&["a b".to_owned()], |command| {
             command.stdout(Stdio::piped());
         });
-        let output = child.expect("started").wait_with_output().expect("its end");
+        let child = command.expect("a command").spawn().expect("started");
+        let output = child.wait_with_output().expect("its end");
         let expected = format!("{} a b \n", path.display());
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     }

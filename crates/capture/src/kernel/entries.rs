@@ -61,7 +61,9 @@ fn judged(status: i32) -> Trial {
 /// Whether 32-bit system calls work, or may: a child tries getpid(2) by the 32-bit gate.
 #[cfg(target_arch = "x86_64")]
 pub fn compat_entry() -> bool {
-    tried(getpid_by_int80) != Trial::Absent
+    // Once: a confined process makes no others.
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| tried(getpid_by_int80) != Trial::Absent)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -86,7 +88,8 @@ pub fn compat_entry() -> bool {
     if Arch::native() != Arch::Aarch64 {
         return Arch::native().compat().is_some();
     }
-    tried(personality_of_32_bits) != Trial::Absent
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| tried(personality_of_32_bits) != Trial::Absent)
 }
 
 #[cfg(not(target_arch = "x86_64"))]

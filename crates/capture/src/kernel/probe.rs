@@ -21,6 +21,11 @@ pub fn is_too_old() -> bool {
     types.is_some_and(|types| enumerator(types.btf(), NEWEST_HELPER).is_none())
 }
 
+/// Opens what this process can no longer open once it is confined: private mounts of the kernel's file systems.
+pub fn prepare_confinement() {
+    crate::kernel::tracefs::prepare();
+}
+
 /// Why the trampoline engine does not work here; `None` if it does. Reliable only when run as root.
 pub fn trampoline_refusal() -> Option<String> {
     bpf::load::keep_libbpf_quiet();

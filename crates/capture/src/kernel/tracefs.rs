@@ -8,6 +8,11 @@ use std::io::{BufRead, BufReader, Read};
 /// Directories where tracefs may be mounted.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
+/// Opens what a process can no longer open once it is confined. Without tracefs, what needs it says so later.
+pub(crate) fn prepare() {
+    let _ = file_systems::prepare("tracefs", &PLACES, "events/syscalls");
+}
+
 /// Whether a function whose name ends with `name_end` can be traced. The kernel's entry code cannot.
 pub(crate) fn has_traced(name_end: &str) -> bool {
     let flags = OFlags::RDONLY;

@@ -73,13 +73,16 @@ mod tests {
         else {
             panic!("not a rule");
         };
-        let by = Asker::of(Who {
-            auid: u32::MAX,
-            uid: 0,
-            ses: 7,
-            // No process has this number (PID_MAX_LIMIT).
-            pid: 1 << 30,
-        });
+        let by = Asker::of(
+            Who {
+                auid: u32::MAX,
+                uid: 0,
+                ses: 7,
+                // No process has this number (PID_MAX_LIMIT).
+                pid: 1 << 30,
+            },
+            |_| None,
+        );
         let change = Change {
             is_added: true,
             is_success: true,

@@ -24,6 +24,8 @@ pub(crate) struct ControlSocket {
     listener: UnixListener,
     /// The run directory.
     directory: OwnedFd,
+    /// Finds the programs of clients.
+    executable: Box<dyn Fn(u32) -> Option<Vec<u8>>>,
     clients: Vec<Client>,
     next: u64,
     put_back: VecDeque<Asked>,
@@ -63,7 +65,10 @@ impl ControlSocket {
 
     /// Listens in the locked run directory. As this process holds its lock, an existing socket file
     /// is a leftover.
-    pub(crate) fn start(instance: &Instance) -> Result<ControlSocket> {
+    pub(crate) fn start(
+        instance: &Instance,
+        executable: impl Fn(u32) -> Option<Vec<u8>> + 'static,
+    ) -> Result<ControlSocket> {
         let directory = instance.directory().try_clone_to_owned();
         let directory = directory.context("control socket")?;
         let _ = unlinkat(&directory, SOCKET, AtFlags::empty());
@@ -77,6 +82,7 @@ impl ControlSocket {
         Ok(ControlSocket {
             listener,
             directory,
+            executable: Box::new(executable),
             clients: Vec::new(),
             next: 0,
             put_back: VecDeque::new(),
@@ -155,7 +161,7 @@ impl ControlSocket {
             let Ok((stream, _)) = self.listener.accept() else {
                 return;
             };
-            let Some(by) = Asker::peer(&stream) else {
+            let Some(by) = Asker::peer(&stream, &self.executable) else {
                 continue;
             };
             // The file's mode already keeps others out, but it may have been changed.
@@ -261,7 +267,7 @@ mod tests {
         let moved = dir.path().join("moved");
         std::fs::rename(&run_dir, &moved).unwrap();
         std::fs::create_dir(&run_dir).unwrap();
-        let socket = ControlSocket::start(&instance).unwrap();
+        let socket = ControlSocket::start(&instance, |_| None).unwrap();
         assert!(UnixStream::connect(moved.join("tarsier.sock")).is_ok());
         drop((socket, instance));
         assert!(!moved.join("tarsier.sock").exists());

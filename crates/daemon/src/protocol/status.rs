@@ -114,6 +114,56 @@ pub struct Status {
     /// The active plugins.
     #[serde(default)]
     pub plugins: Vec<PluginStatus>,
+    /// What the daemon has given up; `None` with `confinement = no`.
+    #[serde(default)]
+    pub confinement: Option<ConfinementStatus>,
+    /// The process that starts programs.
+    #[serde(default)]
+    pub spawner: Option<SpawnerStatus>,
+}
+
+/// What a confined daemon may still do.
+#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfinementStatus {
+    /// Whether a call that the filter does not allow kills the daemon (`confinement = strict`).
+    pub strict: bool,
+    /// Its capabilities, as in capabilities(7), in small letters and without `cap_`.
+    pub capabilities: Vec<String>,
+    /// Those in its bounding set.
+    pub bounding: Vec<String>,
+    /// Whether no program that it executes gains rights.
+    pub no_new_privs: bool,
+    /// Whether its memory can be dumped.
+    pub dumpable: bool,
+    /// `oom_score_adj` of proc(5).
+    pub oom_score_adj: Option<i32>,
+    /// Number of system calls that its filter allows, some of them with some arguments only; 0 without a filter.
+    pub calls: usize,
+    /// Version of the kernel's Landlock; `None` if it is not in force.
+    pub landlock_abi: Option<u32>,
+    /// Where the daemon may write, with Landlock.
+    pub writable: Vec<String>,
+    /// What could not be had, each with the reason.
+    pub missing: Vec<String>,
+}
+
+/// The process that starts programs for the daemon.
+#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+pub struct SpawnerStatus {
+    /// Its process id.
+    pub pid: u32,
+    /// Whether it runs.
+    pub running: bool,
+}
+
+impl From<spawn::State> for SpawnerStatus {
+    fn from(state: spawn::State) -> SpawnerStatus {
+        let (spawn::State::Runs(pid) | spawn::State::Failed(pid, _)) = state;
+        SpawnerStatus {
+            pid,
+            running: matches!(state, spawn::State::Runs(_)),
+        }
+    }
 }
 
 /// A plugin of `plugin_dir`.

@@ -1,11 +1,8 @@
 //! Actions for the owner of the journal, and programs that the configuration names.
 
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
-use trust::Program;
+use spawn::{Child, Launcher, Request};
 
 use crate::action::{Action, Severity};
 
@@ -14,9 +11,15 @@ use crate::action::{Action, Severity};
 pub(super) struct Notices {
     actions: Vec<Action>,
     children: Vec<Child>,
+    launcher: Launcher,
 }
 
 impl Notices {
+    /// Sets who starts programs.
+    pub(super) fn set_launcher(&mut self, launcher: Launcher) {
+        self.launcher = launcher;
+    }
+
     pub(super) fn say(&mut self, severity: Severity, text: String) {
         self.push(Action::Say { severity, text });
     }
@@ -33,8 +36,10 @@ impl Notices {
     /// Runs an EXEC program without arguments and environment, as auditd does, if nobody but root can
     /// have changed it; the program resumes logging with a signal when it is done.
     pub(super) fn run(&mut self, program: &Path) {
-        let found = Program::find(program).map_err(io::Error::other);
-        match found.and_then(|found| found.spawn(&[], prepare)) {
+        let request = Request::Exec {
+            path: program.to_owned(),
+        };
+        match self.launcher.launch(&request, None) {
             Ok(child) => {
                 self.children.push(child);
                 self.say(Severity::Notice, format!("{} started", program.display()));
@@ -50,21 +55,6 @@ impl Notices {
     pub(super) fn reap(&mut self) {
         self.children
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-    }
-}
-
-fn prepare(command: &mut Command) {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    // SAFETY: prctl(2) is async-signal-safe, and nothing is allocated.
-    unsafe {
-        // The daemon disables huge pages for itself only; a program can do without them.
-        command.pre_exec(|| {
-            let _ = rustix::thread::disable_transparent_huge_pages(false);
-            Ok(())
-        });
     }
 }
 

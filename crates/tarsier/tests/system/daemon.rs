@@ -58,6 +58,7 @@ impl Setup {
         self.write("test.rules", rules);
         self.configure("flush = NONE\nmax_log_file_action = IGNORE\n");
         Run {
+            program: programs::tarsier(),
             dir: self.dir.path().to_owned(),
             run_dir: self.path("run"),
             rules: self.path("test.rules"),
@@ -73,6 +74,7 @@ impl Setup {
 
 /// A `tarsier run` command line that is not started yet.
 pub(crate) struct Run {
+    program: PathBuf,
     dir: PathBuf,
     run_dir: PathBuf,
     rules: PathBuf,
@@ -114,6 +116,18 @@ impl Run {
         self
     }
 
+    /// Has the configuration name the log.
+    pub(crate) fn log_of_configuration(mut self) -> Run {
+        self.log = PathBuf::new();
+        self
+    }
+
+    /// Runs the program of this build, which makes calls that tests plant, whatever `TARSIER_BIN` says.
+    pub(crate) fn planted(mut self, calls: &str) -> Run {
+        self.program = env!("CARGO_BIN_EXE_tarsier").into();
+        self.environment("TARSIER_PLANTED", calls)
+    }
+
     /// Adds a word of COMMAND.
     pub(crate) fn command(mut self, words: &[&dyn AsRef<OsStr>]) -> Run {
         self.command
@@ -138,21 +152,24 @@ impl Run {
     }
 
     fn spawn_saying_to(self, stderr: Stdio) -> Daemon {
-        let mut command = Command::new(programs::tarsier());
+        let mut names = self.environment.iter().map(|(name, _)| *name);
+        let is_planted = names.any(|name| name == "TARSIER_PLANTED");
+        let mut command = Command::new(&self.program);
         command
             .arg("run")
             .arg("--rules")
             .arg(&self.rules)
             .arg("--config")
             .arg(self.dir.join("auditd.conf"))
-            .arg("--log-file")
-            .arg(&self.log)
             .arg("--run-dir")
             .arg(&self.run_dir)
             .arg("--ring-size")
             .arg(self.ring_kib.to_string())
             .args(&self.options)
             .envs(self.environment);
+        if !self.log.as_os_str().is_empty() {
+            command.arg("--log-file").arg(&self.log);
+        }
         if !self.command.is_empty() {
             command.arg("--").args(&self.command);
         }
@@ -173,6 +190,7 @@ impl Run {
             reader,
             run_dir: self.run_dir,
             log: self.log,
+            is_planted,
             ended: None,
         }
     }
@@ -254,6 +272,7 @@ pub(crate) struct Daemon {
     reader: Option<JoinHandle<()>>,
     run_dir: PathBuf,
     log: PathBuf,
+    is_planted: bool,
     ended: Option<ExitStatus>,
 }
 
@@ -330,11 +349,27 @@ impl Daemon {
             self.said.text()
         );
         self.collect();
+        let refused = self.refused();
+        assert!(
+            self.is_planted || refused.is_empty(),
+            "its own filter refused: {refused:#?}"
+        );
         Ended {
             status: self.ended.expect("it has ended"),
             said: self.said.text(),
             log: self.log.clone(),
         }
+    }
+
+    /// The records of its own calls that its filter refused.
+    fn refused(&self) -> Vec<String> {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let own = format!(" pid={} ", self.child.id());
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.lines().map(str::to_owned);
+        lines
+            .filter(|line| line.contains("type=SECCOMP ") && line.contains(&own))
+            .collect()
     }
 
     /// Stops it with SIGTERM, as an administrator does.

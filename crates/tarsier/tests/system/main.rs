@@ -14,6 +14,7 @@ mod arguments;
 mod at_rest;
 mod auditctl;
 mod chaos;
+mod confinement;
 mod endurance;
 mod errors;
 #[cfg(target_arch = "x86_64")]

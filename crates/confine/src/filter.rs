@@ -1,0 +1,105 @@
+//! The filter of system calls, compiled by `seccomp` from the profiles beside this file.
+
+use seccomp::compile::{compile, Frequencies};
+use seccomp::policy::{Abi, Policy};
+use seccomp::profile::{list, Context};
+use seccomp::{Action, Filter, Verdict};
+use std::io;
+
+/// What the daemon may call.
+pub const CALLS: &str = include_str!("daemon.profile");
+/// What it may call besides with network sockets.
+pub const NETWORK: &str = include_str!("network.profile");
+/// What is refused without a record.
+pub const QUIET: &str = include_str!("quiet.profile");
+
+const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);
+const KILL: Verdict = Verdict::new(Action::KillProcess, 0);
+
+/// A profile for this machine's programs. Other ABIs, and what the profile does not name, get `otherwise`.
+pub(crate) fn policy(text: &str, otherwise: Option<Verdict>) -> io::Result<Policy> {
+    let native = Abi::native();
+    let context = Context {
+        native,
+        caps: Vec::new(),
+        kernel: (0, 0),
+        enosys: false,
+    };
+    let mut policy = list::parse(text, &context).map_err(io::Error::other)?;
+    for layer in &mut policy.layers {
+        layer.abis.retain(|abi, _| *abi == native);
+        if let Some(verdict) = otherwise {
+            (layer.default, layer.bad_arch) = (verdict, verdict);
+        }
+    }
+    Ok(policy)
+}
+
+/// The policy for unexpected calls.
+pub(crate) fn daemon_policy(kills: bool, network: bool) -> io::Result<Policy> {
+    let text = match network {
+        true => [CALLS, NETWORK].concat(),
+        false => CALLS.to_owned(),
+    };
+    let otherwise = if kills { KILL } else { EPERM };
+    let mut policy = policy(&text, Some(otherwise))?;
+    // Libraries try calls that are newer than this program, and then do without: ENOSYS tells them so.
+    let newest = Abi::native().calls().map(|(nr, _)| nr).max();
+    for layer in &mut policy.layers {
+        for rules in layer.abis.values_mut() {
+            rules.enosys_above = newest;
+        }
+    }
+    Ok(policy)
+}
+
+/// Installs the filter in all threads. Returns the number of calls that it allows, some of them with some arguments
+/// only.
+pub(crate) fn install(kills: bool, network: bool) -> io::Result<usize> {
+    let policy = daemon_policy(kills, network)?;
+    let compiled =
+        |policy: &Policy| compile(policy, &Frequencies::usual()).map_err(io::Error::other);
+    // First the one that is not recorded: among equal answers, the kernel takes that of the last.
+    let quiet = compiled(&self::policy(QUIET, None)?)?;
+    let filter = compiled(&policy)?;
+    set(&quiet, libc::SECCOMP_FILTER_FLAG_TSYNC)?;
+    set(
+        &filter,
+        libc::SECCOMP_FILTER_FLAG_TSYNC | libc::SECCOMP_FILTER_FLAG_LOG,
+    )?;
+    let rules = policy.layers.iter().flat_map(|layer| layer.abis.values());
+    Ok(rules.map(|rules| rules.calls.len()).sum())
+}
+
+fn set(filter: &Filter, flags: libc::c_ulong) -> io::Result<()> {
+    let insns: Vec<libc::sock_filter> = filter
+        .insns()
+        .iter()
+        .map(|insn| libc::sock_filter {
+            code: insn.code,
+            jt: insn.jt,
+            jf: insn.jf,
+            k: insn.k,
+        })
+        .collect();
+    let program = libc::sock_fprog {
+        len: insns.len() as u16,
+        filter: insns.as_ptr().cast_mut(),
+    };
+    // SAFETY: `program` and the instructions that it points to live until the call is over; the kernel only reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        thread => Err(io::Error::other(format!(
+            "thread {thread} has another filter"
+        ))),
+    }
+}

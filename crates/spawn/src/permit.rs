@@ -1,0 +1,175 @@
+//! What the spawner may start, so that a daemon that was taken over cannot have it start anything else: programs that
+//! the configuration files name, with the arguments that they name, and those that auditd has built in.
+
+use crate::message::Request;
+use conf::plugins::PluginKind;
+use conf::{Config, FailureAction, LoadOptions, SizeAction};
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The program that changes the run level, as in auditd.
+pub const INIT: &str = "/sbin/init";
+
+/// The programs of the configuration since the spawner was started.
+pub(crate) struct Permits {
+    config: PathBuf,
+    plugins: HashSet<(PathBuf, Vec<String>)>,
+    exec: HashSet<PathBuf>,
+}
+
+impl Permits {
+    /// Those that the configuration names now.
+    pub(crate) fn of(config: &Path) -> Permits {
+        let mut permits = Permits {
+            config: config.to_owned(),
+            plugins: HashSet::new(),
+            exec: HashSet::new(),
+        };
+        permits.read();
+        permits
+    }
+
+    /// Whether a request may be carried out. The files are read again for a program that is not known.
+    pub(crate) fn check(&mut self, request: &Request) -> io::Result<()> {
+        if self.knows(request) {
+            return Ok(());
+        }
+        self.read();
+        match self.knows(request) {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "refused: {} does not name this program with these arguments",
+                    self.config.display()
+                ),
+            )),
+        }
+    }
+
+    fn knows(&self, request: &Request) -> bool {
+        match request {
+            Request::Plugin { path, args, .. } => {
+                self.plugins.contains(&(path.clone(), args.clone()))
+            }
+            Request::Exec { path } => self.exec.contains(path),
+            Request::Mail { program } => program == Path::new(conf::SENDMAIL),
+            Request::Runlevel { program, level } => program == Path::new(INIT) && *level <= 1,
+            Request::Lookup { .. } | Request::Command => true,
+        }
+    }
+
+    /// Adds what the files name. What is wrong there is the daemon's to say.
+    fn read(&mut self) {
+        let Ok(loaded) = conf::load(&self.config, LoadOptions::default()) else {
+            return;
+        };
+        let config = loaded.config;
+        self.exec.extend(exec_programs(&config).cloned());
+        let Ok((plugins, _)) = conf::plugins::load(&config.plugins.plugin_dir) else {
+            return;
+        };
+        for plugin in plugins {
+            if let PluginKind::Program { path, args } = plugin.kind {
+                self.plugins.insert((path, args));
+            }
+        }
+    }
+}
+
+/// The programs of EXEC actions.
+fn exec_programs(config: &Config) -> impl Iterator<Item = &PathBuf> {
+    fn of_failure(action: &FailureAction) -> Option<&PathBuf> {
+        match action {
+            FailureAction::Exec(path) => Some(path),
+            _ => None,
+        }
+    }
+    let of_size = match &config.max_log_file_action {
+        SizeAction::Exec(path) => Some(path),
+        _ => None,
+    };
+    let actions = [
+        &config.space_left_action,
+        &config.admin_space_left_action,
+        &config.disk_full_action,
+        &config.disk_error_action,
+    ];
+    actions.into_iter().filter_map(of_failure).chain(of_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn plugin(path: &Path, args: &[&str]) -> Request {
+        Request::Plugin {
+            path: path.to_owned(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            nice: 0,
+        }
+    }
+
+    #[test]
+    fn only_what_the_files_name_is_permitted() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        let other = dir.path().join("other");
+        for path in [&program, &other] {
+            std::fs::write(path, "#!/bin/sh\n").unwrap();
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o750)).unwrap();
+        }
+        let plugins = dir.path().join("plugins.d");
+        std::fs::create_dir(&plugins).unwrap();
+        let config = dir.path().join("auditd.conf");
+        let text = format!(
+            "plugin_dir = {}\ndisk_full_action = EXEC {}\n",
+            plugins.display(),
+            other.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let name = |args: &str| {
+            let text = format!(
+                "active = yes\npath = {}\nargs = {args}\n",
+                program.display()
+            );
+            std::fs::write(plugins.join("one.conf"), text).unwrap();
+            let mode = PermissionsExt::from_mode(0o640);
+            std::fs::set_permissions(plugins.join("one.conf"), mode).unwrap();
+        };
+        name("a b");
+        let mut permits = Permits::of(&config);
+        let may = |permits: &mut Permits, request: &Request| permits.check(request).is_ok();
+        assert!(may(&mut permits, &plugin(&program, &["a", "b"])));
+        for refused in [
+            plugin(&program, &["a"]),
+            plugin(&program, &["a", "b", "c"]),
+            plugin(&other, &[]),
+            plugin(Path::new("/bin/sh"), &["-c", "id"]),
+            Request::Exec {
+                path: program.clone(),
+            },
+            Request::Mail {
+                program: "/bin/sh".into(),
+            },
+            Request::Runlevel {
+                program: INIT.into(),
+                level: 6,
+            },
+            Request::Runlevel {
+                program: "/bin/sh".into(),
+                level: 0,
+            },
+        ] {
+            let error = permits.check(&refused).unwrap_err().to_string();
+            assert!(error.contains("auditd.conf does not name"), "{error}");
+        }
+        assert!(may(&mut permits, &Request::Exec { path: other }));
+        // A file that has changed is followed; what ran before a reload may be started again until then.
+        name("c");
+        assert!(may(&mut permits, &plugin(&program, &["c"])));
+        assert!(may(&mut permits, &plugin(&program, &["a", "b"])));
+    }
+}

@@ -1,0 +1,87 @@
+//! From a request to a command that can be executed.
+
+use crate::message::{Request, LOOKUP};
+use rustix::process::{set_parent_process_death_signal, setpriority_process, Signal};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use trust::Program;
+
+/// What the child of a request depends on besides it.
+pub(crate) struct Surroundings<'a> {
+    /// The COMMAND of `tarsier run`, which may be empty.
+    pub(crate) command: &'a [OsString],
+    /// The daemon.
+    pub(crate) parent: u32,
+}
+
+/// The command of a request, whose standard input is `stdin`, if it takes one. Paths that a configuration names are
+/// checked here, and what was checked is executed.
+pub(crate) fn command(
+    request: &Request,
+    stdin: Option<OwnedFd>,
+    surroundings: &Surroundings<'_>,
+) -> io::Result<Command> {
+    let stdin = stdin.map_or_else(Stdio::null, Stdio::from);
+    let command = match request {
+        Request::Plugin { path, args, nice } => {
+            let (parent, nice) = (surroundings.parent, *nice);
+            let program = Program::find(path).map_err(io::Error::other)?;
+            return program.command(args, |command| {
+                command.stdin(stdin);
+                // SAFETY: system calls only; nothing is allocated.
+                unsafe { command.pre_exec(move || be_a_plugin(parent, nice)) };
+            });
+        }
+        Request::Exec { path } => {
+            let program = Program::find(path).map_err(io::Error::other)?;
+            return program.command(&[], |command| {
+                command.stdin(stdin);
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+            });
+        }
+        Request::Mail { program } => {
+            let mut command = Command::new(program);
+            command.arg("-t").stdin(stdin);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        }
+        Request::Runlevel { program, level } => {
+            let mut command = Command::new(program);
+            command.arg(level.to_string()).stdin(stdin);
+            command
+        }
+        Request::Lookup { role } => {
+            let mut command = Command::new("/proc/self/exe");
+            command.arg0("tarsier").args([LOOKUP, role]).env_clear();
+            command.current_dir("/").stdin(stdin);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            // Signals from the terminal are for the daemon.
+            command.process_group(0);
+            command
+        }
+        Request::Command => {
+            let Some((program, args)) = surroundings.command.split_first() else {
+                return Err(io::ErrorKind::InvalidInput.into());
+            };
+            let mut command = Command::new(program);
+            command.args(args);
+            command
+        }
+    };
+    Ok(command)
+}
+
+/// Runs in the child that becomes a plugin: it gets SIGTERM when the daemon ends, for whatever reason, and a nice value
+/// that is not the one which the daemon has only during an overload.
+fn be_a_plugin(parent: u32, nice: i32) -> io::Result<()> {
+    let _ = setpriority_process(None, nice);
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    // The daemon may have ended before the request.
+    match rustix::process::getppid() {
+        Some(pid) if pid.as_raw_nonzero().get() as u32 == parent => Ok(()),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
