@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         ctl::run(args.skip(1).collect())
     } else if search_command::is_ausearch(&program) {
         search_command::run(args.collect())
+    } else if search_command::ausyscall::is_ausyscall(&program) {
+        search_command::ausyscall::run(args.collect())
     } else if first.is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
     } else {

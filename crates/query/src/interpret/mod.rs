@@ -26,6 +26,7 @@ mod terminal;
 
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
+pub use ids::calls_of;
 pub use kinds::{field_type, FieldType};
 
 use crate::number::{unsigned, OutOfRange};
@@ -145,6 +146,11 @@ impl Interpreter {
     /// Whose behaviour it has.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// What is escaped.
+    pub fn escape(&self) -> Escape {
+        self.escape
     }
 
     /// Id of a user of this machine.
