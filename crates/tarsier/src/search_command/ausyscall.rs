@@ -84,7 +84,7 @@ impl Request {
 
     fn answer(&self, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), String> {
         let arch = self.arch.unwrap_or(Arch::native());
-        let table = arch.name();
+        let table = query::machine_name(arch, dialect);
         let calls = query::calls_of(arch, dialect);
         let unknown = |what: &str| format!("Unknown syscall {what} using {table} lookup table");
         let mut put = |line: String| out.extend_from_slice(line.as_bytes());
@@ -120,7 +120,8 @@ impl Request {
             }
             (None, None) => {
                 return Err(
-                    "Error - either a syscall name or number must be given with an optional arch".into(),
+                    "Error - either a syscall name or number must be given with an optional arch"
+                        .into(),
                 )
             }
         }
