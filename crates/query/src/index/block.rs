@@ -29,6 +29,8 @@ pub struct Block {
     pub ranges: Vec<(Stamp, Stamp)>,
     /// It has an end-of-event record, with which no event begins.
     pub has_eoe: bool,
+    /// It has lines of `log_format = JSON`, whose events are not in the ranges.
+    pub has_json: bool,
     /// The range that grows.
     pub(crate) chain: usize,
     pub(crate) last: Option<Stamp>,
@@ -49,6 +51,7 @@ impl Block {
                 continue;
             }
             let Ok(head) = head(line, 0, Dialect::Own) else {
+                block.has_json |= line.starts_with(b"{");
                 continue;
             };
             block.add(&head);

@@ -173,7 +173,7 @@ impl Terms {
             ..Wanted::default()
         };
         let mut facts = Facts::default();
-        let _ = calls::sockaddr(&mut facts, Walk::new(record), &wanted);
+        let _ = calls::sockaddr(&mut facts, Walk::new(record), &wanted, Dialect::Own);
         if let Some(host) = facts.host {
             self.add_text(&host);
         }

@@ -1,10 +1,10 @@
 //! `--follow`: goes on with what is added to the log, over rotations.
 
 use super::logs::{Input, Source};
-use super::Search;
+use super::{add, Search};
 use anyhow::{Context, Result};
 use daemon::stderr::say;
-use query::Assembler;
+use query::{Assembler, Dialect};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -115,7 +115,7 @@ impl Search {
                 let text = source.open(self.dialect)?.map_err(anyhow::Error::msg)?;
                 let mut lines = query::Lines::new(text, None);
                 while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                    assembler.add(line);
+                    add(assembler, line, Dialect::Own);
                     if self.events(assembler)?.is_break() {
                         return Ok(());
                     }
@@ -129,14 +129,14 @@ impl Search {
             // Asked before reading: what was written before the rotation is then read to its end.
             let successors = tail.successors();
             let has_read = tail.read(|line| {
-                assembler.add(line);
+                add(assembler, line, Dialect::Own);
                 is_over |= self.events(assembler)?.is_break();
                 Ok(())
             })?;
             for path in successors {
                 tail = Tail::open(&path, &log)?;
                 tail.read(|line| {
-                    assembler.add(line);
+                    add(assembler, line, Dialect::Own);
                     is_over |= self.events(assembler)?.is_break();
                     Ok(())
                 })?;

@@ -90,7 +90,10 @@ impl Search {
         for (source, table) in input.sources.iter().zip(&tables) {
             plain.push(match (table, source) {
                 (None, Source::File(path)) => match plain_file(path)? {
-                    Some((file, length)) => Some((self.hits(&file, length)?, file, length)),
+                    Some((file, length)) => match self.hits(&file, length)? {
+                        Some(hits) => Some((hits, file, length)),
+                        None => return Ok(None),
+                    },
                     None => return Ok(None),
                 },
                 _ => None,
@@ -108,7 +111,7 @@ impl Search {
         let is_needed = has_index || hits > 0;
         for (table, plain) in tables.iter_mut().zip(plain) {
             if let Some((hits, file, length)) = plain {
-                *table = Some(made(&file, length, &hits, is_needed)?);
+                *table = made(&file, length, &hits, is_needed)?;
             }
         }
         Ok(tables.into_iter().collect())
@@ -126,12 +129,13 @@ impl Search {
         })
     }
 
-    /// Whether each MiB may hold an event that matches.
-    fn hits(&self, file: &File, length: u64) -> Result<Vec<bool>> {
-        Ok(match self.matcher.overlap_bytes() {
-            Some(overlap) => scan::hits(file, length, overlap, &self.matcher)?,
-            None => vec![true; length.div_ceil(query::index::BLOCK_BYTES) as usize],
-        })
+    /// Whether each MiB may hold an event that matches. `None` if that cannot be told.
+    fn hits(&self, file: &File, length: u64) -> Result<Option<Vec<bool>>> {
+        let Some(overlap) = self.matcher.overlap_bytes() else {
+            let blocks = length.div_ceil(query::index::BLOCK_BYTES);
+            return Ok(Some(vec![true; blocks as usize]));
+        };
+        Ok(scan::hits(file, length, overlap, &self.matcher)?)
     }
 
     fn needed(&self) -> Needed {
@@ -212,19 +216,22 @@ fn is_wanted(set: &[usize], entries: &[(Option<&Terms>, bool)], needed: &Needed)
     needed.may_be_in(&all) && set.iter().any(|number| entries[*number].0.is_some())
 }
 
-/// The blocks of a plain file. `is_needed`: their times are of interest.
-fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Table> {
+/// The blocks of a plain file; `None` if it has JSON. `is_needed`: their times are of interest.
+fn made(file: &File, length: u64, hits: &[bool], is_needed: bool) -> Result<Option<Table>> {
     if !is_needed {
-        return Ok(Table::Made(Vec::new(), Vec::new()));
+        return Ok(Some(Table::Made(Vec::new(), Vec::new())));
     }
     let blocks = scan::blocks(file, length)?;
+    if blocks.iter().any(|block| block.has_json) {
+        return Ok(None);
+    }
     let of_block = |block: &Block| {
         let first = (block.start / query::index::BLOCK_BYTES) as usize;
         let last = (block.end.div_ceil(query::index::BLOCK_BYTES) as usize).min(hits.len());
         hits[first.min(last)..last].iter().any(|hit| *hit)
     };
     let wanted = blocks.iter().map(of_block).collect();
-    Ok(Table::Made(blocks, wanted))
+    Ok(Some(Table::Made(blocks, wanted)))
 }
 
 /// The file and its length, if it is a plain one.
@@ -234,7 +241,7 @@ fn plain_file(path: &Path) -> Result<Option<(File, u64)>> {
         return Ok(None);
     };
     let metadata = file.metadata()?;
-    if !metadata.is_file() || super::logs::is_compressed(&file)? {
+    if !metadata.is_file() || super::logs::is_converted(&file)? {
         return Ok(None);
     }
     Ok(Some((file, metadata.len())))

@@ -1,7 +1,7 @@
 //! The index beside a log file: where it is, whether it may be believed, and how it is made.
 
 use super::logs::Source;
-use anyhow::{ensure, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use query::index::{Blocks, Index, Subject};
 use query::Dialect;
 use rustix::fs::{Mode, OFlags};
@@ -65,7 +65,7 @@ pub(crate) fn load(log: &Path) -> Option<Index> {
 /// Makes the index of a log file.
 ///
 /// # Errors
-/// The file cannot be read, or has lines of over 64 MiB.
+/// The file cannot be read, or has JSON or lines of over 64 MiB.
 pub(crate) fn make(log: &Path) -> Result<Index> {
     let name = || log.display().to_string();
     let subject = File::open(log)
@@ -75,6 +75,9 @@ pub(crate) fn make(log: &Path) -> Result<Index> {
     let source = Source::File(log.to_owned());
     let text = source.open(Dialect::Own)?.map_err(anyhow::Error::msg)?;
     let (blocks, terms) = Blocks::new(text).all().with_context(name)?;
+    if blocks.iter().any(|block| block.has_json) {
+        bail!("{}: logs in JSON have no index", name());
+    }
     Ok(Index {
         subject,
         blocks,

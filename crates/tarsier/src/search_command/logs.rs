@@ -173,10 +173,11 @@ pub(super) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Whether a file is compressed or COMPACT.
-pub(crate) fn is_compressed(file: &File) -> io::Result<bool> {
+/// Whether the lines of a file are made from something else: it is compressed, COMPACT or JSON.
+pub(crate) fn is_converted(file: &File) -> io::Result<bool> {
     const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
     let mut start = [0; 64];
     let count = file.read_at(&mut start, 0)?;
-    Ok(start[..count].starts_with(&ZSTD_MAGIC) || compact::is_compact(&start[..count]))
+    let start = &start[..count];
+    Ok(start.starts_with(&ZSTD_MAGIC) || start.starts_with(b"{") || compact::is_compact(start))
 }

@@ -1,6 +1,7 @@
 //! `tarsier search`: finds events in logs by ausearch's options.
 
 mod asked;
+pub(crate) mod ausyscall;
 mod checkpoint;
 mod follow;
 mod index;
@@ -111,6 +112,19 @@ fn take_dialect(words: &[String]) -> Result<(Dialect, &[String]), String> {
     }
 }
 
+/// Gives a line of a log to `assembler`; one of `log_format = JSON` as the records that it was made from.
+fn add(assembler: &mut Assembler, line: &[u8], dialect: Dialect) {
+    if line.first() != Some(&b'{') || dialect.is_peer() {
+        assembler.add(line);
+        return;
+    }
+    let mut records = Vec::new();
+    query::json_lines(line, &mut records);
+    for record in records.split_inclusive(|byte| *byte == b'\n') {
+        assembler.add(record);
+    }
+}
+
 struct Search {
     matcher: Matcher,
     options: Options,
@@ -130,10 +144,17 @@ struct Search {
 impl Search {
     fn new(mut options: Options, dialect: Dialect, asked: Asked) -> Search {
         let filter = std::mem::take(&mut options.filter);
+        let matcher = Matcher::new(filter, dialect, users::user_name);
         let interpreter = Interpreter::new(dialect, options.escape, users::names());
-        let printer = Printer::new(options.format, options.extra, options.is_debug, interpreter);
+        let printer = Printer::new(
+            options.format,
+            options.extra,
+            options.is_debug,
+            matcher.is_by_name(),
+            interpreter,
+        );
         Search {
-            matcher: Matcher::new(filter, dialect, users::user_name),
+            matcher,
             options,
             dialect,
             printer,
@@ -249,7 +270,7 @@ impl Search {
             let mut lines = Lines::new(text, self.dialect.line_bytes_max());
             while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
                 self.progress.add(line.len() as u64);
-                assembler.add(line);
+                add(assembler, line, self.dialect);
                 if self.events(assembler)?.is_break() {
                     return Ok(None);
                 }

@@ -23,12 +23,13 @@ impl Printer {
         format: Format,
         extra: Extra,
         is_debug: bool,
+        is_by_name: bool,
         interpreter: Interpreter,
     ) -> Printer {
         let how = match format {
             Format::Raw => How::Raw,
             Format::Default => How::Default,
-            Format::Interpret => How::Interpreted(Interpreted::default()),
+            Format::Interpret => How::Interpreted(Interpreted::new(is_by_name)),
             Format::Csv => How::Columns(Columns::new(extra)),
             Format::Text => How::Sentences(Sentences { is_debug }),
         };
@@ -40,7 +41,7 @@ impl Printer {
         let interpreter = &self.interpreter;
         match &mut self.how {
             How::Raw => query::write_raw(event, dialect, out),
-            How::Default => query::write_default(event, out),
+            How::Default => query::write_default(event, interpreter.escape(), out),
             How::Interpreted(format) => format.write(event, interpreter, out),
             How::Sentences(format) => format.write(event, interpreter, out),
             How::Columns(format) => {

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const THREADS_MAX: usize = 2;
 /// Bytes that are searched at once: they stay in a processor's cache.
 const PIECE_BYTES: u64 = 1 << 18;
+/// How a line of `log_format = JSON` begins.
+const JSON_LINE: &[u8] = b"\n{";
 
 /// Runs `work` for the numbers below `count`, in two threads, and returns what it gave, in order.
 fn in_parallel<T: Send>(
@@ -50,27 +52,31 @@ fn in_parallel<T: Send>(
 }
 
 /// Whether the literal of `matcher` is in each piece of 1 MiB of the first `length` bytes. Texts over the end of a
-/// piece count to the piece in which they begin.
+/// piece count to the piece in which they begin. `None` if a line is JSON, where the text may stand in other words.
 pub(super) fn hits(
     file: &File,
     length: u64,
     overlap_bytes: usize,
     matcher: &Matcher,
-) -> io::Result<Vec<bool>> {
-    in_parallel(length.div_ceil(BLOCK_BYTES), |number, buffer| {
+) -> io::Result<Option<Vec<bool>>> {
+    // The beginning of a line of JSON may lie over the end of a piece, too.
+    let overlap_bytes = overlap_bytes.max(JSON_LINE.len()) as u64;
+    let found = in_parallel(length.div_ceil(BLOCK_BYTES), |number, buffer| {
         let start = number * BLOCK_BYTES;
         let end = (start + BLOCK_BYTES).min(length);
-        let mut at = start;
+        let (mut at, mut is_hit) = (start, false);
         while at < end {
-            let until = (at + PIECE_BYTES).min(end) + overlap_bytes as u64;
+            let until = (at + PIECE_BYTES).min(end) + overlap_bytes;
             read_exact(file, at, until.min(length), buffer)?;
-            if matcher.may_match(buffer) {
-                return Ok(true);
+            if memchr::memmem::find(buffer, JSON_LINE).is_some() {
+                return Ok(None);
             }
+            is_hit = is_hit || matcher.may_match(buffer);
             at += PIECE_BYTES;
         }
-        Ok(false)
-    })
+        Ok(Some(is_hit))
+    })?;
+    Ok(found.into_iter().collect())
 }
 
 /// The blocks of the first `length` bytes, as [`query::index::Blocks`] cuts them.
