@@ -51,7 +51,10 @@ fn text(value: &[u8]) -> Option<Vec<u8>> {
     match value {
         [b'"', inner @ ..] => Some(inner.strip_suffix(b"\"").unwrap_or(inner).to_vec()),
         b"(null)" | b"(none)" | b"?" => None,
-        _ if value.len() >= 2 && value.len() % 2 == 0 && value.iter().all(u8::is_ascii_hexdigit) => {
+        _ if value.len() >= 2
+            && value.len() % 2 == 0
+            && value.iter().all(u8::is_ascii_hexdigit) =>
+        {
             unescape(value)
         }
         _ => Some(value.to_vec()),
@@ -60,7 +63,9 @@ fn text(value: &[u8]) -> Option<Vec<u8>> {
 
 fn number(value: &[u8]) -> Option<u32> {
     let is_number = value.first().is_some_and(u8::is_ascii_digit);
-    is_number.then(|| unsigned(value, 10).ok().map(|id| id as u32)).flatten()
+    is_number
+        .then(|| unsigned(value, 10).ok().map(|id| id as u32))
+        .flatten()
 }
 
 /// An absolute path without `.`, `..` and doubled slashes; a relative one stays relative if the directory is unknown.
@@ -93,7 +98,9 @@ impl Told {
                 kind::SYSCALL => told.call(&fields, interpreter),
                 1307 => cwd = value(b"cwd"),
                 1302 => {
-                    let inode = fields.get(b"inode").and_then(|inode| unsigned(inode, 10).ok());
+                    let inode = fields
+                        .get(b"inode")
+                        .and_then(|inode| unsigned(inode, 10).ok());
                     let device = fields.get(b"dev").map(<[u8]>::to_vec);
                     let item = Item {
                         path: None,
@@ -128,7 +135,11 @@ impl Told {
         }
         if self.comm.is_empty() {
             let name = || fields.get(b"exe").and_then(text);
-            self.comm = fields.get(b"comm").and_then(text).or_else(name).unwrap_or_default();
+            self.comm = fields
+                .get(b"comm")
+                .and_then(text)
+                .or_else(name)
+                .unwrap_or_default();
         }
     }
 
@@ -137,7 +148,10 @@ impl Told {
         self.what = fields.meaning(b"syscall", interpreter).unwrap_or_default();
         self.exit = fields.get(b"exit").and_then(|exit| signed(exit).ok());
         self.is_failed = fields.get(b"success") == Some(b"no");
-        let errno = self.exit.and_then(|exit| i32::try_from(-exit).ok()).filter(|errno| *errno > 0);
+        let errno = self
+            .exit
+            .and_then(|exit| i32::try_from(-exit).ok())
+            .filter(|errno| *errno > 0);
         self.result = match (errno.and_then(abi::errno_name), self.exit) {
             (Some(name), _) => name.as_bytes().to_vec(),
             (None, Some(exit)) => exit.to_string().into_bytes(),
@@ -154,12 +168,19 @@ impl Told {
     }
 
     /// A record without a call, or beside one.
-    fn message(&mut self, record: &Record<'_>, fields: &RecordFields<'_>, interpreter: &Interpreter) {
+    fn message(
+        &mut self,
+        record: &Record<'_>,
+        fields: &RecordFields<'_>,
+        interpreter: &Interpreter,
+    ) {
         self.task(fields, interpreter);
         if !self.what.is_empty() {
             return;
         }
-        let name = u32::try_from(record.kind).ok().and_then(abi::record_type_name);
+        let name = u32::try_from(record.kind)
+            .ok()
+            .and_then(abi::record_type_name);
         self.what = name.unwrap_or("UNKNOWN").as_bytes().to_vec();
         for name in [&b"op"[..], b"unit", b"acct", b"hostname", b"key"] {
             let value = fields.get(name).and_then(text);
@@ -177,7 +198,10 @@ impl Told {
         }
         let is_parent = |item: &&Item| item.nametype == b"PARENT";
         let has_others = self.items.iter().any(|item| !is_parent(&item));
-        let shown = self.items.iter().filter(|item| !(has_others && is_parent(item)));
+        let shown = self
+            .items
+            .iter()
+            .filter(|item| !(has_others && is_parent(item)));
         let mut paths: Vec<Vec<u8>> = shown.filter_map(|item| item.path.clone()).collect();
         paths.dedup();
         self.objects = paths;
@@ -217,7 +241,14 @@ impl Told {
     pub fn write_who(&self, out: &mut Vec<u8>) {
         write_shown(if self.who.is_empty() { b"-" } else { &self.who }, out);
         out.push(b' ');
-        write_shown(if self.comm.is_empty() { b"-" } else { &self.comm }, out);
+        write_shown(
+            if self.comm.is_empty() {
+                b"-"
+            } else {
+                &self.comm
+            },
+            out,
+        );
         if let Some(pid) = self.pid {
             out.extend_from_slice(format!("[{pid}]").as_bytes());
         }

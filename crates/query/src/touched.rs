@@ -41,7 +41,9 @@ impl Touched {
         match self.path.first() {
             Some(b'/') => path == self.path,
             // All of its last parts.
-            _ => path.strip_suffix(&self.path[..]).is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/")),
+            _ => path
+                .strip_suffix(&self.path[..])
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/")),
         }
     }
 
@@ -63,7 +65,11 @@ impl Touched {
             let Some(inode) = item.inode.as_ref().filter(|_| item.nametype == b"CREATE") else {
                 continue;
             };
-            let same = told.items.iter().filter(|other| other.inode.as_ref() == Some(inode)).count();
+            let same = told
+                .items
+                .iter()
+                .filter(|other| other.inode.as_ref() == Some(inode))
+                .count();
             if same > 1 || told.is_failed {
                 continue;
             }
@@ -95,8 +101,12 @@ impl Touched {
         // A rename without inodes tells the other name.
         let has = |nametype: &[u8]| told.items.iter().any(|item| item.nametype == nametype);
         if is_touched && has(b"CREATE") && has(b"DELETE") && !told.is_failed {
-            let named = told.items.iter().filter(|item| item.nametype != b"PARENT" && item.inode.is_none());
-            self.names.extend(named.filter_map(|item| item.path.clone()));
+            let named = told
+                .items
+                .iter()
+                .filter(|item| item.nametype != b"PARENT" && item.inode.is_none());
+            self.names
+                .extend(named.filter_map(|item| item.path.clone()));
         }
         known != (self.of_interest.len(), self.names.len())
     }
@@ -109,6 +119,8 @@ impl Touched {
     /// Second reading: whether the event touched the file.
     pub fn is_touched(&mut self, told: &Told) -> bool {
         self.begin(told);
-        told.items.iter().any(|item| self.has_name(item) || self.is_of_interest(item))
+        told.items
+            .iter()
+            .any(|item| self.has_name(item) || self.is_of_interest(item))
     }
 }

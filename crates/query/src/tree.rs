@@ -80,7 +80,9 @@ impl Tree {
         match &told.what[..] {
             b"fork" | b"vfork" | b"clone" | b"clone3" => {
                 let child = told.exit.and_then(|exit| u32::try_from(exit).ok());
-                if let Some(child) = child.filter(|child| *child > 0 && self.births.len() < PROCESSES_MAX) {
+                if let Some(child) =
+                    child.filter(|child| *child > 0 && self.births.len() < PROCESSES_MAX)
+                {
                     self.births.insert(child, (number, moment));
                 }
             }
@@ -106,9 +108,11 @@ impl Tree {
     /// The process of an event.
     fn process(&mut self, pid: u32, told: &Told, moment: Moment) -> Option<usize> {
         let current = self.current.get(&pid).copied();
-        let birth = self.births.get(&pid).copied().filter(|(parent, _)| {
-            told.ppid == Some(self.processes[*parent].pid)
-        });
+        let birth = self
+            .births
+            .get(&pid)
+            .copied()
+            .filter(|(parent, _)| told.ppid == Some(self.processes[*parent].pid));
         if let Some((parent, start)) = birth {
             self.births.remove(&pid);
             if current.is_none_or(|number| self.processes[number].start <= start) {
@@ -117,7 +121,9 @@ impl Tree {
         }
         if let Some(number) = current {
             let process = &self.processes[number];
-            let is_other = told.ppid.is_some_and(|ppid| ![1, process.ppid].contains(&ppid));
+            let is_other = told
+                .ppid
+                .is_some_and(|ppid| ![1, process.ppid].contains(&ppid));
             if !process.has_ended && !is_other {
                 return Some(number);
             }
@@ -127,12 +133,20 @@ impl Tree {
         self.begin(pid, told, moment, parent, false)
     }
 
-    fn begin(&mut self, pid: u32, told: &Told, start: Moment, parent: Option<usize>, is_made: bool) -> Option<usize> {
+    fn begin(
+        &mut self,
+        pid: u32,
+        told: &Told,
+        start: Moment,
+        parent: Option<usize>,
+        is_made: bool,
+    ) -> Option<usize> {
         if self.processes.len() >= PROCESSES_MAX {
             return None;
         }
         let number = self.processes.len();
-        let is_member = pid == self.pid || parent.is_some_and(|parent| self.processes[parent].is_member);
+        let is_member =
+            pid == self.pid || parent.is_some_and(|parent| self.processes[parent].is_member);
         self.processes.push(Process {
             pid,
             ppid: told.ppid.unwrap_or(0),
@@ -153,14 +167,20 @@ impl Tree {
 
     /// The processes that are asked for.
     fn roots(&self) -> Vec<usize> {
-        let all = (0..self.processes.len()).filter(|number| self.processes[*number].pid == self.pid);
+        let all =
+            (0..self.processes.len()).filter(|number| self.processes[*number].pid == self.pid);
         let Some(at) = self.at else {
             return all.collect();
         };
         let all: Vec<usize> = all.collect();
-        let until = all.iter().rev().find(|number| self.processes[**number].start <= at);
+        let until = all
+            .iter()
+            .rev()
+            .find(|number| self.processes[**number].start <= at);
         // The first is older than its first event, unless its fork is in the log.
-        let first = all.first().filter(|number| !self.processes[**number].is_made);
+        let first = all
+            .first()
+            .filter(|number| !self.processes[**number].is_made);
         until.or(first).copied().into_iter().collect()
     }
 
@@ -171,7 +191,10 @@ impl Tree {
             self.write_tree(*root, out);
         }
         if self.forgotten > 0 {
-            let text = format!("{} events of further processes were left out\n", self.forgotten);
+            let text = format!(
+                "{} events of further processes were left out\n",
+                self.forgotten
+            );
             out.extend_from_slice(text.as_bytes());
         }
         !roots.is_empty()
@@ -214,7 +237,11 @@ impl Tree {
     fn write_process(&self, number: usize, out: &mut Vec<u8>) {
         let process = &self.processes[number];
         write_shown(&process.who, out);
-        out.extend_from_slice(if process.is_made { b" from " } else { b" seen from " });
+        out.extend_from_slice(if process.is_made {
+            b" from "
+        } else {
+            b" seen from "
+        });
         write_moment(process.start, out);
         out.push(b'\n');
     }

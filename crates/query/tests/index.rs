@@ -6,8 +6,23 @@ use query::{Assembler, Dialect, Filter, Lines, Matcher, TimeRange};
 
 /// Times of a log: mostly ascending, some late, some records of an event apart.
 fn line() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    let kinds = vec!["SYSCALL", "SYSCALL", "PATH", "PATH", "CWD", "USER_LOGIN", "LOGIN", "PROCTITLE", "EOE", "SOCKADDR"];
-    let head = (0_u8..40, prop::sample::select(kinds), prop::bool::weighted(0.1));
+    let kinds = vec![
+        "SYSCALL",
+        "SYSCALL",
+        "PATH",
+        "PATH",
+        "CWD",
+        "USER_LOGIN",
+        "LOGIN",
+        "PROCTITLE",
+        "EOE",
+        "SOCKADDR",
+    ];
+    let head = (
+        0_u8..40,
+        prop::sample::select(kinds),
+        prop::bool::weighted(0.1),
+    );
     let field = prop::sample::select(vec![
         &b" arch=c000003e syscall=1 success=yes exit=0 a0=1 a1=2"[..],
         b" arch=c000003e syscall=257 success=no exit=-13 a0=7ffd1 a1=2",
@@ -32,7 +47,9 @@ fn line() -> impl Strategy<Value = (u8, Vec<u8>)> {
     (head, prop::collection::vec(field, 0..7)).prop_map(|((step, kind, has_node), fields)| {
         let node = if has_node { "node=a " } else { "" };
         let mut line = format!("{node}type={kind} msg=audit(STAMP):").into_bytes();
-        fields.iter().for_each(|field| line.extend_from_slice(field));
+        fields
+            .iter()
+            .for_each(|field| line.extend_from_slice(field));
         (step, line)
     })
 }
@@ -44,14 +61,35 @@ fn log(lines: &[(u8, Vec<u8>)]) -> Vec<u8> {
         let (at, number) = match step {
             // Of the event before.
             0..=15 => (ms, serial),
-            16..=27 => { serial += 1; (ms, serial) }
-            28..=32 => { serial += 1; ms += 400; (ms, serial) }
-            33 => { serial += 1; ms += 2600; (ms, serial) }
-            34 => { serial += 1; ms += 90_000; (ms, serial) }
+            16..=27 => {
+                serial += 1;
+                (ms, serial)
+            }
+            28..=32 => {
+                serial += 1;
+                ms += 400;
+                (ms, serial)
+            }
+            33 => {
+                serial += 1;
+                ms += 2600;
+                (ms, serial)
+            }
+            34 => {
+                serial += 1;
+                ms += 90_000;
+                (ms, serial)
+            }
             // Of an earlier event, or late.
             35..=37 => (ms, serial - 1),
-            38 => { serial += 1; (ms - 700, serial) }
-            _ => { serial += 1; (ms - 200_000, serial) }
+            38 => {
+                serial += 1;
+                (ms - 700, serial)
+            }
+            _ => {
+                serial += 1;
+                (ms - 200_000, serial)
+            }
         };
         let text = String::from_utf8_lossy(&line[..]).into_owned();
         let stamp = format!("{}.{:03}:{number}", at / 1000, at % 1000);
@@ -69,23 +107,82 @@ fn filters() -> Vec<Filter> {
     let text = |text: &str| Some(text.as_bytes().to_vec());
     let all = Filter::default;
     vec![
-        Filter { key: text("watched"), ..all() },
-        Filter { key: text("writ"), is_exact: true, ..all() },
-        Filter { comm: text("abcd"), ..all() },
-        Filter { exe: text("nobody"), success: Some(false), ..all() },
-        Filter { file: text("user/./relative"), ..all() },
-        Filter { file: text("shadow"), key: text("watched"), ..all() },
-        Filter { host: text("192.168.1.10"), ..all() },
-        Filter { host: text("far.example"), ..all() },
-        Filter { terminal: text("pts0"), ..all() },
-        Filter { terminal: text("none"), ..all() },
-        Filter { pid: Some(2), ..all() },
-        Filter { ppid: Some(2), uid: Some(5), ..all() },
-        Filter { auid: Some(1000), exit: Some(-13), ..all() },
-        Filter { uid: Some(6), euid: Some(6), auid: Some(6), is_any_user: true, ..all() },
-        Filter { session: Some(9), ..all() },
-        Filter { syscall: Some(257), ..all() },
-        Filter { kinds: vec![1006, 1112], ..all() },
+        Filter {
+            key: text("watched"),
+            ..all()
+        },
+        Filter {
+            key: text("writ"),
+            is_exact: true,
+            ..all()
+        },
+        Filter {
+            comm: text("abcd"),
+            ..all()
+        },
+        Filter {
+            exe: text("nobody"),
+            success: Some(false),
+            ..all()
+        },
+        Filter {
+            file: text("user/./relative"),
+            ..all()
+        },
+        Filter {
+            file: text("shadow"),
+            key: text("watched"),
+            ..all()
+        },
+        Filter {
+            host: text("192.168.1.10"),
+            ..all()
+        },
+        Filter {
+            host: text("far.example"),
+            ..all()
+        },
+        Filter {
+            terminal: text("pts0"),
+            ..all()
+        },
+        Filter {
+            terminal: text("none"),
+            ..all()
+        },
+        Filter {
+            pid: Some(2),
+            ..all()
+        },
+        Filter {
+            ppid: Some(2),
+            uid: Some(5),
+            ..all()
+        },
+        Filter {
+            auid: Some(1000),
+            exit: Some(-13),
+            ..all()
+        },
+        Filter {
+            uid: Some(6),
+            euid: Some(6),
+            auid: Some(6),
+            is_any_user: true,
+            ..all()
+        },
+        Filter {
+            session: Some(9),
+            ..all()
+        },
+        Filter {
+            syscall: Some(257),
+            ..all()
+        },
+        Filter {
+            kinds: vec![1006, 1112],
+            ..all()
+        },
         all(),
     ]
 }
@@ -114,14 +211,26 @@ fn by_reading(logs: &[Vec<u8>], filter: &Filter, range: TimeRange) -> Vec<u8> {
 }
 
 /// Also counts the blocks that were left out.
-fn by_index(logs: &[Vec<u8>], indexes: &[Index], filter: &Filter, range: TimeRange) -> (Vec<u8>, usize) {
+fn by_index(
+    logs: &[Vec<u8>],
+    indexes: &[Index],
+    filter: &Filter,
+    range: TimeRange,
+) -> (Vec<u8>, usize) {
     let mut matcher = Matcher::new(filter.clone(), Dialect::Own, |_| None);
     let needed = Needed::of(filter);
     let blocks: Vec<&Block> = indexes.iter().flat_map(|index| &index.blocks).collect();
     let terms: Vec<&Terms> = indexes.iter().flat_map(|index| &index.terms).collect();
-    let texts: Vec<&[u8]> = indexes.iter().zip(logs).flat_map(|(index, log)| {
-        index.blocks.iter().map(|block| &log[block.start as usize..block.end as usize])
-    }).collect();
+    let texts: Vec<&[u8]> = indexes
+        .iter()
+        .zip(logs)
+        .flat_map(|(index, log)| {
+            index
+                .blocks
+                .iter()
+                .map(|block| &log[block.start as usize..block.end as usize])
+        })
+        .collect();
     let steps = steps(&blocks, range, |set| {
         let mut all = Terms::default();
         set.iter().for_each(|number| all.merge(terms[*number]));
@@ -151,9 +260,21 @@ fn by_index(logs: &[Vec<u8>], indexes: &[Index], filter: &Filter, range: TimeRan
 }
 
 fn index(log: &[u8], block_bytes: u64) -> Index {
-    let subject = Subject { device: 1, inode: 2, length: log.len() as u64, changed_ns: 3, ends: [4; 32] };
-    let (blocks, terms) = Blocks::of_sizes(log, block_bytes, 600).all().expect("memory is read");
-    let made = Index { subject, blocks, terms };
+    let subject = Subject {
+        device: 1,
+        inode: 2,
+        length: log.len() as u64,
+        changed_ns: 3,
+        ends: [4; 32],
+    };
+    let (blocks, terms) = Blocks::of_sizes(log, block_bytes, 600)
+        .all()
+        .expect("memory is read");
+    let made = Index {
+        subject,
+        blocks,
+        terms,
+    };
     let bytes = made.to_bytes();
     let read = Index::from_bytes(&bytes).expect("what was written");
     assert_eq!(read.to_bytes(), bytes);
@@ -166,12 +287,22 @@ fn compare(logs: &[Vec<u8>], block_bytes: u64) -> Result<usize, TestCaseError> {
     let mut left_out = 0;
     let base = 1_700_000_000;
     for filter in filters() {
-        for (start_s, end_s) in [(0, 0), (base + 1, 0), (0, base + 3), (base + 1, base + 95), (base - 300, base)] {
+        for (start_s, end_s) in [
+            (0, 0),
+            (base + 1, 0),
+            (0, base + 3),
+            (base + 1, base + 95),
+            (base - 300, base),
+        ] {
             let range = TimeRange { start_s, end_s };
             let (out, left) = by_index(logs, &indexes, &filter, range);
             let read = by_reading(logs, &filter, range);
             prop_assert_eq!(
-                String::from_utf8_lossy(&out), String::from_utf8_lossy(&read), "{:?} {:?}", filter, range
+                String::from_utf8_lossy(&out),
+                String::from_utf8_lossy(&read),
+                "{:?} {:?}",
+                filter,
+                range
             );
             left_out += left;
         }
@@ -231,7 +362,10 @@ fn blocks_without_the_text_are_left_out() {
     }).collect();
     let logs = [log(&lines)];
     let index = [index(&logs[0], 4000)];
-    let filter = Filter { key: Some(b"rare".to_vec()), ..Filter::default() };
+    let filter = Filter {
+        key: Some(b"rare".to_vec()),
+        ..Filter::default()
+    };
     let (out, left_out) = by_index(&logs, &index, &filter, TimeRange::default());
     assert!(String::from_utf8_lossy(&out).contains("pid=1500 key"));
     assert_eq!(left_out, index[0].blocks.len() - 1);

@@ -169,7 +169,10 @@ fn verify_indexes(logs: &[PathBuf]) -> Result<u8> {
         let (is_bad, text) = match index_file::verify(file)? {
             Verdict::None => (false, "none"),
             Verdict::Right => (false, "right"),
-            Verdict::Unused => (true, "not used: of another file or version, damaged, or writable by others"),
+            Verdict::Unused => (
+                true,
+                "not used: of another file or version, damaged, or writable by others",
+            ),
             Verdict::Wrong => (true, "WRONG: searches may have missed events; remove it"),
         };
         println!("{}: {text}", path.display());

@@ -26,7 +26,10 @@ pub struct ExprError {
 
 impl ExprError {
     fn new(at: usize, message: impl Into<String>) -> ExprError {
-        ExprError { at, message: message.into() }
+        ExprError {
+            at,
+            message: message.into(),
+        }
     }
 }
 
@@ -85,7 +88,8 @@ struct Asked<'e> {
 
 impl<'e> Asked<'e> {
     fn fields(&mut self) -> &RecordFields<'e> {
-        self.fields.get_or_insert_with(|| RecordFields::read(&self.record, Dialect::Own))
+        self.fields
+            .get_or_insert_with(|| RecordFields::read(&self.record, Dialect::Own))
     }
 }
 
@@ -101,7 +105,11 @@ impl Expr {
     /// Whether it is true for a record of the event.
     pub fn matches(&self, event: &Event, interpreter: &Interpreter) -> bool {
         event.records().any(|record| {
-            let mut asked = Asked { record, key: event.key(), fields: None };
+            let mut asked = Asked {
+                record,
+                key: event.key(),
+                fields: None,
+            };
             self.0.is_true(&mut asked, interpreter)
         })
     }
@@ -137,7 +145,8 @@ mod tests {
     use super::*;
     use crate::{Assembler, Escape, MachineNames, TimeRange};
 
-    const LOG: &str = "type=SYSCALL msg=audit(1700000000.500:7): arch=c000003e syscall=257 success=no \
+    const LOG: &str =
+        "type=SYSCALL msg=audit(1700000000.500:7): arch=c000003e syscall=257 success=no \
         exit=-13 a0=1 a1=2 ppid=1 pid=2 auid=1000 comm=\"cat\" exe=\"/bin/cat\" key=(null)\n\
         type=CWD msg=audit(1700000000.500:7): cwd=\"/tmp\"\n";
 
@@ -182,8 +191,16 @@ mod tests {
     #[test]
     fn errors_name_the_place() {
         for (text, at) in [
-            ("", 0), ("pid", 3), ("pid <= 2", 4), ("(pid r= 2", 9), ("pid r= 2 )", 9), ("pid r= -2", 7),
-            ("\\nosuch == 1", 1), ("\\timestamp == 1", 14), ("\\regexp /(/", 8), ("a r= \"x", 5),
+            ("", 0),
+            ("pid", 3),
+            ("pid <= 2", 4),
+            ("(pid r= 2", 9),
+            ("pid r= 2 )", 9),
+            ("pid r= -2", 7),
+            ("\\nosuch == 1", 1),
+            ("\\timestamp == 1", 14),
+            ("\\regexp /(/", 8),
+            ("a r= \"x", 5),
             ("\\record_type == NOSUCH", 16),
         ] {
             let error = Expr::parse(text).err().expect(text);

@@ -31,7 +31,9 @@ pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
 
 impl Parser<'_> {
     fn at(&self) -> usize {
-        self.tokens.get(self.next).map_or(self.text.len(), |(at, _)| *at)
+        self.tokens
+            .get(self.next)
+            .map_or(self.text.len(), |(at, _)| *at)
     }
 
     fn error(&self, message: impl Into<String>) -> ExprError {
@@ -39,7 +41,8 @@ impl Parser<'_> {
     }
 
     fn take(&mut self, sign: &str) -> bool {
-        let is_it = matches!(self.tokens.get(self.next), Some((_, Token::Sign(found))) if *found == sign);
+        let is_it =
+            matches!(self.tokens.get(self.next), Some((_, Token::Sign(found))) if *found == sign);
         self.next += usize::from(is_it);
         is_it
     }
@@ -94,11 +97,16 @@ impl Parser<'_> {
     fn field(&mut self) -> Result<Node, ExprError> {
         let name = self.string("a field, !, ( or \\")?;
         for (sign, is_raw, is_equal) in [
-            ("r=", true, true), ("r!=", true, false), ("i=", false, true), ("i!=", false, false),
+            ("r=", true, true),
+            ("r!=", true, false),
+            ("i=", false, true),
+            ("i!=", false, false),
         ] {
             if self.take(sign) {
-                let value = self.string("a value; put it in double quotes if it has other characters than \
-                    letters, digits and _")?;
+                let value = self.string(
+                    "a value; put it in double quotes if it has other characters than \
+                    letters, digits and _",
+                )?;
                 return Ok(match is_raw {
                     true => Node::Raw(name, is_equal, value),
                     false => Node::Meaning(name, is_equal, value),
@@ -110,8 +118,12 @@ impl Parser<'_> {
 
     fn order(&mut self) -> Result<Order, ExprError> {
         let orders = [
-            ("<=", Order::LessOrEqual), ("<", Order::Less), ("==", Order::Equal), (">=", Order::GreaterOrEqual),
-            (">", Order::Greater), ("!==", Order::NotEqual),
+            ("<=", Order::LessOrEqual),
+            ("<", Order::Less),
+            ("==", Order::Equal),
+            (">=", Order::GreaterOrEqual),
+            (">", Order::Greater),
+            ("!==", Order::NotEqual),
         ];
         for (sign, order) in orders {
             if self.take(sign) {
@@ -131,7 +143,11 @@ impl Parser<'_> {
                 let at = self.at();
                 let value = self.string("a time")?;
                 let has_serial = name.len() > 9;
-                let form = if has_serial { "\"ts:SECONDS.MILLI:SERIAL\"" } else { "\"ts:SECONDS.MILLI\"" };
+                let form = if has_serial {
+                    "\"ts:SECONDS.MILLI:SERIAL\""
+                } else {
+                    "\"ts:SECONDS.MILLI\""
+                };
                 let time = time(&value, has_serial);
                 time.map(|time| Node::Time(order, time))
                     .ok_or_else(|| ExprError::new(at, format!("expected {form}")))
@@ -141,11 +157,17 @@ impl Parser<'_> {
                 let at = self.at();
                 let value = self.string("a record type")?;
                 match kind::number(&value, Dialect::Own) {
-                    -1 => Err(ExprError::new(at, "expected the name or number of a record type")),
+                    -1 => Err(ExprError::new(
+                        at,
+                        "expected the name or number of a record type",
+                    )),
                     number => Ok(Node::Kind(order, number)),
                 }
             }
-            _ => Err(ExprError::new(at, "expected timestamp, timestamp_ex, record_type or regexp")),
+            _ => Err(ExprError::new(
+                at,
+                "expected timestamp, timestamp_ex, record_type or regexp",
+            )),
         }
     }
 

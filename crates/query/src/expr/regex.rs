@@ -16,13 +16,19 @@ impl Regex {
         let mut compiled = Box::new(MaybeUninit::<libc::regex_t>::zeroed());
         // SAFETY: the first points to a place for the result, the second is a C string.
         let result = unsafe {
-            libc::regcomp(compiled.as_mut_ptr(), text.as_ptr(), libc::REG_EXTENDED | libc::REG_NOSUB)
+            libc::regcomp(
+                compiled.as_mut_ptr(),
+                text.as_ptr(),
+                libc::REG_EXTENDED | libc::REG_NOSUB,
+            )
         };
         if result != 0 {
             return Err(message(result, compiled.as_ptr()));
         }
         // SAFETY: regcomp(3) has filled it in.
-        Ok(Regex(unsafe { Box::from_raw(Box::into_raw(compiled).cast()) }))
+        Ok(Regex(unsafe {
+            Box::from_raw(Box::into_raw(compiled).cast())
+        }))
     }
 
     /// Whether `text`, up to a zero byte, has a match.

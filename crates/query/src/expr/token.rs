@@ -43,13 +43,19 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExprError> {
 }
 
 fn sign(rest: &[u8]) -> Option<&'static str> {
-    SIGNS.into_iter().chain(OTHER_SIGNS).find(|sign| rest.starts_with(sign.as_bytes()))
+    SIGNS
+        .into_iter()
+        .chain(OTHER_SIGNS)
+        .find(|sign| rest.starts_with(sign.as_bytes()))
 }
 
 fn word(rest: &[u8], at: usize) -> Result<(Token, usize), ExprError> {
     let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
     match rest.iter().take_while(is_part).count() {
-        0 => Err(ExprError::new(at, "a character that no word has; put texts in double quotes")),
+        0 => Err(ExprError::new(
+            at,
+            "a character that no word has; put texts in double quotes",
+        )),
         length => Ok((Token::Text(rest[..length].to_vec()), length)),
     }
 }
@@ -59,7 +65,11 @@ fn quoted(rest: &[u8], at: usize) -> Result<(Token, usize), ExprError> {
     let (mut text, mut place) = (Vec::new(), 1);
     while let Some(byte) = rest.get(place) {
         if *byte == rest[0] {
-            let token = if *byte == b'"' { Token::Text } else { Token::Regex };
+            let token = if *byte == b'"' {
+                Token::Text
+            } else {
+                Token::Regex
+            };
             return Ok((token(text), place + 1));
         }
         match rest.get(place + 1) {

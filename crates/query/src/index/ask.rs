@@ -22,7 +22,13 @@ impl Needed {
             ..Needed::default()
         };
         let texts = [
-            &filter.key, &filter.exe, &filter.comm, &filter.vm, &filter.uuid, &filter.host, &filter.terminal,
+            &filter.key,
+            &filter.exe,
+            &filter.comm,
+            &filter.vm,
+            &filter.uuid,
+            &filter.host,
+            &filter.terminal,
         ];
         for text in texts.into_iter().flatten() {
             needed.add_text(text, false);
@@ -37,7 +43,10 @@ impl Needed {
     /// Adds a text that lines of every matching event have, plain or in hex.
     pub fn add_text(&mut self, text: &[u8], is_file: bool) {
         // Values that stand for a field without one are not in the log.
-        if [&b"(null)"[..], b"(none)"].iter().any(|none| find(none, text).is_some()) {
+        if [&b"(null)"[..], b"(none)"]
+            .iter()
+            .any(|none| find(none, text).is_some())
+        {
             return;
         }
         pieces(text, |bit| self.texts.push((bit, is_file)));
@@ -52,7 +61,10 @@ impl Needed {
             (Class::Ppid, filter.ppid.map(|pid| i64::from(pid as u32))),
             (Class::Session, id(filter.session)),
             (Class::Exit, filter.exit),
-            (Class::Syscall, filter.syscall.map(|call| i64::from(call as u32))),
+            (
+                Class::Syscall,
+                filter.syscall.map(|call| i64::from(call as u32)),
+            ),
         ];
         let users = match filter.is_any_user {
             true => vec![(Class::Uid, user(filter.uid))],
@@ -65,7 +77,8 @@ impl Needed {
         for (class, value) in numbers.into_iter().chain(users) {
             // These stand for a field that a record does not have, too.
             let is_told = |value: &i64| {
-                class == Class::Exit || ![0, i64::from(u32::MAX), i64::from(NO_LOGIN)].contains(value)
+                class == Class::Exit
+                    || ![0, i64::from(u32::MAX), i64::from(NO_LOGIN)].contains(value)
             };
             if let Some(value) = value.filter(is_told) {
                 self.numbers.push(number_bit(class, value));
@@ -84,7 +97,10 @@ impl Needed {
             || terms.kinds.len() > super::terms::KINDS_MAX
             || self.kinds.iter().any(|kind| terms.kinds.contains(kind));
         has_kind
-            && self.texts.iter().all(|(bit, is_file)| (*is_file && terms.has_joined) || terms.has_text(*bit))
+            && self
+                .texts
+                .iter()
+                .all(|(bit, is_file)| (*is_file && terms.has_joined) || terms.has_text(*bit))
             && self.numbers.iter().all(|bit| terms.has_number(*bit))
     }
 }

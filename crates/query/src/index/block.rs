@@ -8,6 +8,8 @@ use memchr::{memchr, memrchr};
 pub const BLOCK_BYTES: u64 = 1 << 20;
 /// Bytes after the nominal end of a block in which its end is looked for.
 pub const WINDOW_BYTES: usize = 1 << 16;
+/// Longest block, in bytes. Only lines of many MiB make one.
+pub(crate) const LONGEST_BYTES: u64 = 64 << 20;
 /// Most ranges of a block: more are drawn together.
 pub(crate) const RANGES_MAX: usize = 16;
 /// Events that are further apart make another range.
@@ -90,10 +92,15 @@ impl Block {
 
     fn add_late(&mut self, stamp: Stamp) {
         let near = |range: &(Stamp, Stamp)| {
-            stamp.0 <= range.1 .0.saturating_add(GAP_S) && range.0 .0 <= stamp.0.saturating_add(GAP_S)
+            stamp.0 <= range.1 .0.saturating_add(GAP_S)
+                && range.0 .0 <= stamp.0.saturating_add(GAP_S)
         };
         let chain = self.chain;
-        let late = self.ranges.iter().enumerate().position(|(at, range)| at != chain && near(range));
+        let late = self
+            .ranges
+            .iter()
+            .enumerate()
+            .position(|(at, range)| at != chain && near(range));
         let at = match late {
             Some(at) => at,
             None if self.ranges.len() < RANGES_MAX => {
@@ -191,8 +198,14 @@ mod tests {
 
     #[test]
     fn a_block_ends_where_no_event_is_open() {
-        let text = ["rest of a line\n".to_owned(), record(1_700_000_000, 1), record(1_700_000_000, 2),
-            record(1_700_000_000, 1), record(1_700_000_000, 3)].concat();
+        let text = [
+            "rest of a line\n".to_owned(),
+            record(1_700_000_000, 1),
+            record(1_700_000_000, 2),
+            record(1_700_000_000, 1),
+            record(1_700_000_000, 3),
+        ]
+        .concat();
         let at = cut(text.as_bytes());
         assert_eq!(&text[at..], record(1_700_000_000, 3));
         assert_eq!(cut(b"no line ends here"), 0);
@@ -200,12 +213,20 @@ mod tests {
 
     #[test]
     fn late_events_have_ranges_of_their_own() {
-        let text = [record(1_700_000_100, 5), record(1_700_000_000, 4), record(1_700_000_101, 6)].concat();
+        let text = [
+            record(1_700_000_100, 5),
+            record(1_700_000_000, 4),
+            record(1_700_000_101, 6),
+        ]
+        .concat();
         let block = Block::of(text.as_bytes(), 0);
         let range = |from: (u64, u64), to: (u64, u64)| ((from.0, 0, from.1), (to.0, 0, to.1));
-        assert_eq!(block.ranges, [
-            range((1_700_000_100, 5), (1_700_000_101, 6)),
-            range((1_700_000_000, 4), (1_700_000_000, 4)),
-        ]);
+        assert_eq!(
+            block.ranges,
+            [
+                range((1_700_000_100, 5), (1_700_000_101, 6)),
+                range((1_700_000_000, 4), (1_700_000_000, 4)),
+            ]
+        );
     }
 }

@@ -16,7 +16,11 @@ pub enum Step {
 
 /// What to do with each block, given in the order in which they are read. `is_wanted` says whether a set of blocks,
 /// by their numbers, may hold an event that is looked for.
-pub fn steps(blocks: &[&Block], range: TimeRange, is_wanted: impl Fn(&[usize]) -> bool) -> Vec<Step> {
+pub fn steps(
+    blocks: &[&Block],
+    range: TimeRange,
+    is_wanted: impl Fn(&[usize]) -> bool,
+) -> Vec<Step> {
     let mut steps: Vec<Step> = vec![Step::LeaveOut(None); blocks.len()];
     for set in sets(blocks) {
         if is_wanted(&set) {
@@ -50,7 +54,8 @@ fn seconds(stamp: Stamp) -> i64 {
 }
 
 fn is_outside(first: Stamp, last: Stamp, range: TimeRange) -> bool {
-    (range.start_s != 0 && seconds(last) < range.start_s) || (range.end_s != 0 && seconds(first) > range.end_s)
+    (range.start_s != 0 && seconds(last) < range.start_s)
+        || (range.end_s != 0 && seconds(first) > range.end_s)
 }
 
 /// The blocks, those together whose times overlap.
@@ -58,7 +63,12 @@ fn sets(blocks: &[&Block]) -> Vec<Vec<usize>> {
     let mut ranges: Vec<(Stamp, Stamp, usize)> = blocks
         .iter()
         .enumerate()
-        .flat_map(|(number, block)| block.ranges.iter().map(move |range| (range.0, range.1, number)))
+        .flat_map(|(number, block)| {
+            block
+                .ranges
+                .iter()
+                .map(move |range| (range.0, range.1, number))
+        })
         .collect();
     ranges.sort_unstable();
     let mut parent: Vec<usize> = (0..blocks.len()).collect();
@@ -95,21 +105,31 @@ mod tests {
 
     fn block(ranges: &[(u64, u64)]) -> Block {
         Block {
-            ranges: ranges.iter().map(|(from, to)| ((*from, 0, 0), (*to, 0, 0))).collect(),
+            ranges: ranges
+                .iter()
+                .map(|(from, to)| ((*from, 0, 0), (*to, 0, 0)))
+                .collect(),
             ..Block::default()
         }
     }
 
     #[test]
     fn blocks_whose_times_overlap_are_read_together() {
-        let blocks = [block(&[(10, 19)]), block(&[(20, 29)]), block(&[(30, 39), (12, 12)])];
+        let blocks = [
+            block(&[(10, 19)]),
+            block(&[(20, 29)]),
+            block(&[(30, 39), (12, 12)]),
+        ];
         let blocks: Vec<&Block> = blocks.iter().collect();
         let only = |wanted: usize| move |set: &[usize]| set.contains(&wanted);
         let (read, left) = (Step::Read, |sec| Step::LeaveOut(Some(sec)));
         let all = TimeRange::default();
         assert_eq!(steps(&blocks, all, only(0)), [read, left(29), read]);
         assert_eq!(steps(&blocks, all, only(1)), [left(19), read, left(39)]);
-        let early = TimeRange { start_s: 0, end_s: 25 };
+        let early = TimeRange {
+            start_s: 0,
+            end_s: 25,
+        };
         assert_eq!(steps(&blocks, early, only(9)), [left(19), read, read]);
     }
 }

@@ -78,14 +78,23 @@ impl Terms {
 
     /// Adds what another block holds.
     pub fn merge(&mut self, other: &Terms) {
-        self.text.iter_mut().zip(other.text.iter()).for_each(|(into, from)| *into |= from);
-        self.numbers.iter_mut().zip(other.numbers.iter()).for_each(|(into, from)| *into |= from);
+        self.text
+            .iter_mut()
+            .zip(other.text.iter())
+            .for_each(|(into, from)| *into |= from);
+        self.numbers
+            .iter_mut()
+            .zip(other.numbers.iter())
+            .for_each(|(into, from)| *into |= from);
         other.kinds.iter().for_each(|kind| self.add_kind(*kind));
         self.has_joined |= other.has_joined;
     }
 
     fn add_kind(&mut self, kind: i32) {
-        if self.kinds.last() != Some(&kind) && !self.kinds.contains(&kind) && self.kinds.len() <= KINDS_MAX {
+        if self.kinds.last() != Some(&kind)
+            && !self.kinds.contains(&kind)
+            && self.kinds.len() <= KINDS_MAX
+        {
             self.kinds.push(kind);
         }
     }
@@ -140,15 +149,18 @@ impl Terms {
                 }
             }
             [b's', b'e', b's'] => {
-                id().into_iter().for_each(|id| self.add_number(Class::Session, id));
+                id().into_iter()
+                    .for_each(|id| self.add_number(Class::Session, id));
             }
             [b'x', b'i', b't'] => {
                 let end = memchr(b' ', value).unwrap_or(value.len());
                 let exit = signed(&value[..end]).ok();
-                exit.into_iter().for_each(|exit| self.add_number(Class::Exit, exit));
+                exit.into_iter()
+                    .for_each(|exit| self.add_number(Class::Exit, exit));
             }
             [b'a', b'l', b'l'] => {
-                id().into_iter().for_each(|id| self.add_number(Class::Syscall, id));
+                id().into_iter()
+                    .for_each(|id| self.add_number(Class::Syscall, id));
             }
             _ => {}
         }
@@ -178,14 +190,28 @@ impl Terms {
 
 /// Ends of the names of fields whose values are texts, which may be in hex.
 const HEX_NAMES: [&[u8]; 11] = [
-    b"comm", b"exe", b"key", b"name", b"path", b"cwd", b"saddr", b"vm", b"disk", b"UNIT", b"CONTAINER",
+    b"comm",
+    b"exe",
+    b"key",
+    b"name",
+    b"path",
+    b"cwd",
+    b"saddr",
+    b"vm",
+    b"disk",
+    b"UNIT",
+    b"CONTAINER",
 ];
 
 /// The bytes of the hex digits at the beginning of `value`. What `number::unescape` makes of an odd digit at the end is
 /// one of the two last bytes.
 fn decode(value: &[u8], decoded: &mut Vec<u8>) {
     decoded.clear();
-    let digit = |at: usize| char::from(*value.get(at)?).to_digit(16).map(|digit| digit as u8);
+    let digit = |at: usize| {
+        char::from(*value.get(at)?)
+            .to_digit(16)
+            .map(|digit| digit as u8)
+    };
     let mut at = 0;
     while let Some(high) = digit(at) {
         match digit(at + 1) {

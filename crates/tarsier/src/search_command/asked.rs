@@ -43,7 +43,14 @@ pub(super) enum Taken {
 }
 
 /// Options with a value.
-const VALUES: [&str; 6] = ["--touched", "--tree", "--timeline", "--unit", "--container", "--where"];
+const VALUES: [&str; 6] = [
+    "--touched",
+    "--tree",
+    "--timeline",
+    "--unit",
+    "--container",
+    "--where",
+];
 
 impl Asked {
     fn nothing() -> Asked {
@@ -88,7 +95,11 @@ impl Asked {
                 ("--build-index", _) => asked.build_index = true,
                 ("--follow", _) => asked.follow = true,
                 ("--format", Some(form @ ("json" | "jsonl"))) => {
-                    let form = if form == "json" { JsonForm::Array } else { JsonForm::Lines };
+                    let form = if form == "json" {
+                        JsonForm::Array
+                    } else {
+                        JsonForm::Lines
+                    };
                     asked.json = Some(Json::new(form));
                     at += 1;
                 }
@@ -102,9 +113,14 @@ impl Asked {
                 _ => others.push(word.clone()),
             }
         }
-        let whole = [asked.touched.is_some(), asked.tree.is_some()].into_iter().filter(|is_it| *is_it).count();
+        let whole = [asked.touched.is_some(), asked.tree.is_some()]
+            .into_iter()
+            .filter(|is_it| *is_it)
+            .count();
         if whole > 1 || (whole == 1 && asked.follow) {
-            return Err("tarsier: search: --touched, --tree and --follow exclude each other".to_owned());
+            return Err(
+                "tarsier: search: --touched, --tree and --follow exclude each other".to_owned(),
+            );
         }
         Ok((asked, others))
     }
@@ -118,7 +134,8 @@ impl Asked {
             "--container" => self.containers.push(bytes),
             "--timeline" => self.set_timeline(value)?,
             _ => {
-                let expr = Expr::parse(value).map_err(|error| format!("tarsier: search: --where: {error}"))?;
+                let expr = Expr::parse(value)
+                    .map_err(|error| format!("tarsier: search: --where: {error}"))?;
                 self.exprs.push(expr);
             }
         }
@@ -127,7 +144,8 @@ impl Asked {
     }
 
     fn set_timeline(&mut self, value: &str) -> Result<(), String> {
-        let wrong = || format!("tarsier: search: --timeline {value}: expected ses:N, pid:N or unit:NAME");
+        let wrong =
+            || format!("tarsier: search: --timeline {value}: expected ses:N, pid:N or unit:NAME");
         self.has_timeline = true;
         match value.split_once(':') {
             Some(("ses", number)) => self.session = Some(number.parse().map_err(|_| wrong())?),
@@ -182,7 +200,10 @@ impl Asked {
             tree.add(event, &told, is_match);
             return Taken::No;
         }
-        let is_touched = self.touched.as_mut().is_none_or(|touched| touched.is_touched(&told));
+        let is_touched = self
+            .touched
+            .as_mut()
+            .is_none_or(|touched| touched.is_touched(&told));
         if !is_touched || !is_match {
             return Taken::No;
         }
@@ -204,9 +225,16 @@ impl Asked {
     }
 
     fn is_asked_for(&self, event: &Event) -> bool {
-        self.exprs.iter().all(|expr| expr.matches(event, &self.interpreter))
-            && self.units.iter().all(|unit| has_workload(event, &[b"unit", b"user_unit"], |name| is_unit(name, unit)))
-            && self.containers.iter().all(|id| has_workload(event, &[b"container"], |name| name.starts_with(id)))
+        self.exprs
+            .iter()
+            .all(|expr| expr.matches(event, &self.interpreter))
+            && self.units.iter().all(|unit| {
+                has_workload(event, &[b"unit", b"user_unit"], |name| is_unit(name, unit))
+            })
+            && self
+                .containers
+                .iter()
+                .all(|id| has_workload(event, &[b"container"], |name| name.starts_with(id)))
     }
 
     /// Ends a reading of the log. True if it has to be read once more.
@@ -241,7 +269,8 @@ fn has_workload(event: &Event, fields: &[&[u8]], is_it: impl Fn(&[u8]) -> bool) 
         let record = RecordFields::read(&record, Dialect::Own);
         fields.iter().any(|field| {
             let name = record.names.as_ref().and_then(|names| names.get(field));
-            name.or_else(|| record.get(field)).is_some_and(|value| is_it(&unquoted(value)))
+            name.or_else(|| record.get(field))
+                .is_some_and(|value| is_it(&unquoted(value)))
         })
     })
 }

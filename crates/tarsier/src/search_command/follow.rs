@@ -48,7 +48,10 @@ impl Tail {
         }
         let (mut piece, mut has_read) = (vec![0; PIECE_BYTES], false);
         loop {
-            let count = self.file.read(&mut piece).with_context(|| self.path.display().to_string())?;
+            let count = self
+                .file
+                .read(&mut piece)
+                .with_context(|| self.path.display().to_string())?;
             if count == 0 {
                 return Ok(has_read);
             }
@@ -65,16 +68,26 @@ impl Tail {
 
     /// The files that came after this one, oldest first, if it is not the current one any more.
     fn successors(&self) -> Vec<PathBuf> {
-        let inode = |path: &Path| std::fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+        let inode = |path: &Path| {
+            std::fs::metadata(path)
+                .map(|metadata| (metadata.dev(), metadata.ino()))
+                .ok()
+        };
         match inode(&self.path) {
             Some(current) if current != self.inode => {}
             _ => return Vec::new(),
         }
         let files = journal::log_files(&self.path).unwrap_or_default();
-        match files.iter().position(|path| inode(path) == Some(self.inode)) {
+        match files
+            .iter()
+            .position(|path| inode(path) == Some(self.inode))
+        {
             Some(place) => files[place + 1..].to_vec(),
             None => {
-                say!("tarsier: {}: rotated away too fast; events may be missing", self.path.display());
+                say!(
+                    "tarsier: {}: rotated away too fast; events may be missing",
+                    self.path.display()
+                );
                 vec![self.path.clone()]
             }
         }
@@ -84,7 +97,12 @@ impl Tail {
 impl Search {
     /// Follows the last file of `input`, from its end, or if a start is given after what is there. Ends with an error,
     /// a signal, or `--just-one`.
-    pub(super) fn follow(&mut self, input: &Input, assembler: &mut Assembler, timeout_s: u64) -> Result<()> {
+    pub(super) fn follow(
+        &mut self,
+        input: &Input,
+        assembler: &mut Assembler,
+        timeout_s: u64,
+    ) -> Result<()> {
         let Some(Source::File(log)) = input.sources.last() else {
             anyhow::bail!("--follow: standard input ends by itself; name a log file");
         };

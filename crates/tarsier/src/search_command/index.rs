@@ -39,7 +39,11 @@ pub(crate) enum UseIndex {
 
 impl Search {
     /// Searches the blocks that may hold an event that matches. False if all has to be read instead.
-    pub(super) fn read_by_blocks(&mut self, input: &Input, assembler: &mut Assembler) -> Result<bool> {
+    pub(super) fn read_by_blocks(
+        &mut self,
+        input: &Input,
+        assembler: &mut Assembler,
+    ) -> Result<bool> {
         if self.asked.needs_all() {
             return Ok(false);
         }
@@ -49,7 +53,9 @@ impl Search {
         let blocks: Vec<&Block> = tables.iter().flat_map(Table::blocks).collect();
         let needed = self.needed();
         let wanted: Vec<(Option<&Terms>, bool)> = tables.iter().flat_map(entries).collect();
-        let steps = steps(&blocks, self.options.range, |set| is_wanted(set, &wanted, &needed));
+        let steps = steps(&blocks, self.options.range, |set| {
+            is_wanted(set, &wanted, &needed)
+        });
         let mut steps = &steps[..];
         for (source, table) in input.sources.iter().zip(&tables) {
             let (own, rest) = steps.split_at(table.blocks().len());
@@ -69,6 +75,9 @@ impl Search {
         let is_limited = self.options.range != Default::default() || !self.needed().is_nothing();
         if !is_limited {
             return Ok(None);
+        }
+        if self.asked.use_index == UseIndex::Yes && rustix::process::geteuid().is_root() {
+            follow_rotation(input);
         }
         let mut tables: Vec<Option<Table>> = Vec::new();
         for source in &input.sources {
@@ -91,7 +100,9 @@ impl Search {
             });
         }
         let is_hit = |hits: &[bool]| hits.iter().filter(|hit| **hit).count();
-        let (hits, all) = plain.iter().flatten().fold((0, 0), |sum, (hits, ..)| (sum.0 + is_hit(hits), sum.1 + hits.len()));
+        let (hits, all) = plain.iter().flatten().fold((0, 0), |sum, (hits, ..)| {
+            (sum.0 + is_hit(hits), sum.1 + hits.len())
+        });
         let has_index = tables.iter().any(Option::is_some);
         if !has_index && hits * 2 > all {
             return Ok(None);
@@ -156,7 +167,9 @@ impl Search {
                         reader = Some(BlockReader::open(source)?);
                     }
                     if let Some(reader) = &mut reader {
-                        reader.read(block, &mut text).map_err(|error| source.error(error))?;
+                        reader
+                            .read(block, &mut text)
+                            .map_err(|error| source.error(error))?;
                     }
                     let mut lines = Lines::new(&text[..], None);
                     while let Some(line) = lines.next_line()? {
@@ -174,7 +187,11 @@ impl Search {
 
 fn entries(table: &Table) -> Vec<(Option<&Terms>, bool)> {
     match table {
-        Table::Kept(index) => index.terms.iter().map(|terms| (Some(terms), true)).collect(),
+        Table::Kept(index) => index
+            .terms
+            .iter()
+            .map(|terms| (Some(terms), true))
+            .collect(),
         Table::Made(_, hits) => hits.iter().map(|hit| (None, *hit)).collect(),
     }
 }
@@ -250,7 +267,10 @@ impl BlockReader {
             BlockReader::Stream(input, at) => {
                 io::copy(&mut input.by_ref().take(block.start - *at), &mut io::sink())?;
                 text.clear();
-                input.by_ref().take(block.end - block.start).read_to_end(text)?;
+                input
+                    .by_ref()
+                    .take(block.end - block.start)
+                    .read_to_end(text)?;
                 *at = block.end;
                 Ok(())
             }
@@ -258,8 +278,17 @@ impl BlockReader {
     }
 }
 
+fn follow_rotation(input: &Input) {
+    let logs = input.sources.iter().filter_map(|source| match source {
+        Source::File(path) => Some(path.as_path()),
+        Source::Stdin => None,
+    });
+    index_file::follow_rotation(&logs.collect::<Vec<_>>());
+}
+
 /// `--build-index`: makes the indexes of all files but the one that is written to. Returns the exit status.
 pub(super) fn build_all(input: &Input) -> Result<u8> {
+    follow_rotation(input);
     let live = match &input.sources[..] {
         [_] => None,
         [.., Source::File(last)] => Some(last),
@@ -269,7 +298,10 @@ pub(super) fn build_all(input: &Input) -> Result<u8> {
         match source {
             Source::File(path) if Some(path) != live => {
                 index_file::build(path)?;
-                say!("tarsier: {} is made", index_file::index_path(path).display());
+                say!(
+                    "tarsier: {} is made",
+                    index_file::index_path(path).display()
+                );
             }
             _ => {}
         }

@@ -51,14 +51,19 @@ pub(crate) fn load(log: &Path) -> Option<Index> {
     let mut kept = File::from(fd);
     let metadata = kept.metadata().ok()?;
     let own = rustix::process::geteuid().as_raw();
-    let is_safe = metadata.is_file() && [0, own].contains(&metadata.uid()) && metadata.mode() & 0o077 == 0;
+    let is_safe =
+        metadata.is_file() && [0, own].contains(&metadata.uid()) && metadata.mode() & 0o077 == 0;
     let mut bytes = Vec::with_capacity(metadata.len() as usize);
     if !is_safe || kept.read_to_end(&mut bytes).is_err() {
         return None;
     }
     let index = Index::from_bytes(&bytes).ok()?;
-    let is_current = subject(&File::open(log).ok()?).ok()? == index.subject;
-    is_current.then_some(index)
+    let file = File::open(log).ok()?;
+    let is_current = subject(&file).ok()? == index.subject;
+    // The text of a compressed file ends where it ends.
+    let end = index.blocks.last().map_or(0, |block| block.end);
+    let is_whole = end == index.subject.length || super::logs::is_compressed(&file).ok()?;
+    (is_current && is_whole).then_some(index)
 }
 
 /// Makes the index of a log file.
@@ -67,11 +72,18 @@ pub(crate) fn load(log: &Path) -> Option<Index> {
 /// The file cannot be read, or has lines of over 64 MiB.
 pub(crate) fn make(log: &Path) -> Result<Index> {
     let name = || log.display().to_string();
-    let subject = File::open(log).map_err(Into::into).and_then(|file| subject(&file)).with_context(name)?;
+    let subject = File::open(log)
+        .map_err(Into::into)
+        .and_then(|file| subject(&file))
+        .with_context(name)?;
     let source = Source::File(log.to_owned());
     let text = source.open(Dialect::Own)?.map_err(anyhow::Error::msg)?;
     let (blocks, terms) = Blocks::new(text).all().with_context(name)?;
-    Ok(Index { subject, blocks, terms })
+    Ok(Index {
+        subject,
+        blocks,
+        terms,
+    })
 }
 
 /// Makes the index of a log file and puts it beside it.
@@ -98,15 +110,59 @@ fn write(part: &Path, bytes: &[u8]) -> Result<()> {
     Ok(file.write_all(bytes)?)
 }
 
+/// Renames indexes whose files were renamed by a rotation. What cannot be renamed is made anew.
+pub(crate) fn follow_rotation(logs: &[&Path]) {
+    let inode = |path: &Path| {
+        fs::metadata(path)
+            .ok()
+            .map(|metadata| (metadata.dev(), metadata.ino()))
+    };
+    let inodes: Vec<_> = logs.iter().map(|log| inode(log)).collect();
+    let mut moves = Vec::new();
+    for log in logs {
+        let from = index_path(log);
+        let Some(described) = described(&from) else {
+            continue;
+        };
+        let of = inodes.iter().position(|inode| *inode == Some(described));
+        let to = of.map(|number| index_path(logs[number]));
+        moves.extend(
+            to.filter(|to| *to != from)
+                .map(|to| (from, to.with_extension("idx.moved"), to)),
+        );
+    }
+    // Aside first: where one goes, another may still be.
+    for (from, aside, _) in &moves {
+        let _ = fs::rename(from, aside);
+    }
+    for (_, aside, to) in &moves {
+        let _ = fs::rename(aside, to);
+    }
+}
+
+/// Device and inode of the file that an index is of.
+fn described(index: &Path) -> Option<(u64, u64)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(index, flags, Mode::empty()).ok()?);
+    let mut start = [0; 24];
+    file.read_exact_at(&mut start, 0).ok()?;
+    Index::described(&start)
+}
+
 /// Whether a search may make the index of this file unasked: it is a rotated one, which does not grow, of some length.
 pub(crate) fn is_for_index(log: &Path) -> bool {
     let name = log.as_os_str().as_bytes();
     let plain = name.strip_suffix(b".zst").unwrap_or(name);
-    let digits = plain.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
-    let is_rotated = !digits.is_empty() && digits.len() < plain.len() && digits.iter().all(u8::is_ascii_digit);
+    let digits = plain
+        .rsplit(|byte| *byte == b'.')
+        .next()
+        .unwrap_or_default();
+    let is_rotated =
+        !digits.is_empty() && digits.len() < plain.len() && digits.iter().all(u8::is_ascii_digit);
     is_rotated
         && rustix::process::geteuid().is_root()
-        && fs::metadata(log).is_ok_and(|metadata| metadata.is_file() && metadata.len() >= LENGTH_MIN)
+        && fs::metadata(log)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() >= LENGTH_MIN)
 }
 
 /// What `tarsier verify --index` finds.

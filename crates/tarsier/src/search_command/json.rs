@@ -44,8 +44,12 @@ impl Json {
         let mut writer = self.encoder.begin(out, stamp);
         for record in event.records() {
             // What follows `audit(…):`.
-            let head = memchr::memmem::find(record.text, b"): ").map_or(record.text.len(), |at| at + 3);
-            writer.raw(u16::try_from(record.kind).unwrap_or(0), &record.text[head..]);
+            let head =
+                memchr::memmem::find(record.text, b"): ").map_or(record.text.len(), |at| at + 3);
+            writer.raw(
+                u16::try_from(record.kind).unwrap_or(0),
+                &record.text[head..],
+            );
         }
         writer.end();
     }

@@ -31,7 +31,8 @@ impl Progress {
         };
         // With the output on the same terminal, a line of progress would stand in it.
         let sources = input.map_or(&[][..], |input| &input.sources);
-        let is_watched = input.is_some() && io::stderr().is_terminal() && !io::stdout().is_terminal();
+        let is_watched =
+            input.is_some() && io::stderr().is_terminal() && !io::stdout().is_terminal();
         Progress {
             next: is_watched.then(|| Instant::now() + PATIENCE),
             total: sources.iter().map(length).sum(),

@@ -13,8 +13,12 @@ const THREADS_MAX: usize = 2;
 const PIECE_BYTES: u64 = 1 << 18;
 
 /// Runs `work` for the numbers below `count`, in two threads, and returns what it gave, in order.
-fn in_parallel<T: Send>(count: u64, work: impl Fn(u64, &mut Vec<u8>) -> io::Result<T> + Sync) -> io::Result<Vec<T>> {
-    let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
+fn in_parallel<T: Send>(
+    count: u64,
+    work: impl Fn(u64, &mut Vec<u8>) -> io::Result<T> + Sync,
+) -> io::Result<Vec<T>> {
+    let threads =
+        std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
     let next = AtomicU64::new(0);
     let run = || {
         let (mut found, mut buffer) = (Vec::new(), Vec::new());
@@ -30,7 +34,11 @@ fn in_parallel<T: Send>(count: u64, work: impl Fn(u64, &mut Vec<u8>) -> io::Resu
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
         let mut parts = vec![run()];
         let panicked = |_| Err(io::Error::other("a searching thread panicked"));
-        parts.extend(others.into_iter().map(|other| other.join().unwrap_or_else(panicked)));
+        parts.extend(
+            others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(panicked)),
+        );
         parts
     });
     let mut all = Vec::new();
@@ -43,7 +51,12 @@ fn in_parallel<T: Send>(count: u64, work: impl Fn(u64, &mut Vec<u8>) -> io::Resu
 
 /// Whether the literal of `matcher` is in each piece of 1 MiB of the first `length` bytes. Texts over the end of a
 /// piece count to the piece in which they begin.
-pub(super) fn hits(file: &File, length: u64, overlap_bytes: usize, matcher: &Matcher) -> io::Result<Vec<bool>> {
+pub(super) fn hits(
+    file: &File,
+    length: u64,
+    overlap_bytes: usize,
+    matcher: &Matcher,
+) -> io::Result<Vec<bool>> {
     in_parallel(length.div_ceil(BLOCK_BYTES), |number, buffer| {
         let start = number * BLOCK_BYTES;
         let end = (start + BLOCK_BYTES).min(length);
@@ -62,14 +75,22 @@ pub(super) fn hits(file: &File, length: u64, overlap_bytes: usize, matcher: &Mat
 
 /// The blocks of the first `length` bytes, as [`query::index::Blocks`] cuts them.
 pub(super) fn blocks(file: &File, length: u64) -> io::Result<Vec<Block>> {
-    let ends = in_parallel((length / BLOCK_BYTES).saturating_sub(1), |number, buffer| {
-        let nominal = (number + 1) * BLOCK_BYTES;
-        read_exact(file, nominal, (nominal + WINDOW_BYTES as u64).min(length), buffer)?;
-        Ok(match cut(buffer) {
-            0 => None,
-            bytes => Some(nominal + bytes as u64),
-        })
-    })?;
+    let ends = in_parallel(
+        (length / BLOCK_BYTES).saturating_sub(1),
+        |number, buffer| {
+            let nominal = (number + 1) * BLOCK_BYTES;
+            read_exact(
+                file,
+                nominal,
+                (nominal + WINDOW_BYTES as u64).min(length),
+                buffer,
+            )?;
+            Ok(match cut(buffer) {
+                0 => None,
+                bytes => Some(nominal + bytes as u64),
+            })
+        },
+    )?;
     let mut starts = vec![0];
     starts.extend(ends.into_iter().flatten());
     starts.push(length);
@@ -82,7 +103,12 @@ pub(super) fn blocks(file: &File, length: u64) -> io::Result<Vec<Block>> {
 }
 
 /// Reads the bytes from `start` to `end`, fewer if the file is shorter now.
-pub(super) fn read_exact(file: &File, start: u64, end: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn read_exact(
+    file: &File,
+    start: u64,
+    end: u64,
+    buffer: &mut Vec<u8>,
+) -> io::Result<()> {
     let length = (end - start) as usize;
     buffer.resize(length, 0);
     let mut done = 0;
