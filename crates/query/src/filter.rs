@@ -99,9 +99,9 @@ impl Matcher {
         }
     }
 
-    /// What a block of a log must hold for an event that matches.
-    pub fn needed(&self) -> crate::index::Needed {
-        crate::index::Needed::of(&self.filter)
+    /// What is looked for.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
     }
 
     /// Whether text of a log may hold an event that matches: it has the literal that every such event has.

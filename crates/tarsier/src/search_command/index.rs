@@ -138,7 +138,7 @@ impl Search {
     }
 
     fn needed(&self) -> Needed {
-        let mut needed = self.matcher.needed();
+        let mut needed = Needed::of(self.matcher.filter());
         self.asked.add_needed(&mut needed);
         needed
     }
