@@ -101,9 +101,9 @@ impl Matcher {
         }
     }
 
-    /// What a block of a log must hold for an event that matches.
-    pub fn needed(&self) -> crate::index::Needed {
-        crate::index::Needed::of(&self.filter)
+    /// What is looked for.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
     }
 
     /// Whether names of users are compared, not their ids.

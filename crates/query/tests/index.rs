@@ -103,94 +103,44 @@ fn log(lines: &[(u8, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
+/// A filter with one thing changed.
+fn with(change: impl Fn(&mut Filter)) -> Filter {
+    let mut filter = Filter::default();
+    change(&mut filter);
+    filter
+}
+
 fn filters() -> Vec<Filter> {
     let text = |text: &str| Some(text.as_bytes().to_vec());
-    let all = Filter::default;
     vec![
-        Filter {
-            key: text("watched"),
-            ..all()
-        },
-        Filter {
-            key: text("writ"),
-            is_exact: true,
-            ..all()
-        },
-        Filter {
-            comm: text("abcd"),
-            ..all()
-        },
-        Filter {
-            exe: text("nobody"),
-            success: Some(false),
-            ..all()
-        },
-        Filter {
-            file: text("user/./relative"),
-            ..all()
-        },
-        Filter {
-            file: text("shadow"),
-            key: text("watched"),
-            ..all()
-        },
-        Filter {
-            host: text("192.168.1.10"),
-            ..all()
-        },
-        Filter {
-            host: text("far.example"),
-            ..all()
-        },
-        Filter {
-            terminal: text("pts0"),
-            ..all()
-        },
-        Filter {
-            terminal: text("none"),
-            ..all()
-        },
-        Filter {
-            pid: Some(2),
-            ..all()
-        },
-        Filter {
-            ppid: Some(2),
-            uid: Some(5),
-            ..all()
-        },
-        Filter {
-            auid: Some(1000),
-            exit: Some(-13),
-            ..all()
-        },
-        Filter {
-            uid: Some(6),
-            euid: Some(6),
-            auid: Some(6),
-            is_any_user: true,
-            ..all()
-        },
-        Filter {
-            session: Some(9),
-            ..all()
-        },
-        Filter {
-            syscall: Some(257),
-            ..all()
-        },
-        Filter {
-            kinds: vec![1006, 1112],
-            ..all()
-        },
-        all(),
+        with(|all| all.key = text("watched")),
+        with(|all| (all.key, all.is_exact) = (text("writ"), true)),
+        with(|all| all.comm = text("abcd")),
+        with(|all| (all.exe, all.success) = (text("nobody"), Some(false))),
+        with(|all| all.file = text("user/./relative")),
+        with(|all| (all.file, all.key) = (text("shadow"), text("watched"))),
+        with(|all| all.host = text("192.168.1.10")),
+        with(|all| all.host = text("far.example")),
+        with(|all| all.terminal = text("pts0")),
+        with(|all| all.terminal = text("none")),
+        with(|all| all.pid = Some(2)),
+        with(|all| (all.ppid, all.uid) = (Some(2), Some(5))),
+        with(|all| (all.auid, all.exit) = (Some(1000), Some(-13))),
+        with(|all| {
+            (all.uid, all.euid, all.auid) = (Some(6), Some(6), Some(6));
+            all.is_any_user = true;
+        }),
+        with(|all| all.session = Some(9)),
+        with(|all| all.syscall = Some(257)),
+        with(|all| all.kinds = vec![1006, 1112]),
+        with(|_| {}),
     ]
 }
 
 fn found(assembler: &mut Assembler, matcher: &mut Matcher, out: &mut Vec<u8>) {
     while let Some(event) = assembler.pop() {
         if matcher.matches(&event) {
-            query::write_default(&event, out);
+            query::write_default(&event, query::Escape::Raw, out);
         }
     }
 }

@@ -8,6 +8,8 @@ use memchr::{memchr, memrchr};
 pub const BLOCK_BYTES: u64 = 1 << 20;
 /// Bytes after the nominal end of a block in which its end is looked for.
 pub const WINDOW_BYTES: usize = 1 << 16;
+/// Longest block, in bytes. Only lines of many MiB make one.
+pub(crate) const LONGEST_BYTES: u64 = 64 << 20;
 /// Most ranges of a block: more are drawn together.
 pub(crate) const RANGES_MAX: usize = 16;
 /// Events that are further apart make another range.

@@ -1,11 +1,8 @@
 //! Cuts the text of any reader into blocks.
 
-use super::block::{cut, BLOCK_BYTES, WINDOW_BYTES};
+use super::block::{cut, BLOCK_BYTES, LONGEST_BYTES, WINDOW_BYTES};
 use super::{Block, Terms};
 use std::io::{self, ErrorKind, Read};
-
-/// Longest block, in bytes. Only lines of many MiB make one.
-const BLOCK_BYTES_MAX: usize = 64 << 20;
 
 /// The blocks of a text.
 pub struct Blocks<R> {
@@ -55,10 +52,10 @@ impl<R: Read> Blocks<R> {
             let Some(from) = self.nominal.checked_sub(self.start) else {
                 continue;
             };
-            let from = from as usize;
-            if from > BLOCK_BYTES_MAX {
+            if from > LONGEST_BYTES - self.window_bytes as u64 {
                 return Err(io::Error::other("a line of over 64 MiB"));
             }
+            let from = from as usize;
             self.fill(from + self.window_bytes)?;
             let end = match self.buffer.get(from..) {
                 Some(window) => match cut(&window[..window.len().min(self.window_bytes)]) {

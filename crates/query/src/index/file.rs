@@ -1,6 +1,6 @@
 //! The form of an index in a file: little-endian, with a BLAKE3 of all before at the end.
 
-use super::block::{Block, Stamp, RANGES_MAX};
+use super::block::{Block, Stamp, LONGEST_BYTES, RANGES_MAX};
 use super::terms::{Terms, KINDS_MAX, NUMBER_WORDS, TEXT_WORDS};
 
 const MAGIC: &[u8; 8] = b"TARSIDX1";
@@ -79,6 +79,12 @@ impl Index {
         out
     }
 
+    /// Device and inode of the file that an index is of, by its first 24 bytes.
+    pub fn described(start: &[u8]) -> Option<(u64, u64)> {
+        let mut bytes = Bytes(start.strip_prefix(MAGIC)?);
+        Some((bytes.u64()?, bytes.u64()?))
+    }
+
     /// Reads what [`Index::to_bytes`] made.
     ///
     /// # Errors
@@ -94,8 +100,8 @@ impl Index {
         Index::from_body(rest).ok_or(IndexError::Malformed)
     }
 
-    /// Reads what stands between the magic and the sum.
-    pub(crate) fn from_body(body: &[u8]) -> Option<Index> {
+    /// Reads what stands between the first eight bytes and the sum, which are not looked at. `None`: it is malformed.
+    pub fn from_body(body: &[u8]) -> Option<Index> {
         let mut bytes = Bytes(body);
         let subject = Subject {
             device: bytes.u64()?,
@@ -113,7 +119,8 @@ impl Index {
         let mut end = 0;
         for _ in 0..count {
             let block = read_block(&mut bytes)?;
-            if block.start != end || block.end < block.start {
+            let length = block.end.checked_sub(block.start)?;
+            if block.start != end || length > LONGEST_BYTES {
                 return None;
             }
             end = block.end;

@@ -76,6 +76,9 @@ impl Search {
         if !is_limited {
             return Ok(None);
         }
+        if self.asked.use_index == UseIndex::Yes && rustix::process::geteuid().is_root() {
+            follow_rotation(input);
+        }
         let mut tables: Vec<Option<Table>> = Vec::new();
         for source in &input.sources {
             let Source::File(path) = source else {
@@ -139,7 +142,7 @@ impl Search {
     }
 
     fn needed(&self) -> Needed {
-        let mut needed = self.matcher.needed();
+        let mut needed = Needed::of(self.matcher.filter());
         self.asked.add_needed(&mut needed);
         needed
     }
@@ -282,8 +285,17 @@ impl BlockReader {
     }
 }
 
+fn follow_rotation(input: &Input) {
+    let logs = input.sources.iter().filter_map(|source| match source {
+        Source::File(path) => Some(path.as_path()),
+        Source::Stdin => None,
+    });
+    index_file::follow_rotation(&logs.collect::<Vec<_>>());
+}
+
 /// `--build-index`: makes the indexes of all files but the one that is written to. Returns the exit status.
 pub(super) fn build_all(input: &Input) -> Result<u8> {
+    follow_rotation(input);
     let live = match &input.sources[..] {
         [_] => None,
         [.., Source::File(last)] => Some(last),

@@ -58,8 +58,12 @@ pub(crate) fn load(log: &Path) -> Option<Index> {
         return None;
     }
     let index = Index::from_bytes(&bytes).ok()?;
-    let is_current = subject(&File::open(log).ok()?).ok()? == index.subject;
-    is_current.then_some(index)
+    let file = File::open(log).ok()?;
+    let is_current = subject(&file).ok()? == index.subject;
+    // The text of a compressed file ends where it ends.
+    let end = index.blocks.last().map_or(0, |block| block.end);
+    let is_whole = end == index.subject.length || super::logs::is_converted(&file).ok()?;
+    (is_current && is_whole).then_some(index)
 }
 
 /// Makes the index of a log file.
@@ -107,6 +111,45 @@ fn write(part: &Path, bytes: &[u8]) -> Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(part, flags, Mode::RUSR | Mode::WUSR)?);
     Ok(file.write_all(bytes)?)
+}
+
+/// Renames indexes whose files were renamed by a rotation. What cannot be renamed is made anew.
+pub(crate) fn follow_rotation(logs: &[&Path]) {
+    let inode = |path: &Path| {
+        fs::metadata(path)
+            .ok()
+            .map(|metadata| (metadata.dev(), metadata.ino()))
+    };
+    let inodes: Vec<_> = logs.iter().map(|log| inode(log)).collect();
+    let mut moves = Vec::new();
+    for log in logs {
+        let from = index_path(log);
+        let Some(described) = described(&from) else {
+            continue;
+        };
+        let of = inodes.iter().position(|inode| *inode == Some(described));
+        let to = of.map(|number| index_path(logs[number]));
+        moves.extend(
+            to.filter(|to| *to != from)
+                .map(|to| (from, to.with_extension("idx.moved"), to)),
+        );
+    }
+    // Aside first: where one goes, another may still be.
+    for (from, aside, _) in &moves {
+        let _ = fs::rename(from, aside);
+    }
+    for (_, aside, to) in &moves {
+        let _ = fs::rename(aside, to);
+    }
+}
+
+/// Device and inode of the file that an index is of.
+fn described(index: &Path) -> Option<(u64, u64)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = File::from(rustix::fs::open(index, flags, Mode::empty()).ok()?);
+    let mut start = [0; 24];
+    file.read_exact_at(&mut start, 0).ok()?;
+    Index::described(&start)
 }
 
 /// Whether a search may make the index of this file unasked: it is a rotated one, which does not grow, of some length.

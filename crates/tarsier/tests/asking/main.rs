@@ -1,0 +1,6 @@
+//! What `tarsier search` answers beyond ausearch, and its indexes.
+
+mod follow;
+mod indexes;
+mod made;
+mod questions;
