@@ -131,6 +131,7 @@ fn filters() -> Vec<Filter> {
             all.is_any_user = true;
         }),
         with(|all| all.session = Some(9)),
+        with(|all| all.serial = Some(20)),
         with(|all| all.syscall = Some(257)),
         with(|all| all.kinds = vec![1006, 1112]),
         with(|_| {}),
@@ -261,7 +262,7 @@ fn compare(logs: &[Vec<u8>], block_bytes: u64) -> Result<usize, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn a_search_by_index_finds_what_a_search_without_finds(

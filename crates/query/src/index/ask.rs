@@ -53,6 +53,10 @@ impl Needed {
     }
 
     fn add_numbers(&mut self, filter: &Filter) {
+        if let Some(serial) = filter.serial {
+            self.numbers
+                .push(number_bit(Class::Serial, i64::from(serial)));
+        }
         let is_by_name = filter.names.iter().any(Option::is_some);
         let id = |id: Option<u32>| id.map(i64::from);
         let user = |wanted| id(wanted).filter(|_| !is_by_name);

@@ -33,6 +33,7 @@ pub(crate) enum Class {
     Session,
     Exit,
     Syscall,
+    Serial,
 }
 
 /// What a block may hold.
@@ -66,6 +67,7 @@ impl Terms {
                 continue;
             };
             terms.add_kind(head.kind);
+            terms.add_number(Class::Serial, head.serial as i64);
             terms.add_text(line);
             let record = &line[..memchr(SEPARATOR, line).unwrap_or(line.len())];
             terms.add_fields(line, record.len(), &mut decoded);
@@ -116,7 +118,10 @@ impl Terms {
             if equals < record_end {
                 self.add_numbers(name, &line[equals + 1..record_end]);
             }
-            let is_joined = matches!(value, [b'"', b'.', ..] | [b'2', b'E' | b'e', ..]);
+            let is_joined = matches!(
+                value,
+                [b'"', b'.', b'.' | b'/', ..] | [b'2', b'E' | b'e', b'2', ..]
+            );
             self.has_joined |= is_joined;
             if HEX_NAMES.iter().any(|end| name.ends_with(end)) {
                 decode(value, decoded);
