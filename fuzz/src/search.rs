@@ -51,7 +51,7 @@ struct Formats {
 
 impl Formats {
     fn new(dialect: Dialect) -> Formats {
-        let modes = [Escape::Raw, Escape::Tty, Escape::Shell, Escape::ShellQuote];
+        let modes = [Escape::Tty, Escape::ShellQuote];
         let extra = Extra {
             keys: true,
             labels: true,

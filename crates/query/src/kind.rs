@@ -45,11 +45,15 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
     }
 }
 
-/// The number of a known name, whose case does not count.
+/// The number of a known name. As in audit, case does not count.
 fn rare_number(name: &[u8], dialect: Dialect) -> i32 {
+    let number = |name: &str| {
+        abi::record_type_number(name)
+            .or_else(|| abi::record_type_number(&name.to_ascii_uppercase()))
+    };
     std::str::from_utf8(name)
         .ok()
-        .and_then(|name| abi::record_type_number(&name.to_ascii_uppercase()))
+        .and_then(number)
         .filter(|number| dialect == Dialect::Own || is_of_peer(*number, dialect))
         .map_or(-1, |number| number as i32)
 }

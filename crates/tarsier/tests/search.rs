@@ -397,6 +397,50 @@ fn damaged(dir: &TempDir, seed: u64) -> Vec<PathBuf> {
     ]
 }
 
+/// Dates and the texts of errors are the locale's.
+#[test]
+fn locales_are_those_of_ausearch() {
+    let dir = TempDir::new().expect("a directory");
+    let names: &[&str] = if is_long() {
+        &["de_DE", "en_US"]
+    } else {
+        &["de_DE"]
+    };
+    for name in names {
+        let locale = format!("{name}.UTF-8");
+        let made = Command::new("localedef")
+            .args(["-i", name, "-f", "UTF-8"])
+            .arg(dir.path().join(&locale))
+            .output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            println!("skipped: {locale}: localedef(1) does not make it");
+            continue;
+        }
+        for peer in Peer::all("locales beside ausearch") {
+            for options in ["-i", "--format csv --extra-time", "--format text", "-sv no"] {
+                let log = corpus().join("06-exec.enriched.log");
+                let words: Vec<&str> = ["-if", log.to_str().expect("paths are text")]
+                    .into_iter()
+                    .chain(options.split_whitespace())
+                    .collect();
+                let in_locale = |mut command: Command| {
+                    command
+                        .args(&words)
+                        .env("LC_ALL", &locale)
+                        .env("LOCPATH", dir.path())
+                        .env("TZ", "Europe/Berlin")
+                        .stdin(Stdio::null())
+                        .output()
+                        .expect("it runs")
+                };
+                let expected = in_locale(peer.command("ausearch"));
+                let found = in_locale(tarsier(&["--dialect", peer.dialect]));
+                assert_eq!(found, expected, "{} {locale} {options}", peer.dialect);
+            }
+        }
+    }
+}
+
 #[test]
 fn wrong_options_have_the_messages_of_ausearch() {
     for peer in Peer::all("messages beside ausearch") {
