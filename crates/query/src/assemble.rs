@@ -204,6 +204,18 @@ impl Assembler {
         }
     }
 
+    /// Completes the events that have a record of a type that comes last.
+    pub fn finish_ended(&mut self) {
+        for (place, ()) in &self.open {
+            let slot = &mut self.slots[place.3];
+            let dialect = self.dialect;
+            slot.is_complete |= slot
+                .event
+                .records()
+                .any(|record| kind::is_single(record.kind, dialect));
+        }
+    }
+
     /// Second and millisecond of the first record of the log, as aureport's range of time begins.
     pub fn first_time(&self) -> Option<(u64, u32)> {
         self.first_time

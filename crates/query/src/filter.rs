@@ -72,6 +72,8 @@ pub struct Filter {
     pub is_any_label: bool,
     /// Texts must be equal, not only contain what is looked for.
     pub is_exact: bool,
+    /// The architecture of calls will be printed: ausearch finds no call without one then.
+    pub is_interpreted: bool,
 }
 
 /// A filter with what can be computed beforehand.
@@ -195,7 +197,7 @@ fn wanted(filter: &Filter) -> Wanted {
         gid: filter.gid.is_some_and(|id| id != NO_ID),
         egid: filter.egid.is_some_and(|id| id != NO_ID),
         session: filter.session.is_some_and(|id| id != NO_LOGIN),
-        arch: filter.arch.is_some(),
+        arch: filter.arch.is_some() || filter.is_interpreted,
         success: filter.success.is_some(),
         exit: filter.exit.is_some(),
         terminal: filter.terminal.is_some(),

@@ -26,9 +26,11 @@ mod calls;
 mod event;
 mod facts;
 mod filter;
+mod format;
 mod head;
 mod interpret;
 pub mod kind;
+pub mod last;
 mod lines;
 mod messages;
 mod number;
@@ -42,6 +44,7 @@ pub use assemble::{Assembler, TimeRange};
 pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
+pub use format::{Columns, Extra, Interpreted, Sentences};
 pub use interpret::escape_text as escaped;
 pub use interpret::{
     field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,

@@ -38,7 +38,7 @@ pub fn write_default(event: &Event, out: &mut Vec<u8>) {
     }
 }
 
-fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
     for byte in text {
         match byte {
             0..=31 => out.extend([

@@ -4,6 +4,7 @@ mod cat_command;
 mod ctl;
 mod doctor_command;
 mod finding;
+mod last_command;
 mod migrate_command;
 mod plan_command;
 mod report_command;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
         search_command::run(args.collect())
     } else if first.as_ref().is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
+    } else if let Some(program) = last_command::Program::of(&program) {
+        last_command::run(program, args.collect())
     } else if report_command::is_aureport(&program) {
         report_command::run(args.collect())
     } else if first.is_some_and(|first| first == "report") {

@@ -48,6 +48,8 @@ pub(crate) enum Source {
 /// The logs to read, oldest first.
 pub(crate) struct Input {
     pub(crate) sources: Vec<Source>,
+    /// Whether they are a log with its rotated files.
+    pub(crate) is_set: bool,
 }
 
 impl Input {
@@ -62,7 +64,11 @@ impl Input {
         defaults: &Defaults,
         dialect: Dialect,
     ) -> Result<Input, String> {
-        let set = |log_file: &Path| rotated_set(log_file, dialect);
+        let set = |log_file: &Path| {
+            let mut input = rotated_set(log_file, dialect)?;
+            input.is_set = true;
+            Ok(input)
+        };
         match path {
             Some(path) => {
                 let metadata = fs::metadata(path).map_err(|error| match dialect {
@@ -80,6 +86,7 @@ impl Input {
             }
             None if !use_logs && is_pipe() => Ok(Input {
                 sources: vec![Source::Stdin],
+                is_set: false,
             }),
             None => set(&defaults.log_file),
         }
@@ -88,6 +95,7 @@ impl Input {
     fn of(paths: Vec<PathBuf>) -> Input {
         Input {
             sources: paths.into_iter().map(Source::File).collect(),
+            is_set: false,
         }
     }
 }
@@ -159,7 +167,7 @@ impl std::fmt::Display for Source {
 }
 
 /// The system's text of an error, without its number.
-fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),
