@@ -12,6 +12,7 @@ use std::path::Path;
 mod composing;
 mod logs;
 mod lookups;
+mod reports;
 mod search;
 mod seccomp_input;
 mod tables;
@@ -35,6 +36,7 @@ pub const TARGETS: [Target; 17] = [
     ("audit_state", audit_state),
     ("compact", logs::compact),
     ("seals", logs::seals),
+    ("reports", reports::reports),
     ("search", search::search),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),

@@ -273,35 +273,73 @@ fn messages_of_user_space_have_the_reports_of_aureport() {
 }
 
 /// Records that the corpus does not have.
-const MESSAGES: &str = "\
-type=TTY msg=audit(1795229630.000:1): tty pid=5 uid=0 auid=0 ses=1 major=136 minor=0 comm=\"bash\" data=6C730D031B5B41229B8022
-type=USER_TTY msg=audit(1795229630.001:2): pid=5 uid=0 auid=0 ses=1 data=1B4F501B5B32347E61 x
-type=TTY msg=audit(1795229630.002:3): tty pid=5 uid=0 auid=0 ses=1 comm=\"bash\" data=(null)
-type=ADD_USER msg=audit(1795229630.003:4): pid=5 uid=0 auid=0 ses=1 msg='op=adding user id=1001 exe=\"/usr/sbin/useradd\" hostname=h addr=? terminal=pts/0 res=success'
-type=DEL_GROUP msg=audit(1795229630.004:5): pid=5 uid=0 auid=1000 ses=1 msg='op=x id=7 exe=\"/usr/sbin/groupdel\" hostname=? addr=1.2.3.4 terminal=pts/0 res=failed'
-type=USER_LOGIN msg=audit(1795229630.005:6): pid=6 uid=0 auid=1000 ses=2 msg='op=login id=1000 exe=\"/usr/sbin/sshd\" hostname=h addr=10.0.0.1 terminal=ssh res=success'
-type=USER_LOGIN msg=audit(1795229630.006:7): pid=6 uid=0 auid=4294967295 ses=4294967295 msg='op=login acct=\"bad\" exe=\"/usr/sbin/sshd\" hostname=? addr=10.0.0.2 terminal=ssh res=failed'
-type=USER_AUTH msg=audit(1795229630.007:8): pid=6 uid=0 auid=4294967295 ses=4294967295 msg='op=PAM:authentication acct=\"root\" exe=\"/usr/bin/su\" hostname=? addr=? terminal=pts/1 res=failed'
-type=USER_AUTH msg=audit(1795229630.008:9): pid=6 uid=0 auid=1000 ses=3 msg='op=PAM:authentication acct=726F6F7421 exe=\"/usr/bin/su\" hostname=? addr=? terminal=pts/1 res=success'\x1dUID=\"root\" AUID=\"somebody\"
-type=USER_MGMT msg=audit(1795229630.009:10): pid=6 uid=0 auid=1000 ses=3 msg='op=x acct=\"a b\" exe=\"/usr/sbin/usermod\" hostname=? addr=? terminal=? res=failed'
-type=ANOM_ABEND msg=audit(1795229630.010:11): auid=1000 uid=1000 gid=1000 ses=3 pid=77 comm=\"crash\" exe=\"/bin/crash\" sig=11 res=1
-type=RESP_ACCT_LOCK msg=audit(1795229630.011:12): pid=6 uid=0 auid=1000 ses=3 msg='acct=\"x\" exe=\"/bin/pam\" hostname=? addr=? terminal=? res=success'
-type=CRYPTO_KEY_USER msg=audit(1795229630.012:13): pid=6 uid=0 auid=1000 ses=3 msg='op=destroy exe=\"/usr/sbin/sshd\" hostname=? addr=? terminal=? res=success'
-type=VIRT_CONTROL msg=audit(1795229630.013:14): pid=6 uid=0 auid=1000 ses=3 msg='virt=kvm op=start vm=\"guest\" uuid=aa-bb exe=\"/usr/sbin/libvirtd\" hostname=? addr=? terminal=? res=success'
-type=INTEGRITY_DATA msg=audit(1795229630.014:15): pid=7 uid=0 auid=1000 ses=3 op=appraise_data cause=invalid-hash comm=\"cat\" name=\"/etc/x\" dev=\"sda\" ino=5 res=0
-type=MAC_POLICY_LOAD msg=audit(1795229630.015:16): auid=1000 ses=3 lsm=selinux res=1
-type=MAC_MAP_ADD msg=audit(1795229630.016:17): auid=1000 ses=3 subj=x nlbl_protocol=unlbl res=1
-type=MAC_UNLBL_STCDEL msg=audit(1795229630.017:18): auid=1000 ses=3 subj=x res=0
-type=ROLE_ASSIGN msg=audit(1795229630.018:19): pid=6 uid=0 auid=1000 ses=3 msg='op=x acct=\"u\" exe=\"/bin/semanage\" hostname=? addr=? terminal=pts/0 res=success'
-type=AVC msg=audit(1795229630.019:20): avc:  denied  { read write } for  pid=9 comm=\"httpd\" name=\"x\" dev=\"sda\" ino=1 scontext=a:b:c tcontext=d:e:f tclass=file permissive=0
-type=SYSCALL msg=audit(1795229630.019:20): arch=c000003e syscall=2 success=no exit=-13 a0=1 a1=2 a2=0 a3=0 items=0 ppid=1 pid=9 auid=1000 uid=0 gid=0 euid=0 suid=0 fsuid=0 egid=0 sgid=0 fsgid=0 tty=(none) ses=3 comm=\"httpd\" exe=\"/usr/sbin/httpd\" subj=a:b:c key=(null)
-type=USER_AVC msg=audit(1795229630.020:21): pid=1 uid=0 auid=4294967295 ses=4294967295 subj=s msg='avc:  granted  { start } for auid=0 scontext=g:h scontext=i tcontext=j:k tclass=service  exe=\"/lib/systemd\" hostname=? addr=? terminal=?'
-type=NETFILTER_CFG msg=audit(1795229630.021:22): table=filter family=2 entries=4
-type=DAEMON_CONFIG msg=audit(1795229630.022:23): op=reconfigure state=changed auid=0 pid=1 subj=x res=success
-type=USYS_CONFIG msg=audit(1795229630.023:24): pid=6 uid=0 auid=1000 ses=3 msg='op=clock exe=\"/sbin/hwclock\" hostname=? addr=? terminal=? res=success'
-type=NOBODY_KNOWS msg=audit(1795229630.024:25): pid=6 uid=0
-type=UNKNOWN[1999] msg=audit(1795229630.025:26): pid=6 uid=0
-";
+const MESSAGES: &str = include_str!("report/messages.log");
+
+/// Sessions: of a login, a logout, failed logins, a stop and a crash.
+const SESSIONS: &str = include_str!("report/sessions.log");
+
+/// aulast or aulastlog of both packages with the same words.
+fn compare_last(root: &Path, program: &str, words: &[&str], log: Option<&Path>, dir: &TempDir) {
+    let link = dir.path().join(program);
+    if !link.exists() {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tarsier"), &link).expect("a link");
+    }
+    let run = |mut command: Command| {
+        if let Some(log) = log {
+            command.stdin(fs::File::open(log).expect("a log"));
+        }
+        let output = command
+            .args(words)
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C")
+            .current_dir(dir.path())
+            .output()
+            .expect("it runs");
+        let extracted = fs::read(dir.path().join("aulast.log")).unwrap_or_default();
+        let texts = [output.stdout, output.stderr, extracted];
+        (output.status.code(), texts.map(|text| shown(&text)))
+    };
+    let mut own = Command::new(link);
+    own.args(["--dialect", "3"]);
+    let expected = run(peer(root, &format!("usr/bin/{program}")));
+    assert_eq!(run(own), expected, "{program} {words:?}");
+}
+
+#[test]
+fn sessions_and_last_logins_are_those_of_aulast_and_aulastlog() {
+    let Some(root) = testkit::peers("sessions beside aulast") else {
+        return;
+    };
+    let dir = TempDir::new().expect("a directory");
+    let log = write(&dir, "sessions", SESSIONS.as_bytes());
+    let name = log.to_str().expect("paths are text");
+    for options in [
+        "",
+        "--bad",
+        "--proof",
+        "--bad --proof",
+        "--debug",
+        "--extract",
+        "--user root",
+        "--user nobody --debug",
+        "--tty pts",
+        "--tty tty --debug --proof",
+        "--stdin",
+    ] {
+        let words: Vec<&str> = ["-f", name]
+            .into_iter()
+            .chain(options.split_whitespace())
+            .collect();
+        compare_last(&root, "aulast", &words, None, &dir);
+    }
+    compare_last(&root, "aulast", &["-f", "/nonexistent"], None, &dir);
+    compare_last(&root, "aulast", &["--stdin", "--proof"], Some(&log), &dir);
+    compare_last(&root, "aulastlog", &["--stdin"], Some(&log), &dir);
+    let only = ["--stdin", "-u", "root"];
+    compare_last(&root, "aulastlog", &only, Some(&log), &dir);
+    let nobody = ["--user", "nobody-has-this-name"];
+    compare_last(&root, "aulastlog", &nobody, None, &dir);
+}
 
 #[test]
 fn disordered_and_damaged_logs_have_the_reports_of_aureport() {
@@ -456,4 +494,77 @@ fn dates_of_other_locales_are_those_of_aureport() {
             "{locale}: another date"
         );
     }
+}
+
+fn own(words: &[&str]) -> String {
+    let output = output(&mut tarsier(words), zone(UTC));
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output.stderr));
+    shown(&output.stdout)
+}
+
+fn log_with(dir: &TempDir, text: &str) -> String {
+    let log = write(dir, "log", text.as_bytes());
+    log.to_str().expect("paths are text").to_owned()
+}
+
+#[test]
+fn what_makes_most_events_is_counted_with_failures_and_times() {
+    let dir = TempDir::new().expect("a directory");
+    let log = log_with(&dir, MESSAGES);
+    let rows = own(&[
+        "--top", "exe", "--by", "type", "--format", "csv", "-if", &log,
+    ]);
+    let mut rows = rows.lines();
+    assert_eq!(rows.next(), Some("hits,failures,first,last,exe,type"));
+    assert_eq!(
+        rows.next(),
+        Some("2,1,1795229630.005,1795229630.006,/usr/sbin/sshd,USER_LOGIN")
+    );
+    let cut = own(&[
+        "--top", "exe", "--rows", "1", "--format", "json", "-if", &log,
+    ]);
+    let cut: serde_json::Value = serde_json::from_str(&cut).expect("JSON");
+    assert_eq!(cut["top"][0]["exe"], "/usr/sbin/sshd");
+    assert_eq!(cut["top"][0]["hits"], 3);
+    assert_eq!(cut["top"].as_array().map(Vec::len), Some(1));
+    assert!(cut["other_hits"].as_u64() > Some(5), "{cut}");
+    let wrong = output(&mut tarsier(&["--top", "colour"]), zone(UTC));
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(shown(&wrong.stderr).contains("no such field; there are exe, comm"));
+}
+
+#[test]
+fn changes_are_what_was_not_there_before() {
+    let dir = TempDir::new().expect("a directory");
+    let line = |day: u64, exe: &str| {
+        let sec = 1_795_000_000 + day * 86_400;
+        format!(
+            "type=USER_CMD msg=audit({sec}.000:{day}): pid=1 uid=0 auid=0 ses=1 \
+             msg='exe=\"{exe}\" hostname=? addr=? terminal=? res=failed'\n"
+        )
+    };
+    let text = [
+        line(1, "/bin/old"),
+        line(20, "/bin/new"),
+        line(21, "/bin/old"),
+    ]
+    .concat();
+    let log = log_with(&dir, &text);
+    let found = own(&["--changes", "--format", "jsonl", "-if", &log]);
+    let found: serde_json::Value = serde_json::from_str(&found).expect("one line");
+    assert_eq!(found["value"], "/bin/new");
+    assert_eq!(found["failures"], 1);
+    let text = own(&["--changes", "--since", "01/01/20", "-if", &log]);
+    assert!(text.contains("everything in it is new"), "{text}");
+}
+
+#[test]
+fn reports_without_a_dialect_keep_what_aureport_drops() {
+    let dir = TempDir::new().expect("a directory");
+    // aureport requires tclass=, which AppArmor does not write.
+    let line = "type=AVC msg=audit(1795229630.000:7): apparmor=\"DENIED\" operation=\"open\" pid=77 comm=\"cat\"\n";
+    let log = log_with(&dir, line);
+    assert!(own(&["-p", "--summary", "-if", &log]).ends_with("\n1  77\n"));
+    let dropped = own(&["--dialect", "3", "-p", "--summary", "-if", &log]);
+    assert!(dropped.ends_with("<no events of interest were found>\n\n"));
 }

@@ -202,6 +202,7 @@ fn for_each_event(
     mut each: impl FnMut(&Event) -> Result<()>,
 ) -> Result<Result<(), String>> {
     let defaults = logs::defaults(Dialect::Own)?;
+    let is_of_system = source.is_none();
     let sources = match source {
         Some(source) => vec![source],
         None => match Input::find(None, true, &defaults, dialect) {
@@ -215,6 +216,9 @@ fn for_each_event(
         let text = match source.open(dialect)? {
             Ok(text) => text,
             Err(message) => {
+                if is_of_system && dialect.is_peer() {
+                    say!("No log file");
+                }
                 // auparse says only why.
                 let reason = message
                     .rsplit_once('(')
