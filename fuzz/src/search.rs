@@ -33,7 +33,7 @@ fn look(assembler: &mut Assembler, matchers: &mut [Matcher], dialect: Dialect) {
         for matcher in &mut *matchers {
             if matcher.matches(&event) {
                 query::write_raw(&event, dialect, &mut out);
-                query::write_default(&event, &mut out);
+                query::write_default(&event, query::Escape::Tty, &mut out);
             }
         }
         assembler.recycle(event);

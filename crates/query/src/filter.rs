@@ -137,7 +137,7 @@ impl Matcher {
             && is_call(&self.filter, &facts)
             && is_kind(&self.filter, event)
             && is_text(&self.filter, &facts)
-            && is_label(&self.filter, &facts)
+            && is_label(&self.filter, &facts, self.dialect)
     }
 
     fn is_user(&mut self, facts: &Facts<'_>, names: Option<&[u8]>) -> bool {
@@ -321,7 +321,7 @@ fn is_like(filter: &Filter, wanted: &[u8], found: &[u8]) -> bool {
     }
 }
 
-fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
+fn is_label(filter: &Filter, facts: &Facts<'_>, dialect: Dialect) -> bool {
     let has = |wanted: &Option<Vec<u8>>, label: fn(&Labels<'_>) -> Option<Vec<u8>>| {
         wanted.as_ref().map(|wanted| {
             facts
@@ -335,8 +335,9 @@ fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
     let object = has(&filter.object, |labels| labels.object.map(<[u8]>::to_vec));
     match (filter.is_any_label, subject) {
         (true, _) => subject == Some(true) || object == Some(true),
-        // ausearch does not look at the object when it looks at the subject.
-        (false, Some(is_subject)) => is_subject,
+        // ausearch 3.0.9 does not look at the object when it looks at the subject.
+        (false, Some(is_subject)) if dialect == Dialect::Three => is_subject,
+        (false, Some(is_subject)) => is_subject && object != Some(false),
         (false, None) => object != Some(false),
     }
 }

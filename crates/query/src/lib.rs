@@ -29,6 +29,7 @@ mod filter;
 mod format;
 mod head;
 mod interpret;
+mod json;
 pub mod kind;
 pub mod last;
 mod lines;
@@ -45,11 +46,11 @@ pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
-pub use interpret::escape_text as escaped;
 pub use interpret::{
-    field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
+    calls_of, field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
     MachineNames, RecordFields,
 };
+pub use json::json_lines;
 pub use lines::Lines;
 pub use output::{write_default, write_raw};
 
@@ -78,6 +79,14 @@ impl Dialect {
     pub fn is_peer(self) -> bool {
         self != Dialect::Own
     }
+}
+
+/// A decimal number with a sign at the beginning of `text`; the greatest or least of 64 bits if it has more.
+pub fn c_decimal(text: &[u8]) -> i64 {
+    number::signed_decimal(text).unwrap_or(match text.first() {
+        Some(b'-') => i64::MIN,
+        _ => i64::MAX,
+    })
 }
 
 /// A number with a sign at the beginning of `text`, as C writes it: hexadecimal after `0x`, octal

@@ -79,48 +79,52 @@ pub(crate) fn signed_decimal(text: &[u8]) -> Result<i64, OutOfRange> {
     i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
 }
 
-/// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`.
+/// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`, as ausearch's
+/// filters read them.
 ///
 /// `None` where ausearch 3.0.9 finds no value: fewer than two digits, or no `)`.
 pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = unescape_whole(text)?;
-    // C's strings end at a zero.
+    // Its arithmetic makes this of C's zero behind an odd digit.
+    decoded(text, |high| high.wrapping_sub(b'0')).map(until_zero)
+}
+
+/// As [`unescape`], as auparse reads them.
+pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    decode_whole(text).map(until_zero)
+}
+
+/// As [`decode`], with the zeros and what follows them.
+pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
+    decoded(text, |high| high)
+}
+
+/// C's strings end at a zero.
+fn until_zero(mut bytes: Vec<u8>) -> Vec<u8> {
     if let Some(end) = memchr::memchr(0, &bytes) {
         bytes.truncate(end);
     }
-    Some(bytes)
+    bytes
 }
 
-/// As [`unescape`], with the zeros and what follows them.
-pub(crate) fn unescape_whole(text: &[u8]) -> Option<Vec<u8>> {
+/// The bytes of hex digits. `odd` makes one of the last digit, if it has no second.
+fn decoded(text: &[u8], odd: fn(u8) -> u8) -> Option<Vec<u8>> {
     if text.first() == Some(&b'(') {
         let end = memchr::memchr(b')', text)?;
         return Some(text[..=end].to_vec());
     }
-    let digits = text
+    let digits: Vec<u8> = text
         .iter()
-        .take_while(|byte| byte.is_ascii_hexdigit())
-        .count();
-    if digits < 2 {
+        .map_while(|byte| char::from(*byte).to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
+    if digits.len() < 2 {
         return None;
     }
-    let digit = |at: usize| match at < digits {
-        true => char::from(text[at]).to_digit(16),
-        false => None,
-    };
-    Some(
-        (0..digits)
-            .step_by(2)
-            .map(|at| {
-                let high = (digit(at).unwrap_or(0) << 4) as u8;
-                match digit(at + 1) {
-                    Some(low) => high | low as u8,
-                    // What ausearch's arithmetic makes of C's zero.
-                    None => high.wrapping_sub(b'0'),
-                }
-            })
-            .collect(),
-    )
+    let bytes = digits.chunks(2).map(|pair| match pair {
+        [high, low] => high << 4 | low,
+        _ => odd(pair[0] << 4),
+    });
+    Some(bytes.collect())
 }
 
 #[cfg(test)]

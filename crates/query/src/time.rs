@@ -1,6 +1,7 @@
 //! Dates and times as ausearch takes and prints them: in the locale and the time zone of the
 //! process, by the C library, since no other library agrees with its strptime(3) and strftime(3).
 
+use crate::Dialect;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
@@ -251,7 +252,13 @@ pub(crate) fn write_time_date(at_s: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends date and time in columns, with their parts if `has_parts`.
-pub(crate) fn write_columns(at_s: u64, msec: u32, has_parts: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_columns(
+    at_s: u64,
+    msec: u32,
+    has_parts: bool,
+    dialect: Dialect,
+    out: &mut Vec<u8>,
+) {
     let tm = i64::try_from(at_s).ok().and_then(try_local);
     let column = |format, out: &mut Vec<u8>| {
         if let Some(tm) = &tm {
@@ -272,7 +279,11 @@ pub(crate) fn write_columns(at_s: u64, msec: u32, has_parts: bool, out: &mut Vec
         let offset_s = tm.tm_gmtoff.unsigned_abs();
         let sign = if tm.tm_gmtoff < 0 { '-' } else { '+' };
         // ausearch takes the remainder of the seconds for the minutes.
-        let (hour, minute) = (offset_s / 3600, offset_s % 3600 % 60);
+        let minute = match dialect {
+            Dialect::Own => offset_s % 3600 / 60,
+            _ => offset_s % 60,
+        };
+        let hour = offset_s / 3600;
         out.extend_from_slice(format!("{sign}{hour:02}:{minute:02}").as_bytes());
     }
     out.push(b',');

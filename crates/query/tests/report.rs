@@ -29,7 +29,7 @@ fn whole(text: &[u8], request: &Request, range: TimeRange) -> Vec<u8> {
     let mut last = (0, 0);
     let mut take = |assembler: &mut Assembler| {
         while let Some(event) = assembler.pop() {
-            last = (event.key().sec, event.key().msec);
+            last = last.max((event.key().sec, event.key().msec));
             summary.add(event.view());
             assembler.recycle(event);
         }
@@ -145,8 +145,27 @@ fn a_log_of_the_kernel_is_read_in_parts() {
     let text = include_bytes!("../../event/tests/corpus/06-exec.enriched.log");
     let range = TimeRange::default();
     for kind in KINDS {
-        let request = request(kind, Dialect::Three, range);
-        let merged = parts(text, &[3000, 3001, 9000], &request, range);
-        assert_eq!(merged, Ok(whole(text, &request, range)), "{kind:?}");
+        for dialect in [Dialect::Own, Dialect::Four] {
+            let request = request(kind, dialect, range);
+            let merged = parts(text, &[3000, 3001, 9000], &request, range);
+            assert_eq!(merged, Ok(whole(text, &request, range)), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn times_of_neighbours_that_descend_are_read_in_parts() {
+    let text = include_bytes!("../../event/tests/corpus/24-uring-syscall.enriched.log");
+    let range = TimeRange::default();
+    for kind in KINDS {
+        let request = request(kind, Dialect::Own, range);
+        for places in [&[][..], &[2000, 9000]] {
+            let merged = parts(text, places, &request, range);
+            assert_eq!(
+                merged,
+                Ok(whole(text, &request, range)),
+                "{kind:?} {places:?}"
+            );
+        }
     }
 }

@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         search_command::run(args.collect())
     } else if first.as_ref().is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
+    } else if search_command::ausyscall::is_ausyscall(&program) {
+        search_command::ausyscall::run(args.collect())
     } else if let Some(program) = last_command::Program::of(&program) {
         last_command::run(program, args.collect())
     } else if report_command::is_aureport(&program) {

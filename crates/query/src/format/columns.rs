@@ -83,18 +83,24 @@ impl Columns {
         out: &mut Vec<u8>,
     ) -> Option<&'static str> {
         let key = event.key();
-        let mut finder = Finder::new(records, interpreter, self.extra.labels);
+        let mut finder = Finder::new(records, key.sec, interpreter, self.extra.labels);
         let name = u32::try_from(finder.cursor.kind())
             .ok()
             .and_then(|kind| kind::name(kind, interpreter.dialect()));
         if key.node.is_some() {
-            out.extend(finder.cursor.meaning(interpreter).unwrap_or_default());
+            out.extend(super::node(&finder.cursor, interpreter));
         }
         out.push(b',');
         out.extend_from_slice(name.unwrap_or_default().as_bytes());
         out.push(b',');
         let found = finder.run();
-        time::write_columns(key.sec, key.msec, self.extra.time, out);
+        time::write_columns(
+            key.sec,
+            key.msec,
+            self.extra.time,
+            interpreter.dialect(),
+            out,
+        );
         out.extend_from_slice(format!("{},", key.serial).as_bytes());
         if found.is_err() {
             out.extend_from_slice(b",,,,,,,,,");

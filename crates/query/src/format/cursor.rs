@@ -21,15 +21,22 @@ pub(crate) struct Cursor<'c, 'e> {
     /// The field in each record.
     fields: Vec<usize>,
     dialect: Dialect,
+    /// auparse finds nothing in events of the second 0.
+    is_blind: bool,
 }
 
 impl<'c, 'e> Cursor<'c, 'e> {
-    pub(crate) fn new(records: &'c [RecordFields<'e>], dialect: Dialect) -> Cursor<'c, 'e> {
+    pub(crate) fn new(
+        records: &'c [RecordFields<'e>],
+        sec: u64,
+        dialect: Dialect,
+    ) -> Cursor<'c, 'e> {
         Cursor {
             records,
             at: Some(0),
             fields: vec![0; records.len()],
             dialect,
+            is_blind: sec == 0 && dialect.is_peer(),
         }
     }
 
@@ -140,13 +147,13 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     pub(crate) fn name(&self) -> Option<&'c [u8]> {
-        let at = self.at?;
+        let at = self.at.filter(|_| !self.is_blind)?;
         let field = self.records[at].fields.get(self.fields[at])?;
         Some(&field.name)
     }
 
     pub(crate) fn value(&self) -> Option<&'c [u8]> {
-        let at = self.at?;
+        let at = self.at.filter(|_| !self.is_blind)?;
         let field = self.records[at].fields.get(self.fields[at])?;
         Some(&field.value)
     }

@@ -125,7 +125,7 @@ impl Interpreted {
             || has_comma
             || (dialect == Dialect::Own && !tail.is_empty());
         if is_shown {
-            crate::output::write_escaped(tail, out);
+            crate::output::write_escaped(tail, interpreter.escape(), out);
         }
         out.push(b'\n');
     }

@@ -28,6 +28,9 @@ fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<RecordFiel
     let mut groups: Vec<Vec<RecordFields<'e>>> = Vec::new();
     let mut is_open = false;
     for record in event.records() {
+        if dialect.is_peer() && !has_stamp(record.text) {
+            continue;
+        }
         let fields = RecordFields::read(&record, dialect);
         let ends = dialect.is_peer() && ends_event(&fields, dialect);
         match groups.last_mut().filter(|_| is_open) {
@@ -37,6 +40,18 @@ fn groups<'e>(event: &'e Event, interpreter: &Interpreter) -> Vec<Vec<RecordFiel
         is_open = !ends;
     }
     groups
+}
+
+/// Whether the time is long enough for auparse, which sees lines without their newlines.
+fn has_stamp(text: &[u8]) -> bool {
+    let mut words = text
+        .split(|byte| *byte == b' ')
+        .filter(|word| !word.is_empty());
+    let first = words.next().unwrap_or_default();
+    if first.first() == Some(&b'n') && first.len() > 5 {
+        words.next();
+    }
+    words.next().is_some_and(|stamp| stamp.len() > 18)
 }
 
 fn ends_event(record: &RecordFields<'_>, dialect: Dialect) -> bool {
@@ -95,4 +110,10 @@ fn cwd<'r>(records: &'r [RecordFields<'_>], dialect: Dialect) -> Option<&'r [u8]
         Dialect::Three => found.last(),
         _ => found.next(),
     }
+}
+
+/// The node, which is the first field.
+fn node(cursor: &cursor::Cursor<'_, '_>, interpreter: &Interpreter) -> Vec<u8> {
+    let node = cursor.meaning(interpreter);
+    node.unwrap_or_else(|| b"(null)".to_vec())
 }

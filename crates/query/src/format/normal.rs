@@ -89,11 +89,12 @@ pub(super) fn is_script_runner(exe: &[u8]) -> bool {
 impl<'c, 'e> Finder<'c, 'e> {
     pub(super) fn new(
         records: &'c [RecordFields<'e>],
+        sec: u64,
         interpreter: &'c Interpreter,
         has_fields: bool,
     ) -> Finder<'c, 'e> {
         Finder {
-            cursor: Cursor::new(records, interpreter.dialect()),
+            cursor: Cursor::new(records, sec, interpreter.dialect()),
             interpreter,
             has_fields,
             normal: Normal::default(),

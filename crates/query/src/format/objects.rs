@@ -74,7 +74,13 @@ impl Finder<'_, '_> {
             self.normal.thing = thing;
         }
         match deed {
-            Deed::Open | Deed::Stat | Deed::StatFs | Deed::Unmount | Deed::Delete | Deed::Time => {
+            Deed::Open => {
+                self.file(2);
+                // Whatever was opened counts as a file.
+                self.normal.thing = Thing::File;
+                self.file_fields();
+            }
+            Deed::Stat | Deed::StatFs | Deed::Unmount | Deed::Delete | Deed::Time => {
                 self.file_of_call(2);
             }
             Deed::Attributes => self.file_of_call(if call == b"fsetxattr" { 1 } else { 2 }),

@@ -28,7 +28,7 @@ impl Sentences {
         interpreter: &Interpreter,
         out: &mut Vec<u8>,
     ) {
-        let mut finder = Finder::new(records, interpreter, false);
+        let mut finder = Finder::new(records, event.key().sec, interpreter, false);
         let kind = finder.cursor.kind();
         // What was found is told although the event is not complete.
         let _ = finder.run();
@@ -36,7 +36,7 @@ impl Sentences {
         match &event.key().node {
             Some(_) => {
                 out.extend_from_slice(b"On ");
-                out.extend(cursor.meaning(interpreter).unwrap_or_default());
+                out.extend(super::node(&cursor, interpreter));
                 out.extend_from_slice(b" at ");
             }
             None => out.extend_from_slice(b"At "),

@@ -1,6 +1,6 @@
 //! Socket addresses.
 
-use crate::number::unescape_whole;
+use crate::number::decode_whole;
 use crate::Dialect;
 use abi::names::{find, ADDRESS_FAMILIES, LATER_ADDRESS_FAMILIES};
 
@@ -17,7 +17,7 @@ const PATH_BYTES_MAX: usize = 108;
 
 /// The address that a `saddr=` has in hex.
 pub(super) fn socket_address(value: &[u8], dialect: Dialect) -> Vec<u8> {
-    let Some(mut bytes) = unescape_whole(value) else {
+    let Some(mut bytes) = decode_whole(value) else {
         return super::unknown("malformed-host", value);
     };
     let length = value.len() / 2;

@@ -31,6 +31,14 @@ impl Escape {
         }
     }
 
+    /// Appends `text`, escaped.
+    pub fn write(self, text: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Escape::Raw => out.extend_from_slice(text),
+            _ => put(text, self.marks(), out),
+        }
+    }
+
     fn marks(self) -> &'static [u8] {
         match self {
             Escape::Raw | Escape::Tty => b"",
@@ -57,12 +65,9 @@ fn put(text: &[u8], marks: &[u8], out: &mut Vec<u8>) {
 }
 
 /// `text` escaped.
-pub fn text(text: &[u8], escape: Escape) -> Vec<u8> {
-    if escape == Escape::Raw {
-        return text.to_vec();
-    }
+pub(super) fn text(text: &[u8], escape: Escape) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
-    put(text, escape.marks(), &mut out);
+    escape.write(text, &mut out);
     out
 }
 

@@ -99,6 +99,17 @@ pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Opti
     }
 }
 
+/// The calls of an architecture that a dialect knows, by number.
+pub fn calls_of(arch: Arch, dialect: Dialect) -> Vec<(u32, &'static str)> {
+    abi::syscalls(arch)
+        .map(|(number, _)| number)
+        .filter_map(|number| {
+            let name = call_name(Machine::Known(arch), number as i32, dialect)?;
+            Some((number, name))
+        })
+        .collect()
+}
+
 pub(super) fn syscall(context: &Context<'_>, value: &[u8], dialect: Dialect) -> Vec<u8> {
     let machine = match context.machine {
         Machine::Unset => Machine::Known(Arch::native()),

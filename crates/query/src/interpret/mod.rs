@@ -24,9 +24,9 @@ mod paths;
 mod plain;
 mod terminal;
 
-pub use escape::text as escape_text;
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
+pub use ids::calls_of;
 pub use kinds::{field_type, FieldType};
 pub(crate) use terminal::keystrokes;
 
@@ -147,6 +147,11 @@ impl Interpreter {
     /// Whose behaviour it has.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// What is escaped.
+    pub fn escape(&self) -> Escape {
+        self.escape
     }
 
     /// Id of a user of this machine.

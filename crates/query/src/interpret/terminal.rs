@@ -1,13 +1,13 @@
 //! What was typed: the data of TTY records.
 
-use crate::number::unescape_whole;
+use crate::number::decode_whole;
 
 /// Texts in quotes and named keys, with commas between them.
 pub(crate) fn keystrokes(value: &[u8]) -> Vec<u8> {
     if !value.iter().all(u8::is_ascii_hexdigit) {
         return value.to_vec();
     }
-    let Some(data) = unescape_whole(value) else {
+    let Some(data) = decode_whole(value) else {
         return b"(null)".to_vec();
     };
     let data = &data[..value.len() / 2];

@@ -61,7 +61,7 @@ impl Logins {
         else {
             return;
         };
-        let mut cursor = Cursor::new(&records, self.dialect);
+        let mut cursor = Cursor::new(&records, event.key().sec, self.dialect);
         cursor.go_to_record(at);
         if cursor.find(b"auid").is_none() {
             return;

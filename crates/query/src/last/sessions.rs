@@ -135,7 +135,7 @@ impl Sessions {
             .records()
             .map(|record| RecordFields::read(&record, dialect))
             .collect();
-        let mut cursor = Cursor::new(&records, dialect);
+        let mut cursor = Cursor::new(&records, event.key().sec, dialect);
         let (time, serial) = (event.key().sec, event.key().serial);
         match kind {
             LOGIN => self.login(&mut cursor, time, serial),

@@ -4,7 +4,7 @@ use super::names::Names;
 use super::{Kind, Request};
 use crate::event::EventView;
 use crate::facts::{Facts, Labels, Wanted};
-use crate::interpret::{escape_text, keystrokes};
+use crate::interpret::keystrokes;
 use crate::{time, Dialect};
 
 /// Bytes of a name in aureport's lines.
@@ -96,7 +96,7 @@ impl List {
                     out.extend_from_slice(text);
                 }
                 Word::Plain(text) | Word::Text(text) => {
-                    out.extend_from_slice(&escape_text(text, self.request.escape));
+                    self.request.escape.write(text, out);
                 }
             }
         }

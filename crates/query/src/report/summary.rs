@@ -12,7 +12,6 @@ use super::table::{Numbers, Texts};
 use super::{Kind, Request, NONE_FOUND};
 use crate::event::EventView;
 use crate::facts::{Facts, Wanted, NO_LOGIN};
-use crate::interpret::escape_text;
 use crate::{time, Dialect};
 
 /// Numbers of the main summary, in the order in which they are printed.
@@ -59,8 +58,8 @@ pub struct Summary {
     totals: [u64; TOTALS],
     texts: [Texts; COLUMNS],
     numbers: Numbers,
-    /// Number of the last text, which ascends with the log.
-    place: u64,
+    /// Place of the last text, which ascends with the log.
+    place: u128,
     scratch: Vec<u8>,
 }
 
@@ -75,14 +74,14 @@ impl Summary {
             totals: [0; TOTALS],
             texts: std::array::from_fn(|_| Texts::new(exact)),
             numbers: Numbers::new(exact),
-            place: u64::from(part) << 40,
+            place: u128::from(part) << 40,
             scratch: Vec::new(),
         }
     }
 
     /// Goes on with another part of the log.
     pub fn set_part(&mut self, part: u32) {
-        self.place = u64::from(part) << 40;
+        self.place = u128::from(part) << 40;
     }
 
     /// Counts an event, if the report is about it.
@@ -92,6 +91,11 @@ impl Summary {
         };
         if !self.request.takes(event, &facts) {
             return;
+        }
+        if self.request.dialect == Dialect::Own {
+            // Events of a log that is not wholly in order count in the order of their times, whoever reads it.
+            let time = u128::from(event.sec) << 64 | u128::from(event.msec) << 54;
+            self.place = time | u128::from(event.serial & ((1 << 38) - 1)) << 16;
         }
         match self.request.kind {
             Kind::Main => self.everything(event, &facts),
@@ -292,7 +296,7 @@ impl Summary {
         for (hits, text) in rows {
             out.extend_from_slice(format!("{hits}  ").as_bytes());
             match is_escaped || self.request.dialect == Dialect::Own {
-                true => out.extend_from_slice(&escape_text(&text, self.request.escape)),
+                true => self.request.escape.write(&text, out),
                 false => out.extend_from_slice(&text),
             }
             out.push(b'\n');

@@ -202,7 +202,8 @@ pub(crate) fn plain_file_has(
         if is_first && (text.starts_with(&ZSTD_MAGIC) || compact::is_compact(text)) {
             return Ok(true);
         }
-        if has(text) {
+        // JSON may have the text in other words.
+        if has(text) || (is_first && text.first() == Some(&b'{')) {
             return Ok(true);
         }
         is_first = false;

@@ -1,5 +1,6 @@
 //! `tarsier search`: finds events in logs by ausearch's options.
 
+pub(crate) mod ausyscall;
 mod checkpoint;
 pub(crate) mod logs;
 mod options;
@@ -189,6 +190,7 @@ impl Search {
     /// Searches all files. Returns the exit status if one cannot be opened.
     fn read(&mut self, input: &Input, assembler: &mut Assembler) -> Result<Option<u8>> {
         let last = input.sources.len() - 1;
+        let mut converted = Vec::new();
         for (number, source) in input.sources.iter().enumerate() {
             self.source = number;
             let text = match source.open(self.dialect)? {
@@ -201,7 +203,15 @@ impl Search {
             };
             let mut lines = Lines::new(text, self.dialect.line_bytes_max());
             while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-                assembler.add(line);
+                if line.first() == Some(&b'{') && self.dialect == Dialect::Own {
+                    converted.clear();
+                    query::json_lines(line, &mut converted);
+                    for line in converted.split_inclusive(|byte| *byte == b'\n') {
+                        assembler.add(line);
+                    }
+                } else {
+                    assembler.add(line);
+                }
                 if self.events(assembler)?.is_break() {
                     return Ok(None);
                 }

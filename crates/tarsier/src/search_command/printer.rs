@@ -40,7 +40,7 @@ impl Printer {
         let interpreter = &self.interpreter;
         match &mut self.how {
             How::Raw => query::write_raw(event, dialect, out),
-            How::Default => query::write_default(event, out),
+            How::Default => query::write_default(event, interpreter.escape(), out),
             How::Interpreted(format) => format.write(event, interpreter, out),
             How::Sentences(format) => format.write(event, interpreter, out),
             How::Columns(format) => {
