@@ -155,7 +155,7 @@ fn a_log_of_the_kernel_is_read_in_parts() {
 
 #[test]
 fn times_of_neighbours_that_descend_are_read_in_parts() {
-    let text = include_bytes!("../../event/tests/corpus/24-uring-syscall.enriched.log");
+    let text = include_bytes!("../../event/tests/corpus/53-fork-clone.enriched.log");
     let range = TimeRange::default();
     for kind in KINDS {
         let request = request(kind, Dialect::Own, range);
