@@ -2,6 +2,7 @@
 
 mod logins;
 mod report;
+mod session;
 mod sessions;
 
 pub use logins::{LastLogin, Logins};

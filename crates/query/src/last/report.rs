@@ -1,6 +1,6 @@
 //! The lines of aulast.
 
-use super::sessions::{Session, Status};
+use super::session::{Session, Status};
 use crate::time;
 
 /// Appends a text of at most `most` bytes in at least as many columns.

@@ -4,6 +4,7 @@
 //! machine ends all, and is a session itself.
 
 use super::report::write_session;
+use super::session::{Session, Status};
 use crate::event::Event;
 use crate::format::cursor::Cursor;
 use crate::interpret::{Interpreter, RecordFields};
@@ -29,36 +30,6 @@ pub struct Options {
     pub terminal: Option<Vec<u8>>,
     /// Only sessions of this user.
     pub user: Option<Vec<u8>>,
-}
-
-/// How a session stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
-    LoggedIn,
-    Started,
-    LoggedOut,
-    Down,
-    Crash,
-    Gone,
-}
-
-/// A session.
-#[derive(Debug, Clone)]
-pub(super) struct Session {
-    pub(super) number: u32,
-    pub(super) start: u64,
-    /// Second in which it ended, or 0.
-    pub(super) end: u64,
-    pub(super) auid: u32,
-    pub(super) pid: i32,
-    /// 0: success, 1: failure, -1: not known.
-    pub(super) result: i32,
-    pub(super) name: Option<Vec<u8>>,
-    pub(super) terminal: Option<Vec<u8>>,
-    pub(super) host: Option<Vec<u8>>,
-    pub(super) status: Status,
-    /// Serial numbers of LOGIN, of USER_LOGIN and of the end; 0 where there is none.
-    pub(super) proofs: [u64; 3],
 }
 
 /// Text that is written while events are read.
@@ -273,10 +244,7 @@ impl Sessions {
         }
         let terminal = cursor.find(b"terminal").unwrap_or(b"?").to_vec();
         let result = match cursor.find(b"res") {
-            Some(_) => match cursor.meaning(&self.interpreter).as_deref() {
-                Some(b"success") => 0,
-                _ => 1,
-            },
+            Some(_) => i32::from(cursor.meaning(&self.interpreter).as_deref() != Some(b"success")),
             None => -1,
         };
         let mut name = None;

@@ -327,50 +327,41 @@ impl Summary {
             end_s => time::write_date_time(end_s as u64, out),
         }
         out.push(b'\n');
-        let total = |which: Total| self.totals[which as usize];
+        let total = |which: Total| (self.totals[which as usize], false);
         let distinct = |which: Column| {
             let table = &self.texts[which as usize];
             (table.len() as u64, table.others > 0)
         };
         let rows = [
-            ("changes in configuration", (total(Total::Changes), false)),
+            ("changes in configuration", total(Total::Changes)),
             (
                 "changes to accounts, groups, or roles",
-                (total(Total::AccountChanges), false),
+                total(Total::AccountChanges),
             ),
-            ("logins", (total(Total::GoodLogins), false)),
-            ("failed logins", (total(Total::BadLogins), false)),
-            (
-                "authentications",
-                (total(Total::GoodAuthentications), false),
-            ),
-            (
-                "failed authentications",
-                (total(Total::BadAuthentications), false),
-            ),
+            ("logins", total(Total::GoodLogins)),
+            ("failed logins", total(Total::BadLogins)),
+            ("authentications", total(Total::GoodAuthentications)),
+            ("failed authentications", total(Total::BadAuthentications)),
             ("users", distinct(Column::Main)),
             ("terminals", distinct(Column::Terminals)),
             ("host names", distinct(Column::Hosts)),
             ("executables", distinct(Column::Exes)),
             ("commands", distinct(Column::Comms)),
             ("files", distinct(Column::Files)),
-            ("AVC's", (total(Total::Avcs), false)),
-            ("MAC events", (total(Total::Mac), false)),
-            ("failed syscalls", (total(Total::FailedSyscalls), false)),
-            ("anomaly events", (total(Total::Anomalies), false)),
-            (
-                "responses to anomaly events",
-                (total(Total::Responses), false),
-            ),
-            ("crypto events", (total(Total::Crypto), false)),
-            ("integrity events", (total(Total::Integrity), false)),
-            ("virt events", (total(Total::Virt), false)),
+            ("AVC's", total(Total::Avcs)),
+            ("MAC events", total(Total::Mac)),
+            ("failed syscalls", total(Total::FailedSyscalls)),
+            ("anomaly events", total(Total::Anomalies)),
+            ("responses to anomaly events", total(Total::Responses)),
+            ("crypto events", total(Total::Crypto)),
+            ("integrity events", total(Total::Integrity)),
+            ("virt events", total(Total::Virt)),
             ("keys", distinct(Column::Keys)),
             (
                 "process IDs",
                 (self.numbers.len() as u64, self.numbers.others > 0),
             ),
-            ("events", (total(Total::Events), false)),
+            ("events", total(Total::Events)),
         ];
         for (what, (number, is_least)) in rows {
             let least = if is_least { "at least " } else { "" };
