@@ -13,6 +13,7 @@ mod composing;
 mod index;
 mod logs;
 mod lookups;
+mod reports;
 mod search;
 mod seccomp_input;
 mod tables;
@@ -21,7 +22,7 @@ mod tables;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -36,6 +37,7 @@ pub const TARGETS: [Target; 19] = [
     ("audit_state", audit_state),
     ("compact", logs::compact),
     ("seals", logs::seals),
+    ("reports", reports::reports),
     ("search", search::search),
     ("index", index::index),
     ("expression", index::expression),

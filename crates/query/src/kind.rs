@@ -58,9 +58,10 @@ fn rare_number(name: &[u8], dialect: Dialect) -> i32 {
         .map_or(-1, |number| number as i32)
 }
 
-/// The name of a type, if the audit system of the dialect has one.
+/// The name of a type, as far as the dialect has one.
 pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
-    abi::record_type_name(number).filter(|_| dialect == Dialect::Own || is_of_peer(number, dialect))
+    let is_known = dialect == Dialect::Own || is_of_peer(number, dialect);
+    abi::record_type_name(number).filter(|_| is_known)
 }
 
 /// Whether audit 3.0.9 or 4.0.2 has a name for the type.

@@ -36,6 +36,7 @@ pub mod index;
 mod interpret;
 mod json;
 pub mod kind;
+pub mod last;
 mod lines;
 mod messages;
 mod number;
@@ -55,7 +56,6 @@ pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
-pub use interpret::escape_text as escaped;
 pub use interpret::{
     calls_of, field_type, machine_name, Context, Escape, Field, FieldType, Interpretations,
     Interpreter, Machine, MachineNames, RecordFields,

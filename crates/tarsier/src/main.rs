@@ -4,6 +4,7 @@ mod cat_command;
 mod ctl;
 mod doctor_command;
 mod finding;
+mod last_command;
 mod migrate_command;
 mod plan_command;
 mod report_command;
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         search_command::run(args.collect())
     } else if search_command::ausyscall::is_ausyscall(&program) {
         search_command::ausyscall::run(args.collect())
+    } else if let Some(program) = last_command::Program::of(&program) {
+        last_command::run(program, args.collect())
     } else if report_html::is_asked_for(first.as_deref()) {
         report_html::run(args.skip(1).collect())
     } else if first.as_ref().is_some_and(|first| first == "search") {

@@ -9,12 +9,12 @@ use crate::Dialect;
 
 /// Place of a field: numbers of record and field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) record: usize,
-    pub(super) field: usize,
+pub(crate) struct Place {
+    pub(crate) record: usize,
+    pub(crate) field: usize,
 }
 
-pub(super) struct Cursor<'c, 'e> {
+pub(crate) struct Cursor<'c, 'e> {
     records: &'c [RecordFields<'e>],
     /// `None` behind the last record.
     at: Option<usize>,
@@ -26,7 +26,7 @@ pub(super) struct Cursor<'c, 'e> {
 }
 
 impl<'c, 'e> Cursor<'c, 'e> {
-    pub(super) fn new(
+    pub(crate) fn new(
         records: &'c [RecordFields<'e>],
         sec: u64,
         dialect: Dialect,
@@ -40,7 +40,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         }
     }
 
-    pub(super) fn record_count(&self) -> usize {
+    pub(crate) fn record_count(&self) -> usize {
         self.records.len()
     }
 
@@ -49,27 +49,32 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     /// Type of the record; 0 behind the last.
-    pub(super) fn kind(&self) -> i32 {
+    pub(crate) fn kind(&self) -> i32 {
         self.record().map_or(0, |record| record.kind)
     }
 
+    /// Number of the record, unless that is behind the last.
+    pub(crate) fn record_at(&self) -> Option<usize> {
+        self.at
+    }
+
     /// Number of the record; 0 behind the last.
-    pub(super) fn record_number(&self) -> usize {
+    pub(crate) fn record_number(&self) -> usize {
         self.at.unwrap_or(0)
     }
 
-    pub(super) fn field_number(&self) -> usize {
+    pub(crate) fn field_number(&self) -> usize {
         self.at.map_or(0, |at| self.fields[at])
     }
 
     /// Goes to the first field of the first record.
-    pub(super) fn rewind(&mut self) {
+    pub(crate) fn rewind(&mut self) {
         self.at = Some(0);
         self.fields[0] = 0;
     }
 
     /// Goes to the next record, to the field where it was there.
-    pub(super) fn next_record(&mut self) -> bool {
+    pub(crate) fn next_record(&mut self) -> bool {
         self.at = self
             .at
             .map(|at| at + 1)
@@ -78,7 +83,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     /// Goes to the first field of a record, if there is that record.
-    pub(super) fn go_to_record(&mut self, number: usize) -> bool {
+    pub(crate) fn go_to_record(&mut self, number: usize) -> bool {
         if number >= self.records.len() {
             return false;
         }
@@ -87,13 +92,13 @@ impl<'c, 'e> Cursor<'c, 'e> {
         true
     }
 
-    pub(super) fn first_field(&mut self) {
+    pub(crate) fn first_field(&mut self) {
         if let Some(at) = self.at {
             self.fields[at] = 0;
         }
     }
 
-    pub(super) fn next_field(&mut self) -> bool {
+    pub(crate) fn next_field(&mut self) -> bool {
         let Some(at) = self.at else {
             return false;
         };
@@ -102,7 +107,7 @@ impl<'c, 'e> Cursor<'c, 'e> {
         has_next
     }
 
-    pub(super) fn go_to_field(&mut self, number: usize) -> bool {
+    pub(crate) fn go_to_field(&mut self, number: usize) -> bool {
         match self.at {
             Some(at) if number < self.records[at].fields.len() => {
                 self.fields[at] = number;
@@ -112,12 +117,12 @@ impl<'c, 'e> Cursor<'c, 'e> {
         }
     }
 
-    pub(super) fn go_to(&mut self, place: Place) -> bool {
+    pub(crate) fn go_to(&mut self, place: Place) -> bool {
         self.go_to_record(place.record) && self.go_to_field(place.field)
     }
 
     /// Looks for a field from here on.
-    pub(super) fn find(&mut self, name: &[u8]) -> Option<&'c [u8]> {
+    pub(crate) fn find(&mut self, name: &[u8]) -> Option<&'c [u8]> {
         if self.name()? == name {
             return self.value();
         }
@@ -136,24 +141,24 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     /// Looks for a field in all records.
-    pub(super) fn find_anywhere(&mut self, name: &[u8]) -> Option<&'c [u8]> {
+    pub(crate) fn find_anywhere(&mut self, name: &[u8]) -> Option<&'c [u8]> {
         self.rewind();
         self.find(name)
     }
 
-    pub(super) fn name(&self) -> Option<&'c [u8]> {
+    pub(crate) fn name(&self) -> Option<&'c [u8]> {
         let at = self.at.filter(|_| !self.is_blind)?;
         let field = self.records[at].fields.get(self.fields[at])?;
         Some(&field.name)
     }
 
-    pub(super) fn value(&self) -> Option<&'c [u8]> {
+    pub(crate) fn value(&self) -> Option<&'c [u8]> {
         let at = self.at.filter(|_| !self.is_blind)?;
         let field = self.records[at].fields.get(self.fields[at])?;
         Some(&field.value)
     }
 
-    pub(super) fn field_type(&self) -> FieldType {
+    pub(crate) fn field_type(&self) -> FieldType {
         match (self.name(), self.value()) {
             (Some(name), Some(value)) => field_type(self.kind(), name, value, self.dialect),
             _ => FieldType::Unclassified,
@@ -161,20 +166,20 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     /// The value as a decimal number of 32 bits; `None` if it is out of range or there is none.
-    pub(super) fn number(&self) -> Option<i32> {
+    pub(crate) fn number(&self) -> Option<i32> {
         signed_decimal(self.value()?)
             .ok()
             .map(|number| number as i32)
     }
 
     /// The meaning of the value.
-    pub(super) fn meaning(&self, interpreter: &Interpreter) -> Option<Vec<u8>> {
+    pub(crate) fn meaning(&self, interpreter: &Interpreter) -> Option<Vec<u8>> {
         let record = self.record()?;
         Some(interpreter.value(&record.context(), self.name()?, self.value()?))
     }
 
     /// The meaning of the value, a path, joined to the working directory.
-    pub(super) fn path(&self, cwd: Option<&[u8]>, interpreter: &Interpreter) -> Option<Vec<u8>> {
+    pub(crate) fn path(&self, cwd: Option<&[u8]>, interpreter: &Interpreter) -> Option<Vec<u8>> {
         let record = self.record()?;
         let mut context = record.context();
         context.cwd = cwd;
@@ -182,14 +187,14 @@ impl<'c, 'e> Cursor<'c, 'e> {
     }
 
     /// The place with the number of a record that the caller gives.
-    pub(super) fn place_in(&self, record: usize) -> Place {
+    pub(crate) fn place_in(&self, record: usize) -> Place {
         Place {
             record,
             field: self.field_number(),
         }
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         self.place_in(self.record_number())
     }
 }

@@ -7,7 +7,7 @@
 //! The last two say who did what to whom and how, which [`normal`] finds out.
 
 mod columns;
-mod cursor;
+pub(crate) mod cursor;
 mod interpreted;
 mod normal;
 mod objects;

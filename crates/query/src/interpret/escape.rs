@@ -32,7 +32,7 @@ impl Escape {
     }
 
     /// Appends `text`, escaped.
-    pub(crate) fn write(self, text: &[u8], out: &mut Vec<u8>) {
+    pub fn write(self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Escape::Raw => out.extend_from_slice(text),
             _ => put(text, self.marks(), out),
@@ -65,10 +65,7 @@ fn put(text: &[u8], marks: &[u8], out: &mut Vec<u8>) {
 }
 
 /// `text` escaped.
-pub fn text(text: &[u8], escape: Escape) -> Vec<u8> {
-    if escape == Escape::Raw {
-        return text.to_vec();
-    }
+pub(super) fn text(text: &[u8], escape: Escape) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     escape.write(text, &mut out);
     out

@@ -24,7 +24,6 @@ mod paths;
 mod plain;
 mod terminal;
 
-pub use escape::text as escape_text;
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
 pub use ids::{calls_of, machine_name};

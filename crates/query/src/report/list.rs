@@ -4,7 +4,7 @@ use super::names::Names;
 use super::{Kind, Request};
 use crate::event::EventView;
 use crate::facts::{Facts, Labels, Wanted};
-use crate::interpret::{escape_text, keystrokes};
+use crate::interpret::keystrokes;
 use crate::{time, Dialect};
 
 /// Bytes of a name in aureport's lines.
@@ -96,7 +96,7 @@ impl List {
                     out.extend_from_slice(text);
                 }
                 Word::Plain(text) | Word::Text(text) => {
-                    out.extend_from_slice(&escape_text(text, self.request.escape));
+                    self.request.escape.write(text, out);
                 }
             }
         }
@@ -128,13 +128,12 @@ impl List {
         let serial = plain(event.serial.to_string());
         let success = result(facts.success);
         let kind = self.type_name(event.kind());
-        let login = self.user(event, facts.auid);
         let exe = facts.exe.as_deref();
         let host = plain(facts.host.as_deref().unwrap_or(b"?"));
         let terminal = plain(facts.terminal.as_deref().unwrap_or(b"?"));
-        let program = Word::Text(exe.unwrap_or(b"?").to_vec());
+        let program = Word::Text(exe.unwrap_or(b"?").into());
         let comm = Word::Text(facts.comm.as_deref().unwrap_or(b"?").to_vec());
-        let user = Word::Text(login);
+        let user = Word::Text(self.user(event, facts.auid));
         match self.request.kind {
             Kind::Config => vec![kind, self.plain(user), success, serial],
             Kind::Auth | Kind::Login => self.authentication(event, facts),

@@ -202,9 +202,7 @@ impl Request {
                 &mut wanted.auid,
             ],
         };
-        for field in which {
-            **field = true;
-        }
+        which.iter_mut().for_each(|field| **field = true);
         wanted
     }
 

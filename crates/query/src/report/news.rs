@@ -98,6 +98,9 @@ impl Appearances {
             return;
         }
         for (what, field) in WHAT {
+            if field == Field::Auid && facts.auid == crate::NO_ID {
+                continue;
+            }
             for value in field.values(event, &facts, &mut self.names) {
                 if !matches!(&*value, b"?" | b"(null)") {
                     self.note(what, value.into_owned(), time, facts.success == 0);

@@ -1,4 +1,4 @@
-//! Events of a log whose records stand together and whose times ascend, without the state machine.
+//! Events of a log whose records stand together and whose times nearly ascend, without the state machine.
 //!
 //! Nearly every log is of that form. Then events are found in any part of it, by several threads, and are those
 //! of [`crate::Assembler`]. [`Part::events`] refuses whatever is not certain to be so.
@@ -7,6 +7,7 @@ use crate::event::{EventView, Place};
 use crate::head::{head, Head, NoHead};
 use crate::{kind, Dialect, TimeRange};
 use memchr::{memchr, memchr2, memrchr};
+use std::collections::VecDeque;
 
 /// Bytes that [`boundary`] looks at before its place.
 pub const BEFORE_BYTES: usize = 64 << 10;
@@ -34,35 +35,82 @@ pub struct Reading {
     pub range: TimeRange,
 }
 
+/// Number of events among which times need not ascend. Processors write to a log at the same time, and each event has
+/// the time of its beginning.
+const RECENT_EVENTS: usize = 64;
+
 /// What a part of a log has.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Extent {
     /// Time of the first record that aureport takes for the log's first, in seconds and milliseconds.
     pub first_record: Option<(u64, u32)>,
-    /// Time and serial of the first event.
-    pub first: Option<Time>,
-    /// Time and serial of the last record.
-    pub last: Option<Time>,
-    /// Time of the last event in the range.
+    /// Time of the latest event in the range.
     pub last_inside: Option<(u64, u32)>,
+    /// Times of the first events.
+    first: Vec<Time>,
+    /// Least time of the events behind them.
+    least_behind: Option<Time>,
+    /// Times of the last events.
+    last: VecDeque<Time>,
+    /// Latest time of the events before them.
+    most_before: Option<Time>,
+    /// Latest time of all.
+    most: Option<Time>,
 }
 
 impl Extent {
+    /// Whether an event that begins now may be another one than all before: its records stand together then.
+    fn is_new(&self, time: Time) -> bool {
+        self.most.is_none_or(|most| time > most)
+            || (self.most_before.is_none_or(|most| time > most) && !self.last.contains(&time))
+    }
+
+    fn push(&mut self, time: Time) {
+        match self.first.len() < RECENT_EVENTS {
+            true => self.first.push(time),
+            false => {
+                self.least_behind = Some(self.least_behind.map_or(time, |least| least.min(time)));
+            }
+        }
+        if self.last.len() == RECENT_EVENTS {
+            self.most_before = self.most_before.max(self.last.pop_front());
+        }
+        self.last.push_back(time);
+        self.most = self.most.max(Some(time));
+    }
+
     /// Adds the part that follows in the log.
     ///
     /// # Errors
-    /// Its first time is not later than the last one before.
+    /// An event may have records in both.
     pub fn append(&mut self, next: Extent) -> Result<(), NotOrdered> {
-        if let (Some(last), Some(first)) = (self.last, next.first) {
-            if first <= last {
-                return Err(NotOrdered);
-            }
+        let is_behind = next
+            .least_behind
+            .is_none_or(|least| Some(least) > self.most);
+        if !is_behind || !next.first.iter().all(|time| self.is_new(*time)) {
+            return Err(NotOrdered);
         }
         self.first_record = self.first_record.or(next.first_record);
-        self.first = self.first.or(next.first);
-        self.last = next.last.or(self.last);
-        self.last_inside = next.last_inside.or(self.last_inside);
+        self.last_inside = self.last_inside.max(next.last_inside);
+        for time in &next.first {
+            self.push(*time);
+        }
+        if next.least_behind.is_some() {
+            // Then there are as many last events as are kept.
+            self.least_behind = self.least_behind.or(next.least_behind);
+            self.most_before = self.most_before.max(self.last.iter().max().copied());
+            self.most_before = self.most_before.max(next.most_before);
+            self.last = next.last;
+            self.most = self.most.max(next.most);
+        }
         Ok(())
+    }
+
+    fn begin(&mut self, head: &Head<'_>, range: TimeRange) {
+        if self.first_record.is_none() && (range.start_s == 0 || !range.contains(head.sec)) {
+            self.first_record = Some((head.sec, head.msec));
+        }
+        self.push(time(head));
     }
 }
 
@@ -149,7 +197,7 @@ impl Part {
         mut each: impl FnMut(EventView<'_>),
     ) -> Result<Extent, NotOrdered> {
         // C's strings end at a zero.
-        if reading.dialect != Dialect::Own && memchr(0, text).is_some() {
+        if reading.dialect.is_peer() && memchr(0, text).is_some() {
             return Err(NotOrdered);
         }
         let most = reading.dialect.line_bytes_max().unwrap_or(usize::MAX);
@@ -186,7 +234,9 @@ impl Part {
                     self.join(Some(now), place)?;
                     continue;
                 }
-                _ if extent.last.is_some_and(|last| time(&head) <= last) => {
+                _ if !extent.is_new(time(&head)) => return Err(NotOrdered),
+                // Events of a dialect come in the order of their times, on which ties depend.
+                _ if reading.dialect.is_peer() && extent.most >= Some(time(&head)) => {
                     return Err(NotOrdered);
                 }
                 _ => {}
@@ -232,7 +282,8 @@ impl Part {
         each: &mut impl FnMut(EventView<'_>),
     ) {
         if reading.range.contains(open.head.sec) {
-            extent.last_inside = Some((open.head.sec, open.head.msec));
+            let time = (open.head.sec, open.head.msec);
+            extent.last_inside = extent.last_inside.max(Some(time));
             each(EventView {
                 sec: open.head.sec,
                 msec: open.head.msec,
@@ -243,17 +294,6 @@ impl Part {
             });
         }
         self.places.clear();
-    }
-}
-
-impl Extent {
-    fn begin(&mut self, head: &Head<'_>, range: TimeRange) {
-        if self.first_record.is_none() && (range.start_s == 0 || !range.contains(head.sec)) {
-            self.first_record = Some((head.sec, head.msec));
-        }
-        let time = time(head);
-        self.first = self.first.or(Some(time));
-        self.last = Some(time);
     }
 }
 

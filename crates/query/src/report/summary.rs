@@ -12,7 +12,6 @@ use super::table::{Numbers, Texts};
 use super::{Kind, Request, NONE_FOUND};
 use crate::event::EventView;
 use crate::facts::{Facts, Wanted, NO_LOGIN};
-use crate::interpret::escape_text;
 use crate::{time, Dialect};
 
 /// Numbers of the main summary, in the order in which they are printed.
@@ -59,8 +58,8 @@ pub struct Summary {
     totals: [u64; TOTALS],
     texts: [Texts; COLUMNS],
     numbers: Numbers,
-    /// Number of the last text, which ascends with the log.
-    place: u64,
+    /// Place of the last text, which ascends with the log.
+    place: u128,
     scratch: Vec<u8>,
 }
 
@@ -75,14 +74,14 @@ impl Summary {
             totals: [0; TOTALS],
             texts: std::array::from_fn(|_| Texts::new(exact)),
             numbers: Numbers::new(exact),
-            place: u64::from(part) << 40,
+            place: u128::from(part) << 40,
             scratch: Vec::new(),
         }
     }
 
     /// Goes on with another part of the log.
     pub fn set_part(&mut self, part: u32) {
-        self.place = u64::from(part) << 40;
+        self.place = u128::from(part) << 40;
     }
 
     /// Counts an event, if the report is about it.
@@ -92,6 +91,11 @@ impl Summary {
         };
         if !self.request.takes(event, &facts) {
             return;
+        }
+        if self.request.dialect == Dialect::Own {
+            // Events of a log that is not wholly in order count in the order of their times, whoever reads it.
+            let time = u128::from(event.sec) << 64 | u128::from(event.msec) << 54;
+            self.place = time | u128::from(event.serial & ((1 << 38) - 1)) << 16;
         }
         match self.request.kind {
             Kind::Main => self.everything(event, &facts),
@@ -292,7 +296,7 @@ impl Summary {
         for (hits, text) in rows {
             out.extend_from_slice(format!("{hits}  ").as_bytes());
             match is_escaped || self.request.dialect == Dialect::Own {
-                true => out.extend_from_slice(&escape_text(&text, self.request.escape)),
+                true => self.request.escape.write(&text, out),
                 false => out.extend_from_slice(&text),
             }
             out.push(b'\n');
@@ -323,50 +327,41 @@ impl Summary {
             end_s => time::write_date_time(end_s as u64, out),
         }
         out.push(b'\n');
-        let total = |which: Total| self.totals[which as usize];
+        let total = |which: Total| (self.totals[which as usize], false);
         let distinct = |which: Column| {
             let table = &self.texts[which as usize];
             (table.len() as u64, table.others > 0)
         };
         let rows = [
-            ("changes in configuration", (total(Total::Changes), false)),
+            ("changes in configuration", total(Total::Changes)),
             (
                 "changes to accounts, groups, or roles",
-                (total(Total::AccountChanges), false),
+                total(Total::AccountChanges),
             ),
-            ("logins", (total(Total::GoodLogins), false)),
-            ("failed logins", (total(Total::BadLogins), false)),
-            (
-                "authentications",
-                (total(Total::GoodAuthentications), false),
-            ),
-            (
-                "failed authentications",
-                (total(Total::BadAuthentications), false),
-            ),
+            ("logins", total(Total::GoodLogins)),
+            ("failed logins", total(Total::BadLogins)),
+            ("authentications", total(Total::GoodAuthentications)),
+            ("failed authentications", total(Total::BadAuthentications)),
             ("users", distinct(Column::Main)),
             ("terminals", distinct(Column::Terminals)),
             ("host names", distinct(Column::Hosts)),
             ("executables", distinct(Column::Exes)),
             ("commands", distinct(Column::Comms)),
             ("files", distinct(Column::Files)),
-            ("AVC's", (total(Total::Avcs), false)),
-            ("MAC events", (total(Total::Mac), false)),
-            ("failed syscalls", (total(Total::FailedSyscalls), false)),
-            ("anomaly events", (total(Total::Anomalies), false)),
-            (
-                "responses to anomaly events",
-                (total(Total::Responses), false),
-            ),
-            ("crypto events", (total(Total::Crypto), false)),
-            ("integrity events", (total(Total::Integrity), false)),
-            ("virt events", (total(Total::Virt), false)),
+            ("AVC's", total(Total::Avcs)),
+            ("MAC events", total(Total::Mac)),
+            ("failed syscalls", total(Total::FailedSyscalls)),
+            ("anomaly events", total(Total::Anomalies)),
+            ("responses to anomaly events", total(Total::Responses)),
+            ("crypto events", total(Total::Crypto)),
+            ("integrity events", total(Total::Integrity)),
+            ("virt events", total(Total::Virt)),
             ("keys", distinct(Column::Keys)),
             (
                 "process IDs",
                 (self.numbers.len() as u64, self.numbers.others > 0),
             ),
-            ("events", (total(Total::Events), false)),
+            ("events", total(Total::Events)),
         ];
         for (what, (number, is_least)) in rows {
             let least = if is_least { "at least " } else { "" };

@@ -14,7 +14,7 @@ const ENTRY_BYTES: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count {
     pub(super) hits: u64,
-    first: u64,
+    first: u128,
 }
 
 /// Counts by text or number.
@@ -94,9 +94,12 @@ impl<K: Hash + Eq + Ord + Clone> Table<K> {
 
 impl Texts {
     /// Counts `text`, which occurs at `place`: a number that ascends with the log.
-    pub(super) fn add(&mut self, text: &[u8], place: u64) {
+    pub(super) fn add(&mut self, text: &[u8], place: u128) {
         match self.entries.get_mut(text) {
-            Some(count) => count.hits += 1,
+            Some(count) => {
+                count.hits += 1;
+                count.first = count.first.min(place);
+            }
             None => {
                 let count = Count {
                     hits: 1,
@@ -146,7 +149,7 @@ mod tests {
         let mut one = Texts::new(true);
         let mut two = Texts::new(true);
         for (place, text) in [b"b", b"a", b"b"].iter().enumerate() {
-            one.add(*text, place as u64);
+            one.add(*text, place as u128);
         }
         two.add(b"c", 10);
         two.add(b"a", 11);
@@ -163,7 +166,7 @@ mod tests {
     fn what_finds_no_room_is_counted() {
         let mut texts = Texts::new(false);
         for number in 0..400_000_u64 {
-            texts.add(format!("{number}").as_bytes(), number);
+            texts.add(format!("{number}").as_bytes(), number.into());
         }
         assert!(texts.others > 0);
         assert_eq!(texts.len() as u64 + texts.others, 400_000);

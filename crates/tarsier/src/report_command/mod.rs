@@ -268,7 +268,10 @@ impl<'o> Reader<'o> {
     fn event(&mut self, event: EventView<'_>) {
         let (sec, msec, _) = event.time();
         self.first = self.first.or(Some((sec, msec)));
-        self.last = (sec, msec);
+        self.last = match self.options.request.dialect {
+            Dialect::Own => self.last.max((sec, msec)),
+            _ => (sec, msec),
+        };
         match &mut self.target {
             Target::Summary(summary) => summary.add(event),
             Target::List(list) => self.is_found |= list.add(event, &mut self.out),

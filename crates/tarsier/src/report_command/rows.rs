@@ -166,7 +166,11 @@ impl Cell {
     fn text(&self, escape: Escape) -> Vec<u8> {
         match self {
             Cell::Text(None) => b"-".to_vec(),
-            Cell::Text(Some(bytes)) => query::escaped(bytes, escape),
+            Cell::Text(Some(bytes)) => {
+                let mut text = Vec::new();
+                escape.write(bytes, &mut text);
+                text
+            }
             Cell::Number(number) => number.to_string().into_bytes(),
             Cell::Time(time) => format!("{}.{:03}", date(*time), time.1).into_bytes(),
         }

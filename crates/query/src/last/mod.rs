@@ -1,0 +1,9 @@
+//! Who was logged in, and when last: aulast and aulastlog.
+
+mod logins;
+mod report;
+mod session;
+mod sessions;
+
+pub use logins::{LastLogin, Logins};
+pub use sessions::{Options, Sessions};

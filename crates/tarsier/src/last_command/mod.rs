@@ -1,0 +1,249 @@
+//! aulast and aulastlog, by these names of the program: sessions, and last logins.
+
+mod accounts;
+
+use crate::search_command::logs::{self, Input, Source};
+use crate::search_command::users;
+use anyhow::{Context, Result};
+use daemon::stderr::say;
+use query::last::{Logins, Options, Sessions};
+use query::{Assembler, Dialect, Escape, Event, Interpreter, Lines, TimeRange};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A program that is done instead, by the name of this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    Aulast,
+    Aulastlog,
+}
+
+impl Program {
+    /// The program with the name of `program`.
+    pub(crate) fn of(program: &OsStr) -> Option<Program> {
+        match Path::new(program).file_name()?.to_str()? {
+            "aulast" => Some(Program::Aulast),
+            "aulastlog" => Some(Program::Aulastlog),
+            _ => None,
+        }
+    }
+}
+
+/// Exit status of errors.
+const FAILED: u8 = 1;
+
+/// Carries out `args`. Returns the exit status of the program.
+///
+/// # Errors
+/// A log cannot be read, or the output not written.
+pub(crate) fn run(program: Program, args: Vec<OsString>) -> Result<u8> {
+    query::time::use_environment();
+    let words = args
+        .into_iter()
+        .map(|word| {
+            word.into_string()
+                .map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let (dialect, words) = match words.as_slice() {
+        [option, version, rest @ ..] if option == "--dialect" => match version.as_str() {
+            "3" => (Dialect::Three, rest),
+            "4" => (Dialect::Four, rest),
+            _ => {
+                say!("tarsier: --dialect: expected 3 or 4, for audit 3.0.9 or 4.0.2");
+                return Ok(FAILED);
+            }
+        },
+        words => (Dialect::Own, words),
+    };
+    match program {
+        Program::Aulast => aulast(words, dialect),
+        Program::Aulastlog => aulastlog(words, dialect),
+    }
+}
+
+/// Options of aulast, with where it reads from.
+#[derive(Default)]
+struct Last {
+    options: Options,
+    file: Option<PathBuf>,
+    use_stdin: bool,
+    extract: bool,
+}
+
+impl Last {
+    /// Reads the words, or says what is wrong with them.
+    fn parse(words: &[String]) -> Result<Last, &'static str> {
+        const USAGE: &str = "usage: aulast [--dialect 3|4] [--bad] [--debug] [--stdin] [--proof] \
+                             [--extract] [-f FILE] [--user NAME] [--tty TTY]";
+        let mut last = Last::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "-f" if last.use_stdin => return Err("stdin already given"),
+                "-f" => last.file = words.next().map(PathBuf::from),
+                "--stdin" if last.file.is_some() => return Err("file already given"),
+                "--stdin" => last.use_stdin = true,
+                "--bad" => last.options.bad = true,
+                "--proof" => last.options.proof = true,
+                "--extract" => last.extract = true,
+                "--debug" => last.options.debug = true,
+                "--user" if last.options.user.is_none() => {
+                    last.options.user = words.next().map(|name| name.clone().into_bytes());
+                }
+                "--tty" if last.options.terminal.is_none() => {
+                    last.options.terminal = words.next().map(|name| name.clone().into_bytes());
+                }
+                _ => return Err(USAGE),
+            }
+        }
+        Ok(last)
+    }
+}
+
+fn aulast(words: &[String], dialect: Dialect) -> Result<u8> {
+    let last = match Last::parse(words) {
+        Ok(last) => last,
+        Err(message) => {
+            say!("{message}");
+            return Ok(FAILED);
+        }
+    };
+    let mut extracted = match last.extract {
+        true => Some(File::create("aulast.log").context("aulast.log")?),
+        false => None,
+    };
+    let source = match (last.file, last.use_stdin) {
+        (Some(file), _) => Some(Source::File(file)),
+        (None, true) => Some(Source::Stdin),
+        (None, false) => {
+            if !rustix::process::getuid().is_root() {
+                say!("You probably need to be root for this to work");
+            }
+            None
+        }
+    };
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| since.as_secs())
+    };
+    let interpreter = Interpreter::new(dialect, Escape::default(), users::names());
+    let mut sessions = Sessions::new(last.options, interpreter, now);
+    let mut flush = |sessions: &mut Sessions| -> Result<()> {
+        let written = sessions.take_written();
+        io::stdout().write_all(&written.out)?;
+        io::stderr().write_all(&written.errors)?;
+        if let Some(file) = &mut extracted {
+            file.write_all(&written.records).context("aulast.log")?;
+        }
+        Ok(())
+    };
+    let read = for_each_event(source, dialect, |event| {
+        sessions.add(event);
+        flush(&mut sessions)
+    })?;
+    if let Err(message) = read {
+        say!("Error - {message}");
+        return Ok(FAILED);
+    }
+    sessions.finish();
+    flush(&mut sessions)?;
+    Ok(0)
+}
+
+fn aulastlog(words: &[String], dialect: Dialect) -> Result<u8> {
+    let (mut user, mut use_stdin) = (None, false);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        match (word.as_str(), rest.as_slice()) {
+            ("--user" | "-u", [name, ..]) => {
+                user = Some(name.clone());
+                rest.next();
+            }
+            ("--stdin", _) => use_stdin = true,
+            _ => {
+                say!("usage: aulastlog [--dialect 3|4] [--stdin] [--user NAME]");
+                return Ok(FAILED);
+            }
+        }
+    }
+    let mut users = accounts::all();
+    if let Some(user) = &user {
+        users.retain(|(name, _)| name == user.as_bytes());
+        if users.is_empty() {
+            writeln!(io::stdout(), "Unknown User: {user}")?;
+            return Ok(FAILED);
+        }
+    }
+    let mut logins = Logins::new(users, dialect);
+    let source = use_stdin.then_some(Source::Stdin);
+    let read = for_each_event(source, dialect, |event| {
+        logins.add(event);
+        Ok(())
+    })?;
+    if let Err(message) = read {
+        writeln!(io::stdout(), "Error - {message}")?;
+        return Ok(FAILED);
+    }
+    let mut out = Vec::new();
+    logins.write(&mut out);
+    io::stdout().write_all(&out)?;
+    Ok(0)
+}
+
+/// Calls `each` for the events of `source`, or of the logs of auditd.conf(5). The inner error is the message for a
+/// log that cannot be opened.
+fn for_each_event(
+    source: Option<Source>,
+    dialect: Dialect,
+    mut each: impl FnMut(&Event) -> Result<()>,
+) -> Result<Result<(), String>> {
+    let defaults = logs::defaults(Dialect::Own)?;
+    let is_of_system = source.is_none();
+    let sources = match source {
+        Some(source) => vec![source],
+        None => match Input::find(None, true, &defaults, dialect) {
+            Ok(input) => input.sources,
+            Err(message) => return Ok(Err(message)),
+        },
+    };
+    let mut assembler = Assembler::new(dialect, defaults.timeout_s, TimeRange::default());
+    let last = sources.len() - 1;
+    for (number, source) in sources.iter().enumerate() {
+        let text = match source.open(dialect)? {
+            Ok(text) => text,
+            Err(message) => {
+                if is_of_system && dialect.is_peer() {
+                    say!("No log file");
+                }
+                // auparse says only why.
+                let reason = message
+                    .rsplit_once('(')
+                    .map_or(&*message, |(_, reason)| reason);
+                return Ok(Err(reason.trim_end_matches(')').to_owned()));
+            }
+        };
+        let mut lines = Lines::new(text, dialect.line_bytes_max());
+        loop {
+            let line = lines.next_line().map_err(|error| source.error(error))?;
+            match line {
+                Some(line) => drop(assembler.add(line)),
+                None if number == last => assembler.finish(),
+                None => break,
+            }
+            let is_end = line.is_none();
+            let _ = assembler.take_bad_times();
+            while let Some(event) = assembler.pop() {
+                each(&event)?;
+                assembler.recycle(event);
+            }
+            if is_end {
+                break;
+            }
+        }
+    }
+    Ok(Ok(()))
+}
