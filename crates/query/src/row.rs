@@ -80,10 +80,7 @@ impl<'e> Row<'e> {
         let names = event.records().find_map(|record| record.names);
         let name = |field: &[u8]| names.and_then(|names| named(names, field));
         Row {
-            time_ms: key
-                .sec
-                .saturating_mul(1000)
-                .saturating_add(key.msec.into()),
+            time_ms: key.sec.saturating_mul(1000).saturating_add(key.msec.into()),
             serial: key.serial,
             node: key.node.as_deref(),
             kind: event.kind(),
@@ -127,6 +124,12 @@ impl<'e> Row<'e> {
             }
         }
         items
+    }
+
+    /// The working directory.
+    pub fn cwd(event: &'e Event) -> Option<Text<'e>> {
+        let record = event.records().find(|record| record.kind == CWD)?;
+        value(record.text, b" cwd=")
     }
 
     /// The command line of EXECVE records, arguments separated by blanks.
@@ -267,9 +270,6 @@ mod tests {
         let event = event(&[
             "type=EXECVE msg=audit(1795229629.588:9): argc=3 a0=\"sh\" a1=\"-c\" a2=61200A62",
         ]);
-        assert_eq!(
-            Row::command(&event).as_deref(),
-            Some(&b"sh -c a \nb"[..])
-        );
+        assert_eq!(Row::command(&event).as_deref(), Some(&b"sh -c a \nb"[..]));
     }
 }

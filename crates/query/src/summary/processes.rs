@@ -129,7 +129,10 @@ impl Processes {
 
     /// Gives a process that was only heard of its own parent.
     fn adopt(&mut self, number: u32, seen: &Seen<'_>) {
-        let heard_of = self.entries.get(&number).is_some_and(|entry| entry.process.ppid < 0);
+        let heard_of = self
+            .entries
+            .get(&number)
+            .is_some_and(|entry| entry.process.ppid < 0);
         if !heard_of || seen.ppid <= 0 {
             return;
         }
@@ -162,7 +165,11 @@ impl Processes {
 
     /// Forgets about half of the processes: those with the fewest events, unless others descend from them.
     fn prune(&mut self) {
-        let mut counts: Vec<_> = self.entries.values().map(|each| each.process.count.events).collect();
+        let mut counts: Vec<_> = self
+            .entries
+            .values()
+            .map(|each| each.process.count.events)
+            .collect();
         let middle = counts.len() / 2;
         let (_, least, _) = counts.select_nth_unstable(middle);
         let least = *least;
@@ -199,10 +206,14 @@ impl Processes {
             .iter()
             .filter(|(_, entry)| entry.process.count.events > 0)
             .collect();
-        by_events.sort_by_key(|(number, entry)| (std::cmp::Reverse(entry.process.count.events), **number));
+        by_events.sort_by_key(|(number, entry)| {
+            (std::cmp::Reverse(entry.process.count.events), **number)
+        });
         let chosen: HashSet<u32> = by_events.iter().take(most).map(|each| *each.0).collect();
         let shown = self.with_ancestors(chosen.iter().copied().collect());
-        let rest = by_events.iter().filter(|(number, _)| !shown.contains(number));
+        let rest = by_events
+            .iter()
+            .filter(|(number, _)| !shown.contains(number));
         let (others, others_events) = rest.fold((0, 0), |(number, events), (_, entry)| {
             (number + 1, events + entry.process.count.events)
         });

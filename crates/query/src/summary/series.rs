@@ -183,7 +183,10 @@ mod tests {
             assert!(scale.bucket(first_s).is_some(), "{scale:?}");
             assert!(scale.bucket(last_s).is_some(), "{scale:?}");
         }
-        assert!(Scale::at(0).fitted(0, u64::MAX / 1000).bucket(u64::MAX / 1000).is_some());
+        assert!(Scale::at(0)
+            .fitted(0, u64::MAX / 1000)
+            .bucket(u64::MAX / 1000)
+            .is_some());
     }
 
     #[test]

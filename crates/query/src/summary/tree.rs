@@ -143,9 +143,7 @@ impl Node {
             return Lines::default();
         };
         let mut children: Vec<_> = self.children.iter().collect();
-        children.sort_unstable_by(|a, b| {
-            (b.1.count.events, a.0).cmp(&(a.1.count.events, b.0))
-        });
+        children.sort_unstable_by(|a, b| (b.1.count.events, a.0).cmp(&(a.1.count.events, b.0)));
         let rest = children.split_off(children.len().min(*most));
         let mut others_count = Count::default();
         for (_, node) in &rest {

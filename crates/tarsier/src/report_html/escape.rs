@@ -72,7 +72,10 @@ mod tests {
             text(b"<script>alert('x\")</script>&", 1000),
             "&lt;script&gt;alert(&#39;x&quot;)&lt;/script&gt;&amp;"
         );
-        assert_eq!(text("a\u{202e}b\u{1b}[m\n".as_bytes(), 1000), "a\\u{202e}b\\u{1b}[m\\u{a}");
+        assert_eq!(
+            text("a\u{202e}b\u{1b}[m\n".as_bytes(), 1000),
+            "a\\u{202e}b\\u{1b}[m\\u{a}"
+        );
         assert_eq!(text(b"\xff<", 1000), "\\xff&lt;");
     }
 
@@ -80,9 +83,15 @@ mod tests {
     fn a_cut_never_divides_an_escape() {
         for bytes_max in 0..60 {
             let cut = text(b"<<<\xff\xff&&\x01\"\"\"\"", bytes_max);
-            assert!(cut.len() <= bytes_max + '…'.len_utf8(), "{bytes_max}: {cut}");
+            assert!(
+                cut.len() <= bytes_max + '…'.len_utf8(),
+                "{bytes_max}: {cut}"
+            );
             assert!(!cut.contains(['<', '"']), "{cut}");
-            let rest = cut.replace("&lt;", "").replace("&amp;", "").replace("&quot;", "");
+            let rest = cut
+                .replace("&lt;", "")
+                .replace("&amp;", "")
+                .replace("&quot;", "");
             assert!(!rest.contains('&'), "{cut}");
         }
     }

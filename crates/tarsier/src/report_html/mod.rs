@@ -7,9 +7,10 @@ mod page;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text;
 
-use crate::search_command::logs::{self, Input, Source};
 use crate::seal_command;
+use crate::search_command::logs::{self, Input, Source};
 use anyhow::{Context, Result};
 use cli::VerifyArgs;
 use daemon::stderr::say;
@@ -136,7 +137,7 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         Err(error) => Seal::Failed(format!("{error:#}")),
         Ok(report) => {
             let until = report.files.iter().filter_map(|file| file.until_ms).max();
-            let until = until.map_or_else(|| "an unknown time".to_owned(), page::stamp);
+            let until = until.map_or_else(|| "an unknown time".to_owned(), text::stamp);
             match (&report.finding, report.end) {
                 (Some(finding), _) => Seal::Altered(finding.to_string()),
                 (None, End::Open) => Seal::NotClosed(format!(

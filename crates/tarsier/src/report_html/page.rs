@@ -1,7 +1,7 @@
 //! The page: its head, the state of the log, and the order of the rest.
 
+use super::text::{grouped, range, span_text, stamp};
 use super::{chart, escape, tables};
-use journal::seal::time_text;
 use query::summary::{By, Summary, Table};
 use std::fmt::Write as _;
 
@@ -62,7 +62,11 @@ pub(super) fn page(summary: &Summary, about: &About) -> String {
 
 fn head(out: &mut String, summary: &Summary, about: &About) {
     let count = summary.count();
-    let shown = about.logs.iter().take(3).map(|log| escape::text(log.as_bytes(), 200));
+    let shown = about
+        .logs
+        .iter()
+        .take(3)
+        .map(|log| escape::text(log.as_bytes(), 200));
     let mut logs = shown.collect::<Vec<_>>().join(", ");
     if about.logs.len() > 3 {
         let _ = write!(logs, " and {} more", about.logs.len() - 3);
@@ -87,13 +91,25 @@ fn head(out: &mut String, summary: &Summary, about: &About) {
 }
 
 fn hosts(summary: &Summary) -> String {
-    let mut names = summary.nodes().iter().filter(|node| !node.is_empty()).peekable();
+    let mut names = summary
+        .nodes()
+        .iter()
+        .filter(|node| !node.is_empty())
+        .peekable();
     if names.peek().is_none() {
         return String::new();
     }
-    let shown: Vec<_> = names.by_ref().take(5).map(|node| escape::text(node, 100)).collect();
+    let shown: Vec<_> = names
+        .by_ref()
+        .take(5)
+        .map(|node| escape::text(node, 100))
+        .collect();
     let rest = names.count();
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let more = if rest > 0 {
+        format!(" and {rest} more")
+    } else {
+        String::new()
+    };
     format!("; hosts: {}{more}", shown.join(", "))
 }
 
@@ -108,7 +124,13 @@ fn state(out: &mut String, summary: &Summary, about: &About) {
     let count = summary.count();
     out.push_str("<h2 id=state>State of the log</h2><div class=cards>");
     let of = summary.with_result();
-    card(out, "", "Events", &grouped(count.events), "records of one call are one event");
+    card(
+        out,
+        "",
+        "Events",
+        &grouped(count.events),
+        "records of one call are one event",
+    );
     card(
         out,
         "",
@@ -126,13 +148,19 @@ fn state(out: &mut String, summary: &Summary, about: &About) {
 fn losses_card(out: &mut String, summary: &Summary) {
     let (lost, _, number) = summary.losses();
     match number {
-        0 => card(out, "ok", "Losses", "none", "no record in this log says that events were lost"),
+        0 => card(
+            out,
+            "ok",
+            "Losses",
+            "none",
+            "no record in this log says that events were lost",
+        ),
         _ => card(
             out,
             "bad",
             "Losses",
             &format!("{} lost", grouped(lost)),
-            &format!("said by {} records op=events-lost", grouped(number)),
+            &format!("said by {} op=events-lost", counted(number, "record")),
         ),
     }
 }
@@ -148,14 +176,23 @@ fn gaps_card(out: &mut String, summary: &Summary) {
     };
     let mut text = match number {
         0 => silence,
-        _ => format!("serial numbers at {} places; {silence}", grouped(number as u64)),
+        _ => format!(
+            "in {} of serial numbers; {silence}",
+            counted(number as u64, "range")
+        ),
     };
     if summary.has_unfollowed_nodes() {
         text.push_str("; too many hosts to follow all of them");
     }
     match missing {
         0 => card(out, "ok", "Gaps", "none", &text),
-        _ => card(out, "warn", "Gaps", &format!("{} missing", grouped(missing)), &text),
+        _ => card(
+            out,
+            "warn",
+            "Gaps",
+            &format!("{} missing", grouped(missing)),
+            &text,
+        ),
     }
 }
 
@@ -168,24 +205,38 @@ fn seal_card(out: &mut String, seal: &Seal) {
         Seal::Altered(text) => ("bad", "altered", text.as_str()),
         Seal::Failed(text) => ("warn", "not verified", text.as_str()),
     };
-    card(out, class, "Seal", figure, &escape::text(text.as_bytes(), 400));
+    card(
+        out,
+        class,
+        "Seal",
+        figure,
+        &escape::text(text.as_bytes(), 400),
+    );
 }
 
 /// What the cards count, one by one.
 fn details(out: &mut String, summary: &Summary) {
     let (_, losses, number) = summary.losses();
     if !losses.is_empty() {
-        rows(out, &format!("Losses: {} of {number} records", losses.len().min(50)), "Time, lost, causes", |out| {
-            for loss in losses.iter().take(50) {
-                let cause = escape::text(&loss.cause, 200);
-                let (time, lost) = (stamp(loss.time_ms), grouped(loss.lost));
-                let _ = write!(out, "<tr><td>{time}</td><td class=n>{lost}</td><td>{cause}</td></tr>");
-            }
-        });
+        rows(
+            out,
+            &listed("Losses", losses.len().min(50), number),
+            "Time, lost, causes",
+            |out| {
+                for loss in losses.iter().take(50) {
+                    let cause = escape::text(&loss.cause, 200);
+                    let (time, lost) = (stamp(loss.time_ms), grouped(loss.lost));
+                    let _ = write!(
+                        out,
+                        "<tr><td>{time}</td><td class=n>{lost}</td><td>{cause}</td></tr>"
+                    );
+                }
+            },
+        );
     }
     let (gaps, number, _) = summary.serial_gaps();
     if !gaps.is_empty() {
-        let title = format!("Missing serial numbers: the largest {} of {number} gaps", gaps.len());
+        let title = listed("Missing serial numbers", gaps.len(), number as u64);
         let note = "Time behind the gap, numbers, host. The records were lost, excluded by rules, or are in \
                     another file";
         rows(out, &title, note, |out| {
@@ -201,17 +252,26 @@ fn details(out: &mut String, summary: &Summary) {
         });
     }
     if !summary.silences().is_empty() {
-        rows(out, "Longest times without events", "From, to, how long", |out| {
-            for silence in summary.silences() {
-                let (from, to) = (stamp(silence.from_ms), stamp(silence.to_ms));
-                let span = span_text((silence.to_ms - silence.from_ms) / 1000);
-                let _ = write!(out, "<tr><td>{from}</td><td>{to}</td><td>{span}</td></tr>");
-            }
-        });
+        rows(
+            out,
+            "Longest times without events",
+            "From, to, how long",
+            |out| {
+                for silence in summary.silences() {
+                    let (from, to) = (stamp(silence.from_ms), stamp(silence.to_ms));
+                    let span = span_text((silence.to_ms - silence.from_ms) / 1000);
+                    let _ = write!(out, "<tr><td>{from}</td><td>{to}</td><td>{span}</td></tr>");
+                }
+            },
+        );
     }
     let (marks, number) = summary.marks();
     if !marks.is_empty() {
-        let title = format!("Starts and ends of the audit daemon: {} of {number}", marks.len().min(50));
+        let title = listed(
+            "Starts and ends of the audit daemon",
+            marks.len().min(50),
+            number,
+        );
         rows(out, &title, "Time, record", |out| {
             for mark in marks.iter().take(50) {
                 let name = match mark.kind {
@@ -219,16 +279,34 @@ fn details(out: &mut String, summary: &Summary) {
                     1201 => "DAEMON_END",
                     _ => "DAEMON_ABORT",
                 };
-                let _ = write!(out, "<tr><td>{}</td><td>{name}</td></tr>", stamp(mark.time_ms));
+                let _ = write!(
+                    out,
+                    "<tr><td>{}</td><td>{name}</td></tr>",
+                    stamp(mark.time_ms)
+                );
             }
         });
     }
 }
 
+/// A title that says how much of all is listed.
+fn listed(title: &str, shown: usize, all: u64) -> String {
+    match shown as u64 == all {
+        true => title.to_owned(),
+        false => format!("{title} ({shown} of {})", grouped(all)),
+    }
+}
+
+/// A number with its noun.
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
 fn rows(out: &mut String, title: &str, caption: &str, body: impl FnOnce(&mut String)) {
     let _ = write!(
         out,
-        "<details><summary class=row><span>{title}</span></summary><table><caption>{caption}</caption><tbody>"
+        "<details class=more><summary>{title}</summary><table><caption>{caption}</caption><tbody>"
     );
     body(out);
     out.push_str("</tbody></table></details>");
@@ -243,7 +321,11 @@ fn over_time(out: &mut String, summary: &Summary) {
         losses,
     };
     out.push_str("<h2 id=time>Events over time</h2>");
-    for (by, what) in [(By::Key, "key"), (By::User, "login user"), (By::Unit, "unit")] {
+    for (by, what) in [
+        (By::Key, "key"),
+        (By::User, "login user"),
+        (By::Unit, "unit"),
+    ] {
         let rows = summary.series(by, chart::LABELS);
         match rows.rows.is_empty() {
             true => {
@@ -267,9 +349,24 @@ fn all_tables(out: &mut String, summary: &Summary) {
          of.</p>",
     );
     let tables: [(Table, &str, &str, &[usize]); 6] = [
-        (Table::User, "Users", "Login user → session → process → file", &[8, 5, 6, 5]),
-        (Table::Failure, "Failures", "Error and call → login user → program", &[12, 5, 4]),
-        (Table::Key, "Keys", "Key of the rule → program → file", &[12, 6, 5]),
+        (
+            Table::User,
+            "Users",
+            "Login user → session → process → file",
+            &[8, 5, 6, 5],
+        ),
+        (
+            Table::Failure,
+            "Failures",
+            "Error and call → login user → program",
+            &[12, 5, 4],
+        ),
+        (
+            Table::Key,
+            "Keys",
+            "Key of the rule → program → file",
+            &[12, 6, 5],
+        ),
         (Table::Unit, "Units", "Unit → program → file", &[12, 6, 5]),
         (Table::Program, "Programs", "Program → file", &[20, 8]),
         (Table::File, "Files", "File → program", &[30, 5]),
@@ -277,46 +374,4 @@ fn all_tables(out: &mut String, summary: &Summary) {
     for (table, title, path, most) in tables {
         tables::table(out, title, path, &summary.table(table, most));
     }
-}
-
-/// A number with commas between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Date and time in UTC, to the second.
-pub(super) fn stamp(time_ms: u64) -> String {
-    time_text(time_ms - time_ms % 1000).replace('T', " ").replace('Z', "")
-}
-
-/// Two times, the date of the second only if it differs.
-pub(super) fn range(first_ms: u64, last_ms: u64) -> String {
-    let (first, last) = (stamp(first_ms), stamp(last_ms));
-    match (first.split_once(' '), last.split_once(' ')) {
-        _ if first == last => first,
-        (Some((day, _)), Some((other, time))) if day == other => format!("{first} – {time}"),
-        _ => format!("{first} – {last}"),
-    }
-}
-
-/// A span of time in words.
-pub(super) fn span_text(seconds: u64) -> String {
-    let (unit_s, unit) = match seconds {
-        0..=119 => (1, "second"),
-        120..=7199 => (60, "minute"),
-        7200..=172_799 => (3600, "hour"),
-        _ => (86_400, "day"),
-    };
-    let number = seconds / unit_s;
-    let about = if seconds % unit_s == 0 { "" } else { "about " };
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{about}{number} {unit}{plural}")
 }

@@ -1,7 +1,7 @@
 //! Tables whose lines open: user → session → process → file; and trees of processes.
 
 use super::escape;
-use super::page::{grouped, range};
+use super::text::{grouped, range};
 use query::summary::{Branch, Count, Forest, TableLines};
 use std::fmt::Write as _;
 
@@ -33,7 +33,11 @@ pub(super) fn table(out: &mut String, title: &str, path: &str, lines: &TableLine
 fn level(out: &mut String, lines: &TableLines, most: Option<u64>) {
     for line in &lines.lines {
         let opens = !line.below.lines.is_empty();
-        out.push_str(if opens { "<details><summary class=row>" } else { "<div class=row>" });
+        out.push_str(if opens {
+            "<details><summary class=row>"
+        } else {
+            "<div class=row>"
+        });
         out.push_str("<span>");
         escape::push(out, &line.label, LABEL_BYTES);
         out.push_str("</span>");
@@ -55,7 +59,11 @@ fn level(out: &mut String, lines: &TableLines, most: Option<u64>) {
         }
     }
     if lines.others > 0 {
-        let _ = write!(out, "<div class=\"row rest\"><span>({} others)</span>", grouped(lines.others));
+        let _ = write!(
+            out,
+            "<div class=\"row rest\"><span>({} others)</span>",
+            grouped(lines.others)
+        );
         counts(out, &lines.others_count);
         out.push_str("</div>");
     }
@@ -66,7 +74,11 @@ fn counts(out: &mut String, count: &Count) {
     match count.failed {
         0 => out.push_str("<data></data>"),
         failed => {
-            let _ = write!(out, "<data class=f>{}<i> failed</i></data>", grouped(failed));
+            let _ = write!(
+                out,
+                "<data class=f>{}<i> failed</i></data>",
+                grouped(failed)
+            );
         }
     }
     let _ = write!(out, "<time>{}</time>", range(count.first_ms, count.last_ms));
@@ -96,7 +108,11 @@ pub(super) fn forest(out: &mut String, forest: &Forest) {
 
 fn branches(out: &mut String, all: &[Branch]) {
     for branch in all {
-        out.push_str(if branch.is_chosen { "<li>" } else { "<li class=dim>" });
+        out.push_str(if branch.is_chosen {
+            "<li>"
+        } else {
+            "<li class=dim>"
+        });
         let opens = !branch.children.is_empty();
         if opens {
             out.push_str("<details open><summary>");
@@ -133,6 +149,10 @@ fn process(out: &mut String, branch: &Branch) {
         out.push_str("</span>");
     }
     if count.failed > 0 {
-        let _ = write!(out, " <span class=f>· {} failed</span>", grouped(count.failed));
+        let _ = write!(
+            out,
+            " <span class=f>· {} failed</span>",
+            grouped(count.failed)
+        );
     }
 }

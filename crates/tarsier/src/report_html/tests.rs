@@ -58,7 +58,12 @@ fn tags(page: &str) -> Vec<String> {
         let name = tag.split([' ', '/']).find(|word| !word.is_empty());
         let name = name.expect("a tag with a name").to_owned();
         if tag.starts_with('/') {
-            assert_eq!(open.pop(), Some(name), "before {}", &rest[..rest.len().min(80)]);
+            assert_eq!(
+                open.pop(),
+                Some(name),
+                "before {}",
+                &rest[..rest.len().min(80)]
+            );
             continue;
         }
         if !tag.ends_with('/') && !VOID.contains(&&*name) && name != "br" {
@@ -113,11 +118,16 @@ fn name_of(tag: &str) -> String {
 
 #[test]
 fn the_page_needs_nothing_from_elsewhere_and_runs_no_script() {
-    let page = page(&summary(&call(1, "\"/bin/a\"", "\"k\"", "\"/etc/x\"")), &about("audit.log"));
+    let page = page(
+        &summary(&call(1, "\"/bin/a\"", "\"k\"", "\"/etc/x\"")),
+        &about("audit.log"),
+    );
     let policy = page.find("default-src 'none'").expect("a policy");
     assert!(policy < page.find("<style>").expect("a style"));
     for tag in tags(&page) {
-        for word in ["src=", "script", "http:", "https:", "url(", "style=", "link"] {
+        for word in [
+            "src=", "script", "http:", "https:", "url(", "style=", "link",
+        ] {
             assert!(!tag.contains(word) || tag.contains("default-src"), "{tag}");
         }
         if let Some(at) = tag.find("href=") {
@@ -129,21 +139,32 @@ fn the_page_needs_nothing_from_elsewhere_and_runs_no_script() {
 
 #[test]
 fn the_page_has_language_headings_in_order_and_names_for_its_pictures() {
-    let page = page(&summary(&call(1, "\"/bin/a\"", "\"k\"", "\"/etc/x\"")), &about("audit.log"));
+    let page = page(
+        &summary(&call(1, "\"/bin/a\"", "\"k\"", "\"/etc/x\"")),
+        &about("audit.log"),
+    );
     let mut last = 0;
     let mut headings = 0;
     for tag in tags(&page) {
         let name = name_of(&tag);
-        let level = name.strip_prefix('h').and_then(|level| level.parse::<u32>().ok());
+        let level = name
+            .strip_prefix('h')
+            .and_then(|level| level.parse::<u32>().ok());
         if let Some(level) = level {
             assert!(level <= last + 1, "h{level} below h{last}");
             last = level;
             headings += 1;
         }
         if name == "svg" {
-            assert!(tag.contains("aria-label=") || tag.contains("aria-hidden"), "{tag}");
+            assert!(
+                tag.contains("aria-label=") || tag.contains("aria-hidden"),
+                "{tag}"
+            );
         }
-        if let Some(target) = tag.strip_prefix("a ").and_then(|rest| rest.split("href=#").nth(1)) {
+        if let Some(target) = tag
+            .strip_prefix("a ")
+            .and_then(|rest| rest.split("href=#").nth(1))
+        {
             assert!(page.contains(&format!("id={target}")), "{tag}");
         }
     }
@@ -158,7 +179,13 @@ fn losses_gaps_and_the_seal_are_on_the_first_screen() {
     log += &call(1000, "\"/bin/a\"", "\"k\"", "\"/etc/x\"");
     let page = page(&summary(&log), &about("audit.log"));
     let first = &page[..page.find("id=time").expect("the next heading")];
-    for words in ["41 lost", "ring_full:41", "997 missing", "not sealed", "longest time without events"] {
+    for words in [
+        "41 lost",
+        "ring_full:41",
+        "997 missing",
+        "not sealed",
+        "longest time without events",
+    ] {
         assert!(first.contains(words), "{words}: {first}");
     }
 }
@@ -187,4 +214,21 @@ fn an_empty_log_has_a_page() {
     let page = page(&summary(""), &about("audit.log"));
     tags(&page);
     assert!(page.contains("no events"));
+}
+
+#[test]
+fn times_and_numbers_at_the_ends_of_their_ranges_are_drawn() {
+    let mut log = String::new();
+    for (number, sec) in ["0", "9223372036854775000", "1795229629", "99999999999"]
+        .iter()
+        .enumerate()
+    {
+        let stamp = format!("msg=audit({sec}.999:{})", u64::MAX - number as u64);
+        log += &call(1, "\"/bin/a\"", "\"k\"", "\"/etc/x\"")
+            .replace("msg=audit(1795229629.731:8)", &stamp)
+            .replace("exit=-13", "exit=-9223372036854775808");
+    }
+    let page = page(&summary(&log), &about("audit.log"));
+    tags(&page);
+    assert!(page.contains("<strong>4</strong>"));
 }

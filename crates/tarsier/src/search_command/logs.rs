@@ -13,7 +13,8 @@ const BLOCK_BYTES: usize = 1 << 20;
 
 /// What auditd.conf(5) says.
 pub(crate) struct Defaults {
-    log_file: PathBuf,
+    /// `log_file`.
+    pub(crate) log_file: PathBuf,
     /// `end_of_event_timeout`.
     pub(crate) timeout_s: u64,
 }
