@@ -14,13 +14,14 @@ mod logs;
 mod lookups;
 mod search;
 mod seccomp_input;
+mod summary;
 mod tables;
 
 /// A target: its name, which is that of its seeds' directory too, and what it does.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -36,6 +37,7 @@ pub const TARGETS: [Target; 17] = [
     ("compact", logs::compact),
     ("seals", logs::seals),
     ("search", search::search),
+    ("summary", summary::summary),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),
 ];

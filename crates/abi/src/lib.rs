@@ -10,6 +10,7 @@ mod entry_point;
 mod errno;
 mod field;
 mod generated;
+pub mod names;
 mod perm;
 pub mod record_type;
 mod syscall;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use journal::compact::{self, TimeRange as Frames};
-use query::{Assembler, Dialect, Event, Lines, TimeRange};
+use query::{Assembler, Dialect, Event, Feed, Lines, TimeRange};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ pub(crate) struct Stream {
     pub(crate) host: String,
     files: std::vec::IntoIter<PathBuf>,
     reading: Option<(PathBuf, Lines<Box<dyn Read>>)>,
+    feed: Feed,
     assembler: Assembler,
     next: Option<Event>,
 }
@@ -47,6 +48,7 @@ impl Stream {
             host: host.to_owned(),
             files: files.into_iter(),
             reading: None,
+            feed: Feed::default(),
             assembler: Assembler::new(Dialect::Own, TIMEOUT_S, range),
             next: None,
         })
@@ -84,9 +86,7 @@ impl Stream {
                 .next_line()
                 .with_context(|| path.display().to_string())?
             {
-                Some(line) => {
-                    self.assembler.add(line);
-                }
+                Some(line) => self.feed.add(line, &mut self.assembler),
                 None => self.reading = None,
             }
         }

@@ -79,14 +79,16 @@ impl Assembler {
     pub fn add(&mut self, line: &[u8]) -> bool {
         let line = match self.dialect {
             // C's strings end at a zero.
-            Dialect::Three => &line[..memchr::memchr(0, line).unwrap_or(line.len())],
+            Dialect::Three | Dialect::Four => {
+                &line[..memchr::memchr(0, line).unwrap_or(line.len())]
+            }
             Dialect::Own => line,
         };
         let head = match head(line, self.timeout_s, self.dialect) {
             Ok(head) => head,
             Err(NoHead::NoRecord) => return false,
             Err(NoHead::BadTime(text)) => {
-                if self.dialect == Dialect::Three {
+                if self.dialect.is_peer() {
                     self.bad_times.push(text.to_vec());
                 }
                 return false;
@@ -147,9 +149,7 @@ impl Assembler {
             node: head.node.map(Box::from),
         };
         slot.event.push(head.kind, line);
-        // LOGIN of a process with an audit context is followed by records of its call.
-        slot.is_complete = kind::is_single(head.kind)
-            && !(self.dialect == Dialect::Own && head.kind == kind::LOGIN);
+        slot.is_complete = kind::is_single(head.kind, self.dialect);
         self.open_bytes += line.len();
         let place = (head.sec, head.msec, head.serial, number);
         self.open.insert(place, ());
@@ -201,6 +201,18 @@ impl Assembler {
     pub fn finish(&mut self) {
         for (place, ()) in &self.open {
             self.slots[place.3].is_complete = true;
+        }
+    }
+
+    /// Completes the events that have a record of a type that comes last.
+    pub fn finish_ended(&mut self) {
+        for (place, ()) in &self.open {
+            let slot = &mut self.slots[place.3];
+            let dialect = self.dialect;
+            slot.is_complete |= slot
+                .event
+                .records()
+                .any(|record| kind::is_single(record.kind, dialect));
         }
     }
 

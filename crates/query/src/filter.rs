@@ -72,6 +72,8 @@ pub struct Filter {
     pub is_any_label: bool,
     /// Texts must be equal, not only contain what is looked for.
     pub is_exact: bool,
+    /// The architecture of calls will be printed: ausearch finds no call without one then.
+    pub is_interpreted: bool,
 }
 
 /// A filter with what can be computed beforehand.
@@ -135,7 +137,7 @@ impl Matcher {
             && is_call(&self.filter, &facts)
             && is_kind(&self.filter, event)
             && is_text(&self.filter, &facts)
-            && is_label(&self.filter, &facts)
+            && is_label(&self.filter, &facts, self.dialect)
     }
 
     fn is_user(&mut self, facts: &Facts<'_>, names: Option<&[u8]>) -> bool {
@@ -195,7 +197,7 @@ fn wanted(filter: &Filter) -> Wanted {
         gid: filter.gid.is_some_and(|id| id != NO_ID),
         egid: filter.egid.is_some_and(|id| id != NO_ID),
         session: filter.session.is_some_and(|id| id != NO_LOGIN),
-        arch: filter.arch.is_some(),
+        arch: filter.arch.is_some() || filter.is_interpreted,
         success: filter.success.is_some(),
         exit: filter.exit.is_some(),
         terminal: filter.terminal.is_some(),
@@ -319,7 +321,7 @@ fn is_like(filter: &Filter, wanted: &[u8], found: &[u8]) -> bool {
     }
 }
 
-fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
+fn is_label(filter: &Filter, facts: &Facts<'_>, dialect: Dialect) -> bool {
     let has = |wanted: &Option<Vec<u8>>, label: fn(&Labels<'_>) -> Option<Vec<u8>>| {
         wanted.as_ref().map(|wanted| {
             facts
@@ -333,8 +335,9 @@ fn is_label(filter: &Filter, facts: &Facts<'_>) -> bool {
     let object = has(&filter.object, |labels| labels.object.map(<[u8]>::to_vec));
     match (filter.is_any_label, subject) {
         (true, _) => subject == Some(true) || object == Some(true),
-        // ausearch does not look at the object when it looks at the subject.
-        (false, Some(is_subject)) => is_subject,
+        // ausearch 3.0.9 does not look at the object when it looks at the subject.
+        (false, Some(is_subject)) if dialect == Dialect::Three => is_subject,
+        (false, Some(is_subject)) => is_subject && object != Some(false),
         (false, None) => object != Some(false),
     }
 }

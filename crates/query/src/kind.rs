@@ -21,6 +21,8 @@ const MAC_LABELS: std::ops::RangeInclusive<i32> = 1406..=1419;
 
 /// DM_CTRL, DM_EVENT, LANDLOCK_ACCESS, LANDLOCK_DOMAIN, which audit 3.0.9 does not know.
 const LATER: [u32; 4] = [1338, 1339, 1423, 1424];
+/// The first of them that audit 4.0.2 does not know either.
+const LATER_IN_FOUR: usize = 2;
 
 /// The number of a type by its name in a log: a known name, `UNKNOWN[n]` or a number; else -1.
 pub fn number(name: &[u8], dialect: Dialect) -> i32 {
@@ -42,20 +44,37 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
         _ => std::str::from_utf8(name)
             .ok()
             .and_then(abi::record_type_number)
-            .filter(|number| dialect == Dialect::Own || is_of_three(*number))
+            .filter(|number| dialect == Dialect::Own || is_of_peer(*number, dialect))
             .map_or(-1, |number| number as i32),
     }
 }
 
-/// Whether audit 3.0.9 has a name for the type.
-fn is_of_three(number: u32) -> bool {
-    abi::record_type_name(number).is_some() && !LATER.contains(&number)
+/// The name of a type, as far as the dialect has one.
+pub(crate) fn name(number: u32, dialect: Dialect) -> Option<&'static str> {
+    let is_known = dialect == Dialect::Own || is_of_peer(number, dialect);
+    abi::record_type_name(number).filter(|_| is_known)
 }
 
-/// Whether an event that begins with this type has no further records, as ausearch 3.0.9 decides.
-pub(crate) fn is_single(kind: i32) -> bool {
-    kind == PROCTITLE
-        || !(FIRST_EVENT..FIRST_ANOM_MSG).contains(&kind)
+/// Whether audit 3.0.9 or 4.0.2 has a name for the type.
+fn is_of_peer(number: u32, dialect: Dialect) -> bool {
+    let later = match dialect {
+        Dialect::Three => &LATER[..],
+        _ => &LATER[LATER_IN_FOUR..],
+    };
+    abi::record_type_name(number).is_some() && !later.contains(&number)
+}
+
+/// Whether an event that begins with this type has no further records, as ausearch decides. LOGIN of a process with an
+/// audit context is followed by records of its call, which 3.0.9 does not expect.
+pub(crate) fn is_single(kind: i32, dialect: Dialect) -> bool {
+    let is_early = match dialect {
+        Dialect::Own => kind != LOGIN && kind < FIRST_EVENT,
+        Dialect::Three => kind < FIRST_EVENT,
+        Dialect::Four => kind > LOGIN && kind < FIRST_EVENT,
+    };
+    is_early
+        || kind == PROCTITLE
+        || kind >= FIRST_ANOM_MSG
         || kind == KERNEL
         || MAC_LABELS.contains(&kind)
 }

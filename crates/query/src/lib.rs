@@ -4,6 +4,7 @@
 //! * [`Assembler`]: the state machine from lines to [`Event`]s.
 //! * [`Facts`]: the fields of an event that a question is about, read when they are asked for.
 //! * [`Filter`]: ausearch's options, compiled once.
+//! * [`Interpreter`]: what values mean; [`RecordFields`]: a record as names and values.
 //! * [`time`]: its dates and times, by the C library.
 //!
 //! Memory is bounded: the open events of two seconds are kept, and at most 96 MiB of them.
@@ -24,8 +25,12 @@ mod avc;
 mod calls;
 mod event;
 mod facts;
+mod feed;
 mod filter;
+mod format;
 mod head;
+mod interpret;
+mod json;
 pub mod kind;
 mod lines;
 mod messages;
@@ -40,7 +45,14 @@ mod walk;
 pub use assemble::{Assembler, TimeRange};
 pub use event::{Event, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
+pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};
+pub use format::{Columns, Extra, Interpreted, Sentences};
+pub use interpret::{
+    calls_of, field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
+    MachineNames, RecordFields,
+};
+pub use json::json_lines;
 pub use lines::Lines;
 pub use output::{write_default, write_raw};
 
@@ -55,13 +67,28 @@ pub enum Dialect {
     Own,
     /// ausearch and aureport 3.0.9, byte for byte.
     Three,
+    /// ausearch and aureport 4.0.2, byte for byte.
+    Four,
 }
 
 impl Dialect {
     /// Bytes at which a line is cut: MAX_AUDIT_MESSAGE_LENGTH of libaudit, less C's zero.
     pub fn line_bytes_max(self) -> Option<usize> {
-        (self == Dialect::Three).then_some(8969)
+        self.is_peer().then_some(8969)
     }
+
+    /// Whether it is that of another program.
+    pub fn is_peer(self) -> bool {
+        self != Dialect::Own
+    }
+}
+
+/// A decimal number with a sign at the beginning of `text`; the greatest or least of 64 bits if it has more.
+pub fn c_decimal(text: &[u8]) -> i64 {
+    number::signed_decimal(text).unwrap_or(match text.first() {
+        Some(b'-') => i64::MIN,
+        _ => i64::MAX,
+    })
 }
 
 /// A number with a sign at the beginning of `text`, as C writes it: hexadecimal after `0x`, octal

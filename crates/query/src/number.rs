@@ -61,40 +61,70 @@ pub(crate) fn signed(text: &[u8]) -> Result<i64, OutOfRange> {
     i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
 }
 
-/// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`.
+/// As strtoul(3) in any base, 0 among them.
+pub(crate) fn unsigned_any(text: &[u8], base: u32) -> Result<u64, OutOfRange> {
+    let digits = signed_digits(text).1;
+    match (base, digits) {
+        (0, [b'0', b'x' | b'X', ..]) => unsigned(text, 16),
+        (0, [b'0', ..]) => unsigned(text, 8),
+        (0, _) => unsigned(text, 10),
+        _ => unsigned(text, base),
+    }
+}
+
+/// As strtoll(3) in base 10.
+pub(crate) fn signed_decimal(text: &[u8]) -> Result<i64, OutOfRange> {
+    let (is_negative, digits) = signed_digits(text);
+    let value = i128::from(magnitude(digits, 10)?);
+    i64::try_from(if is_negative { -value } else { value }).map_err(|_| OutOfRange)
+}
+
+/// The bytes that hex digits at the beginning of `text` encode, or the text up to `)` of `(null)`, as ausearch's
+/// filters read them.
 ///
 /// `None` where ausearch 3.0.9 finds no value: fewer than two digits, or no `)`.
 pub(crate) fn unescape(text: &[u8]) -> Option<Vec<u8>> {
+    // Its arithmetic makes this of C's zero behind an odd digit.
+    decoded(text, |high| high.wrapping_sub(b'0')).map(until_zero)
+}
+
+/// As [`unescape`], as auparse reads them.
+pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    decode_whole(text).map(until_zero)
+}
+
+/// As [`decode`], with the zeros and what follows them.
+pub(crate) fn decode_whole(text: &[u8]) -> Option<Vec<u8>> {
+    decoded(text, |high| high)
+}
+
+/// C's strings end at a zero.
+fn until_zero(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = memchr::memchr(0, &bytes) {
+        bytes.truncate(end);
+    }
+    bytes
+}
+
+/// The bytes of hex digits. `odd` makes one of the last digit, if it has no second.
+fn decoded(text: &[u8], odd: fn(u8) -> u8) -> Option<Vec<u8>> {
     if text.first() == Some(&b'(') {
         let end = memchr::memchr(b')', text)?;
         return Some(text[..=end].to_vec());
     }
-    let digits = text
+    let digits: Vec<u8> = text
         .iter()
-        .take_while(|byte| byte.is_ascii_hexdigit())
-        .count();
-    if digits < 2 {
+        .map_while(|byte| char::from(*byte).to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
+    if digits.len() < 2 {
         return None;
     }
-    let digit = |at: usize| match at < digits {
-        true => char::from(text[at]).to_digit(16),
-        false => None,
-    };
-    Some(
-        (0..digits)
-            .step_by(2)
-            .map(|at| {
-                let high = (digit(at).unwrap_or(0) << 4) as u8;
-                match digit(at + 1) {
-                    Some(low) => high | low as u8,
-                    // What ausearch's arithmetic makes of C's zero.
-                    None => high.wrapping_sub(b'0'),
-                }
-            })
-            // C's strings end at a zero.
-            .take_while(|byte| *byte != 0)
-            .collect(),
-    )
+    let bytes = digits.chunks(2).map(|pair| match pair {
+        [high, low] => high << 4 | low,
+        _ => odd(pair[0] << 4),
+    });
+    Some(bytes.collect())
 }
 
 #[cfg(test)]

@@ -11,15 +11,20 @@ impl<'e> Facts<'e> {
     pub fn read(event: &'e Event, wanted: &Wanted, dialect: Dialect) -> Option<Facts<'e>> {
         let mut facts = Facts::default();
         for record in event.records() {
-            let read = facts.record(record, wanted);
-            if read.is_err() && dialect == Dialect::Three {
+            let read = facts.record(record, wanted, dialect);
+            if read.is_err() && dialect.is_peer() {
                 return None;
             }
         }
         Some(facts)
     }
 
-    fn record(&mut self, record: Record<'e>, wanted: &Wanted) -> Result<(), Malformed> {
+    fn record(
+        &mut self,
+        record: Record<'e>,
+        wanted: &Wanted,
+        dialect: Dialect,
+    ) -> Result<(), Malformed> {
         let walk = Walk::new(record.text);
         match record.kind {
             1300 => calls::syscall(self, walk, wanted),
@@ -29,7 +34,7 @@ impl<'e> Facts<'e> {
             1005 | 1100..=1106 | 1108..=1199 | 2100..=2999 => {
                 messages::user(self, walk, record.kind, wanted, None)
             }
-            1306 => calls::sockaddr(self, walk, wanted),
+            1306 => calls::sockaddr(self, walk, wanted, dialect),
             1006 => messages::login(self, walk, wanted),
             1303 | 1318 => {
                 calls::object(self, walk, wanted);
@@ -45,6 +50,8 @@ impl<'e> Facts<'e> {
             }
             1400 | 1107 => avc::avc(self, walk, record.kind, wanted),
             1324 => calls::packet(self, walk, wanted),
+            1336 if dialect != Dialect::Three => calls::uring(self, walk, wanted),
+            1338 if dialect != Dialect::Three => calls::task(self, walk, wanted),
             1328 | 1702 => calls::task(self, walk, wanted),
             1326 | 1700 | 1701 => messages::kernel_anomaly(self, walk, record.kind, wanted),
             1403..=1417 => messages::simple(self, walk, false, wanted),

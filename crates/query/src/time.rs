@@ -1,6 +1,7 @@
 //! Dates and times as ausearch takes and prints them: in the locale and the time zone of the
 //! process, by the C library, since no other library agrees with its strptime(3) and strftime(3).
 
+use crate::Dialect;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
@@ -240,6 +241,52 @@ pub fn write_date_time(at_s: u64, out: &mut Vec<u8>) {
         Some(tm) => put(&tm, c"%x %T", out),
         None => out.push(b'?'),
     }
+}
+
+/// Appends time and date of the locale (`%T %x`), or `?` for a year that the C library does not know.
+pub(crate) fn write_time_date(at_s: u64, out: &mut Vec<u8>) {
+    match i64::try_from(at_s).ok().and_then(try_local) {
+        Some(tm) => put(&tm, c"%T %x", out),
+        None => out.push(b'?'),
+    }
+}
+
+/// Appends date and time in columns, with their parts if `has_parts`.
+pub(crate) fn write_columns(
+    at_s: u64,
+    msec: u32,
+    has_parts: bool,
+    dialect: Dialect,
+    out: &mut Vec<u8>,
+) {
+    let tm = i64::try_from(at_s).ok().and_then(try_local);
+    let column = |format, out: &mut Vec<u8>| {
+        if let Some(tm) = &tm {
+            put(tm, format, out);
+        }
+        out.push(b',');
+    };
+    column(c"%x", out);
+    column(c"%T", out);
+    if !has_parts {
+        return;
+    }
+    for format in [c"%Y", c"%m", c"%d", c"%u", c"%k"] {
+        column(format, out);
+    }
+    out.extend_from_slice(format!("{msec},").as_bytes());
+    if let Some(tm) = &tm {
+        let offset_s = tm.tm_gmtoff.unsigned_abs();
+        let sign = if tm.tm_gmtoff < 0 { '-' } else { '+' };
+        // ausearch takes the remainder of the seconds for the minutes.
+        let minute = match dialect {
+            Dialect::Own => offset_s % 3600 / 60,
+            _ => offset_s % 60,
+        };
+        let hour = offset_s / 3600;
+        out.extend_from_slice(format!("{sign}{hour:02}:{minute:02}").as_bytes());
+    }
+    out.push(b',');
 }
 
 #[cfg(test)]

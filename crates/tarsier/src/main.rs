@@ -39,6 +39,8 @@ fn main() -> ExitCode {
         search_command::run(args.collect())
     } else if report_html::is_asked_for(first.as_deref()) {
         report_html::run(args.skip(1).collect())
+    } else if search_command::ausyscall::is_ausyscall(&program) {
+        search_command::ausyscall::run(args.collect())
     } else if first.is_some_and(|first| first == "search") {
         search_command::run(args.skip(1).collect())
     } else {

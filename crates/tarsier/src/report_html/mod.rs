@@ -18,7 +18,7 @@ use journal::seal::verify::End;
 use options::Options;
 use page::{About, Seal};
 use query::summary::Summary;
-use query::{Assembler, Dialect, Lines};
+use query::{Assembler, Dialect, Feed, Lines};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -68,6 +68,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         }
     };
     let mut assembler = Assembler::new(Dialect::Own, defaults.timeout_s, options.range);
+    let mut feed = Feed::default();
     let mut summary = Summary::default();
     for source in &input.sources {
         let text = match source.open(Dialect::Own)? {
@@ -79,7 +80,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         };
         let mut lines = Lines::new(text, Dialect::Own.line_bytes_max());
         while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-            assembler.add(line);
+            feed.add(line, &mut assembler);
             take(&mut assembler, &mut summary);
         }
     }

@@ -28,7 +28,7 @@ pub(crate) fn defaults(dialect: Dialect) -> Result<Defaults> {
     let config = match path.exists() {
         true => conf::load(path, Default::default())?.config,
         false => {
-            if dialect == Dialect::Three {
+            if dialect.is_peer() {
                 say!("Config file {} doesn't exist, skipping", conf::AUDITD_CONF);
             }
             conf::Config::default()
@@ -49,6 +49,8 @@ pub(crate) enum Source {
 /// The logs to read, oldest first.
 pub(crate) struct Input {
     pub(crate) sources: Vec<Source>,
+    /// Whether they are a log with its rotated files.
+    pub(crate) is_set: bool,
 }
 
 impl Input {
@@ -63,24 +65,29 @@ impl Input {
         defaults: &Defaults,
         dialect: Dialect,
     ) -> Result<Input, String> {
-        let set = |log_file: &Path| rotated_set(log_file, dialect);
+        let set = |log_file: &Path| {
+            let mut input = rotated_set(log_file, dialect)?;
+            input.is_set = true;
+            Ok(input)
+        };
         match path {
             Some(path) => {
                 let metadata = fs::metadata(path).map_err(|error| match dialect {
-                    Dialect::Three => format!("stat: {}", reason(&error)),
+                    Dialect::Three | Dialect::Four => format!("stat: {}", reason(&error)),
                     Dialect::Own => format!("tarsier: {}: {}", path.display(), reason(&error)),
                 })?;
                 if !metadata.is_dir() {
                     return Ok(Input::of(vec![path.to_owned()]));
                 }
                 let log_file = path.join("audit.log");
-                if dialect == Dialect::Three {
+                if dialect.is_peer() {
                     say!("NOTE - using logs in {}", log_file.display());
                 }
                 set(&log_file)
             }
             None if !use_logs && is_pipe() => Ok(Input {
                 sources: vec![Source::Stdin],
+                is_set: false,
             }),
             None => set(&defaults.log_file),
         }
@@ -89,6 +96,7 @@ impl Input {
     fn of(paths: Vec<PathBuf>) -> Input {
         Input {
             sources: paths.into_iter().map(Source::File).collect(),
+            is_set: false,
         }
     }
 }
@@ -127,7 +135,7 @@ impl Source {
     pub(crate) fn open(&self, dialect: Dialect) -> Result<Result<Box<dyn Read>, String>> {
         let opened: io::Result<Box<dyn Read>> = match (self, dialect) {
             (Source::Stdin, _) => Ok(Box::new(io::stdin().lock())),
-            (Source::File(path), Dialect::Three) => {
+            (Source::File(path), Dialect::Three | Dialect::Four) => {
                 File::open(path).map(|file| Box::new(file) as _)
             }
             (Source::File(path), Dialect::Own) => {
@@ -139,7 +147,7 @@ impl Source {
             }
         };
         Ok(opened.map_err(|error| match dialect {
-            Dialect::Three => format!("Error opening {self} ({})", reason(&error)),
+            Dialect::Three | Dialect::Four => format!("Error opening {self} ({})", reason(&error)),
             Dialect::Own => format!("tarsier: {self}: {}", reason(&error)),
         }))
     }
@@ -160,7 +168,7 @@ impl std::fmt::Display for Source {
 }
 
 /// The system's text of an error, without its number.
-fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {
         Some(end) => text[..end].to_owned(),
@@ -195,7 +203,8 @@ pub(crate) fn plain_file_has(
         if is_first && (text.starts_with(&ZSTD_MAGIC) || compact::is_compact(text)) {
             return Ok(true);
         }
-        if has(text) {
+        // JSON may have the text in other words.
+        if has(text) || (is_first && text.first() == Some(&b'{')) {
             return Ok(true);
         }
         is_first = false;

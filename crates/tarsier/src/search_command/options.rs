@@ -3,7 +3,7 @@
 use super::users::{group_id, user_id};
 use abi::Arch;
 use query::time::{self, Bound};
-use query::{kind, Dialect, Filter, TimeRange};
+use query::{kind, Dialect, Escape, Extra, Filter, TimeRange};
 use std::path::PathBuf;
 
 /// How events are printed.
@@ -11,6 +11,9 @@ use std::path::PathBuf;
 pub(crate) enum Format {
     Raw,
     Default,
+    Interpret,
+    Csv,
+    Text,
 }
 
 /// What `tarsier search` was asked for.
@@ -24,6 +27,12 @@ pub(crate) struct Options {
     pub(crate) just_one: bool,
     pub(crate) line_buffered: bool,
     pub(crate) timeout_s: Option<u64>,
+    pub(crate) extra: Extra,
+    pub(crate) escape: Escape,
+    pub(crate) is_debug: bool,
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// `-ts checkpoint`.
+    pub(crate) is_checkpoint_time: bool,
 }
 
 /// What to do instead of a search.
@@ -44,19 +53,6 @@ impl From<String> for Instead {
 const OUT_OF_RANGE: &str = "Numerical result out of range";
 
 type Result<T> = std::result::Result<T, Instead>;
-
-/// Options of ausearch that are not built, each refused by its name.
-const NOT_BUILT: [&str; 9] = [
-    "-i",
-    "--interpret",
-    "--checkpoint",
-    "--debug",
-    "--escape",
-    "--extra-keys",
-    "--extra-labels",
-    "--extra-obj2",
-    "--extra-time",
-];
 
 /// A word of the command line, the words after it, and how many of those were taken.
 struct Words<'w> {
@@ -82,6 +78,13 @@ impl<'w> Words<'w> {
         }
     }
 
+    /// Whether the value is the word `checkpoint` alone.
+    fn is_checkpoint(&self) -> bool {
+        let is_value = |word: &&String| !word.starts_with('-');
+        self.rest.first().is_some_and(|first| first == "checkpoint")
+            && self.rest.get(1).filter(is_value).is_none()
+    }
+
     fn take(&mut self, value: &'w str) -> &'w str {
         self.taken += 1;
         value
@@ -104,6 +107,11 @@ impl Options {
             just_one: false,
             line_buffered: false,
             timeout_s: None,
+            extra: Extra::default(),
+            escape: Escape::default(),
+            is_debug: false,
+            checkpoint: None,
+            is_checkpoint_time: false,
         };
         let mut at = 0;
         while let Some(option) = words.get(at) {
@@ -115,13 +123,21 @@ impl Options {
             options.set(&mut word, dialect)?;
             at += 1 + word.taken;
         }
+        let Extra {
+            time, labels, keys, ..
+        } = options.extra;
+        if (time || labels || keys) && options.format != Format::Csv {
+            let message = "--extra options requires format to be csv".to_owned();
+            return Err(message.into());
+        }
+        options.filter.is_interpreted = matches!(
+            options.format,
+            Format::Interpret | Format::Csv | Format::Text
+        );
         Ok(options)
     }
 
     fn set(&mut self, word: &mut Words<'_>, dialect: Dialect) -> Result<()> {
-        if NOT_BUILT.contains(&word.option) {
-            return Err(not_built(word.option));
-        }
         match word.option {
             "-h" | "--help" => return Err(Instead::Help),
             "-v" | "--version" => return Err(Instead::Version),
@@ -131,6 +147,18 @@ impl Options {
             "-l" | "--line-buffered" => self.line_buffered = true,
             "-if" | "--input" => self.input = Some(PathBuf::from(word.value()?)),
             "-r" | "--raw" => self.raw(word)?,
+            "-i" | "--interpret" => self.interpret(word)?,
+            "--escape" => self.escape(word)?,
+            "--debug" => self.is_debug = true,
+            "--checkpoint" => self.checkpoint = Some(PathBuf::from(word.value()?)),
+            "--extra-keys" => self.extra.keys = flag(word)?,
+            "--extra-labels" => self.extra.labels = flag(word)?,
+            "--extra-obj2" => self.extra.second = flag(word)?,
+            "--extra-time" => self.extra.time = flag(word)?,
+            "-ts" | "--start" if word.is_checkpoint() => {
+                word.taken += 1;
+                self.is_checkpoint_time = true;
+            }
             "--format" => self.format(word)?,
             "--eoe-timeout" => self.timeout_s = Some(timeout(word)?),
             "-ts" | "--start" => self.range.start_s = time_of(word, Bound::Start)?,
@@ -158,6 +186,20 @@ impl Options {
         Ok(())
     }
 
+    fn interpret(&mut self, word: &mut Words<'_>) -> Result<()> {
+        if self.format != Format::Default {
+            return Err(format!("Conflicting output format {}", word.option).into());
+        }
+        self.format = Format::Interpret;
+        flag(word).map(drop)
+    }
+
+    fn escape(&mut self, word: &mut Words<'_>) -> Result<()> {
+        let name = word.value()?;
+        self.escape = Escape::from_name(name).ok_or_else(|| format!("Unknown option ({name})"))?;
+        Ok(())
+    }
+
     fn format(&mut self, word: &mut Words<'_>) -> Result<()> {
         if self.format != Format::Default {
             return Err("Multiple output formats, use only 1".to_owned().into());
@@ -165,20 +207,21 @@ impl Options {
         self.format = match word.value()? {
             "raw" => Format::Raw,
             "default" => Format::Default,
-            name if name.starts_with("interp") || ["csv", "text"].contains(&name) => {
-                return Err(not_built(&format!("--format {name}")));
-            }
+            name if name.starts_with("interp") => Format::Interpret,
+            "csv" => Format::Csv,
+            "text" => Format::Text,
             name => return Err(format!("Unknown option ({name})").into()),
         };
         Ok(())
     }
 }
 
-fn not_built(option: &str) -> Instead {
-    Instead::Fail(format!(
-        "{option} is an option of ausearch that tarsier search does not have; \
-         pipe `tarsier search --format raw …` to `ausearch {option}` instead"
-    ))
+/// An option without a value.
+fn flag(word: &mut Words<'_>) -> Result<bool> {
+    match word.value() {
+        Ok(_) => Err(format!("Argument is NOT required for {}", word.option).into()),
+        Err(_) => Ok(true),
+    }
 }
 
 fn timeout(word: &mut Words<'_>) -> Result<u64> {
@@ -414,7 +457,7 @@ fn arch(filter: &mut Filter, word: &mut Words<'_>, dialect: Dialect) -> Result<(
     filter.arch = bits.or_else(|| Arch::from_name(text)).or_else(hex);
     match (filter.arch, dialect) {
         (Some(_), _) => Ok(()),
-        (None, Dialect::Three) => Err(format!("Unknown arch {text}").into()),
+        (None, Dialect::Three | Dialect::Four) => Err(format!("Unknown arch {text}").into()),
         (None, Dialect::Own) => {
             let names = Arch::NAMES.join(", ");
             Err(format!("--arch {text}: unknown; there are b32, b64, {names}").into())
@@ -439,9 +482,6 @@ fn time_of(word: &mut Words<'_>, bound: Bound) -> Result<i64> {
             }
         }
         None if time::is_word(first) => (Some(first), midnight),
-        None if bound == Bound::Start && first == "checkpoint" => {
-            return Err(not_built("-ts checkpoint"));
-        }
         None if first.contains(':') => (None, Some(first)),
         None if bound == Bound::Start => (Some(first), midnight),
         None => (Some(first), None),

@@ -1,7 +1,10 @@
 //! Users and groups of this machine, as getpwnam(3) and its relatives know them.
 
+use query::MachineNames;
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 
 /// Bytes for the texts of an entry; longer ones count as unknown.
 const TEXT_BYTES: usize = 1 << 16;
@@ -42,4 +45,45 @@ pub(crate) fn user_name(id: u32) -> Option<Vec<u8>> {
             .to_bytes()
             .to_vec(),
     )
+}
+
+/// The name of a group by id.
+pub(crate) fn group_name(id: u32) -> Option<Vec<u8>> {
+    let (entry, _text) = lookup!(getgrgid_r, libc::group, id)?;
+    // SAFETY: the name is a C string in `_text`, which lives until the end of this function.
+    Some(
+        unsafe { std::ffi::CStr::from_ptr(entry.gr_name) }
+            .to_bytes()
+            .to_vec(),
+    )
+}
+
+/// Protocols by number, as /etc/protocols names them.
+fn protocols() -> &'static HashMap<i32, Vec<u8>> {
+    static PROTOCOLS: OnceLock<HashMap<i32, Vec<u8>>> = OnceLock::new();
+    PROTOCOLS.get_or_init(|| {
+        let text = std::fs::read_to_string("/etc/protocols").unwrap_or_default();
+        let mut known = HashMap::new();
+        for line in text.lines() {
+            let mut words = line
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .split_whitespace();
+            if let (Some(name), Some(Ok(number))) = (words.next(), words.next().map(str::parse)) {
+                known.entry(number).or_insert_with(|| name.into());
+            }
+        }
+        known
+    })
+}
+
+/// How this machine names ids.
+pub(crate) fn names() -> MachineNames {
+    MachineNames {
+        user: user_name,
+        group: group_name,
+        protocol: |number| protocols().get(&number).cloned(),
+        user_id: |name| user_id(std::str::from_utf8(name).ok()?),
+    }
 }

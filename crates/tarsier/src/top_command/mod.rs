@@ -16,7 +16,7 @@ use daemon::protocol::{socket_path, Request, Status};
 use draw::Around;
 use follow::Follower;
 use model::{Action, Model};
-use query::{Assembler, Dialect, TimeRange};
+use query::{Assembler, Dialect, Feed, TimeRange};
 use ratatui::crossterm::event;
 use ratatui::DefaultTerminal;
 use std::ffi::OsString;
@@ -59,6 +59,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<u8> {
     let mut top = Top {
         log: path.display().to_string(),
         follower,
+        feed: Feed::default(),
         assembler: Assembler::new(Dialect::Own, defaults.timeout_s, TimeRange::default()),
         model: Model::new(events::EVENTS_MAX),
         daemon: String::new(),
@@ -75,6 +76,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<u8> {
 struct Top {
     log: String,
     follower: Follower,
+    feed: Feed,
     assembler: Assembler,
     model: Model,
     daemon: String,
@@ -130,10 +132,10 @@ impl Top {
     /// Reads what was added to the log. Returns whether there is more at once.
     fn read(&mut self) -> Result<bool> {
         let mut lines = 0_u64;
-        let (assembler, model) = (&mut self.assembler, &mut self.model);
+        let (feed, assembler, model) = (&mut self.feed, &mut self.assembler, &mut self.model);
         let has_more = self.follower.read(|line| {
             lines += 1;
-            assembler.add(line);
+            feed.add(line, assembler);
             take(assembler, model);
         })?;
         self.quiet_ticks = if lines > 0 { 0 } else { self.quiet_ticks + 1 };

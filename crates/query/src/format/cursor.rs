@@ -1,0 +1,195 @@
+//! A cursor over the fields of an event, which moves as auparse's does.
+//!
+//! A search for a field goes on from where the last one ended, into the records that follow. What is found therefore
+//! depends on what was looked for before.
+
+use crate::interpret::{field_type, FieldType, Interpreter, RecordFields};
+use crate::number::signed_decimal;
+use crate::Dialect;
+
+/// Place of a field: numbers of record and field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) record: usize,
+    pub(super) field: usize,
+}
+
+pub(super) struct Cursor<'c, 'e> {
+    records: &'c [RecordFields<'e>],
+    /// `None` behind the last record.
+    at: Option<usize>,
+    /// The field in each record.
+    fields: Vec<usize>,
+    dialect: Dialect,
+    /// auparse finds nothing in events of the second 0.
+    is_blind: bool,
+}
+
+impl<'c, 'e> Cursor<'c, 'e> {
+    pub(super) fn new(
+        records: &'c [RecordFields<'e>],
+        sec: u64,
+        dialect: Dialect,
+    ) -> Cursor<'c, 'e> {
+        Cursor {
+            records,
+            at: Some(0),
+            fields: vec![0; records.len()],
+            dialect,
+            is_blind: sec == 0 && dialect.is_peer(),
+        }
+    }
+
+    pub(super) fn record_count(&self) -> usize {
+        self.records.len()
+    }
+
+    fn record(&self) -> Option<&'c RecordFields<'e>> {
+        Some(&self.records[self.at?])
+    }
+
+    /// Type of the record; 0 behind the last.
+    pub(super) fn kind(&self) -> i32 {
+        self.record().map_or(0, |record| record.kind)
+    }
+
+    /// Number of the record; 0 behind the last.
+    pub(super) fn record_number(&self) -> usize {
+        self.at.unwrap_or(0)
+    }
+
+    pub(super) fn field_number(&self) -> usize {
+        self.at.map_or(0, |at| self.fields[at])
+    }
+
+    /// Goes to the first field of the first record.
+    pub(super) fn rewind(&mut self) {
+        self.at = Some(0);
+        self.fields[0] = 0;
+    }
+
+    /// Goes to the next record, to the field where it was there.
+    pub(super) fn next_record(&mut self) -> bool {
+        self.at = self
+            .at
+            .map(|at| at + 1)
+            .filter(|at| *at < self.records.len());
+        self.at.is_some()
+    }
+
+    /// Goes to the first field of a record, if there is that record.
+    pub(super) fn go_to_record(&mut self, number: usize) -> bool {
+        if number >= self.records.len() {
+            return false;
+        }
+        self.at = Some(number);
+        self.fields[number] = 0;
+        true
+    }
+
+    pub(super) fn first_field(&mut self) {
+        if let Some(at) = self.at {
+            self.fields[at] = 0;
+        }
+    }
+
+    pub(super) fn next_field(&mut self) -> bool {
+        let Some(at) = self.at else {
+            return false;
+        };
+        let has_next = self.fields[at] + 1 < self.records[at].fields.len();
+        self.fields[at] += usize::from(has_next);
+        has_next
+    }
+
+    pub(super) fn go_to_field(&mut self, number: usize) -> bool {
+        match self.at {
+            Some(at) if number < self.records[at].fields.len() => {
+                self.fields[at] = number;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn go_to(&mut self, place: Place) -> bool {
+        self.go_to_record(place.record) && self.go_to_field(place.field)
+    }
+
+    /// Looks for a field from here on.
+    pub(super) fn find(&mut self, name: &[u8]) -> Option<&'c [u8]> {
+        if self.name()? == name {
+            return self.value();
+        }
+        self.next_field().then_some(())?;
+        loop {
+            let at = self.at?;
+            let fields = &self.records[at].fields;
+            let found = (self.fields[at]..fields.len()).find(|field| *fields[*field].name == *name);
+            if let Some(field) = found {
+                self.fields[at] = field;
+                return self.value();
+            }
+            self.next_record().then_some(())?;
+            self.first_field();
+        }
+    }
+
+    /// Looks for a field in all records.
+    pub(super) fn find_anywhere(&mut self, name: &[u8]) -> Option<&'c [u8]> {
+        self.rewind();
+        self.find(name)
+    }
+
+    pub(super) fn name(&self) -> Option<&'c [u8]> {
+        let at = self.at.filter(|_| !self.is_blind)?;
+        let field = self.records[at].fields.get(self.fields[at])?;
+        Some(&field.name)
+    }
+
+    pub(super) fn value(&self) -> Option<&'c [u8]> {
+        let at = self.at.filter(|_| !self.is_blind)?;
+        let field = self.records[at].fields.get(self.fields[at])?;
+        Some(&field.value)
+    }
+
+    pub(super) fn field_type(&self) -> FieldType {
+        match (self.name(), self.value()) {
+            (Some(name), Some(value)) => field_type(self.kind(), name, value, self.dialect),
+            _ => FieldType::Unclassified,
+        }
+    }
+
+    /// The value as a decimal number of 32 bits; `None` if it is out of range or there is none.
+    pub(super) fn number(&self) -> Option<i32> {
+        signed_decimal(self.value()?)
+            .ok()
+            .map(|number| number as i32)
+    }
+
+    /// The meaning of the value.
+    pub(super) fn meaning(&self, interpreter: &Interpreter) -> Option<Vec<u8>> {
+        let record = self.record()?;
+        Some(interpreter.value(&record.context(), self.name()?, self.value()?))
+    }
+
+    /// The meaning of the value, a path, joined to the working directory.
+    pub(super) fn path(&self, cwd: Option<&[u8]>, interpreter: &Interpreter) -> Option<Vec<u8>> {
+        let record = self.record()?;
+        let mut context = record.context();
+        context.cwd = cwd;
+        Some(interpreter.value(&context, self.name()?, self.value()?))
+    }
+
+    /// The place with the number of a record that the caller gives.
+    pub(super) fn place_in(&self, record: usize) -> Place {
+        Place {
+            record,
+            field: self.field_number(),
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.place_in(self.record_number())
+    }
+}

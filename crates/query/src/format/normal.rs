@@ -1,0 +1,325 @@
+//! Who did what to whom and how: the parts of an event that auparse's normalizer finds.
+
+use super::cursor::{Cursor, Place};
+use super::verbs;
+use crate::interpret::{FieldType, Interpreter, RecordFields};
+use abi::record_type as kinds;
+
+/// What was found. Places are of fields.
+#[derive(Debug, Default)]
+pub(super) struct Normal {
+    /// Group of record types.
+    pub(super) kind: Option<&'static str>,
+    pub(super) session: Option<Place>,
+    /// Login id, or who else acts.
+    pub(super) subject: Option<Place>,
+    /// User, who may differ.
+    pub(super) acting: Option<Place>,
+    pub(super) account: Option<&'static str>,
+    /// Further fields of the subject, among which its label is looked for.
+    pub(super) subject_fields: Vec<Place>,
+    pub(super) action: Option<Vec<u8>>,
+    pub(super) result: Option<Place>,
+    pub(super) object: Option<Place>,
+    pub(super) object_detail: Option<Place>,
+    /// A second object, as of a rename.
+    pub(super) second: Option<Place>,
+    pub(super) object_fields: Vec<Place>,
+    pub(super) thing: Thing,
+    pub(super) how: Option<Vec<u8>>,
+    pub(super) key: Option<Place>,
+}
+
+/// What the object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Thing {
+    #[default]
+    Unknown,
+    Fifo,
+    CharacterDevice,
+    Directory,
+    BlockDevice,
+    File,
+    FileSystem,
+    Link,
+    Socket,
+    Process,
+    Firewall,
+    Service,
+    Account,
+    UserSession,
+    VirtualMachine,
+    Printer,
+    System,
+    AuditRule,
+    AuditConfig,
+    Policy,
+    Memory,
+    Keystrokes,
+    Software,
+}
+
+/// The event cannot be told: it has no SYSCALL record among several.
+#[derive(Debug)]
+pub(super) struct NotNormal;
+
+/// Finds the parts of events.
+pub(super) struct Finder<'c, 'e> {
+    pub(super) cursor: Cursor<'c, 'e>,
+    pub(super) interpreter: &'c Interpreter,
+    /// Labels and other fields of subject and object are looked for.
+    pub(super) has_fields: bool,
+    pub(super) normal: Normal,
+    /// `success=` of the call: 1, 0, or -1 if it has none.
+    pub(super) success: i32,
+}
+
+/// Programs that run others: their task's name says more.
+const INTERPRETERS: [&[u8]; 4] = [
+    b"/usr/bin/python",
+    b"/usr/bin/sh",
+    b"/usr/bin/bash",
+    b"/usr/bin/perl",
+];
+
+pub(super) fn is_script_runner(exe: &[u8]) -> bool {
+    INTERPRETERS.iter().any(|name| exe.starts_with(name))
+}
+
+impl<'c, 'e> Finder<'c, 'e> {
+    pub(super) fn new(
+        records: &'c [RecordFields<'e>],
+        sec: u64,
+        interpreter: &'c Interpreter,
+        has_fields: bool,
+    ) -> Finder<'c, 'e> {
+        Finder {
+            cursor: Cursor::new(records, sec, interpreter.dialect()),
+            interpreter,
+            has_fields,
+            normal: Normal::default(),
+            success: -1,
+        }
+    }
+
+    /// Finds the parts of the event.
+    ///
+    /// # Errors
+    /// Several records, none of which is of a call.
+    pub(super) fn run(&mut self) -> Result<(), NotNormal> {
+        let is_call = self.cursor.kind() == kinds::SYSCALL as i32;
+        let found = match self.cursor.record_count() > 1 || is_call {
+            true => self.call(),
+            false => {
+                self.simple();
+                Ok(())
+            }
+        };
+        self.cursor.rewind();
+        found
+    }
+
+    /// The field that the cursor finds, as one of record `record`.
+    pub(super) fn find_in(&mut self, name: &[u8], record: usize) -> Option<Place> {
+        self.cursor.find(name)?;
+        Some(self.cursor.place_in(record))
+    }
+
+    pub(super) fn find_place(&mut self, name: &[u8]) -> Option<Place> {
+        self.cursor.find(name)?;
+        Some(self.cursor.place())
+    }
+
+    pub(super) fn meaning(&self) -> Vec<u8> {
+        self.cursor.meaning(self.interpreter).unwrap_or_default()
+    }
+
+    pub(super) fn subject(&mut self, name: &[u8], record: usize) -> bool {
+        let found = self.find_in(name, record);
+        self.normal.subject = found.or(self.normal.subject);
+        found.is_some()
+    }
+
+    /// The user, and what kind of account it is.
+    pub(super) fn acting(&mut self, name: &[u8], record: usize) -> bool {
+        let Some(place) = self.find_in(name, record) else {
+            return false;
+        };
+        self.normal.acting = Some(place);
+        self.account()
+    }
+
+    /// What kind of account the cursor's field names. False if it names none.
+    pub(super) fn account(&mut self) -> bool {
+        let id = match self.cursor.field_type() {
+            FieldType::Uid => Some(self.cursor.number().unwrap_or(-1) as u32),
+            _ if self.cursor.name() == Some(b"acct") => self.interpreter.user_id(&self.meaning()),
+            _ => None,
+        };
+        self.normal.account = Some(match id {
+            Some(0) => "privileged-acct",
+            Some(u32::MAX) => "unset-acct",
+            // The id is compared as a number with a sign.
+            Some(id) if (id as i32) < 1000 => "service-acct",
+            Some(id) if (id as i32) < 60000 => "user-acct",
+            _ => "unknown-acct",
+        });
+        id.is_some()
+    }
+
+    pub(super) fn object(&mut self, name: &[u8], record: usize) -> bool {
+        let found = self.find_in(name, record);
+        self.normal.object = found.or(self.normal.object);
+        found.is_some()
+    }
+
+    pub(super) fn session(&mut self, record: usize) -> bool {
+        let found = self.find_in(b"ses", record);
+        match found {
+            Some(place) => self.normal.session = Some(place),
+            None => self.cursor.rewind(),
+        }
+        found.is_some()
+    }
+
+    pub(super) fn result(&mut self, record: usize) {
+        if let Some(place) = self.find_in(b"res", record) {
+            self.normal.result = Some(place);
+        }
+    }
+
+    /// A further field of the subject. Goes to the record if it is not found.
+    pub(super) fn subject_field(&mut self, name: &[u8], record: usize) {
+        match self.find_in(name, record) {
+            Some(place) => self.normal.subject_fields.push(place),
+            None => {
+                self.cursor.go_to_record(record);
+            }
+        }
+    }
+
+    /// A further field of the object. Goes to the record if it is not found.
+    pub(super) fn object_field(&mut self, name: &[u8], record: usize) -> bool {
+        let found = self.find_in(name, record);
+        match found {
+            Some(place) => self.normal.object_fields.push(place),
+            None => {
+                self.cursor.go_to_record(record);
+            }
+        }
+        found.is_some()
+    }
+
+    pub(super) fn act(&mut self, action: &str) {
+        self.normal.action = Some(action.into());
+    }
+
+    /// The action by record type, if there is one.
+    pub(super) fn act_by_kind(&mut self, kind: i32) {
+        if let Some(action) = verbs::of_record(kind, self.interpreter.dialect()) {
+            self.act(action);
+        }
+    }
+
+    /// The program, or the task's name if the program runs others.
+    pub(super) fn how(&mut self) -> bool {
+        if self.cursor.find(b"exe").is_none() {
+            return false;
+        }
+        let exe = self.meaning();
+        let is_runner = is_script_runner(&exe);
+        self.normal.how = Some(exe);
+        if is_runner {
+            // `comm` stands before `exe`.
+            match self.cursor.field_number() {
+                0 => self.cursor.rewind(),
+                number => {
+                    self.cursor.go_to_field(number - 1);
+                }
+            }
+            if self.cursor.find(b"comm").is_some() {
+                self.normal.how = Some(self.meaning());
+            }
+        }
+        true
+    }
+
+    /// Events with the record of a call.
+    fn call(&mut self) -> Result<(), NotNormal> {
+        let first_kind = self.cursor.kind();
+        while self.cursor.kind() != kinds::SYSCALL as i32 {
+            if !self.cursor.next_record() || self.cursor.kind() == 0 {
+                return Err(NotNormal);
+            }
+        }
+        self.normal.kind = Some(verbs::group(first_kind, self.interpreter.dialect()));
+        let record = self.cursor.record_number();
+        let call = match self.cursor.find(b"syscall") {
+            Some(_) => Some(self.meaning()),
+            None => None,
+        };
+        match self.cursor.find(b"success") {
+            Some(value) => {
+                self.success = i32::from(value != b"no");
+                self.normal.result = Some(self.cursor.place_in(record));
+            }
+            None => self.back_to(record),
+        }
+        if !self.subject(b"auid", record) {
+            self.back_to(record);
+        }
+        if !self.acting(b"uid", record) {
+            self.back_to(record);
+        }
+        self.call_fields();
+        self.cursor.first_field();
+        if !self.how() {
+            self.back_to(record);
+        }
+        if self.cursor.find(b"key").is_some_and(|key| key != b"(null)") {
+            self.normal.key = Some(self.cursor.place_in(record));
+        }
+        match first_kind as u32 {
+            kinds::ANOM_LINK => self.act_by_kind(first_kind),
+            kinds::CONFIG_CHANGE => {
+                if self.cursor.find_anywhere(b"op").is_some() {
+                    self.normal.action = Some(self.meaning());
+                    self.normal.object = self.simple_object(first_kind);
+                }
+            }
+            _ => self.deed(&call.unwrap_or_default(), first_kind),
+        }
+        Ok(())
+    }
+
+    fn back_to(&mut self, record: usize) {
+        self.cursor.go_to_record(record);
+        self.cursor.first_field();
+    }
+
+    /// Session and further fields of the subject of a call.
+    fn call_fields(&mut self) {
+        const NAMES: [&[u8]; 10] = [
+            b"ppid", b"pid", b"gid", b"euid", b"suid", b"fsuid", b"egid", b"sgid", b"fsgid", b"tty",
+        ];
+        self.cursor.rewind();
+        loop {
+            if self.cursor.kind() == kinds::SYSCALL as i32 {
+                let record = self.cursor.record_number();
+                if !self.has_fields {
+                    self.session(record);
+                    return;
+                }
+                for name in NAMES {
+                    self.subject_field(name, record);
+                }
+                self.session(record);
+                self.subject_field(b"subj", record);
+                return;
+            }
+            if !self.cursor.next_record() {
+                return;
+            }
+        }
+    }
+}

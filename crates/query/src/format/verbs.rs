@@ -1,0 +1,306 @@
+//! Words for what records and calls say was done.
+
+use super::normal::Thing;
+use crate::Dialect;
+
+/// The action of an event with this type of record.
+pub(super) fn of_record(kind: i32, dialect: Dialect) -> Option<&'static str> {
+    let name = abi::record_type_name(u32::try_from(kind).ok()?)?;
+    Some(match name {
+        "USER" => "sent-message",
+        "LOGIN" => "changed-login-id-to",
+        "USER_AUTH" => "authenticated",
+        "USER_ACCT" => "was-authorized",
+        "USER_MGMT" => "modified-user-account",
+        "CRED_ACQ" => "acquired-credentials",
+        "CRED_DISP" => "disposed-credentials",
+        "USER_START" => "started-session",
+        "USER_END" => "ended-session",
+        "USER_AVC" | "AVC" => "accessed-mac-policy-controlled-object",
+        "USER_CHAUTHTOK" => "changed-password",
+        "USER_ERR" => "caused-account-error",
+        "CRED_REFR" => "refreshed-credentials",
+        "USYS_CONFIG" => "changed-configuration",
+        "USER_LOGIN" => "logged-in",
+        "USER_LOGOUT" => "logged-out",
+        "ADD_USER" => "added-user-account",
+        "DEL_USER" => "deleted-user-account",
+        "ADD_GROUP" => "added-group-account-to",
+        "DEL_GROUP" => "deleted-group-account-from",
+        "DAC_CHECK" => "access-result",
+        "CHGRP_ID" => "changed-group",
+        "TEST" => "sent-test",
+        "TRUSTED_APP" => "unknown",
+        "USER_SELINUX_ERR" => "access-error",
+        "USER_CMD" => "ran-command",
+        "USER_TTY" | "TTY" => "typed",
+        "CHUSER_ID" => "changed-user-id",
+        "GRP_AUTH" => "authenticated-to-group",
+        "SYSTEM_BOOT" => "booted-system",
+        "SYSTEM_SHUTDOWN" => "shutdown-system",
+        "SYSTEM_RUNLEVEL" => "changed-to-runlevel",
+        "SERVICE_START" => "started-service",
+        "SERVICE_STOP" => "stopped-service",
+        "GRP_MGMT" => "modified-group-account",
+        "GRP_CHAUTHTOK" => "changed-group-password",
+        "MAC_CHECK" => "mac-permission",
+        "ACCT_LOCK" => "locked-account",
+        "ACCT_UNLOCK" => "unlocked-account",
+        "USER_DEVICE" => "configured-device",
+        "SOFTWARE_UPDATE" => "installed-software",
+        "DAEMON_START" => "started-audit",
+        "DAEMON_END" => "shutdown-audit",
+        "DAEMON_ABORT" => "aborted-auditd-startup",
+        "DAEMON_CONFIG" => "changed-auditd-configuration",
+        "DAEMON_RECONFIG" => "reconfigured-auditd",
+        "DAEMON_ROTATE" => "rotated-audit-logs",
+        "DAEMON_RESUME" => "resumed-audit-logging",
+        "DAEMON_ACCEPT" => "remote-audit-connected",
+        "DAEMON_CLOSE" => "remote-audit-disconnected",
+        "DAEMON_ERR" => "audit-error",
+        "CONFIG_CHANGE" => "changed-audit-configuration",
+        "SECCOMP" => "called-seccomp-controlled-syscall",
+        "FEATURE_CHANGE" => "changed-audit-feature",
+        "KERN_MODULE" => "loaded-kernel-module",
+        "FANOTIFY" => "accessed-policy-controlled-file",
+        "URINGOP" if dialect != Dialect::Three => "io_uring-operation",
+        "MAC_POLICY_LOAD" => "loaded-selinux-policy",
+        "MAC_STATUS" | "USER_MAC_STATUS" => "changed-selinux-enforcement-to",
+        "MAC_CONFIG_CHANGE" => "changed-selinux-boolean",
+        "MAC_MAP_ADD" => "added-mac-network-domain-mapping-to",
+        "MAC_MAP_DEL" => "deleted-mac-network-domain-mapping-from",
+        "ANOM_PROMISCUOUS" => "changed-socket-promiscuous-mode",
+        "ANOM_ABEND" => "crashed-program",
+        "ANOM_LINK" => "used-suspcious-link",
+        "ANOM_CREAT" => "created-suspicious-file",
+        "KERNEL" => "initialized-audit-subsystem",
+        "ANOM_LOGIN_FAILURES" => "failed-log-in-too-many-times-to",
+        "ANOM_LOGIN_TIME" => "attempted-log-in-during-unusual-hour-to",
+        "ANOM_LOGIN_SESSIONS" => "opened-too-many-sessions-to",
+        "ANOM_LOGIN_LOCATION" => "attempted-log-in-from-unusual-place-to",
+        "ANOM_RBAC_INTEGRITY_FAIL" => "tested-file-system-integrity-of",
+        "ANOM_EXEC" => "attempted-execution-of-forbidden-program",
+        "USER_ROLE_CHANGE" => "changed-role-to",
+        "ROLE_ASSIGN" => "assigned-user-role-to",
+        "ROLE_REMOVE" => "removed-use-role-from",
+        "LABEL_OVERRIDE" => "overrode-label-of",
+        "LABEL_LEVEL_CHANGE" => "modified-level-of",
+        "FS_RELABEL" => "relabeled-filesystem",
+        "USER_MAC_POLICY_LOAD" => "loaded-mac-policy",
+        "ROLE_MODIFY" => "modified-role",
+        "USER_MAC_CONFIG_CHANGE" => "changed-mac-configuration",
+        "CRYPTO_LOGIN" => "crypto-officer-logged-in",
+        "CRYPTO_LOGOUT" => "crypto-officer-logged-out",
+        "CRYPTO_KEY_USER" => "negotiated-crypto-key",
+        "CRYPTO_SESSION" => "started-crypto-session",
+        "VIRT_CONTROL" => "issued-vm-control",
+        "VIRT_RESOURCE" => "assigned-vm-resource",
+        "VIRT_MACHINE_ID" => "assigned-vm-id",
+        "VIRT_INTEGRITY_CHECK" => "checked-integrity-of",
+        "VIRT_CREATE" => "created-vm-image",
+        "VIRT_DESTROY" => "deleted-vm-image",
+        "VIRT_MIGRATE_IN" => "migrated-vm-from",
+        "VIRT_MIGRATE_OUT" => "migrated-vm-to",
+        _ => return None,
+    })
+}
+
+/// What a call does to its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    Attributes,
+    Bpf,
+    Delete,
+    Execute,
+    Firewall,
+    Identity,
+    Kill,
+    Link,
+    Listener,
+    LoadModule,
+    MakeDevice,
+    MakeDirectory,
+    Memory,
+    Mount,
+    Open,
+    Owner,
+    Permissions,
+    /// By the type of the record that tells it.
+    Policy(i32),
+    PolicyError,
+    Promiscuous,
+    Rename,
+    Scheduler,
+    Security,
+    /// By its action.
+    Socket(&'static str),
+    Stat,
+    StatFs,
+    SystemName,
+    SystemTime,
+    Time,
+    UnloadModule,
+    Unmount,
+}
+
+impl Deed {
+    /// Action and object, if they are always the same. A PATH record may say more of the object.
+    pub(super) fn words(self) -> Option<(&'static str, Thing)> {
+        Some(match self {
+            Deed::Open => ("opened-file", Thing::File),
+            Deed::Attributes => ("changed-file-attributes-of", Thing::File),
+            Deed::Permissions => ("changed-file-permissions-of", Thing::File),
+            Deed::Owner => ("changed-file-ownership-of", Thing::File),
+            Deed::LoadModule => ("loaded-kernel-module", Thing::File),
+            Deed::UnloadModule => ("unloaded-kernel-module", Thing::File),
+            Deed::MakeDirectory => ("created-directory", Thing::File),
+            Deed::Mount => ("mounted", Thing::FileSystem),
+            Deed::Rename => ("renamed", Thing::File),
+            Deed::Stat => ("checked-metadata-of", Thing::File),
+            Deed::StatFs => ("checked-filesystem-metadata-of", Thing::FileSystem),
+            Deed::Link => ("symlinked", Thing::File),
+            Deed::Unmount => ("unmounted", Thing::FileSystem),
+            Deed::Delete => ("deleted", Thing::File),
+            Deed::Time => ("changed-timestamp-of", Thing::File),
+            Deed::Execute => ("executed", Thing::File),
+            Deed::Socket(action) => (action, Thing::Socket),
+            Deed::PolicyError => ("caused-mac-policy-error", Thing::System),
+            Deed::Firewall => ("loaded-firewall-rule-to", Thing::Firewall),
+            Deed::Identity => ("changed-identity-of", Thing::Process),
+            Deed::SystemTime => ("changed-system-time", Thing::System),
+            Deed::SystemName => ("changed-system-name", Thing::System),
+            Deed::Scheduler => ("adjusted-scheduling-policy-of", Thing::Process),
+            Deed::Security => ("adjusted-security-policy-of", Thing::Process),
+            Deed::Bpf => ("bpf-program", Thing::Process),
+            Deed::Listener => ("connected", Thing::Socket),
+            Deed::Kill | Deed::MakeDevice | Deed::Memory | Deed::Policy(_) | Deed::Promiscuous => {
+                return None
+            }
+        })
+    }
+}
+
+/// What a call of this name does. audit 3.0.9 knows fewer.
+pub(super) fn of_call(call: &[u8], dialect: Dialect) -> Option<Deed> {
+    let call = std::str::from_utf8(call).ok()?;
+    let deed = first_calls(call);
+    deed.or_else(|| later_calls(call).filter(|_| dialect != Dialect::Three))
+}
+
+/// Calls that audit 3.0.9 knows.
+fn first_calls(call: &str) -> Option<Deed> {
+    Some(match call {
+        "access" | "faccessat" | "faccessat2" | "fstat" | "lstat" | "newfstatat" | "stat"
+        | "stat64" | "statx" => Deed::Stat,
+        "chmod" | "fchmod" | "fchmodat" => Deed::Permissions,
+        "chown" | "fchown" | "fchownat" | "lchown" => Deed::Owner,
+        "finit_module" | "init_module" => Deed::LoadModule,
+        "delete_module" => Deed::UnloadModule,
+        "fremovexattr" | "fsetxattr" | "lremovexattr" | "lsetxattr" | "removexattr"
+        | "setxattr" => Deed::Attributes,
+        "mkdir" | "mkdirat" => Deed::MakeDirectory,
+        "fsmount" | "fspick" | "mount" | "move_mount" => Deed::Mount,
+        "fstatfs" | "statfs" => Deed::StatFs,
+        "creat" | "fallocate" | "ftruncate" | "memfd_create" | "open" | "openat" | "openat2"
+        | "readlink" | "readlinkat" | "truncate" => Deed::Open,
+        "rename" | "renameat" | "renameat2" => Deed::Rename,
+        "rmdir" | "unlink" | "unlinkat" => Deed::Delete,
+        "symlink" | "symlinkat" => Deed::Link,
+        "umount" | "umount2" => Deed::Unmount,
+        "futimesat" | "utime" | "utimensat" | "utimes" => Deed::Time,
+        "execve" | "execveat" => Deed::Execute,
+        "accept" | "accept4" => Deed::Socket("accepted-connection-from"),
+        "bind" => Deed::Socket("bound-socket"),
+        "connect" => Deed::Socket("connected-to"),
+        "recvfrom" | "recvmsg" => Deed::Socket("received-from"),
+        "sendmsg" | "sendto" => Deed::Socket("sent-to"),
+        "kill" | "tgkill" | "tkill" => Deed::Kill,
+        "setegid" | "seteuid" | "setfsgid" | "setfsuid" | "setgid" | "setregid" | "setresgid"
+        | "setresuid" | "setreuid" | "setuid" => Deed::Identity,
+        "adjtimex" | "clock_settime" | "settimeofday" | "stime" => Deed::SystemTime,
+        "mknod" | "mknodat" => Deed::MakeDevice,
+        "setdomainname" | "sethostname" => Deed::SystemName,
+        "brk" | "mmap" => Deed::Memory,
+        "sched_setattr" | "sched_setparam" | "sched_setscheduler" => Deed::Scheduler,
+        _ => return None,
+    })
+}
+
+/// Calls that audit knows since 4.0.
+fn later_calls(call: &str) -> Option<Deed> {
+    Some(match call {
+        "fchmodat2" => Deed::Permissions,
+        "fchownat2" => Deed::Owner,
+        "mount_setattr" => Deed::Attributes,
+        "fsconfig" | "fsopen" => Deed::Mount,
+        "statmount" => Deed::StatFs,
+        "memfd_secret" | "open_by_handle_at" | "pidfd_getfd" => Deed::Open,
+        "clock_settime64" => Deed::SystemTime,
+        "map_shadow_stack" => Deed::Memory,
+        "landlock_add_rule"
+        | "landlock_create_ruleset"
+        | "landlock_restrict_self"
+        | "lsm_set_self_attr"
+        | "mseal" => Deed::Security,
+        _ => return None,
+    })
+}
+
+/// The group of a type of record.
+pub(super) fn group(kind: i32, dialect: Dialect) -> &'static str {
+    match kind {
+        1100..=1101 | 1103..=1106 | 1108..=1110 | 1112..=1113 | 1006 => "user-login",
+        1126 | 1119 => "group-change",
+        1102 | 1114..=1117 | 1132..=1133 | 1135..=1136 => "user-account",
+        2000 | 1127..=1131 => "system-services",
+        1111 | 1305 | 1325 | 1328 | 1332 | 1333 | 1137 | 1138 => "configuration",
+        1326 => "dac-decision",
+        1120..=1121 | 1123 | 1125 => "user-space",
+        1124 | 1319 => "TTY",
+        1335 | 1200..=1299 => "audit-daemon",
+        1122 | 1107 | 1502..=1503 | 1506 | 1400..=1402 => "mac-decision",
+        1800..=1899 | 2109 => "integrity",
+        1700..=1799 | 2100..=2108 | 2110..=2199 => "anomaly",
+        2200..=2299 => "anomaly-response",
+        1403..=1499 | 1500..=1501 | 1504..=1505 | 2300..=2399 => "mac",
+        1600..=1699 | 2400..=2499 => "crypto",
+        2500..=2599 => "virt",
+        1300..=1304 | 1306..=1315 | 1317..=1318 | 1321..=1324 => "audit-rule",
+        1336 if dialect != Dialect::Three => "audit-rule",
+        1331 => "av-decision",
+        1334 => "bpf-program",
+        _ => "unknown",
+    }
+}
+
+impl Thing {
+    /// The name of the kind of object.
+    pub(super) fn name(self, dialect: Dialect) -> &'static str {
+        match self {
+            Thing::Unknown => "unknown",
+            Thing::Fifo => "fifo",
+            Thing::CharacterDevice => "character-device",
+            Thing::Directory => "directory",
+            Thing::BlockDevice => "block-device",
+            Thing::File => "file",
+            Thing::FileSystem => "file-system",
+            Thing::Link => "symlink",
+            Thing::Socket => "socket",
+            Thing::Process => "process",
+            Thing::Firewall => "firewall",
+            Thing::Service => "service",
+            Thing::Account => "account",
+            Thing::UserSession => "user-session",
+            Thing::VirtualMachine => "virtual-machine",
+            Thing::Printer => "printer",
+            Thing::System => "system",
+            Thing::AuditRule => "admin-defined-rule",
+            Thing::AuditConfig => "audit-config",
+            Thing::Policy if dialect == Dialect::Three => "mac-config",
+            Thing::Policy => "security-policy",
+            Thing::Memory => "memory",
+            Thing::Keystrokes => "keystrokes",
+            Thing::Software => "software",
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How control characters and those of the shell are shown.
+
+use std::borrow::Cow;
+
+/// Byte between the keys of a rule.
+const KEY_SEPARATOR: u8 = 1;
+
+/// What is escaped in interpreted values: `--escape`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Escape {
+    /// Nothing.
+    Raw,
+    /// Control characters.
+    #[default]
+    Tty,
+    /// Also what the shell would expand or take for the end of a word.
+    Shell,
+    /// Everything that means something to the shell.
+    ShellQuote,
+}
+
+impl Escape {
+    /// The mode by its name.
+    pub fn from_name(name: &str) -> Option<Escape> {
+        match name {
+            "raw" => Some(Escape::Raw),
+            "tty" => Some(Escape::Tty),
+            "shell" => Some(Escape::Shell),
+            "shell_quote" => Some(Escape::ShellQuote),
+            _ => None,
+        }
+    }
+
+    /// Appends `text`, escaped.
+    pub(crate) fn write(self, text: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Escape::Raw => out.extend_from_slice(text),
+            _ => put(text, self.marks(), out),
+        }
+    }
+
+    fn marks(self) -> &'static [u8] {
+        match self {
+            Escape::Raw | Escape::Tty => b"",
+            Escape::Shell => b"\"'`$\\!()| ",
+            Escape::ShellQuote => b"\"'`$\\!()| ;#&*?[]<>{}",
+        }
+    }
+}
+
+/// Appends `text`, its control characters as `\ooo`, with a backslash before `marks`.
+fn put(text: &[u8], marks: &[u8], out: &mut Vec<u8>) {
+    for byte in text {
+        match byte {
+            0..=31 => out.extend([
+                b'\\',
+                b'0' + (byte >> 6),
+                b'0' + (byte >> 3 & 7),
+                b'0' + (byte & 7),
+            ]),
+            _ if marks.contains(byte) => out.extend([b'\\', *byte]),
+            _ => out.push(*byte),
+        }
+    }
+}
+
+/// `text` escaped.
+pub(super) fn text(text: &[u8], escape: Escape) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    escape.write(text, &mut out);
+    out
+}
+
+/// Keys, each escaped, with their separators.
+pub(super) fn keys(keys: &[u8], escape: Escape) -> Vec<u8> {
+    let each: Vec<_> = keys
+        .split(|byte| *byte == KEY_SEPARATOR)
+        .map(|key| Cow::Owned::<[u8]>(text(key, escape)))
+        .collect();
+    each.join(&KEY_SEPARATOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_escapes_what_it_says() {
+        let bytes = b"a b;\n\x7f";
+        assert_eq!(text(bytes, Escape::Raw), bytes);
+        assert_eq!(text(bytes, Escape::Tty), b"a b;\\012\x7f");
+        assert_eq!(text(bytes, Escape::Shell), b"a\\ b;\\012\x7f");
+        assert_eq!(text(bytes, Escape::ShellQuote), b"a\\ b\\;\\012\x7f");
+        assert_eq!(keys(b"k\x01l\n", Escape::Tty), b"k\x01l\\012");
+    }
+}

@@ -1,0 +1,277 @@
+//! A record as names and values, as auparse takes it apart, and the names that ENRICHED wrote beside it.
+
+use super::{Context, Interpreter, Machine};
+use crate::event::Record;
+use crate::number::{decode, unsigned};
+use crate::Dialect;
+use abi::record_type as kinds;
+use std::borrow::Cow;
+
+/// The names that ENRICHED wrote beside a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Interpretations<'e> {
+    names: Vec<(Vec<u8>, &'e [u8])>,
+}
+
+impl<'e> Interpretations<'e> {
+    /// Reads the part of a line behind byte 0x1d. `None` if it has no names.
+    pub fn read(text: &'e [u8]) -> Option<Interpretations<'e>> {
+        if text.starts_with(b"SADDR=") {
+            let open = memchr::memchr(b'{', text)?;
+            memchr::memchr(b'}', &text[open..])?;
+            let names = vec![(b"saddr".to_vec(), &text[open..])];
+            return Some(Interpretations { names });
+        }
+        let names: Vec<_> = text
+            .split(|byte| *byte == b' ')
+            .filter_map(|word| {
+                let end = memchr::memchr(b'=', word)?;
+                Some((word[..end].to_ascii_lowercase(), &word[end + 1..]))
+            })
+            .collect();
+        (!names.is_empty()).then_some(Interpretations { names })
+    }
+
+    /// The name beside the field `name`.
+    pub fn get(&self, name: &[u8]) -> Option<&'e [u8]> {
+        self.names
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| *value)
+    }
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field<'e> {
+    /// Its name.
+    pub name: Cow<'e, [u8]>,
+    /// Its value, as the record has it but for quotes and commas of messages.
+    pub value: Cow<'e, [u8]>,
+}
+
+/// A record as names and values.
+#[derive(Debug, Clone, Default)]
+pub struct RecordFields<'e> {
+    /// Record type.
+    pub kind: i32,
+    /// Whose calls it is about.
+    pub machine: Machine,
+    /// Number of the call, or -1.
+    pub syscall: i32,
+    /// First argument of the call.
+    pub a0: u64,
+    /// Second argument of the call.
+    pub a1: u64,
+    /// The fields, with `type` and, if there is one, `node`.
+    pub fields: Vec<Field<'e>>,
+    /// The names of ENRICHED.
+    pub names: Option<Interpretations<'e>>,
+}
+
+impl<'e> RecordFields<'e> {
+    /// Takes a record apart.
+    pub fn read(record: &Record<'e>, dialect: Dialect) -> RecordFields<'e> {
+        let mut fields = RecordFields {
+            kind: 0,
+            syscall: -1,
+            names: record.names.and_then(Interpretations::read),
+            ..RecordFields::default()
+        };
+        let mut words = record
+            .text
+            .split(|byte| *byte == b' ')
+            .filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            match memchr::memchr(b'=', word) {
+                Some(_) => fields.word(word, dialect),
+                None => fields.access(word, &mut words),
+            }
+        }
+        fields
+    }
+
+    /// The value of the first field `name`.
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.fields
+            .iter()
+            .find(|field| *field.name == *name)
+            .map(|field| &*field.value)
+    }
+
+    /// What the meaning of the record's values depends on.
+    pub fn context(&self) -> Context<'_> {
+        Context {
+            kind: self.kind,
+            machine: self.machine,
+            syscall: self.syscall,
+            a0: self.a0,
+            a1: self.a1,
+            cwd: None,
+            names: self.names.as_ref(),
+        }
+    }
+
+    /// The meaning of the first field `name`.
+    pub fn meaning(&self, name: &[u8], interpreter: &Interpreter) -> Option<Vec<u8>> {
+        let value = self.get(name)?;
+        Some(interpreter.value(&self.context(), name, value))
+    }
+
+    /// A word with `=`.
+    fn word(&mut self, word: &'e [u8], dialect: Dialect) {
+        let word = match word.strip_prefix(b"msg=") {
+            Some([b'a', ..]) => return,
+            Some([b'\'', message @ ..]) => message,
+            _ => word,
+        };
+        let Some(end) = memchr::memchr(b'=', word) else {
+            return;
+        };
+        let name = word[..end].strip_prefix(b"(").unwrap_or(&word[..end]);
+        if word.len() == end + 1 {
+            return;
+        }
+        let value = trimmed(&word[end + 1..]);
+        if name == b"key" && !matches!(value, [b'(' | b'"', ..]) {
+            return self.keys(value);
+        }
+        self.push(name, Cow::Borrowed(value));
+        self.note(name, value, dialect);
+    }
+
+    fn push(&mut self, name: &'e [u8], value: Cow<'e, [u8]>) {
+        self.fields.push(Field {
+            name: Cow::Borrowed(name),
+            value,
+        });
+    }
+
+    /// A field for each key of a list in hex.
+    fn keys(&mut self, value: &'e [u8]) {
+        match decode(value) {
+            Some(all) => {
+                let each = all.split(|byte| *byte == 1).filter(|key| !key.is_empty());
+                for key in each {
+                    let hex: String = key.iter().map(|byte| format!("{byte:02X}")).collect();
+                    self.push(b"key", Cow::Owned(hex.into_bytes()));
+                }
+            }
+            None => self.push(b"key", Cow::Borrowed(b"")),
+        }
+    }
+
+    /// Keeps what the meaning of others depends on. Fields count by their place, as in auparse.
+    fn note(&mut self, name: &[u8], value: &[u8], dialect: Dialect) {
+        let has_node = *self.fields[0].name == *b"node";
+        let place = self.fields.len() - usize::from(has_node && self.fields.len() > 1);
+        if self.fields.len() == 1 && has_node {
+            return;
+        }
+        let any = dialect == Dialect::Own;
+        match name {
+            b"type" if place == 1 => {
+                self.kind = crate::kind::number(value, dialect);
+                if self.kind as u32 == kinds::URINGOP && dialect != Dialect::Three {
+                    self.machine = Machine::Uring;
+                }
+            }
+            b"arch" if any || matches!(place, 2 | 11) => {
+                self.machine = unsigned(value, 16)
+                    .map_or(Machine::Unset, |number| Machine::of_elf(number as u32));
+            }
+            b"syscall" if any || matches!(place, 3 | 12) => self.call(value),
+            b"uring_op" if dialect != Dialect::Three && place == 2 => self.call(value),
+            b"a0" if place == 6 => self.a0 = unsigned(value, 16).unwrap_or(u64::MAX),
+            b"a1" if place == 7 => self.a1 = unsigned(value, 16).unwrap_or(u64::MAX),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, value: &[u8]) {
+        self.syscall = unsigned(value, 10).map_or(-1, |number| number as i32);
+    }
+
+    /// A word without `=`: result and permissions of an access that SELinux decided on.
+    fn access(&mut self, word: &'e [u8], words: &mut impl Iterator<Item = &'e [u8]>) {
+        if !matches!(self.kind as u32, kinds::AVC | kinds::USER_AVC) {
+            return;
+        }
+        let has_node = self
+            .fields
+            .first()
+            .is_some_and(|field| *field.name == *b"node");
+        match self.fields.len() - usize::from(has_node && !self.fields.is_empty()) {
+            1 if !word.starts_with(b"avc") => self.push(b"seresult", Cow::Borrowed(word)),
+            2 if word.first() == Some(&b'{') => {
+                let names: Vec<&[u8]> = words.take_while(|word| word[0] != b'}').collect();
+                self.push(b"seperms", Cow::Owned(names.join(&b',')));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `value` without the punctuation of messages behind it.
+fn trimmed(value: &[u8]) -> &[u8] {
+    let mut rest = value;
+    for mark in b":,'" {
+        rest = rest.strip_suffix(&[*mark]).unwrap_or(rest);
+    }
+    match rest {
+        b"(none)" | b"(null)" => rest,
+        _ => rest.strip_suffix(b")").unwrap_or(rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &[u8]) -> Vec<(String, String)> {
+        let record = Record {
+            kind: 0,
+            text,
+            names: None,
+        };
+        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        RecordFields::read(&record, Dialect::Own)
+            .fields
+            .iter()
+            .map(|field| (shown(&field.name), shown(&field.value)))
+            .collect()
+    }
+
+    #[test]
+    fn a_record_is_taken_apart() {
+        let fields = names(
+            b"type=USER msg=audit(1.2:3): pid=1 msg='op=PAM:start, acct=\"a\" res=success' key=6101620A",
+        );
+        let expected = [
+            ("type", "USER"),
+            ("pid", "1"),
+            ("op", "PAM:start"),
+            ("acct", "\"a\""),
+            ("res", "success"),
+            ("key", "61"),
+            ("key", "620A"),
+        ];
+        assert_eq!(fields.len(), expected.len());
+        for (field, (name, value)) in fields.iter().zip(expected) {
+            assert_eq!((field.0.as_str(), field.1.as_str()), (name, value));
+        }
+    }
+
+    #[test]
+    fn names_of_enriched_are_read() {
+        let names = Interpretations::read(b"ARCH=x86_64 AUID=\"root\"").expect("names");
+        assert_eq!(names.get(b"auid"), Some(&b"\"root\""[..]));
+        assert_eq!(names.get(b"uid"), None);
+        let address = Interpretations::read(b"SADDR={ saddr_fam=local path=/a }").expect("a name");
+        assert_eq!(
+            address.get(b"saddr"),
+            Some(&b"{ saddr_fam=local path=/a }"[..])
+        );
+        assert_eq!(Interpretations::read(b""), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Users, groups, architectures, calls and errors.
+
+use super::{unknown, Context, Interpreter, Machine};
+use crate::number::{unsigned, OutOfRange};
+use crate::Dialect;
+use abi::Arch;
+use std::collections::HashMap;
+
+type Meaning = Result<Vec<u8>, OutOfRange>;
+
+/// Ids and their names. Bounded, since a log may have any number of them.
+#[derive(Default)]
+pub(super) struct Cache(HashMap<u32, Option<Vec<u8>>>);
+
+const CACHED_MAX: usize = 4096;
+
+impl Cache {
+    fn get(&mut self, id: u32, ask: fn(u32) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
+        if self.0.len() >= CACHED_MAX {
+            self.0.clear();
+        }
+        self.0.entry(id).or_insert_with(|| ask(id)).clone()
+    }
+}
+
+impl Interpreter {
+    pub(super) fn uid(&self, value: &[u8], base: u32) -> Meaning {
+        Ok(self.user_name(unsigned(value, base)? as u32))
+    }
+
+    pub(super) fn gid(&self, value: &[u8], base: u32) -> Meaning {
+        let id = unsigned(value, base)? as u32;
+        Ok(name_or_number(id, || {
+            self.groups.borrow_mut().get(id, self.names.group)
+        }))
+    }
+
+    /// The name of a user, `unset`, or `unknown(ID)`.
+    pub fn user_name(&self, id: u32) -> Vec<u8> {
+        name_or_number(id, || self.users.borrow_mut().get(id, self.names.user))
+    }
+
+    pub(super) fn protocol(&self, value: &[u8]) -> Meaning {
+        let number = unsigned(value, 10)? as i32;
+        Ok((self.names.protocol)(number).unwrap_or_else(|| b"undefined protocol".to_vec()))
+    }
+}
+
+fn name_or_number(id: u32, ask: impl FnOnce() -> Option<Vec<u8>>) -> Vec<u8> {
+    match id {
+        u32::MAX => b"unset".to_vec(),
+        0 => b"root".to_vec(),
+        _ => ask().unwrap_or_else(|| format!("unknown({})", id as i32).into_bytes()),
+    }
+}
+
+/// Machines without tables that audit has a name for, by their AUDIT_ARCH (linux/audit.h).
+pub(super) fn other_machine(number: u32) -> Option<&'static str> {
+    match number {
+        0xc000_0032 => Some("ia64"),
+        0x8000_0015 => Some("ppc64"),
+        0xc000_0015 => Some("ppc64le"),
+        0x0000_0014 => Some("ppc"),
+        0x8000_0016 => Some("s390x"),
+        0x0000_0016 => Some("s390"),
+        _ => None,
+    }
+}
+
+pub(super) fn arch(value: &[u8]) -> Meaning {
+    let number = unsigned(value, 16)? as u32;
+    let name = Arch::from_audit_arch(number)
+        .map(Arch::name)
+        .or_else(|| other_machine(number));
+    Ok(match name {
+        Some(name) => name.into(),
+        None => unknown("unknown-elf-type", value),
+    })
+}
+
+/// The greatest call numbers that audit 3.0.9 and 4.0.2 have in their tables: set_mempolicy_home_node and mseal.
+const CALL_MAX: [u32; 2] = [450, 462];
+
+/// The name of a call or of an operation of io_uring. The dialects have the tables of their day.
+pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Option<&'static str> {
+    let number = u32::try_from(number).ok()?;
+    match machine {
+        Machine::Known(arch) => {
+            let is_known = match dialect {
+                Dialect::Own => true,
+                Dialect::Three => number <= CALL_MAX[0] || number > 0xffff,
+                Dialect::Four => number <= CALL_MAX[1] || number > 0xffff,
+            };
+            let is_x32 = number >= abi::X32_BIT && dialect != Dialect::Own;
+            abi::syscall_name(arch, number).filter(|_| is_known && !is_x32)
+        }
+        Machine::Uring => abi::uring_op_name(number),
+        Machine::Other | Machine::Unset => None,
+    }
+}
+
+/// The calls of an architecture that a dialect knows, by number.
+pub fn calls_of(arch: Arch, dialect: Dialect) -> Vec<(u32, &'static str)> {
+    abi::syscalls(arch)
+        .map(|(number, _)| number)
+        .filter_map(|number| {
+            let name = call_name(Machine::Known(arch), number as i32, dialect)?;
+            Some((number, name))
+        })
+        .collect()
+}
+
+pub(super) fn syscall(context: &Context<'_>, value: &[u8], dialect: Dialect) -> Vec<u8> {
+    let machine = match context.machine {
+        Machine::Unset => Machine::Known(Arch::native()),
+        known => known,
+    };
+    let number = match (context.syscall, dialect) {
+        // The field says it, wherever it stands.
+        (-1, Dialect::Own) => unsigned(value, 10).unwrap_or(u64::MAX) as i32,
+        (number, _) => number,
+    };
+    let Some(call) = call_name(machine, number, dialect) else {
+        return format!("unknown-syscall({number})").into_bytes();
+    };
+    let behind = match (call, u32::try_from(context.a0)) {
+        ("socketcall", Ok(a0)) => abi::names::find(abi::names::SOCKET_CALLS, a0),
+        ("ipc", Ok(a0)) => abi::names::find(abi::names::IPC_CALLS, a0),
+        _ => None,
+    };
+    match behind {
+        Some(behind) => format!("{call}({behind})").into_bytes(),
+        None => call.into(),
+    }
+}
+
+pub(super) fn exit(value: &[u8]) -> Meaning {
+    let number = crate::number::signed_decimal(value)?;
+    if number >= 0 {
+        return Ok(value.to_vec());
+    }
+    let errno = number.wrapping_neg() as i32;
+    let name = abi::errno_name(errno).unwrap_or("(null)");
+    Ok([name.as_bytes(), b"(", &error_text(errno), b")"].concat())
+}
+
+pub(super) fn errno(value: &[u8]) -> Meaning {
+    let number = unsigned(value, 10)? as i32;
+    Ok(abi::errno_name(number).unwrap_or("UNKNOWN").into())
+}
+
+/// The C library's text of an error, in the locale's language.
+fn error_text(errno: i32) -> Vec<u8> {
+    let mut text = [0_u8; 256];
+    // SAFETY: the buffer has the length that is given; the function ends its text with a zero.
+    let _ = unsafe { libc::strerror_r(errno, text.as_mut_ptr().cast(), text.len()) };
+    let end = memchr::memchr(0, &text).unwrap_or(text.len());
+    text[..end].to_vec()
+}

@@ -1,0 +1,278 @@
+//! What the values of fields mean, in the words of ausearch's `-i`.
+//!
+//! * [`FieldType`]: what kind of value a field has, by record type and name.
+//! * [`Interpreter`]: from a value to its meaning.
+//! * [`RecordFields`]: a record as names and values.
+//! * [`Interpretations`]: the names that ENRICHED wrote beside a record.
+//!
+//! ```
+//! use query::{Context, Dialect, Escape, Interpreter, MachineNames};
+//! let interpreter = Interpreter::new(Dialect::Own, Escape::Tty, MachineNames::none());
+//! let context = Context::of_kind(1300);
+//! assert_eq!(interpreter.value(&context, b"exit", b"-13"), b"EACCES(Permission denied)");
+//! assert_eq!(interpreter.value(&context, b"comm", b"612062"), b"a b");
+//! ```
+
+mod address;
+mod arguments;
+mod escape;
+mod fields;
+mod flags;
+mod ids;
+mod kinds;
+mod paths;
+mod plain;
+mod terminal;
+
+pub use escape::Escape;
+pub use fields::{Field, Interpretations, RecordFields};
+pub use ids::calls_of;
+pub use kinds::{field_type, FieldType};
+
+use crate::number::{unsigned, OutOfRange};
+use crate::Dialect;
+use abi::Arch;
+use ids::Cache;
+use std::cell::{Cell, RefCell};
+
+/// How this machine names ids. Functions of the C library, as a rule.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineNames {
+    /// Name of a user.
+    pub user: fn(u32) -> Option<Vec<u8>>,
+    /// Name of a group.
+    pub group: fn(u32) -> Option<Vec<u8>>,
+    /// Name of an internet protocol.
+    pub protocol: fn(i32) -> Option<Vec<u8>>,
+    /// Id of a user by name.
+    pub user_id: fn(&[u8]) -> Option<u32>,
+}
+
+impl MachineNames {
+    /// A machine without users, groups and protocols.
+    pub fn none() -> MachineNames {
+        MachineNames {
+            user: |_| None,
+            group: |_| None,
+            protocol: |_| None,
+            user_id: |_| None,
+        }
+    }
+}
+
+/// Whose calls the numbers of a record are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Machine {
+    /// Not said.
+    #[default]
+    Unset,
+    /// An architecture with tables.
+    Known(Arch),
+    /// Operations of io_uring.
+    Uring,
+    /// An architecture without tables.
+    Other,
+}
+
+impl Machine {
+    /// The machine of an `arch=`.
+    pub fn of_elf(number: u32) -> Machine {
+        match Arch::from_audit_arch(number) {
+            Some(arch) => Machine::Known(arch),
+            None if ids::other_machine(number).is_some() => Machine::Other,
+            None => Machine::Unset,
+        }
+    }
+}
+
+/// What a value's meaning depends on besides its field.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context<'c> {
+    /// Record type.
+    pub kind: i32,
+    /// Whose calls.
+    pub machine: Machine,
+    /// Number of the call or operation; -1 if not known.
+    pub syscall: i32,
+    /// First argument.
+    pub a0: u64,
+    /// Second argument.
+    pub a1: u64,
+    /// Working directory, as its record has it. Relative paths are joined to it.
+    pub cwd: Option<&'c [u8]>,
+    /// The names of ENRICHED.
+    pub names: Option<&'c Interpretations<'c>>,
+}
+
+impl<'c> Context<'c> {
+    /// A record of type `kind` of which nothing else is known.
+    pub fn of_kind(kind: i32) -> Context<'c> {
+        Context {
+            kind,
+            syscall: -1,
+            ..Context::default()
+        }
+    }
+
+    fn call(&self, dialect: Dialect) -> Option<&'static str> {
+        ids::call_name(self.machine, self.syscall, dialect)
+    }
+}
+
+/// Says what values mean.
+pub struct Interpreter {
+    dialect: Dialect,
+    escape: Escape,
+    names: MachineNames,
+    users: RefCell<Cache>,
+    groups: RefCell<Cache>,
+    /// `fan_type`, on which the meaning of `fan_info` depends.
+    fan_type: Cell<u8>,
+}
+
+impl Interpreter {
+    /// An interpreter that asks `names` about ids.
+    pub fn new(dialect: Dialect, escape: Escape, names: MachineNames) -> Interpreter {
+        Interpreter {
+            dialect,
+            escape,
+            names,
+            users: RefCell::default(),
+            groups: RefCell::default(),
+            fan_type: Cell::new(2),
+        }
+    }
+
+    /// Whose behaviour it has.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// What is escaped.
+    pub fn escape(&self) -> Escape {
+        self.escape
+    }
+
+    /// Id of a user of this machine.
+    pub fn user_id(&self, name: &[u8]) -> Option<u32> {
+        (self.names.user_id)(name)
+    }
+
+    /// The meaning of `value` of the field `name`.
+    pub fn value(&self, context: &Context<'_>, name: &[u8], value: &[u8]) -> Vec<u8> {
+        let field = field_type(context.kind, name, value, self.dialect);
+        self.value_of_type(field, context, name, value)
+    }
+
+    /// The meaning of `value` of the field `name`, which is of the type `field`.
+    pub fn value_of_type(
+        &self,
+        field: FieldType,
+        context: &Context<'_>,
+        name: &[u8],
+        value: &[u8],
+    ) -> Vec<u8> {
+        if let Some(known) = context.names.and_then(|names| names.get(name)) {
+            // A name that was unknown then may be known now.
+            if !known.starts_with(b"unknown-") {
+                return match field {
+                    FieldType::Uid | FieldType::Gid => self.escaped(known),
+                    _ => known.to_vec(),
+                };
+            }
+        }
+        let text = self.meaning(field, context, value);
+        match field {
+            FieldType::EscapedKey => escape::keys(&text, self.escape),
+            _ => escape::text(&text, self.escape),
+        }
+    }
+
+    fn meaning(&self, field: FieldType, context: &Context<'_>, value: &[u8]) -> Vec<u8> {
+        use FieldType::*;
+        let converted = match field {
+            Uid => self.uid(value, 10),
+            Gid => self.gid(value, 10),
+            Arch => ids::arch(value),
+            Exit => ids::exit(value),
+            Errno => ids::errno(value),
+            Perm => plain::permissions(value),
+            Mode => plain::mode(value, 8),
+            ModeShort => plain::mode_short(value, 8),
+            Flags => flags::lookup(value),
+            Promiscuous => plain::promiscuous(value),
+            Capability => plain::capability(value, 10),
+            CapBitmap => plain::capabilities(value),
+            Success => plain::success(value),
+            Signal => plain::signal(value, 10, self.dialect),
+            List => plain::list(value, self.dialect),
+            NetfilterProtocol => plain::named(
+                value,
+                10,
+                abi::names::NETFILTER_PROTOCOLS,
+                "unknown-netfilter-protocol",
+            ),
+            IcmpType => plain::named(value, 10, abi::names::ICMP_TYPES, "unknown-icmp-type"),
+            Protocol => self.protocol(value),
+            Personality => flags::personality(value),
+            Seccomp => plain::seccomp(value, self.dialect),
+            OpenFlags => flags::open(value, if self.has_later() { 0 } else { 16 }),
+            Mmap => flags::mmap(value),
+            Hook => plain::named(value, 16, abi::names::NETFILTER_HOOKS, "unknown-hook"),
+            NetAction => plain::named(value, 16, abi::names::NETFILTER_ACTIONS, "unknown-action"),
+            MacProtocol => plain::ethernet(value),
+            IoctlRequest => plain::ioctl(value),
+            Fanotify => plain::fanotify(value),
+            MulticastGroup => plain::multicast_group(value),
+            Resolve => flags::resolve(value),
+            FanInfo => self.fan_info(value),
+            A0 => arguments::first(self, context, value),
+            A1 => arguments::second(self, context, value),
+            A2 => arguments::third(self, context, value),
+            A3 => arguments::fourth(self, context, value),
+            Syscall => Ok(ids::syscall(context, value, self.dialect)),
+            Escaped | EscapedFile => Ok(self.escaped_path(context, value)),
+            EscapedKey => Ok(self.escaped(value)),
+            Sockaddr => Ok(address::socket_address(value, self.dialect)),
+            TtyData => Ok(terminal::keystrokes(value)),
+            Session if value == b"4294967295" => Ok(b"unset".to_vec()),
+            Proctitle => Ok(self.proctitle(value)),
+            Trust => Ok(plain::trust(value).to_vec()),
+            FanType => Ok(self.take_fan_type(value).to_vec()),
+            Session | Address | MacLabel | Unclassified => Ok(value.to_vec()),
+        };
+        converted.unwrap_or_else(|OutOfRange| conversion_error(value, field == FieldType::Arch))
+    }
+
+    /// Whether the tables of audit 4 hold.
+    fn has_later(&self) -> bool {
+        self.dialect != Dialect::Three
+    }
+
+    fn take_fan_type(&self, value: &[u8]) -> &'static [u8] {
+        let (number, name): (u8, &[u8]) = match value {
+            b"0" => (0, b"none"),
+            b"1" => (1, b"rule_info"),
+            _ => (2, b"unknown"),
+        };
+        self.fan_type.set(number);
+        name
+    }
+
+    fn fan_info(&self, value: &[u8]) -> Result<Vec<u8>, OutOfRange> {
+        match self.fan_type.get() {
+            1 => Ok(unsigned(value, 16)?.to_string().into_bytes()),
+            _ => Ok(value.to_vec()),
+        }
+    }
+}
+
+fn conversion_error(value: &[u8], has_blank: bool) -> Vec<u8> {
+    let end: &[u8] = if has_blank { b") " } else { b")" };
+    [b"conversion error(", value, end].concat()
+}
+
+/// A number that has no name: `prefix(VALUE)`.
+fn unknown(prefix: &str, value: &[u8]) -> Vec<u8> {
+    [prefix.as_bytes(), b"(", value, b")"].concat()
+}

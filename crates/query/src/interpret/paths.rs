@@ -1,0 +1,160 @@
+//! Texts in quotes or hex, and names of files.
+
+use super::{Context, Interpreter};
+use crate::number::{decode, decode_whole};
+use crate::Dialect;
+
+/// Longest path that ausearch builds: PATH_MAX of Linux, which counts a zero.
+const PATH_BYTES_MAX: usize = 4096;
+
+impl Interpreter {
+    /// The text that `value` has in quotes or in hex.
+    pub(super) fn escaped(&self, value: &[u8]) -> Vec<u8> {
+        let decoded = match value {
+            [b'"', quoted @ ..] => {
+                return match memchr::memchr(b'"', quoted) {
+                    Some(end) => quoted[..end].to_vec(),
+                    None if self.dialect == Dialect::Own => quoted.to_vec(),
+                    None => b" ".to_vec(),
+                }
+            }
+            _ if self.dialect == Dialect::Own => decode_whole(value),
+            // The name of an abstract socket begins with a zero.
+            [b'0', b'0', name @ ..] => decode(name),
+            _ => decode(value),
+        };
+        decoded.unwrap_or_else(|| value.to_vec())
+    }
+
+    /// A path, joined to the working directory if that is known.
+    pub(super) fn escaped_path(&self, context: &Context<'_>, value: &[u8]) -> Vec<u8> {
+        let name = self.escaped(value);
+        let Some(cwd) = context.cwd else {
+            return name;
+        };
+        let is_relative = name.first() != Some(&b'/');
+        let whole = match is_relative {
+            true => [&self.escaped(cwd), &b"/"[..], &name].concat(),
+            false => name,
+        };
+        let has_dots = memchr::memmem::find(&whole, b"..").is_some();
+        let is_left = match self.dialect {
+            Dialect::Three => !is_relative && !has_dots,
+            _ => !has_dots,
+        };
+        match is_left {
+            true => whole,
+            false => normal_path(&whole, self.dialect),
+        }
+    }
+
+    /// The command line of a process, whose words zeros end.
+    pub(super) fn proctitle(&self, value: &[u8]) -> Vec<u8> {
+        if value.first() == Some(&b'"') {
+            return self.escaped(value);
+        }
+        if self.dialect != Dialect::Own {
+            return title_of_peer(value);
+        }
+        let Some(mut title) = decode_whole(value) else {
+            return value.to_vec();
+        };
+        if title.last() == Some(&0) {
+            title.pop();
+        }
+        let zeros = title.iter_mut().filter(|byte| **byte == 0);
+        zeros.for_each(|byte| *byte = b' ');
+        title
+    }
+}
+
+/// A command line as auparse shows it. It decodes in place, takes zeros at the beginning for the mark of an abstract
+/// socket, and makes blanks of the zeros in the first half of the value's length: what is left of the hex may show.
+fn title_of_peer(value: &[u8]) -> Vec<u8> {
+    let text = value.strip_prefix(b"00").unwrap_or(value);
+    let Some(decoded) = decode_whole(text) else {
+        return value.to_vec();
+    };
+    let digits = text
+        .iter()
+        .take_while(|byte| byte.is_ascii_hexdigit())
+        .count();
+    let mut place = text[..digits].to_vec();
+    place.resize(text.len() + 2, 0);
+    let count = decoded.len();
+    place[..count].copy_from_slice(&decoded);
+    let zeros = (text.len() / 2 + 1).saturating_sub(count).max(1);
+    let end = (count + zeros).min(place.len());
+    place[count..end].fill(0);
+    let half = (value.len() / 2).min(place.len());
+    let blanks = place[..half].iter_mut().filter(|byte| **byte == 0);
+    blanks.for_each(|byte| *byte = b' ');
+    let end = memchr::memchr(0, &place).unwrap_or(place.len());
+    place.truncate(end);
+    place
+}
+
+/// `path` without `.`, `..` and repeated slashes. Relative ones are left as they are.
+///
+/// auparse ends the text where it copied the last name, so that a `..` at the end does nothing. audit 4.0.2 loses the
+/// first slash.
+fn normal_path(path: &[u8], dialect: Dialect) -> Vec<u8> {
+    if path.is_empty() || path[0] == b'.' {
+        return path.to_vec();
+    }
+    let mut normal = Vec::with_capacity(path.len());
+    let mut copied = 0;
+    let mut backed = Vec::new();
+    for part in path.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                if normal.len() > 1 {
+                    let end = memchr::memrchr(b'/', &normal[..normal.len() - 1]);
+                    if backed.is_empty() {
+                        backed.clone_from(&normal);
+                    }
+                    normal.truncate(end.map_or(0, |end| end + 1));
+                }
+            }
+            _ => {
+                let is_first = normal.is_empty() && dialect == Dialect::Four;
+                if normal.last() != Some(&b'/') && !is_first {
+                    normal.push(b'/');
+                }
+                if normal.len() + part.len() >= PATH_BYTES_MAX {
+                    break;
+                }
+                normal.extend_from_slice(part);
+                backed.clear();
+                copied += 1;
+            }
+        }
+    }
+    if dialect.is_peer() && !backed.is_empty() {
+        return backed;
+    }
+    if copied > 0 && normal.len() > 1 && normal.ends_with(b"/") {
+        normal.pop();
+    }
+    if normal.is_empty() {
+        normal.push(b'/');
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lose_what_leads_nowhere() {
+        let normal = |path: &str| {
+            String::from_utf8(normal_path(path.as_bytes(), Dialect::Own)).expect("text")
+        };
+        assert_eq!(normal("/home/../etc//./passwd"), "/etc/passwd");
+        assert_eq!(normal("/a/b/.."), "/a");
+        assert_eq!(normal("/.."), "/");
+        assert_eq!(normal("./a/../b"), "./a/../b");
+    }
+}
