@@ -265,6 +265,11 @@ fn details(out: &mut String, summary: &Summary) {
             },
         );
     }
+    marks(out, summary);
+}
+
+/// Starts and ends of the daemon.
+fn marks(out: &mut String, summary: &Summary) {
     let (marks, number) = summary.marks();
     if !marks.is_empty() {
         let title = listed(
