@@ -1,11 +1,14 @@
 //! Logs that are searched: the first line is the text that is looked for, the rest the log.
 
-use query::{Assembler, Dialect, Filter, Lines, Matcher, TimeRange};
+use query::{
+    Assembler, Columns, Dialect, Escape, Extra, Filter, Interpreted, Interpreter, Lines,
+    MachineNames, Matcher, Sentences, TimeRange,
+};
 
 /// A field of a filter that is a text.
 type Field = fn(&mut Filter) -> &mut Option<Vec<u8>>;
 
-/// Searches for the text in every field, one after the other, in both dialects, and prints what matches.
+/// Searches for the text in every field, one after the other, in all dialects, and prints every event in all formats.
 pub(crate) fn search(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let (text, log) = data.split_at(end);
@@ -15,26 +18,74 @@ pub(crate) fn search(data: &[u8]) {
             .map(|filter| Matcher::new(filter, dialect, |_| None))
             .collect();
         let mut assembler = Assembler::new(dialect, 2, TimeRange::default());
+        let mut formats = Formats::new(dialect);
+        let mut converted = Vec::new();
         let mut lines = Lines::new(log, dialect.line_bytes_max());
         while let Some(line) = lines.next_line().expect("memory is read") {
-            assembler.add(line);
+            converted.clear();
+            match query::json_lines(line, &mut converted) {
+                true => converted
+                    .split_inclusive(|byte| *byte == b'\n')
+                    .for_each(|line| {
+                        assembler.add(line);
+                    }),
+                false => drop(assembler.add(line)),
+            }
             assembler.take_bad_times();
-            look(&mut assembler, &mut matchers, dialect);
+            look(&mut assembler, &mut matchers, &mut formats);
         }
+        assembler.finish_ended();
         assembler.finish();
-        look(&mut assembler, &mut matchers, dialect);
+        look(&mut assembler, &mut matchers, &mut formats);
         assert!(assembler.pop().is_none());
     }
 }
 
-fn look(assembler: &mut Assembler, matchers: &mut [Matcher], dialect: Dialect) {
-    let mut out = Vec::new();
+/// Every way to print an event.
+struct Formats {
+    dialect: Dialect,
+    interpreters: Vec<Interpreter>,
+    interpreted: Interpreted,
+    columns: Columns,
+}
+
+impl Formats {
+    fn new(dialect: Dialect) -> Formats {
+        let modes = [Escape::Tty, Escape::ShellQuote];
+        let extra = Extra {
+            keys: true,
+            labels: true,
+            second: true,
+            time: true,
+        };
+        Formats {
+            dialect,
+            interpreters: modes
+                .map(|escape| Interpreter::new(dialect, escape, MachineNames::none()))
+                .into(),
+            interpreted: Interpreted::new(true),
+            columns: Columns::new(extra),
+        }
+    }
+
+    fn print(&mut self, event: &query::Event) {
+        let mut out = Vec::new();
+        for interpreter in &self.interpreters {
+            query::write_default(event, interpreter.escape(), &mut out);
+            self.interpreted.write(event, interpreter, &mut out);
+            self.columns.write(event, interpreter, &mut out);
+            Sentences::default().write(event, interpreter, &mut out);
+        }
+        query::write_raw(event, self.dialect, &mut out);
+        assert!(out.ends_with(b"\n"));
+    }
+}
+
+fn look(assembler: &mut Assembler, matchers: &mut [Matcher], formats: &mut Formats) {
     while let Some(event) = assembler.pop() {
+        formats.print(&event);
         for matcher in &mut *matchers {
-            if matcher.matches(&event) {
-                query::write_raw(&event, dialect, &mut out);
-                query::write_default(&event, &mut out);
-            }
+            matcher.matches(&event);
         }
         assembler.recycle(event);
     }

@@ -2,8 +2,8 @@
 
 /// What `tarsier search -h` prints.
 pub const SEARCH_USAGE: &str = "\
-usage: ausearch [--dialect 3] OPTIONS
-       tarsier search [--dialect 3] OPTIONS
+usage: ausearch [--dialect 3|4] OPTIONS
+       tarsier search [--dialect 3|4] OPTIONS
 
 Finds events in audit logs. All that is asked for must match.
 
@@ -39,16 +39,25 @@ what to look for
   -ts, --start [DATE] [TIME]   from this time
   -te, --end [DATE] [TIME]     until this time
                             dates as the locale writes them, or: now recent boot today
-                            yesterday this-week week-ago this-month this-year
+                            yesterday this-week week-ago this-month this-year;
+                            -ts checkpoint: from the time in --checkpoint FILE
 
 how to print
-  --format raw|default      lines of the log; with times, last record first
+  --format FORMAT           raw: lines of the log; default: with times, last record first;
+                            interpret: values with their meaning; csv: a line of columns
+                            for each event; text: a sentence for each event
+  -i, --interpret           --format interpret
+  --extra-keys, --extra-labels, --extra-obj2, --extra-time
+                            more columns of csv
+  --escape raw|tty|shell|shell_quote   what is escaped; tty: control characters
   -r, --raw                 --format raw
   --just-one                only the first event
   -l, --line-buffered       each event at once
 
 others
   --eoe-timeout SECONDS     age at which an event is complete
-  --dialect 3               first: as ausearch 3.0.9, byte for byte
+  --checkpoint FILE         only what is new since the search that wrote FILE; writes it
+  --debug                   say which types --format text has no words for
+  --dialect 3|4             first: as ausearch 3.0.9 or 4.0.2, byte for byte
   -h, -v                    this text, the version
 ";

@@ -101,6 +101,11 @@ impl Matcher {
         }
     }
 
+    /// Whether names of users are compared, not their ids.
+    pub fn is_by_name(&self) -> bool {
+        self.filter.names.iter().any(Option::is_some)
+    }
+
     /// Whether text of a log may hold an event that matches: it has the literal that every such event has.
     pub fn may_match(&self, text: &[u8]) -> bool {
         match &self.literal {

@@ -146,8 +146,8 @@ impl Body<'_> {
         let is_address = self.kind == abi::record_type::SOCKADDR as i32;
         let words = fields.iter().filter(|(name, _)| name == "words");
         let others = fields.iter().filter(|(name, _)| {
-            !matches!(name.as_str(), "type" | "words" | "msg_fields")
-                && !(is_address && ADDED.contains(&name.as_str()))
+            let is_added = is_address && ADDED.contains(&name.as_str());
+            !is_added && !matches!(name.as_str(), "type" | "words" | "msg_fields")
         });
         for (name, value) in words.chain(others) {
             self.out.push(b' ');

@@ -43,7 +43,11 @@ pub fn number(name: &[u8], dialect: Dialect) -> i32 {
         b"EXECVE" => 1309,
         _ => std::str::from_utf8(name)
             .ok()
-            .and_then(abi::record_type_number)
+            // As in audit, case does not count.
+            .and_then(|name| {
+                abi::record_type_number(name)
+                    .or_else(|| abi::record_type_number(&name.to_ascii_uppercase()))
+            })
             .filter(|number| dialect == Dialect::Own || is_of_peer(*number, dialect))
             .map_or(-1, |number| number as i32),
     }

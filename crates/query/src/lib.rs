@@ -49,8 +49,8 @@ pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
 pub use interpret::{
-    calls_of, field_type, Context, Escape, Field, FieldType, Interpretations, Interpreter, Machine,
-    MachineNames, RecordFields,
+    calls_of, field_type, machine_name, Context, Escape, Field, FieldType, Interpretations,
+    Interpreter, Machine, MachineNames, RecordFields,
 };
 pub use json::json_lines;
 pub use lines::Lines;

@@ -1,5 +1,5 @@
-//! `tarsier search --dialect 3` beside ausearch 3.0.9: the same output, messages and exit status; and what
-//! `tarsier search` does without the dialect.
+//! `tarsier search --dialect 3` and `4` beside ausearch 3.0.9 and 4.0.2: the same output, messages and exit status; and
+//! what `tarsier search` does without a dialect.
 //!
 //! docs/reference/search.md lists the differences.
 
@@ -65,6 +65,21 @@ const OPTIONS: &[&str] = &[
     "--eoe-timeout 1",
 ];
 
+/// Formats that interpret, tried on every log.
+const FORMATS: &[&str] = &[
+    "-i",
+    "--format interpret -sv no",
+    "-i --escape raw",
+    "-i --escape shell -ua root",
+    "-i --escape shell_quote",
+    "--escape shell",
+    "--format csv",
+    "--format csv --extra-keys --extra-labels --extra-obj2 --extra-time",
+    "--format csv --escape shell_quote -k opens",
+    "--format text",
+    "--format text --escape raw -x /bin",
+];
+
 /// Options that are wrong, and what else needs no log.
 const WRONG: &[&str] = &[
     "-k",
@@ -118,6 +133,18 @@ const WRONG: &[&str] = &[
     "-v",
     "-if",
     "-if /nonexistent",
+    "-i -i",
+    "-i x",
+    "--format text -i",
+    "--escape",
+    "--escape x",
+    "--extra-keys",
+    "--extra-keys x",
+    "--extra-time --format csv x",
+    "--extra-labels -i",
+    "--extra-obj2 x",
+    "--checkpoint",
+    "--debug x",
 ];
 
 fn corpus() -> PathBuf {
@@ -128,20 +155,59 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(corpus().join(name)).expect("a log of the corpus")
 }
 
-fn ausearch(root: &Path) -> Command {
-    let mut command = Command::new(root.join("sbin/ausearch"));
-    let libraries: Vec<String> = ["usr/lib", "lib"]
-        .iter()
-        .map(|dir| {
-            format!(
-                "{}/{dir}/{}-linux-gnu",
-                root.display(),
-                std::env::consts::ARCH
-            )
-        })
-        .collect();
-    command.env("LD_LIBRARY_PATH", libraries.join(":"));
-    command
+/// A peer: an ausearch, and the dialect that is its.
+struct Peer {
+    root: PathBuf,
+    dialect: &'static str,
+}
+
+impl Peer {
+    /// The peers that are there. Says which are not.
+    fn all(what: &str) -> Vec<Peer> {
+        let three = testkit::peers(what).map(|root| Peer { root, dialect: "3" });
+        let four = std::env::var_os("TARSIER_PEERS4").map(|root| Peer {
+            root: root.into(),
+            dialect: "4",
+        });
+        if four.is_none() {
+            println!("skipped: {what}, 4.0.2: TARSIER_PEERS4 is not set");
+        }
+        three.into_iter().chain(four).collect()
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+        let root = self.root.display();
+        if self.dialect == "3" {
+            let directory = if program == "ausearch" {
+                "sbin"
+            } else {
+                "usr/bin"
+            };
+            let mut command = Command::new(self.root.join(directory).join(program));
+            let libraries = format!("{root}/usr/lib/{triplet}:{root}/lib/{triplet}");
+            command.env("LD_LIBRARY_PATH", libraries);
+            return command;
+        }
+        // It needs a newer C library than Debian 12 has.
+        let libraries = self.root.join("usr/lib").join(&triplet);
+        let loader = fs::read_dir(&libraries)
+            .expect("libraries")
+            .map(|entry| entry.expect("an entry").path())
+            .find(|path| path.to_string_lossy().contains("/ld-linux"))
+            .expect("a loader");
+        let directory = if program == "ausearch" {
+            "usr/sbin"
+        } else {
+            "usr/bin"
+        };
+        let mut command = Command::new(loader);
+        command
+            .arg("--library-path")
+            .arg(libraries)
+            .arg(self.root.join(directory).join(program));
+        command
+    }
 }
 
 fn tarsier(words: &[&str]) -> Command {
@@ -160,36 +226,44 @@ fn output(command: &mut Command, zone: &str) -> Output {
 }
 
 /// Both programs with the same words say the same.
-fn compare(root: &Path, words: &[&str], zone: &str) {
-    let expected = output(ausearch(root).args(words), zone);
-    let found = output(tarsier(&["--dialect", "3"]).args(words), zone);
+fn compare(peer: &Peer, words: &[&str], zone: &str) {
+    let expected = output(peer.command("ausearch").args(words), zone);
+    // ausearch 4.0.2 crashes at some paths with `..`; see the page.
+    if expected.status.code().is_none() && peer.dialect == "4" {
+        return;
+    }
+    let found = output(tarsier(&["--dialect", peer.dialect]).args(words), zone);
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert_eq!(
-        shown(&found.stderr),
-        shown(&expected.stderr),
-        "{words:?} {zone}"
-    );
-    assert_eq!(
-        found.status.code(),
-        expected.status.code(),
-        "{words:?} {zone}"
-    );
-    // Not shown whole if it differs: it may be long.
-    assert!(
-        found.stdout == expected.stdout,
-        "{words:?} {zone}: the output differs"
-    );
+    let what = format!("{} {words:?} {zone}", peer.dialect);
+    assert_eq!(shown(&found.stderr), shown(&expected.stderr), "{what}");
+    assert_eq!(found.status.code(), expected.status.code(), "{what}");
+    if found.stdout != expected.stdout {
+        // Not shown whole: it may be long.
+        let (found, expected) = (shown(&found.stdout), shown(&expected.stdout));
+        let line = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
+        panic!("{what}: the output differs: {line:?}");
+    }
 }
 
-fn compare_all(root: &Path, log: &Path, zone: &str) {
+fn compare_each(peer: &Peer, log: &Path, zone: &str, options: &[&str]) {
     let log = log.to_str().expect("paths are text");
-    for options in OPTIONS {
+    for options in options {
         let words: Vec<&str> = ["-if", log]
             .into_iter()
             .chain(options.split_whitespace())
             .collect();
-        compare(root, &words, zone);
+        compare(peer, &words, zone);
     }
+}
+
+fn compare_all(peer: &Peer, log: &Path, zone: &str) {
+    compare_each(peer, log, zone, OPTIONS);
+    compare_each(peer, log, zone, FORMATS);
+}
+
+/// Whether the long form of the tests is asked for.
+fn is_long() -> bool {
+    std::env::var_os("TARSIER_LONG_TESTS").is_some()
 }
 
 /// Lines of three logs: calls with many records, messages of user space in ENRICHED, addresses.
@@ -230,42 +304,58 @@ fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
 
 #[test]
 fn logs_of_the_kernel_are_searched_as_by_ausearch() {
-    let Some(root) = testkit::peers("searches beside ausearch") else {
-        return;
-    };
-    for name in [
-        "01-file-mod.raw.log",
-        "06-exec.enriched.log",
-        "10-net-saddrfam.raw.log",
-        "20-norules-hardwired.raw.log",
-        "20-norules-hardwired.enriched.log",
-        "27-compat32.enriched.log",
-    ] {
-        compare_all(&root, &corpus().join(name), "UTC");
+    let mut logs: Vec<PathBuf> = fs::read_dir(corpus())
+        .expect("the corpus")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "log"))
+        .collect();
+    logs.sort();
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/search");
+    logs.extend(
+        fs::read_dir(seeds)
+            .expect("seeds")
+            .map(|entry| entry.expect("an entry").path()),
+    );
+    for peer in Peer::all("searches beside ausearch") {
+        for (number, log) in logs.iter().enumerate() {
+            if is_long() || number % 9 == 0 {
+                compare_all(&peer, log, "UTC");
+            } else {
+                compare_each(&peer, log, "UTC", &["-i", "--format csv", "--format text"]);
+            }
+        }
+        compare_all(&peer, &corpus().join("06-exec.raw.log"), "America/St_Johns");
     }
-    compare_all(&root, &corpus().join("06-exec.raw.log"), "America/St_Johns");
 }
 
 #[test]
 fn disordered_and_damaged_logs_are_searched_as_by_ausearch() {
-    let Some(root) = testkit::peers("searches beside ausearch") else {
-        return;
-    };
     let dir = TempDir::new().expect("a directory");
+    let rounds = if is_long() { 20 } else { 1 };
+    let peers = Peer::all("damaged logs beside ausearch");
+    for round in 0..rounds {
+        for log in damaged(&dir, 7 + round) {
+            for peer in &peers {
+                compare_all(peer, &log, "UTC");
+            }
+        }
+    }
+}
+
+/// Logs in disorder, of several nodes, with changed bits, and cut.
+fn damaged(dir: &TempDir, seed: u64) -> Vec<PathBuf> {
     let lines = mixed();
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers(seed);
 
     let mut shuffled = lines.clone();
     for at in (1..shuffled.len()).rev() {
         shuffled.swap(at, numbers.below(at + 1));
     }
-    compare_all(&root, &write(&dir, "shuffled", &shuffled.concat()), "UTC");
 
     let mut near = lines.clone();
     for at in 0..near.len() - 5 {
         near.swap(at, at + numbers.below(5));
     }
-    compare_all(&root, &write(&dir, "near", &near.concat()), "UTC");
 
     let half = lines.len() / 2;
     let nodes: Vec<u8> = (0..half)
@@ -279,7 +369,6 @@ fn disordered_and_damaged_logs_are_searched_as_by_ausearch() {
             .concat()
         })
         .collect();
-    compare_all(&root, &write(&dir, "nodes", &nodes), "UTC");
 
     let mut flipped = lines.concat();
     for _ in 0..flipped.len() / 150 {
@@ -289,7 +378,6 @@ fn disordered_and_damaged_logs_are_searched_as_by_ausearch() {
             flipped[at] = changed;
         }
     }
-    compare_all(&root, &write(&dir, "flipped", &flipped), "UTC");
 
     // ausearch complains of addresses that are too short; see the page.
     let mut cut = Vec::new();
@@ -300,25 +388,71 @@ fn disordered_and_damaged_logs_are_searched_as_by_ausearch() {
         cut.extend_from_slice(&line[..numbers.below(line.len())]);
         cut.push(b'\n');
     }
-    compare_all(&root, &write(&dir, "cut", &cut), "UTC");
+    vec![
+        write(dir, "shuffled", &shuffled.concat()),
+        write(dir, "near", &near.concat()),
+        write(dir, "nodes", &nodes),
+        write(dir, "flipped", &flipped),
+        write(dir, "cut", &cut),
+    ]
+}
+
+/// Dates and the texts of errors are the locale's.
+#[test]
+fn locales_are_those_of_ausearch() {
+    let dir = TempDir::new().expect("a directory");
+    let names: &[&str] = if is_long() {
+        &["de_DE", "en_US"]
+    } else {
+        &["de_DE"]
+    };
+    for name in names {
+        let locale = format!("{name}.UTF-8");
+        let made = Command::new("localedef")
+            .args(["-i", name, "-f", "UTF-8"])
+            .arg(dir.path().join(&locale))
+            .output();
+        if !made.is_ok_and(|made| made.status.success()) {
+            println!("skipped: {locale}: localedef(1) does not make it");
+            continue;
+        }
+        for peer in Peer::all("locales beside ausearch") {
+            for options in ["-i", "--format csv --extra-time", "--format text", "-sv no"] {
+                let log = corpus().join("06-exec.enriched.log");
+                let words: Vec<&str> = ["-if", log.to_str().expect("paths are text")]
+                    .into_iter()
+                    .chain(options.split_whitespace())
+                    .collect();
+                let in_locale = |mut command: Command| {
+                    command
+                        .args(&words)
+                        .env("LC_ALL", &locale)
+                        .env("LOCPATH", dir.path())
+                        .env("TZ", "Europe/Berlin")
+                        .stdin(Stdio::null())
+                        .output()
+                        .expect("it runs")
+                };
+                let expected = in_locale(peer.command("ausearch"));
+                let found = in_locale(tarsier(&["--dialect", peer.dialect]));
+                assert_eq!(found, expected, "{} {locale} {options}", peer.dialect);
+            }
+        }
+    }
 }
 
 #[test]
 fn wrong_options_have_the_messages_of_ausearch() {
-    let Some(root) = testkit::peers("messages beside ausearch") else {
-        return;
-    };
-    for words in WRONG {
-        let words: Vec<&str> = words.split_whitespace().collect();
-        compare(&root, &words, "UTC");
+    for peer in Peer::all("messages beside ausearch") {
+        for words in WRONG {
+            let words: Vec<&str> = words.split_whitespace().collect();
+            compare(&peer, &words, "UTC");
+        }
     }
 }
 
 #[test]
 fn rotated_sets_long_lines_and_pipes_are_read_as_by_ausearch() {
-    let Some(root) = testkit::peers("searches beside ausearch") else {
-        return;
-    };
     let dir = TempDir::new().expect("a directory");
     let lines = mixed();
     for (number, part) in lines.chunks(lines.len() / 3 + 1).rev().enumerate() {
@@ -328,21 +462,20 @@ fn rotated_sets_long_lines_and_pipes_are_read_as_by_ausearch() {
         };
         write(&dir, &name, &part.concat());
     }
-    compare_all(&root, dir.path(), "UTC");
-
     let mut long = lines[..9].concat();
     let text = "y".repeat(9500);
     let line =
         format!("type=USER msg=audit(1795229630.000:7777): pid=1 uid=0 msg='{text} res=success'\n");
     long.extend_from_slice(line.as_bytes());
     long.extend_from_slice(&lines[9..30].concat());
-    compare_all(&root, &write(&dir, "long", &long), "UTC");
+    let long = write(&dir, "long", &long);
 
     let piped = |mut command: Command| {
         let mut child = command
             .env("TZ", "UTC")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .expect("it runs");
         let mut input = child.stdin.take().expect("a pipe");
@@ -352,105 +485,99 @@ fn rotated_sets_long_lines_and_pipes_are_read_as_by_ausearch() {
         writer.join().expect("no panic").expect("all is read");
         output.stdout
     };
-    let mut expected = ausearch(&root);
-    expected.args(["-sv", "yes"]);
-    let found = piped(tarsier(&["--dialect", "3", "-sv", "yes"]));
-    assert!(!found.is_empty());
-    assert!(found == piped(expected), "the output differs");
+    for peer in Peer::all("sets and pipes beside ausearch") {
+        compare_all(&peer, dir.path(), "UTC");
+        compare_all(&peer, &long, "UTC");
+        let mut expected = peer.command("ausearch");
+        expected.args(["-sv", "yes"]);
+        let found = piped(tarsier(&["--dialect", peer.dialect, "-sv", "yes"]));
+        assert!(!found.is_empty());
+        assert!(found == piped(expected), "the output differs");
+    }
 }
 
-fn found(words: &[&str]) -> (Vec<u8>, Option<i32>) {
-    let output = output(&mut tarsier(words), "UTC");
-    (output.stdout, output.status.code())
-}
-
+/// What ausearch and `tarsier search` say with a checkpoint while a log grows and is rotated, and what the file holds.
 #[test]
-fn lines_are_whole_and_compressed_files_are_read_without_a_dialect() {
-    let dir = TempDir::new().expect("a directory");
-    let text = "y".repeat(9500);
-    let line = format!("type=USER_CMD msg=audit(1795229630.000:7): pid=1 uid=0 msg='{text} exe=\"/bin/late\" res=success'\n");
-    let old = write(&dir, "audit.log.1", line.as_bytes());
-    write(&dir, "audit.log", &read("06-exec.raw.log"));
-    let log = dir.path().to_str().expect("paths are text").to_owned();
-    let words = ["-if", &log, "-x", "/bin/late", "-r"];
-    assert_eq!(found(&words), (line.clone().into_bytes(), Some(0)));
-
-    let status = Command::new("zstd")
-        .arg("-q")
-        .arg("--rm")
-        .arg(&old)
-        .status();
-    if status.is_ok_and(|status| status.success()) {
-        assert_eq!(found(&words), (line.into_bytes(), Some(0)));
-    } else {
-        println!("skipped: a compressed log: no zstd(1)");
+fn checkpoints_go_on_where_ausearch_would() {
+    // In the order of their time.
+    let parts = [
+        ["00-open-basic", "01-file-mod", "06-exec", "12-mount"],
+        ["16-ids", "17-ipc-mq", "21-time", "27-compat32"],
+    ]
+    .map(|names| names.map(|name| read(&format!("{name}.raw.log"))).concat());
+    for peer in Peer::all("checkpoints beside ausearch") {
+        let dir = TempDir::new().expect("a directory");
+        let log = write(&dir, "audit.log", &parts[0]);
+        let both = |more: &[&str]| {
+            let names = ["theirs", "ours"].map(|name| dir.path().join(name));
+            let words = |name: &Path| {
+                let mut words = vec!["-if".to_owned(), dir.path().display().to_string()];
+                words.extend(["--checkpoint".to_owned(), name.display().to_string()]);
+                words.extend(more.iter().map(|word| (*word).to_owned()));
+                words
+            };
+            let expected = output(peer.command("ausearch").args(words(&names[0])), "UTC");
+            let mut ours = tarsier(&["--dialect", peer.dialect]);
+            let found = output(ours.args(words(&names[1])), "UTC");
+            let what = format!("{} {more:?}", peer.dialect);
+            assert_eq!(found.status.code(), expected.status.code(), "{what}");
+            assert!(
+                found.stdout == expected.stdout,
+                "{what}: the output differs"
+            );
+            let [theirs, ours] = names.map(|name| fs::read_to_string(name).unwrap_or_default());
+            assert_eq!(ours, theirs, "{what}");
+            expected.status.code()
+        };
+        both(&["-r"]);
+        fs::rename(&log, dir.path().join("audit.log.1")).expect("a rotated log");
+        write(&dir, "audit.log", &parts[1]);
+        assert_eq!(both(&["-i"]), Some(0));
+        both(&["--format", "csv"]);
+        both(&["-r", "-ts", "checkpoint"]);
+        both(&["--just-one", "-r"]);
+        for name in ["theirs", "ours"] {
+            write(&dir, name, b"dev=0x1\ninode=1\noutput=- 1.000:1 0x514\n");
+        }
+        assert_eq!(both(&["-r"]), Some(10));
+        for name in ["theirs", "ours"] {
+            write(&dir, name, b"nonsense\n");
+        }
+        assert_eq!(both(&["-r"]), Some(10));
     }
 }
 
 #[test]
-fn an_event_that_cannot_be_read_wholly_is_found_by_what_can_be_read() {
+fn ausyscall_answers_as_debians() {
     let dir = TempDir::new().expect("a directory");
-    // ausearch requires tclass=, which AppArmor does not write.
-    let line = "type=AVC msg=audit(1795229630.000:7): apparmor=\"DENIED\" operation=\"open\" pid=77 comm=\"cat\"\n";
-    let log = write(&dir, "log", line.as_bytes());
-    let log = log.to_str().expect("paths are text");
-    assert_eq!(
-        found(&["-if", log, "-p", "77", "-r"]),
-        (line.into(), Some(0))
-    );
-    let dialect = ["--dialect", "3", "-if", log, "-p", "77", "-r"];
-    assert_eq!(found(&dialect), (Vec::new(), Some(1)));
-}
-
-#[test]
-fn records_of_a_call_join_the_login_before_them() {
-    let dir = TempDir::new().expect("a directory");
-    let stamp = "msg=audit(1795229630.000:7):";
-    let text = format!(
-        "type=LOGIN {stamp} pid=5 uid=0 old-auid=1 auid=2 tty=(none) old-ses=1 ses=2 res=1\n\
-         type=SYSCALL {stamp} arch=c000003e syscall=1 a0=1 a1=2 pid=5 exe=\"/bin/login\"\n"
-    );
-    let log = write(&dir, "log", text.as_bytes());
-    let log = log.to_str().expect("paths are text");
-    let words = ["-if", log, "-m", "LOGIN", "-r"];
-    assert_eq!(found(&words), (text.into_bytes(), Some(0)));
-}
-
-#[test]
-fn a_text_in_hex_is_found_as_its_plain_form() {
-    let dir = TempDir::new().expect("a directory");
-    let line = "type=SYSCALL msg=audit(1795229630.000:7): arch=c000003e syscall=1 a0=1 a1=2 pid=5 comm=612062 key=6B6579616263016f6e65\n";
-    let log = write(&dir, "log", line.as_bytes());
-    let log = log.to_str().expect("paths are text");
-    for (words, is_found) in [
-        (["-k", "one"], true),
-        (["-k", "keyabc"], true),
-        (["-k", "abco"], false),
-        (["-c", "a b"], true),
-    ] {
-        let status = found(&["-if", log, words[0], words[1]]).1;
-        assert_eq!(status, Some(if is_found { 0 } else { 1 }), "{words:?}");
+    let link = dir.path().join("ausyscall");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tarsier"), &link).expect("a link");
+    for peer in Peer::all("ausyscall beside Debian's") {
+        for words in [
+            "x86_64 --dump",
+            "i386 --dump",
+            "arm --dump",
+            "aarch64 --dump",
+            "open",
+            "OPEN",
+            "x86_64 257",
+            "i386 --exact open",
+            "nosuch",
+            "99999",
+            "",
+            "a b",
+            "1 2",
+            "b64",
+            "alpha",
+            "a b c d",
+            "x86_64 i386 open",
+        ] {
+            let words: Vec<&str> = words.split_whitespace().collect();
+            let expected = output(peer.command("ausyscall").args(&words), "UTC");
+            let mut ours = Command::new(&link);
+            let found = output(ours.args(["--dialect", peer.dialect]).args(&words), "UTC");
+            let what = format!("{} {words:?}", peer.dialect);
+            assert_eq!(found, expected, "{what}");
+        }
     }
-}
-
-#[test]
-fn options_that_are_not_built_are_refused() {
-    for option in [
-        "-i",
-        "--format csv",
-        "--format interpret",
-        "--checkpoint x",
-        "-ts checkpoint",
-    ] {
-        let words: Vec<&str> = option.split_whitespace().collect();
-        let output = output(&mut tarsier(&words), "UTC");
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{option}");
-        assert!(
-            message.contains("tarsier search does not have"),
-            "{message}"
-        );
-    }
-    let dialect = output(&mut tarsier(&["--dialect", "4", "-r"]), "UTC");
-    assert_eq!(dialect.status.code(), Some(1));
 }

@@ -15,6 +15,9 @@ pub struct Interpreted {
     /// Arguments of the last call, by which ausearch also names those of SECCOMP records.
     a0: u64,
     a1: u64,
+    /// The filter compared names of users. ausearch shows the record that it prints first with the names that it looked
+    /// at.
+    is_by_name: bool,
 }
 
 /// A field, as its record is walked through.
@@ -25,6 +28,14 @@ struct Part<'r> {
 }
 
 impl Interpreted {
+    /// A format for events of a filter that compares names of users, or does not.
+    pub fn new(is_by_name: bool) -> Interpreted {
+        Interpreted {
+            is_by_name,
+            ..Interpreted::default()
+        }
+    }
+
     /// Appends an event.
     pub fn write(&mut self, event: &Event, interpreter: &Interpreter, out: &mut Vec<u8>) {
         out.extend_from_slice(b"----\n");
@@ -32,7 +43,16 @@ impl Interpreted {
         let Some(last) = records.next() else {
             return;
         };
-        self.record(&last, event, interpreter, out);
+        let is_by_name = self.is_by_name && interpreter.dialect().is_peer();
+        let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL as i32;
+        let first = Record {
+            names: match is_by_name && has_head {
+                true => event.names(),
+                false => last.names,
+            },
+            ..last
+        };
+        self.record(&first, event, interpreter, out);
         if (kinds::DAEMON_START as i32..kinds::SYSCALL as i32).contains(&last.kind) {
             return;
         }

@@ -13,6 +13,7 @@ mod normal;
 mod objects;
 mod sentences;
 mod simple;
+mod thing;
 mod verbs;
 
 pub use columns::{Columns, Extra};
@@ -107,7 +108,7 @@ fn cwd<'r>(records: &'r [RecordFields<'_>], dialect: Dialect) -> Option<&'r [u8]
         .filter(|record| record.kind == abi::record_type::CWD as i32)
         .filter_map(|record| record.get(b"cwd"));
     match dialect {
-        Dialect::Three => found.last(),
+        Dialect::Three => found.next_back(),
         _ => found.next(),
     }
 }

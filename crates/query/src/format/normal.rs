@@ -1,6 +1,7 @@
 //! Who did what to whom and how: the parts of an event that auparse's normalizer finds.
 
 use super::cursor::{Cursor, Place};
+use super::thing::Thing;
 use super::verbs;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
 use abi::record_type as kinds;
@@ -28,35 +29,6 @@ pub(super) struct Normal {
     pub(super) thing: Thing,
     pub(super) how: Option<Vec<u8>>,
     pub(super) key: Option<Place>,
-}
-
-/// What the object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Thing {
-    #[default]
-    Unknown,
-    Fifo,
-    CharacterDevice,
-    Directory,
-    BlockDevice,
-    File,
-    FileSystem,
-    Link,
-    Socket,
-    Process,
-    Firewall,
-    Service,
-    Account,
-    UserSession,
-    VirtualMachine,
-    Printer,
-    System,
-    AuditRule,
-    AuditConfig,
-    Policy,
-    Memory,
-    Keystrokes,
-    Software,
 }
 
 /// The event cannot be told: it has no SYSCALL record among several.
@@ -254,10 +226,7 @@ impl<'c, 'e> Finder<'c, 'e> {
         }
         self.normal.kind = Some(verbs::group(first_kind, self.interpreter.dialect()));
         let record = self.cursor.record_number();
-        let call = match self.cursor.find(b"syscall") {
-            Some(_) => Some(self.meaning()),
-            None => None,
-        };
+        let call = self.cursor.find(b"syscall").map(|_| self.meaning());
         match self.cursor.find(b"success") {
             Some(value) => {
                 self.success = i32::from(value != b"no");

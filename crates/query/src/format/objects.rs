@@ -1,7 +1,8 @@
 //! What a call did, and to what.
 
 use super::cursor::Place;
-use super::normal::{is_script_runner, Finder, Thing};
+use super::normal::{is_script_runner, Finder};
+use super::thing::Thing;
 use super::verbs::{self, Deed};
 use crate::number::unsigned;
 use crate::Dialect;

@@ -1,7 +1,8 @@
 //! Events of one record: who did what, by the type of the record.
 
 use super::cursor::Place;
-use super::normal::{Finder, Thing};
+use super::normal::Finder;
+use super::thing::Thing;
 use super::verbs;
 use crate::Dialect;
 use abi::record_type as kinds;
@@ -195,7 +196,7 @@ impl Finder<'_, '_> {
         match kind as u32 {
             kinds::DAEMON_START => self.normal.how = Some(b"init".to_vec()),
             kinds::DAEMON_ABORT => {}
-            1200..=1206 => self.normal.how = Some(b"signal".to_vec()),
+            1201 | 1203..=1206 => self.normal.how = Some(b"signal".to_vec()),
             _ => {}
         }
         self.result(0);

@@ -1,12 +1,26 @@
 //! Values that are sets of flags.
 
-use super::plain::permission_bits;
 use super::unknown;
 use crate::number::OutOfRange;
 use crate::number::{unsigned, unsigned_any};
 use abi::names;
 
 type Meaning = Result<Vec<u8>, OutOfRange>;
+
+pub(super) const SET_UID: u64 = 0o4000;
+pub(super) const SET_GID: u64 = 0o2000;
+pub(super) const STICKY: u64 = 0o1000;
+
+/// The permissions of a mode, and what stands before them.
+pub(super) fn permission_bits(mode: u64) -> String {
+    let bits = [(SET_UID, "suid,"), (SET_GID, "sgid,"), (STICKY, "sticky,")];
+    let special: String = bits
+        .iter()
+        .filter(|(bit, _)| mode & bit != 0)
+        .map(|(_, name)| *name)
+        .collect();
+    format!("{special}0{:03o}", mode & 0o777)
+}
 
 /// Adds the names of the bits of `number` to `first`.
 pub(super) fn joined(table: &[(u32, &str)], number: u32, separator: &str, first: String) -> String {

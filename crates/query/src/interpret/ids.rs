@@ -67,10 +67,18 @@ pub(super) fn other_machine(number: u32) -> Option<&'static str> {
     }
 }
 
-pub(super) fn arch(value: &[u8]) -> Meaning {
+/// The name of an architecture; audit has no other for ARM of 32 bits.
+pub fn machine_name(arch: Arch, dialect: Dialect) -> &'static str {
+    match arch {
+        Arch::Arm if dialect.is_peer() => "armeb",
+        _ => arch.name(),
+    }
+}
+
+pub(super) fn arch(value: &[u8], dialect: Dialect) -> Meaning {
     let number = unsigned(value, 16)? as u32;
     let name = Arch::from_audit_arch(number)
-        .map(Arch::name)
+        .map(|arch| machine_name(arch, dialect))
         .or_else(|| other_machine(number));
     Ok(match name {
         Some(name) => name.into(),
@@ -80,6 +88,15 @@ pub(super) fn arch(value: &[u8]) -> Meaning {
 
 /// The greatest call numbers that audit 3.0.9 and 4.0.2 have in their tables: set_mempolicy_home_node and mseal.
 const CALL_MAX: [u32; 2] = [450, 462];
+
+/// Whether audit's tables lack a call that they could have: uretprobe and uprobe; pselect6, ppoll and epoll_pwait of ARM.
+fn is_missing(arch: Arch, number: u32) -> bool {
+    match arch {
+        Arch::X86_64 => matches!(number, 335 | 336),
+        Arch::Arm => matches!(number, 335 | 336 | 346),
+        _ => false,
+    }
+}
 
 /// The name of a call or of an operation of io_uring. The dialects have the tables of their day.
 pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Option<&'static str> {
@@ -92,6 +109,7 @@ pub(super) fn call_name(machine: Machine, number: i32, dialect: Dialect) -> Opti
                 Dialect::Four => number <= CALL_MAX[1] || number > 0xffff,
             };
             let is_x32 = number >= abi::X32_BIT && dialect != Dialect::Own;
+            let is_known = is_known && (dialect == Dialect::Own || !is_missing(arch, number));
             abi::syscall_name(arch, number).filter(|_| is_known && !is_x32)
         }
         Machine::Uring => abi::uring_op_name(number),

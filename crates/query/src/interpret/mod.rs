@@ -26,7 +26,7 @@ mod terminal;
 
 pub use escape::Escape;
 pub use fields::{Field, Interpretations, RecordFields};
-pub use ids::calls_of;
+pub use ids::{calls_of, machine_name};
 pub use kinds::{field_type, FieldType};
 
 use crate::number::{unsigned, OutOfRange};
@@ -126,6 +126,8 @@ pub struct Interpreter {
     names: MachineNames,
     users: RefCell<Cache>,
     groups: RefCell<Cache>,
+    /// The path that auparse made last, which shows again where a path has no names.
+    last_path: RefCell<Vec<u8>>,
     /// `fan_type`, on which the meaning of `fan_info` depends.
     fan_type: Cell<u8>,
 }
@@ -139,6 +141,7 @@ impl Interpreter {
             names,
             users: RefCell::default(),
             groups: RefCell::default(),
+            last_path: RefCell::default(),
             fan_type: Cell::new(2),
         }
     }
@@ -193,7 +196,7 @@ impl Interpreter {
         let converted = match field {
             Uid => self.uid(value, 10),
             Gid => self.gid(value, 10),
-            Arch => ids::arch(value),
+            Arch => ids::arch(value, self.dialect),
             Exit => ids::exit(value),
             Errno => ids::errno(value),
             Perm => plain::permissions(value),

@@ -44,7 +44,17 @@ impl Interpreter {
         };
         match is_left {
             true => whole,
-            false => normal_path(&whole, self.dialect),
+            false => {
+                let normal = normal_path(&whole, self.dialect);
+                if !self.dialect.is_peer() {
+                    return normal.unwrap_or_else(|| b"/".to_vec());
+                }
+                let mut last = self.last_path.borrow_mut();
+                if let Some(normal) = normal {
+                    *last = normal;
+                }
+                last.clone()
+            }
         }
     }
 
@@ -94,16 +104,16 @@ fn title_of_peer(value: &[u8]) -> Vec<u8> {
     place
 }
 
-/// `path` without `.`, `..` and repeated slashes. Relative ones are left as they are.
+/// `path` without `.`, `..` and repeated slashes; `None` if it has no names. Relative ones are left as they are.
 ///
 /// auparse ends the text where it copied the last name, so that a `..` at the end does nothing. audit 4.0.2 loses the
 /// first slash.
-fn normal_path(path: &[u8], dialect: Dialect) -> Vec<u8> {
+fn normal_path(path: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
     if path.is_empty() || path[0] == b'.' {
-        return path.to_vec();
+        return Some(path.to_vec());
     }
     let mut normal = Vec::with_capacity(path.len());
-    let mut copied = 0;
+    let mut is_copied = false;
     let mut backed = Vec::new();
     for part in path.split(|byte| *byte == b'/') {
         match part {
@@ -127,20 +137,17 @@ fn normal_path(path: &[u8], dialect: Dialect) -> Vec<u8> {
                 }
                 normal.extend_from_slice(part);
                 backed.clear();
-                copied += 1;
+                is_copied = true;
             }
         }
     }
     if dialect.is_peer() && !backed.is_empty() {
-        return backed;
+        return Some(backed);
     }
-    if copied > 0 && normal.len() > 1 && normal.ends_with(b"/") {
+    if normal.len() > 1 && normal.ends_with(b"/") {
         normal.pop();
     }
-    if normal.is_empty() {
-        normal.push(b'/');
-    }
-    normal
+    is_copied.then_some(normal)
 }
 
 #[cfg(test)]
@@ -150,11 +157,15 @@ mod tests {
     #[test]
     fn paths_lose_what_leads_nowhere() {
         let normal = |path: &str| {
-            String::from_utf8(normal_path(path.as_bytes(), Dialect::Own)).expect("text")
+            let normal = normal_path(path.as_bytes(), Dialect::Own);
+            normal.map(|path| String::from_utf8(path).expect("text"))
         };
-        assert_eq!(normal("/home/../etc//./passwd"), "/etc/passwd");
-        assert_eq!(normal("/a/b/.."), "/a");
-        assert_eq!(normal("/.."), "/");
-        assert_eq!(normal("./a/../b"), "./a/../b");
+        assert_eq!(
+            normal("/home/../etc//./passwd").as_deref(),
+            Some("/etc/passwd")
+        );
+        assert_eq!(normal("/a/b/..").as_deref(), Some("/a"));
+        assert_eq!(normal("/.."), None);
+        assert_eq!(normal("./a/../b").as_deref(), Some("./a/../b"));
     }
 }

@@ -1,15 +1,13 @@
 //! Values that are one name, or a few.
 
-use super::{flags, unknown};
+use super::flags::{self, permission_bits, SET_GID, SET_UID, STICKY};
+use super::unknown;
 use crate::number::{unsigned, OutOfRange};
 use crate::Dialect;
 use abi::names::{self, Names};
 
 type Meaning = Result<Vec<u8>, OutOfRange>;
 
-const SET_UID: u64 = 0o4000;
-const SET_GID: u64 = 0o2000;
-const STICKY: u64 = 0o1000;
 const FILE_TYPE: u64 = 0o170_000;
 
 /// A number of `base` with a name in a table.
@@ -51,17 +49,6 @@ pub(super) fn mode(value: &[u8], base: u32) -> Meaning {
 
 pub(super) fn mode_short(value: &[u8], base: u32) -> Meaning {
     Ok(permission_bits(unsigned(value, base)?).into())
-}
-
-/// The permissions of a mode, and what stands before them.
-pub(super) fn permission_bits(mode: u64) -> String {
-    let bits = [(SET_UID, "suid,"), (SET_GID, "sgid,"), (STICKY, "sticky,")];
-    let special: String = bits
-        .iter()
-        .filter(|(bit, _)| mode & bit != 0)
-        .map(|(_, name)| *name)
-        .collect();
-    format!("{special}0{:03o}", mode & 0o777)
 }
 
 pub(super) fn promiscuous(value: &[u8]) -> Meaning {

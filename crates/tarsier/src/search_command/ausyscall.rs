@@ -84,7 +84,7 @@ impl Request {
 
     fn answer(&self, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), String> {
         let arch = self.arch.unwrap_or(Arch::native());
-        let table = arch.name();
+        let table = query::machine_name(arch, dialect);
         let calls = query::calls_of(arch, dialect);
         let unknown = |what: &str| format!("Unknown syscall {what} using {table} lookup table");
         let mut put = |line: String| out.extend_from_slice(line.as_bytes());

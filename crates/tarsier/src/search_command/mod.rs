@@ -110,10 +110,17 @@ struct Search {
 impl Search {
     fn new(mut options: Options, dialect: Dialect) -> Search {
         let filter = std::mem::take(&mut options.filter);
+        let matcher = Matcher::new(filter, dialect, users::user_name);
         let interpreter = Interpreter::new(dialect, options.escape, users::names());
-        let printer = Printer::new(options.format, options.extra, options.is_debug, interpreter);
+        let printer = Printer::new(
+            options.format,
+            options.extra,
+            options.is_debug,
+            matcher.is_by_name(),
+            interpreter,
+        );
         Search {
-            matcher: Matcher::new(filter, dialect, users::user_name),
+            matcher,
             options,
             dialect,
             printer,

@@ -120,21 +120,36 @@ impl Options {
                 rest: &words[at + 1..],
                 taken: 0,
             };
-            options.set(&mut word, dialect)?;
+            if let Err(instead) = options.set(&mut word, dialect) {
+                return Err(options.with_extra_fault(instead));
+            }
             at += 1 + word.taken;
         }
-        let Extra {
-            time, labels, keys, ..
-        } = options.extra;
-        if (time || labels || keys) && options.format != Format::Csv {
-            let message = "--extra options requires format to be csv".to_owned();
-            return Err(message.into());
+        if let Some(fault) = options.extra_fault() {
+            return Err(fault.to_owned().into());
         }
         options.filter.is_interpreted = matches!(
             options.format,
             Format::Interpret | Format::Csv | Format::Text
         );
         Ok(options)
+    }
+
+    /// What is wrong with further columns: only one format has columns.
+    fn extra_fault(&self) -> Option<&'static str> {
+        let Extra {
+            time, labels, keys, ..
+        } = self.extra;
+        let is_wrong = (time || labels || keys) && self.format != Format::Csv;
+        is_wrong.then_some("--extra options requires format to be csv")
+    }
+
+    /// An error, and behind it the one of further columns, as ausearch says both.
+    fn with_extra_fault(&self, instead: Instead) -> Instead {
+        match (instead, self.extra_fault()) {
+            (Instead::Fail(message), Some(fault)) => Instead::Fail(format!("{message}\n{fault}")),
+            (instead, _) => instead,
+        }
     }
 
     fn set(&mut self, word: &mut Words<'_>, dialect: Dialect) -> Result<()> {
@@ -151,10 +166,10 @@ impl Options {
             "--escape" => self.escape(word)?,
             "--debug" => self.is_debug = true,
             "--checkpoint" => self.checkpoint = Some(PathBuf::from(word.value()?)),
-            "--extra-keys" => self.extra.keys = flag(word)?,
-            "--extra-labels" => self.extra.labels = flag(word)?,
-            "--extra-obj2" => self.extra.second = flag(word)?,
-            "--extra-time" => self.extra.time = flag(word)?,
+            "--extra-keys" => flag(word, &mut self.extra.keys)?,
+            "--extra-labels" => flag(word, &mut self.extra.labels)?,
+            "--extra-obj2" => flag(word, &mut self.extra.second)?,
+            "--extra-time" => flag(word, &mut self.extra.time)?,
             "-ts" | "--start" if word.is_checkpoint() => {
                 word.taken += 1;
                 self.is_checkpoint_time = true;
@@ -191,7 +206,7 @@ impl Options {
             return Err(format!("Conflicting output format {}", word.option).into());
         }
         self.format = Format::Interpret;
-        flag(word).map(drop)
+        flag(word, &mut true)
     }
 
     fn escape(&mut self, word: &mut Words<'_>) -> Result<()> {
@@ -217,10 +232,11 @@ impl Options {
 }
 
 /// An option without a value.
-fn flag(word: &mut Words<'_>) -> Result<bool> {
+fn flag(word: &mut Words<'_>, is_set: &mut bool) -> Result<()> {
+    *is_set = true;
     match word.value() {
         Ok(_) => Err(format!("Argument is NOT required for {}", word.option).into()),
-        Err(_) => Ok(true),
+        Err(_) => Ok(()),
     }
 }
 

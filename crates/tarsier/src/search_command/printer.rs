@@ -23,12 +23,13 @@ impl Printer {
         format: Format,
         extra: Extra,
         is_debug: bool,
+        is_by_name: bool,
         interpreter: Interpreter,
     ) -> Printer {
         let how = match format {
             Format::Raw => How::Raw,
             Format::Default => How::Default,
-            Format::Interpret => How::Interpreted(Interpreted::default()),
+            Format::Interpret => How::Interpreted(Interpreted::new(is_by_name)),
             Format::Csv => How::Columns(Columns::new(extra)),
             Format::Text => How::Sentences(Sentences { is_debug }),
         };
