@@ -16,13 +16,14 @@ mod lookups;
 mod reports;
 mod search;
 mod seccomp_input;
+mod summary;
 mod tables;
 
 /// A target: its name, which is that of its seeds' directory too, and what it does.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -41,6 +42,7 @@ pub const TARGETS: [Target; 20] = [
     ("search", search::search),
     ("index", index::index),
     ("expression", index::expression),
+    ("summary", summary::summary),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),
 ];

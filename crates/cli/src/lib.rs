@@ -7,9 +7,11 @@
 #![allow(missing_docs)]
 
 pub mod ctl;
+pub mod export;
 pub mod report;
 pub mod search;
 pub mod seccomp;
+pub mod top;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -61,6 +63,10 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
+    /// Show who makes events and what with, live, on the terminal
+    Top(top::TopArgs),
+    /// Write events as a Parquet table for DuckDB, ClickHouse, pandas or Spark
+    Export(export::ExportArgs),
     /// Create the keys of a sealed log, which reveals any later change
     #[command(subcommand)]
     Seal(SealCommand),

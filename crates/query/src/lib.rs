@@ -29,6 +29,7 @@ mod calls;
 mod event;
 pub mod expr;
 mod facts;
+mod feed;
 mod filter;
 mod format;
 mod head;
@@ -54,6 +55,7 @@ mod walk;
 pub use assemble::{Assembler, TimeRange};
 pub use event::{Event, EventView, Key, Record};
 pub use facts::{Facts, Labels, Wanted, NO_ID, NO_LOGIN};
+pub use feed::Feed;
 pub use filter::{Filter, Matcher, UserName};
 pub use format::{Columns, Extra, Interpreted, Sentences};
 pub use interpret::{

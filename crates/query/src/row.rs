@@ -126,6 +126,12 @@ impl<'e> Row<'e> {
         items
     }
 
+    /// The working directory.
+    pub fn cwd(event: &'e Event) -> Option<Text<'e>> {
+        let record = event.records().find(|record| record.kind == CWD)?;
+        value(record.text, b" cwd=")
+    }
+
     /// The command line of EXECVE records, arguments separated by blanks.
     pub fn command(event: &Event) -> Option<Vec<u8>> {
         let record = event.records().find(|record| record.kind == EXECVE)?;

@@ -3,6 +3,7 @@
 mod cat_command;
 mod ctl;
 mod doctor_command;
+mod export_command;
 mod finding;
 mod last_command;
 mod migrate_command;
@@ -15,6 +16,7 @@ mod search_command;
 mod seccomp_command;
 mod status;
 mod stop_command;
+mod top_command;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 fn command() -> anyhow::Result<u8> {
-    match Cli::parse().command {
+    match Cli::parse_from(top_command::spelled_out(std::env::args_os())).command {
         Command::Run(args) => daemon::run(args),
         Command::Plan(args) => plan_command::plan(&args),
         Command::Status(args) => status::status(&args),
@@ -73,6 +75,8 @@ fn command() -> anyhow::Result<u8> {
         Command::Migrate(args) => migrate_command::migrate(&args),
         Command::Stop(args) => stop_command::stop(&args),
         Command::Cat(args) => cat_command::cat(&args),
+        Command::Top(args) => top_command::top(&args),
+        Command::Export(_) => export_command::run(),
         Command::Seal(command) => seal_command::seal(&command),
         Command::Verify(args) => seal_command::verify(&args),
         Command::Rules(command) => rules_command::rules(&command),

@@ -308,7 +308,9 @@ impl Labels {
         if facts.pid >= 0 {
             process.extend_from_slice(format!(" [{}]", facts.pid).as_bytes());
         }
-        let errno = facts.exit.and_then(|exit| i32::try_from(-exit).ok());
+        let errno = facts
+            .exit
+            .and_then(|exit| i32::try_from(exit.checked_neg()?).ok());
         let mut error = match errno.filter(|errno| *errno > 0) {
             Some(errno) => abi::errno_name(errno)
                 .map_or_else(|| format!("errno {errno}"), str::to_owned)

@@ -1,7 +1,7 @@
 //! Events over time as inline SVG: all events above, failed ones below, stacked by label.
 
 use super::escape;
-use super::page::{grouped, span_text, stamp};
+use super::text::{grouped, span_text, stamp};
 use query::summary::{Bucket, Loss, SeriesRow, SeriesRows};
 use std::fmt::Write as _;
 
@@ -18,6 +18,23 @@ pub(super) struct Axis<'a> {
     pub(super) width_s: u64,
     /// Losses are marked on the time axis.
     pub(super) losses: &'a [Loss],
+}
+
+impl Axis<'_> {
+    /// Start of an interval, in milliseconds since 1970.
+    fn start_ms(&self, bucket: u64) -> u64 {
+        let more_s = self.width_s.saturating_mul(bucket);
+        self.start_s.saturating_add(more_s).saturating_mul(1000)
+    }
+
+    /// Start of an interval as text, without seconds if they do not matter.
+    fn tick(&self, bucket: u64) -> String {
+        let mut text = stamp(self.start_ms(bucket));
+        if self.width_s >= 60 {
+            text.truncate(text.rfind(':').unwrap_or(text.len()));
+        }
+        text
+    }
 }
 
 struct Layer<'r> {
@@ -43,14 +60,11 @@ pub(super) fn figure(out: &mut String, what: &str, rows: &SeriesRows, axis: &Axi
     panel(out, &layers, buckets, axis, Part::All);
     panel(out, &layers, buckets, axis, Part::Failed);
     losses(out, buckets, axis);
-    let end_s = axis.start_s + axis.width_s * buckets as u64;
-    let middle_s = (axis.start_s + end_s) / 2;
+    let ticks = [0, buckets as u64 / 2, buckets as u64].map(|at| axis.tick(at));
     let _ = write!(
         out,
         "<span></span><div class=x><span>{}</span><span>{}</span><span>{}</span></div></div>",
-        stamp(axis.start_s * 1000),
-        stamp(middle_s * 1000),
-        stamp(end_s * 1000)
+        ticks[0], ticks[1], ticks[2]
     );
     legend(out, what, &layers);
     if rows.is_pruned {
@@ -135,7 +149,7 @@ fn panel(out: &mut String, layers: &[Layer<'_>], buckets: usize, axis: &Axis<'_>
         let _ = write!(
             out,
             "<rect x={at} width=1 height={HEIGHT}><title>from {}: {} events, {} failed</title></rect>",
-            stamp((axis.start_s + axis.width_s * at as u64) * 1000),
+            stamp(axis.start_ms(at as u64)),
             grouped(height(at)),
             grouped(failed)
         );

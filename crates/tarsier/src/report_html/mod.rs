@@ -7,6 +7,7 @@ mod page;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use crate::seal_command;
 use crate::search_command::logs::{self, Input, Source};
@@ -17,7 +18,7 @@ use journal::seal::verify::End;
 use options::Options;
 use page::{About, Seal};
 use query::summary::Summary;
-use query::{Assembler, Dialect, Lines};
+use query::{Assembler, Dialect, Feed, Lines};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -67,6 +68,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         }
     };
     let mut assembler = Assembler::new(Dialect::Own, defaults.timeout_s, options.range);
+    let mut feed = Feed::default();
     let mut summary = Summary::default();
     for source in &input.sources {
         let text = match source.open(Dialect::Own)? {
@@ -78,7 +80,7 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
         };
         let mut lines = Lines::new(text, Dialect::Own.line_bytes_max());
         while let Some(line) = lines.next_line().map_err(|error| source.error(error))? {
-            assembler.add(line);
+            feed.add(line, &mut assembler);
             take(&mut assembler, &mut summary);
         }
     }
@@ -137,7 +139,7 @@ fn seal(sources: &[Source], key: Option<&Path>) -> Seal {
         Err(error) => Seal::Failed(format!("{error:#}")),
         Ok(report) => {
             let until = report.files.iter().filter_map(|file| file.until_ms).max();
-            let until = until.map_or_else(|| "an unknown time".to_owned(), page::stamp);
+            let until = until.map_or_else(|| "an unknown time".to_owned(), text::stamp);
             match (&report.finding, report.end) {
                 (Some(finding), _) => Seal::Altered(finding.to_string()),
                 (None, End::Open) => Seal::NotClosed(format!(

@@ -1,7 +1,7 @@
 //! The page: its head, the state of the log, and the order of the rest.
 
+use super::text::{grouped, range, span_text, stamp};
 use super::{chart, escape, tables};
-use journal::seal::time_text;
 use query::summary::{By, Summary, Table};
 use std::fmt::Write as _;
 
@@ -160,7 +160,7 @@ fn losses_card(out: &mut String, summary: &Summary) {
             "bad",
             "Losses",
             &format!("{} lost", grouped(lost)),
-            &format!("said by {} records op=events-lost", grouped(number)),
+            &format!("said by {} op=events-lost", counted(number, "record")),
         ),
     }
 }
@@ -177,8 +177,8 @@ fn gaps_card(out: &mut String, summary: &Summary) {
     let mut text = match number {
         0 => silence,
         _ => format!(
-            "serial numbers at {} places; {silence}",
-            grouped(number as u64)
+            "in {} of serial numbers; {silence}",
+            counted(number as u64, "range")
         ),
     };
     if summary.has_unfollowed_nodes() {
@@ -220,7 +220,7 @@ fn details(out: &mut String, summary: &Summary) {
     if !losses.is_empty() {
         rows(
             out,
-            &format!("Losses: {} of {number} records", losses.len().min(50)),
+            &listed("Losses", losses.len().min(50), number),
             "Time, lost, causes",
             |out| {
                 for loss in losses.iter().take(50) {
@@ -236,10 +236,7 @@ fn details(out: &mut String, summary: &Summary) {
     }
     let (gaps, number, _) = summary.serial_gaps();
     if !gaps.is_empty() {
-        let title = format!(
-            "Missing serial numbers: the largest {} of {number} gaps",
-            gaps.len()
-        );
+        let title = listed("Missing serial numbers", gaps.len(), number as u64);
         let note = "Time behind the gap, numbers, host. The records were lost, excluded by rules, or are in \
                     another file";
         rows(out, &title, note, |out| {
@@ -268,11 +265,17 @@ fn details(out: &mut String, summary: &Summary) {
             },
         );
     }
+    marks(out, summary);
+}
+
+/// Starts and ends of the daemon.
+fn marks(out: &mut String, summary: &Summary) {
     let (marks, number) = summary.marks();
     if !marks.is_empty() {
-        let title = format!(
-            "Starts and ends of the audit daemon: {} of {number}",
-            marks.len().min(50)
+        let title = listed(
+            "Starts and ends of the audit daemon",
+            marks.len().min(50),
+            number,
         );
         rows(out, &title, "Time, record", |out| {
             for mark in marks.iter().take(50) {
@@ -291,10 +294,24 @@ fn details(out: &mut String, summary: &Summary) {
     }
 }
 
+/// A title that says how much of all is listed.
+fn listed(title: &str, shown: usize, all: u64) -> String {
+    match shown as u64 == all {
+        true => title.to_owned(),
+        false => format!("{title} ({shown} of {})", grouped(all)),
+    }
+}
+
+/// A number with its noun.
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
 fn rows(out: &mut String, title: &str, caption: &str, body: impl FnOnce(&mut String)) {
     let _ = write!(
         out,
-        "<details><summary class=row><span>{title}</span></summary><table><caption>{caption}</caption><tbody>"
+        "<details class=more><summary>{title}</summary><table><caption>{caption}</caption><tbody>"
     );
     body(out);
     out.push_str("</tbody></table></details>");
@@ -362,48 +379,4 @@ fn all_tables(out: &mut String, summary: &Summary) {
     for (table, title, path, most) in tables {
         tables::table(out, title, path, &summary.table(table, most));
     }
-}
-
-/// A number with commas between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Date and time in UTC, to the second.
-pub(super) fn stamp(time_ms: u64) -> String {
-    time_text(time_ms - time_ms % 1000)
-        .replace('T', " ")
-        .replace('Z', "")
-}
-
-/// Two times, the date of the second only if it differs.
-pub(super) fn range(first_ms: u64, last_ms: u64) -> String {
-    let (first, last) = (stamp(first_ms), stamp(last_ms));
-    match (first.split_once(' '), last.split_once(' ')) {
-        _ if first == last => first,
-        (Some((day, _)), Some((other, time))) if day == other => format!("{first} – {time}"),
-        _ => format!("{first} – {last}"),
-    }
-}
-
-/// A span of time in words.
-pub(super) fn span_text(seconds: u64) -> String {
-    let (unit_s, unit) = match seconds {
-        0..=119 => (1, "second"),
-        120..=7199 => (60, "minute"),
-        7200..=172_799 => (3600, "hour"),
-        _ => (86_400, "day"),
-    };
-    let number = seconds / unit_s;
-    let about = if seconds % unit_s == 0 { "" } else { "about " };
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{about}{number} {unit}{plural}")
 }

@@ -1,7 +1,7 @@
 //! Tables whose lines open: user → session → process → file; and trees of processes.
 
 use super::escape;
-use super::page::{grouped, range};
+use super::text::{grouped, range};
 use query::summary::{Branch, Count, Forest, TableLines};
 use std::fmt::Write as _;
 

@@ -215,3 +215,20 @@ fn an_empty_log_has_a_page() {
     tags(&page);
     assert!(page.contains("no events"));
 }
+
+#[test]
+fn times_and_numbers_at_the_ends_of_their_ranges_are_drawn() {
+    let mut log = String::new();
+    for (number, sec) in ["0", "9223372036854775000", "1795229629", "99999999999"]
+        .iter()
+        .enumerate()
+    {
+        let stamp = format!("msg=audit({sec}.999:{})", u64::MAX - number as u64);
+        log += &call(1, "\"/bin/a\"", "\"k\"", "\"/etc/x\"")
+            .replace("msg=audit(1795229629.731:8)", &stamp)
+            .replace("exit=-13", "exit=-9223372036854775808");
+    }
+    let page = page(&summary(&log), &about("audit.log"));
+    tags(&page);
+    assert!(page.contains("<strong>4</strong>"));
+}

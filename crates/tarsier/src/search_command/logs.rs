@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// What auditd.conf(5) says.
 pub(crate) struct Defaults {
-    log_file: PathBuf,
+    /// `log_file`.
+    pub(crate) log_file: PathBuf,
     /// `end_of_event_timeout`.
     pub(crate) timeout_s: u64,
 }

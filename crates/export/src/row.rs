@@ -1,0 +1,130 @@
+//! A row of the table, with texts that are UTF-8.
+
+use query::row::Row as Event;
+use query::{Event as Records, NO_ID, NO_LOGIN};
+
+/// A record of an event.
+pub(crate) struct Record {
+    /// `SYSCALL`, `PATH`…
+    pub(crate) kind: String,
+    /// What follows `msg=audit(…): `.
+    pub(crate) text: String,
+    /// Interpretations of ENRICHED.
+    pub(crate) names: Option<String>,
+}
+
+/// A row.
+#[derive(Default)]
+pub(crate) struct Row {
+    pub(crate) time_ms: i64,
+    pub(crate) serial: i64,
+    pub(crate) host: String,
+    pub(crate) kind: String,
+    pub(crate) pid: Option<i32>,
+    pub(crate) ppid: Option<i32>,
+    pub(crate) auid: Option<i64>,
+    pub(crate) uid: Option<i64>,
+    pub(crate) euid: Option<i64>,
+    pub(crate) ses: Option<i64>,
+    pub(crate) user: Option<String>,
+    pub(crate) exe: Option<String>,
+    pub(crate) comm: Option<String>,
+    pub(crate) syscall: Option<String>,
+    pub(crate) success: Option<bool>,
+    pub(crate) exit: Option<i64>,
+    pub(crate) cwd: Option<String>,
+    pub(crate) terminal: Option<String>,
+    pub(crate) remote: Option<String>,
+    pub(crate) unit: Option<String>,
+    pub(crate) container: Option<String>,
+    pub(crate) keys: Vec<String>,
+    pub(crate) paths: Vec<String>,
+    pub(crate) records: Vec<Record>,
+    /// Bytes of its text, about.
+    pub(crate) size_bytes: usize,
+}
+
+impl Row {
+    /// The row of an event. `host` is that of records without `node=`.
+    pub(crate) fn of(event: &Records, host: &str) -> Row {
+        let read = Event::read(event);
+        let facts = &read.facts;
+        let some = |value: &Option<std::borrow::Cow<'_, [u8]>>| value.as_deref().map(text);
+        let login = |id: u32| (id < NO_LOGIN).then(|| i64::from(id));
+        let id = |id: u32| (id != NO_ID).then(|| i64::from(id));
+        Row {
+            time_ms: i64::try_from(read.time_ms).unwrap_or(i64::MAX),
+            serial: i64::try_from(read.serial).unwrap_or(i64::MAX),
+            host: read.node.map_or_else(|| host.to_owned(), text),
+            kind: kind(read.kind),
+            pid: (facts.pid >= 0).then_some(facts.pid),
+            ppid: (facts.ppid >= 0).then_some(facts.ppid),
+            auid: login(facts.auid),
+            uid: id(facts.uid),
+            euid: id(facts.euid),
+            ses: login(facts.session),
+            user: some(&read.auid_name).filter(|_| login(facts.auid).is_some()),
+            exe: some(&facts.exe),
+            comm: some(&facts.comm),
+            syscall: read.call.as_deref().map(str::to_owned),
+            success: match facts.success {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            },
+            exit: facts.exit,
+            cwd: Event::cwd(event).map(|cwd| text(&cwd)),
+            terminal: some(&facts.terminal),
+            remote: some(&facts.host),
+            unit: some(&read.unit),
+            container: some(&read.container),
+            keys: facts
+                .keys
+                .iter()
+                .flatten()
+                .filter(|key| ***key != *b"(null)")
+                .map(|key| text(key))
+                .collect(),
+            paths: Event::paths(event)
+                .iter()
+                .map(|item| text(&item.path))
+                .collect(),
+            records: event
+                .records()
+                .map(|record| Record {
+                    kind: kind(record.kind),
+                    text: text(body(record.text)),
+                    names: record.names.map(text),
+                })
+                .collect(),
+            size_bytes: event.text().len() * 2,
+        }
+    }
+}
+
+fn kind(number: i32) -> String {
+    u32::try_from(number)
+        .ok()
+        .and_then(abi::record_type_name)
+        .map_or_else(|| format!("UNKNOWN[{number}]"), str::to_owned)
+}
+
+/// What follows the head of a record.
+fn body(line: &[u8]) -> &[u8] {
+    match line.windows(3).position(|window| window == b"): ") {
+        Some(at) => &line[at + 3..],
+        None => line,
+    }
+}
+
+/// Text as UTF-8. Bytes that are none become `\xNN`, as readers of tables refuse them.
+fn text(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            out.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    out
+}

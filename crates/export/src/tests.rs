@@ -1,0 +1,150 @@
+//! Tables are read back with the reader of the library.
+
+use crate::export;
+use cli::export::ExportArgs;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use std::fs::{self, File};
+use std::path::Path;
+
+fn args(output: &Path, logs: Vec<String>) -> ExportArgs {
+    ExportArgs {
+        output: output.to_owned(),
+        host: Some("here".to_owned()),
+        since: None,
+        until: None,
+        logs,
+    }
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let reader = SerializedFileReader::new(File::open(path).expect("open")).expect("a table");
+    let rows = reader.get_row_iter(None).expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+fn field<'r>(row: &'r Row, name: &str) -> &'r Field {
+    let mut columns = row.get_column_iter();
+    columns.find(|(column, _)| *column == name).expect(name).1
+}
+
+fn texts(field: &Field) -> Vec<String> {
+    let Field::ListInternal(list) = field else {
+        panic!("{field:?}");
+    };
+    list.elements()
+        .iter()
+        .map(|each| each.to_string().trim_matches('"').to_owned())
+        .collect()
+}
+
+const CALL: &str = "\
+type=SYSCALL msg=audit(1795229629.588:9): arch=c000003e syscall=257 success=no exit=-13 a0=1 a1=2 a2=0 a3=0 \
+items=2 ppid=4 pid=7 auid=1000 uid=0 gid=0 euid=0 suid=0 fsuid=0 egid=0 sgid=0 fsgid=0 tty=pts0 ses=3 \
+comm=\"cat\" exe=\"/bin/cat\" key=6B31016B32\u{1d}AUID=\"alice\" UNIT=\"ssh.service\"
+type=CWD msg=audit(1795229629.588:9): cwd=\"/srv\"
+type=PATH msg=audit(1795229629.588:9): item=0 name=\"a\" inode=1 nametype=NORMAL
+type=PATH msg=audit(1795229629.588:9): item=1 name=2F62FF inode=1 nametype=NORMAL
+";
+
+#[test]
+fn an_event_is_a_row_with_its_records() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, table) = (directory.path().join("log"), directory.path().join("table"));
+    let user = "node=web1 type=USER_LOGIN msg=audit(1795229620.000:3): pid=9 uid=0 auid=1000 ses=3 \
+                msg='op=login acct=\"x\" exe=\"/usr/sbin/sshd\" hostname=h addr=1.2.3.4 terminal=ssh res=success'\n";
+    fs::write(&log, format!("{CALL}{user}")).expect("written");
+    export(&args(&table, vec![log.display().to_string()])).expect("exported");
+    let rows = rows(&table);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(field(&rows[0], "host"), &Field::Str("web1".to_owned()));
+    assert_eq!(
+        field(&rows[0], "type"),
+        &Field::Str("USER_LOGIN".to_owned())
+    );
+    assert_eq!(field(&rows[0], "ppid"), &Field::Null);
+    assert_eq!(texts(field(&rows[0], "keys")), Vec::<String>::new());
+    let call = &rows[1];
+    for (name, wanted) in [
+        ("time", Field::TimestampMillis(1_795_229_629_588)),
+        ("serial", Field::Long(9)),
+        ("host", Field::Str("here".to_owned())),
+        ("pid", Field::Int(7)),
+        ("auid", Field::Long(1000)),
+        ("user", Field::Str("alice".to_owned())),
+        ("syscall", Field::Str("openat".to_owned())),
+        ("success", Field::Bool(false)),
+        ("exit", Field::Long(-13)),
+        ("cwd", Field::Str("/srv".to_owned())),
+        ("unit", Field::Str("ssh.service".to_owned())),
+        ("container", Field::Null),
+    ] {
+        assert_eq!(field(call, name), &wanted, "{name}");
+    }
+    assert_eq!(texts(field(call, "keys")), ["k1", "k2"]);
+    assert_eq!(texts(field(call, "paths")), ["/srv/a", "/b\\xff"]);
+    let records = field(call, "records").to_string();
+    for text in ["SYSCALL", "item=0 name=", "AUID=", "type: \"PATH\""] {
+        assert!(records.contains(text), "{text}: {records}");
+    }
+}
+
+#[test]
+fn logs_of_several_hosts_become_one_table_in_the_order_of_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut logs = Vec::new();
+    for (number, host) in ["a", "b"].iter().enumerate() {
+        let mut log = String::new();
+        for event in 0..50 {
+            let time = 1_795_229_629 + event * 2 + number as u64;
+            log += &CALL.replace("1795229629.588:9", &format!("{time}.000:{event}"));
+        }
+        let path = directory.path().join(host);
+        fs::write(&path, log).expect("written");
+        logs.push(format!("{host}={}", path.display()));
+    }
+    let table = directory.path().join("table");
+    export(&args(&table, logs)).expect("exported");
+    let rows = rows(&table);
+    assert_eq!(rows.len(), 100);
+    let (mut last, mut hosts) = (0, Vec::new());
+    for row in &rows {
+        let Field::TimestampMillis(time) = field(row, "time") else {
+            panic!("{row:?}");
+        };
+        assert!(*time > last);
+        last = *time;
+        hosts.push(field(row, "host").to_string());
+    }
+    assert_eq!(hosts[..4], ["\"a\"", "\"b\"", "\"a\"", "\"b\""]);
+}
+
+#[test]
+fn row_groups_say_which_times_they_hold() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (log, table) = (directory.path().join("log"), directory.path().join("table"));
+    fs::write(&log, CALL).expect("written");
+    export(&args(&table, vec![log.display().to_string()])).expect("exported");
+    let reader = SerializedFileReader::new(File::open(&table).expect("open")).expect("a table");
+    let group = reader.metadata().row_group(0);
+    let statistics = group
+        .column(0)
+        .statistics()
+        .expect("statistics of the time");
+    let wanted = 1_795_229_629_588_i64.to_le_bytes();
+    assert_eq!(statistics.min_bytes_opt(), Some(&wanted[..]));
+    assert_eq!(statistics.max_bytes_opt(), Some(&wanted[..]));
+    assert!(group.sorting_columns().is_some());
+}
+
+#[test]
+fn an_error_leaves_the_old_table() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let table = directory.path().join("table");
+    fs::write(&table, "old").expect("written");
+    let missing = directory.path().join("missing").display().to_string();
+    let error = export(&args(&table, vec![missing.clone()])).expect_err("there is no log");
+    assert!(format!("{error:#}").contains(&missing), "{error:#}");
+    assert_eq!(fs::read(&table).expect("read"), b"old");
+    assert_eq!(fs::read_dir(directory.path()).expect("read").count(), 1);
+}
