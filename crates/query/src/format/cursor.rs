@@ -155,7 +155,9 @@ impl<'c, 'e> Cursor<'c, 'e> {
     pub(crate) fn value(&self) -> Option<&'c [u8]> {
         let at = self.at.filter(|_| !self.is_blind)?;
         let field = self.records[at].fields.get(self.fields[at])?;
-        Some(&field.value)
+        // auparse has no value for a key that it cannot read.
+        let is_null = *field.name == *b"key" && field.value.is_empty();
+        (!is_null).then_some(&*field.value)
     }
 
     pub(crate) fn field_type(&self) -> FieldType {

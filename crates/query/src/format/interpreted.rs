@@ -36,12 +36,12 @@ impl Interpreted {
         }
     }
 
-    /// Appends an event.
-    pub fn write(&mut self, event: &Event, interpreter: &Interpreter, out: &mut Vec<u8>) {
+    /// Appends an event. Returns how many records have no time that could be found.
+    pub fn write(&mut self, event: &Event, interpreter: &Interpreter, out: &mut Vec<u8>) -> usize {
         out.extend_from_slice(b"----\n");
         let mut records = event.records().rev();
         let Some(last) = records.next() else {
-            return;
+            return 0;
         };
         let is_by_name = self.is_by_name && interpreter.dialect().is_peer();
         let has_head = event.records().len() == 1 || event.kind() == kinds::SYSCALL as i32;
@@ -52,25 +52,27 @@ impl Interpreted {
             },
             ..last
         };
-        self.record(&first, event, interpreter, out);
+        let mut bad = usize::from(!self.record(&first, event, interpreter, out));
         if (kinds::DAEMON_START as i32..kinds::SYSCALL as i32).contains(&last.kind) {
-            return;
+            return bad;
         }
         for record in records {
-            self.record(&record, event, interpreter, out);
+            bad += usize::from(!self.record(&record, event, interpreter, out));
         }
+        bad
     }
 
+    /// Appends a record. False if it has no time.
     fn record(
         &mut self,
         record: &Record<'_>,
         event: &Event,
         interpreter: &Interpreter,
         out: &mut Vec<u8>,
-    ) {
+    ) -> bool {
         let text = without_node(record, event);
         let Some(open) = memchr::memchr(b'(', text) else {
-            return;
+            return false;
         };
         if let Some(node) = &event.key().node {
             out.extend_from_slice(b"node=");
@@ -85,7 +87,7 @@ impl Interpreted {
             None => out.extend_from_slice(&text[..=open]),
         }
         let Some(close) = memchr::memchr(b')', &text[open..]) else {
-            return;
+            return true;
         };
         let key = event.key();
         time::write_date_time(key.sec, out);
@@ -101,6 +103,7 @@ impl Interpreted {
             interpreter,
             out,
         );
+        true
     }
 
     fn fields(

@@ -134,7 +134,7 @@ impl<'e> RecordFields<'e> {
         }
         let value = trimmed(&word[end + 1..]);
         if name == b"key" && !matches!(value, [b'(' | b'"', ..]) {
-            return self.keys(value);
+            return self.keys(value, dialect);
         }
         self.push(name, Cow::Borrowed(value));
         self.note(name, value, dialect);
@@ -148,7 +148,7 @@ impl<'e> RecordFields<'e> {
     }
 
     /// A field for each key of a list in hex.
-    fn keys(&mut self, value: &'e [u8]) {
+    fn keys(&mut self, value: &'e [u8], dialect: Dialect) {
         match decode(value) {
             Some(all) => {
                 let each = all.split(|byte| *byte == 1).filter(|key| !key.is_empty());
@@ -157,6 +157,7 @@ impl<'e> RecordFields<'e> {
                     self.push(b"key", Cow::Owned(hex.into_bytes()));
                 }
             }
+            None if dialect == Dialect::Own => self.push(b"key", Cow::Borrowed(value)),
             None => self.push(b"key", Cow::Borrowed(b"")),
         }
     }

@@ -42,7 +42,11 @@ impl Printer {
         match &mut self.how {
             How::Raw => query::write_raw(event, dialect, out),
             How::Default => query::write_default(event, interpreter.escape(), out),
-            How::Interpreted(format) => format.write(event, interpreter, out),
+            How::Interpreted(format) => {
+                for _ in 0..format.write(event, interpreter, out) {
+                    say!("can't find time stamp");
+                }
+            }
             How::Sentences(format) => format.write(event, interpreter, out),
             How::Columns(format) => {
                 for kind in format.write(event, interpreter, out) {
