@@ -28,7 +28,7 @@ const OPTIONS: &[&str] = &[
     "--node one --node two -k --summary -i",
     "-ts 11/21/26 02:53:50",
     "-ts 02:53 11/21/26 -te 11/21/26 02:53:50 -f",
-    "-ts 11/21/26 -te today",
+    "-ts 11/21/26 -te today -f",
     "-c --add",
     "-c --delete --summary",
     "-nc",
