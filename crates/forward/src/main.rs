@@ -1,0 +1,3 @@
+//! `tarsier-forward`: sends the log off the host.
+
+fn main() {}
