@@ -5,3 +5,4 @@
 
 pub mod format;
 pub mod position;
+pub mod verify;
