@@ -393,3 +393,36 @@ fn a_message_that_is_being_stored_has_not_arrived() {
         assert_eq!(verdict, Verdict::Open, "{text}");
     }
 }
+
+#[test]
+fn the_seed_for_fuzzing_is_an_intact_store() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/stored/intact");
+    if std::env::var_os("TARSIER_WRITE_CORPUS").is_some() {
+        let scene = Scene::new(true);
+        scene.store(&scene.messages());
+        let mut seed = fs::read(&scene.key).expect("the key");
+        seed.push(0);
+        for name in ["a", "b"] {
+            let part = scene.dir.path().join("store/web1").join(name);
+            seed.extend(fs::read(part).expect("stored"));
+        }
+        fs::write(&path, seed).expect("written");
+    }
+    let seed = fs::read(&path).expect("the seed");
+    let end = seed
+        .iter()
+        .position(|byte| *byte == 0)
+        .expect("the end of the key");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (key, from) = (dir.path().join("key"), dir.path().join("stored"));
+    fs::write(&key, &seed[..end]).expect("written");
+    fs::write(&from, &seed[end + 1..]).expect("written");
+    let request = Request {
+        from,
+        hosts: Vec::new(),
+        keys: KeySource::One(key),
+        age_max: None,
+    };
+    let (verdict, text) = said(&request);
+    assert_eq!(verdict, Verdict::Intact, "{text}");
+}

@@ -5,6 +5,7 @@
 //! remove messages, which leaves a hole, but not change what was sealed.
 
 mod collect;
+mod command;
 pub mod ranges;
 pub mod rebuild;
 mod report;
@@ -256,4 +257,5 @@ pub fn verdict(hosts: &[HostReport]) -> Verdict {
         .unwrap_or(Verdict::Intact)
 }
 
+pub use command::command;
 pub use report::{print, to_json};

@@ -98,3 +98,25 @@ fn a_json_log_maps_as_the_raw_log_it_came_from() {
     }
     assert!(compared > 500, "{compared}");
 }
+
+#[test]
+fn damaged_events_are_valid_ecs_and_ocsf_too() {
+    let (ecs, ocsf) = (EcsFacts::read(), OcsfFacts::read());
+    let mut checked = 0;
+    for sample in events::of("tests/formats/events") {
+        let step = (sample.lines.len() / 8).max(1);
+        for at in (0..sample.lines.len()).step_by(step) {
+            for value in [b' ', b'=', b'9', b'\n', 0xff] {
+                let mut damaged = sample.clone();
+                damaged.lines[at] = value;
+                let text = damaged.text();
+                let errors = ecs.errors(&damaged.map("ecs"));
+                assert!(errors.is_empty(), "ECS: {errors:#?}\n{text}");
+                let errors = ocsf.errors(&damaged.map("ocsf"));
+                assert!(errors.is_empty(), "OCSF: {errors:#?}\n{text}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 1000, "{checked}");
+}
