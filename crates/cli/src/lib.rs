@@ -8,6 +8,7 @@
 
 pub mod central;
 pub mod ctl;
+pub mod forward;
 pub mod search;
 pub mod seccomp;
 
@@ -51,6 +52,13 @@ pub enum Command {
     #[command(disable_help_flag = true)]
     Search {
         /// ausearch's options, after --dialect
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+    /// Send the log off the host, by tarsier-forward; see `tarsier forward -h`
+    #[command(disable_help_flag = true)]
+    Forward {
+        /// Options of tarsier-forward
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },

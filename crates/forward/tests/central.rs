@@ -2,8 +2,9 @@
 //! found.
 
 use conf::{Config, FailureAction, Flush, SizeAction, SpaceLimit};
+use forward::batch::Kind;
 use forward::position::{Position, Series};
-use forward::verify::stored::{Headers, Kind};
+use forward::verify::stored::Headers;
 use forward::verify::{print, verdict, verify, KeySource, Request, Verdict};
 use journal::seal::{init, seal_path};
 use journal::{log_files, Journal};

@@ -1,6 +1,7 @@
 //! Which ranges of a host's log arrived, and which did not.
 
-use super::stored::{Kind, Stored};
+use super::stored::Stored;
+use crate::batch::Kind;
 use crate::position::{Position, Series};
 
 /// Why a range is not there.

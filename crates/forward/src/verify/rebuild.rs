@@ -1,7 +1,8 @@
 //! Writes a host's log files and seals again from what arrived.
 
 use super::ranges::Ranges;
-use super::stored::{Kind, Stored};
+use super::stored::Stored;
+use crate::batch::Kind;
 use crate::position::Position;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -11,6 +11,7 @@
 //! one JSON object per line, as the sinks `file` and `stdout` write it with `envelope = yes`. `docs/guide/fleet.md`
 //! says where such files come from.
 
+use crate::batch::Kind;
 use crate::position::{Position, Series};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use serde_json::Value;
@@ -26,28 +27,6 @@ const HEADERS_BYTES_MAX: u64 = 1024;
 const LINE_BYTES_MAX: u64 = 256 << 20;
 /// Longest body, in bytes: the longest batch and event.
 pub const BODY_BYTES_MAX: u64 = 64 << 20;
-
-/// What a message holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// An event.
-    Event,
-    /// Bytes of the log's seal.
-    Seal,
-    /// Word of events that were not sent.
-    Gap,
-}
-
-impl Kind {
-    /// The name in headers.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Event => "event",
-            Kind::Seal => "seal",
-            Kind::Gap => "gap",
-        }
-    }
-}
 
 /// The headers of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
