@@ -1,11 +1,12 @@
 //! `tarsier-forward verify`: options for the verification of what many hosts sent.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Args, Debug)]
-#[group(id = "seals", required = true, multiple = false, args = ["key", "keys", "no_seals"])]
+#[group(skip)]
+#[command(group = ArgGroup::new("seals").required(true).args(["key", "keys", "no_seals"]))]
 pub struct CentralVerifyArgs {
     /// What consumers stored: a directory with a directory for each host, or with files whose
     /// messages name their hosts; or one such file
