@@ -10,6 +10,7 @@ use event::{Encoder, Format, NoNames};
 use std::path::Path;
 
 mod composing;
+mod forwarding;
 mod logs;
 mod lookups;
 mod search;
@@ -20,7 +21,7 @@ mod tables;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 19] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -36,6 +37,8 @@ pub const TARGETS: [Target; 17] = [
     ("compact", logs::compact),
     ("seals", logs::seals),
     ("search", search::search),
+    ("mapping", forwarding::mapping),
+    ("stored", forwarding::stored),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),
 ];

@@ -8,7 +8,12 @@ use std::path::PathBuf;
 #[command(name = "tarsier-forward", version, max_term_width = 100)]
 pub struct ForwardCli {
     /// Configuration
-    #[arg(long, value_name = "FILE", global = true, default_value = "/etc/tarsier/forward.conf")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        default_value = "/etc/tarsier/forward.conf"
+    )]
     pub config: PathBuf,
     #[command(subcommand)]
     pub command: Option<ForwardCommand>,
@@ -24,6 +29,10 @@ pub enum ForwardCommand {
     Check,
     /// Send again from a position or time on, with the sender stopped
     Replay(ReplayArgs),
+    /// At the far side: say of each host what arrived, what is missing, and whether it is what was
+    /// sealed (status 0: complete and intact, 1: missing or altered, 2: not verifiable, 3: intact,
+    /// and more may follow)
+    Verify(crate::central::CentralVerifyArgs),
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@
 // Doc comments here are help texts that users read: a type that only holds a command's options has none.
 #![allow(missing_docs)]
 
+pub mod central;
 pub mod ctl;
 pub mod forward;
 pub mod search;

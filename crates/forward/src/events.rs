@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_line_of_json_is_an_event() {
-        let text = b"{\"time\":7.001,\"serial\":42,\"records\":[]}\n{\"time\":7.001,\"serial\":42}\n";
+        let text =
+            b"{\"time\":7.001,\"serial\":42,\"records\":[]}\n{\"time\":7.001,\"serial\":42}\n";
         let events: Vec<_> = Events::new(text).collect();
         assert_eq!(events.len(), 2);
         assert_eq!((events[0].stamp.sec, events[0].stamp.serial), (7, 42));

@@ -149,7 +149,10 @@ mod tests {
     fn keys_are_found_in_every_form() {
         assert_eq!(keys(b"x subj=u key=\"commands\"\n"), [b"commands"]);
         assert_eq!(keys(b"x key=610162\x1dARCH=x\n"), [b"a", b"b"]);
-        assert_eq!(keys(b"{\"records\":[{\"key\":[\"a\",\"b\"]}]}"), [b"a", b"b"]);
+        assert_eq!(
+            keys(b"{\"records\":[{\"key\":[\"a\",\"b\"]}]}"),
+            [b"a", b"b"]
+        );
         assert!(keys(b"x key=(null) monkey=\"x\"\n").is_empty());
     }
 

@@ -37,7 +37,9 @@ impl Url {
         if server.is_empty() || server.contains(['@', ' ']) {
             return Err(bad());
         }
-        let has_port = server.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let has_port = server
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let port = if is_https { 443 } else { 80 };
         Ok(Url {
             is_https,
@@ -91,7 +93,10 @@ impl Client {
             Some(stream) => stream,
             None => self.connector.connect(&self.url.server)?,
         };
-        let mut head = format!("POST {} HTTP/1.1\r\nHost: {}\r\n", self.url.path, self.url.server);
+        let mut head = format!(
+            "POST {} HTTP/1.1\r\nHost: {}\r\n",
+            self.url.path, self.url.server
+        );
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
@@ -220,12 +225,22 @@ mod tests {
         let read = |text: &str| read_answer(&mut text.as_bytes());
         let (answer, is_kept) =
             read("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("an answer");
-        assert_eq!((answer.status, &answer.body[..], is_kept), (200, &b"ok"[..], true));
+        assert_eq!(
+            (answer.status, &answer.body[..], is_kept),
+            (200, &b"ok"[..], true)
+        );
         let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
         assert_eq!(read(chunks).expect("an answer").0.body, b"abc");
         let (answer, is_kept) = read("HTTP/1.0 503 No\r\n\r\nlater").expect("an answer");
-        assert_eq!((answer.status, &answer.body[..], is_kept), (503, &b"later"[..], false));
-        for bad in ["", "garbage", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"] {
+        assert_eq!(
+            (answer.status, &answer.body[..], is_kept),
+            (503, &b"later"[..], false)
+        );
+        for bad in [
+            "",
+            "garbage",
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort",
+        ] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

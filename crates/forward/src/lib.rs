@@ -8,6 +8,7 @@
 //! * [`cursor`]: what is durable about the progress.
 //! * [`sink`]: Kafka, NATS JetStream, OTLP/HTTP, lines.
 //! * [`sender`]: the loop over all of it.
+//! * [`mod@verify`]: at the far side, what arrived from which host, and whether it is what was sealed.
 
 pub mod batch;
 pub mod config;
@@ -23,3 +24,4 @@ pub mod replay;
 pub mod sender;
 pub mod sink;
 pub mod spool;
+pub mod verify;

@@ -27,13 +27,15 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &ForwardCli) -> anyhow::Result<u8> {
-    let config = config::load(&cli.config)?;
+    let load = || config::load(&cli.config);
     match &cli.command {
-        None | Some(ForwardCommand::Run) => send(&cli.config, config),
-        Some(ForwardCommand::Status) => status(&config),
-        Some(ForwardCommand::Check) => check(&config),
+        None | Some(ForwardCommand::Run) => send(&cli.config, load()?),
+        Some(ForwardCommand::Status) => status(&load()?),
+        Some(ForwardCommand::Check) => check(&load()?),
+        // At the far side, where no configuration is.
+        Some(ForwardCommand::Verify(args)) => forward::verify::command(args),
         Some(ForwardCommand::Replay(args)) => {
-            println!("{}", replay::replay(&config, &args.from)?);
+            println!("{}", replay::replay(&load()?, &args.from)?);
             Ok(0)
         }
     }
@@ -70,11 +72,13 @@ fn send(path: &Path, config: Config) -> anyhow::Result<u8> {
 fn status(config: &Config) -> anyhow::Result<u8> {
     let dir = config.spool_dir();
     let path = dir.join("cursor");
-    let cursor = CursorFile::read(&path).with_context(|| {
-        format!("{}: cannot read the cursor; run as root", path.display())
-    })?;
+    let cursor = CursorFile::read(&path)
+        .with_context(|| format!("{}: cannot read the cursor; run as root", path.display()))?;
     let Some(cursor) = cursor else {
-        bail!("{}: no cursor: nothing was ever sent from here", dir.display());
+        bail!(
+            "{}: no cursor: nothing was ever sent from here",
+            dir.display()
+        );
     };
     if let Some(series) = cursor.series {
         println!("series        {series}");
@@ -85,7 +89,10 @@ fn status(config: &Config) -> anyhow::Result<u8> {
         println!("pending       up to {}", pending.to);
     }
     for gap in [&cursor.gap, &cursor.gap_after].into_iter().flatten() {
-        println!("gap           {} events up to {} ({})", gap.events, gap.to, gap.cause);
+        println!(
+            "gap           {} events up to {} ({})",
+            gap.events, gap.to, gap.cause
+        );
     }
     let text = std::fs::read_to_string(dir.join("status.prom")).unwrap_or_default();
     let mut is_up = false;

@@ -56,21 +56,65 @@ impl Metrics {
                  tarsier_forward_{name} {value}\n"
             );
         };
-        put("up", "1 if the last attempt succeeded", &u8::from(self.is_up));
-        put("lag_bytes", "bytes of the log not at the far side", &self.lag_bytes);
-        put("lag_events", "events not at the far side, about", &self.lag_events);
-        put("lag_seconds", "age of the oldest event that waits", &self.lag_seconds);
+        put(
+            "up",
+            "1 if the last attempt succeeded",
+            &u8::from(self.is_up),
+        );
+        put(
+            "lag_bytes",
+            "bytes of the log not at the far side",
+            &self.lag_bytes,
+        );
+        put(
+            "lag_events",
+            "events not at the far side, about",
+            &self.lag_events,
+        );
+        put(
+            "lag_seconds",
+            "age of the oldest event that waits",
+            &self.lag_seconds,
+        );
         put("events_total", "events acknowledged", &self.events);
         put("bytes_total", "bytes of the log acknowledged", &self.bytes);
         put("batches_total", "batches acknowledged", &self.batches);
         put("retries_total", "attempts that failed", &self.retries);
-        put("repeated_total", "batches that the far side had already", &self.repeated);
-        put("doubtful_total", "batches that may be there twice", &self.doubtful);
-        put("filtered_total", "events that filters kept back", &self.filtered);
-        put("refused_total", "events in the dead-letter file", &self.refused);
-        put("dropped_hold_total", "events dropped: more than hold waited", &self.dropped_hold);
-        put("files_missed_total", "times that files were gone unseen", &self.files_missed);
-        put("acknowledged_file", "log file that is acknowledged", &cursor.acked.file);
+        put(
+            "repeated_total",
+            "batches that the far side had already",
+            &self.repeated,
+        );
+        put(
+            "doubtful_total",
+            "batches that may be there twice",
+            &self.doubtful,
+        );
+        put(
+            "filtered_total",
+            "events that filters kept back",
+            &self.filtered,
+        );
+        put(
+            "refused_total",
+            "events in the dead-letter file",
+            &self.refused,
+        );
+        put(
+            "dropped_hold_total",
+            "events dropped: more than hold waited",
+            &self.dropped_hold,
+        );
+        put(
+            "files_missed_total",
+            "times that files were gone unseen",
+            &self.files_missed,
+        );
+        put(
+            "acknowledged_file",
+            "log file that is acknowledged",
+            &cursor.acked.file,
+        );
         put("acknowledged_offset", "bytes of it", &cursor.acked.offset);
         if !self.error.is_empty() {
             let line = self.error.replace(['\n', '\r'], " ");

@@ -114,9 +114,10 @@ impl Connector {
         let client = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
         let mut stream = StreamOwned::new(client, stream);
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|error| {
-                io::Error::new(error.kind(), format!("{server}: TLS: {error}"))
-            })?;
+            stream
+                .conn
+                .complete_io(&mut stream.sock)
+                .map_err(|error| io::Error::new(error.kind(), format!("{server}: TLS: {error}")))?;
         }
         Ok(Stream::Tls(Box::new(stream)))
     }

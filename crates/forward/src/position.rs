@@ -56,11 +56,9 @@ impl FromStr for Position {
     fn from_str(text: &str) -> Result<Position, BadPosition> {
         let mut parts = text.split('/').map(|part| part.parse::<u64>().ok());
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(Some(file)), Some(Some(offset)), Some(Some(seal)), None) => Ok(Position {
-                file,
-                offset,
-                seal,
-            }),
+            (Some(Some(file)), Some(Some(offset)), Some(Some(seal)), None) => {
+                Ok(Position { file, offset, seal })
+            }
             _ => Err(BadPosition(text.into())),
         }
     }

@@ -50,8 +50,12 @@ pub fn replay(config: &Config, from: &str) -> anyhow::Result<String> {
     cursor.filtered = 0;
     cursor.gap = None;
     file.save(&cursor)?;
-    let series = cursor.series.map_or_else(String::new, |series| series.to_string());
-    Ok(format!("the sender begins at {position} of series {series}"))
+    let series = cursor
+        .series
+        .map_or_else(String::new, |series| series.to_string());
+    Ok(format!(
+        "the sender begins at {position} of series {series}"
+    ))
 }
 
 /// Links all files of the log anew, under numbers of a new series.

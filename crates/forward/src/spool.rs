@@ -140,7 +140,10 @@ impl Files {
             true => self.size(number).saturating_sub(at.offset),
             false => self.size(number),
         };
-        self.files.range(at.file..).map(|(number, _)| of(*number)).sum()
+        self.files
+            .range(at.file..)
+            .map(|(number, _)| of(*number))
+            .sum()
     }
 }
 

@@ -61,18 +61,27 @@ fn kafka() {
 fn too_large(kafka: &Kafka) {
     kafka.alter_topic("max.message.bytes=2000");
     let log = Log::new();
-    let settings = kafka.settings() + "linger = 5ms\ncompression = none\nhost = web2\npartition = 2\n";
+    let settings =
+        kafka.settings() + "linger = 5ms\ncompression = none\nhost = web2\npartition = 2\n";
     let config = Config::new(&log, &settings);
     log.append(0..20);
-    log.append_text(&format!("type=USER msg=audit(1000000020.000:20): n=20 {}\n", "x".repeat(5000)));
+    log.append_text(&format!(
+        "type=USER msg=audit(1000000020.000:20): n=20 {}\n",
+        "x".repeat(5000)
+    ));
     log.append(21..40);
     let sender = Program::start(&config);
     common::await_that("39 events are acknowledged", || {
-        common::run(&config, &["status"]).1.contains("events        39\n")
+        common::run(&config, &["status"])
+            .1
+            .contains("events        39\n")
     });
     sender.stop();
     let text = std::fs::read_to_string(log.dir().join("forward/dead-letter")).expect("a file");
-    assert!(text.contains("n=20 ") && text.contains("max.message.bytes"), "{text}");
+    assert!(
+        text.contains("n=20 ") && text.contains("max.message.bytes"),
+        "{text}"
+    );
 }
 
 /// SASL with each mechanism, the right and a wrong password.
@@ -82,11 +91,17 @@ fn proves_who_it_is(kafka: &Kafka) {
         for (secret, is_right) in [("secret", true), ("wrong", false)] {
             let file = log.dir().join("secret");
             std::fs::write(&file, secret).expect("write");
-            let more = format!("auth = {auth}\nuser = tarsier\nsecret_file = {}\n", file.display());
+            let more = format!(
+                "auth = {auth}\nuser = tarsier\nsecret_file = {}\n",
+                file.display()
+            );
             let config = Config::new(&log, &(kafka.sasl_settings() + &more));
             let (status, text) = common::run(&config, &["check"]);
             assert_eq!(status == 0, is_right, "{auth} {secret}: {text}");
-            assert!(is_right || text.contains("check user and secret_file"), "{text}");
+            assert!(
+                is_right || text.contains("check user and secret_file"),
+                "{text}"
+            );
         }
     }
 }
@@ -103,9 +118,16 @@ fn nats_by_password_and_token() {
     let log = Log::new();
     let file = log.dir().join("secret");
     let ways = [
-        ("authorization { user: u, password: secret }", json!({"user": "u", "pass": "secret"}),
-            "auth = password\nuser = u\n"),
-        ("authorization { token: secret }", json!({"auth_token": "secret"}), "auth = token\n"),
+        (
+            "authorization { user: u, password: secret }",
+            json!({"user": "u", "pass": "secret"}),
+            "auth = password\nuser = u\n",
+        ),
+        (
+            "authorization { token: secret }",
+            json!({"auth_token": "secret"}),
+            "auth = token\n",
+        ),
     ];
     for (server, login, settings) in ways {
         let settings = format!("{settings}secret_file = {}\n", file.display());
@@ -117,7 +139,10 @@ fn nats_by_password_and_token() {
             let config = Config::new(&log, &nats.settings());
             let (status, text) = common::run(&config, &["check"]);
             assert_eq!(status == 0, is_right, "{secret}: {text}");
-            assert!(is_right || text.contains("check auth, user and secret_file"), "{text}");
+            assert!(
+                is_right || text.contains("check auth, user and secret_file"),
+                "{text}"
+            );
         }
     }
 }

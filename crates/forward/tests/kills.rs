@@ -51,7 +51,10 @@ fn kills(default: usize) -> usize {
 /// Number of events that the sender's cursor says are acknowledged.
 fn acknowledged(log: &Log) -> usize {
     let cursor = forward::cursor::CursorFile::read(&log.dir().join("forward/cursor"));
-    cursor.ok().flatten().map_or(0, |cursor| cursor.events as usize)
+    cursor
+        .ok()
+        .flatten()
+        .map_or(0, |cursor| cursor.events as usize)
 }
 
 /// Kills, and returns what is stored and how many events were written.
@@ -84,11 +87,17 @@ fn survives(engine: &mut dyn Engine, count: usize) -> (Vec<usize>, usize, String
         is_done.store(true, Ordering::Relaxed);
     });
     let written = written.load(Ordering::Relaxed);
-    common::await_that("everything is acknowledged", || acknowledged(&log) >= written);
+    common::await_that("everything is acknowledged", || {
+        acknowledged(&log) >= written
+    });
     sender.stop();
     let stored = engine.stored();
     let numbers = common::numbers_of(&stored);
-    println!("{} kills, {written} events written, {} stored", count * 3, numbers.len());
+    println!(
+        "{} kills, {written} events written, {} stored",
+        count * 3,
+        numbers.len()
+    );
     (numbers, written, stored)
 }
 

@@ -74,18 +74,26 @@ impl Batch {
 
     /// Where the batch begins.
     pub fn from(&self) -> Position {
-        self.messages.first().map_or_else(Position::default, |m| m.from)
+        self.messages
+            .first()
+            .map_or_else(Position::default, |m| m.from)
     }
 
     /// Where the batch ends.
     pub fn to(&self) -> Position {
-        self.messages.last().map_or_else(Position::default, |m| m.to)
+        self.messages
+            .last()
+            .map_or_else(Position::default, |m| m.to)
     }
 
     /// Number of events that arrive with the batch.
     pub fn events(&self) -> u64 {
         let is_event = |m: &&Message| m.kind == Kind::Event;
-        self.messages.iter().filter(is_event).map(|m| m.events).sum()
+        self.messages
+            .iter()
+            .filter(is_event)
+            .map(|m| m.events)
+            .sum()
     }
 
     /// Number of events that the filters kept back.

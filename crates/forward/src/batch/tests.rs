@@ -64,7 +64,12 @@ fn timeless(batch: &Batch) -> Vec<(Kind, Position, Position, u64, u64, Vec<u8>)>
 }
 
 /// Every message up to the end of the log, each batch made twice.
-fn all(spool: &Spool, mut cursor: Cursor, recipe: &Recipe, bytes_max: usize) -> Vec<(Message, Vec<u8>)> {
+fn all(
+    spool: &Spool,
+    mut cursor: Cursor,
+    recipe: &Recipe,
+    bytes_max: usize,
+) -> Vec<(Message, Vec<u8>)> {
     let mut messages = Vec::new();
     while let Some(made) = make(spool, &cursor, SERIES, recipe, want(bytes_max)).expect("a batch") {
         if let Some(batch) = &made.batch {
@@ -78,7 +83,12 @@ fn all(spool: &Spool, mut cursor: Cursor, recipe: &Recipe, bytes_max: usize) -> 
             assert_eq!(timeless(&again), timeless(batch));
             cursor.acked = made.to;
             cursor.gap = None;
-            messages.extend(batch.messages.iter().map(|m| (m.clone(), batch.body(m).to_vec())));
+            messages.extend(
+                batch
+                    .messages
+                    .iter()
+                    .map(|m| (m.clone(), batch.body(m).to_vec())),
+            );
         }
         cursor.read = made.to;
         cursor.filtered = made.filtered;
@@ -133,10 +143,20 @@ fn an_event_whose_end_is_not_known_waits() {
     };
     let cursor = Cursor::default();
     let first = make(&spool, &cursor, SERIES, &recipe(&[]), waiting).expect("a batch");
-    assert_eq!(first.and_then(|made| made.batch).map(|batch| batch.events()), Some(1));
+    assert_eq!(
+        first
+            .and_then(|made| made.batch)
+            .map(|batch| batch.events()),
+        Some(1)
+    );
     std::fs::write(&log, open + " off\n").expect("write");
     let settled = make(&spool, &cursor, SERIES, &recipe(&[]), want(1 << 20)).expect("a batch");
-    assert_eq!(settled.and_then(|made| made.batch).map(|batch| batch.events()), Some(2));
+    assert_eq!(
+        settled
+            .and_then(|made| made.batch)
+            .map(|batch| batch.events()),
+        Some(2)
+    );
 }
 
 #[test]
@@ -158,7 +178,10 @@ fn a_gap_is_said_before_what_follows_it() {
     let (gap, text) = &messages[0];
     assert_eq!((gap.kind, gap.events), (Kind::Gap, 5));
     let text = String::from_utf8_lossy(text);
-    assert!(text.contains("op=forward-gap") && text.contains("events=5 cause=hold"), "{text}");
+    assert!(
+        text.contains("op=forward-gap") && text.contains("events=5 cause=hold"),
+        "{text}"
+    );
     let events = messages.iter().filter(|(m, _)| m.kind == Kind::Event);
     assert_eq!(events.count(), 3);
 }

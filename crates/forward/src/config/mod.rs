@@ -268,7 +268,9 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
         false => std::fs::File::open(path).map_err(io)?,
     };
     let mut text = Vec::new();
-    file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(io)?;
+    file.take(FILE_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(io)?;
     parse(&text, path)
 }
 
@@ -302,7 +304,8 @@ pub fn parse(text: &[u8], path: &Path) -> Result<Config, ConfigError> {
         if value.is_empty() {
             return Err(refuse(format!("{name} has no value"), form()));
         }
-        keys::apply(&mut config, name, value).map_err(|(found, expected)| refuse(found, expected))?;
+        keys::apply(&mut config, name, value)
+            .map_err(|(found, expected)| refuse(found, expected))?;
     }
     check(&config, path)?;
     Ok(config)

@@ -50,6 +50,9 @@ fn every_key_is_in_the_guide() {
     let guide = std::fs::read_to_string(guide).expect("the guide");
     for key in described_keys() {
         let row = format!("| `{}` | {} | {} |", key.name, key.default, key.text);
-        assert!(guide.contains(&row), "docs/guide/forward.md lacks the row\n{row}");
+        assert!(
+            guide.contains(&row),
+            "docs/guide/forward.md lacks the row\n{row}"
+        );
     }
 }

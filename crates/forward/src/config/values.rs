@@ -55,7 +55,10 @@ pub(super) fn bytes(value: &str, least: u64, most: u64) -> Result<u64, Wrong> {
 
 /// A time with `ms`, `s`, `m` or `h`; without, seconds.
 pub(super) fn time(value: &str, most: Duration) -> Result<Duration, Wrong> {
-    let expected = format!("a time up to {} s, such as 200ms, 10s or 5m", most.as_secs());
+    let expected = format!(
+        "a time up to {} s, such as 200ms, 10s or 5m",
+        most.as_secs()
+    );
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let ms = match &value[digits.len()..] {
         "ms" => 1,

@@ -3,8 +3,19 @@
 //! A format is a pure function from the lines of one event to bytes: the same lines give the same
 //! bytes, since a batch that was interrupted is made again from the log.
 
+mod act;
+mod ecs;
+mod facts;
+mod item;
+mod json;
+mod ocsf;
+mod parsed;
 mod raw;
+mod row;
 
+pub use ecs::Ecs;
+pub use json::Json;
+pub use ocsf::Ocsf;
 pub use raw::Raw;
 
 use crate::position::Series;
@@ -70,12 +81,15 @@ pub trait Format: Send {
 }
 
 /// Names of the formats, as `format =` takes them.
-pub const FORMATS: &[&str] = &["raw"];
+pub const FORMATS: &[&str] = &["raw", "json", "ecs", "ocsf"];
 
 /// The format with this name; `None` if there is none.
 pub fn format(name: &str) -> Option<Box<dyn Format>> {
     match name {
         "raw" => Some(Box::new(Raw)),
+        "json" => Some(Box::<Json>::default()),
+        "ecs" => Some(Box::<Ecs>::default()),
+        "ocsf" => Some(Box::<Ocsf>::default()),
         _ => None,
     }
 }

@@ -79,7 +79,9 @@ pub fn host_name(config: &Config) -> String {
         let name = rustix::system::uname();
         let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
         let text = name.nodename().to_string_lossy();
-        text.chars().map(|c| if is_fine(c) { c } else { '_' }).collect()
+        text.chars()
+            .map(|c| if is_fine(c) { c } else { '_' })
+            .collect()
     })
 }
 
@@ -184,7 +186,10 @@ impl Sender {
         let (recipe, until) = match &self.cursor.pending {
             Some(pending) => {
                 let recipe = Recipe::from_text(&pending.recipe);
-                (recipe.unwrap_or_else(|| self.recipe.clone()), Some(pending.to))
+                (
+                    recipe.unwrap_or_else(|| self.recipe.clone()),
+                    Some(pending.to),
+                )
             }
             None => match self.pace.ready(&self.cursor, files, limits.bytes) {
                 Some(wait) => return Ok(Step::Idle(wait)),
@@ -387,7 +392,11 @@ impl Sender {
 
     fn report(&mut self, files: &Files) {
         let from = hold::waiting_from(&self.cursor).max(self.cursor.acked);
-        let from = if self.cursor.pending.is_some() { self.cursor.read } else { from };
+        let from = if self.cursor.pending.is_some() {
+            self.cursor.read
+        } else {
+            from
+        };
         self.metrics.lag_bytes = files.bytes_after(from);
         let mean = self.metrics.bytes / self.metrics.events.max(1);
         self.metrics.lag_events = self.metrics.lag_bytes / mean.max(200);
@@ -398,9 +407,15 @@ impl Sender {
         self.metrics.files_missed = self.linker.gaps();
         let text = self.metrics.to_text(&self.cursor);
         let status = self.config.spool_dir().join("status.prom");
-        for path in [Some(&status), self.config.metrics_file.as_ref()].into_iter().flatten() {
+        for path in [Some(&status), self.config.metrics_file.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             if let Err(error) = metrics::replace(path, &text) {
-                self.say(&format!("{}: cannot write metrics: {error}", path.display()));
+                self.say(&format!(
+                    "{}: cannot write metrics: {error}",
+                    path.display()
+                ));
             }
         }
     }
@@ -499,9 +514,11 @@ fn jittered(wait: Duration) -> Duration {
 
 /// The position after everything, for tests and `replay`.
 pub fn end_of(files: &Files) -> Position {
-    files.newest().map_or_else(Position::default, |file| Position {
-        file,
-        offset: files.size(file),
-        seal: files.seal_size(file),
-    })
+    files
+        .newest()
+        .map_or_else(Position::default, |file| Position {
+            file,
+            offset: files.size(file),
+            seal: files.seal_size(file),
+        })
 }

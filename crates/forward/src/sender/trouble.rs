@@ -66,7 +66,10 @@ impl Trouble {
 
 /// A message to syslog; without a syslog daemon, nothing.
 fn syslog(text: &str) {
-    let line = format!("<{PRIORITY}>tarsier-forward[{}]: {text}", std::process::id());
+    let line = format!(
+        "<{PRIORITY}>tarsier-forward[{}]: {text}",
+        std::process::id()
+    );
     if let Ok(socket) = UnixDatagram::unbound() {
         let _ = socket.send_to(line.as_bytes(), SYSLOG);
     }

@@ -49,7 +49,12 @@ impl Pace {
     }
 
     /// `None` if a batch is due; else how long to wait.
-    pub(super) fn ready(&mut self, cursor: &Cursor, files: &Files, bytes: usize) -> Option<Duration> {
+    pub(super) fn ready(
+        &mut self,
+        cursor: &Cursor,
+        files: &Files,
+        bytes: usize,
+    ) -> Option<Duration> {
         let now = Instant::now();
         let end = super::end_of(files);
         if end != self.end.0 {
@@ -77,10 +82,17 @@ impl Pace {
 
     fn finds_urgent(&mut self, cursor: &Cursor, files: &Files, end: Position) -> bool {
         let from = self.looked.max(cursor.read);
-        let from = if from.file == end.file { from.offset } else { 0 };
+        let from = if from.file == end.file {
+            from.offset
+        } else {
+            0
+        };
         let mut text = vec![0; end.offset.saturating_sub(from) as usize];
         let file = File::open(files.path(end.file));
-        if file.and_then(|file| file.read_exact_at(&mut text, from)).is_err() {
+        if file
+            .and_then(|file| file.read_exact_at(&mut text, from))
+            .is_err()
+        {
             return false;
         }
         // The line with the key may be behind the last one that was looked at, so lines count alone.
@@ -121,7 +133,9 @@ impl Waiting {
         let dir = log_file.parent().unwrap_or(Path::new("."));
         let flags = inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE;
         let notes = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC);
-        let notes = notes.ok().filter(|fd| inotify::add_watch(fd, dir, flags).is_ok());
+        let notes = notes
+            .ok()
+            .filter(|fd| inotify::add_watch(fd, dir, flags).is_ok());
         Waiting { notes }
     }
 
@@ -161,7 +175,9 @@ pub(super) fn age_s(files: &Files, from: Position) -> f64 {
     let Some(event) = Events::of_whole(&text).next() else {
         return 0.0;
     };
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let event_s = event.stamp.sec as f64 + f64::from(event.stamp.msec) / 1000.0;
     match event.stamp.sec {
         0 => 0.0,

@@ -95,7 +95,10 @@ pub fn open(config: &Config, host: &str) -> Result<Box<dyn Sink>, SinkError> {
 
 /// A number of the state; 0 if it is not there.
 fn state_number(state: &SinkState, name: &str) -> u64 {
-    state.get(name).and_then(|text| text.parse().ok()).unwrap_or(0)
+    state
+        .get(name)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The secret of the configuration, without the newline at its end.

@@ -71,8 +71,12 @@ impl Otlp {
         match answer.status {
             200..=299 => Ok(answer.body),
             400 | 413 | 415 | 422 => Err(SinkError::Refused(text)),
-            401 | 403 => Err(SinkError::Retry(format!("{text}; check auth and secret_file"))),
-            404 | 405 => Err(SinkError::Retry(format!("{text}; check the path in `server`"))),
+            401 | 403 => Err(SinkError::Retry(format!(
+                "{text}; check auth and secret_file"
+            ))),
+            404 | 405 => Err(SinkError::Retry(format!(
+                "{text}; check the path in `server`"
+            ))),
             _ => Err(SinkError::Retry(text)),
         }
     }
@@ -89,7 +93,10 @@ impl Sink for Otlp {
     fn check(&mut self) -> Result<String, SinkError> {
         // A request without records is valid and writes nothing.
         self.post(&[])?;
-        Ok(format!("{}: reached, and takes an empty request", self.client.url()))
+        Ok(format!(
+            "{}: reached, and takes an empty request",
+            self.client.url()
+        ))
     }
 
     fn prepare(&mut self, _state: &mut SinkState) -> Result<(), SinkError> {

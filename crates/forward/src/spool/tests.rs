@@ -45,7 +45,10 @@ fn text(spool: &Spool, number: u64) -> String {
 fn rotated_files_are_kept_under_their_numbers() {
     let log = Log::new();
     let mut spool = log.spool();
-    assert_eq!(spool.refresh(Start::Oldest).expect("refresh"), Refreshed::default());
+    assert_eq!(
+        spool.refresh(Start::Oldest).expect("refresh"),
+        Refreshed::default()
+    );
     for turn in 1..=5 {
         log.write(&format!("file {turn}\n"));
         spool.refresh(Start::Oldest).expect("refresh");
@@ -53,7 +56,9 @@ fn rotated_files_are_kept_under_their_numbers() {
     }
     let numbers: Vec<u64> = spool.numbers().collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5]);
-    assert!(numbers.iter().all(|n| text(&spool, *n) == format!("file {n}\n")));
+    assert!(numbers
+        .iter()
+        .all(|n| text(&spool, *n) == format!("file {n}\n")));
     spool.release(4).expect("release");
     drop(spool);
     let mut spool = log.spool();
@@ -88,7 +93,10 @@ fn files_that_are_gone_are_a_gap() {
     }
     let mut spool = log.spool();
     let refreshed = spool.refresh(Start::Oldest).expect("refresh");
-    assert_eq!((refreshed.added, refreshed.gap_before), (vec![2, 3, 4], Some(2)));
+    assert_eq!(
+        (refreshed.added, refreshed.gap_before),
+        (vec![2, 3, 4], Some(2))
+    );
     assert_eq!(text(&spool, 2), "file 3\n");
 }
 
@@ -104,7 +112,11 @@ fn compressed_files_are_known_and_read() {
     for number in 1..=2 {
         let plain = log.numbered(number);
         let packed = zstd::encode_all(&fs::read(&plain).expect("read")[..], 3).expect("pack");
-        fs::write(log.dir.path().join(format!("audit.log.{number}.zst")), packed).expect("write");
+        fs::write(
+            log.dir.path().join(format!("audit.log.{number}.zst")),
+            packed,
+        )
+        .expect("write");
         fs::remove_file(plain).expect("remove");
     }
     let mut spool = log.spool();
@@ -132,7 +144,10 @@ fn one_sender_uses_a_spool_and_compact_logs_are_refused() {
     let log = Log::new();
     let mut spool = log.spool();
     let error = Spool::open(spool.dir(), &log.path()).expect_err("in use");
-    assert!(error.to_string().contains("another tarsier-forward"), "{error}");
+    assert!(
+        error.to_string().contains("another tarsier-forward"),
+        "{error}"
+    );
     log.write("TARCOMP1 and so on");
     let error = spool.refresh(Start::Oldest).expect_err("compact");
     assert!(error.to_string().contains("log_format = RAW"), "{error}");

@@ -48,7 +48,11 @@ impl Server {
     }
 
     pub fn start(command: &mut Command, log: &Path) -> Server {
-        let file = File::options().create(true).append(true).open(log).expect("a file");
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("a file");
         let errors = file.try_clone().expect("a file");
         let child = command
             .stdin(Stdio::null())

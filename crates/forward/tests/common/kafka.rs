@@ -55,21 +55,45 @@ impl Kafka {
         let properties = kafka.properties();
         let scram = |n| format!("SCRAM-SHA-{n}=[name=tarsier,password=secret]");
         let (one, two) = (scram(256), scram(512));
-        kafka.java("kafka.tools.StorageTool", &[
-            "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", &properties, "--add-scram", &one,
-            "--add-scram", &two,
-        ]);
+        kafka.java(
+            "kafka.tools.StorageTool",
+            &[
+                "format",
+                "-t",
+                "AAAAAAAAAAAAAAAAAAAAAQ",
+                "-c",
+                &properties,
+                "--add-scram",
+                &one,
+                "--add-scram",
+                &two,
+            ],
+        );
         kafka.start();
         let at = format!("127.0.0.1:{plain_port}");
-        kafka.java("org.apache.kafka.tools.TopicCommand", &[
-            "--bootstrap-server", &at, "--create", "--topic", TOPIC, "--partitions", "3",
-            "--replication-factor", "1",
-        ]);
+        kafka.java(
+            "org.apache.kafka.tools.TopicCommand",
+            &[
+                "--bootstrap-server",
+                &at,
+                "--create",
+                "--topic",
+                TOPIC,
+                "--partitions",
+                "3",
+                "--replication-factor",
+                "1",
+            ],
+        );
         Some(kafka)
     }
 
     fn properties(&self) -> String {
-        self.dir.path().join("server.properties").display().to_string()
+        self.dir
+            .path()
+            .join("server.properties")
+            .display()
+            .to_string()
     }
 
     fn command(&self, heap: &str) -> Command {
@@ -103,16 +127,29 @@ impl Kafka {
     /// Changes a setting of the topic.
     pub fn alter_topic(&self, setting: &str) {
         let at = format!("127.0.0.1:{}", self.plain_port);
-        self.java("kafka.admin.ConfigCommand", &[
-            "--bootstrap-server", &at, "--alter", "--entity-type", "topics", "--entity-name",
-            TOPIC, "--add-config", setting,
-        ]);
+        self.java(
+            "kafka.admin.ConfigCommand",
+            &[
+                "--bootstrap-server",
+                &at,
+                "--alter",
+                "--entity-type",
+                "topics",
+                "--entity-name",
+                TOPIC,
+                "--add-config",
+                setting,
+            ],
+        );
     }
 }
 
 impl Engine for Kafka {
     fn settings(&self) -> String {
-        format!("sink = kafka\nserver = 127.0.0.1:{}\ntopic = {TOPIC}\ntimeout = 4s\n", self.plain_port)
+        format!(
+            "sink = kafka\nserver = 127.0.0.1:{}\ntopic = {TOPIC}\ntimeout = 4s\n",
+            self.plain_port
+        )
     }
 
     fn start(&mut self) {
@@ -129,10 +166,20 @@ impl Engine for Kafka {
 
     fn stored(&mut self) -> String {
         let at = format!("127.0.0.1:{}", self.plain_port);
-        let text = self.java("org.apache.kafka.tools.consumer.ConsoleConsumer", &[
-            "--bootstrap-server", &at, "--topic", TOPIC, "--from-beginning", "--timeout-ms", "4000",
-            "--property", "print.headers=true",
-        ]);
+        let text = self.java(
+            "org.apache.kafka.tools.consumer.ConsoleConsumer",
+            &[
+                "--bootstrap-server",
+                &at,
+                "--topic",
+                TOPIC,
+                "--from-beginning",
+                "--timeout-ms",
+                "4000",
+                "--property",
+                "print.headers=true",
+            ],
+        );
         let mut lines = String::new();
         for line in text.lines() {
             match line.split_once('\t') {
@@ -144,8 +191,11 @@ impl Engine for Kafka {
                     };
                     lines += &format!(
                         "from={} to={} events={} filtered={} kind={}\n{body}\n",
-                        get("from", ""), get("to", ""), get("events", "1"),
-                        get("filtered", "0"), get("kind", ""),
+                        get("from", ""),
+                        get("to", ""),
+                        get("events", "1"),
+                        get("filtered", "0"),
+                        get("kind", ""),
                     );
                 }
                 _ => lines += &format!("{line}\n"),

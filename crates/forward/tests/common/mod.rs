@@ -50,8 +50,13 @@ impl Log {
 
     /// Appends lines.
     pub fn append_text(&self, text: &str) {
-        let file = OpenOptions::new().append(true).create(true).open(self.path());
-        file.expect("open the log").write_all(text.as_bytes()).expect("write the log");
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(self.path());
+        file.expect("open the log")
+            .write_all(text.as_bytes())
+            .expect("write the log");
     }
 
     /// Rotates as the daemon does, keeping as many files as a test makes.
@@ -73,7 +78,11 @@ impl Log {
 
 /// An event of two records. Even numbers have the key k0, odd ones k1.
 pub fn event(number: usize) -> String {
-    let id = format!("msg=audit({}.{:03}:{number})", 1_000_000_000 + number, number % 1000);
+    let id = format!(
+        "msg=audit({}.{:03}:{number})",
+        1_000_000_000 + number,
+        number % 1000
+    );
     format!(
         "type=SYSCALL {id}: arch=c000003e syscall=59 n={number} comm=\"cat\" key=\"k{}\"\n\
          type=PROCTITLE {id}: proctitle=636174\n",
@@ -100,7 +109,9 @@ pub fn numbers_in(path: &Path) -> Vec<usize> {
 /// The envelopes in a file, without a last line that is being written.
 pub fn envelopes(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
 }
 
 /// `from` is `to` of the message before.
@@ -131,7 +142,9 @@ pub fn assert_stored_is_chained(stored: &str) -> (u64, u64) {
     for line in stored.lines().filter(|line| line.starts_with("from=")) {
         let get = |name: &str| {
             let mut words = line.split(' ').filter_map(|word| word.split_once('='));
-            words.find(|(key, _)| *key == name).map_or("", |(_, value)| value)
+            words
+                .find(|(key, _)| *key == name)
+                .map_or("", |(_, value)| value)
         };
         assert_eq!(get("from"), before, "a hole before {line}");
         before = get("to");
@@ -165,7 +178,10 @@ impl Config {
     }
 
     pub fn write(&self, log: &Log, settings: &str) {
-        let text = format!("log_file = {}\nhost = web1\n{settings}", log.path().display());
+        let text = format!(
+            "log_file = {}\nhost = web1\n{settings}",
+            log.path().display()
+        );
         std::fs::write(&self.path, text).expect("write the configuration");
     }
 }
@@ -178,7 +194,10 @@ fn command(config: &Config) -> Command {
 
 /// Runs a command; its status and all that it printed.
 pub fn run(config: &Config, args: &[&str]) -> (i32, String) {
-    let output = command(config).args(args).output().expect("run tarsier-forward");
+    let output = command(config)
+        .args(args)
+        .output()
+        .expect("run tarsier-forward");
     let text = [output.stdout, output.stderr].concat();
     let status = output.status.code().expect("a status");
     (status, String::from_utf8_lossy(&text).into_owned())
@@ -193,7 +212,11 @@ pub struct Program {
 impl Program {
     pub fn start(config: &Config) -> Program {
         let stderr = config.path.with_extension("stderr");
-        let file = OpenOptions::new().append(true).create(true).open(&stderr).expect("a file");
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&stderr)
+            .expect("a file");
         let child = command(config)
             .arg("run")
             .stdin(Stdio::null())
@@ -216,7 +239,9 @@ impl Program {
     /// Asks the sender to end, and waits until it has.
     pub fn stop(mut self) {
         self.signal(rustix::process::Signal::TERM);
-        await_that("the sender ends", || self.child.try_wait().is_ok_and(|s| s.is_some()));
+        await_that("the sender ends", || {
+            self.child.try_wait().is_ok_and(|s| s.is_some())
+        });
     }
 
     /// kill -9.

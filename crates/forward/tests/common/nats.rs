@@ -66,11 +66,14 @@ impl Nats {
 
     fn connect(&self) -> BufReader<TcpStream> {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connect");
-        stream.set_read_timeout(Some(super::DEADLINE)).expect("a timeout");
+        stream
+            .set_read_timeout(Some(super::DEADLINE))
+            .expect("a timeout");
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         reader.read_line(&mut line).expect("the greeting");
-        let mut options = json!({"verbose": false, "headers": true, "lang": "test", "version": "0"});
+        let mut options =
+            json!({"verbose": false, "headers": true, "lang": "test", "version": "0"});
         for (key, value) in self.login.as_object().expect("an object") {
             options[key] = value.clone();
         }
@@ -86,7 +89,10 @@ impl Nats {
         loop {
             let mut line = String::new();
             reader.read_line(&mut line).expect("a line");
-            let length = line.split_ascii_whitespace().last().and_then(|w| w.parse().ok());
+            let length = line
+                .split_ascii_whitespace()
+                .last()
+                .and_then(|w| w.parse().ok());
             if let (true, Some(length)) = (line.starts_with("MSG "), length) {
                 let mut payload: Vec<u8> = vec![0; length];
                 reader.read_exact(&mut payload).expect("a payload");
@@ -138,8 +144,11 @@ impl Engine for Nats {
             };
             lines += &format!(
                 "from={} to={} events={} filtered={} kind={}\n",
-                get("Tarsier-From"), get("Tarsier-To"), get("Tarsier-Events"),
-                get("Tarsier-Filtered"), get("Tarsier-Kind"),
+                get("Tarsier-From"),
+                get("Tarsier-To"),
+                get("Tarsier-Events"),
+                get("Tarsier-Filtered"),
+                get("Tarsier-Kind"),
             );
             lines += &decode("data");
         }

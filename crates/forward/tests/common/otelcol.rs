@@ -40,7 +40,10 @@ impl Collector {
 
 impl Engine for Collector {
     fn settings(&self) -> String {
-        format!("sink = otlp\nserver = http://127.0.0.1:{}\ntimeout = 4s\n", self.port)
+        format!(
+            "sink = otlp\nserver = http://127.0.0.1:{}\ntimeout = 4s\n",
+            self.port
+        )
     }
 
     fn start(&mut self) {
@@ -58,7 +61,10 @@ impl Engine for Collector {
     fn stored(&mut self) -> String {
         let text = std::fs::read_to_string(self.dir.path().join("logs.json")).unwrap_or_default();
         let mut lines = String::new();
-        for request in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        for request in text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        {
             let records = &request["resourceLogs"][0]["scopeLogs"][0]["logRecords"];
             for record in records.as_array().into_iter().flatten() {
                 let get = |name: &str| {
@@ -70,8 +76,11 @@ impl Engine for Collector {
                 assert!(!get("log.record.uid").is_empty(), "{record}");
                 lines += &format!(
                     "from={} to={} events={} filtered={} kind={}\n{}\n",
-                    get("tarsier.from"), get("tarsier.to"), get("tarsier.events"),
-                    get("tarsier.filtered"), get("tarsier.kind"),
+                    get("tarsier.from"),
+                    get("tarsier.to"),
+                    get("tarsier.events"),
+                    get("tarsier.filtered"),
+                    get("tarsier.kind"),
                     record["body"]["stringValue"].as_str().unwrap_or(""),
                 );
             }

@@ -116,17 +116,23 @@ impl Kafka {
     fn handshake(&mut self, stream: &mut Stream, mechanism: &str) -> Result<(), String> {
         let mut body = Out::default();
         body.text(mechanism);
-        let answer = self.ask(stream, api::SASL_HANDSHAKE, &body.0).map_err(text)?;
+        let answer = self
+            .ask(stream, api::SASL_HANDSHAKE, &body.0)
+            .map_err(text)?;
         match In(&answer).i16().map_err(text)? {
             0 => Ok(()),
-            _ => Err(format!("the listener does not offer {mechanism}; set another `auth`")),
+            _ => Err(format!(
+                "the listener does not offer {mechanism}; set another `auth`"
+            )),
         }
     }
 
     fn authenticate(&mut self, stream: &mut Stream, message: &[u8]) -> Result<Vec<u8>, String> {
         let mut body = Out::default();
         body.bytes(message);
-        let answer = self.ask(stream, api::SASL_AUTHENTICATE, &body.0).map_err(text)?;
+        let answer = self
+            .ask(stream, api::SASL_AUTHENTICATE, &body.0)
+            .map_err(text)?;
         let mut answer = In(&answer);
         let error = answer.i16().map_err(text)?;
         let why = answer.text().map_err(text)?;
@@ -212,7 +218,9 @@ impl Kafka {
         let (_, error, id, epoch) = read().map_err(|error: Garbage| retry(error))?;
         if error != 0 {
             let name = name_of(error);
-            return Err(SinkError::Retry(format!("cannot get a producer id: {name}")));
+            return Err(SinkError::Retry(format!(
+                "cannot get a producer id: {name}"
+            )));
         }
         state.insert(PRODUCER.into(), id.to_string());
         state.insert(EPOCH.into(), epoch.to_string());
@@ -410,7 +418,9 @@ impl Sink for Kafka {
         body.bytes(&records);
         self.leader(partition)?;
         let mut stream = self.leader.take().ok_or_else(|| retry("no connection"))?;
-        let answer = self.ask(&mut stream, api::PRODUCE, &body.0).map_err(retry)?;
+        let answer = self
+            .ask(&mut stream, api::PRODUCE, &body.0)
+            .map_err(retry)?;
         let error = produced(&answer).map_err(retry)?;
         self.leader = Some(stream);
         let receipt = self.judge(error, state)?;
@@ -441,7 +451,15 @@ mod tests {
         let mut answer = Out::default();
         answer.i32(0).i32(1).i32(4).text("b").i32(9092).i16(-1);
         answer.text("id").i32(4).i32(1).i16(0).text("audit").i8(0);
-        answer.i32(1).i16(0).i32(2).i32(4).i32(1).i32(4).i32(0).i32(0);
+        answer
+            .i32(1)
+            .i16(0)
+            .i32(2)
+            .i32(4)
+            .i32(1)
+            .i32(4)
+            .i32(0)
+            .i32(0);
         let expected = Topic {
             partitions: 1,
             leader: Some("b:9092".into()),
@@ -457,8 +475,9 @@ mod tests {
     #[test]
     fn a_host_keeps_its_partition() {
         assert_eq!(partition_of("web1", 60), partition_of("web1", 60));
-        let used: std::collections::BTreeSet<u32> =
-            (0..1000).map(|n| partition_of(&format!("h{n}"), 60)).collect();
+        let used: std::collections::BTreeSet<u32> = (0..1000)
+            .map(|n| partition_of(&format!("h{n}"), 60))
+            .collect();
         assert_eq!(used.len(), 60);
     }
 }

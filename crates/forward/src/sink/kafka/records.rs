@@ -30,7 +30,9 @@ pub(super) fn encode(
     out.i64(0).i32(0).i32(-1).i8(2).i32(0);
     out.i16(if is_compressed { ZSTD } else { 0 }).i32(count - 1);
     out.i64(now_ms).i64(now_ms);
-    out.i64(producer.id).i16(producer.epoch).i32(producer.sequence);
+    out.i64(producer.id)
+        .i16(producer.epoch)
+        .i32(producer.sequence);
     out.i32(count);
     let mut records = Vec::with_capacity(batch.bytes.len() + batch.messages.len() * 128);
     let mut body = Vec::new();

@@ -93,12 +93,16 @@ impl Scram {
         let field = |name: &str| server.split(',').find_map(|part| part.strip_prefix(name));
         let (Some(nonce), Some(salt), Some(rounds)) = (field("r="), field("s="), field("i="))
         else {
-            return Err(format!("an answer without nonce, salt and rounds: {server:?}"));
+            return Err(format!(
+                "an answer without nonce, salt and rounds: {server:?}"
+            ));
         };
         if !nonce.starts_with(&self.nonce) || nonce == self.nonce {
             return Err("a nonce that is not ours".into());
         }
-        let salt = BASE64_STANDARD.decode(salt).map_err(|error| error.to_string())?;
+        let salt = BASE64_STANDARD
+            .decode(salt)
+            .map_err(|error| error.to_string())?;
         let rounds: u32 = rounds.parse().map_err(|_| "no number of rounds")?;
         let rounds = NonZeroU32::new(rounds)
             .filter(|rounds| rounds.get() <= ROUNDS_MAX)
@@ -112,7 +116,11 @@ impl Scram {
         let all = format!("{},{server},{unproved}", self.first);
         let client_key = sign(&salted, b"Client Key");
         let signature = sign(&self.hash.digest(&client_key), all.as_bytes());
-        let proof: Vec<u8> = client_key.iter().zip(&signature).map(|(a, b)| a ^ b).collect();
+        let proof: Vec<u8> = client_key
+            .iter()
+            .zip(&signature)
+            .map(|(a, b)| a ^ b)
+            .collect();
         self.server_signature = sign(&sign(&salted, b"Server Key"), all.as_bytes());
         Ok(format!("{unproved},p={}", BASE64_STANDARD.encode(proof)).into_bytes())
     }

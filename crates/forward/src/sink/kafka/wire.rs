@@ -70,15 +70,21 @@ impl<'a> In<'a> {
     }
 
     pub(super) fn i16(&mut self) -> Result<i16, Garbage> {
-        Ok(i16::from_be_bytes(self.take(2)?.try_into().map_err(|_| Garbage)?))
+        Ok(i16::from_be_bytes(
+            self.take(2)?.try_into().map_err(|_| Garbage)?,
+        ))
     }
 
     pub(super) fn i32(&mut self) -> Result<i32, Garbage> {
-        Ok(i32::from_be_bytes(self.take(4)?.try_into().map_err(|_| Garbage)?))
+        Ok(i32::from_be_bytes(
+            self.take(4)?.try_into().map_err(|_| Garbage)?,
+        ))
     }
 
     pub(super) fn i64(&mut self) -> Result<i64, Garbage> {
-        Ok(i64::from_be_bytes(self.take(8)?.try_into().map_err(|_| Garbage)?))
+        Ok(i64::from_be_bytes(
+            self.take(8)?.try_into().map_err(|_| Garbage)?,
+        ))
     }
 
     pub(super) fn skip(&mut self, count: usize) -> Result<(), Garbage> {

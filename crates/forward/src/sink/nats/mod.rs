@@ -165,7 +165,9 @@ impl Nats {
         let Some(end) = end else {
             return match sequence {
                 // The stream has kept nothing of this subject.
-                0 => Err(retry("the stream is empty; sending again from its beginning")),
+                0 => Err(retry(
+                    "the stream is empty; sending again from its beginning",
+                )),
                 _ => Err(self.foreign(sequence)),
             };
         };
@@ -208,7 +210,10 @@ fn parse(reply: &Reply) -> Result<Value, SinkError> {
 
 /// Headers of a batch: its first message's beginning, its last one's end, and sums.
 fn headers(batch: &Batch, expected: u64) -> String {
-    let kind = batch.messages.first().map_or(Kind::Event, |message| message.kind);
+    let kind = batch
+        .messages
+        .first()
+        .map_or(Kind::Event, |message| message.kind);
     let missing: u64 = batch
         .messages
         .iter()
@@ -284,7 +289,11 @@ impl Sink for Nats {
     fn check(&mut self) -> Result<String, SinkError> {
         self.client = None;
         let stream = self.stream()?;
-        let how = if self.connector.uses_tls() { "TLS" } else { "no TLS" };
+        let how = if self.connector.uses_tls() {
+            "TLS"
+        } else {
+            "no TLS"
+        };
         let (_, end) = self.last()?;
         let end = end.unwrap_or_else(|| "nothing of this host".into());
         Ok(format!(
@@ -350,7 +359,12 @@ mod tests {
     /// A seed that was made for this test, and the public key that Debian's and Go's nk give for it.
     #[test]
     fn seeds_with_an_error_are_refused() {
-        for seed in ["", "SU", "SAAG", "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VX"] {
+        for seed in [
+            "",
+            "SU",
+            "SAAG",
+            "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VX",
+        ] {
             assert!(sign(seed, "nonce").is_err(), "{seed}");
         }
         let mut bytes = vec![18 << 3 | 20 << 3 >> 5, (20 << 3 & 31) << 3];
@@ -358,7 +372,10 @@ mod tests {
         bytes.extend_from_slice(&wire::crc16(&bytes).to_le_bytes());
         let seed = wire::base32(&bytes);
         let (public, _) = sign(&seed, "nonce").expect("a signature");
-        assert!(seed.starts_with("SU") && public.starts_with('U'), "{seed} {public}");
+        assert!(
+            seed.starts_with("SU") && public.starts_with('U'),
+            "{seed} {public}"
+        );
         assert_eq!(public.len(), 56);
     }
 }

@@ -117,7 +117,12 @@ impl Client {
     }
 
     /// Publishes and waits for the answer.
-    pub(super) fn request(&mut self, subject: &str, headers: &str, body: &[u8]) -> io::Result<Reply> {
+    pub(super) fn request(
+        &mut self,
+        subject: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> io::Result<Reply> {
         self.number += 1;
         let reply_to = format!("{}.{}", self.inbox, self.number);
         let head = match headers.len() {
@@ -211,7 +216,11 @@ fn greeting(stream: &mut Stream) -> io::Result<Value> {
 fn status(headers: &[u8]) -> Option<u16> {
     let first = headers.split(|byte| *byte == b'\r').next()?;
     let text = std::str::from_utf8(first).ok()?;
-    text.strip_prefix("NATS/1.0 ")?.split(' ').next()?.parse().ok()
+    text.strip_prefix("NATS/1.0 ")?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()
 }
 
 fn bad(text: &str) -> io::Error {
@@ -219,12 +228,16 @@ fn bad(text: &str) -> io::Error {
 }
 
 fn refused(why: &str) -> io::Error {
-    bad(&format!("the server says {why:?}; check auth, user and secret_file"))
+    bad(&format!(
+        "the server says {why:?}; check auth, user and secret_file"
+    ))
 }
 
 fn garbage(line: &[u8]) -> io::Error {
     let start = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
-    bad(&format!("the answer is not of NATS: {start:?}; check `server`"))
+    bad(&format!(
+        "the answer is not of NATS: {start:?}; check `server`"
+    ))
 }
 
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -280,10 +293,22 @@ mod tests {
 
     #[test]
     fn lines_are_understood_or_refused() {
-        assert_eq!(parse_line(b"MSG a.b 1 12\r"), Some(Line::Message("a.b", 0, 12)));
-        assert_eq!(parse_line(b"HMSG a 1 r 5 12"), Some(Line::Message("a", 5, 12)));
+        assert_eq!(
+            parse_line(b"MSG a.b 1 12\r"),
+            Some(Line::Message("a.b", 0, 12))
+        );
+        assert_eq!(
+            parse_line(b"HMSG a 1 r 5 12"),
+            Some(Line::Message("a", 5, 12))
+        );
         assert_eq!(parse_line(b"-ERR 'No'"), Some(Line::Error("No")));
-        for line in [&b"MSG"[..], b"MSG a 1 x", b"HMSG a 1 9 3", b"HTTP/1.1 200 OK", b"\xff"] {
+        for line in [
+            &b"MSG"[..],
+            b"MSG a 1 x",
+            b"HMSG a 1 9 3",
+            b"HTTP/1.1 200 OK",
+            b"\xff",
+        ] {
             assert_eq!(parse_line(line), None);
         }
         assert_eq!(status(b"NATS/1.0 503\r\n\r\n"), Some(503));
