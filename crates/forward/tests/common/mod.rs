@@ -155,10 +155,15 @@ pub fn assert_stored_is_chained(stored: &str) -> (u64, u64) {
 }
 
 /// Waits until `is_so`, up to the deadline.
-pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + DEADLINE;
+pub fn await_that(what: &str, is_so: impl FnMut() -> bool) {
+    await_for(DEADLINE, what, is_so);
+}
+
+/// Waits until `is_so`, at most `most`.
+pub fn await_for(most: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + most;
     while !is_so() {
-        assert!(Instant::now() < end, "not within {DEADLINE:?}: {what}");
+        assert!(Instant::now() < end, "not within {most:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
