@@ -20,8 +20,9 @@ impl Format for Json {
 
     fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         let line = event.lines.strip_suffix(b"\n").unwrap_or(event.lines);
-        let is_whole = line.first() == Some(&b'{') && !line.contains(&b'\n');
-        if is_whole && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok() {
+        let text = std::str::from_utf8(line).ok();
+        let text = text.filter(|text| text.starts_with('{') && !text.contains('\n'));
+        if text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()) {
             out.extend_from_slice(line);
             return Ok(());
         }
