@@ -8,7 +8,12 @@ use std::path::PathBuf;
 #[command(name = "tarsier-forward", version, max_term_width = 100)]
 pub struct ForwardCli {
     /// Configuration
-    #[arg(long, value_name = "FILE", global = true, default_value = "/etc/tarsier/forward.conf")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        default_value = "/etc/tarsier/forward.conf"
+    )]
     pub config: PathBuf,
     #[command(subcommand)]
     pub command: Option<ForwardCommand>,

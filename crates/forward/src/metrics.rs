@@ -45,83 +45,80 @@ impl Metrics {
     /// Prometheus' text form.
     pub fn to_text(&self, cursor: &Cursor) -> String {
         let mut text = String::new();
-        let mut put = |name: &str, help: &str, value: &dyn std::fmt::Display| {
-            let kind = match name.ends_with("_total") {
-                true => "counter",
-                false => "gauge",
-            };
-            let _ = write!(
-                text,
-                "# HELP tarsier_forward_{name} {help}\n# TYPE tarsier_forward_{name} {kind}\n\
-                 tarsier_forward_{name} {value}\n"
-            );
-        };
-        put(
-            "up",
-            "1 if the last attempt succeeded",
-            &u8::from(self.is_up),
-        );
-        put(
-            "lag_bytes",
-            "bytes of the log not at the far side",
-            &self.lag_bytes,
-        );
-        put(
-            "lag_events",
-            "events not at the far side, about",
-            &self.lag_events,
-        );
-        put(
-            "lag_seconds",
-            "age of the oldest event that waits",
-            &self.lag_seconds,
-        );
-        put("events_total", "events acknowledged", &self.events);
-        put("bytes_total", "bytes of the log acknowledged", &self.bytes);
-        put("batches_total", "batches acknowledged", &self.batches);
-        put("retries_total", "attempts that failed", &self.retries);
-        put(
-            "repeated_total",
-            "batches that the far side had already",
-            &self.repeated,
-        );
-        put(
-            "doubtful_total",
-            "batches that may be there twice",
-            &self.doubtful,
-        );
-        put(
-            "filtered_total",
-            "events that filters kept back",
-            &self.filtered,
-        );
-        put(
-            "refused_total",
-            "events in the dead-letter file",
-            &self.refused,
-        );
-        put(
-            "dropped_hold_total",
-            "events dropped: more than hold waited",
-            &self.dropped_hold,
-        );
-        put(
-            "files_missed_total",
-            "times that files were gone unseen",
-            &self.files_missed,
-        );
-        put(
-            "acknowledged_file",
-            "log file that is acknowledged",
-            &cursor.acked.file,
-        );
-        put("acknowledged_offset", "bytes of it", &cursor.acked.offset);
+        self.put_gauges(cursor, &mut text);
+        self.put_counters(&mut text);
         if !self.error.is_empty() {
             let line = self.error.replace(['\n', '\r'], " ");
             let _ = writeln!(text, "# error {line}");
         }
         text
     }
+
+    fn put_gauges(&self, cursor: &Cursor, text: &mut String) {
+        let mut put =
+            |name, help, value: &dyn std::fmt::Display| one(text, name, "gauge", help, value);
+        let is_up = u8::from(self.is_up);
+        put("up", "1 if the last attempt succeeded", &is_up);
+        let bytes = self.lag_bytes;
+        put("lag_bytes", "bytes of the log not at the far side", &bytes);
+        let events = self.lag_events;
+        put("lag_events", "events not at the far side, about", &events);
+        let age = self.lag_seconds;
+        put("lag_seconds", "age of the oldest event that waits", &age);
+        let acked = cursor.acked;
+        put("acknowledged_file", "log file acknowledged", &acked.file);
+        put("acknowledged_offset", "bytes of it", &acked.offset);
+    }
+
+    fn put_counters(&self, text: &mut String) {
+        let all = [
+            ("events_total", "events acknowledged", self.events),
+            ("bytes_total", "bytes of the log acknowledged", self.bytes),
+            ("batches_total", "batches acknowledged", self.batches),
+            ("retries_total", "attempts that failed", self.retries),
+            (
+                "repeated_total",
+                "batches the far side had already",
+                self.repeated,
+            ),
+            (
+                "doubtful_total",
+                "batches that may be there twice",
+                self.doubtful,
+            ),
+            (
+                "filtered_total",
+                "events that filters kept back",
+                self.filtered,
+            ),
+            (
+                "refused_total",
+                "events in the dead-letter file",
+                self.refused,
+            ),
+            (
+                "dropped_hold_total",
+                "events given up: more than hold waited",
+                self.dropped_hold,
+            ),
+            (
+                "files_missed_total",
+                "times that files were gone unseen",
+                self.files_missed,
+            ),
+        ];
+        for (name, help, value) in all {
+            one(text, name, "counter", help, &value);
+        }
+    }
+}
+
+fn one(text: &mut String, name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display) {
+    let name = format!("tarsier_forward_{name}");
+    let _ = write!(
+        text,
+        "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"
+    );
 }
 
 /// Replaces `path` by `text`, so that a reader never sees half of it.

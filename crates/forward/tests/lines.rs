@@ -9,7 +9,10 @@ use std::time::Duration;
 fn every_event_is_in_the_file_once_through_rotations_and_kills() {
     let log = Log::new();
     let out = log.dir().join("out");
-    let config = Config::new(&log, &format!("sink = file\npath = {}\nlinger = 5ms\n", out.display()));
+    let config = Config::new(
+        &log,
+        &format!("sink = file\npath = {}\nlinger = 5ms\n", out.display()),
+    );
     let mut written = 0;
     for round in 0..6 {
         let mut sender = Program::start(&config);
@@ -22,7 +25,9 @@ fn every_event_is_in_the_file_once_through_rotations_and_kills() {
             std::thread::yield_now();
         }
         if round == 5 {
-            common::await_that("all events are in the file", || common::numbers_in(&out).len() == written);
+            common::await_that("all events are in the file", || {
+                common::numbers_in(&out).len() == written
+            });
         }
         sender.kill();
     }
@@ -33,30 +38,49 @@ fn every_event_is_in_the_file_once_through_rotations_and_kills() {
 fn a_reload_changes_the_filter_and_loses_nothing() {
     let log = Log::new();
     let out = log.dir().join("out");
-    let base = format!("sink = file\npath = {}\nlinger = 5ms\nenvelope = yes\n", out.display());
+    let base = format!(
+        "sink = file\npath = {}\nlinger = 5ms\nenvelope = yes\n",
+        out.display()
+    );
     let config = Config::new(&log, &base);
     let sender = Program::start(&config);
     log.append(0..100);
-    common::await_that("100 events are there", || common::envelopes(&out).len() == 100);
+    common::await_that("100 events are there", || {
+        common::envelopes(&out).len() == 100
+    });
     config.write(&log, &format!("{base}filter_keys = k1\n"));
     sender.signal(rustix::process::Signal::HUP);
-    common::await_that("the configuration is read", || sender.stderr().contains("read again"));
+    common::await_that("the configuration is read", || {
+        sender.stderr().contains("read again")
+    });
     log.append(100..200);
     // Every second event has the key k1.
     common::await_that("50 more are there", || common::envelopes(&out).len() == 150);
     let envelopes = common::envelopes(&out);
-    let count = |name: &str| envelopes.iter().filter_map(|e| e[name].as_u64()).sum::<u64>();
+    let count = |name: &str| {
+        envelopes
+            .iter()
+            .filter_map(|e| e[name].as_u64())
+            .sum::<u64>()
+    };
     assert_eq!(count("events"), 150);
-    assert_eq!(count("events") + count("filtered"), 200 - trailing(&envelopes));
+    assert_eq!(
+        count("events") + count("filtered"),
+        200 - trailing(&envelopes)
+    );
     common::assert_chained(&envelopes);
     config.write(&log, "sink = nothing\n");
     sender.signal(rustix::process::Signal::HUP);
-    common::await_that("the error is said", || sender.stderr().contains("the earlier configuration stays"));
+    common::await_that("the error is said", || {
+        sender.stderr().contains("the earlier configuration stays")
+    });
 }
 
 /// Events after the last message, which no message counts yet.
 fn trailing(envelopes: &[serde_json::Value]) -> u64 {
-    let last = envelopes.last().and_then(|e| e["body"].as_str().map(common::number_of));
+    let last = envelopes
+        .last()
+        .and_then(|e| e["body"].as_str().map(common::number_of));
     199 - last.flatten().expect("the last event has a number") as u64
 }
 
@@ -79,10 +103,14 @@ fn what_exceeds_hold_is_counted_at_the_far_side() {
         log.rotate();
     }
     log.append(2000..2200);
-    common::await_that("files are given up", || sender.stderr().contains("were given up"));
+    common::await_that("files are given up", || {
+        sender.stderr().contains("were given up")
+    });
     std::fs::remove_dir(&out).expect("remove the directory");
     common::await_that("the last event is there", || {
-        common::envelopes(&out).last().is_some_and(|e| e["body"].to_string().contains("n=2199 "))
+        common::envelopes(&out)
+            .last()
+            .is_some_and(|e| e["body"].to_string().contains("n=2199 "))
     });
     let envelopes = common::envelopes(&out);
     let of = |kind: &str| {
@@ -109,7 +137,9 @@ fn urgent_events_do_not_wait() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(common::numbers_in(&out), Vec::<usize>::new());
     log.append(1..2);
-    common::await_that("the urgent event is there", || common::numbers_in(&out) == [0, 1]);
+    common::await_that("the urgent event is there", || {
+        common::numbers_in(&out) == [0, 1]
+    });
     drop(sender);
 }
 
@@ -117,12 +147,19 @@ fn urgent_events_do_not_wait() {
 fn replay_begins_at_a_time_in_a_new_series() {
     let log = Log::new();
     let out = log.dir().join("out");
-    let settings = format!("sink = file\npath = {}\nlinger = 5ms\nenvelope = yes\n", out.display());
+    let settings = format!(
+        "sink = file\npath = {}\nlinger = 5ms\nenvelope = yes\n",
+        out.display()
+    );
     let config = Config::new(&log, &settings);
     let sender = Program::start(&config);
     log.append(0..10);
-    common::await_that("10 events are there", || common::envelopes(&out).len() == 10);
-    assert!(common::run(&config, &["replay", "--from", "1"]).1.contains("another tarsier-forward"));
+    common::await_that("10 events are there", || {
+        common::envelopes(&out).len() == 10
+    });
+    assert!(common::run(&config, &["replay", "--from", "1"])
+        .1
+        .contains("another tarsier-forward"));
     sender.stop();
     let (status, text) = common::run(&config, &["status"]);
     assert!(status == 0 && text.contains("acknowledged  1/"), "{text}");

@@ -4,6 +4,7 @@ mod cat_command;
 mod ctl;
 mod doctor_command;
 mod finding;
+mod forward_command;
 mod migrate_command;
 mod plan_command;
 mod rules_command;
@@ -32,6 +33,8 @@ fn main() -> ExitCode {
         ctl::run(args.collect())
     } else if first.as_ref().is_some_and(|first| first == "ctl") {
         ctl::run(args.skip(1).collect())
+    } else if first.as_ref().is_some_and(|first| first == "forward") {
+        forward_command::forward(args.skip(1).collect())
     } else if search_command::is_ausearch(&program) {
         search_command::run(args.collect())
     } else if first.is_some_and(|first| first == "search") {
@@ -57,6 +60,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Doctor(args) => doctor_command::doctor(&args),
         Command::Migrate(args) => migrate_command::migrate(&args),
         Command::Stop(args) => stop_command::stop(&args),
+        Command::Forward { args } => forward_command::forward(args),
         Command::Cat(args) => cat_command::cat(&args),
         Command::Seal(command) => seal_command::seal(&command),
         Command::Verify(args) => seal_command::verify(&args),

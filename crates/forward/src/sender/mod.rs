@@ -26,6 +26,8 @@ use waiting::{Pace, Waiting};
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(30);
+/// Where the system has its name.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What signals ask for.
@@ -76,9 +78,9 @@ pub struct Sender {
 /// The name of this host at the far side.
 pub fn host_name(config: &Config) -> String {
     config.host.clone().unwrap_or_else(|| {
-        let name = rustix::system::uname();
+        let name = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
         let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-        let text = name.nodename().to_string_lossy();
+        let text = name.trim();
         text.chars()
             .map(|c| if is_fine(c) { c } else { '_' })
             .collect()
@@ -196,7 +198,10 @@ impl Sender {
                 None => (self.recipe.clone(), None),
             },
         };
-        if let Err(error) = self.sink.prepare(&mut self.cursor.sink) {
+        let before = self.cursor.sink.clone();
+        let prepared = self.sink.prepare(&mut self.cursor.sink);
+        self.is_dirty |= self.cursor.sink != before;
+        if let Err(error) = prepared {
             return Ok(Step::Failed(error.to_string()));
         }
         let want = Want {

@@ -2,6 +2,11 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+pub mod engines;
+pub mod kafka;
+pub mod nats;
+pub mod otelcol;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::ops::Range;
@@ -40,6 +45,11 @@ impl Log {
         for number in numbers {
             text += &event(number);
         }
+        self.append_text(&text);
+    }
+
+    /// Appends lines.
+    pub fn append_text(&self, text: &str) {
         let file = OpenOptions::new()
             .append(true)
             .create(true)
@@ -125,11 +135,35 @@ pub fn assert_exactly_once(numbers: &[usize], count: usize) {
     assert!(numbers.is_sorted(), "the order is that of the log");
 }
 
+/// `from` is `to` of the message before, in what an engine has stored; sums of events and of
+/// filtered events.
+pub fn assert_stored_is_chained(stored: &str) -> (u64, u64) {
+    let (mut before, mut events, mut filtered) = ("0/0/0", 0, 0);
+    for line in stored.lines().filter(|line| line.starts_with("from=")) {
+        let get = |name: &str| {
+            let mut words = line.split(' ').filter_map(|word| word.split_once('='));
+            words
+                .find(|(key, _)| *key == name)
+                .map_or("", |(_, value)| value)
+        };
+        assert_eq!(get("from"), before, "a hole before {line}");
+        before = get("to");
+        events += get("events").parse::<u64>().expect("a number");
+        filtered += get("filtered").parse::<u64>().expect("a number");
+    }
+    (events, filtered)
+}
+
 /// Waits until `is_so`, up to the deadline.
-pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + DEADLINE;
+pub fn await_that(what: &str, is_so: impl FnMut() -> bool) {
+    await_for(DEADLINE, what, is_so);
+}
+
+/// Waits until `is_so`, at most `most`.
+pub fn await_for(most: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + most;
     while !is_so() {
-        assert!(Instant::now() < end, "not within {DEADLINE:?}: {what}");
+        assert!(Instant::now() < end, "not within {most:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -335,7 +335,9 @@ impl Sink for Nats {
             )));
         }
         let answer = parse(&reply)?;
-        if let Some(sequence) = answer["seq"].as_u64() {
+        // An answer with an error has a sequence, too: 0.
+        let stored = answer["seq"].as_u64().filter(|_| answer["error"].is_null());
+        if let Some(sequence) = stored {
             state.insert(SEQUENCE.into(), sequence.to_string());
             return Ok(Receipt {
                 was_there: answer["duplicate"].as_bool().unwrap_or(false),
