@@ -96,24 +96,37 @@ pub fn rebuild(ranges: &Ranges, sources: &[PathBuf], directory: &Path) -> io::Re
         }
     }
     logs.finish()?;
+    compare_overlaps(ranges, &mut sources, directory, &mut rebuilt)?;
+    trim_last(&mut rebuilt)?;
+    Ok(rebuilt)
+}
+
+/// Compares messages about what others have already with the files.
+fn compare_overlaps(
+    ranges: &Ranges,
+    sources: &mut Sources<'_>,
+    directory: &Path,
+    rebuilt: &mut Rebuilt,
+) -> io::Result<()> {
+    let mut body = Vec::new();
     for message in &ranges.overlaps {
-        sources.body(message, &mut body)?;
         let is_behind = rebuilt
             .until
             .is_some_and(|until| message.headers.to > until);
         if is_behind || message.headers.filtered > 0 {
             continue;
         }
-        let Some(piece) = Piece::of(message, &mut body) else {
-            rebuilt.misfits.push(misfit(message));
-            continue;
-        };
-        if !holds(&directory.join(piece.name()), piece.start, &body)? {
-            rebuilt.misfits.push(contradiction(message));
+        sources.body(message, &mut body)?;
+        match Piece::of(message, &mut body) {
+            None => rebuilt.misfits.push(misfit(message)),
+            Some(piece) => {
+                if !holds(&directory.join(piece.name()), piece.start, &body)? {
+                    rebuilt.misfits.push(contradiction(message));
+                }
+            }
         }
     }
-    trim_last(&mut rebuilt)?;
-    Ok(rebuilt)
+    Ok(())
 }
 
 /// Where the bytes of a message belong.
