@@ -68,3 +68,13 @@ fn check(path: &Path, keys: KeySource) {
     let count = document["hosts"].as_array().map(Vec::len);
     assert_eq!(count, Some(hosts.len()));
 }
+
+/// Answers of servers, a slot of the cursor, and the configuration.
+pub(crate) fn far_sides(data: &[u8]) {
+    forward::sink::decode_answer(data);
+    for line in data.split(|byte| *byte == b'\n') {
+        let _ = forward::sink::parse_nats_line(line);
+    }
+    let _ = forward::cursor::parse_slot(data);
+    let _ = forward::config::parse(data, std::path::Path::new("forward.conf"));
+}

@@ -39,6 +39,7 @@ pub const TARGETS: [Target; 19] = [
     ("search", search::search),
     ("mapping", forwarding::mapping),
     ("stored", forwarding::stored),
+    ("far_sides", forwarding::far_sides),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),
 ];

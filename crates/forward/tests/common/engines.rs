@@ -13,7 +13,7 @@ pub trait Engine: Send {
     /// Starts it, after [`Engine::kill`] with what it had stored.
     fn start(&mut self);
 
-    /// kill -9.
+    /// kill -9, where the engine keeps what it has acknowledged.
     fn kill(&mut self);
 
     /// The text of every message that it has stored, in order, with positions before it: lines
@@ -61,6 +61,18 @@ impl Server {
             .spawn()
             .expect("start a server");
         Server(Some(child))
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub fn end(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let pid = rustix::process::Pid::from_child(child);
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            super::await_that("the server ends", || {
+                child.try_wait().is_ok_and(|status| status.is_some())
+            });
+        }
+        self.kill();
     }
 
     pub fn kill(&mut self) {

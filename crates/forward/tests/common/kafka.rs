@@ -16,6 +16,7 @@ pub struct Kafka {
 }
 
 const TOPIC: &str = "audit";
+const PARTITIONS: u32 = 3;
 
 impl Kafka {
     pub fn new() -> Option<Kafka> {
@@ -80,7 +81,7 @@ impl Kafka {
                 "--topic",
                 TOPIC,
                 "--partitions",
-                "3",
+                &PARTITIONS.to_string(),
                 "--replication-factor",
                 "1",
             ],
@@ -166,6 +167,8 @@ impl Engine for Kafka {
 
     fn stored(&mut self) -> String {
         let at = format!("127.0.0.1:{}", self.plain_port);
+        // By assignment: a group has to wait for its coordinator.
+        let partition = forward::sink::partition_of("web1", PARTITIONS).to_string();
         let text = self.java(
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             &[
@@ -173,9 +176,12 @@ impl Engine for Kafka {
                 &at,
                 "--topic",
                 TOPIC,
-                "--from-beginning",
+                "--partition",
+                &partition,
+                "--offset",
+                "earliest",
                 "--timeout-ms",
-                "4000",
+                "8000",
                 "--property",
                 "print.headers=true",
             ],

@@ -54,8 +54,9 @@ impl Engine for Collector {
         await_port(self.port);
     }
 
+    /// Ends it in order: a collector that is killed loses what it has acknowledged and not written.
     fn kill(&mut self) {
-        self.server.kill();
+        self.server.end();
     }
 
     fn stored(&mut self) -> String {
