@@ -338,6 +338,57 @@ fn envelopes_of_several_hosts_may_be_in_one_file() {
     assert_eq!(verdicts.collect::<Vec<_>>(), expected);
 }
 
+/// Three messages of a kind as one: the batches of NATS, or a replay.
+fn joined(messages: &[Message]) -> Message {
+    let mut body = Vec::new();
+    for message in messages {
+        body.extend_from_slice(&message.body);
+        if message.headers.kind == Kind::Event {
+            body.push(b'\n');
+        }
+    }
+    let headers = Headers {
+        to: messages[messages.len() - 1].headers.to,
+        events: messages.len() as u64,
+        bytes: body.len() as u64,
+        ..messages[0].headers
+    };
+    Message { headers, body }
+}
+
+#[test]
+fn a_replay_in_other_pieces_is_compared_with_what_was_there() {
+    let scene = Scene::new(true);
+    let messages = scene.messages();
+    // Batches alone.
+    let mut batches: Vec<Message> = messages[25..].to_vec();
+    batches.extend(
+        messages[..25]
+            .chunks(5)
+            .filter(|chunk| {
+                chunk
+                    .iter()
+                    .all(|message| message.headers.kind == Kind::Event)
+            })
+            .map(joined),
+    );
+    let (verdict, text) = scene.said(&batches);
+    assert_eq!(verdict, Verdict::Intact, "{text}");
+    // Both, and one that goes on where single messages end.
+    let mut both = messages.clone();
+    both.push(joined(&messages[3..9]));
+    let (verdict, text) = scene.said(&both);
+    assert_eq!(verdict, Verdict::Intact, "{text}");
+    both.drain(7..9);
+    let (verdict, text) = scene.said(&both);
+    assert_eq!(verdict, Verdict::Intact, "{text}");
+    let place = both.len() - 1;
+    both[place].body[7] ^= 1;
+    let (verdict, text) = scene.said(&both);
+    assert_eq!(verdict, Verdict::Altered, "{text}");
+    assert!(text.contains("not what others have"), "{text}");
+}
+
 #[test]
 fn a_gap_that_the_sender_tells_is_told() {
     let scene = Scene::new(true);

@@ -1,8 +1,7 @@
 //! Which PATH record is the object of an event, and its absolute path.
 
 use super::act::Act;
-use super::parsed::{text_of, Object, Parsed};
-use super::row::base;
+use super::parsed::{base, text_of, Object, Parsed};
 use serde_json::Value;
 
 /// The objects of an event.

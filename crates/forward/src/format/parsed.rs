@@ -214,3 +214,11 @@ pub(crate) fn text_of(value: &Value) -> String {
         Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
+
+/// The last component of a path; the path itself if it has none.
+pub(crate) fn base(path: &str) -> &str {
+    match path.trim_end_matches('/').rsplit('/').next() {
+        Some(name) if !name.is_empty() => name,
+        _ => path,
+    }
+}

@@ -1,7 +1,7 @@
 //! Tables of fields: which field of which record goes where, and what it becomes.
 
 use super::facts::Facts;
-use super::parsed::{text_of, Object};
+use super::parsed::{base, text_of, Object};
 use serde_json::Value;
 use std::net::IpAddr;
 
@@ -152,12 +152,4 @@ fn is_uuid(text: &str) -> bool {
     let is_hex = |part: &&str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
     lengths == [8, 4, 4, 4, 12] && parts.iter().all(is_hex)
-}
-
-/// The last component of a path; the path itself if it has none.
-pub(crate) fn base(path: &str) -> &str {
-    match path.trim_end_matches('/').rsplit('/').next() {
-        Some(name) if !name.is_empty() => name,
-        _ => path,
-    }
 }

@@ -43,6 +43,8 @@ pub struct Ranges {
     pub contradictions: Vec<String>,
     /// The messages in order, each once.
     pub messages: Vec<Stored>,
+    /// Messages about ranges that others have already, cut elsewhere: a replay in larger or smaller batches.
+    pub overlaps: Vec<Stored>,
 }
 
 /// Sorts messages by series and position. Series come in the order of their numbers.
@@ -79,7 +81,7 @@ pub fn sort(mut stored: Vec<Stored>) -> Vec<(Series, Ranges)> {
 impl Ranges {
     fn add(&mut self, message: Stored) {
         let headers = message.headers;
-        if headers.from < self.to {
+        if headers.from < self.to && (headers.to <= self.to || headers.kind == Kind::Gap) {
             return self.again(message);
         }
         if headers.from > self.to {
@@ -103,23 +105,27 @@ impl Ranges {
         self.messages.push(message);
     }
 
-    /// A message that begins where others are already: it is one of them, or contradicts them.
+    /// A message about a range that others have already: one of them again, a contradiction, or cut elsewhere.
     fn again(&mut self, message: Stored) {
         let headers = message.headers;
         let place = (headers.from, headers.to);
         let found = self
             .messages
             .binary_search_by_key(&place, |known| (known.headers.from, known.headers.to));
-        let is_same = found.is_ok_and(|place| {
-            let known = &self.messages[place];
-            known.hash == message.hash && known.headers == headers
-        });
-        match is_same {
-            true => self.repeated += 1,
-            false => self.contradictions.push(format!(
+        let known = found.ok().map(|place| self.messages[place]);
+        match known {
+            _ if headers.kind == Kind::Gap => self.repeated += 1,
+            Some(known) if known.hash == message.hash && known.headers == headers => {
+                self.repeated += 1;
+            }
+            Some(_) => self.contradictions.push(format!(
                 "two different messages for the range from {} to {}",
                 headers.from, headers.to
             )),
+            None => {
+                self.repeated += 1;
+                self.overlaps.push(message);
+            }
         }
     }
 }

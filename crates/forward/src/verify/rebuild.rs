@@ -52,49 +52,36 @@ pub fn rebuild(ranges: &Ranges, sources: &[PathBuf], directory: &Path) -> io::Re
             rebuilt.until = Some(headers.from);
             break;
         }
-        sources.body(message, &mut body)?;
-        let is_new = headers.from.file != headers.to.file;
-        let begin = if is_new {
-            Position::default()
-        } else {
-            headers.from
-        };
-        let (start, end) = match headers.kind {
-            Kind::Event => (begin.offset, headers.to.offset),
-            Kind::Seal => (begin.seal, headers.to.seal),
-            Kind::Gap => continue,
-        };
-        if headers.kind == Kind::Event && end.checked_sub(start) == Some(body.len() as u64 + 1) {
-            body.push(b'\n');
+        if headers.kind == Kind::Gap {
+            continue;
         }
-        if end.checked_sub(start) != Some(body.len() as u64) {
-            rebuilt.misfits.push(format!(
-                "the message from {} to {} has {} bytes, which is not the length of its range: \
-                 altered, or not in format raw",
-                headers.from,
-                headers.to,
-                body.len()
-            ));
+        sources.body(message, &mut body)?;
+        let Some(piece) = Piece::of(message, &mut body) else {
+            rebuilt.misfits.push(misfit(message));
             rebuilt.until = Some(headers.from);
             break;
-        }
-        let size = sizes.entry(headers.to.file).or_default();
-        let (name, size) = match headers.kind {
-            Kind::Seal => (seal_name(headers.to.file), &mut size.seal),
-            _ => (log_name(headers.to.file), &mut size.log),
         };
-        rebuilt.has_seals |= headers.kind == Kind::Seal;
-        if *size != start {
+        let size = sizes.entry(headers.to.file).or_default();
+        let (writer, size) = match piece.is_seal {
+            true => (&mut seals, &mut size.seal),
+            false => (&mut logs, &mut size.log),
+        };
+        rebuilt.has_seals |= piece.is_seal;
+        if piece.start > *size {
             // The first file of a series that was begun in its middle.
             continue;
         }
-        let writer = if headers.kind == Kind::Seal {
-            &mut seals
-        } else {
-            &mut logs
-        };
-        writer.append(&directory.join(name), &body)?;
-        *size = end;
+        // What is there already was cut elsewhere.
+        let (known, new) = body.split_at(((*size - piece.start) as usize).min(body.len()));
+        let path = directory.join(piece.name());
+        if !known.is_empty() {
+            writer.finish()?;
+            if !holds(&path, piece.start, known)? {
+                rebuilt.misfits.push(contradiction(message));
+            }
+        }
+        writer.append(&path, new)?;
+        *size = (*size).max(piece.end);
     }
     logs.finish()?;
     seals.finish()?;
@@ -109,8 +96,109 @@ pub fn rebuild(ranges: &Ranges, sources: &[PathBuf], directory: &Path) -> io::Re
         }
     }
     logs.finish()?;
+    compare_overlaps(ranges, &mut sources, directory, &mut rebuilt)?;
     trim_last(&mut rebuilt)?;
     Ok(rebuilt)
+}
+
+/// Compares messages about what others have already with the files.
+fn compare_overlaps(
+    ranges: &Ranges,
+    sources: &mut Sources<'_>,
+    directory: &Path,
+    rebuilt: &mut Rebuilt,
+) -> io::Result<()> {
+    let mut body = Vec::new();
+    for message in &ranges.overlaps {
+        let is_behind = rebuilt
+            .until
+            .is_some_and(|until| message.headers.to > until);
+        if is_behind || message.headers.filtered > 0 {
+            continue;
+        }
+        sources.body(message, &mut body)?;
+        match Piece::of(message, &mut body) {
+            None => rebuilt.misfits.push(misfit(message)),
+            Some(piece) => {
+                if !holds(&directory.join(piece.name()), piece.start, &body)? {
+                    rebuilt.misfits.push(contradiction(message));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where the bytes of a message belong.
+struct Piece {
+    is_seal: bool,
+    file: u64,
+    start: u64,
+    end: u64,
+}
+
+impl Piece {
+    /// The place of a body, to which the newline is added that senders leave out; `None` if it is not as long as its
+    /// range.
+    fn of(message: &Stored, body: &mut Vec<u8>) -> Option<Piece> {
+        let headers = message.headers;
+        let is_new = headers.from.file != headers.to.file;
+        let begin = if is_new {
+            Position::default()
+        } else {
+            headers.from
+        };
+        let is_seal = headers.kind == Kind::Seal;
+        let (start, end) = match is_seal {
+            true => (begin.seal, headers.to.seal),
+            false => (begin.offset, headers.to.offset),
+        };
+        let length = end.checked_sub(start)?;
+        if !is_seal && length == body.len() as u64 + 1 {
+            body.push(b'\n');
+        }
+        (length == body.len() as u64).then_some(Piece {
+            is_seal,
+            file: headers.to.file,
+            start,
+            end,
+        })
+    }
+
+    fn name(&self) -> String {
+        match self.is_seal {
+            true => seal_name(self.file),
+            false => log_name(self.file),
+        }
+    }
+}
+
+fn misfit(message: &Stored) -> String {
+    let headers = message.headers;
+    format!(
+        "the message from {} to {} has {} bytes, which is not the length of its range: altered, or not in format raw",
+        headers.from, headers.to, headers.bytes
+    )
+}
+
+fn contradiction(message: &Stored) -> String {
+    let headers = message.headers;
+    format!(
+        "what the message from {} to {} has is not what others have of the same range",
+        headers.from, headers.to
+    )
+}
+
+/// Whether a file has these bytes at this place; a file that was begun in its middle has none.
+fn holds(path: &Path, start: u64, bytes: &[u8]) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    let mut found = vec![0; bytes.len()];
+    match File::open(path).and_then(|file| file.read_exact_at(&mut found, start)) {
+        Ok(()) => Ok(found == bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Cuts the last file and its seal to what belongs together: what is behind has not arrived whole.
