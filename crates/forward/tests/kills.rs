@@ -1,7 +1,8 @@
 //! kill -9 of sender, server and both, at numbered events: nothing is lost, and nothing is there
 //! twice.
 //!
-//! `TARSIER_FORWARD_KILLS=N` makes N kills of each kind, at 20,000 events a second; by default few, at
+//! A server that is away is caught up with: `TARSIER_FORWARD_AWAY_S` says for how many seconds, 2 by
+//! default. `TARSIER_FORWARD_KILLS=N` makes N kills of each kind, at 20,000 events a second; by default few, at
 //! 2,000.
 
 mod common;
@@ -122,6 +123,10 @@ fn exactly_once(engine: &mut dyn Engine, count: usize) {
 
 #[test]
 fn kafka_has_every_event_once() {
+    if !is_long() {
+        println!("skipped: kills with Kafka: it takes a minute; set TARSIER_FORWARD_KILLS=1");
+        return;
+    }
     if let Some(mut kafka) = Kafka::new() {
         exactly_once(&mut kafka, kills(1));
     }
@@ -146,4 +151,38 @@ fn a_collector_has_every_event() {
     numbers.dedup();
     println!("{} events twice", stored - numbers.len());
     assert_eq!(numbers.len(), written);
+}
+
+#[test]
+fn a_server_that_was_away_is_caught_up_with() {
+    let Some(mut nats) = Nats::new() else {
+        return;
+    };
+    let away = std::env::var("TARSIER_FORWARD_AWAY_S").ok();
+    let away_s = away.and_then(|text| text.parse().ok()).unwrap_or(2);
+    let log = Log::new();
+    let config = Config::new(&log, &(nats.settings() + "linger = 20ms\n"));
+    let (written, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let sender = Program::start(&config);
+    let back = std::thread::scope(|scope| {
+        scope.spawn(|| write_events(&log, &written, &is_done));
+        common::await_that("events are acknowledged", || acknowledged(&log) > 1000);
+        nats.kill();
+        std::thread::sleep(Duration::from_secs(away_s));
+        is_done.store(true, Ordering::Relaxed);
+        nats.start();
+        Instant::now()
+    });
+    let written = written.load(Ordering::Relaxed);
+    common::await_for(CATCH_UP, "everything is acknowledged", || {
+        acknowledged(&log) >= written
+    });
+    println!(
+        "{away_s} s away, {written} events, caught up with in {:.1} s",
+        back.elapsed().as_secs_f64()
+    );
+    sender.stop();
+    let stored = nats.stored();
+    common::assert_exactly_once(&common::numbers_of(&stored), written);
+    common::assert_stored_is_chained(&stored);
 }

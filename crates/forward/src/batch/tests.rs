@@ -1,5 +1,7 @@
 //! Batches cover the log without a hole, and are made again the same.
 
+#![allow(clippy::single_range_in_vec_init)] // one file of so many events
+
 use super::*;
 use crate::config::Start;
 use crate::cursor::{Cursor, Gap};
