@@ -10,6 +10,7 @@ use event::{Encoder, Format, NoNames};
 use std::path::Path;
 
 mod composing;
+mod forwarding;
 mod index;
 mod logs;
 mod lookups;
@@ -23,7 +24,7 @@ mod tables;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 24] = [
     ("rule_text", rule_text),
     ("from_kernel", from_kernel),
     ("tables", tables::tables),
@@ -43,6 +44,9 @@ pub const TARGETS: [Target; 21] = [
     ("index", index::index),
     ("expression", index::expression),
     ("summary", summary::summary),
+    ("mapping", forwarding::mapping),
+    ("stored", forwarding::stored),
+    ("far_sides", forwarding::far_sides),
     ("seccomp_filters", seccomp_input::filters),
     ("seccomp_profiles", seccomp_input::profiles),
 ];

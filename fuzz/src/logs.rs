@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// A directory of this call alone, in memory if there is such a place.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    fn new() -> Scratch {
+    pub(crate) fn new() -> Scratch {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let memory = Path::new("/dev/shm");
         let root = match memory.is_dir() {

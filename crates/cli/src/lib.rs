@@ -6,8 +6,10 @@
 // Doc comments here are help texts that users read: a type that only holds a command's options has none.
 #![allow(missing_docs)]
 
+pub mod central;
 pub mod ctl;
 pub mod export;
+pub mod forward;
 pub mod report;
 pub mod search;
 pub mod seccomp;
@@ -67,6 +69,13 @@ pub enum Command {
     Top(top::TopArgs),
     /// Write events as a Parquet table for DuckDB, ClickHouse, pandas or Spark
     Export(export::ExportArgs),
+    /// Send the log off the host, by tarsier-forward; see `tarsier forward -h`
+    #[command(disable_help_flag = true)]
+    Forward {
+        /// Options of tarsier-forward
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
     /// Create the keys of a sealed log, which reveals any later change
     #[command(subcommand)]
     Seal(SealCommand),

@@ -143,10 +143,7 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
 
 /// The candidate with the smallest edit distance to `word`, ignoring case, if `word` is likely a
 /// misspelling of it.
-pub(super) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<u8> = word
         .bytes()
         .take(64)

@@ -31,7 +31,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use error::{BadValue, ConfigError, Notice, Place};
+pub use error::{nearest, BadValue, ConfigError, Notice, Place};
 pub use group::Group;
 pub use load::load;
 pub use manual::{described_keys, KeyDescription};

@@ -5,6 +5,7 @@ mod ctl;
 mod doctor_command;
 mod export_command;
 mod finding;
+mod forward_command;
 mod last_command;
 mod migrate_command;
 mod plan_command;
@@ -39,6 +40,8 @@ fn main() -> ExitCode {
         ctl::run(args.collect())
     } else if first.as_ref().is_some_and(|first| first == "ctl") {
         ctl::run(args.skip(1).collect())
+    } else if first.as_ref().is_some_and(|first| first == "forward") {
+        forward_command::forward(args.skip(1).collect())
     } else if search_command::is_ausearch(&program) {
         search_command::run(args.collect())
     } else if search_command::ausyscall::is_ausyscall(&program) {
@@ -74,6 +77,7 @@ fn command() -> anyhow::Result<u8> {
         Command::Doctor(args) => doctor_command::doctor(&args),
         Command::Migrate(args) => migrate_command::migrate(&args),
         Command::Stop(args) => stop_command::stop(&args),
+        Command::Forward { args } => forward_command::forward(args),
         Command::Cat(args) => cat_command::cat(&args),
         Command::Top(args) => top_command::top(&args),
         Command::Export(_) => export_command::run(),

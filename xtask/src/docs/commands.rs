@@ -11,9 +11,12 @@ pub(super) fn help(command: &str) -> Result<String> {
     if let Some(usage) = cli::usage(command) {
         return Ok(format!("```text\n{usage}```\n"));
     }
-    let mut tarsier = cli::Cli::command()
-        .term_width(COLUMNS)
-        .disable_help_subcommand(true);
+    // A program of its own, which `tarsier forward` runs.
+    let (program, command) = match command.strip_prefix("forward") {
+        Some(rest) => (cli::forward::ForwardCli::command(), rest),
+        None => (cli::Cli::command(), command),
+    };
+    let mut tarsier = program.term_width(COLUMNS).disable_help_subcommand(true);
     tarsier.build();
     let mut found = &mut tarsier;
     for name in command.split_whitespace() {

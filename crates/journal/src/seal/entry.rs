@@ -24,7 +24,7 @@ pub(super) const TAG_BYTES: usize = 32;
 const SIGNATURE_BYTES: usize = 64;
 /// Limit of blocks in one entry; more bytes take several entries.
 pub(super) const BLOCKS_MAX: usize = 4096;
-const BODY_BYTES_MAX: usize = HEAD_BYTES + 16 + 32 * BLOCKS_MAX;
+pub(super) const BODY_BYTES_MAX: usize = HEAD_BYTES + 16 + 32 * BLOCKS_MAX;
 
 const COMMIT: u8 = 1;
 const LATE: u8 = 2;

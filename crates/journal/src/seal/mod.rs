@@ -10,6 +10,7 @@
 //! * [`Sealer`] is the journal's side; [`init`] creates the keys.
 //! * [`verify()`] is the verifier's side: it needs the [`VerificationKey`] and the files.
 
+mod covered;
 mod entry;
 mod init;
 mod keys;
@@ -24,6 +25,7 @@ pub mod verify;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use covered::{covered, Covered};
 pub use init::{init, take_back, InitError};
 pub use keys::{KeyError, VerificationKey};
 pub(crate) use sealer::Sealer;

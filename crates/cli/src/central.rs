@@ -1,0 +1,33 @@
+//! `tarsier-forward verify`: options for the verification of what many hosts sent.
+
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Args, Debug)]
+#[group(skip)]
+#[command(group = ArgGroup::new("seals").required(true).args(["key", "keys", "no_seals"]))]
+pub struct CentralVerifyArgs {
+    /// What consumers stored: a directory with a directory for each host, or with files whose
+    /// messages name their hosts; or one such file
+    #[arg(long, value_name = "PATH")]
+    pub from: PathBuf,
+    /// Verification key of all hosts, that `tarsier seal init` created
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Directory with the verification key of each host: HOST.key
+    #[arg(long, value_name = "DIR")]
+    pub keys: Option<PathBuf>,
+    /// Only check that no message is missing
+    #[arg(long)]
+    pub no_seals: bool,
+    /// Only this host; may be given several times
+    #[arg(long = "host", value_name = "HOST")]
+    pub hosts: Vec<String>,
+    /// Reject a seal that ends longer ago than this, unless it was closed in order: 2m, 1h
+    #[arg(long, value_name = "T", value_parser = crate::parse_duration)]
+    pub max_age: Option<Duration>,
+    /// Print JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+}

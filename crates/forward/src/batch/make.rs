@@ -1,0 +1,389 @@
+//! From a place in the log to the batch that begins there.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{Batch, Kind, Message, Recipe};
+use crate::cursor::Cursor;
+use crate::events::{is_complete, EventLines, Events};
+use crate::filter::Filter;
+use crate::format::{format, Format, ForwardEvent, Stamp};
+use crate::position::{Position, Series};
+use crate::spool::Files;
+
+/// Longest event, in bytes. What is longer is cut into several.
+const EVENT_BYTES_MAX: u64 = 16 << 20;
+
+/// Which batch is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Want {
+    /// Bytes after which a batch ends.
+    pub bytes_max: usize,
+    /// Most messages.
+    pub messages_max: usize,
+    /// The end of a batch that is made again.
+    pub until: Option<Position>,
+    /// Whether the last event counts as complete because nothing followed it for a while.
+    pub is_settled: bool,
+}
+
+/// An event that the format refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Where the event ends.
+    pub at: Position,
+    /// Why.
+    pub reason: String,
+    /// Its lines.
+    pub lines: Vec<u8>,
+}
+
+/// A batch, and how far the log was read for it.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The batch; `None` if everything up to `to` was filtered.
+    pub batch: Option<Batch>,
+    /// Where reading goes on.
+    pub to: Position,
+    /// Number of events that were kept back since the last message.
+    pub filtered: u64,
+    /// What goes to the dead-letter file.
+    pub refused: Vec<Refusal>,
+}
+
+/// The log cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    /// A system call failed.
+    #[error("{}: cannot {call} a log file: {source}; check the file system", path.display())]
+    Io {
+        /// The link.
+        path: PathBuf,
+        /// The system call.
+        call: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A batch that has to be sent again cannot be made again.
+    #[error("{}: the batch up to {to} cannot be made again: {reason}", path.display())]
+    Lost {
+        /// The link.
+        path: PathBuf,
+        /// End of the batch.
+        to: Position,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Makes the batch that begins at `cursor.read`; `None` if there is nothing to send yet.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn make(
+    spool: &Files,
+    cursor: &Cursor,
+    series: Series,
+    recipe: &Recipe,
+    want: Want,
+) -> Result<Option<Made>, MakeError> {
+    let Some(format) = format(&recipe.format) else {
+        return Err(MakeError::Lost {
+            path: spool.dir().to_owned(),
+            to: cursor.read,
+            reason: format!("this program has no format {:?}", recipe.format),
+        });
+    };
+    let mut maker = Maker {
+        spool,
+        series,
+        recipe,
+        want,
+        format,
+        filter: Filter::of(&recipe.keys, &recipe.types),
+        messages: Vec::new(),
+        bytes: Vec::new(),
+        refused: Vec::new(),
+        from: cursor.acked,
+        at: cursor.read,
+        filtered: cursor.filtered,
+    };
+    if let Some(gap) = &cursor.gap {
+        maker.at = gap.to;
+        maker.gap(gap.events, &gap.cause);
+    }
+    maker.fill()?;
+    Ok(maker.finish(cursor))
+}
+
+struct Maker<'a> {
+    spool: &'a Files,
+    series: Series,
+    recipe: &'a Recipe,
+    want: Want,
+    format: Box<dyn Format>,
+    filter: Filter,
+    messages: Vec<Message>,
+    bytes: Vec<u8>,
+    refused: Vec<Refusal>,
+    /// End of the last message.
+    from: Position,
+    /// How far the log has been read.
+    at: Position,
+    filtered: u64,
+}
+
+impl Maker<'_> {
+    /// Reads text of one file, or else seal of it, after going on to the next file if nothing is
+    /// left of this one.
+    fn fill(&mut self) -> Result<(), MakeError> {
+        loop {
+            let Some(number) = self.spool.from(self.at.file.max(1)) else {
+                return Ok(());
+            };
+            if number != self.at.file {
+                self.enter(number);
+            }
+            if self.want.until.is_some_and(|to| self.at >= to) {
+                return Ok(());
+            }
+            let is_last = self.want.until.is_some_and(|to| to.file == number);
+            if self.text(number, is_last)? || self.seal(number, is_last) {
+                return Ok(());
+            }
+            let next = self.spool.from(number + 1);
+            match next {
+                Some(next) if !is_last => self.enter(next),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Goes to the beginning of a file.
+    fn enter(&mut self, number: u64) {
+        self.at = Position {
+            file: number,
+            ..Position::default()
+        };
+        if self.spool.has_gap_before(number) {
+            self.gap(0, "files-missing");
+        }
+    }
+
+    /// Takes events of a file. True if there were any.
+    fn text(&mut self, number: u64, is_last: bool) -> Result<bool, MakeError> {
+        let path = self.spool.path(number);
+        let failed = |call: &'static str| {
+            let path = path.clone();
+            move |source| MakeError::Io { path, call, source }
+        };
+        let is_finished = self.spool.newest() != Some(number);
+        let file = File::open(&path).map_err(failed("open"))?;
+        let size = file.metadata().map_err(failed("stat"))?.len();
+        let end = match self.want.until {
+            Some(to) if is_last => to.offset,
+            _ => size,
+        };
+        if end > size {
+            return Err(MakeError::Lost {
+                path,
+                to: self.want.until.unwrap_or_default(),
+                reason: format!("the file has only {size} bytes; was it truncated?"),
+            });
+        }
+        if self.at.offset >= end {
+            return Ok(false);
+        }
+        // Never further at the far side than on this disk.
+        rustix::fs::fdatasync(&file)
+            .map_err(io::Error::from)
+            .map_err(failed("sync"))?;
+        let available = end - self.at.offset;
+        let mut wanted = self.want.bytes_max as u64;
+        loop {
+            let take = match self.want.until {
+                Some(_) => available,
+                None => available.min(wanted),
+            };
+            let mut text = vec![0; take as usize];
+            file.read_exact_at(&mut text, self.at.offset)
+                .map_err(failed("read"))?;
+            let is_all = take == available;
+            let is_whole = is_all && (is_finished || self.want.until.is_some());
+            if self.events(&text, is_all, is_whole) {
+                return Ok(true);
+            }
+            if is_all || wanted >= EVENT_BYTES_MAX {
+                return Ok(false);
+            }
+            wanted *= 4;
+        }
+    }
+
+    /// Takes the events of `text` that are complete. True if there were any.
+    fn events(&mut self, text: &[u8], is_all: bool, is_whole: bool) -> bool {
+        let base = self.at;
+        let mut taken = false;
+        let mut events = match is_whole {
+            true => Events::of_whole(text),
+            false => Events::new(text),
+        }
+        .peekable();
+        while let Some(event) = events.next() {
+            let is_last = events.peek().is_none();
+            let is_done = is_whole
+                || !is_last
+                || (is_all && (self.want.is_settled || is_complete(event.lines)))
+                || event.lines.len() as u64 >= EVENT_BYTES_MAX / 2;
+            if !is_done {
+                break;
+            }
+            self.at.offset = base.offset + (event.start + event.lines.len()) as u64;
+            self.event(base, event);
+            taken = true;
+            let is_full = self.bytes.len() >= self.want.bytes_max
+                || self.messages.len() >= self.want.messages_max;
+            if is_full && self.want.until.is_none() {
+                break;
+            }
+        }
+        taken
+    }
+
+    fn event(&mut self, base: Position, event: EventLines<'_>) {
+        if !self.filter.passes(event.lines) {
+            self.filtered += 1;
+            return;
+        }
+        let begin = self.bytes.len();
+        let given = ForwardEvent {
+            lines: event.lines,
+            series: self.series,
+            file: base.file,
+            start: base.offset + event.start as u64,
+            host: &self.recipe.host,
+            stamp: event.stamp,
+        };
+        match self.format.event(&given, &mut self.bytes) {
+            Ok(()) => self.message(Kind::Event, 1, ms(event.stamp), begin),
+            Err(refused) => {
+                self.bytes.truncate(begin);
+                self.refused.push(Refusal {
+                    at: self.at,
+                    reason: refused.0,
+                    lines: event.lines.to_vec(),
+                });
+                self.gap(1, "refused-by-format");
+            }
+        }
+    }
+
+    /// Takes bytes of a seal. True if there were any.
+    fn seal(&mut self, number: u64, is_last: bool) -> bool {
+        if !self.format.carries_seals() || !self.messages.is_empty() {
+            return false;
+        }
+        let size = self.spool.seal_size(number);
+        let end = match self.want.until {
+            Some(to) if is_last => to.seal.min(size),
+            _ => size.min(self.at.seal + self.want.bytes_max as u64),
+        };
+        if self.at.seal >= end {
+            return false;
+        }
+        let mut seal = vec![0; (end - self.at.seal) as usize];
+        let read = File::open(self.spool.seal_path(number)).and_then(|file| {
+            rustix::fs::fdatasync(&file)?;
+            file.read_exact_at(&mut seal, self.at.seal)
+        });
+        // A seal that cannot be read is missing at the far side, where that is seen.
+        if read.is_err() {
+            return false;
+        }
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(&seal);
+        self.at.seal = end;
+        self.message(Kind::Seal, 0, now_ms(), begin);
+        true
+    }
+
+    /// Says at the far side what is missing from the last message to here.
+    fn gap(&mut self, events: u64, cause: &str) {
+        let now = now_ms();
+        let line = format!(
+            "type=DAEMON_ERR msg=audit({}.{:03}:0): op=forward-gap series={} from={} to={} \
+             events={events} cause={cause} res=failed\n",
+            now / 1000,
+            now % 1000,
+            self.series,
+            self.from,
+            self.at,
+        );
+        let begin = self.bytes.len();
+        let event = ForwardEvent {
+            lines: line.as_bytes(),
+            series: self.series,
+            file: self.at.file,
+            start: self.at.offset,
+            host: &self.recipe.host,
+            stamp: Stamp {
+                sec: now / 1000,
+                msec: (now % 1000) as u32,
+                serial: 0,
+            },
+        };
+        if self.format.event(&event, &mut self.bytes).is_err() {
+            self.bytes.truncate(begin);
+            self.bytes.extend_from_slice(line.trim_end().as_bytes());
+        }
+        self.message(Kind::Gap, events, now, begin);
+    }
+
+    fn message(&mut self, kind: Kind, events: u64, time_ms: u64, begin: usize) {
+        self.messages.push(Message {
+            kind,
+            from: self.from,
+            to: self.at,
+            events,
+            filtered: std::mem::take(&mut self.filtered),
+            time_ms,
+            body: (begin, self.bytes.len()),
+        });
+        self.from = self.at;
+    }
+
+    fn finish(mut self, cursor: &Cursor) -> Option<Made> {
+        if let Some(last) = self.messages.last_mut() {
+            last.to = self.at;
+            last.filtered += std::mem::take(&mut self.filtered);
+        } else if self.filtered == cursor.filtered {
+            // A step to an empty file is not worth a write.
+            return None;
+        }
+        let batch = (!self.messages.is_empty()).then(|| Batch {
+            series: self.series,
+            host: self.recipe.host.clone(),
+            content_type: self.format.content_type(),
+            messages: self.messages,
+            bytes: self.bytes,
+        });
+        Some(Made {
+            batch,
+            to: self.at,
+            filtered: self.filtered,
+            refused: self.refused,
+        })
+    }
+}
+
+fn ms(stamp: Stamp) -> u64 {
+    stamp.sec.saturating_mul(1000) + u64::from(stamp.msec)
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| time.as_millis() as u64)
+}

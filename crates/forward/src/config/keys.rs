@@ -1,0 +1,186 @@
+//! The keys, with what the manual says of each.
+
+use std::time::Duration;
+
+use super::values::{action, bytes, list, path, time, word, words, wrong, yes_no, Wrong};
+use super::{Auth, Compression, Config, SinkKind, Start};
+use crate::format::FORMATS;
+
+type Apply = fn(&mut Config, &str) -> Result<(), Wrong>;
+
+/// A key as the manual describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyDescription {
+    /// The key.
+    pub name: &'static str,
+    /// What holds if it is not set.
+    pub default: &'static str,
+    /// What it is for, and its values.
+    pub text: &'static str,
+}
+
+struct Key {
+    name: &'static str,
+    default: &'static str,
+    text: &'static str,
+    apply: Apply,
+}
+
+const SINKS: &[(&str, SinkKind)] = &[
+    ("kafka", SinkKind::Kafka),
+    ("nats", SinkKind::Nats),
+    ("otlp", SinkKind::Otlp),
+    ("file", SinkKind::File),
+    ("stdout", SinkKind::Stdout),
+];
+
+const AUTHS: &[(&str, Auth)] = &[
+    ("none", Auth::None),
+    ("plain", Auth::Plain),
+    ("scram-sha-256", Auth::ScramSha256),
+    ("scram-sha-512", Auth::ScramSha512),
+    ("password", Auth::Password),
+    ("token", Auth::Token),
+    ("nkey", Auth::Nkey),
+];
+
+const COMPRESSIONS: &[(&str, Compression)] = &[
+    ("none", Compression::None),
+    ("zstd", Compression::Zstd),
+    ("gzip", Compression::Gzip),
+];
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+macro_rules! keys {
+    ($($name:ident, $default:literal, $text:literal, $apply:expr;)*) => {
+        const KEYS: &[Key] = &[$(Key {
+            name: stringify!($name), default: $default, text: $text, apply: $apply,
+        }),*];
+    };
+}
+
+keys! {
+    log_file, "/var/log/audit/audit.log", "log to follow, in RAW, ENRICHED or JSON",
+        |c, v| path(v).map(|x| c.log_file = x);
+    spool, "forward, beside the log",
+        "directory of links and cursor, on the log's file system",
+        |c, v| path(v).map(|x| c.spool = Some(x));
+    start, "oldest", "where the first start begins: `oldest` file, or `now`",
+        |c, v| word(v, &[("oldest", Start::Oldest), ("now", Start::Now)]).map(|x| c.start = x);
+    host, "the system's name", "name of this host at the far side",
+        host;
+    sink, "stdout", "`kafka`, `nats`, `otlp`, `file` or `stdout`",
+        |c, v| word(v, SINKS).map(|x| c.sink = x);
+    format, "raw", "what an event looks like",
+        format_name;
+    server, "none", "`HOST:PORT`, several with commas; otlp: a URL",
+        |c, v| { c.server = list(v); Ok(()) };
+    topic, "audit", "kafka: the topic",
+        |c, v| { c.topic = v.into(); Ok(()) };
+    partition, "by hash of the host", "kafka: the partition",
+        |c, v| v.parse().map(|x| c.partition = Some(x)).map_err(|_| wrong(v, "a number"));
+    subject, "audit.%h", "nats: the subject of this host alone; `%h` is the host",
+        subject;
+    path, "none", "file: the file",
+        |c, v| path(v).map(|x| c.path = x);
+    envelope, "no", "file, stdout: JSON around each line, with positions and counts",
+        |c, v| yes_no(v).map(|x| c.envelope = x);
+    tls, "no", "kafka, nats: TLS; otlp: by the URL",
+        |c, v| yes_no(v).map(|x| c.tls = x);
+    tls_ca, "/etc/ssl/certs/ca-certificates.crt", "PEM file of trusted authorities",
+        |c, v| path(v).map(|x| c.tls_ca = x);
+    tls_cert, "none", "PEM file of this host's certificate",
+        |c, v| path(v).map(|x| c.tls_cert = Some(x));
+    tls_key, "none", "PEM file of its key",
+        |c, v| path(v).map(|x| c.tls_key = Some(x));
+    auth, "none",
+        "`plain`, `scram-sha-256`, `scram-sha-512`, `password`, `token`, `nkey`",
+        |c, v| word(v, AUTHS).map(|x| c.auth = x);
+    user, "none", "name of the user",
+        |c, v| { c.user = v.into(); Ok(()) };
+    secret_file, "none", "file with password, token or seed",
+        |c, v| path(v).map(|x| c.secret_file = Some(x));
+    compression, "zstd, gzip (kafka, otlp)", "`none`, `zstd`, `gzip`",
+        |c, v| word(v, COMPRESSIONS).map(|x| c.compression = Some(x));
+    batch_bytes, "1M (nats: 64K)", "size of a batch, before compression",
+        |c, v| bytes(v, 1024, 16 << 20).map(|x| c.batch_bytes = Some(x as usize));
+    linger, "200ms", "how long an event waits for others",
+        |c, v| time(v, Duration::from_secs(60)).map(|x| c.linger = x);
+    timeout, "10s", "how long a server has to answer",
+        |c, v| time(v, Duration::from_secs(300)).map(|x| c.timeout = x.max(MIN_TIMEOUT));
+    filter_keys, "all", "send events with these keys; `!KEY`: those without",
+        |c, v| words(v).map(|x| c.filter_keys = x);
+    filter_types, "all", "the same with types of records",
+        |c, v| words(v).map(|x| c.filter_types = x);
+    urgent_keys, "none", "keys of events that do not wait for `linger`",
+        |c, v| words(v).map(|x| c.urgent_keys = x);
+    hold, "20G", "bytes of the log that may wait to be sent",
+        |c, v| bytes(v, 1, 1 << 50).map(|x| c.hold_bytes = x);
+    overflow_action, "syslog", "what is done when more wait",
+        |c, v| action(v).map(|x| c.overflow_action = x);
+    network_failure_action, "syslog", "what is done when nothing can be sent",
+        |c, v| action(v).map(|x| c.network_failure_action = x);
+    network_failure_after, "60s", "after how long",
+        |c, v| time(v, DAY).map(|x| c.network_failure_after = x);
+    metrics_file, "none", "file for Prometheus' text collector",
+        |c, v| path(v).map(|x| c.metrics_file = Some(x));
+}
+
+const MIN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Every key.
+pub fn described_keys() -> Vec<KeyDescription> {
+    let describe = |key: &Key| KeyDescription {
+        name: key.name,
+        default: key.default,
+        text: key.text,
+    };
+    KEYS.iter().map(describe).collect()
+}
+
+/// Sets the key `name`.
+pub(super) fn apply(config: &mut Config, name: &str, value: &str) -> Result<(), Wrong> {
+    let key = KEYS.iter().find(|key| key.name.eq_ignore_ascii_case(name));
+    let Some(key) = key else {
+        let near = conf::nearest(name, KEYS.iter().map(|key| key.name));
+        let expected = match near {
+            Some(near) => format!("a key of this file, perhaps {near}"),
+            None => "a key that docs/guide/forward.md lists".into(),
+        };
+        return Err((format!("unknown key {name:?}"), expected));
+    };
+    (key.apply)(config, value).map_err(|(found, expected)| {
+        (
+            format!("{} = {}", key.name, found.trim_matches('"')),
+            expected,
+        )
+    })
+}
+
+/// A name that is one token of a subject, a header and a line.
+fn host(config: &mut Config, value: &str) -> Result<(), Wrong> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
+    match value.len() <= 253 && value.chars().all(is_fine) {
+        true => config.host = Some(value.into()),
+        false => return Err(wrong(value, "a name of letters, digits and any of . _ - :")),
+    }
+    Ok(())
+}
+
+fn format_name(config: &mut Config, value: &str) -> Result<(), Wrong> {
+    match FORMATS.contains(&value) {
+        true => config.format = value.into(),
+        false => return Err(wrong(value, &format!("one of {}", FORMATS.join(", ")))),
+    }
+    Ok(())
+}
+
+fn subject(config: &mut Config, value: &str) -> Result<(), Wrong> {
+    let is_fine = |c: char| c.is_ascii_graphic() && !"*>".contains(c);
+    match value.chars().all(is_fine) {
+        true => config.subject = value.into(),
+        false => return Err(wrong(value, "a subject without blanks and wildcards")),
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! `event.category` and `event.type` by act. A category has types that go with it; the tests compare them with the schema.
+
+use super::super::act::Act::{self, *};
+
+/// Category (empty: none fits) and types.
+pub(super) fn what(act: Act) -> (&'static str, &'static [&'static str]) {
+    match act {
+        Execute | Command | Fork => ("process", &["start"]),
+        Exit | Crash => ("process", &["end"]),
+        Signal | Trace => ("process", &["info"]),
+        ChangeUser | ChangeGroup | Capabilities => ("process", &["change"]),
+        Open => ("file", &["access"]),
+        Look => ("file", &["info"]),
+        Create => ("file", &["creation"]),
+        Delete => ("file", &["deletion"]),
+        Rename | Mode | Owner | Xattr | Times | Truncate => ("file", &["change"]),
+        Link => ("file", &["creation"]),
+        Mount | Unmount => ("host", &["change"]),
+        Connect => ("network", &["connection", "start"]),
+        Accept => ("network", &["connection", "start"]),
+        Bind => ("network", &["info"]),
+        Send | Receive => ("network", &["info"]),
+        Load => ("driver", &["start"]),
+        Unload => ("driver", &["end"]),
+        Bpf | Call => ("process", &["info"]),
+        Clock => ("host", &["change"]),
+        Firewall | Promiscuous => ("configuration", &["change"]),
+        Seccomp | Denied => ("intrusion_detection", &["denied"]),
+        Login | Authenticate => ("authentication", &["start"]),
+        Logout => ("authentication", &["end"]),
+        SessionStart => ("session", &["start"]),
+        SessionEnd => ("session", &["end"]),
+        Credentials => ("authentication", &["info"]),
+        LoginId => ("session", &["info"]),
+        AddUser => ("iam", &["user", "creation"]),
+        DeleteUser => ("iam", &["user", "deletion"]),
+        ChangeAccount | Password | Lock | Unlock => ("iam", &["user", "change"]),
+        AddGroup => ("iam", &["group", "creation"]),
+        DeleteGroup => ("iam", &["group", "deletion"]),
+        ChangeMembers | AddMember | RemoveMember => ("iam", &["group", "change"]),
+        ServiceStart => ("host", &["start"]),
+        ServiceStop => ("host", &["end"]),
+        Boot => ("host", &["start"]),
+        Shutdown => ("host", &["end"]),
+        Software => ("package", &["info"]),
+        AuditRules => ("configuration", &["change"]),
+        AuditStart => ("host", &["start"]),
+        AuditStop => ("host", &["end"]),
+        AuditRotate | AuditError | AuditOther => ("host", &["info"]),
+        Terminal => ("process", &["info"]),
+        Message | Other => ("", &[]),
+    }
+}

@@ -1,0 +1,182 @@
+//! Which PATH record is the object of an event, and its absolute path.
+
+use super::act::Act;
+use super::parsed::{base, text_of, Object, Parsed};
+use serde_json::Value;
+
+/// The objects of an event.
+#[derive(Default)]
+pub(crate) struct Items {
+    /// What was acted on; after a rename or link, the new name.
+    pub(crate) object: Option<Object>,
+    /// The old name of a rename or link.
+    pub(crate) origin: Option<Object>,
+}
+
+/// `nametype=` in the order of preference: what an act makes or removes is its object, not the directory around it.
+fn preference(act: Act) -> &'static [&'static str] {
+    match act {
+        Act::Delete => &["DELETE", "NORMAL", "UNKNOWN"],
+        Act::Execute | Act::Mount | Act::Unmount => &["NORMAL", "UNKNOWN"],
+        _ => &["CREATE", "NORMAL", "DELETE", "UNKNOWN"],
+    }
+}
+
+/// Chooses the objects of an event.
+pub(crate) fn choose(parsed: &Parsed, act: Act) -> Items {
+    let items: Vec<&Object> = parsed.records("PATH").collect();
+    let find = |nametype: &str| {
+        let is_it = |item: &&Object| item.get("nametype").map(text_of).as_deref() == Some(nametype);
+        items.iter().position(is_it)
+    };
+    let object = preference(act).iter().find_map(|nametype| find(nametype));
+    let origin = match act {
+        Act::Rename => find("DELETE"),
+        Act::Link => find("NORMAL"),
+        _ => None,
+    };
+    // A call that failed early has looked up only the directory.
+    let directory = || {
+        let parent = find("PARENT")?;
+        let mut item = describe(parsed, &items, parent);
+        if let Some(path) = item.remove("path") {
+            item.insert("directory".into(), path);
+        }
+        item.remove("name");
+        Some(item)
+    };
+    Items {
+        object: object
+            .map(|place| describe(parsed, &items, place))
+            .or_else(directory),
+        origin: origin.map(|place| describe(parsed, &items, place)),
+    }
+}
+
+fn describe(parsed: &Parsed, items: &[&Object], place: usize) -> Object {
+    let item = items[place];
+    let mut out = Object::new();
+    if let Some(path) = path(parsed, items, place) {
+        if let Some((directory, name)) = path.rsplit_once('/').filter(|(_, name)| !name.is_empty())
+        {
+            let directory = if directory.is_empty() { "/" } else { directory };
+            if path.starts_with('/') {
+                out.insert("directory".into(), directory.into());
+            }
+            if let Some((stem, extension)) = name.rsplit_once('.') {
+                if !stem.is_empty() && !extension.is_empty() {
+                    out.insert("extension".into(), extension.into());
+                }
+            }
+        }
+        out.insert("name".into(), base(&path).into());
+        out.insert("path".into(), path.into());
+    }
+    for field in ["inode", "dev", "ouid", "ogid", "nametype", "obj"] {
+        if let Some(value) = item.get(field) {
+            out.insert(field.into(), value.clone());
+        }
+    }
+    let mode = item.get("mode").map(text_of);
+    if let Some(mode) = mode.and_then(|mode| u32::from_str_radix(&mode, 8).ok()) {
+        out.insert("mode".into(), format!("{:04o}", mode & 0o7777).into());
+        out.insert("type".into(), file_type(mode).into());
+    }
+    if let Some(names) = parsed.path_names.get(place) {
+        for (name, to) in [("OUID", "owner"), ("OGID", "group")] {
+            if let Some(value) = names.get(name) {
+                out.insert(to.into(), value.clone());
+            }
+        }
+    }
+    out
+}
+
+/// The kind of a file, in the words of ECS.
+fn file_type(mode: u32) -> &'static str {
+    match mode & 0o170_000 {
+        0o100_000 => "file",
+        0o040_000 => "dir",
+        0o120_000 => "symlink",
+        0o020_000 => "character-device",
+        0o060_000 => "block-device",
+        0o010_000 => "fifo",
+        0o140_000 => "socket",
+        _ => "unknown",
+    }
+}
+
+/// The path of an item. A relative name follows the directory of its PARENT item or, unless the call names another
+/// directory by a descriptor, CWD; else it stays relative.
+fn path(parsed: &Parsed, items: &[&Object], place: usize) -> Option<String> {
+    let name = name_of(items[place])?;
+    if name.starts_with('/') {
+        return Some(plain(&name));
+    }
+    if !name.contains('/') {
+        if let Some(parent) = parent_of(items, place).and_then(name_of) {
+            if parent.starts_with('/') {
+                return Some(plain(&format!("{parent}/{name}")));
+            }
+        }
+    }
+    let cwd = parsed.record("CWD").and_then(|record| record.get("cwd"));
+    let cwd = cwd.map(text_of).filter(|cwd| cwd.starts_with('/'));
+    match cwd.filter(|_| !has_directory(parsed)) {
+        Some(cwd) => Some(plain(&format!("{cwd}/{name}"))),
+        None => Some(name),
+    }
+}
+
+fn name_of(item: &Object) -> Option<String> {
+    let name = item.get("name").filter(|name| !name.is_null())?;
+    Some(text_of(name)).filter(|name| !name.is_empty())
+}
+
+/// The PARENT item of a name: of several, the one with the same place among the names (rename has old and new).
+fn parent_of<'p>(items: &[&'p Object], place: usize) -> Option<&'p Object> {
+    let is_parent = |item: &Object| item.get("nametype").map(text_of).as_deref() == Some("PARENT");
+    let parents: Vec<&Object> = items
+        .iter()
+        .copied()
+        .filter(|item| is_parent(item))
+        .collect();
+    let is_new = items[place].get("nametype").map(text_of).as_deref() == Some("CREATE");
+    match is_new {
+        true => parents.last().copied(),
+        false => parents.first().copied(),
+    }
+}
+
+/// Whether the call takes a directory by its descriptor (`openat(7, …)`), whose path no record has.
+fn has_directory(parsed: &Parsed) -> bool {
+    let Some(record) = parsed.record("SYSCALL") else {
+        return false;
+    };
+    let name = record.get("syscall").map(text_of).unwrap_or_default();
+    let takes = |name: &str| {
+        name.ends_with("at")
+            || matches!(
+                name,
+                "openat2" | "fchmodat2" | "renameat2" | "faccessat2" | "statx"
+            )
+    };
+    let is_cwd = |word: &Value| {
+        let text = text_of(word);
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        u64::from_str_radix(digits, 16).is_ok_and(|word| word as u32 as i32 == libc::AT_FDCWD)
+    };
+    takes(&name) && !record.get("a0").is_some_and(is_cwd)
+}
+
+/// A path without empty components and `.`; `..` stays, since links may stand before it.
+fn plain(path: &str) -> String {
+    let parts = path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".");
+    let joined: String = parts.flat_map(|part| ["/", part]).collect();
+    match joined.is_empty() {
+        true => "/".into(),
+        false => joined,
+    }
+}

@@ -1,0 +1,95 @@
+//! What an event looks like at the far side.
+//!
+//! A format is a pure function from the lines of one event to bytes: the same lines give the same
+//! bytes, since a batch that was interrupted is made again from the log.
+
+mod act;
+mod ecs;
+mod facts;
+mod item;
+mod json;
+mod ocsf;
+mod parsed;
+mod raw;
+mod row;
+
+pub use ecs::Ecs;
+pub use json::Json;
+pub use ocsf::Ocsf;
+pub use raw::Raw;
+
+use crate::position::Series;
+
+/// One event of the log.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardEvent<'a> {
+    /// Lines of the event as in the log (RAW, ENRICHED or JSON), each with its newline.
+    pub lines: &'a [u8],
+    /// The series of the file.
+    pub series: Series,
+    /// Number of the log file in the series.
+    pub file: u64,
+    /// First byte of the event in its file.
+    pub start: u64,
+    /// Name of the host, as configured.
+    pub host: &'a str,
+    /// Time and serial of the event.
+    pub stamp: Stamp,
+}
+
+impl ForwardEvent<'_> {
+    /// Identifier of the event that no other event of any host has.
+    pub fn uid(&self) -> String {
+        format!("{}/{}/{}", self.series, self.file, self.start)
+    }
+}
+
+/// Time and serial of an event: `msg=audit(SEC.MSEC:SERIAL)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Seconds since 1970.
+    pub sec: u64,
+    /// Milliseconds.
+    pub msec: u32,
+    /// Serial number.
+    pub serial: u64,
+}
+
+/// Why an event has no form in a format. The event goes to the dead-letter file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// A form of events at the far side.
+pub trait Format: Send {
+    /// Name as the configuration has it.
+    fn name(&self) -> &'static str;
+
+    /// Media type of the bytes, such as `application/json`.
+    fn content_type(&self) -> &'static str;
+
+    /// Whether the log's own bytes travel, so that seals of the log can be checked at the far side.
+    fn carries_seals(&self) -> bool {
+        false
+    }
+
+    /// Appends the event to `out`, without a newline at its end.
+    ///
+    /// # Errors
+    /// The event cannot be expressed. What was appended is taken away by the caller.
+    fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused>;
+}
+
+/// Names of the formats, as `format =` takes them.
+pub const FORMATS: &[&str] = &["raw", "json", "ecs", "ocsf"];
+
+/// The format with this name; `None` if there is none.
+pub fn format(name: &str) -> Option<Box<dyn Format>> {
+    match name {
+        "raw" => Some(Box::new(Raw)),
+        "json" => Some(Box::<Json>::default()),
+        "ecs" => Some(Box::<Ecs>::default()),
+        "ocsf" => Some(Box::<Ocsf>::default()),
+        _ => None,
+    }
+}

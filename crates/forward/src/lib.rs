@@ -1,0 +1,27 @@
+//! The log, sent off the host: the log itself is the queue, and a cursor says how far it has come.
+//!
+//! * [`position`]: where something is in the log of a host.
+//! * [`spool`]: links that keep rotated files until they are sent.
+//! * [`events`], [`filter`]: from bytes to events, and which of them are sent.
+//! * [`mod@format`]: what an event looks like at the far side.
+//! * [`batch`]: a range of the log as messages.
+//! * [`cursor`]: what is durable about the progress.
+//! * [`sink`]: Kafka, NATS JetStream, OTLP/HTTP, lines.
+//! * [`sender`]: the loop over all of it.
+//! * [`mod@verify`]: at the far side, what arrived from which host, and whether it is what was sealed.
+
+pub mod batch;
+pub mod config;
+pub mod cursor;
+pub mod events;
+pub mod filter;
+pub mod format;
+mod http;
+pub mod metrics;
+mod net;
+pub mod position;
+pub mod replay;
+pub mod sender;
+pub mod sink;
+pub mod spool;
+pub mod verify;

@@ -1,0 +1,77 @@
+//! What is done when the sink cannot be reached or too much waits, in audisp-remote's words.
+
+use std::os::unix::net::UnixDatagram;
+use std::process::Child;
+
+use crate::config::TroubleAction;
+
+/// Where syslog listens.
+const SYSLOG: &str = "/dev/log";
+/// Facility `daemon`, severity `warning`.
+const PRIORITY: u32 = 3 << 3 | 4;
+
+/// What the program does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing else.
+    GoOn,
+    /// Send nothing until a signal comes.
+    Suspend,
+    /// Single-user mode.
+    Single,
+    /// Shut down.
+    Halt,
+}
+
+/// Carries out actions. Keeps the programs that it has started, to reap them.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    children: Vec<Child>,
+}
+
+impl Trouble {
+    /// Does `action`, and says `why` on standard error and, but for `ignore`, in syslog.
+    pub(super) fn act(&mut self, action: &TroubleAction, why: &str) -> Next {
+        eprintln!("tarsier-forward: {why}");
+        if *action != TroubleAction::Ignore {
+            syslog(why);
+        }
+        match action {
+            TroubleAction::Ignore | TroubleAction::Syslog => Next::GoOn,
+            TroubleAction::Suspend => Next::Suspend,
+            TroubleAction::Single => Next::Single,
+            TroubleAction::Halt => Next::Halt,
+            TroubleAction::Exec(path) => {
+                let started = trust::Program::find(path)
+                    .map_err(|error| error.to_string())
+                    .and_then(|program| {
+                        let command = program.command(&[], |_| {});
+                        let spawned = command.and_then(|mut command| command.spawn());
+                        spawned.map_err(|error| format!("{}: {error}", path.display()))
+                    });
+                match started {
+                    Ok(child) => self.children.push(child),
+                    Err(error) => eprintln!("tarsier-forward: cannot start the program: {error}"),
+                }
+                Next::GoOn
+            }
+        }
+    }
+
+    /// Takes note of programs that have ended.
+    pub(super) fn reap(&mut self) {
+        self.children
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    }
+}
+
+/// A message to syslog; without a syslog daemon, nothing.
+fn syslog(text: &str) {
+    let line = format!(
+        "<{PRIORITY}>tarsier-forward[{}]: {text}",
+        std::process::id()
+    );
+    if let Ok(socket) = UnixDatagram::unbound() {
+        let _ = socket.send_to(line.as_bytes(), SYSLOG);
+    }
+}

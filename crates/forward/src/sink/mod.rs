@@ -1,0 +1,119 @@
+//! Where batches go. [`Sink`] is what all have in common; `tests/conformance.rs` has what each must
+//! pass.
+
+mod kafka;
+mod lines;
+mod nats;
+mod otlp;
+
+pub use kafka::{decode_answer, partition_of};
+pub use nats::parse_line as parse_nats_line;
+pub use otlp::encode as encode_otlp;
+
+use crate::batch::Batch;
+use crate::config::{Config, SinkKind};
+use crate::cursor::SinkState;
+
+/// What a sink takes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a batch, before compression.
+    pub bytes: usize,
+    /// Number of messages.
+    pub messages: usize,
+}
+
+/// Why a batch did not arrive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SinkError {
+    /// The batch may or may not have arrived, or nothing can arrive now: it is sent again.
+    #[error("{0}")]
+    Retry(String),
+    /// The far side will not take this batch, whatever is done. None of it was stored.
+    #[error("{0}")]
+    Refused(String),
+    /// The far side is not as the cursor says, and only a person can say what is to be done.
+    #[error("{0}")]
+    Disagreement(String),
+}
+
+/// How a batch arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// It was there already: the far side refused the repetition.
+    pub was_there: bool,
+    /// Number of messages that the far side counted as refused.
+    pub refused: u64,
+}
+
+/// A far side.
+///
+/// The sender makes the state that [`Sink::prepare`] leaves durable before [`Sink::send`], and what
+/// `send` changed in it with the acknowledgement. A batch whose fate is not known is sent again
+/// with the state that it was first sent with.
+pub trait Sink: Send {
+    /// What the sink takes at once.
+    fn limits(&self) -> Limits;
+
+    /// Connects and proves who it is, and writes nothing. Returns a line for the administrator.
+    ///
+    /// # Errors
+    /// The far side cannot be used; the text says what to do.
+    fn check(&mut self) -> Result<String, SinkError>;
+
+    /// Gets what is needed before the first send.
+    ///
+    /// # Errors
+    /// The far side cannot be reached.
+    fn prepare(&mut self, state: &mut SinkState) -> Result<(), SinkError>;
+
+    /// Sends a batch and waits until it is stored.
+    ///
+    /// # Errors
+    /// It is not known to be stored.
+    fn send(
+        &mut self,
+        batch: &Batch,
+        state: &mut SinkState,
+        is_repeated: bool,
+    ) -> Result<Receipt, SinkError>;
+}
+
+/// The sink of a configuration. Connects to nothing.
+///
+/// # Errors
+/// A certificate or secret cannot be read.
+pub fn open(config: &Config, host: &str) -> Result<Box<dyn Sink>, SinkError> {
+    Ok(match config.sink {
+        SinkKind::Kafka => Box::new(kafka::Kafka::new(config, host)?),
+        SinkKind::Nats => Box::new(nats::Nats::new(config, host)?),
+        SinkKind::Otlp => Box::new(otlp::Otlp::new(config)?),
+        SinkKind::File => Box::new(lines::Lines::file(config)),
+        SinkKind::Stdout => Box::new(lines::Lines::stdout(config)),
+    })
+}
+
+/// A number of the state; 0 if it is not there.
+fn state_number(state: &SinkState, name: &str) -> u64 {
+    state
+        .get(name)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
+}
+
+/// The secret of the configuration, without the newline at its end.
+///
+/// # Errors
+/// The file cannot be read.
+fn secret(config: &Config) -> Result<String, SinkError> {
+    let Some(path) = &config.secret_file else {
+        return Ok(String::new());
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        SinkError::Retry(format!(
+            "{}: cannot read the secret: {error}; make the file readable for the sender",
+            path.display()
+        ))
+    })?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}

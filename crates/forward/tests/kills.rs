@@ -1,0 +1,188 @@
+//! kill -9 of sender, server and both, at numbered events: nothing is lost, and nothing is there
+//! twice.
+//!
+//! A server that is away is caught up with: `TARSIER_FORWARD_AWAY_S` says for how many seconds, 2 by
+//! default. `TARSIER_FORWARD_KILLS=N` makes N kills of each kind, at 20,000 events a second; by default few, at
+//! 2,000.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use common::engines::Engine;
+use common::kafka::Kafka;
+use common::nats::Nats;
+use common::otelcol::Collector;
+use common::{Config, Log, Program};
+
+const EVENTS_PER_TICK_MOST: usize = 200;
+const TICK: Duration = Duration::from_millis(10);
+const TICKS_PER_FILE: usize = 150;
+
+/// Time for what piled up while servers started.
+const CATCH_UP: Duration = Duration::from_secs(600);
+
+/// Whether the long form is asked for.
+fn is_long() -> bool {
+    std::env::var_os("TARSIER_FORWARD_KILLS").is_some()
+}
+
+/// Writes numbered events, over rotations, until told to stop.
+fn write_events(log: &Log, written: &AtomicUsize, is_done: &AtomicBool) {
+    let per_tick = match is_long() {
+        true => EVENTS_PER_TICK_MOST,
+        false => EVENTS_PER_TICK_MOST / 10,
+    };
+    let begin = Instant::now();
+    let mut tick = 0;
+    while !is_done.load(Ordering::Relaxed) {
+        let next = written.load(Ordering::Relaxed);
+        log.append(next..next + per_tick);
+        written.store(next + per_tick, Ordering::Relaxed);
+        tick += 1;
+        if tick % TICKS_PER_FILE == 0 {
+            log.rotate();
+        }
+        let due = begin + TICK * tick as u32;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// What is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victim {
+    Sender,
+    Server,
+    Both,
+}
+
+fn kills(default: usize) -> usize {
+    let asked = std::env::var("TARSIER_FORWARD_KILLS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Number of events that the sender's cursor says are acknowledged.
+fn acknowledged(log: &Log) -> usize {
+    let cursor = forward::cursor::CursorFile::read(&log.dir().join("forward/cursor"));
+    cursor
+        .ok()
+        .flatten()
+        .map_or(0, |cursor| cursor.events as usize)
+}
+
+/// Kills, and returns what is stored and how many events were written.
+fn survives(engine: &mut dyn Engine, count: usize) -> (Vec<usize>, usize, String) {
+    let log = Log::new();
+    let config = Config::new(&log, &(engine.settings() + "linger = 20ms\n"));
+    let (written, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mut sender = Program::start(&config);
+    std::thread::scope(|scope| {
+        scope.spawn(|| write_events(&log, &written, &is_done));
+        for number in 0..count * 3 {
+            let victim = [Victim::Sender, Victim::Server, Victim::Both][number % 3];
+            // After some more were acknowledged; where in a batch is left to chance.
+            let target = acknowledged(&log) + 1000 + number * 7919 % 5000;
+            common::await_that("events are acknowledged", || acknowledged(&log) >= target);
+            std::thread::sleep(Duration::from_micros(number as u64 * 977 % 20_000));
+            if victim != Victim::Sender {
+                engine.kill();
+            }
+            if victim != Victim::Server {
+                sender.kill();
+            }
+            if victim != Victim::Sender {
+                engine.start();
+            }
+            if victim != Victim::Server {
+                sender = Program::start(&config);
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    let written = written.load(Ordering::Relaxed);
+    common::await_for(CATCH_UP, "everything is acknowledged", || {
+        acknowledged(&log) >= written
+    });
+    sender.stop();
+    let stored = engine.stored();
+    let numbers = common::numbers_of(&stored);
+    println!(
+        "{} kills, {written} events written, {} stored",
+        count * 3,
+        numbers.len()
+    );
+    (numbers, written, stored)
+}
+
+fn exactly_once(engine: &mut dyn Engine, count: usize) {
+    let (numbers, written, stored) = survives(engine, count);
+    common::assert_exactly_once(&numbers, written);
+    common::assert_stored_is_chained(&stored);
+}
+
+#[test]
+fn kafka_has_every_event_once() {
+    if !is_long() {
+        println!("skipped: kills with Kafka: it takes a minute; set TARSIER_FORWARD_KILLS=1");
+        return;
+    }
+    if let Some(mut kafka) = Kafka::new() {
+        exactly_once(&mut kafka, kills(1));
+    }
+}
+
+#[test]
+fn nats_has_every_event_once() {
+    if let Some(mut nats) = Nats::new() {
+        exactly_once(&mut nats, kills(2));
+    }
+}
+
+#[test]
+fn a_collector_has_every_event() {
+    let Some(mut collector) = Collector::new() else {
+        return;
+    };
+    let count = kills(1);
+    let (mut numbers, written, _) = survives(&mut collector, count);
+    let stored = numbers.len();
+    numbers.sort_unstable();
+    numbers.dedup();
+    println!("{} events twice", stored - numbers.len());
+    assert_eq!(numbers.len(), written);
+}
+
+#[test]
+fn a_server_that_was_away_is_caught_up_with() {
+    let Some(mut nats) = Nats::new() else {
+        return;
+    };
+    let away = std::env::var("TARSIER_FORWARD_AWAY_S").ok();
+    let away_s = away.and_then(|text| text.parse().ok()).unwrap_or(2);
+    let log = Log::new();
+    let config = Config::new(&log, &(nats.settings() + "linger = 20ms\n"));
+    let (written, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let sender = Program::start(&config);
+    let back = std::thread::scope(|scope| {
+        scope.spawn(|| write_events(&log, &written, &is_done));
+        common::await_that("events are acknowledged", || acknowledged(&log) > 1000);
+        nats.kill();
+        std::thread::sleep(Duration::from_secs(away_s));
+        is_done.store(true, Ordering::Relaxed);
+        nats.start();
+        Instant::now()
+    });
+    let written = written.load(Ordering::Relaxed);
+    common::await_for(CATCH_UP, "everything is acknowledged", || {
+        acknowledged(&log) >= written
+    });
+    println!(
+        "{away_s} s away, {written} events, caught up with in {:.1} s",
+        back.elapsed().as_secs_f64()
+    );
+    sender.stop();
+    let stored = nats.stored();
+    common::assert_exactly_once(&common::numbers_of(&stored), written);
+    common::assert_stored_is_chained(&stored);
+}
