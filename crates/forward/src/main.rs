@@ -61,7 +61,10 @@ fn send(path: &Path, config: Config) -> anyhow::Result<u8> {
     // Under the unit, its ExecStopPost does it.
     if rustix::process::geteuid().is_root() && std::env::var_os("INVOCATION_ID").is_none() {
         let init = trust::Program::find(Path::new("/sbin/init"));
-        let started = init.map(|program| program.spawn(&[level.to_owned()], |_| {}));
+        let started = init.map(|program| {
+            let command = program.command(&[level.to_owned()], |_| {});
+            command.and_then(|mut command| command.spawn())
+        });
         if !matches!(started, Ok(Ok(_))) {
             bail!("cannot run /sbin/init {level}, which the configuration asks for");
         }
