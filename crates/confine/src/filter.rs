@@ -65,7 +65,9 @@ pub(crate) fn install(kills: bool, network: bool) -> io::Result<usize> {
     // What the compiler needed is needed no more.
     #[cfg(target_env = "gnu")]
     // SAFETY: it gives back memory that is free.
-    unsafe { libc::malloc_trim(0) };
+    unsafe {
+        libc::malloc_trim(0)
+    };
     set(&quiet, libc::SECCOMP_FILTER_FLAG_TSYNC)?;
     set(
         &filter,
