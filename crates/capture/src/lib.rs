@@ -20,5 +20,5 @@ pub use hooks::{EbpfEngine, Helpers, Leftover, Options, Overload, Replacement};
 pub use kernel::kernel_btf;
 pub use kernel::probe;
 pub use own_programs::{own_programs, Loader, Loading, OwnPrograms};
-pub use pins::{Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR};
+pub use pins::{unmount_unused, Handed, Handover, Pins, UnfinishedWrite, STANDARD_PIN_DIR};
 pub use rings::{frame_time, Ring, Stream};

@@ -44,10 +44,11 @@ allow rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir umask
 allow chmod fchmod fchmodat chown fchown fchownat
 # Cgroups are opened by their ids.
 allow name_to_handle_at open_by_handle_at
-# FIONBIO, FIOCLEX, TCGETS (whether it is a terminal).
+# FIONBIO, FIOCLEX, TCGETS (whether it is a terminal), TIOCGWINSZ (how wide, for messages about rules).
 allow ioctl a1==0x5421
 allow ioctl a1==0x5451
 allow ioctl a1==0x5401
+allow ioctl a1==0x5413
 
 # Hooks: BPF programs, maps and links, and perf events that they hang on.
 allow bpf perf_event_open

@@ -62,6 +62,12 @@ pub(crate) fn install(kills: bool, network: bool) -> io::Result<usize> {
     // First the one that is not recorded: among equal answers, the kernel takes that of the last.
     let quiet = compiled(&self::policy(QUIET, None)?)?;
     let filter = compiled(&policy)?;
+    // What the compiler needed is needed no more.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it gives back memory that is free.
+    unsafe {
+        libc::malloc_trim(0)
+    };
     set(&quiet, libc::SECCOMP_FILTER_FLAG_TSYNC)?;
     set(
         &filter,

@@ -89,14 +89,14 @@ impl Confinement {
 fn wanted(config: &Config, run_dir: &Path, pins: &[PathBuf]) -> Wanted {
     let log_dir = directory_of(&config.log_file);
     let mut writable = vec![Writable::Directory(run_dir.to_owned())];
-    let mut overrides_owners = false;
     if config.write_logs {
         // The journal gives it its mode and group, but could not make it any more.
         let _ = std::fs::DirBuilder::new().mode(0o700).create(log_dir);
-        let own = rustix::process::geteuid().as_raw();
-        overrides_owners = log_dir.metadata().is_ok_and(|found| found.uid() != own);
-        writable.push(Writable::Directory(log_dir.to_owned()));
     }
+    // Without a log, too: a reload may want one.
+    writable.push(Writable::Directory(log_dir.to_owned()));
+    let own = rustix::process::geteuid().as_raw();
+    let overrides_owners = log_dir.metadata().is_ok_and(|found| found.uid() != own);
     for dir in pins {
         writable.push(Writable::Directory(dir.clone()));
         writable.push(Writable::Directories(directory_of(dir).to_owned()));

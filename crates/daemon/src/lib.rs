@@ -61,6 +61,7 @@ pub use takeover::{remove_left, Removed};
 
 use anyhow::{bail, Result};
 use cli::RunArgs;
+use spawn::Launcher;
 
 /// Runs until it is stopped, until the time is over, or until the command ends. Returns the exit
 /// status.
@@ -75,8 +76,15 @@ pub fn run(args: RunArgs) -> Result<u8> {
     stderr::never_wait();
     let signals = signals::Signals::take()?;
     let launcher = launcher::start(&args)?;
-    let mut daemon = setup::start(&args, &launcher, signals)?;
-    let child = match child::start(&launcher, &args.command) {
+    let status = record(&args, &launcher, signals);
+    launcher.tidy();
+    status
+}
+
+/// Arms, records and stops.
+fn record(args: &RunArgs, launcher: &Launcher, signals: signals::Signals) -> Result<u8> {
+    let mut daemon = setup::start(args, launcher, signals)?;
+    let child = match child::start(launcher, &args.command) {
         Ok(child) => child,
         Err(error) => {
             daemon.stop(None, false)?;

@@ -43,10 +43,43 @@ fn main() {
     for command in [&["sh"][..], &["unshare", "-m", "sh"]] {
         has_the_kernels_device(&remote, &top, command);
     }
+    sees_what_only_tracers_see(&remote);
     has_time_on_a_busy_machine(&remote, &top.join("real/file"));
     println!("on a busy machine: ok");
     let counts = remote.counts();
     assert_eq!((counts.unanswered, counts.replaced), (0, 0), "{counts:?}");
+}
+
+/// Program and mount namespace of other processes, for a daemon that may not trace them.
+fn sees_what_only_tracers_see(remote: &Remote) {
+    let own = std::process::id();
+    let exe = std::fs::read_link("/proc/self/exe").expect("this program");
+    let found = remote.executable(own);
+    assert_eq!(found.as_deref(), Some(exe.as_os_str().as_bytes()));
+    assert_eq!(
+        remote.mount_namespace(Some(own)),
+        remote.mount_namespace(None)
+    );
+    let mut other = Command::new("unshare")
+        .args(["-m", "sh", "-c", "echo; read end"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("unshare(1)");
+    let mut line = String::new();
+    let said = other.stdout.take().expect("a pipe");
+    BufReader::new(said).read_line(&mut line).expect("it runs");
+    let pid = other.id();
+    let namespace = stat(format!("/proc/{pid}/ns/mnt")).expect("its namespace");
+    assert_eq!(remote.mount_namespace(Some(pid)), Some(namespace.st_ino));
+    assert_ne!(
+        remote.mount_namespace(Some(pid)),
+        remote.mount_namespace(None)
+    );
+    drop(other.stdin.take());
+    other.wait().expect("its end");
+    assert_eq!(remote.mount_namespace(Some(pid)), None);
+    println!("what only tracers see: ok");
 }
 
 /// Makes objects of every kind below `top`.

@@ -104,6 +104,17 @@ impl Launcher {
         }
     }
 
+    /// Has the spawner put away what this process cannot any more. Call it at the end.
+    pub fn tidy(&self) {
+        if let Launcher::Spawner(spawner) = self {
+            let spawner = spawner.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(socket) = &spawner.socket {
+                // It may have ended.
+                let _ = exchange(socket.as_fd(), &Request::Tidy, None);
+            }
+        }
+    }
+
     /// State of the spawner; `None` if there is none. It is reaped if it has ended.
     pub fn state(&self) -> Option<State> {
         match self {

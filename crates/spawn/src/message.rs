@@ -47,6 +47,8 @@ pub enum Request {
     },
     /// The COMMAND of `tarsier run`.
     Command,
+    /// No program: what the daemon cannot put away itself at its end.
+    Tidy,
 }
 
 /// What became of a request.

@@ -35,14 +35,15 @@ struct Spawner {
     parent: u32,
     /// `oom_score_adj` of the programs, if the spawner's own is another.
     oom_score: Option<String>,
+    tidy: fn(),
 }
 
 /// Runs as the spawner until the daemon is gone. `args` follow [`COMMAND`]: the number of the descriptor by which it is
-/// asked, the configuration file, and the COMMAND of `tarsier run`.
+/// asked, the configuration file, and the COMMAND of `tarsier run`. `tidy` puts away what the daemon cannot at its end.
 ///
 /// # Errors
 /// The arguments are not those that [`Launcher::start`](crate::Launcher::start) gives, or the daemon has ended.
-pub fn serve_as(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
+pub fn serve_as(mut args: impl Iterator<Item = OsString>, tidy: fn()) -> io::Result<()> {
     let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
     let number = args.next().and_then(|text| text.to_str()?.parse().ok());
     let number = number.filter(|number| *number > 2).ok_or_else(wrong)?;
@@ -70,6 +71,7 @@ pub fn serve_as(mut args: impl Iterator<Item = OsString>) -> io::Result<()> {
         command: args.collect(),
         parent: parent.as_raw_nonzero().get() as u32,
         oom_score: stay_alive(),
+        tidy,
     };
     spawner.serve(socket.as_fd())
 }
@@ -90,6 +92,10 @@ impl Spawner {
         let mut buffer = vec![0; BYTES_MAX];
         while let Some((len, stdin)) = receive(socket, &mut buffer)? {
             let reply = match serde_json::from_slice(&buffer[..len]) {
+                Ok(Request::Tidy) => {
+                    (self.tidy)();
+                    Reply::default()
+                }
                 Ok(request) => self.start(&request, stdin),
                 Err(error) => Reply::failed(&io::Error::from(error), None),
             };

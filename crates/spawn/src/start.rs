@@ -62,6 +62,7 @@ pub(crate) fn command(
             command.process_group(0);
             command
         }
+        Request::Tidy => return Err(io::ErrorKind::Unsupported.into()),
         Request::Command => {
             let Some((program, args)) = surroundings.command.split_first() else {
                 return Err(io::ErrorKind::InvalidInput.into());

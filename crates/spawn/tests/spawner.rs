@@ -16,7 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn main() {
     let mut args = std::env::args_os().skip(1);
     if args.next().as_deref() == Some(COMMAND.as_ref()) {
-        std::process::exit(i32::from(spawn::serve_as(args).is_err()));
+        std::process::exit(i32::from(
+            spawn::serve_as(args, || println!("tidied")).is_err(),
+        ));
     }
     let top = tempfile::tempdir().expect("a directory");
     let top = top.path();

@@ -33,7 +33,9 @@ fn main() -> ExitCode {
     let result = if first.as_ref().is_some_and(|first| first == lookup::COMMAND) {
         helper(args.nth(1))
     } else if first.as_ref().is_some_and(|first| first == spawn::COMMAND) {
-        Ok(u8::from(spawn::serve_as(args.skip(1)).is_err()))
+        Ok(u8::from(
+            spawn::serve_as(args.skip(1), capture::unmount_unused).is_err(),
+        ))
     } else if ctl::augenrules::is_augenrules(&program) {
         ctl::augenrules::run(&program, &args.collect::<Vec<_>>())
     } else if ctl::is_auditctl(&program) {

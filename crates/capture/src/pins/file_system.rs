@@ -83,13 +83,20 @@ pub(super) fn remove(dir: &Path) -> bool {
         Ok(()) | Err(Errno::NOENT) => true,
         Err(_) => false,
     };
+    if is_gone && dir.starts_with(STANDARD_MOUNT) {
+        unmount_unused();
+    }
+    is_gone
+}
+
+/// Unmounts the standard BPF file system if Tarsier mounted it and nobody uses it. A confined daemon cannot do so: the
+/// process that starts programs for it does.
+pub fn unmount_unused() {
     let standard = Path::new(STANDARD_MOUNT);
-    let mark = standard.join(MOUNTED_BY_TARSIER);
-    if is_gone && dir.starts_with(standard) && mark.exists() && is_unused(standard) {
+    if standard.join(MOUNTED_BY_TARSIER).exists() && is_unused(standard) {
         // Somebody may have started to use it, and then it stays.
         let _ = rustix::mount::unmount(standard, UnmountFlags::DETACH);
     }
-    is_gone
 }
 
 /// Whether there is nothing but what Tarsier and the kernel (kernel/bpf/preload) put there.

@@ -6,7 +6,7 @@ mod file_system;
 mod handover;
 
 pub(crate) use attached::{info_of, Attached};
-pub use file_system::STANDARD_PIN_DIR;
+pub use file_system::{unmount_unused, STANDARD_PIN_DIR};
 pub use handover::{Handed, Handover, UnfinishedWrite};
 
 use crate::error::{system, CaptureError};
