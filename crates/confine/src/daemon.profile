@@ -1,5 +1,6 @@
-# The system calls of a confined daemon, as a list of `tarsier seccomp`. Learned from the daemons of the system tests,
-# then reviewed: each group says what needs it. What is not here is answered with EPERM and recorded.
+# The system calls of a confined daemon, as a list of `tarsier seccomp`. Written by review of the code, then corrected by
+# what daemons of the system tests were refused: each group says what needs it. What is not here is answered with EPERM
+# and recorded.
 # tests.rs says what must stay out: programs, other processes' memory, mounts, modules, the network.
 
 # Memory. Nothing is made executable: libraries were loaded before.
