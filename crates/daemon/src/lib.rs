@@ -19,6 +19,7 @@ pub mod host;
 mod incoming;
 mod instance;
 mod integrity;
+mod joined;
 mod kernel_costs;
 mod kernel_records;
 mod live;
@@ -48,6 +49,7 @@ mod setup;
 mod signals;
 mod status;
 pub mod stderr;
+mod succession;
 mod takeover;
 
 pub use instance::Instance;

@@ -38,4 +38,5 @@ mod service;
 mod survival;
 mod targets;
 mod titles;
+mod upgrade;
 mod workload;
