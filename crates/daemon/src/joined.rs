@@ -4,6 +4,7 @@
 //! of a call are neighbours in time. Which of them comes first is the same for all calls of a kind: hooks run in an
 //! order.
 
+use compose::Outcome;
 use event::wire::{frame_kind, Event, FrameKind, TARSIER_COMPAT, TARSIER_URING};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -20,7 +21,7 @@ struct Call {
 type Kind = (i32, u32);
 
 /// The flags that say how the call came.
-const ENTRY: u32 = (TARSIER_COMPAT | TARSIER_URING) as u32;
+const ENTRY: u32 = TARSIER_COMPAT | TARSIER_URING;
 
 /// An event of one of the captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +75,14 @@ impl Overlap {
         });
     }
 
+    /// Events of the earlier capture whose calls the later one has recorded, too: see [`Overlap::of_both`].
+    pub(super) fn joined(self, apart_ns_max: u64) -> Joined {
+        Joined(self.of_both(apart_ns_max))
+    }
+
     /// Ids of the earlier capture's events whose calls the later one has recorded, too. Events that are further apart
     /// than `apart_ns_max` are of different calls.
-    pub(super) fn of_both(mut self, apart_ns_max: u64) -> HashSet<u64> {
+    fn of_both(mut self, apart_ns_max: u64) -> HashSet<u64> {
         let mut neighbours: BTreeMap<Kind, Neighbours> = BTreeMap::new();
         self.calls
             .retain(|_, sides| sides.iter().all(|side| !side.is_empty()));
@@ -104,6 +110,28 @@ impl Overlap {
             pairs(sides, first, apart_ns_max)
         });
         pairs.collect()
+    }
+}
+
+/// Events of the earlier capture that the later one has recorded, too.
+#[derive(Debug, Default)]
+pub(super) struct Joined(HashSet<u64>);
+
+impl Joined {
+    /// The outcome of `record` for a frame, unless it belongs to such an event.
+    pub(super) fn unless_in<E>(
+        &self,
+        frame: &[u8],
+        record: impl FnOnce() -> Result<Outcome, E>,
+    ) -> Result<Outcome, E> {
+        let of_events = [FrameKind::Event, FrameKind::Chunk, FrameKind::Result];
+        let is_in = !self.0.is_empty()
+            && frame_kind(frame)
+                .is_ok_and(|(kind, head)| of_events.contains(&kind) && self.0.contains(&head.id));
+        match is_in {
+            true => Ok(Outcome::Part),
+            false => record(),
+        }
     }
 }
 

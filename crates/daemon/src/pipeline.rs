@@ -5,6 +5,7 @@ use crate::clock::{monotonic_ns, realtime_ns};
 use crate::control::records;
 use crate::daemon_records::{self, Action, Who};
 use crate::engine::Engine;
+use crate::joined::Joined;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
 use crate::lookups::Lookups;
@@ -12,7 +13,6 @@ use crate::output::Output;
 use crate::pauses::Pauses;
 use crate::recorder::Recorder;
 use crate::stderr::say;
-use crate::succession::Joined;
 use crate::takeover::{HandoverBatch, PageWitness};
 use anyhow::Result;
 use capture::hooks::HookChange;
@@ -198,10 +198,8 @@ impl Pipeline {
         let (mut read, mut is_cut) = (0_u32, false);
         let frames = engine.drain(now_ns, |cpu, end, frame| {
             output.note_time(|| capture::frame_time(frame));
-            let outcome = match joined.has(frame) {
-                true => Ok(Outcome::Part),
-                false => recorder.frame(cpu, frame, lines, live.as_mut()),
-            };
+            let record = || recorder.frame(cpu, frame, lines, live.as_mut());
+            let outcome = joined.unless_in(frame, record);
             is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
             match outcome {
                 Ok(Outcome::Canary(number)) => heard.canary = number,

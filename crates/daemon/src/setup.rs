@@ -145,9 +145,8 @@ pub(super) fn start(args: &RunArgs, signals: Signals) -> Result<Daemon> {
             start.engine(generation, &mut settings, pins.as_ref(), is_muted)
         })?;
         pipeline = replaced.pipeline;
-        if let Some(downtime) = &mut downtime {
-            downtime.add(&replaced.counters);
-        }
+        let downtime = downtime.iter_mut();
+        downtime.for_each(|downtime| downtime.add(&replaced.counters));
     }
     let rules = &pipeline.generation.plan.rules;
     let kernel = kernel_records(args, is_kernel, rules, &set.settings, &contexts)?;

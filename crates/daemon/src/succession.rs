@@ -4,15 +4,13 @@
 //! the new ones do. Calls of the moment that both have recorded are recorded once ([`Overlap`]).
 
 use crate::engine::Engine;
-use crate::joined::{Overlap, Side};
+use crate::joined::{Joined, Overlap, Side};
 use crate::pipeline::Pipeline;
 use crate::stderr::say;
 use anyhow::Result;
 use capture::hooks::Counters;
 use capture::{Leftover, Pins, Stream};
 use compose::Generation;
-use event::wire::{frame_kind, FrameKind};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -165,7 +163,7 @@ impl Pipeline {
             if let Some(later) = later {
                 later.look_ahead(|frame| overlap.add(Side::Later, frame));
             }
-            self.joined = Joined(overlap.of_both(BOTH.as_nanos() as u64));
+            self.joined = overlap.joined(BOTH.as_nanos() as u64);
             self.drain();
             self.operations_without_result(true);
             self.commit();
@@ -192,21 +190,5 @@ impl Pipeline {
         self.witness_writes();
         self.survey_cgroups();
         self
-    }
-}
-
-/// Ids of events in the earlier rings that the later ones have, too.
-#[derive(Debug, Default)]
-pub(super) struct Joined(HashSet<u64>);
-
-impl Joined {
-    /// Whether the frame belongs to such an event.
-    pub(super) fn has(&self, frame: &[u8]) -> bool {
-        if self.0.is_empty() {
-            return false;
-        }
-        let of_events = [FrameKind::Event, FrameKind::Chunk, FrameKind::Result];
-        frame_kind(frame)
-            .is_ok_and(|(kind, head)| of_events.contains(&kind) && self.0.contains(&head.id))
     }
 }

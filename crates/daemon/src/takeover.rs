@@ -89,8 +89,8 @@ pub(super) fn inherit(
     config: &Config,
 ) -> Result<(Option<Arc<Pins>>, Option<Inherited>)> {
     let elsewhere = noted(run_dir).filter(|dir| Some(dir.as_path()) != wanted);
-    let dirs = elsewhere.as_deref().into_iter().chain(wanted);
-    dirs.map(end_unfinished).collect::<Result<()>>()?;
+    let mut dirs = elsewhere.as_deref().into_iter().chain(wanted);
+    dirs.try_for_each(end_unfinished)?;
     let elsewhere = elsewhere.map(|dir| Pins::find(&dir)).transpose()?.flatten();
     let pins = wanted.map(Pins::open).transpose()?.map(Arc::new);
     let mut leftover = None;

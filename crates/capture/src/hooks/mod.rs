@@ -219,9 +219,7 @@ impl EbpfEngine {
         control.set_daemon(daemon_pid)?;
         set_limits(&control, &stream, options, from.is_some());
         control.set_copies(form.copies);
-        if from.is_none() {
-            control.set_muted(options.is_muted);
-        }
+        control.set_muted(options.is_muted && from.is_none());
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
         let maps = ReadMaps::of(&programs)?;

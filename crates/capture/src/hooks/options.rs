@@ -9,8 +9,8 @@ pub struct Options {
     pub watermark_bytes: u32,
     /// Fill of a ring, in bytes, above which calls are slowed or uids get shares: see [`Overload`].
     pub high_bytes: u32,
-    /// Whether the programs record nothing until [`super::EbpfEngine::unmute`]. A capture that is taken over goes on as
-    /// it is.
+    /// Whether the programs record nothing until [`super::EbpfEngine::unmute`]. A capture that is taken over
+    /// goes on.
     pub is_muted: bool,
 }
 
