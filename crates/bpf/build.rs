@@ -32,7 +32,15 @@ fn compile(name: &str) {
 /// Writes NAME.bpf.o.zst beside NAME.bpf.o: a tenth of its size.
 fn pack(name: &str) {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let object = std::fs::read(out.join(format!("{name}.bpf.o"))).expect("clang has written it");
+    let mut object =
+        std::fs::read(out.join(format!("{name}.bpf.o"))).expect("clang has written it");
+    // For tests of upgrades: bytes behind the object, which nobody reads, make it another one.
+    println!("cargo::rerun-if-env-changed=TARSIER_BPF_SUFFIX");
+    object.extend(
+        env::var("TARSIER_BPF_SUFFIX")
+            .unwrap_or_default()
+            .into_bytes(),
+    );
     let packed = zstd::encode_all(object.as_slice(), 19).expect("memory is packed");
     std::fs::write(out.join(format!("{name}.bpf.o.zst")), packed).expect("OUT_DIR is writable");
 }

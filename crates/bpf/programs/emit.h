@@ -333,7 +333,7 @@ __noinline int over_budget(__u32 rule)
 /* Whether a matched call is to be recorded. The daemon looks after the budgets of undecided ones. */
 static __always_inline bool recorded(__u32 verdict, struct work *w)
 {
-	if (verdict == VERDICT_DROP)
+	if (verdict == VERDICT_DROP || control.muted)
 		return false;
 	return !control.has_budgets || verdict != VERDICT_RECORD || !over_budget(w->rule);
 }

@@ -112,7 +112,7 @@ struct control {
 	__u32 reserve_bytes; /* the end of each ring, which is kept free for urgent events */
 	__u32 has_budgets; /* some rule has a budget */
 	__u32 canary_call; /* number of the call by which the daemon tests hooks and rings; TABLE_CALLS: none */
-	__u32 pad_call;
+	__u32 muted; /* nothing is recorded yet: the programs of an earlier daemon still do that */
 	__u32 helper_tgid[HELPERS_MAX]; /* 0: none */
 	__u64 daemon_start; /* of daemon_tgid, which may be reused; clock ticks, 0: unknown */
 	__u64 helper_start[HELPERS_MAX]; /* the same of helper_tgid */

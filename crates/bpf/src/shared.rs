@@ -228,7 +228,7 @@ pub struct control {
     pub reserve_bytes: __u32,
     pub has_budgets: __u32,
     pub canary_call: __u32,
-    pub pad_call: __u32,
+    pub muted: __u32,
     pub helper_tgid: [__u32; 2usize],
     pub daemon_start: __u64,
     pub helper_start: [__u64; 2usize],
@@ -269,7 +269,7 @@ const _: () = {
         [::core::mem::offset_of!(control, has_budgets) - 308usize];
     ["Offset of field: control::canary_call"]
         [::core::mem::offset_of!(control, canary_call) - 312usize];
-    ["Offset of field: control::pad_call"][::core::mem::offset_of!(control, pad_call) - 316usize];
+    ["Offset of field: control::muted"][::core::mem::offset_of!(control, muted) - 316usize];
     ["Offset of field: control::helper_tgid"]
         [::core::mem::offset_of!(control, helper_tgid) - 320usize];
     ["Offset of field: control::daemon_start"]

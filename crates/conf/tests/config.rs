@@ -569,3 +569,27 @@ fn capture_is_pinned_where_pin_dir_says_and_nowhere_by_default() {
     assert!(notices.is_empty());
     assert!(parse(b"pin_dir = tarsier\n", std::path::Path::new("f")).is_err());
 }
+
+#[test]
+fn a_configuration_of_an_earlier_version_is_accepted() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/versions");
+    let files = std::fs::read_dir(dir).expect("the directory");
+    for file in files {
+        let text = std::fs::read_to_string(file.expect("an entry").path()).expect("a file");
+        let (config, _) = parsed(&text);
+        assert_eq!(config.log_file, Path::new("/var/log/audit/audit.log"));
+        assert!(config.pin_dir.is_some());
+    }
+}
+
+#[test]
+fn a_key_of_a_later_version_is_refused_with_its_place_and_name() {
+    let text = format!("{SHIPPED}a_key_of_tomorrow = 3\n");
+    let line = text.lines().count();
+    let said = refused(&text);
+    assert!(
+        said.starts_with(&format!("auditd.conf:{line}"))
+            && said.contains("unknown keyword \"a_key_of_tomorrow\""),
+        "{said}"
+    );
+}

@@ -36,8 +36,8 @@ pub enum Writable {
     Directory(PathBuf),
     /// A directory in which sockets are made and removed.
     Sockets(PathBuf),
-    /// A directory in which empty directories are removed.
-    Directories(PathBuf),
+    /// A directory like [`Writable::Directory`], in which directories are made, moved and removed, too.
+    Tree(PathBuf),
 }
 
 impl Writable {
@@ -46,7 +46,7 @@ impl Writable {
         let (Writable::File(path)
         | Writable::Directory(path)
         | Writable::Sockets(path)
-        | Writable::Directories(path)) = self;
+        | Writable::Tree(path)) = self;
         path
     }
 
@@ -56,7 +56,7 @@ impl Writable {
             Writable::File(_) => WRITE_FILE | TRUNCATE,
             Writable::Directory(_) => directory,
             Writable::Sockets(_) => MAKE_SOCK | REMOVE_FILE,
-            Writable::Directories(_) => REMOVE_DIR,
+            Writable::Tree(_) => directory | MAKE_DIR | REMOVE_DIR,
         }
     }
 }

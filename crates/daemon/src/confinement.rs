@@ -97,10 +97,9 @@ fn wanted(config: &Config, run_dir: &Path, pins: &[PathBuf]) -> Wanted {
     writable.push(Writable::Directory(log_dir.to_owned()));
     let own = rustix::process::geteuid().as_raw();
     let overrides_owners = log_dir.metadata().is_ok_and(|found| found.uid() != own);
-    for dir in pins {
-        writable.push(Writable::Directory(dir.clone()));
-        writable.push(Writable::Directories(directory_of(dir).to_owned()));
-    }
+    // Pins of the next capture are made beside the earlier ones, and moved to their place.
+    let file_systems = pins.iter().map(|dir| directory_of(dir).to_owned());
+    writable.extend(file_systems.map(Writable::Tree));
     let sockets = sockets(config).into_iter();
     writable.extend(sockets.map(Writable::Sockets));
     writable.extend(FAILURE_FILES.map(|path| Writable::File(path.into())));

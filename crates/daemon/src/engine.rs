@@ -106,6 +106,13 @@ impl Engine {
         self.programs().and_then(EbpfEngine::pins)
     }
 
+    /// Makes programs record that were started muted.
+    pub(super) fn unmute(&self) {
+        if let Some(programs) = self.programs() {
+            programs.unmute();
+        }
+    }
+
     /// Descriptor that is readable when the programs want attention; `None` without programs.
     pub(super) fn doorbell(&self) -> Option<BorrowedFd<'_>> {
         self.programs().map(EbpfEngine::doorbell)

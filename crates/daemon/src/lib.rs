@@ -20,6 +20,7 @@ pub mod host;
 mod incoming;
 mod instance;
 mod integrity;
+mod joined;
 mod kernel_costs;
 mod kernel_records;
 mod launcher;
@@ -52,6 +53,7 @@ mod setup;
 mod signals;
 mod status;
 pub mod stderr;
+mod succession;
 mod takeover;
 
 pub use instance::Instance;

@@ -5,6 +5,7 @@ use crate::clock::{monotonic_ns, realtime_ns};
 use crate::control::records;
 use crate::daemon_records::{self, Action, Who};
 use crate::engine::Engine;
+use crate::joined::Joined;
 use crate::kernel_records::KernelRecords;
 use crate::live::Live;
 use crate::lookups::Lookups;
@@ -15,7 +16,7 @@ use crate::stderr::say;
 use crate::takeover::{HandoverBatch, PageWitness};
 use anyhow::Result;
 use capture::hooks::HookChange;
-use capture::{Handed, Pins};
+use capture::Handed;
 use compose::{Generation, Outcome, System};
 use event::{RecordType, Stamp};
 use journal::Witness;
@@ -79,6 +80,8 @@ pub(super) struct Pipeline {
     told_elsewhere: u64,
     pub(super) pauses: Pauses,
     pub(super) heard: Heard,
+    /// Events of an earlier capture that this one has recorded, too.
+    pub(super) joined: Joined,
 }
 
 /// What the rings have shown of themselves.
@@ -115,6 +118,7 @@ impl Pipeline {
             told_elsewhere: 0,
             pauses: Pauses::default(),
             heard: Heard::default(),
+            joined: Joined::default(),
         };
         pipeline.witness_writes();
         pipeline.survey_cgroups();
@@ -141,46 +145,8 @@ impl Pipeline {
         Pipeline { kernel, ..self }
     }
 
-    /// Reads all that another version's daemon left in its rings, and removes its pins. Then
-    /// continues with the engine and the rules that `start` returns.
-    pub(super) fn replace_leftover(
-        mut self,
-        pins: Option<&Arc<Pins>>,
-        start: impl FnOnce() -> Result<(Engine, Arc<Generation>)>,
-    ) -> Result<Pipeline> {
-        if let Engine::Leftover(leftover) = &mut self.engine {
-            leftover.unhook();
-            if leftover.is_readable() {
-                self.drain();
-                self.operations_without_result(true);
-                self.commit();
-            } else {
-                let unread = leftover.stream().unread_bytes();
-                say!("tarsier: {unread} bytes of events of another version cannot be read");
-            }
-        }
-        if let Engine::Leftover(leftover) = self.engine {
-            let is_same = pins.is_some_and(|pins| pins.dir() == leftover.dir());
-            if !leftover.remove(is_same) {
-                say!("tarsier: the directory of an earlier capture is not empty");
-            }
-        }
-        let (engine, generation) = start()?;
-        let mut recorder = self.recorder;
-        recorder.add_generation(generation.clone());
-        let mut pipeline = Pipeline {
-            engine,
-            generation,
-            recorder,
-            ..self
-        };
-        pipeline.witness_writes();
-        pipeline.survey_cgroups();
-        Ok(pipeline)
-    }
-
     /// Makes the journal report its writes to the page for the next daemon.
-    fn witness_writes(&mut self) {
+    pub(super) fn witness_writes(&mut self) {
         let handover = self.engine.handover();
         let witness = handover.map(|page| Box::new(PageWitness(page)) as Box<dyn Witness>);
         self.output.set_witness(witness);
@@ -223,6 +189,7 @@ impl Pipeline {
             kernel,
             pauses,
             heard,
+            joined,
             ..
         } = self;
         let mut is_urgent = false;
@@ -231,7 +198,8 @@ impl Pipeline {
         let (mut read, mut is_cut) = (0_u32, false);
         let frames = engine.drain(now_ns, |cpu, end, frame| {
             output.note_time(|| capture::frame_time(frame));
-            let outcome = recorder.frame(cpu, frame, lines, live.as_mut());
+            let record = || recorder.frame(cpu, frame, lines, live.as_mut());
+            let outcome = joined.unless_in(frame, record);
             is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
             match outcome {
                 Ok(Outcome::Canary(number)) => heard.canary = number,

@@ -38,32 +38,34 @@ use std::sync::Arc;
 struct Start<'a> {
     args: &'a RunArgs,
     is_kernel: bool,
-    /// Where capture is pinned, if it is to outlive the daemon.
-    pins: Option<Arc<Pins>>,
 }
 
 impl Start<'_> {
     /// Starts the chosen engine with its rules. Calls that it cannot hook at the ends of their
     /// functions are planned again. With `--engine auto`, the tracepoint engine is used if the
-    /// trampoline engine is refused.
+    /// trampoline engine is refused. `pins` is where capture is pinned, if it is to outlive the
+    /// daemon. A muted engine records nothing yet.
     fn engine(
         &self,
         mut generation: Arc<Generation>,
         settings: &mut Settings,
+        pins: Option<&Arc<Pins>>,
+        is_muted: bool,
     ) -> Result<(Engine, Arc<Generation>)> {
         if self.is_kernel {
             return Ok((Engine::Kernel, generation));
         }
         let may_differ = self.args.engine == Choice::Auto;
-        let (options, pid) = (&options(self.args), std::process::id());
+        let (mut options, pid) = (options(self.args), std::process::id());
+        options.is_muted = is_muted;
         loop {
             let plan = &generation.plan;
-            let started = match &self.pins {
+            let started = match pins {
                 Some(pins) => {
                     takeover::remember(pins, plan)?;
-                    EbpfEngine::start_pinned(pins, plan, options, pid)
+                    EbpfEngine::start_pinned(pins, plan, &options, pid)
                 }
-                None => EbpfEngine::start(plan, options, pid),
+                None => EbpfEngine::start(plan, &options, pid),
             };
             let can_differ = may_differ && settings.capabilities.trampoline;
             generation = match started {
@@ -97,27 +99,27 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
     let pin_dirs: Vec<PathBuf> = pin_dirs.chain(takeover::noted(&args.run_dir)).collect();
     let (pins, inherited) = takeover::inherit(&args.run_dir, wanted, &settings.config)?;
     settings.confinement = Confinement::begin(&settings.config, &args.run_dir, &pin_dirs);
-    let (mut downtime, mut leftover) = (None, None);
+    let (mut downtime, mut left) = (None, None);
     if let Some(inherited) = inherited {
         generation = settings.generation(set.rules, is_kernel, inherited.next_number())?;
         let earlier = inherited.generations(&settings);
         earlier.into_iter().for_each(|g| recorder.add_generation(g));
         let parts = inherited.split(pins.as_ref(), settings.capabilities.form());
-        (downtime, leftover) = (Some(parts.0), parts.1);
+        (downtime, left) = (Some(parts.0), parts.1);
     }
     let (journal, report) = Journal::open(&settings.config.log_file, &settings.config)?;
     let lookups = Arc::clone(&settings.lookups);
     let server = ControlSocket::start(&instance, move |pid| lookups.executable(pid))?;
-    let start = Start {
-        args,
-        is_kernel,
-        pins,
-    };
-    let is_taken_over = leftover.is_none();
-    let engine = match leftover {
-        Some(leftover) => Engine::Leftover(Box::new(leftover)),
+    let start = Start { args, is_kernel };
+    let is_taken_over = left.is_none();
+    let mut ahead = None;
+    let engine = match left {
+        Some((leftover, next)) => {
+            ahead = next;
+            Engine::Leftover(Box::new(leftover))
+        }
         None => {
-            let started = start.engine(generation, &mut settings)?;
+            let started = start.engine(generation, &mut settings, pins.as_ref(), false)?;
             generation = started.1;
             started.0
         }
@@ -132,9 +134,12 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
         generation.clone(),
     );
     if !is_taken_over {
-        pipeline = pipeline.replace_leftover(start.pins.as_ref(), || {
-            start.engine(generation, &mut settings)
+        let replaced = pipeline.replace_leftover(pins.as_ref(), ahead, |pins, is_muted| {
+            start.engine(generation, &mut settings, pins.as_ref(), is_muted)
         })?;
+        pipeline = replaced.pipeline;
+        let downtime = downtime.iter_mut();
+        downtime.for_each(|downtime| downtime.add(&replaced.counters));
     }
     let rules = &pipeline.generation.plan.rules;
     let kernel = kernel_records(args, is_kernel, rules, &set.settings, &contexts)?;

@@ -28,6 +28,8 @@ const NOTE_BYTES_MAX: u64 = 4096;
 /// The capture that an earlier daemon left.
 pub(super) struct Inherited {
     leftover: Leftover,
+    /// The capture that was to replace it, and had just done so, when its daemon was killed.
+    ahead: Option<Leftover>,
     /// Rule sets that its events may come from, newest first.
     rule_sets: Vec<(u64, Vec<rules::Rule>)>,
     downtime: Downtime,
@@ -87,6 +89,8 @@ pub(super) fn inherit(
     config: &Config,
 ) -> Result<(Option<Arc<Pins>>, Option<Inherited>)> {
     let elsewhere = noted(run_dir).filter(|dir| Some(dir.as_path()) != wanted);
+    let mut dirs = elsewhere.as_deref().into_iter().chain(wanted);
+    dirs.try_for_each(end_unfinished)?;
     let elsewhere = elsewhere.map(|dir| Pins::find(&dir)).transpose()?.flatten();
     let pins = wanted.map(Pins::open).transpose()?.map(Arc::new);
     let mut leftover = None;
@@ -105,6 +109,38 @@ pub(super) fn inherit(
     note(run_dir, wanted)?;
     let inherited = leftover.map(|leftover| Inherited::take(leftover, &config.log_file));
     Ok((pins, inherited.transpose()?))
+}
+
+/// Puts right what a daemon left that was killed while it replaced the capture in `dir` (crate::succession). As long as
+/// the earlier programs record, they have recorded everything, and the capture that was to replace them goes. Once that
+/// is gone, the other takes its place. In between, both are read: see [`ahead_of`].
+fn end_unfinished(dir: &Path) -> Result<()> {
+    let Some(next) = Pins::find(&Pins::next_to(dir))? else {
+        return Ok(());
+    };
+    let earlier = Pins::find(dir)?.map(Arc::new);
+    let earlier = earlier.map(|pins| Leftover::find(&pins)).transpose()?;
+    match earlier.flatten() {
+        Some(earlier) if earlier.is_muted() => {}
+        Some(_) => {
+            next.remove();
+        }
+        None => next.move_to(dir)?,
+    }
+    Ok(())
+}
+
+/// The capture that has replaced `leftover`, if that is not removed yet.
+fn ahead_of(leftover: &Leftover) -> Result<Option<Leftover>> {
+    let next = Pins::find(&Pins::next_to(leftover.dir()))?.map(Arc::new);
+    let ahead = next
+        .map(|pins| Leftover::find(&pins))
+        .transpose()?
+        .flatten();
+    Ok(ahead.map(|mut ahead| {
+        ahead.settle();
+        ahead
+    }))
 }
 
 impl Inherited {
@@ -133,7 +169,9 @@ impl Inherited {
         lost.push(("untold", untold));
         lost.push(("unwritten", unwritten));
         lost.retain(|(_, count)| *count > 0);
-        let rule_sets = leftover.rule_sets();
+        let ahead = ahead_of(&leftover)?;
+        let mut rule_sets = ahead.as_ref().map(Leftover::rule_sets).unwrap_or_default();
+        rule_sets.extend(leftover.rule_sets());
         let rule_sets = rule_sets.iter().filter_map(|(number, text)| {
             let texts: Vec<String> = serde_json::from_slice(text).ok()?;
             let rules = texts
@@ -151,20 +189,24 @@ impl Inherited {
         Ok(Inherited {
             rule_sets: rule_sets.collect(),
             leftover,
+            ahead,
             downtime,
         })
     }
 
     /// Separates what is to be reported from what is left: the latter is returned if it cannot be
-    /// taken over in `pins`, so that it is read and removed.
+    /// taken over in `pins`, so that it is read and replaced; with it, the capture that has
+    /// replaced it, if there is one.
     pub(super) fn split(
         self,
         pins: Option<&Arc<Pins>>,
         form: Form,
-    ) -> (Downtime, Option<Leftover>) {
+    ) -> (Downtime, Option<(Leftover, Option<Leftover>)>) {
         let is_there = pins.is_some_and(|pins| pins.dir() == self.leftover.dir());
-        let is_taken_over = is_there && self.leftover.can_be_taken_over(form);
-        (self.downtime, (!is_taken_over).then_some(self.leftover))
+        let is_whole = is_there && self.ahead.is_none();
+        let is_taken_over = is_whole && self.leftover.can_be_taken_over(form);
+        let left = (!is_taken_over).then_some((self.leftover, self.ahead));
+        (self.downtime, left)
     }
 
     /// The number for the next rule set.
@@ -183,6 +225,21 @@ impl Inherited {
         let made = sets
             .filter_map(|(number, rules)| settings.generation(rules.clone(), false, *number).ok());
         made.collect()
+    }
+}
+
+impl Downtime {
+    /// Adds what the programs have counted since, until they were replaced.
+    pub(super) fn add(&mut self, counters: &Counters) {
+        let causes = LOSS_CAUSES.iter().zip(counted(counters));
+        for ((cause, now), before) in causes.zip(&self.counted) {
+            let more = now.saturating_sub(*before);
+            match self.lost.iter_mut().find(|(known, _)| known == cause) {
+                Some((_, count)) => *count += more,
+                None if more > 0 => self.lost.push((cause, more)),
+                None => {}
+            }
+        }
     }
 }
 
@@ -363,6 +420,9 @@ pub fn remove_left(run_dir: &Path) -> Result<Removed> {
     let Some(dir) = noted(run_dir).or(standard) else {
         return Ok(Removed::Nothing);
     };
+    if let Some(next) = Pins::find(&Pins::next_to(&dir))? {
+        next.remove();
+    }
     let Some(pins) = Pins::find(&dir)?.map(Arc::new) else {
         note(run_dir, None)?;
         return Ok(Removed::Nothing);

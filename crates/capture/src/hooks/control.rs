@@ -69,7 +69,7 @@ const OF_READER: [Range<usize>; 2] = [
 ];
 
 /// The members, in order.
-const MEMBERS: [(&str, usize); 21] = [
+const MEMBERS: [(&str, usize); 22] = [
     ("watched", offset_of!(control, watched)),
     ("every", offset_of!(control, every)),
     ("daemon_tgid", offset_of!(control, daemon_tgid)),
@@ -86,6 +86,7 @@ const MEMBERS: [(&str, usize); 21] = [
     ("reserve_bytes", offset_of!(control, reserve_bytes)),
     ("has_budgets", offset_of!(control, has_budgets)),
     ("canary_call", offset_of!(control, canary_call)),
+    ("muted", offset_of!(control, muted)),
     ("helper_tgid", offset_of!(control, helper_tgid)),
     ("daemon_start", offset_of!(control, daemon_start)),
     ("helper_start", offset_of!(control, helper_start)),
@@ -249,6 +250,11 @@ impl Control {
     pub(super) fn set_canary(&self, call: Option<u32>) {
         let call = call.unwrap_or(CALLS as u32);
         self.store(members!(self.canary_call), call);
+    }
+
+    /// Sets whether the programs record nothing yet.
+    pub(super) fn set_muted(&self, muted: bool) {
+        self.store(members!(self.muted), muted.into());
     }
 
     pub(super) fn set_task_list(&self, used: bool) {

@@ -8,10 +8,11 @@ use crate::pins::{Handover, Pins};
 use crate::rings::Ring;
 use crate::rings::Stream;
 use bpf::load::refused;
+use bpf::shared::control;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 use plan::Form;
 use std::ffi::OsStr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 /// Prefix of the pin names of maps.
@@ -20,6 +21,9 @@ const MAP: &str = "map-";
 const RULES: &str = "rules-";
 /// Number of rule sets whose events may still be in the rings.
 const RULE_SETS_KEPT: usize = 8;
+
+/// Key of the first element of an array.
+const FIRST: [u8; 4] = [0; 4];
 
 /// Hash of these programs, and the version of their events. Programs with the same layout can take over from each
 /// other.
@@ -109,7 +113,8 @@ impl EbpfEngine {
                 for map in hooks.programs.object.maps() {
                     pins.pin(map.as_fd(), &pin_of(map.name()))?;
                 }
-                let handover = Handover::create(layout.0, layout.1)?;
+                let muted_at = std::mem::offset_of!(control, muted) as u64;
+                let handover = Handover::create(layout.0, layout.1, muted_at)?;
                 handover.pin(pins)?;
                 handover
             }
@@ -169,6 +174,19 @@ impl Leftover {
     /// Whether the events in its rings can be decoded.
     pub fn is_readable(&self) -> bool {
         self.handover.layout().1 == u64::from(event::wire::TARSIER_WIRE_VERSION)
+    }
+
+    /// Moves it to another directory: see [`Pins::move_to`].
+    ///
+    /// # Errors
+    /// The file system refuses it.
+    pub fn move_to(&self, dir: &std::path::Path) -> Result<(), CaptureError> {
+        self.pins.move_to(dir)
+    }
+
+    /// Its pins.
+    pub fn pins(&self) -> &Arc<Pins> {
+        &self.pins
     }
 
     /// The directory where it is pinned.
@@ -241,6 +259,59 @@ impl Leftover {
     pub fn unhook(&mut self) {
         self.pins.unhook_but(&[]);
         self.pins.wait_for_end_of("");
+    }
+
+    /// Whether its programs record nothing any more, because another capture does.
+    pub fn is_muted(&self) -> bool {
+        let at = self.handover.muted_at() as usize;
+        let word = self.data().ok().flatten();
+        let word = word.and_then(|(_, data)| data.get(at..at + 4).map(<[u8]>::to_vec));
+        word.is_some_and(|word| word.iter().any(|byte| *byte != 0))
+    }
+
+    /// Makes its programs record nothing any more, and waits for those under way: all that they record is in the
+    /// rings then.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or the programs have no such switch.
+    pub fn mute(&self) -> Result<(), CaptureError> {
+        let at = self.handover.muted_at() as usize;
+        let (map, mut data) = self.data()?.ok_or_else(|| super::missing("pinned .bss"))?;
+        let word = data.get_mut(at..at + 4);
+        let word = word.ok_or_else(|| super::missing("switch of pinned programs"))?;
+        word.copy_from_slice(&1u32.to_ne_bytes());
+        // Nobody else writes: the programs do not, and their daemon is gone.
+        map.update(&FIRST, &data, MapFlags::ANY)
+            .map_err(refused("pinned .bss"))?;
+        self.await_programs()
+    }
+
+    /// The zero-initialised data of its programs.
+    fn data(&self) -> Result<Option<(MapHandle, Vec<u8>)>, CaptureError> {
+        let Some(map) = find_map(&self.pins, ".bss")? else {
+            return Ok(None);
+        };
+        let data = map
+            .lookup(&FIRST, MapFlags::ANY)
+            .map_err(refused("pinned .bss"))?;
+        Ok(data.map(|data| (map, data)))
+    }
+
+    /// Waits for all programs under way, as the kernel does after a change of a map of maps
+    /// (maybe_wait_bpf_programs(), kernel/bpf/syscall.c). The table is replaced with itself.
+    fn await_programs(&self) -> Result<(), CaptureError> {
+        let what = || refused("pinned tables");
+        let tables = find_map(&self.pins, "tables")?;
+        let tables = tables.ok_or_else(|| super::missing("pinned tables"))?;
+        let id = tables.lookup(&FIRST, MapFlags::ANY).map_err(what())?;
+        let id = id.and_then(|id| id.try_into().ok().map(u32::from_ne_bytes));
+        let id = id.ok_or_else(|| super::missing("pinned table"))?;
+        let table = MapHandle::from_map_id(id).map_err(what())?;
+        let fd = table.as_fd().as_raw_fd() as u32;
+        tables
+            .update(&FIRST, &fd.to_ne_bytes(), MapFlags::ANY)
+            .map_err(what())?;
+        Ok(())
     }
 
     /// The capture's rings.

@@ -219,6 +219,7 @@ impl EbpfEngine {
         control.set_daemon(daemon_pid)?;
         set_limits(&control, &stream, options, from.is_some());
         control.set_copies(form.copies);
+        control.set_muted(options.is_muted && from.is_none());
         let programs = Programs::new(object, form, pins);
         let operations = Operations::new(uring);
         let maps = ReadMaps::of(&programs)?;
@@ -334,6 +335,11 @@ impl EbpfEngine {
         }
         self.control.set_watched(&[0; tables::CALLS / 64]);
         self.hooks.lock().drop_all();
+    }
+
+    /// Makes the programs record, if they were started muted.
+    pub fn unmute(&self) {
+        self.control.set_muted(false);
     }
 
     /// Fill of the fullest ring, in parts per thousand.

@@ -9,6 +9,9 @@ pub struct Options {
     pub watermark_bytes: u32,
     /// Fill of a ring, in bytes, above which calls are slowed or uids get shares: see [`Overload`].
     pub high_bytes: u32,
+    /// Whether the programs record nothing until [`super::EbpfEngine::unmute`]. A capture that is taken over
+    /// goes on.
+    pub is_muted: bool,
 }
 
 /// What happens to calls whose events come faster than they are read.
@@ -39,6 +42,7 @@ impl Options {
             ring_bytes,
             watermark_bytes: u32::try_from(ring_bytes / 4).unwrap_or(u32::MAX),
             high_bytes: u32::try_from(ring_bytes / 2).unwrap_or(u32::MAX),
+            is_muted: false,
         }
     }
 

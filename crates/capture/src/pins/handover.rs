@@ -23,7 +23,7 @@ pub(super) const NAME: &str = "handover";
 /// Limit of events that are noted and not yet known to be written.
 const ENTRIES: usize = 16384;
 /// The first word of this version of the page.
-const MAGIC: u64 = 0x7461_7273_6965_7201;
+const MAGIC: u64 = 0x7461_7273_6965_7202;
 /// Value of `ring` for parts of the log's stream that came from no ring.
 const NO_RING: u64 = u64::MAX;
 /// Limit of causes of loss whose reported counts are stored.
@@ -39,6 +39,8 @@ struct Page {
     layout: [AtomicU64; 4],
     /// Version of the events' format.
     events: AtomicU64,
+    /// Place in the programs' .bss of the word that makes them record nothing, in bytes.
+    muted_at: AtomicU64,
     /// When the daemon was last seen (CLOCK_MONOTONIC).
     alive_ns: AtomicU64,
     /// Offset up to which the log's stream was taken by write(2).
@@ -121,8 +123,12 @@ unsafe impl Send for Handover {}
 unsafe impl Sync for Handover {}
 
 impl Handover {
-    /// Creates a page for programs with this hash.
-    pub(crate) fn create(layout: [u64; 4], events: u64) -> Result<Handover, CaptureError> {
+    /// Creates a page for programs with this hash, and this place of the word that mutes them.
+    pub(crate) fn create(
+        layout: [u64; 4],
+        events: u64,
+        muted_at: u64,
+    ) -> Result<Handover, CaptureError> {
         let map = MapHandle::create(
             MapType::Array,
             Some("tarsier_handed"),
@@ -138,6 +144,7 @@ impl Handover {
             word.store(value, Ordering::Release);
         }
         page.events.store(events, Ordering::Release);
+        page.muted_at.store(muted_at, Ordering::Release);
         page.magic.store(MAGIC, Ordering::Release);
         Ok(handover)
     }
@@ -198,6 +205,11 @@ impl Handover {
         let word = |i: usize| page.layout[i].load(Ordering::Acquire);
         let layout = std::array::from_fn(word);
         (layout, page.events.load(Ordering::Acquire))
+    }
+
+    /// Place in the programs' .bss of the word that makes them record nothing, in bytes.
+    pub(crate) fn muted_at(&self) -> u64 {
+        self.page().muted_at.load(Ordering::Acquire)
     }
 
     /// Notes that the daemon is alive, and how many events it holds without an entry.

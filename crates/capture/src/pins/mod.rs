@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Prefix of the names of links, which are unpinned first.
@@ -33,6 +33,8 @@ const LINK: &str = "link-";
 #[derive(Debug)]
 pub struct Pins {
     dir: PathBuf,
+    /// Where it was moved to.
+    moved: OnceLock<PathBuf>,
     _lock: OwnedFd,
     /// Whether links that are dropped stay pinned.
     is_left: AtomicBool,
@@ -80,6 +82,7 @@ impl Pins {
             }),
             other => other.map_err(system(what("flock"))).map(|()| Pins {
                 dir: dir.to_owned(),
+                moved: OnceLock::new(),
                 _lock: lock,
                 is_left: AtomicBool::new(true),
                 ending: Mutex::default(),
@@ -89,7 +92,25 @@ impl Pins {
 
     /// Path of the directory.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.moved.get().unwrap_or(&self.dir)
+    }
+
+    /// Path of the directory for a capture that is to replace the one in `dir`.
+    pub fn next_to(dir: &Path) -> PathBuf {
+        let mut name = dir.as_os_str().to_owned();
+        name.push("-next");
+        PathBuf::from(name)
+    }
+
+    /// Moves the directory to `dir`, which does not exist or is empty, with everything in it. Possible once.
+    ///
+    /// # Errors
+    /// The file system refuses it.
+    pub fn move_to(&self, dir: &Path) -> Result<(), CaptureError> {
+        let what = || format!("rename {} to {}", self.dir().display(), dir.display());
+        rustix::fs::rename(self.dir(), dir).map_err(system(what()))?;
+        let _ = self.moved.set(dir.to_owned());
+        Ok(())
     }
 
     /// Sets whether links that are dropped stay in force. Initially they do, so that a process that fails changes
@@ -104,7 +125,7 @@ impl Pins {
 
     fn path(&self, name: &str) -> Result<CString, CaptureError> {
         // Dots are reserved in the BPF file system.
-        let path = self.dir.join(name.replace('.', "_"));
+        let path = self.dir().join(name.replace('.', "_"));
         CString::new(path.as_os_str().as_bytes()).map_err(|error| CaptureError::System {
             what: format!("name of pin {name}"),
             source: error.into(),
@@ -157,7 +178,10 @@ impl Pins {
 
     /// All names in the directory.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.dir())
+            .into_iter()
+            .flatten()
+            .flatten();
         entries
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect()
@@ -185,7 +209,7 @@ impl Pins {
     pub fn remove(&self) -> bool {
         self.leave(false);
         self.clear();
-        file_system::remove(&self.dir)
+        file_system::remove(self.dir())
     }
 
     /// Removes pinned hooks that are not among `kept`.
@@ -245,7 +269,7 @@ impl Pins {
 /// Removes the directory if it is empty.
 impl Drop for Pins {
     fn drop(&mut self) {
-        file_system::remove(&self.dir);
+        file_system::remove(self.dir());
     }
 }
 

@@ -147,7 +147,8 @@ impl Run {
         self
     }
 
-    fn spawn(self) -> Daemon {
+    /// Starts it, and does not wait.
+    pub(crate) fn spawn(self) -> Daemon {
         self.spawn_saying_to(Stdio::piped())
     }
 
@@ -301,6 +302,11 @@ impl Daemon {
             "tarsier did not say {text:?} {count} times, but:\n{}",
             self.said.text()
         );
+    }
+
+    /// Whether it has printed a line with this text.
+    pub(crate) fn has_said(&self, text: &str) -> bool {
+        self.said.text().contains(text)
     }
 
     /// Waits until its log has a line with this text.

@@ -39,4 +39,5 @@ mod service;
 mod survival;
 mod targets;
 mod titles;
+mod upgrade;
 mod workload;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) const GROUP: u32 = 61241;
 /// Selects the calls of this process.
@@ -26,12 +26,23 @@ pub(crate) struct Caller {
 impl Caller {
     /// Starts it; with `rests` it sleeps between bursts, so that others get the processor.
     pub(crate) fn start(rests: bool) -> Caller {
+        Caller::start_as(if rests { "rests" } else { "hurries" })
+    }
+
+    /// Starts one that makes about `rate` calls a second.
+    pub(crate) fn paced(rate: u32) -> Caller {
+        Caller::start_as(&rate.to_string())
+    }
+
+    /// Starts one whose calls all have the same number, 0.
+    pub(crate) fn unnumbered() -> Caller {
+        Caller::start_as("unnumbered")
+    }
+
+    fn start_as(how: &str) -> Caller {
         let mut child = Command::new(std::env::current_exe().expect("our own path"))
             .args(["--exact", "numbered::calls", "--nocapture"])
-            .env(
-                "TARSIER_TEST_CALLS",
-                if rests { "rests" } else { "hurries" },
-            )
+            .env("TARSIER_TEST_CALLS", how)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -76,15 +87,25 @@ fn calls() {
     // SAFETY: no arguments but numbers; of this thread alone.
     let changed = unsafe { libc::syscall(libc::SYS_setresgid, GROUP, -1, -1) };
     assert_eq!(changed, 0);
-    let mut made = 0u64;
+    let (mut made, begun) = (0u64, Instant::now());
+    let rate: Option<u32> = how.parse().ok();
     while made < CALLS_MIN || !ended.load(Ordering::Relaxed) {
         for _ in 0..BURST {
             made += 1;
             // SAFETY: getppid(2) looks at none of its arguments.
-            unsafe { libc::syscall(libc::SYS_getppid, made) };
+            unsafe {
+                libc::syscall(
+                    libc::SYS_getppid,
+                    if how == "unnumbered" { 0 } else { made },
+                )
+            };
         }
-        if how == "rests" {
+        if how == "rests" || how == "unnumbered" && made % 20 == 0 {
             std::thread::sleep(REST);
+        }
+        let due = rate.map(|rate| Duration::from_secs_f64(made as f64 / f64::from(rate)));
+        if let Some(early) = due.and_then(|due| due.checked_sub(begun.elapsed())) {
+            std::thread::sleep(early.max(REST));
         }
     }
     println!("made {made}");

@@ -7,7 +7,7 @@ use crate::{machine, programs};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub(crate) fn kill(daemon: Daemon) {
     assert_eq!(daemon.wait().status.signal(), Some(9));
 }
 
-fn stop(setup: &Setup, options: &[&str]) -> Output {
+pub(crate) fn stop(setup: &Setup, options: &[&str]) -> Output {
     let mut command = Command::new(programs::tarsier());
     command.arg("stop").args(options).arg("--run-dir");
     let output = command.arg(setup.path("run")).output();
@@ -38,7 +38,7 @@ fn stop(setup: &Setup, options: &[&str]) -> Output {
 }
 
 /// Waits until the log has more than `count` of the numbered calls. Returns the number.
-fn more_than(daemon: &Daemon, count: u64) -> u64 {
+pub(crate) fn more_than(daemon: &Daemon, count: u64) -> u64 {
     let end = Instant::now() + PATIENCE;
     loop {
         let recorded = daemon.status()["events_recorded"].as_u64();
@@ -204,6 +204,17 @@ fn stop_disarm_removes_what_a_killed_daemon_left_and_restores_audit() {
     });
 }
 
+/// Makes the pinned capture one of other programs: changes their hash in the page.
+pub(crate) fn make_foreign(dir: &Path) {
+    let page = MapHandle::from_pinned_path(dir.join("handover")).expect("the page");
+    let key = 0u32.to_ne_bytes();
+    let value = page.lookup(&key, MapFlags::ANY).expect("a value");
+    let mut value = value.expect("a value");
+    // The first byte of the hash of the programs.
+    value[8] ^= 1;
+    page.update(&key, &value, MapFlags::ANY).expect("an update");
+}
+
 #[test]
 fn a_capture_of_another_version_is_read_to_its_end_and_replaced() {
     machine::test("another version", |setup| {
@@ -212,16 +223,7 @@ fn a_capture_of_another_version_is_read_to_its_end_and_replaced() {
         more_than(&daemon, 0);
         kill(daemon);
         let made = caller.stop();
-        let page = MapHandle::from_pinned_path(pin_dir().join("handover")).expect("the page");
-        let key = 0u32.to_ne_bytes();
-        let mut value = page
-            .lookup(&key, MapFlags::ANY)
-            .expect("a value")
-            .expect("a value");
-        // The first byte of the hash of the programs.
-        value[8] ^= 1;
-        page.update(&key, &value, MapFlags::ANY).expect("an update");
-        drop(page);
+        make_foreign(&pin_dir());
         let daemon = pinned(setup, &RULE.replace("numbered", "after")).start();
         let caller = Caller::start(true);
         more_than(&daemon, made / 2);
