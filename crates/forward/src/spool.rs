@@ -242,13 +242,14 @@ impl Spool {
     }
 
     fn add_missing(&mut self, start: Start, refreshed: &mut Refreshed) -> Result<()> {
-        let listed = journal::log_files(&self.log_file);
-        let found = listed.map_err(failed(&self.log_file, "list the log's directory"))?;
+        let Some(found) = self.list()? else {
+            return Ok(());
+        };
         let known = self.files.files.last_key_value().map(|(number, _)| *number);
         let first = match known {
             None if start == Start::Now && self.next == 1 => found.len().saturating_sub(1),
             None => 0,
-            Some(known) => match found.iter().rposition(|path| self.is_same(known, path)) {
+            Some(known) => match found.iter().rposition(|file| self.is_same(known, file)) {
                 Some(at) => at + 1,
                 None => {
                     refreshed.gap_before.get_or_insert(self.next);
@@ -258,17 +259,37 @@ impl Spool {
                 }
             },
         };
-        for path in &found[first.min(found.len())..] {
-            if !self.add(path, refreshed)? {
+        for (path, identity) in &found[first.min(found.len())..] {
+            if !self.add(path, *identity, refreshed)? {
                 break;
             }
         }
         Ok(())
     }
 
+    /// The files of the log, oldest first, as they were at one moment: a rotation leaves a hole in
+    /// the numbers until it puts another file in the place of the current one. `None` if one came
+    /// between.
+    fn list(&self) -> Result<Option<Vec<(PathBuf, Identity)>>> {
+        let before = identity(&self.log_file).ok();
+        let listed = journal::log_files(&self.log_file);
+        let paths = listed.map_err(failed(&self.log_file, "list the log's directory"))?;
+        let mut found = Vec::new();
+        for path in paths {
+            match identity(&path) {
+                Ok(identity) => found.push((path, identity)),
+                Err(_) => return Ok(None),
+            }
+        }
+        let is_same = before.is_some()
+            && identity(&self.log_file).ok() == before
+            && found.last().map(|(_, identity)| *identity) == before;
+        Ok(is_same.then_some(found))
+    }
+
     /// Whether `path` is file `number`, perhaps compressed since.
-    fn is_same(&self, number: u64, path: &Path) -> bool {
-        if identity(path).ok().as_ref() == self.files.files.get(&number) {
+    fn is_same(&self, number: u64, (path, identity): &(PathBuf, Identity)) -> bool {
+        if Some(identity) == self.files.files.get(&number) {
             return true;
         }
         let is_compressed = path.extension().is_some_and(|suffix| suffix == "zst");
@@ -279,13 +300,10 @@ impl Spool {
             }
     }
 
-    /// Links one file. False if a rotation came between.
-    fn add(&mut self, path: &Path, refreshed: &mut Refreshed) -> Result<bool> {
+    /// Links the file that had `before` when the files were listed. False if a rotation came between.
+    fn add(&mut self, path: &Path, before: Identity, refreshed: &mut Refreshed) -> Result<bool> {
         let number = self.next;
         let link = self.path(number);
-        let Ok(before) = identity(path) else {
-            return Ok(false);
-        };
         if is_compact(path) {
             return Err(SpoolError::Compact {
                 path: path.to_owned(),
@@ -303,7 +321,11 @@ impl Spool {
             other => other.map_err(failed(&link, "link a log file"))?,
         }
         let identity_now = identity(&link).map_err(failed(&link, "stat"))?;
-        if !is_compressed && identity_now != before {
+        let is_moved = match is_compressed {
+            true => identity(path).ok() != Some(before),
+            false => identity_now != before,
+        };
+        if is_moved {
             let _ = std::fs::remove_file(&link);
             return Ok(false);
         }
