@@ -1,11 +1,10 @@
 //! Tarsier: system-call auditing. This file only dispatches commands and returns their exit status.
 
+mod beside;
 mod cat_command;
 mod ctl;
 mod doctor_command;
-mod export_command;
 mod finding;
-mod forward_command;
 mod last_command;
 mod migrate_command;
 mod plan_command;
@@ -43,7 +42,7 @@ fn main() -> ExitCode {
     } else if first.as_ref().is_some_and(|first| first == "ctl") {
         ctl::run(args.skip(1).collect())
     } else if first.as_ref().is_some_and(|first| first == "forward") {
-        forward_command::forward(args.skip(1).collect())
+        beside::run(beside::FORWARD, args.skip(1))
     } else if search_command::is_ausearch(&program) {
         search_command::run(args.collect())
     } else if search_command::ausyscall::is_ausyscall(&program) {
@@ -79,10 +78,10 @@ fn command() -> anyhow::Result<u8> {
         Command::Doctor(args) => doctor_command::doctor(&args),
         Command::Migrate(args) => migrate_command::migrate(&args),
         Command::Stop(args) => stop_command::stop(&args),
-        Command::Forward { args } => forward_command::forward(args),
+        Command::Forward { args } => beside::run(beside::FORWARD, args),
         Command::Cat(args) => cat_command::cat(&args),
         Command::Top(args) => top_command::top(&args),
-        Command::Export(_) => export_command::run(),
+        Command::Export(_) => beside::run(beside::EXPORT, std::env::args_os().skip(2)),
         Command::Seal(command) => seal_command::seal(&command),
         Command::Verify(args) => seal_command::verify(&args),
         Command::Rules(command) => rules_command::rules(&command),

@@ -1,4 +1,4 @@
-//! The crates that the program consists of.
+//! The crates that the programs consist of.
 
 use anyhow::{ensure, Context, Result};
 use serde::Deserialize;
@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A crate that is linked into the program.
+/// The programs of package tarsier.
+const PROGRAMS: [&str; 3] = ["tarsier", "tarsier-forward", "tarsier-export"];
+
+/// A crate that is linked into a program.
 #[derive(Clone, Debug)]
 pub(super) struct Crate {
     pub(super) name: String,
@@ -59,7 +62,7 @@ struct Kind {
     kind: Option<String>,
 }
 
-/// The crates that `tarsier` needs on the target `triple`, those for building and tests apart, by name and version.
+/// The crates that the programs need on the target `triple`, those for building and tests apart, by name and version.
 pub(super) fn of_tarsier(root: &Path, triple: &str) -> Result<Vec<Crate>> {
     let arguments = [
         "metadata",
@@ -89,19 +92,20 @@ fn linked(
     metadata: Metadata,
     checksums: &BTreeMap<(String, String), String>,
 ) -> Result<Vec<Crate>> {
-    let first = metadata
-        .packages
-        .iter()
-        .find(|package| package.name == "tarsier");
-    let first = first.context("the workspace has no package tarsier")?;
+    let mut waiting = Vec::new();
+    for program in PROGRAMS {
+        let mut packages = metadata.packages.iter();
+        let package = packages.find(|package| package.name == program);
+        let package = package.with_context(|| format!("the workspace has no package {program}"))?;
+        waiting.push(package.id.as_str());
+    }
     let nodes: BTreeMap<&str, &Node> = metadata
         .resolve
         .nodes
         .iter()
         .map(|node| (node.id.as_str(), node))
         .collect();
-    let mut needed = BTreeSet::from([first.id.as_str()]);
-    let mut waiting = vec![first.id.as_str()];
+    let mut needed: BTreeSet<&str> = waiting.iter().copied().collect();
     while let Some(id) = waiting.pop() {
         let node = nodes
             .get(id)
@@ -176,6 +180,8 @@ mod tests {
             "libbpf-sys",
             "clap",
             "zstd-sys",
+            "rustls",
+            "parquet",
         ] {
             assert!(names.contains(name), "{name}");
         }
@@ -184,7 +190,6 @@ mod tests {
             "proptest",
             "libbpf-cargo",
             "xtask",
-            "tempfile",
         ] {
             assert!(!names.contains(name), "{name}");
         }

@@ -1,0 +1,27 @@
+//! Commands that are programs of their own for the size of their libraries, and stand beside this one.
+
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// `tarsier forward`.
+pub(crate) const FORWARD: &str = "tarsier-forward";
+/// `tarsier export`.
+pub(crate) const EXPORT: &str = "tarsier-export";
+
+/// Becomes `program`, with these arguments.
+///
+/// # Errors
+/// There is no such program beside this one, or it cannot be started.
+pub(crate) fn run(program: &str, args: impl IntoIterator<Item = OsString>) -> Result<u8> {
+    let this = std::env::current_exe().context("the place of this program")?;
+    let path = this.with_file_name(program);
+    let error = Command::new(&path).args(args).exec();
+    Err(error).with_context(|| {
+        format!(
+            "cannot start {}: packages have it, and in a checkout `cargo build --release -p {program}` makes it",
+            path.display()
+        )
+    })
+}
