@@ -54,6 +54,23 @@ extern "C" {
     fn tzset();
 }
 
+/// The time of one or two words of `-ts` or `-te`: a date, a time of day, both in any order, or a word such as `today`.
+///
+/// # Errors
+/// As [`parse`].
+pub fn of_words(bound: Bound, first: &str, second: Option<&str>) -> Result<i64, String> {
+    let midnight = Some("00:00:00");
+    let (date, time) = match second {
+        Some(second) if first.contains(':') => (Some(second), Some(first)),
+        Some(second) => (Some(first), Some(second)),
+        None if is_word(first) => (Some(first), midnight),
+        None if first.contains(':') => (None, Some(first)),
+        None if bound == Bound::Start => (Some(first), midnight),
+        None => (Some(first), None),
+    };
+    parse(bound, date, time)
+}
+
 /// The time of a date and a time of day, one of which may be missing, in seconds since 1970.
 ///
 /// `date` is a word of ausearch or a date of the locale (`%x`), `time` a time of the locale (`%X`)

@@ -3,6 +3,7 @@
 mod beside;
 mod cat_command;
 mod ctl;
+mod dialect;
 mod doctor_command;
 mod finding;
 mod last_command;

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
+use testkit::{AuditPackage, Numbers};
 
 /// Reports that are made of every log, beside the main summary, each in the forms of [`FORMS`].
 const REPORTS: &str =
@@ -71,57 +72,11 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(corpus().join(name)).expect("a log of the corpus")
 }
 
-/// The audit package of a version, and the dialect that is its.
-struct Peer {
-    root: PathBuf,
-    dialect: &'static str,
-}
-
-impl Peer {
-    /// The packages that are there. Says which are not.
-    fn all(what: &str) -> Vec<Peer> {
-        let three = testkit::peers(what).map(|root| Peer { root, dialect: "3" });
-        let four = std::env::var_os("TARSIER_PEERS4").map(|root| Peer {
-            root: root.into(),
-            dialect: "4",
-        });
-        if four.is_none() {
-            println!("skipped: {what}, 4.0.2: TARSIER_PEERS4 is not set");
-        }
-        three.into_iter().chain(four).collect()
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
-        let root = self.root.display();
-        let is_report = program == "aureport";
-        if self.dialect == "3" {
-            let directory = if is_report { "sbin" } else { "usr/bin" };
-            let mut command = Command::new(self.root.join(directory).join(program));
-            let libraries = format!("{root}/usr/lib/{triplet}:{root}/lib/{triplet}");
-            command.env("LD_LIBRARY_PATH", libraries);
-            return command;
-        }
-        // It needs a newer C library than Debian 12 has.
-        let libraries = self.root.join("usr/lib").join(&triplet);
-        let loader = fs::read_dir(&libraries)
-            .expect("libraries")
-            .map(|entry| entry.expect("an entry").path())
-            .find(|path| path.to_string_lossy().contains("/ld-linux"))
-            .expect("a loader");
-        let directory = if is_report { "usr/sbin" } else { "usr/bin" };
-        let mut command = Command::new(loader);
-        command.arg("--library-path").arg(&libraries);
-        command.arg(self.root.join(directory).join(program));
-        command
-    }
-
-    /// The forms that are compared with it: fewer with the second, which differs little.
-    fn forms(&self) -> &'static [&'static str] {
-        match self.dialect {
-            "3" => FORMS,
-            _ => &["", "--summary -i"],
-        }
+/// The forms that are compared with a package: fewer with the second, which differs little.
+fn forms(peer: &AuditPackage) -> &'static [&'static str] {
+    match peer.dialect {
+        "3" => FORMS,
+        _ => &["", "--summary -i"],
     }
 }
 
@@ -165,7 +120,7 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 /// Both programs with the same words say the same.
-fn compare(peer: &Peer, words: &[&str], place: Place<'_>) {
+fn compare(peer: &AuditPackage, words: &[&str], place: Place<'_>) {
     let expected = output(peer.command("aureport").args(words), place);
     let found = output(tarsier(&["--dialect", peer.dialect]).args(words), place);
     let status = (found.status.code(), expected.status.code());
@@ -189,11 +144,11 @@ fn words_of<'w>(log: &'w str, options: &[&'w str]) -> Vec<&'w str> {
     ["-if", log].into_iter().chain(options).collect()
 }
 
-fn compare_all(peer: &Peer, log: &Path, zone_name: &str) {
+fn compare_all(peer: &AuditPackage, log: &Path, zone_name: &str) {
     let place = zone(zone_name);
     let log = log.to_str().expect("paths are text");
     for report in reports() {
-        for form in peer.forms() {
+        for form in forms(peer) {
             // aureport prints memory that nobody has written for calls of an unknown architecture.
             let is_unknown = report == "-s" && *form == "--summary -i" && log.contains("flipped");
             if !is_unknown {
@@ -228,18 +183,6 @@ fn mixed() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// A generator of numbers that are the same in every run (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
-    }
-}
-
 fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
     let path = dir.path().join(name);
     fs::write(&path, text).expect("a written log");
@@ -248,12 +191,12 @@ fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
 
 #[test]
 fn logs_of_the_kernel_have_the_reports_of_aureport() {
-    for peer in &Peer::all("reports beside aureport") {
+    for peer in &AuditPackage::all("reports beside aureport") {
         kernel_logs(peer);
     }
 }
 
-fn kernel_logs(peer: &Peer) {
+fn kernel_logs(peer: &AuditPackage) {
     for name in [
         "01-file-mod.raw.log",
         "06-exec.enriched.log",
@@ -269,12 +212,12 @@ fn kernel_logs(peer: &Peer) {
 
 #[test]
 fn messages_of_user_space_have_the_reports_of_aureport() {
-    for peer in &Peer::all("reports beside aureport") {
+    for peer in &AuditPackage::all("reports beside aureport") {
         messages(peer);
     }
 }
 
-fn messages(peer: &Peer) {
+fn messages(peer: &AuditPackage) {
     compare_all(peer, &corpus().join("other-kinds.raw.log"), UTC);
     compare_all(
         peer,
@@ -292,7 +235,13 @@ const MESSAGES: &str = include_str!("report/messages.log");
 const SESSIONS: &str = include_str!("report/sessions.log");
 
 /// aulast or aulastlog of both packages with the same words.
-fn compare_last(peer: &Peer, program: &str, words: &[&str], log: Option<&Path>, dir: &TempDir) {
+fn compare_last(
+    peer: &AuditPackage,
+    program: &str,
+    words: &[&str],
+    log: Option<&Path>,
+    dir: &TempDir,
+) {
     let link = dir.path().join(program);
     if !link.exists() {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tarsier"), &link).expect("a link");
@@ -320,12 +269,12 @@ fn compare_last(peer: &Peer, program: &str, words: &[&str], log: Option<&Path>, 
 
 #[test]
 fn sessions_and_last_logins_are_those_of_aulast_and_aulastlog() {
-    for peer in &Peer::all("sessions beside aulast") {
+    for peer in &AuditPackage::all("sessions beside aulast") {
         sessions(peer);
     }
 }
 
-fn sessions(peer: &Peer) {
+fn sessions(peer: &AuditPackage) {
     let dir = TempDir::new().expect("a directory");
     let log = write(&dir, "sessions", SESSIONS.as_bytes());
     let name = log.to_str().expect("paths are text");
@@ -359,12 +308,12 @@ fn sessions(peer: &Peer) {
 
 #[test]
 fn disordered_and_damaged_logs_have_the_reports_of_aureport() {
-    for peer in &Peer::all("reports beside aureport") {
+    for peer in &AuditPackage::all("reports beside aureport") {
         damaged_logs(peer);
     }
 }
 
-fn damaged_logs(peer: &Peer) {
+fn damaged_logs(peer: &AuditPackage) {
     let rounds = std::env::var("TARSIER_REPORT_ROUNDS").map_or(1, |rounds| {
         rounds.parse().expect("TARSIER_REPORT_ROUNDS: a number")
     });
@@ -412,12 +361,12 @@ fn damaged(lines: &[Vec<u8>], numbers: &mut Numbers) -> Vec<(&'static str, Vec<u
 
 #[test]
 fn wrong_options_have_the_messages_of_aureport() {
-    for peer in &Peer::all("messages beside aureport") {
+    for peer in &AuditPackage::all("messages beside aureport") {
         wrong_options(peer);
     }
 }
 
-fn wrong_options(peer: &Peer) {
+fn wrong_options(peer: &AuditPackage) {
     for words in WRONG {
         let words: Vec<&str> = words.split_whitespace().collect();
         let expected = output(peer.command("aureport").args(&words), zone(UTC));
@@ -441,12 +390,12 @@ fn wrong_options(peer: &Peer) {
 
 #[test]
 fn rotated_sets_and_pipes_are_read_as_by_aureport() {
-    for peer in &Peer::all("reports beside aureport") {
+    for peer in &AuditPackage::all("reports beside aureport") {
         rotated_sets(peer);
     }
 }
 
-fn rotated_sets(peer: &Peer) {
+fn rotated_sets(peer: &AuditPackage) {
     let dir = TempDir::new().expect("a directory");
     let lines = mixed();
     for (number, part) in lines.chunks(lines.len() / 3 + 1).rev().enumerate() {
@@ -482,12 +431,12 @@ fn rotated_sets(peer: &Peer) {
 
 #[test]
 fn dates_of_other_locales_are_those_of_aureport() {
-    for peer in &Peer::all("reports beside aureport") {
+    for peer in &AuditPackage::all("reports beside aureport") {
         other_locales(peer);
     }
 }
 
-fn other_locales(peer: &Peer) {
+fn other_locales(peer: &AuditPackage) {
     let dir = TempDir::new().expect("a directory");
     for name in ["de_DE", "en_US"] {
         let locale = format!("{name}.UTF-8");

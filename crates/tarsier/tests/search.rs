@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
+use testkit::{AuditPackage, Numbers};
 
 /// Options that are tried on every log.
 const OPTIONS: &[&str] = &[
@@ -155,61 +156,6 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(corpus().join(name)).expect("a log of the corpus")
 }
 
-/// A peer: an ausearch, and the dialect that is its.
-struct Peer {
-    root: PathBuf,
-    dialect: &'static str,
-}
-
-impl Peer {
-    /// The peers that are there. Says which are not.
-    fn all(what: &str) -> Vec<Peer> {
-        let three = testkit::peers(what).map(|root| Peer { root, dialect: "3" });
-        let four = std::env::var_os("TARSIER_PEERS4").map(|root| Peer {
-            root: root.into(),
-            dialect: "4",
-        });
-        if four.is_none() {
-            println!("skipped: {what}, 4.0.2: TARSIER_PEERS4 is not set");
-        }
-        three.into_iter().chain(four).collect()
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
-        let root = self.root.display();
-        if self.dialect == "3" {
-            let directory = if program == "ausearch" {
-                "sbin"
-            } else {
-                "usr/bin"
-            };
-            let mut command = Command::new(self.root.join(directory).join(program));
-            let libraries = format!("{root}/usr/lib/{triplet}:{root}/lib/{triplet}");
-            command.env("LD_LIBRARY_PATH", libraries);
-            return command;
-        }
-        // It needs a newer C library than Debian 12 has.
-        let libraries = self.root.join("usr/lib").join(&triplet);
-        let loader = fs::read_dir(&libraries)
-            .expect("libraries")
-            .map(|entry| entry.expect("an entry").path())
-            .find(|path| path.to_string_lossy().contains("/ld-linux"))
-            .expect("a loader");
-        let directory = if program == "ausearch" {
-            "usr/sbin"
-        } else {
-            "usr/bin"
-        };
-        let mut command = Command::new(loader);
-        command
-            .arg("--library-path")
-            .arg(libraries)
-            .arg(self.root.join(directory).join(program));
-        command
-    }
-}
-
 fn tarsier(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tarsier"));
     command.arg("search").args(words);
@@ -226,7 +172,7 @@ fn output(command: &mut Command, zone: &str) -> Output {
 }
 
 /// Both programs with the same words say the same.
-fn compare(peer: &Peer, words: &[&str], zone: &str) {
+fn compare(peer: &AuditPackage, words: &[&str], zone: &str) {
     let expected = output(peer.command("ausearch").args(words), zone);
     // ausearch 4.0.2 crashes at some paths with `..`; see the page.
     if expected.status.code().is_none() && peer.dialect == "4" {
@@ -245,7 +191,7 @@ fn compare(peer: &Peer, words: &[&str], zone: &str) {
     }
 }
 
-fn compare_each(peer: &Peer, log: &Path, zone: &str, options: &[&str]) {
+fn compare_each(peer: &AuditPackage, log: &Path, zone: &str, options: &[&str]) {
     let log = log.to_str().expect("paths are text");
     for options in options {
         let words: Vec<&str> = ["-if", log]
@@ -256,7 +202,7 @@ fn compare_each(peer: &Peer, log: &Path, zone: &str, options: &[&str]) {
     }
 }
 
-fn compare_all(peer: &Peer, log: &Path, zone: &str) {
+fn compare_all(peer: &AuditPackage, log: &Path, zone: &str) {
     compare_each(peer, log, zone, OPTIONS);
     compare_each(peer, log, zone, FORMATS);
 }
@@ -284,18 +230,6 @@ fn mixed() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// A generator of numbers that are the same in every run (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
-    }
-}
-
 fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
     let path = dir.path().join(name);
     fs::write(&path, text).expect("a written log");
@@ -316,7 +250,7 @@ fn logs_of_the_kernel_are_searched_as_by_ausearch() {
             .expect("seeds")
             .map(|entry| entry.expect("an entry").path()),
     );
-    for peer in Peer::all("searches beside ausearch") {
+    for peer in AuditPackage::all("searches beside ausearch") {
         for (number, log) in logs.iter().enumerate() {
             if is_long() || number % 9 == 0 {
                 compare_all(&peer, log, "UTC");
@@ -332,7 +266,7 @@ fn logs_of_the_kernel_are_searched_as_by_ausearch() {
 fn disordered_and_damaged_logs_are_searched_as_by_ausearch() {
     let dir = TempDir::new().expect("a directory");
     let rounds = if is_long() { 20 } else { 1 };
-    let peers = Peer::all("damaged logs beside ausearch");
+    let peers = AuditPackage::all("damaged logs beside ausearch");
     for round in 0..rounds {
         for log in damaged(&dir, 7 + round) {
             for peer in &peers {
@@ -416,7 +350,7 @@ fn locales_are_those_of_ausearch() {
             println!("skipped: {locale}: localedef(1) does not make it");
             continue;
         }
-        for peer in Peer::all("locales beside ausearch") {
+        for peer in AuditPackage::all("locales beside ausearch") {
             for options in ["-i", "--format csv --extra-time", "--format text", "-sv no"] {
                 let log = corpus().join("06-exec.enriched.log");
                 let words: Vec<&str> = ["-if", log.to_str().expect("paths are text")]
@@ -443,7 +377,7 @@ fn locales_are_those_of_ausearch() {
 
 #[test]
 fn wrong_options_have_the_messages_of_ausearch() {
-    for peer in Peer::all("messages beside ausearch") {
+    for peer in AuditPackage::all("messages beside ausearch") {
         for words in WRONG {
             let words: Vec<&str> = words.split_whitespace().collect();
             compare(&peer, &words, "UTC");
@@ -485,7 +419,7 @@ fn rotated_sets_long_lines_and_pipes_are_read_as_by_ausearch() {
         writer.join().expect("no panic").expect("all is read");
         output.stdout
     };
-    for peer in Peer::all("sets and pipes beside ausearch") {
+    for peer in AuditPackage::all("sets and pipes beside ausearch") {
         compare_all(&peer, dir.path(), "UTC");
         compare_all(&peer, &long, "UTC");
         let mut expected = peer.command("ausearch");
@@ -505,7 +439,7 @@ fn checkpoints_go_on_where_ausearch_would() {
         ["16-ids", "17-ipc-mq", "21-time", "27-compat32"],
     ]
     .map(|names| names.map(|name| read(&format!("{name}.raw.log"))).concat());
-    for peer in Peer::all("checkpoints beside ausearch") {
+    for peer in AuditPackage::all("checkpoints beside ausearch") {
         let dir = TempDir::new().expect("a directory");
         let log = write(&dir, "audit.log", &parts[0]);
         let both = |more: &[&str]| {
@@ -552,7 +486,7 @@ fn ausyscall_answers_as_debians() {
     let dir = TempDir::new().expect("a directory");
     let link = dir.path().join("ausyscall");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tarsier"), &link).expect("a link");
-    for peer in Peer::all("ausyscall beside Debian's") {
+    for peer in AuditPackage::all("ausyscall beside Debian's") {
         for words in [
             "x86_64 --dump",
             "i386 --dump",

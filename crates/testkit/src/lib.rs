@@ -1,8 +1,10 @@
 //! What tests of several crates share: the lock of the machine, whether it runs BPF programs, the programs that
 //! `make test` gives them, and the judge of `tests/evade`.
 
+mod audit_package;
 pub mod evade;
 
+pub use audit_package::{AuditPackage, Numbers};
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
 use std::path::{Path, PathBuf};

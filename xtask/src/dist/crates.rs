@@ -185,12 +185,7 @@ mod tests {
         ] {
             assert!(names.contains(name), "{name}");
         }
-        for name in [
-            "tarsier-testkit",
-            "proptest",
-            "libbpf-cargo",
-            "xtask",
-        ] {
+        for name in ["tarsier-testkit", "proptest", "libbpf-cargo", "xtask"] {
             assert!(!names.contains(name), "{name}");
         }
         for found in &crates {

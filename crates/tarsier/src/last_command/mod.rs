@@ -2,6 +2,7 @@
 
 mod accounts;
 
+use crate::dialect;
 use crate::search_command::logs::{self, Input, Source};
 use crate::search_command::users;
 use anyhow::{Context, Result};
@@ -32,6 +33,15 @@ impl Program {
     }
 }
 
+impl Program {
+    fn name(self) -> &'static str {
+        match self {
+            Program::Aulast => "aulast",
+            Program::Aulastlog => "aulastlog",
+        }
+    }
+}
+
 /// Exit status of errors.
 const FAILED: u8 = 1;
 
@@ -41,23 +51,13 @@ const FAILED: u8 = 1;
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(program: Program, args: Vec<OsString>) -> Result<u8> {
     query::time::use_environment();
-    let words = args
-        .into_iter()
-        .map(|word| {
-            word.into_string()
-                .map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let (dialect, words) = match words.as_slice() {
-        [option, version, rest @ ..] if option == "--dialect" => match version.as_str() {
-            "3" => (Dialect::Three, rest),
-            "4" => (Dialect::Four, rest),
-            _ => {
-                say!("tarsier: --dialect: expected 3 or 4, for audit 3.0.9 or 4.0.2");
-                return Ok(FAILED);
-            }
-        },
-        words => (Dialect::Own, words),
+    let words = dialect::words(args)?;
+    let (dialect, words) = match dialect::take(&words, program.name(), program.name()) {
+        Ok(taken) => taken,
+        Err(message) => {
+            say!("{message}");
+            return Ok(FAILED);
+        }
     };
     match program {
         Program::Aulast => aulast(words, dialect),

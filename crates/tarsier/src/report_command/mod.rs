@@ -4,6 +4,7 @@ mod options;
 mod parts;
 mod rows;
 
+use crate::dialect;
 use crate::search_command::logs::{self, Defaults, Input, Source};
 use anyhow::Result;
 use cli::report::REPORT_USAGE;
@@ -33,14 +34,8 @@ pub(crate) fn is_aureport(program: &OsStr) -> bool {
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     query::time::use_environment();
-    let words = args
-        .into_iter()
-        .map(|word| {
-            word.into_string()
-                .map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let (dialect, words) = match take_dialect(&words) {
+    let words = dialect::words(args)?;
+    let (dialect, words) = match dialect::take(&words, "report", "aureport") {
         Ok(taken) => taken,
         Err(message) => {
             say!("{message}");
@@ -70,21 +65,6 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             say!("{message}");
             Ok(NOTHING)
         }
-    }
-}
-
-/// Takes `--dialect 3` or `--dialect 4` from the beginning.
-fn take_dialect(words: &[String]) -> Result<(Dialect, &[String]), String> {
-    match words {
-        [option, rest @ ..] if option == "--dialect" => match rest {
-            [version, rest @ ..] if version == "3" => Ok((Dialect::Three, rest)),
-            [version, rest @ ..] if version == "4" => Ok((Dialect::Four, rest)),
-            _ => Err(
-                "tarsier: report: --dialect: expected 3 or 4, for aureport 3.0.9 or 4.0.2"
-                    .to_owned(),
-            ),
-        },
-        _ => Ok((Dialect::Own, words)),
     }
 }
 

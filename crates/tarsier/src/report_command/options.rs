@@ -313,19 +313,6 @@ fn time_of(word: &mut Words<'_>, bound: Bound) -> Result<i64> {
     };
     word.taken += 1;
     let second = word.rest.get(1).filter(|second| !second.starts_with('-'));
-    let midnight = Some("00:00:00");
-    let (date, time) = match second {
-        Some(second) => {
-            word.taken += 1;
-            match first.contains(':') {
-                true => (Some(second.as_str()), Some(first)),
-                false => (Some(first), Some(second.as_str())),
-            }
-        }
-        None if time::is_word(first) => (Some(first), midnight),
-        None if first.contains(':') => (None, Some(first)),
-        None if bound == Bound::Start => (Some(first), midnight),
-        None => (Some(first), None),
-    };
-    Ok(time::parse(bound, date, time)?)
+    word.taken += usize::from(second.is_some());
+    Ok(time::of_words(bound, first, second.map(String::as_str))?)
 }

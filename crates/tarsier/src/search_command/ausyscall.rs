@@ -1,5 +1,6 @@
 //! `ausyscall`: names and numbers of system calls, for a link of that name to the program.
 
+use crate::dialect;
 use abi::Arch;
 use anyhow::Result;
 use daemon::stderr::say;
@@ -29,8 +30,8 @@ struct Request {
 /// # Errors
 /// The output cannot be written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
-    let words = super::words(args)?;
-    let (dialect, words) = match super::take_dialect(&words) {
+    let words = dialect::words(args)?;
+    let (dialect, words) = match dialect::take(&words, "ausyscall", "ausyscall") {
         Ok(taken) => taken,
         Err(message) => {
             say!("{message}");

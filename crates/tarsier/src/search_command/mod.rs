@@ -14,6 +14,7 @@ mod progress;
 mod scan;
 pub(crate) mod users;
 
+use crate::dialect;
 use anyhow::Result;
 use asked::{Asked, Taken};
 use checkpoint::{Checkpoint, Decision};
@@ -45,8 +46,8 @@ pub(crate) fn is_ausearch(program: &OsStr) -> bool {
 /// A log cannot be read, or the output not written.
 pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
     query::time::use_environment();
-    let words = words(args)?;
-    let (dialect, words) = match take_dialect(&words) {
+    let words = dialect::words(args)?;
+    let (dialect, words) = match dialect::take(&words, "search", "ausearch") {
         Ok(taken) => taken,
         Err(message) => {
             say!("{message}");
@@ -85,30 +86,6 @@ pub(crate) fn run(args: Vec<OsString>) -> Result<u8> {
             say!("{message}");
             Ok(NOTHING)
         }
-    }
-}
-
-fn words(args: Vec<OsString>) -> Result<Vec<String>> {
-    args.into_iter()
-        .map(|word| {
-            word.into_string()
-                .map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.to_string_lossy()))
-        })
-        .collect()
-}
-
-/// Takes `--dialect 3` from the beginning.
-fn take_dialect(words: &[String]) -> Result<(Dialect, &[String]), String> {
-    match words {
-        [option, rest @ ..] if option == "--dialect" => match rest {
-            [version, rest @ ..] if version == "3" => Ok((Dialect::Three, rest)),
-            [version, rest @ ..] if version == "4" => Ok((Dialect::Four, rest)),
-            _ => Err(
-                "tarsier: search: --dialect: expected 3 or 4, for ausearch 3.0.9 or 4.0.2"
-                    .to_owned(),
-            ),
-        },
-        _ => Ok((Dialect::Own, words)),
     }
 }
 
