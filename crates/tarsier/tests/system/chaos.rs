@@ -187,10 +187,18 @@ fn settles(life: &Life<'_>, resources: (usize, usize)) {
     }
 }
 
+/// The daemon's plugins and look-up helpers. The process that starts them is left alone: without it nothing is started
+/// any more, which `confinement::a_dead_spawner…` tries.
 fn children(pid: u32) -> Vec<Pid> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let list = list.unwrap_or_default();
-    let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+    let pids = list.split_whitespace().filter(|pid| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !command
+            .split(|byte| *byte == 0)
+            .any(|word| word == b"spawner")
+    });
+    let pids = pids.filter_map(|pid| pid.parse().ok());
     pids.filter_map(Pid::from_raw).collect()
 }
 
