@@ -10,7 +10,7 @@ use std::io;
 pub const CALLS: &str = include_str!("daemon.profile");
 /// What it may call besides with network sockets.
 pub const NETWORK: &str = include_str!("network.profile");
-/// What is refused without a record.
+/// Calls that are refused without a record.
 pub const QUIET: &str = include_str!("quiet.profile");
 
 const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);

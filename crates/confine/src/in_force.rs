@@ -5,7 +5,7 @@ use rustix::process::{dumpable_behavior, DumpableBehavior};
 use rustix::thread::{capabilities, no_new_privs, CapabilitySet};
 use std::path::PathBuf;
 
-/// What is in force.
+/// The parts of the confinement that are in force, as read back after they were applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InForce {
     /// Names of the capabilities that are permitted and effective, as in capabilities(7).

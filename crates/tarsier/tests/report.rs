@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
-use testkit::{AuditPackage, Numbers};
+use testkit::{corpus, corpus_lines, of_two_nodes, AuditPackage, Numbers};
 
 /// Reports that are made of every log, beside the main summary, each in the forms of [`FORMS`].
 const REPORTS: &str =
@@ -63,14 +63,6 @@ const WRONG: &[&str] = &[
     "-if",
     "-if /nonexistent",
 ];
-
-fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../event/tests/corpus")
-}
-
-fn read(name: &str) -> Vec<u8> {
-    fs::read(corpus().join(name)).expect("a log of the corpus")
-}
 
 /// The forms that are compared with a package: fewer with the second, which differs little.
 fn forms(peer: &AuditPackage) -> &'static [&'static str] {
@@ -164,23 +156,14 @@ fn compare_all(peer: &AuditPackage, log: &Path, zone_name: &str) {
 /// Lines of logs: calls with many records, messages of user space in ENRICHED, addresses, changes of
 /// configuration, and what calls do not have.
 fn mixed() -> Vec<Vec<u8>> {
-    [
+    corpus_lines(&[
         "06-exec.raw.log",
         "20-norules-hardwired.enriched.log",
         "10-net-saddrfam.raw.log",
         "other-kinds.raw.log",
         "19-bpf-seccomp-abend.enriched.log",
         "56-config-change.raw.log",
-    ]
-    .iter()
-    .flat_map(|name| {
-        let lines: Vec<_> = read(name)
-            .split_inclusive(|byte| *byte == b'\n')
-            .map(<[u8]>::to_vec)
-            .collect();
-        lines
-    })
-    .collect()
+    ])
 }
 
 fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
@@ -327,35 +310,11 @@ fn damaged_logs(peer: &AuditPackage) {
 
 /// The lines in other orders, from two nodes, with other bits, and cut.
 fn damaged(lines: &[Vec<u8>], numbers: &mut Numbers) -> Vec<(&'static str, Vec<u8>)> {
-    let mut shuffled = lines.to_vec();
-    for at in (1..shuffled.len()).rev() {
-        shuffled.swap(at, numbers.below(at + 1));
-    }
-    let half = lines.len() / 2;
-    let nodes: Vec<u8> = (0..half)
-        .flat_map(|at| {
-            let (one, two) = (&lines[at], &lines[half + at]);
-            [&b"node=one "[..], one, b"node=two ", two].concat()
-        })
-        .collect();
-    let mut flipped = lines.concat();
-    for _ in 0..flipped.len() / 150 {
-        let at = numbers.below(flipped.len());
-        let changed = flipped[at] ^ 1 << numbers.below(7);
-        if changed != 0 {
-            flipped[at] = changed;
-        }
-    }
-    let mut cut = Vec::new();
-    for line in lines {
-        cut.extend_from_slice(&line[..numbers.below(line.len())]);
-        cut.push(b'\n');
-    }
     vec![
-        ("shuffled", shuffled.concat()),
-        ("nodes", nodes),
-        ("flipped", flipped),
-        ("cut", cut),
+        ("shuffled", numbers.shuffled(lines)),
+        ("nodes", of_two_nodes(lines)),
+        ("flipped", numbers.flipped(lines)),
+        ("cut", numbers.cut(lines)),
     ]
 }
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
-use testkit::{AuditPackage, Numbers};
+use testkit::{corpus, corpus_lines, of_two_nodes, AuditPackage, Numbers};
 
 /// Options that are tried on every log.
 const OPTIONS: &[&str] = &[
@@ -148,10 +148,6 @@ const WRONG: &[&str] = &[
     "--debug x",
 ];
 
-fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../event/tests/corpus")
-}
-
 fn read(name: &str) -> Vec<u8> {
     fs::read(corpus().join(name)).expect("a log of the corpus")
 }
@@ -214,20 +210,11 @@ fn is_long() -> bool {
 
 /// Lines of three logs: calls with many records, messages of user space in ENRICHED, addresses.
 fn mixed() -> Vec<Vec<u8>> {
-    [
+    corpus_lines(&[
         "06-exec.raw.log",
         "20-norules-hardwired.enriched.log",
         "10-net-saddrfam.raw.log",
-    ]
-    .iter()
-    .flat_map(|name| {
-        let lines: Vec<_> = read(name)
-            .split_inclusive(|byte| *byte == b'\n')
-            .map(<[u8]>::to_vec)
-            .collect();
-        lines
-    })
-    .collect()
+    ])
 }
 
 fn write(dir: &TempDir, name: &str, text: &[u8]) -> PathBuf {
@@ -281,51 +268,20 @@ fn damaged(dir: &TempDir, seed: u64) -> Vec<PathBuf> {
     let lines = mixed();
     let mut numbers = Numbers(seed);
 
-    let mut shuffled = lines.clone();
-    for at in (1..shuffled.len()).rev() {
-        shuffled.swap(at, numbers.below(at + 1));
-    }
-
+    let shuffled = numbers.shuffled(&lines);
     let mut near = lines.clone();
     for at in 0..near.len() - 5 {
         near.swap(at, at + numbers.below(5));
     }
 
-    let half = lines.len() / 2;
-    let nodes: Vec<u8> = (0..half)
-        .flat_map(|at| {
-            [
-                &b"node=one "[..],
-                &lines[at],
-                b"node=two ",
-                &lines[half + at],
-            ]
-            .concat()
-        })
-        .collect();
-
-    let mut flipped = lines.concat();
-    for _ in 0..flipped.len() / 150 {
-        let at = numbers.below(flipped.len());
-        let changed = flipped[at] ^ 1 << numbers.below(7);
-        if changed != 0 {
-            flipped[at] = changed;
-        }
-    }
-
+    let flipped = numbers.flipped(&lines);
     // ausearch complains of addresses that are too short; see the page.
-    let mut cut = Vec::new();
-    for line in lines
-        .iter()
-        .filter(|line| !line.starts_with(b"type=SOCKADDR"))
-    {
-        cut.extend_from_slice(&line[..numbers.below(line.len())]);
-        cut.push(b'\n');
-    }
+    let is_address = |line: &Vec<u8>| line.starts_with(b"type=SOCKADDR");
+    let cut = numbers.cut(lines.iter().filter(|line| !is_address(line)));
     vec![
-        write(dir, "shuffled", &shuffled.concat()),
+        write(dir, "shuffled", &shuffled),
         write(dir, "near", &near.concat()),
-        write(dir, "nodes", &nodes),
+        write(dir, "nodes", &of_two_nodes(&lines)),
         write(dir, "flipped", &flipped),
         write(dir, "cut", &cut),
     ]

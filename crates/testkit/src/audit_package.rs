@@ -55,17 +55,3 @@ impl AuditPackage {
         command
     }
 }
-
-/// A generator of numbers that are the same in every run (SplitMix64).
-#[derive(Debug)]
-pub struct Numbers(pub u64);
-
-impl Numbers {
-    /// The next number, below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit as u64) as usize
-    }
-}

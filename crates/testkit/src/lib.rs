@@ -2,9 +2,11 @@
 //! `make test` gives them, and the judge of `tests/evade`.
 
 mod audit_package;
+mod damage;
 pub mod evade;
 
-pub use audit_package::{AuditPackage, Numbers};
+pub use audit_package::AuditPackage;
+pub use damage::{corpus, corpus_lines, of_two_nodes, Numbers};
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -184,7 +184,7 @@ impl Leftover {
         self.pins.move_to(dir)
     }
 
-    /// Its pins.
+    /// The pins that hold this capture.
     pub fn pins(&self) -> &Arc<Pins> {
         &self.pins
     }

@@ -127,9 +127,9 @@ pub struct Status {
 pub struct ConfinementStatus {
     /// Whether a call that the filter does not allow kills the daemon (`confinement = strict`).
     pub strict: bool,
-    /// Its capabilities, as in capabilities(7), in small letters and without `cap_`.
+    /// Capabilities of the daemon, as in capabilities(7), in small letters and without `cap_`.
     pub capabilities: Vec<String>,
-    /// Those in its bounding set.
+    /// Capabilities in the daemon's bounding set.
     pub bounding: Vec<String>,
     /// Whether no program that it executes gains rights.
     pub no_new_privs: bool,
@@ -150,7 +150,7 @@ pub struct ConfinementStatus {
 /// The process that starts programs for the daemon.
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct SpawnerStatus {
-    /// Its process id.
+    /// Process id of the spawner.
     pub pid: u32,
     /// Whether it runs.
     pub running: bool,

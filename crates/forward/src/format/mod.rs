@@ -8,17 +8,17 @@ mod ecs;
 mod facts;
 mod item;
 mod json;
+mod mapped;
 mod ocsf;
 mod parsed;
 mod raw;
 mod row;
 
-pub use ecs::Ecs;
 pub use json::Json;
-pub use ocsf::Ocsf;
 pub use raw::Raw;
 
 use crate::position::Series;
+use mapped::Mapped;
 
 /// One event of the log.
 #[derive(Clone, Copy, Debug)]
@@ -88,8 +88,8 @@ pub fn format(name: &str) -> Option<Box<dyn Format>> {
     match name {
         "raw" => Some(Box::new(Raw)),
         "json" => Some(Box::<Json>::default()),
-        "ecs" => Some(Box::<Ecs>::default()),
-        "ocsf" => Some(Box::<Ocsf>::default()),
+        "ecs" => Some(Box::new(Mapped::new("ecs", ecs::map))),
+        "ocsf" => Some(Box::new(Mapped::new("ocsf", ocsf::map))),
         _ => None,
     }
 }

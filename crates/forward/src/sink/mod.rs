@@ -93,6 +93,11 @@ pub fn open(config: &Config, host: &str) -> Result<Box<dyn Sink>, SinkError> {
     })
 }
 
+/// What may go away by itself.
+fn retry(error: impl ToString) -> SinkError {
+    SinkError::Retry(error.to_string())
+}
+
 /// A number of the state; 0 if it is not there.
 fn state_number(state: &SinkState, name: &str) -> u64 {
     state

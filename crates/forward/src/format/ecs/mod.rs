@@ -10,30 +10,11 @@ use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::row::{apply, put};
-use super::{Format, ForwardEvent, Refused};
+use super::ForwardEvent;
 use serde_json::{json, Value};
 
-/// One object per event, as ECS 9.4 describes it. Of its fields only `process.group` is not in 8.11.
-#[derive(Default)]
-pub struct Ecs(Reader);
-
-impl Format for Ecs {
-    fn name(&self) -> &'static str {
-        "ecs"
-    }
-
-    fn content_type(&self) -> &'static str {
-        "application/x-ndjson"
-    }
-
-    fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
-        let document = map(&mut self.0, event);
-        serde_json::to_writer(out, &document).map_err(|error| Refused(error.to_string()))
-    }
-}
-
-/// The event in ECS.
-fn map(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
+/// The event as ECS 9.4 describes it. Of its fields only `process.group` is not in 8.11.
+pub(super) fn map(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
     let parsed = reader.read(event.lines);
     let facts = Facts::of(event, &parsed);
     let mut out = Object::new();

@@ -10,31 +10,12 @@ use super::act::Act;
 use super::facts::Facts;
 use super::parsed::{Object, Reader};
 use super::row::{apply, put};
-use super::{Format, ForwardEvent, Refused};
+use super::ForwardEvent;
 use classes::Class;
 use serde_json::{json, Value};
 
-/// One object per event, as OCSF 1.8 describes it.
-#[derive(Default)]
-pub struct Ocsf(Reader);
-
-impl Format for Ocsf {
-    fn name(&self) -> &'static str {
-        "ocsf"
-    }
-
-    fn content_type(&self) -> &'static str {
-        "application/x-ndjson"
-    }
-
-    fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
-        let document = map(&mut self.0, event);
-        serde_json::to_writer(out, &document).map_err(|error| Refused(error.to_string()))
-    }
-}
-
-/// The event in OCSF.
-fn map(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
+/// The event as OCSF 1.8 describes it.
+pub(super) fn map(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
     let parsed = reader.read(event.lines);
     let facts = Facts::of(event, &parsed);
     let (class, activity) = classes::what(&facts);

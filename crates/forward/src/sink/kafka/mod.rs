@@ -11,7 +11,7 @@ mod wire;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{secret, state_number, Limits, Receipt, Sink, SinkError};
+use super::{retry, secret, state_number, Limits, Receipt, Sink, SinkError};
 use crate::batch::Batch;
 use crate::config::{Auth, Compression, Config};
 use crate::cursor::SinkState;
@@ -64,10 +64,6 @@ struct Topic {
     partitions: u32,
     /// `HOST:PORT` of the leader of the partition that was asked for, if it is known.
     leader: Option<String>,
-}
-
-fn retry(error: impl ToString) -> SinkError {
-    SinkError::Retry(error.to_string())
 }
 
 impl Kafka {

@@ -10,7 +10,7 @@ use std::io;
 use base64::prelude::{Engine, BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use serde_json::{json, Value};
 
-use super::{secret, state_number, Limits, Receipt, Sink, SinkError};
+use super::{retry, secret, state_number, Limits, Receipt, Sink, SinkError};
 use crate::batch::{Batch, Kind};
 use crate::config::{Auth, Config};
 use crate::cursor::SinkState;
@@ -42,10 +42,6 @@ pub(super) struct Nats {
     secret: String,
     bytes: usize,
     client: Option<Client>,
-}
-
-fn retry(error: impl ToString) -> SinkError {
-    SinkError::Retry(error.to_string())
 }
 
 impl Nats {
