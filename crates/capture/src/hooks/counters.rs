@@ -1,11 +1,12 @@
 //! Counters that the programs keep: `struct cpu_state` and `struct rule_count` of bpf/shared.h.
 
 use super::atomic::atomic;
+use super::map_access::MapAccess;
 use crate::error::{system, CaptureError};
 use bpf::load::refused;
 use bpf::shared::{cpu_state, rule_count};
 use event::wire;
-use libbpf_rs::{MapCore, MapFlags, MapType, Object};
+use libbpf_rs::{MapCore, MapType, Object};
 use rustix::mm::{mmap, munmap, MapFlags as Mapping, ProtFlags};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -156,7 +157,7 @@ pub(super) fn read_left(map: &impl MapCore) -> Result<Counters, CaptureError> {
         return Ok(per_cpu::<cpu_state>(map, 0)?.into_iter().collect());
     }
     let of = |cpu: u32| {
-        let value = map.lookup(cpu.as_bytes(), MapFlags::ANY);
+        let value = map.get(cpu.as_bytes());
         let value = value.map_err(refused("counters"))?;
         Ok(filled_up(&value.unwrap_or_default()))
     };
@@ -185,9 +186,7 @@ pub(super) fn read_rules(
 pub(super) fn read_uids(map: &impl MapCore) -> Result<BTreeMap<u32, u64>, CaptureError> {
     let mut counts = BTreeMap::new();
     for key in map.keys() {
-        let value = map
-            .lookup(&key, MapFlags::ANY)
-            .map_err(refused("counters"))?;
+        let value = map.get(&key).map_err(refused("counters"))?;
         counts.insert(filled_up(&key), filled_up(&value.unwrap_or_default()));
     }
     Ok(counts)
@@ -198,7 +197,7 @@ fn per_cpu<T: FromBytes + IntoBytes>(
     slot: u32,
 ) -> Result<Vec<T>, CaptureError> {
     let values = map
-        .lookup_percpu(slot.as_bytes(), MapFlags::ANY)
+        .get_per_cpu(slot.as_bytes())
         .map_err(refused("counters"))?;
     let values = values.unwrap_or_default();
     Ok(values.iter().map(|value| filled_up(value)).collect())

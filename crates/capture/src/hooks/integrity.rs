@@ -1,13 +1,14 @@
 //! Whether the programs still read what the daemon has told them. Who may use bpf(2) can change maps of others; such a
 //! change is undone, and reported.
 
+use super::map_access::MapAccess;
 use super::programs::Programs;
 use super::trampoline::new_fd;
 use super::{EbpfEngine, Hooks};
 use crate::error::CaptureError;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::{bpf_map_get_fd_by_id, bpf_prog_get_fd_by_id};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{MapCore, MapHandle, MapType};
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -107,9 +108,9 @@ impl Value {
         let fd = self.table.as_ref().or(found.as_ref());
         let fd = fd.map(|fd| fd.as_raw_fd().to_ne_bytes());
         let written = match (&self.told, &fd) {
-            (Some(_), Some(fd)) => map.update(&key, fd, MapFlags::ANY),
-            (Some(value), None) => map.update(&key, value, MapFlags::ANY),
-            (None, _) => map.delete(&key),
+            (Some(_), Some(fd)) => map.put(&key, fd),
+            (Some(value), None) => map.put(&key, value),
+            (None, _) => map.remove(&key),
         };
         written.is_ok() && lookup(map, slot) == self.told
     }
@@ -166,9 +167,7 @@ fn is_ftrace_off() -> bool {
 
 /// The value; `None` if there is none, or none can be read.
 fn lookup(map: &MapHandle, slot: u32) -> Option<Vec<u8>> {
-    map.lookup(&slot.to_ne_bytes(), MapFlags::ANY)
-        .ok()
-        .flatten()
+    map.get(&slot.to_ne_bytes()).ok().flatten()
 }
 
 /// The map or program with this id, if `map` is one of such.

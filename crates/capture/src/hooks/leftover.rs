@@ -1,6 +1,7 @@
 //! The capture that an earlier daemon left running: the next one takes it over, or reads and replaces it.
 
 use super::counters::{self, Counters};
+use super::map_access::MapAccess;
 use super::EbpfEngine;
 use crate::error::{system, CaptureError};
 use crate::hooks::map_options::map_options;
@@ -9,7 +10,7 @@ use crate::rings::Ring;
 use crate::rings::Stream;
 use bpf::load::refused;
 use bpf::shared::control;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
+use libbpf_rs::{MapCore, MapHandle, OpenObject};
 use plan::Form;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -82,7 +83,7 @@ pub(super) fn rings(pins: &Pins) -> Result<Vec<Ring>, CaptureError> {
     (0..rings.max_entries())
         .map(|cpu| {
             let id = rings
-                .lookup(&cpu.to_ne_bytes(), MapFlags::ANY)
+                .get(&cpu.to_ne_bytes())
                 .map_err(refused("pinned rings"))?;
             let id = id.and_then(|id| id.try_into().ok().map(u32::from_ne_bytes));
             let id = id.ok_or_else(|| super::missing("pinned ring"))?;
@@ -224,7 +225,7 @@ impl Leftover {
             .into_iter()
             .filter_map(|number| {
                 let map = self.pins.get_map(&format!("{RULES}{number}")).ok()??;
-                let text = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+                let text = map.get(&0u32.to_ne_bytes()).ok()??;
                 Some((number, text))
             })
             .collect();
@@ -244,7 +245,7 @@ impl Leftover {
         )
         .map_err(refused("map of rules"))?;
         if !text.is_empty() {
-            map.update(&0u32.to_ne_bytes(), text, MapFlags::ANY)
+            map.put(&0u32.to_ne_bytes(), text)
                 .map_err(refused("map of rules"))?;
         }
         pins.pin(map.as_fd(), &format!("{RULES}{number}"))?;
@@ -281,8 +282,7 @@ impl Leftover {
         let word = word.ok_or_else(|| super::missing("switch of pinned programs"))?;
         word.copy_from_slice(&1u32.to_ne_bytes());
         // Nobody else writes: the programs do not, and their daemon is gone.
-        map.update(&FIRST, &data, MapFlags::ANY)
-            .map_err(refused("pinned .bss"))?;
+        map.put(&FIRST, &data).map_err(refused("pinned .bss"))?;
         self.await_programs()
     }
 
@@ -291,9 +291,7 @@ impl Leftover {
         let Some(map) = find_map(&self.pins, ".bss")? else {
             return Ok(None);
         };
-        let data = map
-            .lookup(&FIRST, MapFlags::ANY)
-            .map_err(refused("pinned .bss"))?;
+        let data = map.get(&FIRST).map_err(refused("pinned .bss"))?;
         Ok(data.map(|data| (map, data)))
     }
 
@@ -303,14 +301,12 @@ impl Leftover {
         let what = || refused("pinned tables");
         let tables = find_map(&self.pins, "tables")?;
         let tables = tables.ok_or_else(|| super::missing("pinned tables"))?;
-        let id = tables.lookup(&FIRST, MapFlags::ANY).map_err(what())?;
+        let id = tables.get(&FIRST).map_err(what())?;
         let id = id.and_then(|id| id.try_into().ok().map(u32::from_ne_bytes));
         let id = id.ok_or_else(|| super::missing("pinned table"))?;
         let table = MapHandle::from_map_id(id).map_err(what())?;
         let fd = table.as_fd().as_raw_fd() as u32;
-        tables
-            .update(&FIRST, &fd.to_ne_bytes(), MapFlags::ANY)
-            .map_err(what())?;
+        tables.put(&FIRST, &fd.to_ne_bytes()).map_err(what())?;
         Ok(())
     }
 

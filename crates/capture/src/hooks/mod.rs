@@ -13,6 +13,7 @@ mod gates;
 mod hook_change;
 mod integrity;
 mod leftover;
+mod map_access;
 pub(crate) mod map_options;
 mod operation_probes;
 mod operations;
@@ -41,6 +42,7 @@ pub(crate) use trampoline::attaches as trampolines_attach;
 pub(crate) use uring::{enumerator, Uring};
 pub use vfs_hooks::functions_can_be_hooked;
 
+use self::map_access::MapAccess;
 use crate::error::{system, CaptureError};
 use crate::gaps;
 use crate::hooks::map_options::map_options;
@@ -58,7 +60,7 @@ use control::Control;
 pub use control::Helpers;
 use detach_queue::DetachQueue;
 use integrity::Told;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
 use operations::Operations;
 use plan::{tables, Form, Gap, Plan};
 use programs::Programs;
@@ -581,7 +583,7 @@ fn make_rings(object: &Object, cpus: usize, options: &Options) -> Result<Vec<Rin
             )
             .map_err(refused("ring buffer"))?;
             let fd = ring.as_fd().as_raw_fd() as u32;
-            map.update(&cpu.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+            map.put(&cpu.to_ne_bytes(), &fd.to_ne_bytes())
                 .map_err(refused("ring buffer"))?;
             Ring::map(&ring, size).map_err(system("mmap of a ring buffer"))
         })

@@ -1,12 +1,13 @@
 //! What the programs do with events that come faster than they are read, or than a rule may make them.
 
 use super::control::RULE_WORDS;
+use super::map_access::{unpreempted, MapAccess};
 use super::{Breach, EbpfEngine, Overload};
 use crate::error::CaptureError;
 use bpf::load::refused;
 use bpf::shared::{budget, RULES_MAX};
 use libbpf_rs::libbpf_sys::bpf_map_lookup_batch;
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::MapHandle;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 use zerocopy::{transmute, FromZeros, IntoBytes};
@@ -57,7 +58,7 @@ impl EbpfEngine {
             ..budget::new_zeroed()
         };
         let map = &self.maps.budgets;
-        let written = map.update(rule.as_bytes(), budget.as_bytes(), MapFlags::ANY);
+        let written = map.put(rule.as_bytes(), budget.as_bytes());
         Ok(written.map_err(refused("budgets"))?)
     }
 
@@ -93,7 +94,7 @@ fn read_budgets(map: &MapHandle) -> Vec<budget> {
     let mut count = budgets.len() as u32;
     let mut next = 0u32;
     // SAFETY: keys and values have room for `count` entries, of the sizes that the map has.
-    let failed = unsafe {
+    let failed = unpreempted(|| unsafe {
         bpf_map_lookup_batch(
             map.as_fd().as_raw_fd(),
             std::ptr::null_mut(),
@@ -103,7 +104,7 @@ fn read_budgets(map: &MapHandle) -> Vec<budget> {
             &mut count,
             std::ptr::null(),
         )
-    };
+    });
     // The kernel says ENOENT where it has come to the end.
     let is_read = failed == 0 || failed == -libc::ENOENT;
     budgets.truncate(if is_read { count as usize } else { 0 });

@@ -3,12 +3,13 @@
 use super::canary;
 use super::control;
 use super::gates;
+use super::map_access::MapAccess;
 use super::map_options::map_options;
 use super::{HookChange, Hooks};
 use crate::error::CaptureError;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::BPF_F_MMAPABLE;
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{MapHandle, MapType};
 use plan::{tables, Plan, SysExit};
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -33,7 +34,7 @@ impl Hooks {
         let fd = table.as_fd().as_raw_fd() as u32;
         let tables = self.programs.map("tables")?;
         tables
-            .update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY)
+            .put(&0u32.to_ne_bytes(), &fd.to_ne_bytes())
             .map_err(refused("match tables"))?;
         let is_every = plan.hooks.sys_exit == SysExit::Every;
         self.control.set_every(is_every);

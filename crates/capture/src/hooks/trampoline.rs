@@ -2,6 +2,7 @@
 //! knows the index of its gate and jumps to the shared body.
 
 use super::gate_cells::{Gates, PLACES};
+use super::map_access::MapAccess;
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions::{Function, Functions, PROTOTYPES};
@@ -14,7 +15,7 @@ use libbpf_rs::libbpf_sys::{
     bpf_prog_load, bpf_prog_load_opts, BPF_PROG_TYPE_TRACING, BPF_PSEUDO_MAP_FD,
     BPF_PSEUDO_MAP_VALUE, BPF_REG_0, BPF_REG_6, BPF_REG_9, BPF_TRACE_FENTRY, BPF_TRACE_FEXIT,
 };
-use libbpf_rs::{Map, MapCore, MapFlags, Object, OpenObject};
+use libbpf_rs::{Map, MapCore, Object, OpenObject};
 use plan::{Fact, Gate};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -215,7 +216,7 @@ impl Trampolines {
             };
             let program = program.as_fd().as_raw_fd() as u32;
             array
-                .update(&0u32.to_ne_bytes(), &program.to_ne_bytes(), MapFlags::ANY)
+                .put(&0u32.to_ne_bytes(), &program.to_ne_bytes())
                 .map_err(refused(format!("body {body}")))?;
         }
         let gate = object.progs().find(|program| program.name() == "call_gate");

@@ -2,6 +2,7 @@
 //! functions of operations.
 
 use super::copies;
+use super::map_access::MapAccess;
 use super::probes::{At, Probed, OPERATION_BEGINS, OPERATION_ENDS};
 use super::trampoline::{AtFunction, Edge};
 use crate::error::CaptureError;
@@ -16,7 +17,7 @@ use bpf::shared::{
 };
 use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType};
-use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
+use libbpf_rs::{MapCore, Object, OpenObject};
 use plan::{Entry, Plan};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::{AsFd, AsRawFd};
@@ -232,7 +233,7 @@ impl Uring {
             let map = object.maps().find(|map| map.name() == array);
             let map = map.ok_or_else(|| super::missing(array))?;
             let fd = program.as_fd().as_raw_fd() as u32;
-            map.update(0u32.as_bytes(), fd.as_bytes(), MapFlags::ANY)
+            map.put(0u32.as_bytes(), fd.as_bytes())
                 .map_err(refused(format!("body {body}")))?;
         }
         Ok(())
@@ -253,7 +254,7 @@ impl Uring {
             creds_bit: self.creds_bit,
             skip_bit: self.skip_bit,
         };
-        map.update(0u32.as_bytes(), control.as_bytes(), MapFlags::ANY)
+        map.put(0u32.as_bytes(), control.as_bytes())
             .map_err(refused("watched io_uring operations"))?;
         Ok(())
     }
@@ -420,7 +421,7 @@ impl Hooks {
 /// Ids of the events of operations that are still running.
 pub(super) fn in_flight(map: &impl MapCore) -> HashSet<u64> {
     map.keys()
-        .filter_map(|key| map.lookup(&key, MapFlags::ANY).ok().flatten())
+        .filter_map(|key| map.get(&key).ok().flatten())
         .filter_map(|value| uring_request::read_from_bytes(&value).ok())
         .map(|request| request.id)
         .collect()

@@ -4,13 +4,14 @@
 mod arguments;
 
 use crate::error::CaptureError;
+use crate::hooks::map_access::MapAccess;
 use crate::hooks::probes::{self, At, PROBE};
 use crate::hooks::{attach_trace, trampolines_attach};
 use crate::kernel::kernel_btf;
 use crate::pins::{Attached, Pins};
 use bpf::load::refused;
 use bpf::shared::{self, object_calls};
-use libbpf_rs::{MapCore, MapFlags, Object, OpenObject, ProgramMut};
+use libbpf_rs::{MapCore, Object, OpenObject, ProgramMut};
 use plan::{Form, ObjectClass, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
@@ -178,7 +179,7 @@ impl VfsHooks {
                 what: "object_calls is not in the BPF object".to_owned(),
                 source: std::io::ErrorKind::NotFound.into(),
             })?
-            .update(0u32.as_bytes(), calls.as_bytes(), MapFlags::ANY)
+            .put(0u32.as_bytes(), calls.as_bytes())
             .map_err(refused("calls of the hooks on objects"))?;
         Ok(())
     }
