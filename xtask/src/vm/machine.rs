@@ -177,7 +177,7 @@ impl Machine<'_> {
         command
             .args(["-accel", ACCELERATOR, "-m"])
             .arg((variant.memory_mib + pressure::memory_mib(tests)?).to_string())
-            .args(guest.machine())
+            .args(guest.machine(self.kind == MachineKind::Instructions))
             .args(["-nodefaults", "-display", "none", "-no-reboot"])
             .args(self.kind.arguments(variant))
             .arg("-chardev")
