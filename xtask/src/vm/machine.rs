@@ -173,8 +173,10 @@ impl Machine<'_> {
     ) -> Result<Command> {
         let variant = self.variant;
         let guest = variant.guest;
-        let mut command = Command::new(guest.qemu());
+        // It ends with this process.
+        let mut command = Command::new("setpriv");
         command
+            .args(["--pdeathsig", "KILL", guest.qemu()])
             .args(["-accel", ACCELERATOR, "-m"])
             .arg((variant.memory_mib + pressure::memory_mib(tests)?).to_string())
             .args(guest.machine(self.kind == MachineKind::Instructions))

@@ -49,7 +49,8 @@ impl Request {
             continues: false,
             writes: false,
             only_tables: false,
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            // A guest is idle for a third of its time.
+            jobs: std::thread::available_parallelism().map_or(1, usize::from) + 1,
             tests: Vec::new(),
             variants: Vec::new(),
         };
