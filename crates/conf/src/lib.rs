@@ -73,6 +73,15 @@ pub enum Flush {
 }
 
 impl Flush {
+    /// The modes by their names in the file.
+    pub(crate) const NAMES: &'static [(&'static str, Flush)] = &[
+        ("none", Flush::None),
+        ("incremental", Flush::Incremental),
+        ("incremental_async", Flush::IncrementalAsync),
+        ("data", Flush::Data),
+        ("sync", Flush::Sync),
+    ];
+
     /// Whether every batch is made durable.
     pub fn is_durable(self) -> bool {
         matches!(self, Flush::Data | Flush::Sync)
