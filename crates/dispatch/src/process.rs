@@ -12,7 +12,7 @@ use spawn::{Child, Launcher, Request};
 
 /// Time that a program gets to end by itself after its standard input was closed.
 const EOF_PATIENCE: Duration = Duration::from_millis(100);
-/// Time that it gets after SIGTERM before it is killed.
+/// Time that a program gets after SIGTERM before it is killed.
 const TERM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A running program and this side of its standard input.
@@ -85,7 +85,7 @@ impl Ending {
         }
         let waited = self.since.elapsed();
         if waited >= EOF_PATIENCE + TERM_PATIENCE {
-            // It cannot ignore this.
+            // A program cannot ignore this.
             self.child.signal(Signal::KILL);
             let _ = self.child.wait();
             return true;

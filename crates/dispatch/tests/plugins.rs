@@ -412,7 +412,7 @@ fn only_a_socket_that_nobody_serves_is_replaced() {
     let mut dispatcher = Dispatcher::start(Launcher::Here, vec![plugin], &settings(), 0);
     let said = texts(&dispatcher.take_actions());
     assert!(
-        said[0].contains("a file that is no socket is in its place"),
+        said[0].contains("a file that is not a socket is in its place"),
         "{said:?}"
     );
     assert!(!dispatcher.is_wanted());

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Stat};
 
 /// The group and others may write.
 const WRITABLE: u32 = 0o022;
-/// Only owners rename and remove entries of the directory.
+/// The sticky bit: only owners rename and remove entries of the directory.
 const STICKY: u32 = 0o1000;
 
 /// Why a file or directory cannot be used.
@@ -24,7 +24,7 @@ pub enum TrustError {
         /// The error of the system call.
         source: io::Error,
     },
-    /// Somebody else than root can change the file.
+    /// Somebody other than root can change the file.
     #[error(
         "{}: {}{fault}; nobody but root may be able to change it: {}",
         path.display(),
@@ -56,7 +56,7 @@ impl TrustError {
     }
 }
 
-/// Names the directory or link, if it is not the file itself that is not trusted.
+/// Names the directory or link that is not trusted, if it is not the file itself.
 struct Above<'p>(&'p Path, &'p Path);
 
 impl fmt::Display for Above<'_> {

@@ -1,4 +1,4 @@
-//! Files, directories and links that somebody else than root could change.
+//! Files, directories and links that somebody other than root could change.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -11,7 +11,7 @@ use trust::{open, Directory, Fault, Links, Program, TrustError};
 
 const OTHER: u32 = 1234;
 
-/// `upper/lower/file`, all of them the user's who runs the test.
+/// `upper/lower/file`, all owned by the user who runs the test.
 struct Place {
     dir: TempDir,
 }
