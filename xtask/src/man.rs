@@ -13,7 +13,7 @@ use conf::{described_keys, KeyDescription};
 
 use crate::docs::text::wrap;
 
-/// Text of tarsier(8) besides commands and options, in roff.
+/// Text of tarsier(8) apart from commands and options, in roff.
 const MORE: &str = include_str!("man/tarsier.roff");
 /// Text of tarsier.conf(5) before and after its keys, in roff.
 const CONFIGURATION: [&str; 2] = [
