@@ -84,8 +84,8 @@ fn what_somebody_else_can_write_is_refused_wherever_it_is_on_the_way() {
     let upper = place.at("upper");
     let upper = upper.display();
     let expected = format!(
-        "{}: {upper} on the way to it is writable by group or others (mode 0777); nobody but root may be \
-         able to change it: run: chmod go-w {upper}",
+        "{}: {upper} on the way to it is writable by group or others (mode 0777); it must be \
+         writable by root only: run: chmod go-w {upper}",
         file.display()
     );
     assert_eq!(error, expected);
