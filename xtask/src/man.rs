@@ -1,7 +1,7 @@
 //! Manual pages and shell completions, made from the definitions with which the program parses its command line.
 //!
-//! They are not committed: whoever builds a package runs `cargo xtask man`, so that no page is older than the
-//! program.
+//! The pages are not committed: building a package runs `cargo xtask man`, so no page is older than
+//! the program.
 
 use std::fs;
 use std::path::Path;

@@ -65,7 +65,7 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Show who makes events and what with, live, on the terminal
+    /// Show live who makes events, and with which programs and files
     Top(top::TopArgs),
     /// Write events as a Parquet table for DuckDB, ClickHouse, pandas or Spark
     Export(export::ExportArgs),

@@ -80,7 +80,8 @@ fn open_through(
     if !is_path(path) {
         return Err(Fault::Missing);
     }
-    // The kernel follows this link without asking a file system; what is behind it is looked up like any path.
+    // The kernel follows this link without asking a file system; the rest of the path is looked up
+    // like any other.
     if let Some((root, rest)) = root_of_process(path) {
         let dir = openat(CWD, root, through(), Mode::empty())?;
         if rest.is_empty() {

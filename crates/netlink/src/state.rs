@@ -10,7 +10,7 @@ use super::error::TakeOverError;
 use super::message::Status;
 
 const HEADER: &str = "tarsier-audit-state 2";
-/// Of files without `unused`.
+/// First line of files without `unused`.
 const OLD_HEADER: &str = "tarsier-audit-state 1";
 /// The largest size of the file. Rules are written in hexadecimal; some ten thousand fit.
 const FILE_BYTES_MAX: u64 = 64 << 20;

@@ -40,7 +40,7 @@ impl Child {
     /// Waits until the child has ended.
     ///
     /// # Errors
-    /// Those of [`try_wait`](Self::try_wait).
+    /// The errors of [`try_wait`](Self::try_wait).
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait_with(WaitOptions::empty())? {

@@ -57,7 +57,7 @@ impl Launcher {
     /// thread: the programs of plugins end with the thread.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The spawner cannot be started.
     pub fn start(config: &Path, command: &[OsString]) -> io::Result<Launcher> {
         let flags = SocketFlags::CLOEXEC;
         let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;

@@ -18,9 +18,9 @@ pub enum Request {
     Plugin {
         /// The program.
         path: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String>,
-        /// Its nice value.
+        /// Nice value of the program.
         nice: i32,
     },
     /// The program of an EXEC action: no arguments, no environment.

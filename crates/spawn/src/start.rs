@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use trust::Program;
 
-/// What the child depends on besides the request.
+/// What the child depends on in addition to the request.
 pub(crate) struct Surroundings<'a> {
     /// The COMMAND of `tarsier run`, which may be empty.
     pub(crate) command: &'a [OsString],

@@ -32,7 +32,7 @@ pub fn machine_lock() -> File {
 /// `None`.
 ///
 /// # Panics
-/// As [`machine_lock`].
+/// The lock file cannot be made or locked.
 pub fn may_load_programs() -> Option<File> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: BPF programs: not root");
