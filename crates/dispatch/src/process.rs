@@ -23,7 +23,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a program as auditd does: standard input is a stream socket, `argv[0]` is the path,
-    /// and the environment is empty. Nobody but root may be able to change the program. It gets
+    /// and the environment is empty. The program must be writable by root only. It gets
     /// SIGTERM when this process ends, for whatever reason.
     pub(crate) fn start(
         launcher: &Launcher,

@@ -59,7 +59,7 @@ pub struct Plugin {
 
 /// Returns the active plugins of a directory, sorted by the names of their files, and the errors in
 /// the files of others. As in auditd, only files named `NAME.conf` without further dots are
-/// plugins. Only root may be able to change directory, files and programs ([`trust`]); links are
+/// plugins. Directory, files and programs must be writable by root only ([`trust`]); links are
 /// followed, as in auditd.
 ///
 /// # Errors
