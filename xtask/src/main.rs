@@ -10,7 +10,8 @@
 //! * `tidy` checks the code against the rules of [`tidy`], as a test does, too.
 //! * `man [DIR]` writes manual pages to DIR/man and shell completions to DIR/completions (DIR: `target`). See
 //!   [`man`].
-//! * `dist DIR TRIPLE TIME` writes what packages contain besides the program. See [`dist`].
+//! * `dist DIR TRIPLE TIME` writes the files that packages contain in addition to the programs. See
+//!   [`dist`].
 //! * `vm [--kernel K]… [-- TEST…]` runs `tests/vm` in virtual machines with stock kernels, `vm --matrix` on all of
 //!   them. See [`vm`].
 

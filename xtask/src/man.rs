@@ -1,7 +1,7 @@
 //! Manual pages and shell completions, made from the definitions with which the program parses its command line.
 //!
-//! They are not committed: whoever builds a package runs `cargo xtask man`, so that no page is older than the
-//! program.
+//! The pages are not committed: building a package runs `cargo xtask man`, so no page is older than
+//! the program.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use conf::{described_keys, KeyDescription};
 
 use crate::docs::text::wrap;
 
-/// Text of tarsier(8) besides commands and options, in roff.
+/// Text of tarsier(8) apart from commands and options, in roff.
 const MORE: &str = include_str!("man/tarsier.roff");
 /// Text of tarsier.conf(5) before and after its keys, in roff.
 const CONFIGURATION: [&str; 2] = [

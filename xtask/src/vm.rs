@@ -284,7 +284,7 @@ fn report(job: &Job, test: &str, judged: &Judged) {
     }
 }
 
-/// Prints how long each test took, so that the time of `make test` can be watched.
+/// Prints how long each test took, so that growth of the time of `make test` is seen.
 fn report_times(entries: &[Entry]) {
     let mut all: Vec<&Entry> = entries.iter().collect();
     all.sort_by_key(|entry| std::cmp::Reverse(entry.seconds));

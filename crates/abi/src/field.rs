@@ -55,7 +55,7 @@ pub enum Field {
     /// `loginuid_set`: Whether the audit user id was ever set; the kernel's own form of `auid=unset`.
     /// auditctl has no name for it.
     LoginuidSet = 24,
-    /// `sessionid`: Login session.
+    /// `sessionid`: Number of the login session.
     Sessionid = 25,
     /// `fstype`: File system's magic number.
     Fstype = 26,

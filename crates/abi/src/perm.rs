@@ -3,7 +3,7 @@
 //!
 //! Sources: `audit_match_perm()` in kernel/auditsc.c, `audit_classify_syscall()` of each
 //! architecture, include/asm-generic/audit_*.h. The lists are those of Linux 7.2 and 7.3. They name
-//! calls that older kernels lack, which makes no difference on those.
+//! calls that older kernels lack; on those kernels this makes no difference.
 
 use crate::{syscall_name, syscall_number, Arch};
 
@@ -18,7 +18,7 @@ pub struct PermClass {
     pub attr: bool,
     /// Executes: `x`.
     pub exec: bool,
-    /// Opens a file: reads or writes, according to the access mode that is found here.
+    /// Opens a file: reads or writes, depending on the access mode, which is found here.
     pub open: Option<OpenFlags>,
     /// socketcall(2): writes if its first argument is `SYS_BIND` (2).
     pub socketcall: bool,
@@ -215,8 +215,8 @@ pub fn class_syscalls(
         .filter_map(move |name| syscall_number(arch, name))
 }
 
-/// The kinds of access that `perm=` sees in call `number` of `arch`. Calls in none of the lists have
-/// none, so that `perm=` never matches them.
+/// The kinds of access that `perm=` sees in call `number` of `arch`. A call in none of the lists
+/// has none, so `perm=` never matches it.
 pub fn perm_class(arch: Arch, number: u32, lists: PermLists) -> PermClass {
     let none = PermClass::default();
     let Some(name) = syscall_name(arch, number) else {

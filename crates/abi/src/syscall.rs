@@ -31,7 +31,7 @@ pub fn twin_of_x32(number: u32) -> Option<u32> {
     }
 }
 
-/// Numbers of the 64-bit calls that x32 has functions of its own for.
+/// Numbers of the 64-bit calls for which x32 has its own functions.
 pub fn x32_twins() -> impl Iterator<Item = u32> {
     X32_TWINS.into_iter()
 }

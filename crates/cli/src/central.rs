@@ -12,7 +12,7 @@ pub struct CentralVerifyArgs {
     /// messages name their hosts; or one such file
     #[arg(long, value_name = "PATH")]
     pub from: PathBuf,
-    /// Verification key of all hosts, that `tarsier seal init` created
+    /// Verification key of all hosts, which `tarsier seal init` created
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// Directory with the verification key of each host: HOST.key

@@ -1,4 +1,4 @@
-//! `tarsier export`, which runs the program `tarsier-export` with the same words.
+//! `tarsier export`, which runs the program `tarsier-export` with the same arguments.
 
 use clap::{Args, Parser};
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! The command lines of `tarsier`: commands, options and their help, and no code that acts on them.
 //!
-//! This is a separate crate so that `cargo xtask man` makes manual pages and completions from the
-//! definitions that the program parses.
+//! This is a separate crate so that `cargo xtask man` can make manual pages and completions from
+//! the same definitions as the program.
 
 // Doc comments here are help texts that users read: a type that only holds a command's options has none.
 #![allow(missing_docs)]
@@ -42,7 +42,7 @@ pub enum Command {
     /// Say what works on this host and what does not, and what to do (status 0: all works, 1: with
     /// limits, 2: something does not)
     Doctor(DoctorArgs),
-    /// Put Tarsier in the place of auditd, or auditd back
+    /// Replace auditd with Tarsier, or put auditd back
     Migrate(MigrateArgs),
     /// Stop the daemon, and wait until it has stopped
     Stop(StopArgs),
@@ -65,7 +65,7 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Show who makes events and what with, live, on the terminal
+    /// Show live who makes events, and with which programs and files
     Top(top::TopArgs),
     /// Write events as a Parquet table for DuckDB, ClickHouse, pandas or Spark
     Export(export::ExportArgs),
@@ -94,7 +94,7 @@ pub enum Command {
     },
 }
 
-/// What a command prints for `-h` whose options are not parsed by clap.
+/// The text that a command whose options clap does not parse prints for `-h`.
 pub fn usage(command: &str) -> Option<&'static str> {
     match command {
         "ctl" => Some(ctl::USAGE),
@@ -165,7 +165,7 @@ pub struct SealInitArgs {
     /// another host
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// FILE may be on a disk, because that leaves the host
+    /// Allow FILE on a disk, which then has to leave the host
     #[arg(long, requires = "key")]
     pub on_disk: bool,
 }
@@ -175,7 +175,7 @@ pub struct VerifyArgs {
     /// Verification key that `tarsier seal init` created
     #[arg(long, value_name = "FILE", required_unless_present = "index")]
     pub key: Option<PathBuf>,
-    /// Compare the indexes of `tarsier search` with what the log gives, instead of the seal
+    /// Check the indexes of `tarsier search` against the log, instead of the seal
     #[arg(long, conflicts_with_all = ["key", "max_age", "json"])]
     pub index: bool,
     /// Reject a seal that ends longer ago than this, unless it was closed in order: 2m, 1h
@@ -334,7 +334,7 @@ pub struct StopArgs {
 
 #[derive(Args, Debug)]
 pub struct StatusArgs {
-    /// Show what each loaded rule costs, most bytes first
+    /// Show the cost of each loaded rule, most bytes first
     #[arg(long)]
     pub rules: bool,
     /// Print JSON, for programs
@@ -360,11 +360,11 @@ pub struct DoctorArgs {
 
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
-    /// Change nothing: say of each rule, setting and plugin whether it will be honoured (status 0:
+    /// Change nothing: say for each rule, setting and plugin whether it will be honoured (status 0:
     /// all, 1: with differences, 2: Tarsier would not start)
     #[arg(long)]
     pub check: bool,
-    /// Undo what `tarsier migrate` has done
+    /// Undo what `tarsier migrate` did
     #[arg(long, conflicts_with_all = ["check", "json"])]
     pub back: bool,
     /// Print JSON, for programs

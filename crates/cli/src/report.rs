@@ -35,17 +35,17 @@ reports
   --summary                 counts of what the report is about, most first
 
 reports that aureport does not have
-  --top FIELD [--by FIELD]  what makes most events: hits, failures, first and last time
+  --top FIELD [--by FIELD]  events by a field: hits, failures, first and last time
                             fields: exe comm key uid auid pid ses syscall file host node
                             terminal type unit container
-    --rows N                most rows, 20 if it is not given
+    --rows N                at most N rows; 20 if it is not given
   --changes                 programs, users, destinations and units that are new
-    --since [DATE] [TIME]   since then; a week before the end if it is not given
-  --format text|csv|json|jsonl   form of these
+    --since [DATE] [TIME]   new since then; by default a week before the end
+  --format text|csv|json|jsonl   format of these
 
 which events
   --failed, --success       only those that failed, or succeeded
-  --add, --delete           of changes only those that add, or delete
+  --add, --delete           only changes that add, or that delete
   -nc, --no-config          without CONFIG_CHANGE
   --node NAME               of this node; may be repeated
   -ts, --start [DATE] [TIME]   from this time

@@ -5,7 +5,7 @@ pub const SEARCH_USAGE: &str = "\
 usage: ausearch [--dialect 3|4] OPTIONS
        tarsier search [--dialect 3|4] OPTIONS
 
-Finds events in audit logs. All that is asked for must match.
+Finds events in audit logs. An event must match all conditions.
 
 which logs
   -if, --input PATH         file, or directory with audit.log and its rotated files
@@ -42,14 +42,14 @@ what to look for
                             yesterday this-week week-ago this-month this-year;
                             -ts checkpoint: from the time in --checkpoint FILE
 
-what people ask (not with --dialect)
+more conditions (not with --dialect)
   --touched PATH            events of a file, by any of its names
   --tree PID[@TIME]         what a process and its descendants did, as a tree
   --timeline WHAT           ses:N, pid:N or unit:NAME; a line for each event
   --unit NAME               systemd unit
   --container ID            container, or the beginning of its id
   --where EXPR              expression as in ausearch-expression(5)
-  --follow                  goes on with what is added, over rotations
+  --follow                  continue with events that are added, across rotations
 
 how to print
   --format FORMAT           raw: lines of the log; default: with times, last record first;
@@ -66,9 +66,9 @@ how to print
 
 others
   --no-index                neither read nor make indexes beside rotated files
-  --build-index             make them, and end
+  --build-index             make them, and exit
   --eoe-timeout SECONDS     age at which an event is complete
-  --checkpoint FILE         only what is new since the search that wrote FILE; writes it
+  --checkpoint FILE         only events newer than those of the search that wrote FILE
   --debug                   say which types --format text has no words for
   --dialect 3|4             first: as ausearch 3.0.9 or 4.0.2, byte for byte
   -h, -v                    this text, the version

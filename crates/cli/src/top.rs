@@ -8,7 +8,7 @@ pub struct TopArgs {
     /// Log to show instead of auditd.conf's; also spelled -if
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// Show all of the log from its beginning, instead of its end and what is added
+    /// Show the whole log from its beginning, instead of its end and new events
     #[arg(long)]
     pub all: bool,
     /// The daemon's --run-dir, for its losses

@@ -1,4 +1,4 @@
-//! The context that the function of a key works with.
+//! The context in which the value of a key is parsed.
 
 use crate::error::{BadValue, ConfigError, Notice, Place};
 

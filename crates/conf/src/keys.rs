@@ -86,7 +86,9 @@ pub(super) const KEYS: &[Key] = &[
     key("log_group", |c, x| {
         group(x).map(|group| c.log_group = group)
     }),
-    key("flush", |c, x| word(x, FLUSH).map(|flush| c.flush = flush)),
+    key("flush", |c, x| {
+        word(x, Flush::NAMES).map(|flush| c.flush = flush)
+    }),
     key("freq", |c, x| {
         number(x, 0..=INT_MAX).map(|n| c.freq = n as u32)
     }),
@@ -231,14 +233,6 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 const INT_MAX: u64 = i32::MAX as u64;
-
-const FLUSH: &[(&str, Flush)] = &[
-    ("none", Flush::None),
-    ("incremental", Flush::Incremental),
-    ("incremental_async", Flush::IncrementalAsync),
-    ("data", Flush::Data),
-    ("sync", Flush::Sync),
-];
 
 const OVERLOAD: &[(&str, Overload)] = &[("throttle", Overload::Throttle), ("drop", Overload::Drop)];
 

@@ -73,6 +73,15 @@ pub enum Flush {
 }
 
 impl Flush {
+    /// The modes by their names in the file.
+    pub(crate) const NAMES: &'static [(&'static str, Flush)] = &[
+        ("none", Flush::None),
+        ("incremental", Flush::Incremental),
+        ("incremental_async", Flush::IncrementalAsync),
+        ("data", Flush::Data),
+        ("sync", Flush::Sync),
+    ];
+
     /// Whether every batch is made durable.
     pub fn is_durable(self) -> bool {
         matches!(self, Flush::Data | Flush::Sync)
@@ -261,7 +270,7 @@ pub struct Config {
     pub log_file: PathBuf,
     /// `log_format`.
     pub log_format: LogFormat,
-    /// `identity`: events say whose work they are. `None`: as the format's default is.
+    /// `identity`: events name unit, container and pod. `None`: the format's default.
     pub identity: Option<bool>,
     /// `seal`: keep a seal beside the log.
     pub seal: bool,
@@ -319,22 +328,23 @@ pub struct Config {
     pub overload: Overload,
     /// `urgent_keys` (Tarsier only): keys of rules whose events are made durable at once.
     pub urgent_keys: Vec<String>,
-    /// `rate_budgets` (Tarsier only): how many events per second are recorded of each rule with this key.
+    /// `rate_budgets` (Tarsier only): how many events per second each rule with this key records.
     pub rate_budgets: BTreeMap<String, u32>,
-    /// `pin_dir` (Tarsier only): directory of the pins by which capture outlives the daemon; `None`
-    /// if it is off.
+    /// `pin_dir` (Tarsier only): directory of the pins with which capture outlives the daemon;
+    /// `None` if it is off.
     pub pin_dir: Option<PathBuf>,
     /// `metrics` (Tarsier only); `None` if it is off.
     pub metrics: Option<MetricsAddress>,
 }
 
 impl Config {
-    /// Whether events say whose work they are. Unless `identity` says it, JSON does, and the formats of auditd do not.
+    /// Whether events name unit, container and pod. If `identity` is not set, JSON does, and
+    /// auditd's formats do not.
     pub fn tells_identity(&self) -> bool {
         self.identity.unwrap_or(self.log_format == LogFormat::Json)
     }
 
-    /// The values that auditd assumes for keys that its file does not set (`clear_config()` in
+    /// The values that auditd uses for keys that its file does not set (`clear_config()` in
     /// `auditd-config.c`; for some keys the man page differs).
     pub fn unset() -> Self {
         Config {

@@ -1,4 +1,4 @@
-//! Reads the configuration file, with auditd's checks of who controls it.
+//! Reads the configuration file, and checks who controls it.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::Config;
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads and checks `path`. It must be a regular file (no symbolic link unless `options` allow it)
-/// of root alone ([`trust`]). If the file does not exist, returns [`Config::default`], as auditd
-/// skips a missing file.
+/// that only root can change ([`trust`]). If the file does not exist, returns [`Config::default`],
+/// as auditd skips a missing file.
 pub fn load(path: &Path, options: LoadOptions) -> Result<Loaded, ConfigError> {
     let links = match options.allow_links {
         true => Links::Follow,

@@ -113,7 +113,7 @@ const TEXTS: &[Text] = &[
     ("disk_error_action", "IGNORE, SYSLOG, EXEC /PROGRAM, SUSPEND, SINGLE or HALT", "SYSLOG", "SUSPEND",
      "What is done when writing fails for another reason."),
     ("priority_boost", "number", "4", "",
-     "Subtracted from the nice value that the daemon was started with."),
+     "Subtracted from the nice value with which the daemon was started."),
     ("tcp_listen_port", "1 to 65535", "", "", ""),
     ("tcp_listen_queue", "1 to 65535", "", "", ""),
     ("tcp_max_per_addr", "1 to 1024", "", "", ""),
@@ -144,9 +144,9 @@ const TEXTS: &[Text] = &[
     ("dispatcher", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("disp_qos", "anything", "", "", "Deprecated and ignored, as in auditd."),
     ("identity", "yes or no", "", "",
-     "Whether events say whose work they are: unit, container, pod. JSON has it in `workload`, ENRICHED and COMPACT \
-      behind the SYSCALL record's interpretations. RAW never has it. Unset, \
-      JSON has it and the others do not."),
+     "Whether events name unit, container and pod. JSON has them in `workload`, ENRICHED and COMPACT \
+      after the names of the SYSCALL record. RAW never has them. Unset, \
+      JSON has them and the others do not."),
     ("seal", "yes or no", "no", "",
      "Whether a seal is kept beside the log, with which `tarsier verify` detects any change."),
     ("compress_rotated", "yes or no", "no", "",
@@ -157,15 +157,15 @@ const TEXTS: &[Text] = &[
       also match a file that is opened through io_uring."),
     ("overload", "THROTTLE or DROP", "THROTTLE", "",
      "What happens when the ring buffer of a processor is more than half full. Each user may use a quarter of the space \
-      that is left, with all uids of user namespaces that he made. THROTTLE: a recorded call of a user who has used up \
-      his share waits at its end, longer as the ring fills: at most 1 ms, or 20 ms once the ring is nearly full. DROP: \
-      his events are dropped and counted; so they are under THROTTLE if the daemon has read nothing for 1 s."),
+      that is left, together with all uids of user namespaces that the user made. THROTTLE: a recorded call of a user \
+      who has used up the share waits at its end, longer as the ring fills: at most 1 ms, or 20 ms once the ring is \
+      nearly full. DROP: the user's events are dropped and counted, as under THROTTLE if the daemon has read nothing for 1 s."),
     ("urgent_keys", "KEY[,KEY…]", "", "",
      "Events of rules with one of these keys wake the daemon and are synced at once, regardless of `flush`. A sixteenth \
       of each ring is kept free for them."),
     ("rate_budgets", "KEY:N[,KEY:N…]", "", "",
      "Each rule with one of these keys records at most N events per second; the smallest N if it has several of them. \
-      The others are counted: DAEMON_ERR records with `op=events-suppressed` have their number by rule. They are not \
+      The others are counted: DAEMON_ERR records with `op=events-suppressed` give their number by rule. They are not \
       lost events, and -f does not concern them."),
     ("pin_dir", "/sys/fs/bpf/DIRECTORY, or OFF", "OFF", "",
      "Directory for pinned BPF objects, with which capture goes on when the daemon is killed."),
@@ -174,7 +174,7 @@ const TEXTS: &[Text] = &[
       socket; every user of the host can use the port."),
     ("confinement", "yes, no or strict", "yes", "",
      "Whether the daemon gives up what it does not need before it arms anything: capabilities, system calls, writing \
-      outside of its directories. With `yes`, a system call that it does not need fails and is recorded; with `strict`, \
+      outside its directories. With `yes`, a system call that it does not need fails and is recorded; with `strict`, \
       it kills the daemon. A change takes effect at the next start."),
 ];
 

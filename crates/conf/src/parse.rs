@@ -11,7 +11,7 @@ use crate::{Config, Flush, NameFormat, SizeAction, SpaceLimit};
 /// holds the newline and a NUL.
 pub const LINE_BYTES_MAX: usize = 158;
 
-/// Which files [`crate::load`] accepts beyond those of root.
+/// Which files [`crate::load`] accepts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions {
     /// Follow a symbolic link (auditd's `-l`).
@@ -23,7 +23,7 @@ pub struct LoadOptions {
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Settings that were accepted but do not act as written, for the program to print.
+    /// Settings that were accepted but do not have their usual effect, for the program to print.
     pub notices: Vec<Notice>,
 }
 

@@ -1,4 +1,4 @@
-//! Parsers for the kinds of values that keys of auditd.conf have.
+//! Parsers for the values of auditd.conf, by kind.
 
 use std::path::{Path, PathBuf};
 
@@ -230,8 +230,8 @@ fn failure_action(
     })
 }
 
-/// The program of an EXEC action: an absolute path to a regular file that is root's alone and has
-/// one of the modes that auditd accepts (`check_exe_name()`).
+/// The program of an EXEC action: an absolute path to a regular file that only root can change and
+/// that has one of the modes that auditd accepts (`check_exe_name()`).
 pub(super) fn program(context: &Context<'_>) -> Result<PathBuf, ConfigError> {
     let expected =
         "EXEC and the absolute path of a program owned by root with mode 0750, 0755, 0550 \

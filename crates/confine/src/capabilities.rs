@@ -13,7 +13,7 @@ pub(crate) const KEPT: [(CapabilitySet, &str); 14] = [
     (CapabilitySet::PERFMON, "attaches programs"),
     (
         CapabilitySet::SYS_ADMIN,
-        "opens its own programs, maps and links by id, for which the kernel asks for it",
+        "opens its own programs, maps and links by id, which the kernel allows only with it",
     ),
     (CapabilitySet::SYSLOG, "reads addresses in /proc/kallsyms"),
     (CapabilitySet::AUDIT_CONTROL, "owns the audit socket"),
@@ -24,7 +24,7 @@ pub(crate) const KEPT: [(CapabilitySet, &str); 14] = [
     ),
     (
         CapabilitySet::NET_ADMIN,
-        "gives the audit socket a buffer beyond rmem_max",
+        "gives the audit socket a buffer larger than rmem_max",
     ),
     (CapabilitySet::DAC_READ_SEARCH, "opens cgroups by id"),
     (CapabilitySet::CHOWN, "gives log files to log_group"),
@@ -32,7 +32,10 @@ pub(crate) const KEPT: [(CapabilitySet, &str); 14] = [
         CapabilitySet::KILL,
         "ends helpers and plugins of other users",
     ),
-    (CapabilitySet::SYS_NICE, "goes first when rings fill up"),
+    (
+        CapabilitySet::SYS_NICE,
+        "raises its priority when rings fill up",
+    ),
     (CapabilitySet::IPC_LOCK, "locks keys in memory"),
     (
         CapabilitySet::SYS_BOOT,

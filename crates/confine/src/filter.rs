@@ -8,7 +8,7 @@ use std::io;
 
 /// What the daemon may call.
 pub const CALLS: &str = include_str!("daemon.profile");
-/// What it may call besides with network sockets.
+/// What it may also call with network sockets.
 pub const NETWORK: &str = include_str!("network.profile");
 /// Calls that are refused without a record.
 pub const QUIET: &str = include_str!("quiet.profile");
@@ -16,7 +16,8 @@ pub const QUIET: &str = include_str!("quiet.profile");
 const EPERM: Verdict = Verdict::new(Action::Errno, libc::EPERM as u16);
 const KILL: Verdict = Verdict::new(Action::KillProcess, 0);
 
-/// A profile for this machine's programs. Other ABIs, and what the profile does not name, get `otherwise`.
+/// A profile for programs of this machine. Calls of other ABIs, and calls that the profile does not
+/// name, get `otherwise`.
 pub(crate) fn policy(text: &str, otherwise: Option<Verdict>) -> io::Result<Policy> {
     let native = Abi::native();
     let context = Context {
@@ -43,7 +44,7 @@ pub(crate) fn daemon_policy(kills: bool, network: bool) -> io::Result<Policy> {
     };
     let otherwise = if kills { KILL } else { EPERM };
     let mut policy = policy(&text, Some(otherwise))?;
-    // Libraries try calls that are newer than this program, and then do without: ENOSYS tells them so.
+    // Libraries try calls that are newer than this program; with ENOSYS they fall back.
     let newest = Abi::native().calls().map(|(nr, _)| nr).max();
     for layer in &mut policy.layers {
         for rules in layer.abis.values_mut() {
@@ -53,16 +54,16 @@ pub(crate) fn daemon_policy(kills: bool, network: bool) -> io::Result<Policy> {
     Ok(policy)
 }
 
-/// Installs the filter in all threads. Returns the number of calls that it allows, some of them with some arguments
-/// only.
+/// Installs the filter in all threads. Returns the number of calls that it allows, some only with
+/// certain arguments.
 pub(crate) fn install(kills: bool, network: bool) -> io::Result<usize> {
     let policy = daemon_policy(kills, network)?;
     let compiled =
         |policy: &Policy| compile(policy, &Frequencies::usual()).map_err(io::Error::other);
-    // First the one that is not recorded: among equal answers, the kernel takes that of the last.
+    // The one without records comes first: among equal verdicts, that of the last filter counts.
     let quiet = compiled(&self::policy(QUIET, None)?)?;
     let filter = compiled(&policy)?;
-    // What the compiler needed is needed no more.
+    // The compiler's memory is no longer needed.
     #[cfg(target_env = "gnu")]
     // SAFETY: it gives back memory that is free.
     unsafe {

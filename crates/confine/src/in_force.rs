@@ -1,4 +1,4 @@
-//! What the kernel says of this process.
+//! What the kernel reports about this process.
 
 use crate::process;
 use rustix::process::{dumpable_behavior, DumpableBehavior};
@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub struct InForce {
     /// Names of the capabilities that are permitted and effective, as in capabilities(7).
     pub capabilities: Vec<String>,
-    /// Names of those in the bounding set.
+    /// Names of the capabilities in the bounding set.
     pub bounding: Vec<String>,
-    /// Whether no program that it executes gains rights.
+    /// Whether `no_new_privs` is set: programs that it executes gain no rights.
     pub no_new_privs: bool,
     /// Whether its memory can be dumped or read by other processes of its user.
     pub dumpable: bool,
@@ -24,7 +24,7 @@ pub struct InForce {
     pub calls: usize,
     /// Landlock, if it is in force.
     pub landlock: Option<LandlockInForce>,
-    /// What was wanted and could not be had, each with the reason.
+    /// Parts that could not be applied, each with the reason.
     pub missing: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Landlock (landlock(7)): where this process may still write. Reading is free.
+//! Landlock (landlock(7)): where this process may still write. Reading is not restricted.
 
 use crate::in_force::LandlockInForce;
 use rustix::fs::{Mode, OFlags};
@@ -36,7 +36,7 @@ pub enum Writable {
     Directory(PathBuf),
     /// A directory in which sockets are made and removed.
     Sockets(PathBuf),
-    /// A directory like [`Writable::Directory`], in which directories are made, moved and removed, too.
+    /// Like [`Writable::Directory`]; directories are made, moved and removed there too.
     Tree(PathBuf),
 }
 
@@ -74,7 +74,7 @@ struct PathBeneathAttr {
     parent_fd: i32,
 }
 
-/// Version of the kernel's Landlock, found by asking.
+/// The version of Landlock that the kernel reports.
 fn abi() -> io::Result<u32> {
     // SAFETY: with this flag the kernel reads nothing.
     let version = unsafe {
@@ -87,7 +87,7 @@ fn abi() -> io::Result<u32> {
     }
 }
 
-/// What a version knows of what is restricted here.
+/// The rights restricted here that a version knows.
 fn handled(abi: u32) -> u64 {
     let first = EXECUTE
         | WRITE_FILE

@@ -1,8 +1,8 @@
 //! What the daemon gives up before it arms anything: capabilities, most system calls, writing outside of its own
 //! directories. Knows nothing about auditing.
 //!
-//! [`apply`] never fails: a kernel may lack a part, and a manager may have forbidden one. What could not be had is in
-//! [`InForce::missing`], with the reason.
+//! [`apply`] never fails: a kernel may lack a part, and a service manager may have forbidden one.
+//! Parts that could not be applied are in [`InForce::missing`], with the reason.
 
 mod capabilities;
 mod filter;
@@ -17,18 +17,18 @@ pub use filter::{CALLS, NETWORK, QUIET};
 pub use in_force::{InForce, LandlockInForce};
 pub use landlock::Writable;
 
-/// What a process is to keep.
+/// The rights that a process keeps.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Whether a call that the filter does not allow kills the process, rather than fails.
+    /// Whether a call that the filter does not allow kills the process instead of failing.
     pub kills: bool,
-    /// Whether it uses network sockets, or looks up host names.
+    /// Whether the process uses network sockets, or looks up host names.
     pub network: bool,
-    /// Whether it listens at a port below 1024.
+    /// Whether the process listens at a port below 1024.
     pub privileged_port: bool,
-    /// Whether it writes to directories that are not root's.
+    /// Whether the process writes to directories that root does not own.
     pub overrides_owners: bool,
-    /// Where it writes. Elsewhere it may only read.
+    /// Places where the process writes. Elsewhere it may only read.
     pub writable: Vec<Writable>,
 }
 
@@ -58,7 +58,7 @@ pub fn apply(wanted: &Wanted) -> InForce {
     };
     note("capabilities", capabilities::keep(wanted));
     let mut in_force = InForce::read(wanted.kills, landlock, missing);
-    // Last, since it forbids what was done above.
+    // Last, because the filter forbids the calls made above.
     match filter::install(wanted.kills, wanted.network) {
         Ok(calls) => in_force.calls = calls,
         Err(error) => in_force

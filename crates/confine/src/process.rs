@@ -4,7 +4,7 @@ use rustix::process::{set_dumpable_behavior, DumpableBehavior};
 use std::io;
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
-/// As auditd: the kernel does not end it when there is no memory.
+/// The value of auditd: the kernel does not kill the process when memory runs out.
 const NEVER: &str = "-1000";
 
 /// Number of threads of this process.

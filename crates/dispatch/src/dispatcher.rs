@@ -15,7 +15,7 @@ use conf::plugins::Plugin;
 
 /// Limit of the bytes of events that wait until they are durable. Further events count as overflow.
 pub const WAITING_BYTES_MAX: usize = 16 << 20;
-/// Time that plugins get at the end of the daemon to take what is queued for them.
+/// Time that plugins get to read what is queued for them when the daemon ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Events that have not been released yet.
@@ -60,8 +60,8 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Has `launcher` start `plugins` (see [`conf::plugins::load`]) with this nice value. Failures to
-    /// start are among the [actions](Self::take_actions).
+    /// Starts `plugins` (see [`conf::plugins::load`]) through `launcher` with this nice value.
+    /// Failures to start are among the [actions](Self::take_actions).
     pub fn start(
         launcher: Launcher,
         plugins: Vec<Plugin>,
@@ -82,7 +82,7 @@ impl Dispatcher {
         dispatcher
     }
 
-    /// Starts plugins that should run and do not, unless their previous program has not ended.
+    /// Starts plugins that should run but do not, unless their previous program is still running.
     fn start_runners(&mut self) {
         for runner in &mut self.runners {
             let name = &runner.plugin.name;

@@ -12,7 +12,7 @@ use spawn::{Child, Launcher, Request};
 
 /// Time that a program gets to end by itself after its standard input was closed.
 const EOF_PATIENCE: Duration = Duration::from_millis(100);
-/// Time that it gets after SIGTERM before it is killed.
+/// Time that a program gets after SIGTERM before it is killed.
 const TERM_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A running program and this side of its standard input.
@@ -23,7 +23,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a program as auditd does: standard input is a stream socket, `argv[0]` is the path,
-    /// and the environment is empty. Nobody but root may be able to change the program. It gets
+    /// and the environment is empty. The program must be writable by root only. It gets
     /// SIGTERM when this process ends, for whatever reason.
     pub(crate) fn start(
         launcher: &Launcher,
@@ -85,7 +85,7 @@ impl Ending {
         }
         let waited = self.since.elapsed();
         if waited >= EOF_PATIENCE + TERM_PATIENCE {
-            // It cannot ignore this.
+            // A program cannot ignore this.
             self.child.signal(Signal::KILL);
             let _ = self.child.wait();
             return true;

@@ -99,7 +99,7 @@ impl Runner {
 
     /// Queues events. Records that do not fit are counted, and answered as `settings` say.
     pub(crate) fn push(&mut self, events: &Events, settings: &Plugins, actions: &mut Vec<Action>) {
-        // As in auditd, events without a reader are not missed.
+        // As in auditd, events without a reader do not count as lost.
         let has_reader =
             !matches!(&self.outlet, Outlet::Socket(socket) if socket.reader().is_none());
         if self.is_given_up || !has_reader {

@@ -22,7 +22,11 @@ impl Socket {
                 return Err(io::Error::other("another program serves this socket"))
             }
             Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path)?,
-            Ok(_) => return Err(io::Error::other("a file that is no socket is in its place")),
+            Ok(_) => {
+                return Err(io::Error::other(
+                    "a file that is not a socket is in its place",
+                ))
+            }
             Err(_) => {}
         }
         let listener = UnixListener::bind(path)?;
@@ -81,8 +85,8 @@ impl Socket {
     }
 }
 
-/// Whether a program has a socket bound at `path`: the last word of a line in `/proc/net/unix`. A
-/// connection is no way to find out, since it would take the place of the reader.
+/// Whether a program has a socket bound at `path`: the last word of a line in `/proc/net/unix`.
+/// Connecting to find out would take the place of the reader.
 fn is_served(path: &Path) -> bool {
     let table = std::fs::read("/proc/net/unix").unwrap_or_default();
     let path = path.as_os_str().as_bytes();

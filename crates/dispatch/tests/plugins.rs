@@ -72,7 +72,7 @@ fn events(from: u32, count: u32) -> String {
     (from..from + count).map(event).collect()
 }
 
-/// The same `count` events as plugins get them.
+/// `count` events as plugins get them.
 fn with_eoe(from: u32, count: u32) -> String {
     let event = |serial| events(serial, 1) + &format!("type=EOE msg=audit(1.002:{serial}):\n");
     (from..from + count).map(event).collect()
@@ -283,7 +283,7 @@ fn a_program_that_ends_is_started_again_max_restarts_times() {
 fn a_restarted_program_gets_what_its_predecessor_was_not_sent() {
     let dir = tempfile::tempdir().expect("a directory");
     let (go_on, first) = (dir.path().join("go-on"), dir.path().join("first"));
-    // The first program reads nothing, and ends when it is told to; the second reads everything.
+    // The first program reads nothing, and ends when asked to; the second reads everything.
     let text = format!(
         "[ -e {first} ] && exec cat >{out}\n: >{first}\nwhile [ ! -e {go_on} ]; do sleep 0.01; done",
         first = first.display(),
@@ -412,7 +412,7 @@ fn only_a_socket_that_nobody_serves_is_replaced() {
     let mut dispatcher = Dispatcher::start(Launcher::Here, vec![plugin], &settings(), 0);
     let said = texts(&dispatcher.take_actions());
     assert!(
-        said[0].contains("a file that is no socket is in its place"),
+        said[0].contains("a file that is not a socket is in its place"),
         "{said:?}"
     );
     assert!(!dispatcher.is_wanted());

@@ -46,11 +46,11 @@ pub struct Container<'a> {
 #[derive(Default)]
 pub(crate) struct Containers<'a> {
     pub(crate) inner: Option<Container<'a>>,
-    /// Id of the outermost, if that is another one.
+    /// Id of the outermost container, if that is another one.
     pub(crate) outer: Option<Cow<'a, [u8]>>,
 }
 
-/// The containers that the names of a path, the outermost first, are in.
+/// Finds the containers in the names of a path, outermost first.
 pub(crate) fn containers<'a>(names: impl Iterator<Item = &'a [u8]>) -> Containers<'a> {
     let mut found = Containers::default();
     let mut parent: &[u8] = b"";
@@ -84,8 +84,8 @@ fn container<'a>(parent: &[u8], name: &'a [u8]) -> Option<Container<'a>> {
         .or_else(|| machine(name))
 }
 
-/// `PREFIX-ID.scope`, `PREFIX-ID`, or `SLICE:PREFIX:ID`, which runc makes with the cgroupfs driver of a path for systemd.
-/// Cgroups of monitors (conmon) are none of containers.
+/// `PREFIX-ID.scope`, `PREFIX-ID`, or `SLICE:PREFIX:ID`, which runc with the cgroupfs driver makes
+/// from a path for systemd. Cgroups of monitors (conmon) are not containers.
 fn by_prefix(name: &[u8]) -> Option<Container<'_>> {
     let stem = name.strip_suffix(b".scope").unwrap_or(name);
     let (head, id) = stem.split_at_checked(stem.len().checked_sub(64)?)?;
@@ -108,7 +108,8 @@ fn by_prefix(name: &[u8]) -> Option<Container<'_>> {
     Some(Container { id, runtime })
 }
 
-/// `lxc.payload.NAME`; before LXC 4.0 `lxc/NAME`. `lxc.monitor.NAME` is none of the container.
+/// `lxc.payload.NAME`; before LXC 4.0 `lxc/NAME`. `lxc.monitor.NAME` does not belong to the
+/// container.
 fn lxc<'a>(parent: &[u8], name: &'a [u8]) -> Option<Container<'a>> {
     let payload = name.strip_prefix(b"lxc.payload.");
     let payload = payload.or_else(|| (parent == b"lxc").then_some(name));
@@ -117,7 +118,8 @@ fn lxc<'a>(parent: &[u8], name: &'a [u8]) -> Option<Container<'a>> {
     Some(Container { id, runtime })
 }
 
-/// `machine-NAME.scope` or `systemd-nspawn@NAME.service`. Virtual machines of libvirt are no containers.
+/// `machine-NAME.scope` or `systemd-nspawn@NAME.service`. Virtual machines of libvirt are not
+/// containers.
 fn machine(name: &[u8]) -> Option<Container<'_>> {
     let scope = || name.strip_prefix(b"machine-")?.strip_suffix(b".scope");
     let service = || {

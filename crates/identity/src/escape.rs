@@ -8,8 +8,8 @@ pub(crate) fn without_mark(name: &[u8]) -> &[u8] {
     name.strip_prefix(b"_").unwrap_or(name)
 }
 
-/// Undoes `\xNN`, and `-` for `/` in instances of templates is left: names of machines have neither
-/// (unit_name_unescape(), src/basic/unit-name.c). What is no valid escape stays as it is.
+/// Undoes `\xNN`, but leaves `-` for `/` in instances of templates: names of machines contain
+/// neither (unit_name_unescape(), src/basic/unit-name.c). An invalid escape stays as it is.
 pub(crate) fn unescaped(name: &[u8]) -> Cow<'_, [u8]> {
     if !name.contains(&b'\\') {
         return Cow::Borrowed(name);

@@ -1,7 +1,8 @@
-//! Whose work a process does: from the path of its cgroup to unit, container and pod.
+//! Unit, container and pod of a process, read from the path of its cgroup.
 //!
-//! Pure: nothing here reads the system. A path names whatever its makers chose, so it is hostile input: it is read in one
-//! pass per question, nothing panics, and nothing is taken for more than its place in the path allows.
+//! Pure: nothing here reads the system. The makers of cgroups choose the names in a path, so it is
+//! hostile input: each question takes one pass, nothing panics, and a name counts only for what its
+//! place in the path allows.
 
 mod container;
 mod escape;
@@ -12,7 +13,8 @@ pub use container::{Container, Runtime};
 
 use std::borrow::Cow;
 
-/// What the path of a cgroup says. Text is as systemd and the container runtimes show it, with their escapes undone.
+/// Unit, container and pod in the path of a cgroup. Text is as systemd and the container runtimes
+/// show it, with their escapes undone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload<'a> {
     /// The system unit, such as `ssh.service` or `session-2.scope`: the outermost one, which only the host's manager
@@ -24,8 +26,8 @@ pub struct Workload<'a> {
     pub user_unit: Option<Cow<'a, [u8]>>,
     /// The innermost container.
     pub container: Option<Container<'a>>,
-    /// Id of the outermost container, if the innermost one is nested in it. Whoever is in a container may have chosen
-    /// what is below.
+    /// Id of the outermost container, if the innermost one is nested in it. Processes in a
+    /// container may have chosen the names below it.
     pub outer: Option<Cow<'a, [u8]>>,
     /// Uid of the Kubernetes pod, or id of the podman pod: the innermost.
     pub pod: Option<Cow<'a, [u8]>>,
@@ -53,7 +55,7 @@ impl<'a> Workload<'a> {
         name.strip_suffix(b".scope").filter(|id| !id.is_empty())
     }
 
-    /// Whether the path says nothing.
+    /// Whether the path names no unit, container or pod.
     pub fn is_empty(&self) -> bool {
         *self == Workload::default()
     }

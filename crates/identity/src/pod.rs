@@ -3,7 +3,7 @@
 use crate::container::is_id;
 use std::borrow::Cow;
 
-/// The innermost pod that the names of a path, the outermost first, are in.
+/// Finds the innermost pod in the names of a path, outermost first.
 pub(crate) fn pod<'a>(names: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8]>> {
     let (mut is_kubernetes, mut pod) = (false, None);
     for name in names {
@@ -16,8 +16,8 @@ pub(crate) fn pod<'a>(names: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [
     pod
 }
 
-/// `podUID`, `kubepods-burstable-podUID.slice` with `_` for `-`, and the latter before a `:`, which runc makes of it with
-/// the other driver.
+/// `podUID`, or `kubepods-burstable-podUID.slice` with `_` for `-`; the latter also before a `:`,
+/// which runc adds with the other driver.
 fn kubernetes_pod(name: &[u8]) -> Option<Cow<'_, [u8]>> {
     let name = name.split(|&byte| byte == b':').next()?;
     let stem = name.strip_suffix(b".slice");

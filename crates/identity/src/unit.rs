@@ -3,7 +3,7 @@
 
 use crate::escape::without_mark;
 
-/// Types of units that have cgroups, slices apart (systemd.resource-control(5)).
+/// Types of units that have cgroups, except slices (systemd.resource-control(5)).
 const TYPES: [&[u8]; 5] = [b".service", b".scope", b".socket", b".mount", b".swap"];
 
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(crate) struct Units<'a> {
     pub(crate) user_unit: Option<&'a [u8]>,
 }
 
-/// The units that the names of a path, the outermost first, are in.
+/// Finds the units in the names of a path, outermost first.
 pub(crate) fn units<'a>(names: impl Iterator<Item = &'a [u8]>) -> Units<'a> {
     let mut names = names.map(without_mark).peekable();
     let mut units = Units::default();

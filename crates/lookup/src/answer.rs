@@ -12,7 +12,7 @@ use nix::unistd::{Gid, Group, Uid, User};
 /// Longest name of a user or group that is passed on: LOGIN_NAME_MAX of limits.h.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What was found.
+/// The result of a look-up.
 pub(crate) enum Answer {
     Inode(Inode),
     Bytes(Vec<u8>),
@@ -20,7 +20,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// The content of a reply that says so.
+    /// The content of a reply with this result.
     pub(crate) fn content(found: &Result<Answer, Fault>) -> Content<'_> {
         match found {
             Ok(Answer::Inode(inode)) => Content::Inode(*inode),

@@ -1,8 +1,8 @@
-//! The cgroup2 hierarchy of this machine. The kernel answers all of it from memory, and at the paths of mounts that only
-//! root makes, so the daemon may ask itself.
+//! The cgroup2 hierarchy of this machine. The kernel answers from memory, at paths of mounts that
+//! only root makes, so the daemon may ask directly.
 //!
-//! Cgroups are opened by their ids, which open_by_handle_at(2) takes on this file system: no path is too long or deep,
-//! and what is found is the cgroup that was meant, or nothing.
+//! Cgroups are opened by their ids, which open_by_handle_at(2) takes on this file system: no path
+//! is too long or deep, and the result is the right cgroup or nothing.
 
 use crate::kernel;
 use compose::{Cgroup, KernelFile};
@@ -26,7 +26,7 @@ pub(crate) fn all(found: &mut dyn FnMut(u64, Cgroup)) -> bool {
     };
     let mut parents = vec![Cgroup::ROOT];
     while let Some(parent) = parents.pop() {
-        // One that is gone has been removed meanwhile.
+        // A cgroup that is gone has been removed meanwhile.
         let Some(dir) = by_id(root.as_fd(), parent) else {
             if parent == Cgroup::ROOT {
                 return false;
@@ -56,7 +56,7 @@ pub(crate) fn one(id: u64) -> Option<Cgroup> {
     found
 }
 
-/// Passes the cgroups of a directory with their ids, which are the inode numbers.
+/// Passes on the cgroups of a directory with their ids, which are the inode numbers.
 fn each_in(dir: OwnedFd, mut take: impl FnMut(u64, Box<[u8]>)) {
     let Ok(entries) = Dir::new(dir) else {
         return;

@@ -1,9 +1,10 @@
 //! The daemon's side of the helper that looks up objects at paths.
 //!
-//! A helper that waits for a file system for [`DEADLINE`](crate::DEADLINE), ends or answers wrongly is killed, and the
-//! next question starts another; the answer is then "not known". What it was waiting for is avoided for
-//! [`AVOIDED_FOR`], and for as long as the killed helper hangs in the kernel. A helper that says nothing waits for no
-//! file system that a caller chose: it has [`SILENCES`] deadlines. One that has no processor, or waits for a local file
+//! A helper that waits for a file system for [`DEADLINE`](crate::DEADLINE), ends or answers wrongly
+//! is killed, and the next question starts another; the answer is then "not known". The file system
+//! for which it waited is avoided for [`AVOIDED_FOR`], and for as long as the killed helper hangs
+//! in the kernel. A helper that announces no wait is not waiting for a file system that a caller
+//! chose: it has [`SILENCES`] deadlines. A helper that gets no CPU time, or waits for a local file
 //! system, is merely slow and has the longer time of [`Patience`].
 
 use crate::counts::Counts;
@@ -14,27 +15,28 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Deadlines that a helper has until it answers, or says what it waits for.
+/// Number of deadlines within which a helper must answer or announce what it waits for.
 const SILENCES: u32 = 5;
-/// How long a file system that did not answer is not waited for.
+/// How long a file system that did not answer is avoided.
 const AVOIDED_FOR: Duration = Duration::from_secs(10);
-/// Rest of [`AVOIDED_FOR`] at which that time begins anew, if a helper still hangs there.
+/// Remainder of [`AVOIDED_FOR`] at which that time starts again, if a helper still hangs there.
 const RENEWED_BEFORE: Duration = Duration::from_secs(3);
-/// In each such period at most [`FAILURES_MAX`] helpers may fail. Then, until it is over, nothing is waited for.
+/// Period in which at most [`FAILURES_MAX`] helpers may fail; after that, nothing is waited for
+/// until it is over.
 const PERIOD: Duration = Duration::from_secs(10);
 const FAILURES_MAX: usize = 3;
-/// Killed helpers that have not ended. With more of them, no other is started.
+/// Limit of killed helpers that have not ended; beyond it, no other is started.
 const STUCK_MAX: usize = 16;
 
 /// A running helper.
 pub(crate) trait Process: Send {
     /// The process id.
     fn pid(&self) -> u32;
-    /// Kills it, without waiting for its end.
+    /// Kills the helper, without waiting until it has ended.
     fn kill(&mut self);
-    /// Whether it has ended; if so, it is reaped.
+    /// Whether the helper has ended; if so, it is reaped.
     fn has_ended(&mut self) -> bool;
-    /// What it does now; `None` if that cannot be told.
+    /// What the helper is doing; `None` if that is unknown.
     fn doing(&self) -> Option<Doing>;
 }
 
@@ -54,7 +56,7 @@ struct Failed;
 /// A helper that has been killed.
 struct Ended {
     process: Box<dyn Process>,
-    /// The file system that it waited for.
+    /// The file system for which it waited.
     dev: Option<u32>,
 }
 
@@ -90,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Has `follow` called for each helper from now on, and for the one that runs.
+    /// Calls `follow` for each helper from now on, and for the one that runs.
     pub(crate) fn follow(&mut self, mut follow: Follow) {
         follow(self.running.as_ref().map(|(_, process)| process.pid()));
         self.follow = Some(follow);
@@ -123,7 +125,7 @@ impl Client {
         let now = Instant::now();
         self.avoided.retain(|&(_, until)| until > now);
         for &(dev, until) in &self.avoided {
-            // A helper that takes nothing shows at the first question.
+            // A helper that does not read is noticed at the first question.
             let _ = running.0.send(&avoid(dev, until - now));
         }
         if let Some(follow) = &mut self.follow {
@@ -133,13 +135,14 @@ impl Client {
         Ok(())
     }
 
-    /// Starts another helper instead of the one that runs, which has not failed.
+    /// Replaces the running helper, which has not failed, by another.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         self.end(None);
         self.prepare()
     }
 
-    /// The answer to `question`, as `take` has it of the reply; `None` if it is not known, or there is no such thing.
+    /// The answer to `question`, as `take` extracts it from the reply; `None` if it is unknown, or
+    /// there is no such thing.
     pub(crate) fn ask<T>(
         &mut self,
         question: Question<'_>,
@@ -148,7 +151,7 @@ impl Client {
         self.counts.asked += 1;
         match self.exchange(question) {
             Ok(len) => {
-                // It has been parsed before.
+                // The reply has been parsed before.
                 let reply = Reply::parse(&self.buffer[..len])?;
                 self.counts.unanswered += u64::from(reply.content == Content::NotNow);
                 take(reply.content)
@@ -190,17 +193,17 @@ impl Client {
             let len = match received {
                 Ok(Some(len)) => len,
                 Ok(None) if is_early => continue,
-                // It may be slow only because others have the processor or the disk.
+                // The helper may be slow only because others use the processor or the disk.
                 Ok(None) if patience.lasts(process.doing(), waits) => {
                     end = Instant::now() + link.patience();
                     continue;
                 }
-                // Unless it answered while that was found out.
+                // The helper may have answered meanwhile.
                 Ok(None) if !is_last => {
                     is_last = true;
                     continue;
                 }
-                // It is late, or it has ended.
+                // The helper is late, or has ended.
                 _ => return Err(self.fail(now, waits)),
             };
             match Reply::parse(&self.buffer[..len]) {
@@ -250,7 +253,7 @@ impl Client {
 
     fn note_failure(&mut self, now: Instant) {
         self.failures.push_back(now);
-        // More than are ever looked at.
+        // More than are ever used.
         if self.failures.len() > 4 * FAILURES_MAX {
             self.failures.pop_front();
         }
@@ -283,7 +286,8 @@ impl Client {
         self.ended.retain_mut(|ended| !ended.process.has_ended());
     }
 
-    /// Reaps killed helpers, and goes on avoiding what one still waits for. Call it about once a second.
+    /// Reaps killed helpers, and keeps avoiding file systems for which one still waits. Call it
+    /// about once a second.
     pub(crate) fn tend(&mut self) {
         if self.ended.is_empty() {
             return;
@@ -298,7 +302,7 @@ impl Client {
             if avoided.1.saturating_duration_since(now) < RENEWED_BEFORE {
                 avoided.1 = now + AVOIDED_FOR;
                 if let Some((link, _)) = &self.running {
-                    // A helper that takes nothing shows at the next question.
+                    // A helper that does not read is noticed at the next question.
                     let _ = link.send(&avoid(avoided.0, AVOIDED_FOR));
                 }
             }
@@ -315,7 +319,7 @@ fn avoid(dev: u32, time: Duration) -> Vec<u8> {
 
 #[cfg(test)]
 impl Client {
-    /// Makes all that has a time so much older.
+    /// Makes everything that has a time older by this much.
     pub(crate) fn age(&mut self, time: Duration) {
         self.failures.iter_mut().for_each(|at| *at -= time);
         for (_, until) in &mut self.avoided {

@@ -16,7 +16,7 @@ use std::io;
 /// `nobody` and `nogroup`: the kernel's overflow ids.
 const NOBODY: u32 = 65534;
 
-/// What a helper may do besides what everybody may.
+/// Rights of a helper beyond those that every process has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// Look at every object, and at the root directories of processes in other mount namespaces.
@@ -51,7 +51,7 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     };
     setrlimit(Resource::Core, none)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // Only now, since a change of rights clears it.
+    // Only now, because a change of rights clears it.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     match rustix::process::getppid() == parent {
         true => Ok(()),
@@ -59,7 +59,8 @@ pub(crate) fn confine(rights: Rights) -> io::Result<()> {
     }
 }
 
-/// Takes other ids, so that files of root are not its own. Where the daemon has no right to, its ids stay.
+/// Changes its ids, so that it does not own root's files. If the daemon may not do that, the ids
+/// stay.
 fn become_nobody() -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
     let changed = set_thread_groups(&[])
@@ -71,8 +72,8 @@ fn become_nobody() -> io::Result<()> {
     }
 }
 
-/// Whoever ends the daemon's whole group of processes must not end its helpers first: it still reads events. They end
-/// with the daemon.
+/// A signal to the daemon's whole process group must not end its helpers first, because the daemon
+/// still reads events. They end with the daemon.
 fn ignore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         // SAFETY: no handler is set, and this process has one thread.
@@ -82,9 +83,10 @@ fn ignore_signals() {
     }
 }
 
-/// Closes what the daemon was started with.
+/// Closes the descriptors with which the daemon was started.
 fn close_all_but_standard() {
-    // SAFETY: this process has opened nothing yet that it uses. A kernel before 5.9 refuses the call.
+    // SAFETY: this process does not use any descriptor that it has opened. A kernel before 5.9
+    // refuses the call.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
     }

@@ -1,9 +1,9 @@
 //! Counts of look-ups.
 
-/// What the helpers did since the start.
+/// Counts of what the helpers did since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Objects asked for.
+    /// Objects that were looked up.
     pub asked: u64,
     /// Objects that could not be looked up, or not in time, so that records lack them.
     pub unanswered: u64,
@@ -11,6 +11,6 @@ pub struct Counts {
     pub names_unanswered: u64,
     /// Helpers that were killed because they did not answer, or answered wrongly, or that ended by themselves.
     pub replaced: u64,
-    /// Killed helpers that have not ended yet, because the kernel waits for a file system.
+    /// Killed helpers that have not ended, because the kernel waits for a file system.
     pub stuck: u64,
 }

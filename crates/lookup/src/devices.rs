@@ -1,5 +1,6 @@
-//! The device of an object's file system as the kernel has it, `i_sb->s_dev`, which its audit and the programs compare.
-//! stat(2) shows another one for btrfs (the subvolume's) and overlayfs (the layer's).
+//! The device of an object's file system as the kernel has it, `i_sb->s_dev`, which the kernel's
+//! audit and the programs compare. stat(2) shows another one on btrfs (the subvolume's) and
+//! overlayfs (the layer's).
 
 use crate::object::{dev_of, unique_mount_of};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -9,9 +10,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek};
 
-/// Bytes that are read of the mounts of another namespace, whose number a caller may choose: about a thousand.
+/// Limit of the bytes read from the mounts of another namespace, whose number a caller may choose:
+/// about a thousand mounts.
 const OTHERS_BYTES_MAX: u64 = 128 * 1024;
-/// Mounts of other namespaces that are remembered.
+/// Limit of the mounts of other namespaces that are remembered.
 const OTHERS_MAX: usize = 4096;
 /// Bits of a device number below the major number: MINORBITS of linux/kdev_t.h.
 const MAJOR_SHIFT: u32 = 20;
@@ -28,10 +30,11 @@ impl Devices {
     /// The device of the file system of `object`, which is open, so that the id of its mount in `stat` is not used
     /// again meanwhile. It was reached through the root directory of `process`, if that is not `None`.
     ///
-    /// The one that stat(2) shows, if that cannot be told: for a mount in neither namespace.
+    /// For a mount in neither namespace it is unknown; then the result is the device that stat(2)
+    /// shows.
     pub(crate) fn of(&mut self, object: impl AsFd, stat: &Statx, process: Option<u32>) -> u32 {
         let shown = dev_of(stat);
-        // Those that differ belong to no block device.
+        // Devices that differ belong to no block device.
         let is_plain = shown >> MAJOR_SHIFT != 0;
         if is_plain || stat.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
             return shown;
@@ -56,7 +59,7 @@ impl Devices {
         }
         let mut mounts = Vec::new();
         let file = File::open(format!("/proc/{process}/mountinfo")).ok()?;
-        // What was read before an error counts.
+        // The part read before an error counts.
         let _ = file.take(OTHERS_BYTES_MAX).read_to_end(&mut mounts);
         let mut mounts = mounts.split(|&byte| byte == b'\n').filter_map(mount_of);
         let (_, dev) = mounts.find(|&(other, _)| other == id)?;
@@ -72,7 +75,8 @@ impl Devices {
 
 /// The mounts of this process's namespace.
 struct OwnMounts {
-    /// `mountinfo`. poll(2) tells whether it has changed since the last poll: proc_pid_mountinfo(5).
+    /// `mountinfo`. poll(2) reports whether it has changed since the last poll:
+    /// proc_pid_mountinfo(5).
     file: File,
     devices: HashMap<u64, u32>,
 }
@@ -88,7 +92,7 @@ impl OwnMounts {
         Some(own)
     }
 
-    /// The device of the mount with this id, as of now.
+    /// The current device of the mount with this id.
     fn device(&mut self, id: u64) -> Option<u32> {
         let mut file = [PollFd::new(&self.file, PollFlags::PRI)];
         let at_once = Timespec::default();

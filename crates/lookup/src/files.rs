@@ -42,7 +42,8 @@ pub(crate) fn inode(path: &[u8], follow: bool, access: &mut Access<'_>) -> Resul
     })
 }
 
-/// The answer to [`Question::Above`](crate::message::Question::Above): the first [`DIRECTORIES_MAX`] that are there.
+/// The answer to [`Question::Above`](crate::message::Question::Above): the first
+/// [`DIRECTORIES_MAX`] directories that exist.
 pub(crate) fn above(path: &[u8], prefix: u32, access: &mut Access<'_>) -> Result<Vec<u8>, Fault> {
     let (mut found, mut fault) = (Vec::new(), None);
     for dir in directories_above(path, prefix as usize).take(DIRECTORIES_MAX) {
@@ -90,7 +91,8 @@ pub(crate) fn capabilities(
     Ok(value[..len.min(value.len())].to_vec())
 }
 
-/// See [`compose::System::head`]. Only a regular file is opened, and only if it is still the same one then.
+/// See [`compose::System::head`]. Opens only a regular file, and reads it only if it is still the
+/// same one.
 pub(crate) fn head(
     path: &[u8],
     of: Option<ObjectId>,

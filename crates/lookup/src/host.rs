@@ -1,5 +1,6 @@
-//! The running system, looked up in the calling process, which waits for whatever a path leads to. Only for commands
-//! that an administrator runs and can end; the daemon has [`Remote`](crate::Remote).
+//! The running system, looked up in the calling process, which waits for any file system that a
+//! path leads to. Only for commands that an administrator runs and can end; the daemon uses
+//! [`Remote`](crate::Remote).
 
 use crate::answer::{self, Answer};
 use crate::cgroups;

@@ -1,5 +1,5 @@
-//! What the kernel itself answers at once, in the calling process: its clocks, its release, files that it makes of its
-//! own memory. No path here comes from another process.
+//! Questions that the kernel itself answers at once, in the calling process: clocks, release, files
+//! that it makes from memory. No path here comes from another process.
 
 use compose::KernelFile;
 use rustix::fs::{openat, readlink, stat, Mode, OFlags, CWD};

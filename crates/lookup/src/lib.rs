@@ -1,6 +1,7 @@
-//! What composing looks up on the running system: objects at paths that audited processes chose, and names of users and
-//! groups. A path may lead to a file system that never answers, and a name to a directory service that is down, so the
-//! daemon asks a helper process and waits at most [`DEADLINE`] for it.
+//! Look-ups on the running system for composing: objects at paths that audited processes chose, and
+//! names of users and groups. A path may lead to a file system that never answers, and a name to a
+//! directory service that is down, so the daemon asks a helper process and waits at most
+//! [`DEADLINE`] for it.
 //!
 //! [`Remote`] is the daemon's side, [`serve`] the helper's; [`Host`] looks up in the calling process, for commands that
 //! an administrator runs.

@@ -10,7 +10,7 @@ use rustix::net::{
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Longest time for which an answer is waited for.
+/// Longest time to wait for an answer.
 pub const DEADLINE: Duration = Duration::from_millis(100);
 
 /// The daemon's side.
@@ -19,7 +19,7 @@ pub(crate) struct Link {
     patience: Duration,
 }
 
-/// The other side is gone, or takes nothing.
+/// The other side is gone, or does not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -48,8 +48,8 @@ impl Link {
         }
     }
 
-    /// Receives a datagram and returns its length; `None` if none has come at `end`. `is_first` says that the whole
-    /// patience is left, which saves a system call.
+    /// Receives a datagram and returns its length; `None` if none has come at `end`. `is_first`
+    /// means that the whole patience is left, which saves a system call.
     pub(crate) fn receive(
         &self,
         buffer: &mut [u8],
@@ -66,7 +66,7 @@ impl Link {
                 // Nothing came in time, or not yet.
                 Err(Errno::AGAIN) if is_first && flags.is_empty() => return Ok(None),
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                // The end, or a datagram that is too long.
+                // The end of the connection, or a datagram that is too long.
                 _ => return Err(Broken),
             }
             flags = RecvFlags::DONTWAIT;
@@ -77,7 +77,7 @@ impl Link {
         }
     }
 
-    /// Waits until there is something to receive; `false` if there is nothing after `left`.
+    /// Waits until there is something to receive; `false` if nothing came within `left`.
     fn wait(&self, left: Duration) -> Result<bool, Broken> {
         let timeout = Timespec {
             tv_sec: left.as_secs() as i64,

@@ -1,13 +1,14 @@
-//! The messages between the daemon and a helper: datagrams of a fixed head and a text, in the machine's byte order.
+//! The messages between the daemon and a helper: datagrams with a fixed header and a text, in the
+//! machine's byte order.
 //!
-//! A request is answered by at most one [`Reply`] with the same number, before which the helper may say what it
-//! [waits for](Content::Waits). What is not exactly as laid out here is refused.
+//! A request gets at most one [`Reply`] with the same number; before it, the helper may announce
+//! what it [waits for](Content::Waits). Anything that is not exactly as laid out here is refused.
 
 use event::record::Inode;
 use plan::ObjectId;
 
-/// Longest path that can be asked for, in bytes. It is eight times PATH_MAX, so that a long path below a long current
-/// directory has room.
+/// Length of the longest path in a question, in bytes. It is eight times PATH_MAX, so that a long
+/// path below a long current directory has room.
 pub const PATH_BYTES_MAX: usize = 32 * 1024;
 /// Longest text of a reply.
 const TEXT_BYTES_MAX: usize = PATH_BYTES_MAX;
@@ -53,7 +54,7 @@ pub enum Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// The path that it is about; nothing if it is about a name.
+    /// The path in the question; `None` if it is about a name.
     pub(crate) fn path(&self) -> &'a [u8] {
         match *self {
             Question::Inode { path, .. }
@@ -77,7 +78,8 @@ pub enum Request<'a> {
     Ask {
         /// Number of the request, which the reply repeats.
         number: u32,
-        /// Whether the answer may be waited for; else only what the kernel has in memory is looked at.
+        /// Whether the helper may wait for the answer; otherwise it only asks for what the kernel
+        /// has in memory.
         may_wait: bool,
         /// What to look up.
         question: Question<'a>,
@@ -96,11 +98,11 @@ pub enum Request<'a> {
 pub struct Reply<'a> {
     /// Number of the request.
     pub number: u32,
-    /// What it says.
+    /// The content.
     pub content: Content<'a>,
 }
 
-/// What a reply says.
+/// The content of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// The answer follows when the file system with this device number has answered.
@@ -113,7 +115,7 @@ pub enum Content<'a> {
     Number(u32),
     /// There is no such thing.
     Missing,
-    /// It cannot be found out without waiting for what must not be waited for.
+    /// The answer would need a wait for a file system that must not be waited for.
     NotNow,
 }
 
@@ -145,9 +147,9 @@ impl Content<'_> {
     }
 }
 
-/// Bytes of an object in the answer to [`Question::Above`].
+/// Size of an object in the answer to [`Question::Above`], in bytes.
 const OBJECT_BYTES: usize = 12;
-/// Directories in the answer to [`Question::Above`].
+/// Limit of the directories in the answer to [`Question::Above`].
 pub(crate) const DIRECTORIES_MAX: usize = 2048;
 
 /// Appends an object to the answer to [`Question::Above`].
@@ -173,7 +175,7 @@ pub(crate) fn objects(bytes: &[u8]) -> Vec<ObjectId> {
 /// `XATTR_CAPS_SZ` of linux/capability.h.
 pub(crate) const CAPABILITIES_BYTES: usize = 24;
 
-/// The head of a request, as it is sent. Members that a kind does not use are 0.
+/// The header of a request, as it is sent. Members that a kind does not use are 0.
 #[derive(Default, PartialEq, Eq)]
 struct Head {
     kind: u8,
@@ -319,14 +321,14 @@ impl<'a> Request<'a> {
                 question,
             },
         };
-        // Anything that would not be sent this way, such as a flag without meaning, is refused.
+        // Anything that the other side would not send, such as an unused flag, is refused.
         let has_path = matches!(head.kind, 1..=5 | 8);
         let is_right = request.parts() == (head, path) && has_path == is_path(path);
         (is_right && (has_path || path.is_empty())).then_some(request)
     }
 }
 
-/// Whether a path can be asked for.
+/// Whether a path can be in a question.
 pub fn is_path(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && path.len() <= PATH_BYTES_MAX && !path.contains(&0)
 }

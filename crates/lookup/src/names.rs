@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 /// Time after which a helper is given up, and time until the next one.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Late answers that are kept for ids that may never be asked for again.
+/// Limit of the late answers kept for ids that may never be needed again.
 const LATE_MAX: usize = 64;
-/// Names that are asked for at once, and then per second: who makes calls under more ids gets no names.
+/// Number of names that are asked for at once, and then per second. Further ids get no names.
 const BURST: u32 = 4096;
 const PER_SECOND: u32 = 1000;
 
-/// Whether it is a group, and the id.
+/// Whether the id is that of a group, and the id.
 type Id = (bool, u32);
 
 /// A question that is not answered yet.
@@ -48,7 +48,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Names without a helper: the first question starts one.
+    /// Starts without a helper: the first question starts one.
     pub(crate) fn new(start: Box<dyn Start>) -> Names {
         Names {
             start,
@@ -66,7 +66,7 @@ impl Names {
         }
     }
 
-    /// Has `follow` called for each helper from now on, and for the one that runs.
+    /// Calls `follow` for each helper from now on, and for the one that runs.
     pub(crate) fn follow(&mut self, mut follow: Follow) {
         follow(self.running.as_ref().map(|(_, process)| process.pid()));
         self.follow = Some(follow);
@@ -157,7 +157,7 @@ impl Names {
         Ok(answer)
     }
 
-    /// Kills the helper, and asks for nothing for a while.
+    /// Kills the helper, and asks no questions for a while.
     fn give_up(&mut self, now: Instant) {
         self.replaced += 1;
         self.pending = None;
@@ -204,7 +204,7 @@ fn received(
     }
 }
 
-/// How many names may be asked for.
+/// How many names may still be asked for.
 struct Allowance {
     left: u32,
     at: Instant,
@@ -234,7 +234,7 @@ impl Allowance {
 
 #[cfg(test)]
 impl Names {
-    /// Makes all that has a time so much older.
+    /// Makes everything that has a time older by this much.
     pub(crate) fn age(&mut self, time: Duration) {
         if let Some(pending) = &mut self.pending {
             pending.since -= time;

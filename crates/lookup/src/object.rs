@@ -1,4 +1,4 @@
-//! What the kernel has in memory of an object that is open.
+//! What the kernel has in memory about an open object.
 
 use rustix::fd::AsFd;
 use rustix::fs::{statx, AtFlags, Statx, StatxFlags};
@@ -11,9 +11,9 @@ const S_IFLNK: u16 = 0o120000;
 /// Why something was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is not there, or not to be had.
+    /// The object does not exist, or cannot be reached.
     Missing,
-    /// It would have to be waited for.
+    /// The look-up would have to wait.
     NotNow,
 }
 
@@ -29,13 +29,13 @@ impl From<Errno> for Fault {
             | Errno::NODATA
             | Errno::OPNOTSUPP
             | Errno::INVAL => Fault::Missing,
-            // Such as a want of memory or of descriptors, which says nothing of the object.
+            // For example, no memory or no descriptors, which says nothing about the object.
             _ => Fault::NotNow,
         }
     }
 }
 
-/// What the kernel has in memory of an object: it asks no file system.
+/// What the kernel has in memory about an object, without asking a file system.
 pub(crate) fn stat(object: impl AsFd) -> Result<Statx, Fault> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
@@ -60,7 +60,7 @@ pub(crate) fn is_link(stat: &Statx) -> bool {
     stat.stx_mode & S_IFMT == S_IFLNK
 }
 
-/// Whether anyone may make entries in the directory, but remove only his own.
+/// Whether everybody may make entries in the directory, but may remove only their own.
 pub(crate) fn is_sticky_for_all(stat: &Statx) -> bool {
     const STICKY_AND_WRITABLE_FOR_ALL: u16 = 0o1002;
     stat.stx_mode & STICKY_AND_WRITABLE_FOR_ALL == STICKY_AND_WRITABLE_FOR_ALL

@@ -1,15 +1,15 @@
-//! Tells a helper that hangs from one that is merely slow because the machine is busy.
+//! Distinguishes a helper that hangs from one that is slow because the machine is busy.
 
 use compose::KernelFile;
 use std::time::{Duration, Instant};
 
-/// Deadlines for which a helper that is merely slow is waited for in all: 5 s.
+/// Number of deadlines to wait for a helper that is merely slow: 5 s in all.
 const DEADLINES_MAX: u32 = 50;
 /// Clock ticks that a helper may compute after its deadline: a tenth of a second.
 const TICKS_MAX: u64 = 10;
 /// Block devices have a major number; FUSE may have one, too.
 const MAJOR_SHIFT: u32 = 20;
-/// File systems without a block device that wait for nothing but this machine.
+/// File systems without a block device that depend on this machine only.
 const LOCAL: [&[u8]; 8] = [
     b"bcachefs",
     b"btrfs",
@@ -24,14 +24,14 @@ const LOCAL: [&[u8]; 8] = [
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Doing {
-    /// It runs, or waits for a processor.
+    /// The process runs, or waits for a processor.
     pub(crate) is_runnable: bool,
     /// Processor time that it has used, in clock ticks.
     pub(crate) ticks: u64,
 }
 
 impl Doing {
-    /// What process `pid` is doing; `None` if it cannot be told.
+    /// What process `pid` is doing; `None` if that is unknown.
     pub(crate) fn of(pid: u32) -> Option<Doing> {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         Doing::parse(&stat)
@@ -69,8 +69,8 @@ impl Patience {
         Instant::now() >= self.until
     }
 
-    /// Whether a helper that is late by now has another deadline: it has had no processor, or it waits for the file
-    /// system `waits`, which is local.
+    /// Whether a helper that is late by now has another deadline: it got no CPU time, or it waits
+    /// for the file system `waits`, which is local.
     pub(crate) fn lasts(&mut self, doing: Option<Doing>, waits: Option<u32>) -> bool {
         if self.is_over() {
             return false;
@@ -88,8 +88,8 @@ impl Patience {
     }
 }
 
-/// Whether the file system with device number `dev` waits for this machine's disks or memory only, by `mountinfo` of
-/// proc(5).
+/// Whether the file system with device number `dev` depends only on this machine's disks or memory,
+/// by `mountinfo` of proc(5).
 fn is_local(mounts: &[u8], dev: u32) -> bool {
     let (major, minor) = (dev >> MAJOR_SHIFT, dev & ((1 << MAJOR_SHIFT) - 1));
     let device = format!("{major}:{minor}");

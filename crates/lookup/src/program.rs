@@ -1,4 +1,4 @@
-//! Helpers as processes: this program, started anew with a command that is not in its help.
+//! Helpers as processes: this program, started again with a command that its help does not show.
 
 use crate::client::{Process, Start};
 use crate::confine::{self, Rights};
@@ -14,7 +14,7 @@ use std::io;
 /// The hidden command: see [`serve_as`].
 pub const COMMAND: &str = spawn::LOOKUP;
 
-/// What a helper looks up.
+/// The role of a helper: what it looks up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Objects at paths.
@@ -62,8 +62,8 @@ impl Process for Child {
     }
 }
 
-/// Runs as the helper whose role is the argument of [`COMMAND`]: gives up all rights that it does not need, then answers
-/// what comes over its standard input until the daemon is gone.
+/// Runs as the helper whose role is the argument of [`COMMAND`]: gives up all rights that it does
+/// not need, then answers requests on its standard input until the daemon is gone.
 ///
 /// # Errors
 /// The role is unknown, or rights could not be given up.

@@ -20,8 +20,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Number of helpers that run at a time.
 pub const HELPERS: usize = 2;
 
-/// The running system. Objects at paths and names are looked up by helpers, one for each of the two; all else is asked
-/// of the kernel.
+/// The running system. Two helpers look up objects at paths and names; the kernel answers
+/// everything else.
 pub struct Remote {
     files: Mutex<Client>,
     names: Mutex<Names>,
@@ -29,8 +29,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Has `launcher` start the helper for objects. The one for names is started when a name is first asked for. `kernel_has` answers
-    /// [`System::kernel_has`].
+    /// Starts the helper for objects through `launcher`. The helper for names is started when a
+    /// name is first needed. `kernel_has` answers [`System::kernel_has`].
     ///
     /// # Errors
     /// No helper can be started now; each question tries again.
@@ -46,18 +46,18 @@ impl Remote {
         (remote, started)
     }
 
-    /// Has `follow` called with the place (below [`HELPERS`]) and process id of each helper that is started, and with
-    /// `None` when it is killed; at once for those that run.
+    /// Calls `follow` with the place (below [`HELPERS`]) and process id of each helper that is
+    /// started, and with `None` when it is killed; at once for those that run.
     pub fn follow(&self, follow: impl Fn(usize, Option<u32>) + Clone + Send + 'static) {
         let names = follow.clone();
         self.files().follow(Box::new(move |pid| follow(0, pid)));
         self.names().follow(Box::new(move |pid| names(1, pid)));
     }
 
-    /// Starts another helper for objects. Call it when a `never,task` rule of the kernel's audit has come into force:
-    /// processes that are older have an audit context, with which each open(2), whatever its flags, reads
-    /// `security.capability` of what it found (`audit_copy_fcaps()`, kernel/auditsc.c). So the helper would wait for a
-    /// file system before it can say so.
+    /// Starts another helper for objects. Call it when a `never,task` rule of the kernel's audit
+    /// has come into force: older processes have an audit context, with which each open(2),
+    /// whatever its flags, reads `security.capability` of the object (`audit_copy_fcaps()`,
+    /// kernel/auditsc.c). The helper would then wait for a file system before it can announce that.
     ///
     /// # Errors
     /// No helper can be started now; each question tries again.
@@ -71,7 +71,7 @@ impl Remote {
         self.names().tend();
     }
 
-    /// What the helpers did since the start.
+    /// Counts of what the helpers did since the start.
     pub fn counts(&self) -> Counts {
         let files = self.files().counts();
         let names = self.names();
@@ -192,7 +192,7 @@ impl System for Remote {
     }
 
     fn mount_namespace(&self, pid: Option<u32>) -> Option<u64> {
-        // The namespace of another process is not for a confined daemon to see.
+        // A confined daemon cannot see the namespace of another process.
         let Some(pid) = pid else {
             return kernel::mount_namespace(None);
         };

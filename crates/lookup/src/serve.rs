@@ -57,7 +57,7 @@ fn put(socket: BorrowedFd<'_>, out: &mut Vec<u8>, number: u32, content: Content<
     }
 }
 
-/// Tells the daemon what it waits for before it does.
+/// Announces to the daemon what it is about to wait for.
 struct Told<'a> {
     socket: BorrowedFd<'a>,
     number: u32,
@@ -85,7 +85,7 @@ impl Gate for Told<'_> {
     }
 }
 
-/// File systems that must not be waited for, each until a time.
+/// File systems that must not be waited for, each with the time until which this holds.
 #[derive(Default)]
 struct Avoided(Vec<(u32, Instant)>);
 

@@ -1,4 +1,5 @@
-//! Opens an object for its identity only, and says before each step that may take long what it will wait for.
+//! Opens an object for its identity only, and announces before each step that may take long what it
+//! will wait for.
 //!
 //! O_PATH opens no device, no FIFO and no file's contents, and triggers no automount at the end of a path.
 
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 const PATH_MAX: usize = 4096;
 /// Symbolic links in a path: MAXSYMLINKS of linux/namei.h.
 const LINKS_MAX: u32 = 40;
-/// Steps of a walk, so that links to long paths take no unbounded time.
+/// Limit of the steps of a walk, so that links to long paths do not take unbounded time.
 const STEPS_MAX: u32 = 100_000;
 const PROC_SUPER_MAGIC: i64 = 0x9fa0;
 /// Inode number of the top directory of proc(5), whose links mean the process that follows them: linux/proc_ns.h.
@@ -34,7 +35,7 @@ pub(crate) struct Access<'a> {
 }
 
 impl<'a> Access<'a> {
-    /// To the objects at `path`.
+    /// Access to the objects at `path`.
     pub(crate) fn to(path: &[u8], gate: &'a mut dyn Gate, devices: &'a mut Devices) -> Access<'a> {
         Access {
             gate,
@@ -55,7 +56,8 @@ impl<'a> Access<'a> {
     }
 }
 
-/// Opens the object at the absolute `path` with O_PATH; a symbolic link at its end itself unless `follow`.
+/// Opens the object at the absolute `path` with O_PATH; without `follow`, a symbolic link at its
+/// end is opened itself.
 pub(crate) fn open(path: &[u8], follow: bool, access: &mut Access<'_>) -> Result<OwnedFd, Fault> {
     open_through(path, follow, true, access)
 }
@@ -78,7 +80,8 @@ fn open_through(
     if !is_path(path) {
         return Err(Fault::Missing);
     }
-    // The kernel follows this link without asking a file system; what is behind it is looked up like any path.
+    // The kernel follows this link without asking a file system; the rest of the path is looked up
+    // like any other.
     if let Some((root, rest)) = root_of_process(path) {
         let dir = openat(CWD, root, through(), Mode::empty())?;
         if rest.is_empty() {
@@ -102,7 +105,7 @@ fn through() -> OFlags {
     OFlags::PATH | OFlags::CLOEXEC
 }
 
-/// Splits `/proc/PID/root/…` before the last part, which is relative.
+/// Splits `/proc/PID/root/…` after `root`; the last part is relative.
 fn root_of_process(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = path.strip_prefix(b"/proc/")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -114,7 +117,8 @@ fn root_of_process(path: &[u8]) -> Option<(&[u8], &[u8])> {
     is_root.then(|| (&path[..end], &path[rest..]))
 }
 
-/// The process that a path names by its number, so that links to its files mean that process and not this one.
+/// The process that a path names by its number, so that links to its files refer to that process
+/// and not to this one.
 fn process_of(path: &[u8]) -> Option<u32> {
     let rest = path.strip_prefix(b"/proc/")?;
     let name = rest.split(|&byte| byte == b'/').next()?;
@@ -123,15 +127,16 @@ fn process_of(path: &[u8]) -> Option<u32> {
     number.parse().ok()
 }
 
-/// Whether a path names whoever looks it up, which is never what the event's process meant.
+/// Whether a path names the process that looks it up, which is never what the event's process
+/// meant.
 fn is_of_own_process(path: &[u8]) -> bool {
     let mut names = path.split(|&byte| byte == b'/');
     let mut next = || names.find(|name| !matches!(*name, b"" | b"."));
     next() == Some(b"proc") && matches!(next(), Some(b"self" | b"thread-self"))
 }
 
-/// The object at `path`, or that there is none, if the kernel can tell from its cache of names (`RESOLVE_CACHED`,
-/// openat2(2)), which asks no file system; else `None`.
+/// The object at `path`, or that there is none, if the kernel knows from its cache of names
+/// (`RESOLVE_CACHED`, openat2(2)), which asks no file system; else `None`.
 fn in_memory(dir: impl AsFd, path: &[u8], follow: bool) -> Option<Result<OwnedFd, Fault>> {
     if path.len() >= PATH_MAX {
         return None;
@@ -240,8 +245,9 @@ impl Walk {
         Ok(openat(&self.dir, name, flags, Mode::empty())?)
     }
 
-    /// Whether the kernel would let root follow the symbolic link in the current directory: may_follow_link(),
-    /// fs/namei.c. What it refuses root is not followed for root's record.
+    /// Whether the kernel would let root follow the symbolic link in the current directory:
+    /// may_follow_link(), fs/namei.c. A link that the kernel would not follow for root is not
+    /// followed here.
     fn may_follow(&self, link: &Statx) -> Result<bool, Fault> {
         const ROOT: u32 = 0;
         if !self.obeys_protection || link.stx_uid == ROOT {
@@ -284,7 +290,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::path::Path;
 
-    /// Lets every step be taken, and counts them.
+    /// Allows every step, and counts them.
     #[derive(Default)]
     struct Open(u32);
 
@@ -295,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Lets nothing be waited for.
+    /// Allows no waits.
     struct Closed;
 
     impl Gate for Closed {

@@ -1,5 +1,6 @@
-//! A real helper process answers what the kernel answers this process, also on a busy machine. As root: a helper gives
-//! up rights. This program has no test harness, since the helper is this program with the hidden command.
+//! A real helper process gives the answers that the kernel gives this process, also on a busy
+//! machine. As root: a helper gives up rights. This program has no test harness, since the helper
+//! is this program with the hidden command.
 
 use compose::{kernel_dev, System};
 use event::record::Inode;
@@ -218,7 +219,7 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, mode).expect("chmod");
 }
 
-/// Asks for all that can be asked of `path`, when its names are in the kernel's cache and when they may not be.
+/// Asks every question about `path`, with its names in the kernel's cache and possibly not.
 fn answers_as_the_kernel(remote: &Remote, path: &Path) {
     let asked = CString::new(path.as_os_str().as_bytes()).expect("no NUL");
     let brief: String = path.display().to_string().chars().take(200).collect();
@@ -304,12 +305,12 @@ fn has_the_kernels_device(remote: &Remote, top: &Path, command: &[&str]) {
         }
         _ => println!("skipped: devices on overlayfs: {first:?}"),
     }
-    // It unmounts at the end of its standard input.
+    // The shell unmounts when its standard input ends.
     drop(shell.stdin.take());
     shell.wait().expect("its status");
 }
 
-/// What stat(2) finds when it goes name by name.
+/// What stat(2) finds, name by name.
 fn long(path: &Path, follow: bool) -> Option<Inode> {
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
     let mut dir = rustix::fs::open("/", flags, Mode::empty()).ok()?;
@@ -342,8 +343,8 @@ fn inode_of(stat: Stat) -> Inode {
     }
 }
 
-/// The helper shares a processor with threads that have nearly all of it, and tells before every answer that it waits
-/// for a local file system.
+/// The helper shares a processor with threads that use nearly all of it, and announces before every
+/// answer that it waits for a local file system.
 fn has_time_on_a_busy_machine(remote: &Remote, file: &Path) {
     let helper = remote.pid().expect("a helper");
     let mut one = rustix::thread::CpuSet::new();

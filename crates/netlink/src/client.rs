@@ -23,10 +23,10 @@ pub const RECORD_BYTES_MAX: usize = 9216;
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a query is sent at most.
+/// Largest number of times that a query is sent.
 const ASKED_MAX: u32 = 3;
 
-/// Records kept while an answer is waited for; more are counted as an overrun.
+/// Limit of the records kept while waiting for an answer; more count as an overrun.
 const QUEUED_RECORDS_MAX: usize = 65536;
 
 /// A record as the kernel sent it.
@@ -121,7 +121,7 @@ impl AuditSocket {
         .map(drop)
     }
 
-    /// Sets the most records per second; 0 means no limit.
+    /// Sets the largest number of records per second; 0 means no limit.
     pub fn set_rate_limit(&mut self, rate_limit: u32) -> Result<(), NetlinkError> {
         let status = Status {
             rate_limit,
@@ -298,8 +298,8 @@ impl AuditSocket {
     }
 
     /// The next record, or `None` if none has arrived; never waits. `buffer` should hold
-    /// [`RECORD_BYTES_MAX`] bytes: what does not fit is cut off. After [`NetlinkError::Overrun`], go on
-    /// reading.
+    /// [`RECORD_BYTES_MAX`] bytes: longer records are cut off. After [`NetlinkError::Overrun`], go
+    /// on reading.
     pub fn receive<'b>(
         &mut self,
         buffer: &'b mut [u8],
@@ -331,8 +331,8 @@ impl AuditSocket {
         }
     }
 
-    /// Sends a query and returns the data of the reply. A reply that a flood of records has driven out of the socket's
-    /// buffer is asked for again.
+    /// Sends a query and returns the data of the reply. If a flood of records pushes the reply out
+    /// of the socket's buffer, the query is sent again.
     fn ask(&mut self, what: &'static str, asked: u16) -> Result<Vec<u8>, NetlinkError> {
         let mut left = ASKED_MAX;
         loop {

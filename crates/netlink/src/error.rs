@@ -101,7 +101,7 @@ impl NetlinkError {
 }
 
 /// Why this process could not take over the audit socket, or give it back. Unless a variant says
-/// otherwise, nothing was changed; the daemon then goes on without the records of others.
+/// otherwise, nothing was changed; the daemon then goes on without records that others make.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeOverError {
     /// Another daemon is registered.

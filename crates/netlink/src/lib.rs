@@ -2,10 +2,10 @@
 //!
 //! * [`message`]: converts messages between bytes and values; pure.
 //! * [`AuditSocket`]: one socket, its requests and the records that arrive on it.
-//! * [`take_over`]: makes this process the audit daemon, so that the records of others (USER_*,
-//!   LOGIN, AVC, SECCOMP, CONFIG_CHANGE, …) reach its log, and restores the former state at the end,
-//!   even after a kill -9. [`take_over_with_rules`] does the same for the engine that has the kernel
-//!   match the rules.
+//! * [`take_over`]: makes this process the audit daemon, so that records that others make (USER_*,
+//!   LOGIN, AVC, SECCOMP, CONFIG_CHANGE, …) reach its log, and restores the former state at the
+//!   end, even after a kill -9. [`take_over_with_rules`] does the same for the engine that has the
+//!   kernel match the rules.
 //!
 //! Sources of layouts and meanings: `include/uapi/linux/audit.h`, `kernel/audit.c`.
 

@@ -198,9 +198,9 @@ pub struct Status {
     pub failure: u32,
     /// Process id of the registered daemon, 0 if none.
     pub pid: u32,
-    /// The most records per second; 0 means no limit.
+    /// The largest number of records per second; 0 means no limit.
     pub rate_limit: u32,
-    /// The most records that may wait in the kernel; 0 means no limit.
+    /// The largest number of records that may wait in the kernel; 0 means no limit.
     pub backlog_limit: u32,
     /// Records lost since boot.
     pub lost: u32,

@@ -66,9 +66,9 @@ pub fn take_over(state_file: &Path, never_enabled: bool) -> Result<Ownership, Ta
 }
 
 /// As [`take_over`], but has the kernel match `rules` (each a `struct audit_rule_data` with its
-/// strings, no two equal): registers, loads them in this order and enables audit. They are written to
-/// `state_file` before the first one is loaded. A `never,task` that is the only rule, as an earlier end may have left
-/// it, is deleted meanwhile.
+/// strings, no two equal): registers, loads them in this order and enables audit. They are written
+/// to `state_file` before the first one is loaded. If `never,task` is the only rule, as an earlier
+/// daemon may have left it, it is deleted meanwhile.
 ///
 /// # Errors
 /// [`TakeOverError::OtherRules`] if the kernel has rules that no dead predecessor loaded.

@@ -137,7 +137,8 @@ fn replace_list(list: u32, old: &[Vec<u8>], new: &[Vec<u8>], changes: &mut Vec<C
     changes.extend(disguised.into_iter().rev().map(delete));
 }
 
-/// The rule with the additional condition `pid>=0`; `None` if it has the most conditions already.
+/// The rule with the additional condition `pid>=0`; `None` if the rule has no room for another
+/// condition.
 fn disguise(rule: &[u8]) -> Option<Vec<u8>> {
     let count = word(rule, FIELD_COUNT) as usize;
     if rule.len() < RULE_BYTES_MIN || count >= FIELDS_MAX {
@@ -160,7 +161,7 @@ fn word(rule: &[u8], place: usize) -> u32 {
     bytes.map_or(0, u32::from_ne_bytes)
 }
 
-/// Deletes rules, from the last to the first. Rules that are not loaded are no error.
+/// Deletes rules, from the last to the first. Rules that are not loaded are not an error.
 ///
 /// # Errors
 /// [`TakeOverError::LeftRules`] if some are still loaded afterwards.

@@ -10,7 +10,7 @@ use super::error::TakeOverError;
 use super::message::Status;
 
 const HEADER: &str = "tarsier-audit-state 2";
-/// Of files without `unused`.
+/// First line of files without `unused`.
 const OLD_HEADER: &str = "tarsier-audit-state 1";
 /// The largest size of the file. Rules are written in hexadecimal; some ten thousand fit.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -38,9 +38,9 @@ pub struct Found {
     pub rules: u32,
     /// 1 if `never,task` was among the rules, else 0.
     pub never_task: u32,
-    /// 1 if audit had not been enabled since the machine was started and no rule was loaded, else 0. Then `never,task`
-    /// stays loaded at the end: once audit was enabled, the kernel gives each new task an audit context, which all its
-    /// calls pay for, unless that rule forbids it.
+    /// 1 if audit had not been enabled since boot and no rule was loaded, otherwise 0. With 1,
+    /// `never,task` stays loaded at the end: once audit was enabled, the kernel gives each new task
+    /// an audit context, which makes all its calls slower, unless that rule forbids it.
     pub unused: u32,
 }
 
@@ -156,11 +156,10 @@ pub(super) fn encode(writer: &Writer, mut found: Found, loaded: &[&[u8]]) -> Str
     text
 }
 
-/// The text of a state file as this program writes what `text` says, to see that nothing of it is
-/// lost.
+/// The text of a state file, decoded and encoded again, to check that nothing is lost.
 ///
 /// # Errors
-/// `text` is not that of a state file.
+/// `text` is not a state file.
 pub fn written_anew(text: &str) -> Result<String, String> {
     let (writer, found, loaded) = decode(text)?;
     let loaded: Vec<&[u8]> = loaded.iter().map(Vec::as_slice).collect();

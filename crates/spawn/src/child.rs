@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
-    /// How it ended, once it is reaped.
+    /// The exit status, once the child is reaped.
     status: Option<ExitStatus>,
 }
 
@@ -29,18 +29,18 @@ impl Child {
         self.pid
     }
 
-    /// How it ended, if it has; it is reaped then.
+    /// The exit status if the child has ended; it is then reaped.
     ///
     /// # Errors
-    /// It is not a child of this process, or somebody else has reaped it.
+    /// The process is not a child of this one, or was reaped elsewhere.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.wait_with(WaitOptions::NOHANG)
     }
 
-    /// Waits for its end.
+    /// Waits until the child has ended.
     ///
     /// # Errors
-    /// Those of [`try_wait`](Self::try_wait).
+    /// The errors of [`try_wait`](Self::try_wait).
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait_with(WaitOptions::empty())? {
@@ -49,10 +49,10 @@ impl Child {
         }
     }
 
-    /// Sends a signal, unless it is reaped: another process may have its number then.
+    /// Sends a signal, unless the child is reaped: another process may then have its pid.
     pub fn signal(&self, signal: Signal) {
         if self.status.is_none() {
-            // It may have ended, but it is not reaped yet.
+            // The child may have ended, but is not reaped yet.
             let _ = kill_process(self.pid, signal);
         }
     }

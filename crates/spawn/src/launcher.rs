@@ -21,13 +21,13 @@ use std::process::{Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longest time for which the spawner is waited for: it forks, reads small files and executes.
+/// Longest time to wait for the spawner, which forks, reads small files and executes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Starts programs.
 #[derive(Clone, Default)]
 pub enum Launcher {
-    /// In this process, whatever is asked for: for tests of parts of the daemon.
+    /// In this process, without any check: for tests of parts of the daemon.
     #[default]
     Here,
     /// By the spawner.
@@ -45,18 +45,19 @@ pub struct Spawner {
 /// State of the spawner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, and has this process id.
+    /// The spawner runs, with this pid.
     Runs(u32),
-    /// It has ended, or no longer answers.
+    /// The spawner has ended or no longer answers.
     Failed(u32, Option<ExitStatus>),
 }
 
 impl Launcher {
-    /// Starts the spawner: this program, anew, with a command that is not in its help. It permits what `config` names,
-    /// and `command`, which may be empty. Call it in the main thread: the programs of plugins end with the thread.
+    /// Starts the spawner: this program again, with a command that its help does not show. It
+    /// permits what `config` names, and `command`, which may be empty. Call this in the main
+    /// thread: the programs of plugins end with the thread.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The spawner cannot be started.
     pub fn start(config: &Path, command: &[OsString]) -> io::Result<Launcher> {
         let flags = SocketFlags::CLOEXEC;
         let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -83,10 +84,10 @@ impl Launcher {
         Ok(Launcher::Spawner(Arc::new(Mutex::new(spawner))))
     }
 
-    /// Starts a program, with this standard input if it takes one.
+    /// Starts a program, with this standard input if it reads one.
     ///
     /// # Errors
-    /// It cannot be started, or the spawner refuses it or has ended.
+    /// The program cannot be started, or the spawner refuses it or has ended.
     pub fn launch(&self, request: &Request, stdin: Option<OwnedFd>) -> io::Result<Child> {
         match self {
             Launcher::Here => {
@@ -104,7 +105,7 @@ impl Launcher {
         }
     }
 
-    /// Has the spawner put away what this process cannot any more. Call it at the end.
+    /// Makes the spawner clean up what this process no longer can. Call this at the end.
     pub fn tidy(&self) {
         if let Launcher::Spawner(spawner) = self {
             let spawner = spawner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +146,8 @@ impl Spawner {
             None => Err(io::ErrorKind::NotConnected.into()),
         };
         let reply = reply.map_err(|error| {
-            // A late answer would be taken for that of the next request. Without this end, it ends.
+            // A late answer would be mistaken for that of the next request. With this end closed,
+            // the spawner ends.
             self.socket = None;
             let pid = self.child.id();
             let text = format!(
@@ -168,7 +170,7 @@ impl Spawner {
     }
 }
 
-/// Sends a request, and receives what became of it.
+/// Sends a request, and receives the outcome.
 fn exchange(
     socket: BorrowedFd<'_>,
     request: &Request,

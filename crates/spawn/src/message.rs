@@ -1,4 +1,4 @@
-//! What the daemon and the spawner tell each other: a datagram of JSON each, with at most one descriptor.
+//! Messages between the daemon and the spawner: JSON datagrams, each with at most one descriptor.
 
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -18,9 +18,9 @@ pub enum Request {
     Plugin {
         /// The program.
         path: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String>,
-        /// Its nice value.
+        /// Nice value of the program.
         nice: i32,
     },
     /// The program of an EXEC action: no arguments, no environment.
@@ -47,17 +47,17 @@ pub enum Request {
     },
     /// The COMMAND of `tarsier run`.
     Command,
-    /// No program: what the daemon cannot put away itself at its end.
+    /// No program: clean up what the daemon itself cannot when it ends.
     Tidy,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reply {
-    /// The child, which is to be reaped also if it could not execute the program.
+    /// The child, which must be reaped even if it could not execute the program.
     pub(crate) pid: Option<i32>,
-    /// Why there is no program, as text and, if a call failed, as its errno.
+    /// Why no program was started, as text and, if a call failed, its errno.
     pub(crate) error: Option<(String, Option<i32>)>,
 }
 

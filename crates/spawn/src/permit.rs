@@ -1,5 +1,6 @@
-//! What the spawner may start, so that a daemon that was taken over cannot have it start anything else: programs that
-//! the configuration files name, with the arguments that they name, and those that auditd has built in.
+//! What the spawner may start: programs that the configuration files name, with the arguments given
+//! there, and those that are built into auditd. A daemon that was taken over cannot make it start
+//! anything else.
 
 use crate::message::Request;
 use conf::plugins::PluginKind;
@@ -19,7 +20,7 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    /// Those that the configuration names now.
+    /// The programs that the configuration names now.
     pub(crate) fn of(config: &Path) -> Permits {
         let mut permits = Permits {
             config: config.to_owned(),
@@ -60,7 +61,7 @@ impl Permits {
         }
     }
 
-    /// Adds what the files name. What is wrong there is the daemon's to say.
+    /// Adds the programs that the files name. The daemon reports errors in the files.
     fn read(&mut self) {
         let Ok(loaded) = conf::load(&self.config, LoadOptions::default()) else {
             return;
@@ -167,7 +168,8 @@ mod tests {
             assert!(error.contains("auditd.conf does not name"), "{error}");
         }
         assert!(may(&mut permits, &Request::Exec { path: other }));
-        // A file that has changed is followed; what ran before a reload may be started again until then.
+        // Changes of a file are followed; the program from before a reload may be started again
+        // until then.
         name("c");
         assert!(may(&mut permits, &plugin(&program, &["c"])));
         assert!(may(&mut permits, &plugin(&program, &["a", "b"])));

@@ -21,25 +21,26 @@ use std::process::Command;
 
 /// The hidden command: see [`serve_as`].
 pub const COMMAND: &str = "spawner";
-/// How likely the kernel ends a process when there is no memory: proc(5).
+/// How likely the kernel is to kill a process when memory runs out: proc(5).
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
-/// As auditd: never.
+/// Never, as for auditd.
 const NEVER: &str = "-1000";
-/// Signals of a terminal or a service manager: the daemon, which gets them too, still needs the spawner.
+/// Signals of a terminal or service manager. The daemon gets them too, and still needs the spawner.
 const IGNORED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// What the spawner was told at its start.
+/// What the spawner learnt when it was started.
 struct Spawner {
     permits: Permits,
     command: Vec<OsString>,
     parent: u32,
-    /// `oom_score_adj` of the programs, if the spawner's own is another.
+    /// `oom_score_adj` of the programs, if it differs from the spawner's.
     oom_score: Option<String>,
     tidy: fn(),
 }
 
-/// Runs as the spawner until the daemon is gone. `args` follow [`COMMAND`]: the number of the descriptor by which it is
-/// asked, the configuration file, and the COMMAND of `tarsier run`. `tidy` puts away what the daemon cannot at its end.
+/// Runs as the spawner until the daemon is gone. `args` follow [`COMMAND`]: the number of the
+/// descriptor on which requests come, the configuration file, and the COMMAND of `tarsier run`.
+/// `tidy` cleans up what the daemon cannot when it ends.
 ///
 /// # Errors
 /// The arguments are not those that [`Launcher::start`](crate::Launcher::start) gives, or the daemon has ended.
@@ -76,7 +77,8 @@ pub fn serve_as(mut args: impl Iterator<Item = OsString>, tidy: fn()) -> io::Res
     spawner.serve(socket.as_fd())
 }
 
-/// Has the kernel not end this process when there is no memory. Returns the value before, if it was another.
+/// Keeps the kernel from killing this process when memory runs out. Returns the previous value if
+/// it was different.
 fn stay_alive() -> Option<String> {
     let before = std::fs::read_to_string(OOM_SCORE).ok()?;
     let before = before.trim().to_owned();

@@ -1,4 +1,4 @@
-//! From a request to a command that can be executed.
+//! Turns a request into a command that can be executed.
 
 use crate::message::{Request, LOOKUP};
 use rustix::process::{set_parent_process_death_signal, setpriority_process, Signal};
@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use trust::Program;
 
-/// What the child of a request depends on besides it.
+/// What the child depends on in addition to the request.
 pub(crate) struct Surroundings<'a> {
     /// The COMMAND of `tarsier run`, which may be empty.
     pub(crate) command: &'a [OsString],
@@ -17,8 +17,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) parent: u32,
 }
 
-/// The command of a request, whose standard input is `stdin`, if it takes one. Paths that a configuration names are
-/// checked here, and what was checked is executed.
+/// The command of a request, with `stdin` as its standard input if it reads one. Paths from the
+/// configuration are checked here, and exactly what was checked is executed.
 pub(crate) fn command(
     request: &Request,
     stdin: Option<OwnedFd>,
@@ -75,8 +75,8 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Runs in the child that becomes a plugin: it gets SIGTERM when the daemon ends, for whatever reason, and a nice value
-/// that is not the one which the daemon has only during an overload.
+/// Runs in the child that becomes a plugin: it gets SIGTERM when the daemon ends, for whatever
+/// reason, and the plugins' nice value, not the one that the daemon may have during an overload.
 fn be_a_plugin(parent: u32, nice: i32) -> io::Result<()> {
     let _ = setpriority_process(None, nice);
     set_parent_process_death_signal(Some(Signal::TERM))?;

@@ -33,7 +33,7 @@ fn main() {
     println!("spawner: ok");
 }
 
-/// A script that says who its parent is, then copies its input.
+/// A script that prints its parent, then copies its input.
 fn script(top: &Path, name: &str) -> PathBuf {
     let path = top.join(name);
     let out = top.join(format!("{name}.out"));
@@ -73,7 +73,7 @@ fn pipe() -> (OwnedFd, File) {
     (read, File::from(write))
 }
 
-/// Polls until there is an answer.
+/// Polls until an answer comes.
 fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -155,7 +155,7 @@ fn a_dead_spawner_is_named_and_its_programs_live_on(launcher: &Launcher, top: &P
         panic!("no spawner");
     };
     let pid_of = Pid::from_raw(pid as i32).expect("a process id");
-    // A polite end is for the daemon, which still needs it.
+    // SIGTERM is for the daemon, which still needs the spawner.
     kill_process(pid_of, Signal::TERM).expect("a signal");
     launcher
         .launch(&Request::Command, None)

@@ -1,10 +1,10 @@
-//! The programs of audit that tests compare with, in both versions.
+//! Debian's audit programs, in the two versions with which tests compare.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The audit package of a version, and the dialect that is its.
+/// The audit package of a version, and the dialect that matches it.
 #[derive(Debug)]
 pub struct AuditPackage {
     root: PathBuf,
@@ -13,7 +13,7 @@ pub struct AuditPackage {
 }
 
 impl AuditPackage {
-    /// The packages that are there. Says which are not; `what` is what cannot be compared then.
+    /// The packages that are there. For each that is missing, prints that `what` is skipped.
     pub fn all(what: &str) -> Vec<AuditPackage> {
         let three = crate::peers(what).map(|root| AuditPackage { root, dialect: "3" });
         let four = std::env::var_os("TARSIER_PEERS4").map(|root| AuditPackage {

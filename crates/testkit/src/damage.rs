@@ -1,4 +1,4 @@
-//! Logs of the kernel, and what may become of one: disorder, other bits, cut lines.
+//! Logs of the kernel, and ways to damage them: disorder, flipped bits, cut lines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ pub fn corpus_lines(names: &[&str]) -> Vec<Vec<u8>> {
     lines
 }
 
-/// The first half of the lines as of a node `one`, with the second half, of a node `two`, in between.
+/// The first half of the lines as those of a node `one`, interleaved with the second half as those
+/// of a node `two`.
 pub fn of_two_nodes(lines: &[Vec<u8>]) -> Vec<u8> {
     let (first, second) = lines.split_at(lines.len() / 2);
     let pairs = first.iter().zip(second);
@@ -31,7 +32,7 @@ pub fn of_two_nodes(lines: &[Vec<u8>]) -> Vec<u8> {
         .collect()
 }
 
-/// A generator of numbers that are the same in every run (SplitMix64), and what it does to logs.
+/// A generator of the same numbers in every run (SplitMix64), and the damage that it does to logs.
 #[derive(Debug)]
 pub struct Numbers(pub u64);
 
@@ -44,7 +45,7 @@ impl Numbers {
         ((mixed ^ (mixed >> 31)) % limit as u64) as usize
     }
 
-    /// The lines in any order.
+    /// The lines in random order.
     pub fn shuffled(&mut self, lines: &[Vec<u8>]) -> Vec<u8> {
         let mut lines = lines.to_vec();
         for at in (1..lines.len()).rev() {

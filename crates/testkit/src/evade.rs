@@ -13,7 +13,7 @@ pub enum Place {
     Guest,
 }
 
-/// A technique that may be skipped for a reason. Both are prefixes.
+/// Prefixes of a technique that may be skipped, and of the reason.
 type Skip = (&'static str, &'static str);
 
 const HOST_SKIPS: [Skip; 2] = [
@@ -30,8 +30,8 @@ const GUEST_SKIPS: [Skip; 8] = [
     ("chmod-overlayfs", "no overlayfs: "),
     ("dir-overlayfs", "no overlayfs: "),
 ];
-/// A technique that an engine is known not to record in full, with the reason. A name ends with `*` for all that begin
-/// so. docs/reference/differences.md lists them.
+/// A technique that an engine is known not to record in full, with the reason. A name that ends
+/// with `*` stands for all that begin with it. docs/reference/differences.md lists them.
 type Known = (&'static str, &'static str);
 
 const LOOKED_UP_LATE: &str =
@@ -60,7 +60,7 @@ const KNOWN_OF_TRACEPOINTS: [Known; 16] = [
     ("unlinkat-protected", LOOKED_UP_LATE),
 ];
 
-/// Why an engine is known not to record all calls of a technique.
+/// Why an engine does not record all calls of a technique, if that is known.
 fn known_reason(name: &str, is_tracepoint: bool) -> Option<&'static str> {
     let of_engine: &[Known] = match is_tracepoint {
         true => &KNOWN_OF_TRACEPOINTS,
@@ -78,9 +78,10 @@ fn known_reason(name: &str, is_tracepoint: bool) -> Option<&'static str> {
 
 /// Techniques whose calls may be counted as lost instead of recorded.
 const FLOOD: &str = "flood-";
-/// Techniques with long arguments, which fill a ring: the event of such an execve needs the reader. Where the machine
-/// is busy, up to half of their calls may be counted as lost. In guests, whose processors are slow, all of them may, and
-/// those of other techniques with execve, which follow while the ring is still full.
+/// Techniques with long arguments, which fill a ring: the event of such an execve needs the reader.
+/// Where the machine is busy, up to half of their calls may be counted as lost. In guests, whose
+/// processors are slow, all of them may, and so may calls of other techniques with execve that
+/// follow while the ring is still full.
 const LONG: [&str; 4] = [
     "exec-5mb",
     "exec-default-limit",

@@ -11,7 +11,8 @@ use rustix::fs::{flock, FlockOperation};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Waits until no other test has the kernel's audit and BPF to itself, and keeps others away while the file is open.
+/// Waits until no other test uses the kernel's audit and BPF, and locks others out while the file
+/// is open.
 ///
 /// # Panics
 /// The lock file cannot be made or locked.
@@ -27,10 +28,11 @@ pub fn machine_lock() -> File {
     file
 }
 
-/// The [`machine_lock`]; none, having said what is skipped, where BPF programs cannot be loaded.
+/// The [`machine_lock`]; where BPF programs cannot be loaded, prints what is skipped and returns
+/// `None`.
 ///
 /// # Panics
-/// As [`machine_lock`].
+/// The lock file cannot be made or locked.
 pub fn may_load_programs() -> Option<File> {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: BPF programs: not root");
@@ -43,7 +45,8 @@ pub fn may_load_programs() -> Option<File> {
     Some(machine_lock())
 }
 
-/// Where the distribution's audit programs are (`scripts/peers`); none, having said that `what` is skipped, without them.
+/// The directory of the distribution's audit programs (`scripts/peers`); without them, prints that
+/// `what` is skipped and returns `None`.
 pub fn peers(what: &str) -> Option<PathBuf> {
     let root = std::env::var_os("TARSIER_PEERS");
     if root.is_none() {

@@ -18,10 +18,10 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory that is root's alone.
+    /// Opens a directory that only root can change.
     ///
     /// # Errors
-    /// It cannot be opened, or somebody else can change it, or what leads to it.
+    /// The directory cannot be opened, or somebody else can change it or the path to it.
     pub fn open(path: &Path, links: Links) -> Result<Directory, TrustError> {
         Ok(Directory {
             fd: walk::find(path, links)?.open_directory()?,
@@ -29,7 +29,7 @@ impl Directory {
         })
     }
 
-    /// The path that it was opened with.
+    /// The path with which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }

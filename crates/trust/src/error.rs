@@ -8,8 +8,11 @@ use rustix::fs::{FileType, Stat};
 
 /// The group and others may write.
 const WRITABLE: u32 = 0o022;
-/// Only owners rename and remove entries of the directory.
+/// The sticky bit: only owners rename and remove entries of the directory.
 const STICKY: u32 = 0o1000;
+
+/// What is demanded of owner and mode.
+const ROOT_ONLY: &str = "it must be writable by root only";
 
 /// Why a file or directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,9 +27,9 @@ pub enum TrustError {
         /// The error of the system call.
         source: io::Error,
     },
-    /// Somebody else than root can change the file.
+    /// Somebody other than root can change the file.
     #[error(
-        "{}: {}{fault}; nobody but root may be able to change it: {}",
+        "{}: {}{fault}; {}",
         path.display(),
         Above(path, at),
         fault.remedy(at)
@@ -56,7 +59,7 @@ impl TrustError {
     }
 }
 
-/// Names the directory or link, if it is not the file itself that is not trusted.
+/// Names the directory or link that is not trusted, if it is not the file itself.
 struct Above<'p>(&'p Path, &'p Path);
 
 impl fmt::Display for Above<'_> {
@@ -73,11 +76,11 @@ impl fmt::Display for Above<'_> {
 pub enum Fault {
     /// Another user owns it.
     Owner(u32),
-    /// Its group or others may write (the permissions of its mode).
+    /// The group or others may write (the permissions of the mode).
     Mode(u32),
     /// Not a regular file.
     Irregular,
-    /// Its owner may not execute it (the permissions of its mode).
+    /// The owner may not execute the file (the permissions of the mode).
     NotExecutable(u32),
 }
 
@@ -125,8 +128,8 @@ impl Fault {
     fn remedy(self, at: &Path) -> String {
         let at = at.display();
         match self {
-            Fault::Owner(_) => format!("run: chown -h root {at}"),
-            Fault::Mode(_) => format!("run: chmod go-w {at}"),
+            Fault::Owner(_) => format!("{ROOT_ONLY}: run: chown -h root {at}"),
+            Fault::Mode(_) => format!("{ROOT_ONLY}: run: chmod go-w {at}"),
             Fault::NotExecutable(_) => format!("run: chmod 0750 {at}"),
             Fault::Irregular => "name a regular file".to_owned(),
         }

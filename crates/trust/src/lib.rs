@@ -1,5 +1,6 @@
-//! Whether a file is root's alone: it, each directory above it up to `/`, and each symbolic link on
-//! the way. What the daemon obeys or runs has to be: whoever can change it decides what root does.
+//! Whether only root can change a file, each directory above it up to `/`, and each symbolic link
+//! on the way. Files that the daemon reads or runs must be like this: whoever can change them
+//! decides what root does.
 //!
 //! | what | demanded |
 //! |---|---|
@@ -8,9 +9,9 @@
 //! | mode of a directory above | the same, or with the sticky bit: nobody else renames entries there |
 //! | mode of a directory whose entries are listed | not writable by group or others |
 //!
-//! Each is checked by the descriptor that leads to the next, and the last by the one that is read
-//! ([`open`]), or whose entry is executed ([`Program`]). Nobody but root can then change what is
-//! found there. This is sshd's StrictModes, but up to `/`.
+//! Each part of the path is checked through the descriptor that leads to the next, and the file
+//! through the descriptor that is read ([`open`]) or whose entry is executed ([`Program`]). Nobody
+//! but root can then change what is found there. This is sshd's StrictModes, but up to `/`.
 
 mod directory;
 mod error;
@@ -25,10 +26,10 @@ pub use error::{Fault, TrustError};
 pub use program::Program;
 pub use walk::Links;
 
-/// Opens a regular file that is root's alone, for reading.
+/// Opens a regular file that only root can change, for reading.
 ///
 /// # Errors
-/// It cannot be opened, or somebody else can change it. Links: [`Links`].
+/// The file cannot be opened, or somebody else can change it. Links: [`Links`].
 pub fn open(path: &Path, links: Links) -> Result<File, TrustError> {
     walk::find(path, links)?.open()
 }

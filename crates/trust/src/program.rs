@@ -12,7 +12,7 @@ use std::ptr;
 use crate::error::{Fault, TrustError};
 use crate::walk::{self, Links};
 
-/// A program that is root's alone, held by its directory.
+/// A program that only root can change, held by its directory.
 pub struct Program {
     directory: OwnedFd,
     name: CString,
@@ -24,7 +24,7 @@ impl Program {
     /// Finds a program, and checks that it is an executable file that only root can change.
     ///
     /// # Errors
-    /// There is none, or it is not one, or somebody else can change it.
+    /// There is no such file, it is not a program, or somebody else can change it.
     pub fn find(path: &Path) -> Result<Program, TrustError> {
         let found = walk::find(path, Links::Follow)?;
         found.demand(Fault::of_program(&found.stat))?;
@@ -45,12 +45,12 @@ impl Program {
         self.mode
     }
 
-    /// A command that runs the very entry of the directory that was checked, whatever the path names
-    /// by then, with the path as `argv[0]`, these arguments and an empty environment, as auditd does.
-    /// `prepare` says what else the child is to do and get. Do not change the command afterwards.
+    /// A command that runs the very entry of the directory that was checked, whatever the path
+    /// names by then, with the path as `argv[0]`, these arguments and an empty environment, as
+    /// auditd does. `prepare` adds to the command. Do not change it afterwards.
     ///
-    /// A script is run by its path, because its interpreter opens it by that; as each directory on
-    /// the way is root's alone, nobody else can make it another.
+    /// A script is run by its path, because its interpreter opens that path; only root can change
+    /// the directories on the way, so nobody else can replace the script.
     ///
     /// # Errors
     /// An argument contains NUL.
@@ -80,7 +80,7 @@ impl Program {
     }
 }
 
-/// All that execveat(2) needs, made before the fork.
+/// Everything that execveat(2) needs, made before the fork.
 struct Image {
     argv: Vec<*const libc::c_char>,
     /// What `argv` points to.
@@ -94,7 +94,8 @@ unsafe impl Send for Image {}
 unsafe impl Sync for Image {}
 
 impl Image {
-    /// Becomes the program. Returns if that failed: what is no binary is for the caller, by path.
+    /// Becomes the program. Returns if that failed: the caller runs a file that is not a binary by
+    /// its path.
     fn execute(&self) -> io::Result<()> {
         let no_environment = [ptr::null::<libc::c_char>()];
         // SAFETY: name, arguments and lists are NUL-terminated and live; the kernel only reads them.

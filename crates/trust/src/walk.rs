@@ -1,4 +1,4 @@
-//! From `/` to a file, by one descriptor after the other.
+//! Walks from `/` to a file, one descriptor after the other.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use crate::error::{Fault, TrustError};
 
 /// MAXSYMLINKS of the kernel: links that one path may lead through.
 const LINKS_MAX: u32 = 40;
-/// Leads on from a directory, and reads nothing.
+/// Opens a directory only to walk on from it.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// NONBLOCK, so that open(2) does not wait for the writer of a FIFO that took the file's place.
 const READ: OFlags = OFlags::NOFOLLOW
@@ -22,13 +22,13 @@ const READ: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NOCTTY)
     .union(OFlags::NONBLOCK);
 
-/// Whether the last name of a path may be a symbolic link. Links before it are followed. Each has to
-/// be root's.
+/// Whether the last name of a path may be a symbolic link. Links before it are followed. Root must
+/// own each link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// It is followed.
+    /// The link is followed.
     Follow,
-    /// It is an error (ELOOP).
+    /// A link is an error (ELOOP).
     Refuse,
 }
 
@@ -96,7 +96,7 @@ fn untrusted(path: &Path, at: &Path, fault: Fault) -> TrustError {
     }
 }
 
-/// Finds a file that only root can replace. Its own owner and mode are not looked at.
+/// Finds a file that only root can replace. The owner and mode of the file itself are not checked.
 pub(crate) fn find(path: &Path, links: Links) -> Result<Found, TrustError> {
     let absolute =
         std::path::absolute(path).map_err(|source| TrustError::io(path, "getcwd", source))?;
@@ -159,7 +159,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes on where a link leads.
+    /// Continues where a link leads.
     fn follow(&mut self, name: &OsStr, link: &OwnedFd) -> Result<(), TrustError> {
         if self.links_left == 0 {
             return Err(self.io("open", name, Errno::LOOP));
@@ -170,7 +170,7 @@ impl Walk<'_> {
         self.put_first(Path::new(&OsString::from_vec(target.into_bytes())))
     }
 
-    /// Puts the names of `path` before those that are left. An absolute one begins at `/`.
+    /// Puts the names of `path` before those that are left. An absolute path begins at `/`.
     fn put_first(&mut self, path: &Path) -> Result<(), TrustError> {
         for component in path.components().rev() {
             match component {
@@ -185,7 +185,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The true path of an entry of the present directory.
+    /// The true path of an entry of the current directory.
     fn at(&self, name: &OsStr) -> PathBuf {
         match name.as_encoded_bytes() {
             b".." => self.parent.parent().unwrap_or(&self.parent).to_owned(),

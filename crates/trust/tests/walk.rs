@@ -1,4 +1,4 @@
-//! Files, directories and links that somebody else than root could change.
+//! Files, directories and links that somebody other than root could change.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -11,7 +11,7 @@ use trust::{open, Directory, Fault, Links, Program, TrustError};
 
 const OTHER: u32 = 1234;
 
-/// `upper/lower/file`, all of them the user's who runs the test.
+/// `upper/lower/file`, all owned by the user who runs the test.
 struct Place {
     dir: TempDir,
 }
@@ -84,8 +84,8 @@ fn what_somebody_else_can_write_is_refused_wherever_it_is_on_the_way() {
     let upper = place.at("upper");
     let upper = upper.display();
     let expected = format!(
-        "{}: {upper} on the way to it is writable by group or others (mode 0777); nobody but root may be \
-         able to change it: run: chmod go-w {upper}",
+        "{}: {upper} on the way to it is writable by group or others (mode 0777); it must be \
+         writable by root only: run: chmod go-w {upper}",
         file.display()
     );
     assert_eq!(error, expected);

@@ -62,7 +62,8 @@ struct Kind {
     kind: Option<String>,
 }
 
-/// The crates that the programs need on the target `triple`, those for building and tests apart, by name and version.
+/// The crates that the programs need on the target `triple`, except those for building and tests,
+/// by name and version.
 pub(super) fn of_tarsier(root: &Path, triple: &str) -> Result<Vec<Crate>> {
     let arguments = [
         "metadata",

@@ -1,4 +1,4 @@
-//! The licences of the crates of others that are linked into the program, with their texts.
+//! The licences of the third-party crates that are linked into the program, with their texts.
 
 use super::crates::Crate;
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Beginnings of the names of files that hold a licence or a notice.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
-/// A list of the crates, then each text once with the crates that have it.
+/// Lists the crates, then each licence text once, with the crates that have it.
 pub(super) fn text(crates: &[Crate]) -> Result<String> {
     let others: Vec<&Crate> = crates.iter().filter(|found| !found.is_own).collect();
     let mut out = "Software of others that is part of the program tarsier\n\n".to_owned();

@@ -1,5 +1,5 @@
-//! What packages contain besides the program and the files of `share/`: manual pages, completions, a sample
-//! configuration, the SPDX document and the licences of others.
+//! The contents of packages beyond the program and the files of `share/`: manual pages,
+//! completions, a sample configuration, the SPDX document and third-party licences.
 
 mod crates;
 mod licences;

@@ -56,12 +56,12 @@ fn broken(
     let page = pages.get(to);
     if page.is_none() && to.ends_with(".md") {
         return Some(format!(
-            "the link to {to}, which is no page of {}",
+            "the link to {to}, which is not a page of {}",
             pages::SUMMARY
         ));
     }
     if !root.join(to).is_file() {
-        return Some(format!("the link to {to}, which is no file"));
+        return Some(format!("the link to {to}, which is not a file"));
     }
     let anchor = anchor?;
     let has = page.is_some_and(|page| page.anchors.iter().any(|each| each == anchor));
@@ -147,9 +147,9 @@ mod tests {
         let expected = [
             "crates/event/docs/json.md: not in docs/SUMMARY.md",
             "docs/page.md: not in docs/SUMMARY.md",
-            "docs/page.md: the link to docs/gone.md, which is no page of docs/SUMMARY.md",
+            "docs/page.md: the link to docs/gone.md, which is not a page of docs/SUMMARY.md",
             "docs/page.md: the link to README.md#none, which has no such heading",
-            "docs/page.md: the link to docs, which is no file",
+            "docs/page.md: the link to docs, which is not a file",
             "docs/page.md: docs/page.md: the link to ../../x leads out of the source tree",
             "docs/page.md: there is no docs/none.json",
         ];

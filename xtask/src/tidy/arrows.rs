@@ -31,7 +31,7 @@ pub(super) fn offences(root: &Path) -> Result<Vec<Offence>> {
     Ok(differences(&written(&page), &manifests))
 }
 
-/// What is missing in the table, and what it has too much.
+/// What the table lacks, and what it has in excess.
 fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Offence> {
     let mut offences = Vec::new();
     let mut offend = |place: String, what: String| {
@@ -52,11 +52,11 @@ fn differences(written: &Arrows, manifests: &BTreeMap<String, String>) -> Vec<Of
             .filter(|each| manifests.contains_key(each))
             .collect();
         for each in found.iter().filter(|each| !needs.contains(each)) {
-            let what = format!("{name}: its Cargo.toml has {each}, which the table has not");
+            let what = format!("{name}: its Cargo.toml has {each}, which the table lacks");
             offend(format!("{name} -> {each}"), what);
         }
         for each in needs.iter().filter(|each| !found.contains(each)) {
-            let what = format!("{name}: the table has {each}, which its Cargo.toml has not");
+            let what = format!("{name}: the table has {each}, which its Cargo.toml lacks");
             offend(format!("{name} -> {each}"), what);
         }
         for each in found.iter().filter(|each| !above(name, each)) {
@@ -182,10 +182,10 @@ text
         assert_eq!(
             found,
             [
-                "high: the table has gone, which its Cargo.toml has not",
-                "last: the table has none, which its Cargo.toml has not",
-                "last: the table has late, which its Cargo.toml has not",
-                "low: its Cargo.toml has late, which the table has not",
+                "high: the table has gone, which its Cargo.toml lacks",
+                "last: the table has none, which its Cargo.toml lacks",
+                "last: the table has late, which its Cargo.toml lacks",
+                "low: its Cargo.toml has late, which the table lacks",
                 "low: late is not above it in the table",
                 "new: not in the table",
                 "none: there is no such crate",

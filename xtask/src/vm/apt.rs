@@ -17,7 +17,7 @@ use super::output_of;
 /// Releases whose kernels are tested: Debian 11 has 5.10, Debian 12 has 6.1. The security archive of Debian 12 has
 /// 6.12, and the backports of Debian 13 have newer kernels.
 const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie-backports"];
-/// Such releases in the archive of security updates.
+/// The tested releases in the archive of security updates.
 const SECURITY_SUITES: [&str; 2] = ["bullseye-security", "bookworm-security"];
 /// Age from which lists may lack the newest kernel.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);

@@ -11,16 +11,16 @@ use super::output_of;
 
 /// The test in `tests/vm`.
 pub(super) const NAME: &str = "broken-kernels";
-/// What the guest calls the program.
+/// The name of the program in the guest.
 pub(super) const PROGRAM: &str = "bin/broken_kernels";
 
-/// What cargo says of a program that it has built.
+/// A message of cargo about a program that it has built.
 #[derive(Deserialize)]
 struct Artifact {
     executable: Option<PathBuf>,
 }
 
-/// Builds the program, optimised: it reads the kernel's types again and again.
+/// Builds the program, optimised, because it reads the kernel's types again and again.
 pub(super) fn build(source: &Path) -> Result<PathBuf> {
     let said = output_of(
         Command::new("cargo")
@@ -38,7 +38,7 @@ pub(super) fn build(source: &Path) -> Result<PathBuf> {
         .context("cargo names no program of the test broken_kernels")
 }
 
-/// What was broken, and that all of the object's relocations were.
+/// What was broken, which must be all of the object's relocations.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let path = dir.join("output");
     let said = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;

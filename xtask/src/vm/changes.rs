@@ -8,7 +8,7 @@ use anyhow::{ensure, Context, Result};
 
 /// Longest time in which the daemon may neither read the rings nor wait for events.
 const PAUSE_US_MAX: u64 = 50_000;
-/// Longest time that a change of the rules may take, as who asked for it sees it.
+/// Longest time that a change of the rules may take, as seen by the process that asked for it.
 const CHANGE_MS_MAX: u64 = 1000;
 
 pub(super) fn judge(dir: &Path) -> Result<String> {

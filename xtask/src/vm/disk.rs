@@ -11,7 +11,7 @@ const DURABLE_MIN: usize = 300;
 
 /// Every event that was reported as durable before the power cut must be in the log, in whole lines.
 ///
-/// The guest itself has judged what it can.
+/// The guest itself has checked what it can.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let read = |path: &Path| {
         let text = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
@@ -22,7 +22,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     let durable = ids(&console, "durable ", "\r");
     ensure!(
         durable.len() >= DURABLE_MIN,
-        "{} events were told to be durable before the cut, expected {DURABLE_MIN}",
+        "{} events were reported as durable before the cut, expected {DURABLE_MIN}",
         durable.len()
     );
     let log = read(&dir.join("log.after-cut"))?;
@@ -35,7 +35,7 @@ pub(super) fn judge(dir: &Path) -> Result<String> {
     let missing: Vec<_> = durable.difference(&logged).take(5).collect();
     ensure!(
         missing.is_empty(),
-        "told to be durable and not in the log after the cut: {missing:?}"
+        "reported as durable and not in the log after the cut: {missing:?}"
     );
     let said = read(&dir.join("output"))?;
     Ok(format!(

@@ -11,7 +11,8 @@ const RUNS: [(&str, &[&str]); 2] = [
     ("trampoline", &["all", "refused32", "flood"]),
 ];
 
-/// Every selected call must be recorded or, of a flood, counted as lost. The text has the numbers.
+/// Every selected call must be recorded; calls of a flood may be counted as lost instead. The text
+/// has the numbers.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let mut said = Vec::new();
     let mut is_right = true;

@@ -1,4 +1,5 @@
-//! Judges `tests/vm/floods`: who floods the rings is slowed or loses events, and his neighbour is not and does not.
+//! Judges `tests/vm/floods`: a user who floods the rings is slowed or loses events; a neighbour is
+//! not slowed and loses none.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,9 +8,9 @@ use std::path::Path;
 use anyhow::{ensure, Context, Result};
 use serde_json::Value;
 
-/// How much slower the neighbour's calls may be beside a flood that is recorded than beside one that is not, at p50: a
-/// tenth was seen for what finds out that he is within his share, and another for a command line that is read anew. p99,
-/// of a hundred calls, is not judged.
+/// How much slower the neighbour's calls may be beside a flood that is recorded than beside one
+/// that is not, at p50: a tenth was seen for checking that the neighbour is within the share, and
+/// another for reading a command line again. p99, of a hundred calls, is not judged.
 const SLOWER_MAX: f64 = 0.2;
 
 /// Counts of the rule with this key: events in the log, and lost.

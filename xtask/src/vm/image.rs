@@ -22,8 +22,8 @@ const EXACT: &str = "tests/exact";
 /// The suite of evasions: its script and rules go into `/evade`, and its program to `/bin/evade`.
 const EVADE: &str = "tests/evade";
 
-/// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree; `more` are programs of
-/// this system that the guest gets besides, with their places there.
+/// Makes the initramfs below `dir` and returns its path. `source` is the root of the source tree;
+/// `more` are further programs of this system that the guest gets, with their places there.
 pub(super) fn build(
     guest: Guest,
     packages: &Packages,

@@ -160,7 +160,8 @@ const STIG_OPEN_LIMIT: f64 = 1000.0;
 const VERIFIED_LIMITS: [u64; 2] = [46_700, 424_000];
 /// Limits of verified instructions with probes, and with copies of the programs on tracepoints.
 const VERIFIED_PROBED_LIMITS: [u64; 2] = [36_500, 600_000];
-/// A count is a mean over a round in which the clock may tick: a difference this small is no instruction.
+/// A count is a mean over a round in which the clock may tick: a difference this small is not an
+/// instruction.
 const ROUNDING: f64 = 0.5;
 /// The kernel finds a function's probe in a hash table whose seed changes with each arming (lib/rhashtable.c): a
 /// longer chain was seen to take 5 more instructions. The cost of a rule would occur 160 times.
@@ -316,8 +317,8 @@ fn verified(programs: &str, limits: [u64; 2], armed_s: f64, table: &mut String) 
     })
 }
 
-/// What a call that looks up a path may take more in one run than in another: an entry more in a chain of the kernel's
-/// cache of names, whose places depend on addresses.
+/// How many more instructions a call that looks up a path may take in one run than in another: one
+/// more entry in a chain of the kernel's cache of names, whose places depend on addresses.
 const CHAIN: f64 = 8.0;
 
 /// The probes that cost more than `limit` instructions above native.

@@ -69,8 +69,8 @@ const VOLUNTARY: &Variant = &Variant {
     ..*STOCK
 };
 
-/// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. Those with a number
-/// of processors behind the model run when named.
+/// All variants. Linux 6.13 brought lazy preemption; 7.0 left only full and lazy on x86. Variants
+/// with a number of processors after the model run only when named.
 pub(super) const VARIANTS: [&Variant; 16] = [
     STOCK,
     ARM64,

@@ -25,8 +25,8 @@ struct Load {
     events: u64,
 }
 
-/// A table of processor time per workload, in percent above native; an error if a side did not do what native did,
-/// or lost events.
+/// A table of processor time per workload, in percent above native; an error if a side did other
+/// work than native, or lost events.
 pub(super) fn judge(dir: &Path) -> Result<String> {
     let native = read(dir, SIDES[0])?;
     let mut table = format!("{:<14}{:>14}", "instructions", "native");

@@ -1,6 +1,6 @@
 //! Keys of terminals by the bytes that they send.
 
-/// Bytes and name of each key. The first that fits counts.
+/// Bytes and name of each key. The first match counts.
 #[rustfmt::skip]
 pub static TERMINAL_KEYS: &[(&[u8], &str)] = &[
     (b"\x01", "^A"), (b"\x02", "^B"), (b"\x03", "^C"), (b"\x04", "^D"), (b"\x05", "^E"),

@@ -16,7 +16,7 @@ pub use process::*;
 /// Numbers and their names.
 pub type Names = &'static [(u32, &'static str)];
 
-/// The name of `number` in a table. The first counts.
+/// The name of `number` in a table: that of its first entry.
 pub fn find(names: Names, number: u32) -> Option<&'static str> {
     names.iter().find(|row| row.0 == number).map(|row| row.1)
 }

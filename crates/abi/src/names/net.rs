@@ -48,7 +48,7 @@ pub static MESSAGE_FLAGS: Names = &[
     (0x20000000, "MSG_FASTOPEN"), (0x40000000, "MSG_CMSG_CLOEXEC"), (0x80000000, "MSG_CMSG_COMPAT"),
 ];
 
-/// Levels of setsockopt(2) that are no protocol.
+/// Levels of setsockopt(2) that are not protocols.
 #[rustfmt::skip]
 pub static SOCKET_LEVELS: Names = &[
     (0, "SOL_IP"), (6, "SOL_TCP"), (17, "SOL_UDP"), (41, "SOL_IPV6"), (58, "SOL_ICMPV6"),

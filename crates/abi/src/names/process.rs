@@ -52,7 +52,7 @@ pub static MMAP_FLAGS: Names = &[
     (0x4000000, "MAP_UNINITIALIZED"),
 ];
 
-/// Protection of mmap(2), as much of it as audit looks at.
+/// Protection flags of mmap(2) that audit names.
 #[rustfmt::skip]
 pub static PROTECTIONS: Names = &[
     (1, "PROT_READ"), (2, "PROT_WRITE"), (4, "PROT_EXEC"), (8, "PROT_SEM"),

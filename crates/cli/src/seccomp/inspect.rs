@@ -5,8 +5,8 @@ use clap::Args;
 use std::path::PathBuf;
 
 pub(super) const FILTERS_HELP: &str = "\
-FILTER is a file (- is standard input) in any form that `compile` writes: raw, hex, a C array or
-bpf_asm text. Several files form a chain, oldest first. One file may hold a chain as hex digits,
+FILTER is a file (- is standard input) in any form that `compile` writes: raw, hex, a C array or \
+bpf_asm text. Several files form a chain, oldest first. One file may hold a chain as hex digits, \
 with an empty line between filters.";
 
 /// The filters to work on.

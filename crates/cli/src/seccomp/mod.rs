@@ -56,7 +56,7 @@ PROFILE is one of
   with conditions such as a0==1 or a1&0xff==3, and `default ACTION`.
 - is standard input, and `docker` Docker's default profile.
 
-If several rules match a call, the strictest applies. All 64 bits of arguments are compared.
+If several rules match a call, the strictest applies. All 64 bits of arguments are compared. \
 Calls newer than the profile fail with ENOSYS, as under runc, unless --no-enosys is given.
 
 Examples:
@@ -65,9 +65,9 @@ Examples:
   tarsier seccomp compile profile.json --format raw -o filter.bpf";
 
 const LEARN_HELP: &str = "\
-Records every system call of COMMAND and of its descendants, in the kernel, and prints an OCI
-profile that allows them. Most calls are allowed with any arguments. Calls such as socket, ioctl and
-prctl are allowed only with the recorded values of one significant argument, if there were at most
+Records every system call of COMMAND and of its descendants, in the kernel, and prints an OCI \
+profile that allows them. Most calls are allowed with any arguments. Calls such as socket, ioctl and \
+prctl are allowed only with the recorded values of one significant argument, if there were at most \
 8. Make the program do everything that it must be able to do, or learn in several runs with --merge.
 
 Examples:
@@ -76,15 +76,15 @@ Examples:
   tarsier seccomp learn --log /var/log/audit/audit.log --exe /usr/sbin/nginx";
 
 const RUN_HELP: &str = "\
-COMMAND gets no_new_privs and one filter, which its descendants inherit. The filter is installed
-with SECCOMP_FILTER_FLAG_LOG: while an audit daemon such as `tarsier run` is running, the kernel
+COMMAND gets no_new_privs and one filter, which its descendants inherit. The filter is installed \
+with SECCOMP_FILTER_FLAG_LOG: while an audit daemon such as `tarsier run` is running, the kernel \
 makes a SECCOMP record of every denial, which appears in the log.
 
---log also prints denials, with their arguments and the rule that caused them. To learn of them,
-Tarsier answers denied calls itself, through SECCOMP_RET_USER_NOTIF; the program sees the same
-errno. A call for which the profile kills ends the process with SIGKILL instead of SIGSYS. SECCOMP
-records then have code=0x7fc00000. Calls that the profile traps (SIGSYS) or logs are left to the
-kernel. If Tarsier is killed, denied calls fail with ENOSYS. Tarsier runs until the last process of
+--log also prints denials, with their arguments and the rule that caused them. To learn of them, \
+Tarsier answers denied calls itself, through SECCOMP_RET_USER_NOTIF; the program sees the same \
+errno. A call for which the profile kills ends the process with SIGKILL instead of SIGSYS. SECCOMP \
+records then have code=0x7fc00000. Calls that the profile traps (SIGSYS) or logs are left to the \
+kernel. If Tarsier is killed, denied calls fail with ENOSYS. Tarsier runs until the last process of \
 COMMAND ends.
 
 The exit status is that of COMMAND; 127 if it cannot be run.";

@@ -20,7 +20,7 @@ pub enum PluginError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// The file is not controlled by root alone, is no regular file, or is not executable.
+    /// The file can be changed by others than root, is not a regular file, or is not executable.
     #[error(transparent)]
     Untrusted(TrustError),
     /// The file is too large.
@@ -48,7 +48,7 @@ pub enum PluginError {
     Incomplete {
         /// The file.
         path: PathBuf,
-        /// What is missing or does not fit.
+        /// What is missing or wrong.
         found: String,
         /// What to do.
         remedy: &'static str,

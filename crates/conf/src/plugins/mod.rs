@@ -39,9 +39,9 @@ pub enum PluginKind {
     },
     /// `builtin_af_unix`: a stream socket.
     Socket {
-        /// Absolute path that the socket is bound to.
+        /// Absolute path to which the socket is bound.
         path: PathBuf,
-        /// Permissions of the socket; `None` leaves those that the umask gives.
+        /// Permissions of the socket; `None` leaves them to the umask.
         mode: Option<u32>,
     },
 }
@@ -58,9 +58,9 @@ pub struct Plugin {
 }
 
 /// Returns the active plugins of a directory, sorted by the names of their files, and the errors in
-/// the files of others. As in auditd, only files named `NAME.conf` without further dots are plugins.
-/// Directory, files and programs have to be root's alone ([`trust`]); links are followed, as in
-/// auditd.
+/// the files of others. As in auditd, only files named `NAME.conf` without further dots are
+/// plugins. Directory, files and programs must be writable by root only ([`trust`]); links are
+/// followed, as in auditd.
 ///
 /// # Errors
 /// The directory cannot be read, or somebody else can change it. If it does not exist, there are no
