@@ -1,7 +1,7 @@
 //! Explains a plan, for people (as text) and programs (as JSON).
 
 use crate::capabilities::{Gap, Preemption};
-use crate::decided::DecidedIn;
+use crate::decided::{decided_in_each, DecidedIn};
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
 use crate::hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_NS, TP_BTF_NS};
@@ -96,7 +96,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         .rules
         .iter()
         .zip(&plan.notes)
-        .zip(plan.decided_in_each())
+        .zip(decided_in_each(plan))
         .map(|((rule, note), decided_in)| RuleExplanation {
             rule: rule.to_string(),
             list: rule.list.name(),
