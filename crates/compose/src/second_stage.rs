@@ -173,3 +173,33 @@ fn decide(
         .plan
         .decide_remaining(generation.remaining(event), &facts, identities)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{Capabilities, Plan};
+    use std::collections::BTreeSet;
+
+    fn generation(number: u64) -> Arc<Generation> {
+        let plan = Plan::for_kernel(&[], &Capabilities::assumed(abi::Arch::X86_64), number);
+        let urgent = BTreeSet::new();
+        Arc::new(Generation::new(plan, Identities::default(), urgent))
+    }
+
+    #[test]
+    fn the_newest_rule_sets_are_found_by_number_and_the_oldest_are_forgotten() {
+        let mut generations = Generations::default();
+        assert!(generations.of(1).is_none());
+        let newest = KEPT as u64 + 1;
+        for number in 1..=newest {
+            generations.add(generation(number));
+        }
+        let mut found = |number| {
+            let known = generations.of(number).expect("a rule set");
+            known.generation.plan.generation
+        };
+        assert_eq!([found(newest), found(2)], [newest, 2]);
+        // The events of a rule set that is forgotten are those of the newest.
+        assert_eq!(found(1), newest);
+    }
+}

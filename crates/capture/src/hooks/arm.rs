@@ -102,7 +102,7 @@ impl Hooks {
         Ok(self.armed.take_unneeded(plan, uring))
     }
 
-    /// Hooks what tells of cgroups, unless that is done.
+    /// Hooks the creation and removal of cgroups, unless they are hooked already.
     fn attach_cgroups(&mut self) -> Result<Vec<Attached>, CaptureError> {
         let mut links = Vec::new();
         if self.armed.cgroups.is_empty() {
@@ -258,9 +258,10 @@ impl Hooks {
         Ok(added)
     }
 
-    /// The entries of the native calls are hooked where the task has no executable any more when it ends (exits
-    /// through the 32-bit entry are then recorded without it), and where that costs other calls nothing more: a tracer
-    /// can change the call between its entry and the task's end (PTRACE_EVENT_EXIT).
+    /// Hooks the ends of tasks. The entries of the native exit calls are hooked as well in two cases: where a task has
+    /// no executable any more when it ends (exits through the 32-bit entry are then recorded without one), and where
+    /// that costs other calls nothing. The entry is the better place, since a tracer can change the call between its
+    /// entry and the task's end (PTRACE_EVENT_EXIT).
     fn attach_exit(&mut self) -> Result<Vec<Attached>, CaptureError> {
         let mut links: Vec<Attached> = self.programs.attach_copies("exit_call")?;
         let is_cheap = !self.programs.form.trampoline;

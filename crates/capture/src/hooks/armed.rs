@@ -24,7 +24,7 @@ pub(super) struct Armed {
     pub(super) task_list: Vec<Attached>,
     pub(super) fork: Vec<Attached>,
     pub(super) module: Vec<Attached>,
-    /// Those that tell of cgroups, whatever the plan.
+    /// Hooks on the creation and removal of cgroups, which every plan has.
     pub(super) cgroups: Vec<Attached>,
     pub(super) uring: UringHooks,
 }

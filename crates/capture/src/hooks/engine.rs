@@ -198,7 +198,7 @@ impl EbpfEngine {
         self.bell.fd()
     }
 
-    /// To say which processes are the daemon's helpers.
+    /// A handle for telling the programs which processes are the daemon's helpers.
     pub fn helpers(&self) -> Helpers {
         self.control.helpers()
     }
@@ -208,7 +208,8 @@ impl EbpfEngine {
         self.control.set_awake(awake);
     }
 
-    /// Takes the kernel for one with the calls of x32, or without. For tests, whose kernels seldom have them.
+    /// Makes the programs assume that the kernel has the calls of x32, or lacks them. For tests, whose kernels seldom
+    /// have them.
     #[doc(hidden)]
     pub fn assume_x32(&self, has_calls: bool) {
         self.control.set_x32(has_calls);
@@ -276,7 +277,7 @@ impl EbpfEngine {
         self.counts.of_uids()
     }
 
-    /// Undoes what somebody else has changed of what the programs read; returns what that was. Does nothing while rules
+    /// Undoes changes that somebody else has made to what the programs read, and returns them. Does nothing while rules
     /// are being replaced. Call it about once a second.
     pub fn check(&mut self) -> Vec<Breach> {
         let hooks = self.hooks.if_unused();
@@ -308,9 +309,9 @@ impl EbpfEngine {
         self.control.set_urgent(&rule_bits(rules));
     }
 
-    /// Sets how many events per second may be recorded of each of these rules, by place; of the others, all are. What
-    /// is over a budget is counted ([`RuleCount::suppressed`]). The budgets are those of the places: before another
-    /// rule set is put in force, set none.
+    /// Sets how many events per second may be recorded of each of these rules, by place in the plan. Other rules have
+    /// no limit. Events over a budget are counted ([`RuleCount::suppressed`]). Budgets belong to places: set none
+    /// before another rule set is put in force.
     ///
     /// # Errors
     /// The kernel does not take them: then no rule has a budget.

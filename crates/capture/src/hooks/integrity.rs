@@ -1,5 +1,5 @@
-//! Whether the programs still read what the daemon has told them. Who may use bpf(2) can change maps of others; such a
-//! change is undone, and reported.
+//! Whether the programs still read what the daemon has told them. Whoever may use bpf(2) can change the maps of others.
+//! Such a change is undone and reported.
 
 use super::control::Control;
 use super::programs::Programs;
@@ -22,7 +22,7 @@ const MAPS: [&str; 6] = [
     "object_calls",
     ".bss.uring",
 ];
-/// Whether the kernel calls what was attached by ftrace, among it the probes (Documentation/trace/ftrace.rst).
+/// The switch for everything that is attached by ftrace, probes included (Documentation/trace/ftrace.rst).
 const FTRACE_ENABLED: &str = "/proc/sys/kernel/ftrace_enabled";
 
 /// What somebody else has changed.
@@ -58,7 +58,7 @@ struct ToldMap {
 }
 
 struct Value {
-    /// As the kernel returns it: of a map or program, the id.
+    /// The value as the kernel returns it; for a map or program, its id.
     told: Option<Vec<u8>>,
     /// Keeps the table, which nothing else holds if it is replaced.
     table: Option<OwnedFd>,
@@ -82,7 +82,7 @@ impl Integrity {
         })
     }
 
-    /// Takes what the maps contain for what they have to contain.
+    /// Takes the present contents of the maps as what they have to contain.
     pub(super) fn note(&mut self) {
         for known in &mut self.maps {
             let (map, name) = (&known.map, known.name);
@@ -166,7 +166,7 @@ fn lookup(map: &MapHandle, slot: u32) -> Option<Vec<u8>> {
         .flatten()
 }
 
-/// The map or program with this id, if `map` is one of such.
+/// The map or program with this id, if `map` holds maps or programs.
 fn object(map: &MapHandle, id: &[u8]) -> Option<OwnedFd> {
     let id = u32::from_ne_bytes(id.try_into().ok()?);
     let open = match map.map_type() {

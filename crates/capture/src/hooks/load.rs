@@ -37,8 +37,8 @@ pub(super) fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Opt
     (functions, uring)
 }
 
-/// Tells the programs from which fill a ring is overloaded, and that a daemon reads. Rings that were taken over
-/// keep their size.
+/// Tells the programs at which fill a ring counts as overloaded, and that a daemon reads the rings. Rings that were
+/// taken over keep their size.
 pub(super) fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over: bool) {
     let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
     let (ring_bytes, options) = match taken_over {

@@ -1,4 +1,4 @@
-//! What the programs do with events that come faster than they are read, or than a rule may make them.
+//! What the programs do with events that come faster than they are read, or than the budget of a rule allows.
 
 use super::control::{Control, RULE_WORDS};
 use super::integrity::Breach;
@@ -93,7 +93,7 @@ impl Budgets {
     }
 }
 
-/// All budgets, by place, in one system call: there are thousands. Fewer, if the kernel does not give them.
+/// All budgets, by place, in one system call, since there are thousands. The list is shorter if the kernel refuses.
 fn read_budgets(map: &MapHandle) -> Vec<budget> {
     const BUDGET_WORDS: usize = size_of::<budget>() / size_of::<u64>();
     let mut places = vec![0u32; RULES_MAX as usize];

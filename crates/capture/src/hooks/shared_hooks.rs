@@ -1,4 +1,4 @@
-//! The hooks, which a thread of their own may be changing while the rings are read.
+//! Shares the hooks with a thread that changes them while the rings are read.
 
 use super::hook_change::HookChange;
 use super::in_force::Hooks;

@@ -21,7 +21,7 @@ pub(super) struct Directories {
 }
 
 impl Directories {
-    /// Forgets the directories of the event before, but its root directory.
+    /// Forgets the directories of the event before, except its root directory, which [`Directories::take`] replaces.
     pub(super) fn clear(&mut self) {
         self.cwd.clear();
         self.destination.clear();
@@ -79,5 +79,69 @@ impl Directories {
         if let Some(seen) = seen {
             self.cwd = seen;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::static_system::StaticSystem;
+    use crate::test_frame::TestFrame;
+    use event::wire::{TARSIER_PART_CWD, TARSIER_PART_OBJECT, TARSIER_PART_ROOT};
+    use std::sync::Arc;
+
+    /// An OBJECT part without inode.
+    fn object(role: u32, walk: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 32];
+        bytes.extend(role.to_ne_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(walk);
+        bytes
+    }
+
+    /// The directories of a call, and whether its current directory is the one from before it.
+    fn taken(frame: TestFrame) -> (Directories, Vec<u8>, bool) {
+        let frame = frame.bytes();
+        let event = Event::parse(&frame).expect("a frame");
+        let cwd = event.cwd().expect("a current directory");
+        let mut directories = Directories::default();
+        let mut view = View::new(Arc::new(StaticSystem::default()));
+        let is_before = directories.take(&event, &cwd, &mut view);
+        directories.seen_from_new_root(&event);
+        let cwd = directories.cwd.clone();
+        (directories, cwd, is_before)
+    }
+
+    fn call(nr: i64) -> TestFrame {
+        TestFrame::of_call(nr as i32).part(TARSIER_PART_CWD, 0, b"a\0srv\0")
+    }
+
+    #[test]
+    fn a_directory_that_the_hooks_noted_is_that_from_before_the_call() {
+        let (_, cwd, is_before) = taken(call(libc::SYS_chdir));
+        assert_eq!((cwd, is_before), (b"/srv/a".to_vec(), false));
+        let noted = object(wire::TARSIER_OBJECT_CWD, b"tmp\0");
+        let noted = call(libc::SYS_chdir).part(TARSIER_PART_OBJECT, 0, &noted);
+        let (_, cwd, is_before) = taken(noted);
+        assert_eq!((cwd, is_before), (b"/tmp".to_vec(), true));
+    }
+
+    #[test]
+    fn after_chroot_the_directory_is_seen_from_the_new_root() {
+        let root = object(wire::TARSIER_OBJECT_TARGET, b"srv\0");
+        let chroot = call(libc::SYS_chroot).part(TARSIER_PART_OBJECT, 0, &root);
+        assert_eq!(taken(chroot).1, b"/a");
+    }
+
+    #[test]
+    fn the_root_directory_is_forgotten_with_its_event() {
+        let chrooted = call(libc::SYS_chdir).part(TARSIER_PART_ROOT, 0, b"jail\0");
+        let (mut directories, _, _) = taken(chrooted);
+        assert_eq!(directories.root, b"/jail");
+        let frame = call(libc::SYS_chdir).bytes();
+        let event = Event::parse(&frame).expect("a frame");
+        let mut view = View::new(Arc::new(StaticSystem::default()));
+        directories.take(&event, &event.cwd().expect("a directory"), &mut view);
+        assert_eq!(directories.root, b"");
     }
 }

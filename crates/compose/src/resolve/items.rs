@@ -85,7 +85,7 @@ impl Items {
         self.hidden += 1;
     }
 
-    /// Adds the item of the directory in which `arg` has its last name; UNKNOWN if the look-up did not come so far.
+    /// Adds the item of the directory in which `arg` has its last name; UNKNOWN if the look-up did not get that far.
     pub(super) fn parent(&mut self, arg: &Arg<'_>) {
         let parent = text::parent_text(arg.text);
         let (name, inode) = if parent.is_empty() {
@@ -205,4 +205,123 @@ fn is_directory(inode: Inode) -> bool {
 pub(super) fn is_link(inode: Inode) -> bool {
     const S_IFLNK: u16 = 0o120000;
     inode.mode & S_IFMT == S_IFLNK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::directories::Directories;
+    use crate::static_system::{StaticFile, StaticSystem};
+    use event::wire::{self, tarsier_inode};
+    use std::sync::Arc;
+
+    const DIRECTORY: u16 = 0o040755;
+
+    fn file(ino: u64, mode: u16) -> StaticFile {
+        StaticFile {
+            inode: Inode {
+                ino,
+                mode,
+                ..Inode::default()
+            },
+            ..StaticFile::default()
+        }
+    }
+
+    /// Items of a task that sees the files `/srv` (1), a directory, and `/srv/a` (2).
+    fn items() -> Items {
+        let mut system = StaticSystem::default();
+        let files = [
+            ("/proc/self/ns/mnt", file(9, 0)),
+            ("/srv", file(1, DIRECTORY)),
+            ("/srv/a", file(2, 0o100644)),
+        ];
+        system.files = files.into();
+        let mut view = View::new(Arc::new(system));
+        view.set(9, 42, b"");
+        Items::new(view)
+    }
+
+    /// A path that the kernel read from a task in `/srv`.
+    fn arg(text: &[u8], failed: bool) -> Arg<'_> {
+        let directories = Directories {
+            cwd: b"/srv".to_vec(),
+            ..Directories::default()
+        };
+        Arg::of_kernel(&directories, text, failed)
+    }
+
+    fn last(items: &Items) -> (Option<u64>, NameType, bool) {
+        let item = items.list().last().expect("an item");
+        let ino = item.inode.map(|inode| inode.ino);
+        (ino, item.nametype, item.existed)
+    }
+
+    #[test]
+    fn the_result_of_the_call_counts_more_than_what_exists_now() {
+        let mut items = items();
+        items.looked_up(&arg(b"a", false), true, LookupOutcome::Nothing);
+        assert_eq!(last(&items), (Some(2), NameType::Normal, true));
+        items.looked_up(&arg(b"a", true), true, LookupOutcome::Missing);
+        assert_eq!(last(&items), (None, NameType::Unknown, false));
+        items.looked_up(&arg(b"gone", false), true, LookupOutcome::There);
+        assert_eq!(last(&items), (None, NameType::Unknown, true));
+    }
+
+    #[test]
+    fn a_failed_call_has_a_parent_only_if_it_reached_a_directory() {
+        let mut items = items();
+        items.parent(&arg(b"/srv/x", true));
+        assert_eq!(last(&items), (Some(1), NameType::Parent, true));
+        assert_eq!(items.list()[0].name.as_deref(), Some(&b"/srv/"[..]));
+        items.parent(&arg(b"/srv/a/x", true));
+        assert_eq!(last(&items).1, NameType::Unknown);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_becomes_the_path_of_the_object() {
+        let mut items = items();
+        let object = ObjectPart {
+            role: wire::TARSIER_OBJECT_TARGET,
+            index: 0,
+            inode: tarsier_inode {
+                ino: 2,
+                valid: 1,
+                ..tarsier_inode::default()
+            },
+            name: b"",
+            walk: b"b\0srv\0",
+            flags: 0,
+        };
+        let from_memory = |text| Arg {
+            is_kernel_text: false,
+            ..arg(text, false)
+        };
+        // The name leads to the object still, by another path.
+        let mut same = from_memory(b"a");
+        assert!(items.agree(&mut same, &object, true).is_some());
+        assert_eq!(same.name, b"a");
+        let mut other = from_memory(b"elsewhere");
+        items.agree(&mut other, &object, true);
+        assert_eq!((other.name, other.is_real), (b"/srv/b".to_vec(), true));
+        // No path of the object is known: the record has name=(null).
+        let mut unknown = from_memory(b"elsewhere");
+        let pathless = ObjectPart {
+            flags: wire::TARSIER_PART_UNREADABLE as u8,
+            ..object
+        };
+        let inode = items.agree(&mut unknown, &pathless, true);
+        items.item(&unknown, NameType::Normal, inode);
+        assert_eq!(items.list()[0].name, None);
+    }
+
+    #[test]
+    fn names_that_are_not_printed_count_until_the_next_event() {
+        let mut items = items();
+        items.named(&arg(b"ext4", false));
+        items.hide_one();
+        assert_eq!((items.count(), items.list().len()), (2, 1));
+        items.clear();
+        assert_eq!(items.count(), 0);
+    }
 }

@@ -22,7 +22,7 @@ pub(super) struct Matched<'r> {
 
 impl Matched<'_> {
     /// The names by which rules are matched: first one for each item, with symbolic links in its directory resolved;
-    /// then the objects that names led to, by paths without any link. A name led nobody knows where if the process that
+    /// then the objects that names led to, by paths without any link. Where a name led is not known if the process that
     /// could tell has ended: its mount namespace, or its links in `/proc`, are gone.
     pub(super) fn names(&mut self, items: &[Item], event: &Event<'_>, shape: &Shape) -> Vec<Name> {
         let mut names: Vec<Name> = items.iter().map(|item| self.name(item)).collect();
@@ -101,7 +101,7 @@ impl Matched<'_> {
         Some(real)
     }
 
-    /// The object behind a symbolic link that `item`, whose name is `name`, names, if it was reached.
+    /// If `item`, matched as `name`, is a symbolic link that was followed: the object behind the link.
     fn behind_link(&mut self, item: &Item, name: &Name) -> Option<Name> {
         let is_followed = item.nametype == NameType::Normal && !item.is_real;
         let inode = item.inode.filter(|inode| is_followed && !is_link(*inode))?;
