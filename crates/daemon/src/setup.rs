@@ -233,7 +233,7 @@ fn say_start(pipeline: &mut Pipeline) {
     let (rules, log) = (plan.rules.len(), pipeline.output.log_text());
     let engine = pipeline.engine.name();
     say!("tarsier: {rules} rules armed on {place}, engine {engine}; {log}");
-    for gap in &plan.gaps {
+    for gap in &plan.platform.gaps {
         say!("tarsier: without {gap}");
     }
 }

@@ -26,7 +26,12 @@ pub(super) fn of(recording: &Recording) -> Status {
             names if names.is_empty() => "none".to_owned(),
             names => names.join(", "),
         },
-        gaps: plan.gaps.iter().map(plan::Gap::to_string).collect(),
+        gaps: plan
+            .platform
+            .gaps
+            .iter()
+            .map(plan::Gap::to_string)
+            .collect(),
         rules: plan.rules.len(),
         generation: plan.generation,
         kernel_records: kernel.is_some(),

@@ -135,3 +135,77 @@ fn link_source(items: &mut Items, event: &Event<'_>, old_arg: PathArg, old: Arg<
         items.looked_up(&old, follows(event, old_arg), told);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::directories::Directories;
+    use crate::resolve::view::View;
+    use crate::static_system::{StaticFile, StaticSystem};
+    use crate::test_frame::TestFrame;
+    use std::sync::Arc;
+
+    /// Roles and inode numbers of the items that a rename of `/a` to `/b` gave, if these files are there afterwards and no
+    /// hook has noted anything.
+    fn renamed(
+        files: &[(&'static str, u64)],
+        flags: u64,
+        exit: i64,
+    ) -> Vec<(NameType, Option<u64>)> {
+        let mut system = StaticSystem::default();
+        for (path, ino) in [("/proc/self/ns/mnt", 9), ("/", 1)].iter().chain(files) {
+            let mut file = StaticFile::default();
+            (file.inode.ino, file.inode.mode) = (*ino, 0o040755);
+            system.files.insert(path, file);
+        }
+        let kernel = Kernel::of(&system);
+        let mut view = View::new(Arc::new(system));
+        view.set(9, 42, b"");
+        let mut items = Items::new(view);
+        let directories = Directories {
+            cwd: b"/".to_vec(),
+            ..Directories::default()
+        };
+        let mut frame = TestFrame::of_named_call("renameat2");
+        (frame.header.args[4], frame.header.exit) = (flags, exit);
+        let frame = frame.bytes();
+        let event = Event::parse(&frame).expect("a frame");
+        let arg = |text| Some(Arg::of_kernel(&directories, text, exit != 0));
+        rename(&mut items, kernel, &event, arg(b"/a"), arg(b"/b"));
+        let items = items.list().iter();
+        items
+            .map(|item| (item.nametype, item.inode.map(|inode| inode.ino)))
+            .collect()
+    }
+
+    const PARENTS: [(NameType, Option<u64>); 2] =
+        [(NameType::Parent, Some(1)), (NameType::Parent, Some(1))];
+
+    #[test]
+    fn a_rename_deletes_one_entry_and_creates_the_other() {
+        let moved = [(NameType::Delete, Some(5)), (NameType::Create, Some(5))];
+        assert_eq!(
+            renamed(&[("/b", 5)], 0, 0),
+            [PARENTS, moved].concat(),
+            "moved"
+        );
+        assert_eq!(renamed(&[("/a", 5)], 0, -1), PARENTS, "refused");
+    }
+
+    #[test]
+    fn a_rename_to_another_name_of_the_same_object_does_nothing() {
+        assert_eq!(renamed(&[("/a", 5), ("/b", 5)], 0, 0), PARENTS);
+    }
+
+    #[test]
+    fn an_exchange_has_both_objects_twice() {
+        let exchanged = [
+            (NameType::Delete, Some(5)),
+            (NameType::Delete, Some(6)),
+            (NameType::Create, Some(5)),
+            (NameType::Create, Some(6)),
+        ];
+        let items = renamed(&[("/a", 6), ("/b", 5)], RENAME_EXCHANGE, 0);
+        assert_eq!(items, [&PARENTS[..], &exchanged].concat());
+    }
+}

@@ -112,16 +112,16 @@ mod tests {
         (directories, cwd, is_before)
     }
 
-    fn call(nr: i64) -> TestFrame {
-        TestFrame::of_call(nr as i32).part(TARSIER_PART_CWD, 0, b"a\0srv\0")
+    fn call(name: &str) -> TestFrame {
+        TestFrame::of_named_call(name).part(TARSIER_PART_CWD, 0, b"a\0srv\0")
     }
 
     #[test]
     fn a_directory_that_the_hooks_noted_is_that_from_before_the_call() {
-        let (_, cwd, is_before) = taken(call(libc::SYS_chdir));
+        let (_, cwd, is_before) = taken(call("chdir"));
         assert_eq!((cwd, is_before), (b"/srv/a".to_vec(), false));
         let noted = object(wire::TARSIER_OBJECT_CWD, b"tmp\0");
-        let noted = call(libc::SYS_chdir).part(TARSIER_PART_OBJECT, 0, &noted);
+        let noted = call("chdir").part(TARSIER_PART_OBJECT, 0, &noted);
         let (_, cwd, is_before) = taken(noted);
         assert_eq!((cwd, is_before), (b"/tmp".to_vec(), true));
     }
@@ -129,16 +129,16 @@ mod tests {
     #[test]
     fn after_chroot_the_directory_is_seen_from_the_new_root() {
         let root = object(wire::TARSIER_OBJECT_TARGET, b"srv\0");
-        let chroot = call(libc::SYS_chroot).part(TARSIER_PART_OBJECT, 0, &root);
+        let chroot = call("chroot").part(TARSIER_PART_OBJECT, 0, &root);
         assert_eq!(taken(chroot).1, b"/a");
     }
 
     #[test]
     fn the_root_directory_is_forgotten_with_its_event() {
-        let chrooted = call(libc::SYS_chdir).part(TARSIER_PART_ROOT, 0, b"jail\0");
+        let chrooted = call("chdir").part(TARSIER_PART_ROOT, 0, b"jail\0");
         let (mut directories, _, _) = taken(chrooted);
         assert_eq!(directories.root, b"/jail");
-        let frame = call(libc::SYS_chdir).bytes();
+        let frame = call("chdir").bytes();
         let event = Event::parse(&frame).expect("a frame");
         let mut view = View::new(Arc::new(StaticSystem::default()));
         directories.take(&event, &event.cwd().expect("a directory"), &mut view);
