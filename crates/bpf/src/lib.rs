@@ -12,8 +12,8 @@ macro_rules! object {
     };
 }
 
-/// The programs of both engines, which capture system calls and io_uring operations. Packed by the
-/// build script: they would be a sixth of the program.
+/// The programs of both engines, which capture system calls and io_uring operations. Compressed by the build script,
+/// since they would otherwise be a sixth of the program.
 pub static TARSIER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let packed = include_bytes!(concat!(env!("OUT_DIR"), "/tarsier.bpf.o.zst"));
     // The build script has packed them; a test unpacks them.

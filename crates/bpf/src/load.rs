@@ -53,7 +53,7 @@ pub fn has_btf() -> bool {
     std::path::Path::new(KERNEL_BTF).exists()
 }
 
-/// Nothing where the kernel has type information.
+/// Checks that the kernel has type information.
 ///
 /// # Errors
 /// It has none: [`LoadError::NoBtf`].

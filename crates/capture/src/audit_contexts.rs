@@ -1,6 +1,6 @@
-//! Which tasks have an audit context. The kernel gives one to each new task once audit has been enabled, unless a rule
-//! `never,task` forbids it, and the task keeps it: each of its calls enters audit at its begin and its end, whatever the
-//! rules, and although audit is off again.
+//! Finds out which tasks have an audit context. Once audit has been enabled, the kernel gives a context to each new
+//! task unless a `never,task` rule forbids it. The task keeps its context: each of its calls passes through audit when
+//! it begins and when it ends, whatever the rules are, even after audit has been disabled.
 
 use crate::own_programs::own_programs;
 use bpf::shared::audited_task;
@@ -10,12 +10,12 @@ use std::io::Read;
 use std::sync::mpsc;
 use zerocopy::FromBytes;
 
-/// Numbers of tasks that have a context, those of the kernel apart.
+/// Numbers of tasks that have a context, without those of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audited {
-    /// Processes of which at least one thread has one.
+    /// Processes with at least one thread that has a context.
     pub processes: u64,
-    /// All threads that have one.
+    /// Threads that have a context.
     pub threads: u64,
 }
 
@@ -28,12 +28,12 @@ struct Loaded {
 }
 
 impl AuditContexts {
-    /// Loads the iterator, which takes tens of milliseconds: not to be done while rings have to be read.
+    /// Loads the iterator. This takes tens of milliseconds, so do not call it while rings have to be read.
     pub fn load() -> AuditContexts {
         AuditContexts(load().ok())
     }
 
-    /// How many tasks have a context; `None` if the kernel does not let them be asked.
+    /// How many tasks have a context; `None` if the kernel does not allow the query.
     pub fn count(&self) -> Option<Audited> {
         let tasks = self.tasks()?;
         let processes: BTreeSet<u32> = tasks.iter().map(|task| task.tgid).collect();
@@ -43,7 +43,7 @@ impl AuditContexts {
         })
     }
 
-    /// Whether a task that is made now gets a context: a thread is made to see. `None` if that cannot be told.
+    /// Whether a new task gets a context. Starts a thread to find out; `None` if that fails.
     pub fn newborn_gets_one(&self) -> Option<bool> {
         std::thread::scope(|scope| {
             let (told, tid) = mpsc::channel();

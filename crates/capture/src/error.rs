@@ -13,7 +13,7 @@ pub enum CaptureError {
     /// A program cannot be attached to the end of a call's function.
     #[error("call {} of the {:?} entry: {source}", .call.1, .call.0)]
     Unhooked {
-        /// Which call: another hook has to see it.
+        /// The call, which another hook has to see.
         call: (plan::Entry, u32),
         /// What failed.
         source: Box<CaptureError>,
@@ -26,7 +26,7 @@ pub enum CaptureError {
         /// The errno.
         source: std::io::Error,
     },
-    /// The directory for what outlives the daemon is not fit for that.
+    /// The directory for pins (`pin_dir`) is not suitable.
     #[error("pin_dir {}: {fault}: {remedy}", .dir.display())]
     PinDir {
         /// Which.
@@ -36,7 +36,7 @@ pub enum CaptureError {
         /// What to do.
         remedy: &'static str,
     },
-    /// Another process has the directory.
+    /// Another process uses the directory.
     #[error("pin_dir {}: another tarsier has it: stop that one, or name another directory", .dir.display())]
     PinsInUse {
         /// Which.
@@ -64,7 +64,7 @@ pub enum CaptureError {
     TooLarge(#[from] plan::tables::TooLarge),
 }
 
-/// The first of the names, and how many there are besides.
+/// The names of the first gaps, and the number of the others.
 fn names(gaps: &[plan::Gap]) -> String {
     const NAMED_MAX: usize = 20;
     let named: Vec<&str> = gaps.iter().map(|gap| gap.name.as_str()).collect();

@@ -22,8 +22,8 @@ pub enum Loader {
     Own,
     /// Another process.
     Other,
-    /// Not known before [`OwnPrograms::is_loading`] is false: this process is loading programs, and does not know
-    /// their ids yet.
+    /// Not known until [`OwnPrograms::is_loading`] is false: this process is loading programs, and does not know their
+    /// ids yet.
     Undecided,
 }
 
@@ -37,7 +37,7 @@ enum Expected {
 #[derive(Debug)]
 struct Program {
     expected: Expected,
-    /// Whether the kernel did not have it any more when it was last asked.
+    /// Whether the kernel no longer had the program when it was last asked.
     is_gone: bool,
 }
 
@@ -100,8 +100,8 @@ impl OwnPrograms {
         }
     }
 
-    /// Loads an object of programs, and notes those that were loaded with it. Of an object that the kernel refuses,
-    /// and of the trials by which libbpf finds out what the kernel can do, no id is known: they count as another's.
+    /// Loads an object of programs, and notes those that were loaded with it. No id is known of an object that the
+    /// kernel refuses, nor of the programs by which libbpf tries what the kernel can do: these count as another's.
     pub(crate) fn of<E>(&self, load: impl FnOnce() -> Result<Object, E>) -> Result<Object, E> {
         let _loading = self.load();
         let object = load()?;
@@ -132,7 +132,7 @@ impl OwnPrograms {
         }
     }
 
-    /// Takes a program with this id for one of these. For tests.
+    /// Counts the program with this id as one of this process. For tests.
     #[doc(hidden)]
     pub fn assume(&self, id: u32) {
         self.insert(id, Expected::LoadAndUnload);
@@ -146,7 +146,7 @@ impl OwnPrograms {
         self.known().programs.insert(id, program);
     }
 
-    /// The loader of the program with this id, by the record that it was loaded. Takes note of the record.
+    /// Takes the record that the program with this id was loaded. Returns who loaded it.
     pub fn loader(&self, id: u32) -> Loader {
         let mut known = self.known();
         let is_loading = known.loading > 0;
@@ -165,13 +165,14 @@ impl OwnPrograms {
         }
     }
 
-    /// Whether the program with this id was one of these, by the record that it was unloaded. It is forgotten.
+    /// Takes the record that the program with this id was unloaded, and forgets the program. Returns whether it was one
+    /// of this process.
     pub fn unloaded(&self, id: u32) -> bool {
         self.known().programs.remove(&id).is_some()
     }
 
-    /// Forgets programs that the kernel does not have any more and did not have at the last call either: the record
-    /// of their unloading is lost if it has not come in between. Call it every ten seconds or so.
+    /// Forgets programs that the kernel no longer has and did not have at the last call either: if the record of their
+    /// unloading has not come in between, it is lost. Call this about every ten seconds.
     pub fn forget_gone(&self) {
         // Before the lock: another thread may note programs in the meantime, and they are there.
         let before: Vec<u32> = self.known().programs.keys().copied().collect();

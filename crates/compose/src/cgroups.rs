@@ -1,8 +1,8 @@
-//! The cgroups that there are, and those that were lately: from the id in an event to whose work it is.
+//! The cgroups that exist, and those that existed lately: they lead from the id in an event to the workload.
 //!
 //! Frames of the rings tell of each cgroup before the first event of a task in it, and of its end after the last one.
-//! Ids are never used again, and cgroup2 has no rename: an id that is known can only be right. What frames do not tell
-//! of, because it was there before the programs or a frame was lost, is looked up by its id.
+//! Ids are never used again, and cgroup2 has no rename: an id that is known can only be right. A cgroup that no frame
+//! told of, because it is older than the programs or the frame was lost, is looked up by its id.
 
 use crate::system::{Cgroup, System};
 use event::wire::CgroupFrame;
@@ -17,7 +17,8 @@ const REMOVED_MAX: usize = 16_384;
 const KNOWN_MAX: usize = 1 << 18;
 /// Ids that are known to be unknown.
 const MISSING_MAX: usize = 4096;
-/// Bytes of a path that are told. It is cut at the end of a name, so that units, which come first, stay what they are.
+/// Limit of the bytes of a path that are logged. A longer path is cut at the end of a name, so that units, which come
+/// first, stay what they are.
 const PATH_MAX: usize = 16_384;
 
 /// Counts of cgroups and of the events that are told of them.
@@ -48,7 +49,7 @@ pub(crate) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Takes a frame in its turn: no event of a cgroup that it says is removed will follow, but for late ones.
+    /// Takes a frame in its turn. If it says that a cgroup was removed, only late events of that cgroup can follow.
     pub(crate) fn take(&mut self, frame: &CgroupFrame<'_>) {
         self.learn(frame);
         if frame.is_removed {
@@ -88,7 +89,7 @@ impl Cgroups {
         true
     }
 
-    /// Whose work the events with this cgroup are; of a cgroup that is not known, the text that says so.
+    /// The workload of the events with this cgroup; for an unknown cgroup, the text that says so.
     pub(crate) fn text(&mut self, id: u64, system: &dyn System) -> Arc<WorkloadText> {
         if let Some(text) = self.known.get(&id).and_then(|known| known.text.as_ref()) {
             return Arc::clone(text);
@@ -138,7 +139,7 @@ impl Cgroups {
         Some((path, false))
     }
 
-    /// The cgroup that one is in, and its own name.
+    /// The parent of a cgroup, and the cgroup's own name.
     fn step(&mut self, id: u64, system: &dyn System) -> Option<(u64, Box<[u8]>)> {
         if let Some(Known { cgroup, .. }) = self.known.get(&id) {
             return Some((cgroup.parent, cgroup.name.clone()));

@@ -3,11 +3,11 @@
 use event::wire::{Chunk, Event, TARSIER_ARGUMENTS_MAX};
 use std::io::Write;
 
-/// Most bytes kept for events that have not come, of all CPUs together. Arguments beyond are cut.
+/// Limit of the bytes kept for events that have not come, on all CPUs together. Further arguments are cut.
 const BYTES_MAX: usize = 64 << 20;
-/// Most events of one CPU whose chunks can be in its ring without them: the programs' WORKS_PER_CPU.
+/// Limit of the events of one CPU whose chunks can precede them in its ring: WORKS_PER_CPU of the programs.
 const EVENTS_PER_CPU: usize = 4;
-/// An event that has not come by the time of so many calls of [`Chunks::grow_old`] after its last chunk was lost.
+/// Number of calls of [`Chunks::grow_old`] after the last chunk of an event by which the event counts as lost.
 const AGE_MAX: u8 = 10;
 /// A buffer that is larger is freed after use.
 const SPARE_BYTES_MAX: usize = 64 << 10;
@@ -26,7 +26,7 @@ struct Pending {
     id: u64,
     /// Number of the next chunk.
     seq: u32,
-    /// Place in the arguments up to which they have come.
+    /// Offset up to which the arguments have come.
     at: u64,
     arguments: Arguments,
     /// Whether a chunk is missing, so that the place of the next ones among the arguments is not known.
@@ -39,7 +39,7 @@ struct Pending {
 pub(crate) struct Arguments {
     /// Each argument ended by NUL; `[N bytes unreadable]` stands for memory that could not be read.
     pub(crate) bytes: Vec<u8>,
-    /// Their number in all; `None` if it is not known.
+    /// Number of all arguments; `None` if it is not known.
     pub(crate) argc: Option<u64>,
     /// Number of bytes that are missing.
     pub(crate) cut_bytes: u64,
@@ -75,7 +75,8 @@ impl Chunks {
         pending.at = chunk.at + chunk.data.len() as u64;
     }
 
-    /// What waits for event `id`. If it is new, and too many events of the CPU have not come, the oldest was lost.
+    /// The chunks that wait for event `id`. If the event is new and too many of the CPU have not come, the oldest was
+    /// lost.
     fn of(&mut self, cpu: usize, id: u64) -> &mut Pending {
         let is_it = |pending: &Pending| pending.cpu == cpu && pending.id == id;
         let place = self.pending.iter().position(is_it).unwrap_or_else(|| {

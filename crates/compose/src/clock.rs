@@ -21,8 +21,8 @@ impl Clock {
     }
 }
 
-/// Serial numbers of the events composed here. They start high, to not collide with the kernel's own, which start at 1
-/// at each boot.
+/// Serial numbers of the events composed here. They start high so that they do not collide with the kernel's own, which
+/// start at 1 at each boot.
 pub struct Serials {
     next: u32,
 }

@@ -1,29 +1,25 @@
 //! Turns frames into log lines: runs the second stage of matching and writes the records of each event.
 
 use crate::call_facts::Calls;
-use crate::cgroups::{CgroupCounts, Cgroups};
+use crate::cgroups::CgroupCounts;
 use crate::chunks::Chunks;
-use crate::clock::{Clock, Serials};
+use crate::clock::Serials;
 use crate::executable::Executable;
-use crate::fcaps;
 use crate::filter::{self, TaskLabel};
 use crate::generation::Generation;
-use crate::labels::Labels;
+use crate::host::Host;
 use crate::pending_operations::PendingOperations;
 use crate::proctitle_cache::ProctitleCache;
+use crate::record_rate::RecordRate;
 use crate::records::{first_record, Records};
 use crate::resolve::{Item, Resolver};
-use crate::second_stage::Known;
+use crate::second_stage::Generations;
 use crate::system::System;
 use event::wire::{self, CgroupFrame, Chunk, Event, FrameKind, OperationResult, WireError};
 use event::{Encoder, EventWriter, Stamp, WorkloadText};
 use plan::Decision;
 use rules::Rule;
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Number of rule sets kept, the current one included, whose events may still be in the rings.
-const PLANS_KEPT: usize = 8;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -79,34 +75,6 @@ impl Tally for () {
     }
 }
 
-/// How many records per second are appended at most, as auditctl's -r asks. Events are not cut: one that begins below
-/// the limit is recorded as a whole.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RecordRate {
-    /// Records per second; 0: as many as there are.
-    pub limit: u32,
-    second: u64,
-    records: u32,
-}
-
-impl RecordRate {
-    /// Whether an event of this second of the monotonic clock may be appended.
-    fn admits(&mut self, second: u64) -> bool {
-        if second > self.second {
-            self.second = second;
-            self.records = 0;
-        }
-        self.limit == 0 || self.records < self.limit
-    }
-
-    fn count(&mut self, lines: &[u8]) {
-        if self.limit != 0 {
-            let records = lines.iter().filter(|&&byte| byte == b'\n').count();
-            self.records = self.records.saturating_add(records as u32);
-        }
-    }
-}
-
 /// A live viewer, called for each event that is recorded.
 pub trait Watcher {
     /// Called after the lines of `event` were appended.
@@ -150,17 +118,19 @@ pub struct Composer<T> {
     pub cut_events: u64,
     /// Ids of the BPF programs whose loading was recorded. The caller takes them out.
     pub programs: Vec<u32>,
-    system: Arc<dyn System>,
-    clock: Clock,
-    labels: Labels,
-    all_caps: u64,
+    host: Host,
     resolver: Resolver,
     chunks: Chunks,
-    proctitles: ProctitleCache,
-    cgroups: Cgroups,
-    generations: VecDeque<Known>,
+    generations: Generations,
+    texts: Texts,
+}
+
+/// Caches of what many events have in common.
+#[derive(Default)]
+struct Texts {
     calls: Calls,
     exe: Executable,
+    proctitles: ProctitleCache,
 }
 
 impl<T: Tally> Composer<T> {
@@ -174,51 +144,42 @@ impl<T: Tally> Composer<T> {
             rate: RecordRate::default(),
             cut_events: 0,
             programs: Vec::new(),
-            clock: Clock::now(&*system),
-            labels: Labels::now(&*system),
-            all_caps: fcaps::all_caps(&*system),
             resolver: Resolver::new(&system),
             chunks: Chunks::default(),
-            proctitles: ProctitleCache::default(),
-            cgroups: Cgroups::default(),
-            generations: VecDeque::new(),
-            calls: Calls::default(),
-            exe: Executable::default(),
-            system,
+            generations: Generations::default(),
+            texts: Texts::default(),
+            host: Host::new(system),
         }
     }
 
     /// Reads again what may change in the system: its clocks, and how it labels processes. Call it every second.
     pub fn refresh(&mut self) {
-        self.clock = Clock::now(&*self.system);
-        self.labels = Labels::now(&*self.system);
+        self.host.refresh();
         self.chunks.grow_old();
     }
 
     /// Looks at all cgroups that there are. Call it when the programs have been attached, and when they have lost frames
     /// that tell of cgroups. Returns whether the system shows the whole hierarchy.
     pub fn survey_cgroups(&mut self) -> bool {
-        self.cgroups.survey(&*self.system)
+        self.host.survey_cgroups()
     }
 
     /// Learns of cgroups from a frame before its turn. Call it after [`Composer::survey_cgroups`] for all frames that are
     /// in the rings: some may tell of the end of a cgroup that earlier events name.
     pub fn look_ahead(&mut self, frame: &[u8]) {
         if let Ok(frame) = CgroupFrame::parse(frame) {
-            self.cgroups.learn(&frame);
+            self.host.learn_cgroup(&frame);
         }
     }
 
     /// Counts of cgroups.
     pub fn cgroup_counts(&self) -> CgroupCounts {
-        self.cgroups.counts()
+        self.host.cgroup_counts()
     }
 
     /// Adds a rule set. The seven before it are kept for events that are still in the rings.
     pub fn add_generation(&mut self, generation: Arc<Generation>) {
-        let known = Known::new(generation, self.generations.front());
-        self.generations.push_front(known);
-        self.generations.truncate(PLANS_KEPT);
+        self.generations.add(generation);
     }
 
     /// Takes a frame from the ring of CPU number `cpu`, appends the records of its event, if it completes one, to `out`
@@ -241,7 +202,7 @@ impl<T: Tally> Composer<T> {
                 Ok(Outcome::Part)
             }
             FrameKind::Cgroup => {
-                self.cgroups.take(&CgroupFrame::parse(frame)?);
+                self.host.take_cgroup(&CgroupFrame::parse(frame)?);
                 Ok(Outcome::Part)
             }
             FrameKind::Result => {
@@ -309,7 +270,7 @@ impl<T: Tally> Composer<T> {
     fn workload(&mut self, event: &Event<'_>) -> Option<Arc<WorkloadText>> {
         let id = event.header().cgroup_id;
         let is_told = self.encoder.tells_workload();
-        is_told.then(|| self.cgroups.text(id, &*self.system))
+        is_told.then(|| self.host.workload(id))
     }
 
     fn event<W: Watcher>(
@@ -320,11 +281,9 @@ impl<T: Tally> Composer<T> {
         live: Option<&mut W>,
     ) -> Outcome {
         let header = event.header();
-        let call = self.calls.of(event);
+        let call = self.texts.calls.of(event);
         let arguments = self.chunks.take(cpu, event);
-        let of_event = |known: &Known| known.generation.plan.generation == header.generation;
-        let place = self.generations.iter().position(of_event).unwrap_or(0);
-        let Some(known) = self.generations.get_mut(place) else {
+        let Some(known) = self.generations.of(header.generation) else {
             return Outcome::Dropped;
         };
         let generation = Arc::clone(&known.generation);
@@ -338,13 +297,13 @@ impl<T: Tally> Composer<T> {
                 return Outcome::Dropped;
             }
         };
-        let task_label = TaskLabel::of(event, &generation, self.labels, &*self.system);
+        let task_label = TaskLabel::of(event, &generation, self.host.labels, &*self.host.system);
         if let Err(outcome) = self.admit(&generation, rule, event, &task_label) {
             return outcome;
         }
         let rules = &generation.plan.rules;
         let key = rules.get(rule as usize).and_then(Rule::key);
-        let unix_ns = self.clock.unix_ns(header.frame.time_ns);
+        let unix_ns = self.host.unix_ns(header.frame.time_ns);
         let stamp = Stamp::from_unix_ns(unix_ns, self.serials.next());
         let is_cut = event.has_flag(wire::TARSIER_TRUNCATED) || arguments.cut_bytes > 0;
         self.cut_events += u64::from(is_cut);
@@ -356,16 +315,14 @@ impl<T: Tally> Composer<T> {
             generation: &generation,
             call: &call,
             resolver: &self.resolver,
-            exe: event.exe().map(|part| self.exe.of(&part)),
+            exe: event.exe().map(|part| self.texts.exe.of(&part)),
             key,
             is_cut,
             arguments: &arguments,
-            labels: self.labels,
+            host: &self.host,
             task_label,
-            system: &*self.system,
-            all_caps: self.all_caps,
         };
-        records.write(&mut self.proctitles);
+        records.write(&mut self.texts.proctitles);
         if let Some(live) = live {
             live.event(&Composed {
                 unix_ns,

@@ -75,8 +75,8 @@ pub(crate) fn excludes(
 }
 
 /// Whether an exclude or user rule drops a record that was made elsewhere. `kind` is its nlmsg_type, `message` its
-/// text, `audit(…): body`. What the text lacks of its sender (always group and executable) is read from the process,
-/// if that still exists.
+/// text, `audit(…): body`. Facts about the sender that the text lacks (always group and executable) are read from the
+/// process, if it still exists.
 pub fn drops_message(
     generation: &Generation,
     kind: u16,

@@ -4,10 +4,9 @@ use crate::call_facts::CallFacts;
 use crate::chunks::Arguments;
 use crate::filter::TaskLabel;
 use crate::generation::Generation;
-use crate::labels::Labels;
+use crate::host::Host;
 use crate::proctitle_cache::ProctitleCache;
 use crate::resolve::{is_exec, Resolver};
-use crate::system::System;
 use crate::{fcaps, filter, queues};
 use event::record::{
     Body, BpfLoad, Capset, Cwd, Execve, FdPair, Ipc, IpcSetPerm, KernModule, Mmap, ObjPid, Openat2,
@@ -47,12 +46,9 @@ pub(crate) struct Records<'w, 'e> {
     pub(crate) is_cut: bool,
     /// Arguments of execve.
     pub(crate) arguments: &'e Arguments,
-    pub(crate) labels: Labels,
+    pub(crate) host: &'e Host,
     /// The task's label, for exclude rules.
     pub(crate) task_label: TaskLabel,
-    pub(crate) system: &'e dyn System,
-    /// Every capability that the kernel knows, as a bit mask.
-    pub(crate) all_caps: u64,
 }
 
 impl Records<'_, '_> {
@@ -82,7 +78,7 @@ impl Records<'_, '_> {
     fn syscall(&mut self) {
         let items = self.resolver.count();
         let (event, exe, key) = (self.event, self.exe, self.key);
-        let subj = self.labels.of(self.system, event.header().pid);
+        let subj = self.host.label(event.header().pid);
         let subj = subj.as_deref();
         if event.has_flag(wire::TARSIER_URING) {
             self.put(&UringOp::from_event(event, items, exe, subj, key));
@@ -99,7 +95,7 @@ impl Records<'_, '_> {
     fn details(&mut self) {
         let event = self.event;
         let exec_caps = self.resolver.items().first().map(|item| item.caps);
-        if let Some(record) = fcaps::record(event, exec_caps, self.all_caps) {
+        if let Some(record) = fcaps::record(event, exec_caps, self.host.all_caps) {
             self.put(&record);
         }
         self.ipc();
@@ -233,7 +229,7 @@ impl Records<'_, '_> {
         let mut targets = ObjPid::from_event(self.event);
         let first = targets.next();
         for target in targets.chain(first) {
-            let obj = self.labels.of(self.system, target.opid);
+            let obj = self.host.label(target.opid);
             self.put(&ObjPid {
                 obj: obj.as_deref(),
                 ..target

@@ -7,7 +7,31 @@ use event::record::NameType;
 use event::wire::{self, Event};
 use plan::{Decision, Entry, Facts, Identities, ObjectId, Shape};
 use rules::{List, Rule};
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Number of rule sets kept, the current one included, whose events may still be in the rings.
+const KEPT: usize = 8;
+
+/// The rule sets whose events may still be in the rings, newest first.
+#[derive(Default)]
+pub(crate) struct Generations(VecDeque<Known>);
+
+impl Generations {
+    /// Adds a rule set, and forgets the oldest one.
+    pub(crate) fn add(&mut self, generation: Arc<Generation>) {
+        let known = Known::new(generation, self.0.front());
+        self.0.push_front(known);
+        self.0.truncate(KEPT);
+    }
+
+    /// The rule set with this number, or else the newest one; `None` before the first.
+    pub(crate) fn of(&mut self, number: u64) -> Option<&mut Known> {
+        let has_number = |known: &Known| known.generation.plan.generation == number;
+        let place = self.0.iter().position(has_number).unwrap_or(0);
+        self.0.get_mut(place)
+    }
+}
 
 /// A rule set, with the state of its paths.
 pub(crate) struct Known {
@@ -20,7 +44,7 @@ pub(crate) struct Known {
 
 impl Known {
     /// A rule set that replaces `before`, from which it takes over the moves of directories.
-    pub(crate) fn new(generation: Arc<Generation>, before: Option<&Known>) -> Known {
+    fn new(generation: Arc<Generation>, before: Option<&Known>) -> Known {
         let mut identities = generation.identities.clone();
         if let Some(before) = before {
             identities.keep_moves(&before.identities);
@@ -148,4 +172,34 @@ fn decide(
     generation
         .plan
         .decide_remaining(generation.remaining(event), &facts, identities)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plan::{Capabilities, Plan};
+    use std::collections::BTreeSet;
+
+    fn generation(number: u64) -> Arc<Generation> {
+        let plan = Plan::for_kernel(&[], &Capabilities::assumed(abi::Arch::X86_64), number);
+        let urgent = BTreeSet::new();
+        Arc::new(Generation::new(plan, Identities::default(), urgent))
+    }
+
+    #[test]
+    fn the_newest_rule_sets_are_found_by_number_and_the_oldest_are_forgotten() {
+        let mut generations = Generations::default();
+        assert!(generations.of(1).is_none());
+        let newest = KEPT as u64 + 1;
+        for number in 1..=newest {
+            generations.add(generation(number));
+        }
+        let mut found = |number| {
+            let known = generations.of(number).expect("a rule set");
+            known.generation.plan.generation
+        };
+        assert_eq!([found(newest), found(2)], [newest, 2]);
+        // The events of a rule set that is forgotten are those of the newest.
+        assert_eq!(found(1), newest);
+    }
 }

@@ -97,7 +97,7 @@ pub fn directories_above(path: &[u8], prefix: usize) -> impl Iterator<Item = &[u
     slashes.map(|(at, _)| &path[..at])
 }
 
-/// Most bytes that [`System::head`] returns.
+/// Limit of the bytes that [`System::head`] returns.
 pub const HEAD_BYTES_MAX: u32 = 4096;
 
 /// A file whose path no process can choose and whose contents come from the kernel's memory.

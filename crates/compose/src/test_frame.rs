@@ -34,6 +34,12 @@ impl TestFrame {
         }
     }
 
+    /// As [`TestFrame::of_call`], for the call with this name.
+    pub(crate) fn of_named_call(name: &str) -> TestFrame {
+        let nr = abi::syscall_number(abi::Arch::X86_64, name);
+        TestFrame::of_call(nr.expect("a 64-bit x86 call") as i32)
+    }
+
     /// Adds a part.
     pub(crate) fn part(mut self, tag: tarsier_part_tag, index: u8, data: &[u8]) -> TestFrame {
         let head = tarsier_part {

@@ -1,4 +1,4 @@
-//! The asker for a change: the process at the other end of a socket, or the sender of a signal.
+//! Who asked for a change: the process at the other end of a socket, or the sender of a signal.
 
 use crate::daemon_records::Who;
 use event::put;
@@ -85,8 +85,8 @@ impl Asker {
         }
     }
 
-    /// Appends the fields that the kernel has in records of changes, at their place, and then those that it has in the
-    /// SYSCALL of the call.
+    /// Appends the fields that the kernel puts into records of changes, in its order, and then those that it puts into
+    /// the SYSCALL record of the call.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let Who {
             auid,
@@ -114,7 +114,7 @@ impl Asker {
     }
 }
 
-/// A directory of /proc. It never shows another process that has the same number later.
+/// A directory of /proc. It never shows another process that gets the same number later.
 struct Process(OwnedFd);
 
 impl Process {
@@ -139,7 +139,7 @@ fn own_executable() -> Option<Vec<u8>> {
     Some(link.into_bytes())
 }
 
-/// Without the end that /proc gives texts: a line feed, or NUL with SELinux. `None` if nothing is left.
+/// The text without the end mark that /proc appends: a line feed, or NUL with SELinux. `None` if nothing is left.
 fn trimmed(mut text: Vec<u8>) -> Option<Vec<u8>> {
     if matches!(text.last(), Some(0 | b'\n')) {
         text.pop();

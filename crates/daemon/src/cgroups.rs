@@ -3,7 +3,8 @@
 use crate::pipeline::Pipeline;
 use std::time::{Duration, Instant};
 
-/// Least time between two looks at all cgroups because frames were lost: whoever may make cgroups may make many.
+/// Shortest time between two surveys of all cgroups after lost frames: a process that may create cgroups can create
+/// many.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// How much is known to be lost.

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// Has `command` started, which is a program and its arguments and was told to the launcher at its start; `None` if it
-/// is empty.
+/// Starts `command`, a program with its arguments that the launcher was told of at its own start; `None` if it is
+/// empty.
 pub(super) fn start(launcher: &Launcher, command: &[OsString]) -> Result<Option<Child>> {
     let Some(program) = command.first() else {
         return Ok(None);

@@ -149,7 +149,7 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// One line for what is in force, and one for each part that is not.
+/// Prints one line for what is in force, and one for each part that is not.
 fn tell(all: &InForce) {
     let others = match all.kills {
         true => "kill it",

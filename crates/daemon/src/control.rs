@@ -20,6 +20,7 @@ use crate::kernel_records::KernelRecords;
 use crate::losses::{self, KERNEL_BACKLOG};
 use crate::protocol::{hex, Answer, AuditState, Refused, Request, Step};
 use crate::recording::Recording;
+use crate::status;
 use crate::stderr::say;
 use anyhow::{bail, Context, Result};
 use draft::{errno, Draft, Refusal};
@@ -107,8 +108,8 @@ impl Control {
     /// The answer to a request that changes nothing.
     fn told(&self, request: &Request, recording: &mut Recording) -> Vec<u8> {
         let text = match request {
-            Request::Status => serde_json::to_vec(&recording.status()),
-            Request::RuleCosts => serde_json::to_vec(&recording.rule_costs()),
+            Request::Status => serde_json::to_vec(&status::of(recording)),
+            Request::RuleCosts => serde_json::to_vec(&status::rule_costs(recording)),
             Request::Rules => serde_json::to_vec(&Answer {
                 rules: self.listed_rules(recording),
                 ..Answer::default()

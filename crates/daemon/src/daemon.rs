@@ -10,6 +10,7 @@ use crate::losses;
 use crate::metrics::Metrics;
 use crate::recording::Recording;
 use crate::signals::Signals;
+use crate::status;
 use crate::stderr::say;
 use crate::takeover;
 use anyhow::{Context, Result};
@@ -111,7 +112,7 @@ impl Daemon {
                 return Ok(end);
             }
             if let Some(metrics) = &mut self.metrics {
-                metrics.serve(|| self.recording.status());
+                metrics.serve(|| status::of(&self.recording));
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 end_command(&mut command);
@@ -173,7 +174,7 @@ impl Daemon {
         if let Some(deadline) = deadline {
             longest = longest.min(deadline.saturating_duration_since(Instant::now()));
         }
-        pipeline.pauses.look(monotonic_ns());
+        pipeline.reading.pauses.look(monotonic_ns());
         let doorbell = pipeline.engine.doorbell().into_iter();
         let readable = doorbell.chain(self.signals.fds());
         let mut fds: Vec<PollFd<'_>> = readable
@@ -196,7 +197,7 @@ impl Daemon {
             Err(error) => return Err(error).context("poll"),
         }
         drop(fds);
-        pipeline.pauses.rested(monotonic_ns());
+        pipeline.reading.pauses.rested(monotonic_ns());
         pipeline.engine.quiet_doorbell();
         pipeline.engine.set_awake(true);
         Ok(())

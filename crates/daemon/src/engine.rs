@@ -106,7 +106,7 @@ impl Engine {
         self.programs().and_then(EbpfEngine::pins)
     }
 
-    /// Makes programs record that were started muted.
+    /// Makes programs that were started muted record.
     pub(super) fn unmute(&self) {
         if let Some(programs) = self.programs() {
             programs.unmute();
@@ -118,7 +118,7 @@ impl Engine {
         self.programs().map(EbpfEngine::doorbell)
     }
 
-    /// To say which processes are the daemon's helpers; `None` without programs.
+    /// A handle for telling the programs which processes are the daemon's helpers; `None` without programs.
     pub(super) fn helpers(&self) -> Option<Helpers> {
         self.programs().map(EbpfEngine::helpers)
     }
@@ -175,7 +175,7 @@ impl Engine {
             .transpose()
     }
 
-    /// Undoes what others have changed of what the programs read. Call it about once a second.
+    /// Undoes changes that others have made to what the programs read. Call it about once a second.
     pub(super) fn check(&mut self) -> Vec<Breach> {
         let programs = self.programs_mut();
         programs.map(EbpfEngine::check).unwrap_or_default()

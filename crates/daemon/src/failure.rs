@@ -41,8 +41,8 @@ impl Failure {
     }
 }
 
-/// Makes the kernel panic, as its own audit does with -f 2, so that what the administrator has set for that takes place
-/// (kernel.panic, kdump). If it does not, the machine is halted.
+/// Makes the kernel panic, as its own audit does with -f 2, so that the administrator's settings for a panic take
+/// effect (kernel.panic, kdump). If it does not, the machine is halted.
 fn stop_the_machine() {
     say!("tarsier: audit events were lost, and -f 2 asks for a panic");
     if let Err(error) = write_to("/proc/sysrq-trigger", "c") {

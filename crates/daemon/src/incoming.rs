@@ -1,5 +1,5 @@
-//! What becomes of the records of the audit socket on their way to the log: some BPF records are left out or wait, and
-//! all are grouped into events.
+//! What becomes of the records of the audit socket on their way to the log: some BPF records are left out or held back,
+//! and all are grouped into events.
 
 use super::grouped::{Grouped, Sink};
 use super::own_loads::{OwnLoads, Verdict};
@@ -7,7 +7,7 @@ use super::program_loads::ProgramLoads;
 use crate::clock::monotonic_ns;
 use event::RecordType;
 
-/// How often programs are forgotten whose end was not reported.
+/// Interval at which programs whose end was not reported are forgotten.
 const FORGET_NS: u64 = 10_000_000_000;
 
 /// The records on their way.

@@ -13,7 +13,7 @@ use trust::{Directory, Links};
 /// The lock of a run directory, held as long as this value lives.
 pub struct Instance {
     _file: File,
-    /// Nobody but root makes or replaces what is in it, so that its files can be named by path.
+    /// Only root can create or replace files in it, so they can be named by path.
     directory: Directory,
 }
 
@@ -24,7 +24,7 @@ impl Instance {
     /// Creates `run_dir` (0700) if needed and locks it for this process.
     ///
     /// # Errors
-    /// Somebody else than root can change the directory or what leads to it, or it is a symbolic
+    /// Somebody other than root can change the directory or what leads to it, or it is a symbolic
     /// link, or another process has the lock.
     pub fn lock(run_dir: &Path) -> Result<Instance> {
         DirBuilder::new()

@@ -12,7 +12,7 @@ const STOPPED_NS: u64 = 1_300_000_000;
 /// When checks were made. All times are those of CLOCK_MONOTONIC, in nanoseconds.
 struct Checks {
     last_ns: u64,
-    /// How long no check was made before the last one.
+    /// Time between the last check and the one before it.
     gap_ns: u64,
 }
 
@@ -29,8 +29,9 @@ impl Checks {
         self.last_ns = now_ns;
     }
 
-    /// SIGCONT was received: how long this process may have been stopped, if no check was made for longer than usual. The
-    /// check that was due meanwhile may have been made before the signal was read. A stop is told once.
+    /// Call this when SIGCONT was received. Returns how long this process may have been stopped, if no check was made
+    /// for longer than usual. The check that was due meanwhile may have been made before the signal was read. A stop is
+    /// reported once.
     fn continued(&mut self, now_ns: u64) -> Option<u64> {
         let longest = now_ns.saturating_sub(self.last_ns).max(self.gap_ns);
         if longest <= STOPPED_NS {
@@ -48,7 +49,7 @@ pub(super) struct Integrity {
     canary: u64,
     /// The last call that a hook saw, until it is certain whether it came through a ring.
     expected: Option<Expected>,
-    /// Whether the last canary call is known to have been missed. Said once.
+    /// Whether the last canary call is known to have been missed, which is reported once.
     is_unheard: bool,
     checks: Checks,
 }
@@ -116,7 +117,7 @@ impl Integrity {
     /// What failed, if the last canary call ought to have come through a ring by now and has not.
     fn listen(&mut self, pipeline: &Pipeline) -> Option<&'static str> {
         let expected = self.expected?;
-        let heard = pipeline.heard;
+        let heard = pipeline.reading.heard;
         if heard.canary != expected.number && heard.until_ns < expected.made_ns {
             return None;
         }

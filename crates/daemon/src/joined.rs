@@ -1,14 +1,14 @@
 //! Calls that two captures have recorded, when one takes the other's place.
 //!
-//! For a moment the programs of both run at each hook. A task makes one call after the other, so that its two events
-//! of a call are neighbours in time. Which of them comes first is the same for all calls of a kind: hooks run in an
+//! For a moment the programs of both run at each hook. A task makes one call after the other, so that its two events of
+//! a call are neighbours in time. Which of them comes first is the same for all calls of a kind: hooks run in a fixed
 //! order.
 
 use compose::Outcome;
 use event::wire::{frame_kind, Event, FrameKind, TARSIER_COMPAT, TARSIER_URING};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A call as an event tells it, apart from when.
+/// What an event tells of its call, except the time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Call {
     tid: u32,

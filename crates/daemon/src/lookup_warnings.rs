@@ -1,4 +1,4 @@
-//! Warnings of look-ups that were not answered, on standard error and in the log.
+//! Warnings about look-ups that were not answered, on standard error and in the log.
 
 use crate::daemon_records::{Action, Who};
 use crate::pipeline::Pipeline;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Time between two warnings.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Warns of look-ups that were not answered.
+/// Warns about look-ups that were not answered.
 #[derive(Default)]
 pub(super) struct Warnings {
     told: Counts,

@@ -27,8 +27,8 @@ fn say_failure(started: io::Result<()>) {
     }
 }
 
-/// Has the calls of the helpers not recorded by the programs that `helpers` tells of them, and the
-/// one for paths run as soon as the daemon does. Call it when everything is armed.
+/// Keeps the programs, through `helpers`, from recording the calls of the helpers, and lets the
+/// helper for paths run as soon as the daemon does. Call it when everything is armed.
 pub(super) fn follow(lookups: &Lookups, helpers: Option<Helpers>) {
     // Audit is enabled now, with a `never,task` rule.
     say_failure(lookups.renew());

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// Cause of losses in the kernel's audit when it is the engine.
 pub(super) const KERNEL_BACKLOG: &str = "kernel_backlog";
 
-/// Losses for which something else is in charge: auditd.conf if the log cannot be written (disk_full_action,
-/// disk_error_action), and the kernel for those of its own audit.
+/// Losses that -f does not act on, because something else does: auditd.conf if the log cannot be written
+/// (disk_full_action, disk_error_action), and the kernel for those of its own audit.
 const OF_OTHERS: [&str; 3] = ["log", "log_other", KERNEL_BACKLOG];
 
 /// The losses, and the events over a budget, that the log already reports.
@@ -36,7 +36,7 @@ struct Reported {
     by_uid: BTreeMap<String, u64>,
 }
 
-/// The most uids in a record; the others are counted as `other`.
+/// Limit of the uids in a record; the others are counted as `other`.
 const UIDS_TOLD: usize = 20;
 
 /// Events lost since the start, by cause. `counters` are the engine's.
@@ -129,7 +129,7 @@ pub(super) fn by_uid(pipeline: &Pipeline, counters: &Counters) -> BTreeMap<Strin
 
 const OTHER: &str = "other";
 
-/// What was added to the counts, for the uids with the most; the others together.
+/// By how much the counts have grown: for the uids with the largest growth, and for the others together.
 fn most(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let more = now.iter().map(|(uid, count)| {
         let before = before.get(uid).copied().unwrap_or(0);
@@ -198,7 +198,8 @@ impl Losses {
         self.note_told(pipeline);
     }
 
-    /// Notes that another rule set is in force, where rules have other places. All has been said of the one before.
+    /// Notes that another rule set is in force, where rules have other places. Everything about the one before has been
+    /// reported.
     pub(super) fn note_places(&mut self, pipeline: &Pipeline) {
         self.suppressed = suppressed(pipeline);
     }

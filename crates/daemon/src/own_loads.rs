@@ -1,8 +1,8 @@
-//! Keeps the kernel's records of the daemon's own BPF programs out of the log: arming one rule may load hundreds. What
-//! changes of rules load and remove is told by a record of the daemon (`op=arm`).
+//! Keeps the kernel's records of the daemon's own BPF programs out of the log: arming one rule may load hundreds. A
+//! record of the daemon (`op=arm`) tells what a change of rules has loaded and removed.
 //!
-//! A program is the daemon's by its id, and only while the daemon knows the id ([`capture::OwnPrograms`]). What cannot
-//! be told is recorded.
+//! The daemon recognises its programs by their ids, while it knows these ([`capture::OwnPrograms`]). A record that it
+//! cannot attribute is written.
 
 use capture::{own_programs, Loader, OwnPrograms};
 use event::{text, RecordType, Stamp};

@@ -74,14 +74,20 @@ pub(super) struct Pipeline {
     totals: Totals,
     /// Lines on their way to the log; the buffer is kept for its capacity.
     lines: Vec<u8>,
-    /// Whether the last pass over the rings stopped early, so that what it gathered is written.
-    has_more: bool,
     /// Losses that the programs do not count, as of the last report in the log.
     told_elsewhere: u64,
+    pub(super) reading: Reading,
+}
+
+/// The passes over the rings.
+#[derive(Default)]
+pub(super) struct Reading {
     pub(super) pauses: Pauses,
     pub(super) heard: Heard,
     /// Events of an earlier capture that this one has recorded, too.
     pub(super) joined: Joined,
+    /// Whether the last pass stopped early, so that what it gathered is written.
+    has_more: bool,
 }
 
 /// What the rings have shown of themselves.
@@ -114,18 +120,15 @@ impl Pipeline {
             live,
             totals: Totals::default(),
             lines: Vec::with_capacity(LINES_BYTES),
-            has_more: false,
             told_elsewhere: 0,
-            pauses: Pauses::default(),
-            heard: Heard::default(),
-            joined: Joined::default(),
+            reading: Reading::default(),
         };
         pipeline.witness_writes();
         pipeline.survey_cgroups();
         pipeline
     }
 
-    /// Has the recorder look at all cgroups that there are, and at those whose end is told in the rings.
+    /// Makes the recorder look at all cgroups, and at those whose removal is still in the rings.
     pub(super) fn survey_cgroups(&mut self) {
         let Some(stream) = self.engine.stream() else {
             return;
@@ -158,14 +161,14 @@ impl Pipeline {
 
     /// Whether another pass would find something at once.
     pub(super) fn has_more(&self) -> bool {
-        self.has_more || self.kernel.as_ref().is_some_and(KernelRecords::has_more)
+        self.reading.has_more || self.kernel.as_ref().is_some_and(KernelRecords::has_more)
     }
 
     /// Reads everything that is in the rings now.
     pub(super) fn drain(&mut self) {
         let now_ns = monotonic_ns();
         self.pass(now_ns);
-        while self.has_more {
+        while self.reading.has_more {
             self.commit();
             self.pass(now_ns);
         }
@@ -174,7 +177,7 @@ impl Pipeline {
     /// Reads every ring once, until there are no events from before `now_ns`, enough is gathered
     /// for a write, or [`PASS_NS`] is over. Returns the number of frames.
     pub(super) fn pass(&mut self, now_ns: u64) -> usize {
-        self.pauses.look(monotonic_ns());
+        self.reading.pauses.look(monotonic_ns());
         let handover = self.engine.handover();
         let ring_bytes = self.engine.stream().map_or(0, |stream| stream.ring_bytes());
         let mut batch = HandoverBatch::new(handover, ring_bytes);
@@ -187,9 +190,7 @@ impl Pipeline {
             totals,
             lines,
             kernel,
-            pauses,
-            heard,
-            joined,
+            reading,
             ..
         } = self;
         let mut is_urgent = false;
@@ -199,10 +200,10 @@ impl Pipeline {
         let frames = engine.drain(now_ns, |cpu, end, frame| {
             output.note_time(|| capture::frame_time(frame));
             let record = || recorder.frame(cpu, frame, lines, live.as_mut());
-            let outcome = joined.unless_in(frame, record);
+            let outcome = reading.joined.unless_in(frame, record);
             is_urgent |= matches!(outcome, Ok(Outcome::Urgent));
             match outcome {
-                Ok(Outcome::Canary(number)) => heard.canary = number,
+                Ok(Outcome::Canary(number)) => reading.heard.canary = number,
                 Ok(outcome) => events += u32::from(totals.count(&outcome)),
                 Err(error) => {
                     totals.malformed += 1;
@@ -221,7 +222,8 @@ impl Pipeline {
                 batch_ns = monotonic_ns();
             }
             read += 1;
-            let is_late = read % FRAMES_PER_LOOK == 0 && pauses.look(monotonic_ns()) >= until_ns;
+            let is_late =
+                read % FRAMES_PER_LOOK == 0 && reading.pauses.look(monotonic_ns()) >= until_ns;
             is_cut = batch.is_full() || is_late;
             !is_cut
         });
@@ -236,9 +238,9 @@ impl Pipeline {
         if is_urgent {
             output.hurry();
         }
-        self.has_more = is_cut;
+        reading.has_more = is_cut;
         if !is_cut {
-            self.heard.until_ns = now_ns;
+            reading.heard.until_ns = now_ns;
         }
         self.give_back(batch);
         frames + records

@@ -1,4 +1,4 @@
-//! Calls that tests plant, as an attacker would whose code the daemon runs: only in builds for tests (debug assertions).
+//! Calls that tests plant, like an attacker whose code runs in the daemon: only in builds for tests (debug assertions).
 
 use crate::stderr::say;
 use std::io;

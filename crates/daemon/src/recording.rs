@@ -21,7 +21,7 @@ use capture::AuditContexts;
 use event::RecordType;
 use std::time::Instant;
 
-/// The service manager. Nobody is told anything if its variables are wrong, which is printed.
+/// The service manager. If its variables are wrong, that is printed, and nobody is told anything.
 fn service() -> Service {
     Service::of_environment().unwrap_or_else(|error| {
         say!("tarsier: the service manager is not told anything: {error}");

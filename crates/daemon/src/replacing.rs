@@ -27,12 +27,60 @@ struct Coming {
 }
 
 impl Coming {
+    /// Begins to put a rule set in force. Events that the old one selected until now are read first.
+    fn begin(pipeline: &mut Pipeline, generation: Arc<Generation>, nice: i32) -> Result<Coming> {
+        pipeline.drain();
+        let wanted = pipeline.generation.plan.rules.len();
+        let wanted = wanted.max(generation.plan.rules.len());
+        let (counts, _) = pipeline.engine.rule_counts(wanted);
+        if let Some(pins) = pipeline.engine.pins() {
+            takeover::remember(pins, &generation.plan)?;
+        }
+        pipeline.recorder.add_generation(generation.clone());
+        let (number, rules) = (generation.plan.generation, &generation.plan.rules);
+        pipeline.recorder.costs.expect(number, rules.len());
+        if let (Some(kernel), true) = (&mut pipeline.kernel, pipeline.engine.is_kernel()) {
+            kernel.replace_rules(rules)?;
+        }
+        let replacement = pipeline.engine.start_replacing(&generation, nice)?;
+        Ok(Coming {
+            generation,
+            counts,
+            replacement,
+        })
+    }
+
     /// The outcome, if the rule set is in force or was refused.
     fn wait(&self, longest: Duration) -> Option<Result<HookChange, CaptureError>> {
         match &self.replacement {
             Some(replacement) => replacement.wait(longest),
             None => Some(Ok(HookChange::default())),
         }
+    }
+
+    /// Begins again without the hook that `error` reports as unavailable. Other errors are returned.
+    fn begin_anew(
+        &mut self,
+        pipeline: &mut Pipeline,
+        error: CaptureError,
+        settings: &mut Settings,
+    ) -> Result<()> {
+        self.generation = settings.planned_anew(error, &self.generation)?;
+        let nice = settings.nice();
+        self.replacement = pipeline.engine.start_replacing(&self.generation, nice)?;
+        Ok(())
+    }
+
+    /// Notes that a rule set is in force.
+    fn finish(self, pipeline: &mut Pipeline) {
+        let Coming {
+            generation, counts, ..
+        } = self;
+        pipeline.engine.set_urgent(&generation.urgent);
+        let number = generation.plan.generation;
+        let (old, new) = (&pipeline.generation.plan.rules, &generation.plan.rules);
+        pipeline.recorder.costs.replace(number, old, new, &counts);
+        pipeline.generation = generation;
     }
 }
 
@@ -50,7 +98,7 @@ impl Recording {
         let nice = self.settings.nice();
         // Budgets are those of places, where there will soon be other rules.
         self.pipeline.engine.set_budgets(&BTreeMap::new());
-        let outcome = match self.pipeline.begin(generation, nice) {
+        let outcome = match Coming::begin(&mut self.pipeline, generation, nice) {
             Ok(coming) => self.follow(coming, meanwhile),
             Err(error) => Err(error),
         };
@@ -76,65 +124,14 @@ impl Recording {
                 }
                 Some(Ok(change)) => {
                     self.losses.say_suppressed(&mut self.pipeline);
-                    self.pipeline.finish(coming);
+                    coming.finish(&mut self.pipeline);
                     self.losses.note_places(&self.pipeline);
                     return Ok(change);
                 }
                 Some(Err(error)) => {
-                    self.pipeline
-                        .begin_anew(&mut coming, error, &mut self.settings)?;
+                    coming.begin_anew(&mut self.pipeline, error, &mut self.settings)?;
                 }
             }
         }
-    }
-}
-
-impl Pipeline {
-    /// Begins to put a rule set in force. Events that the old one selected until now are read first.
-    fn begin(&mut self, generation: Arc<Generation>, nice: i32) -> Result<Coming> {
-        self.drain();
-        let wanted = self.generation.plan.rules.len();
-        let wanted = wanted.max(generation.plan.rules.len());
-        let (counts, _) = self.engine.rule_counts(wanted);
-        if let Some(pins) = self.engine.pins() {
-            takeover::remember(pins, &generation.plan)?;
-        }
-        self.recorder.add_generation(generation.clone());
-        let (number, rules) = (generation.plan.generation, &generation.plan.rules);
-        self.recorder.costs.expect(number, rules.len());
-        if let (Some(kernel), true) = (&mut self.kernel, self.engine.is_kernel()) {
-            kernel.replace_rules(rules)?;
-        }
-        let replacement = self.engine.start_replacing(&generation, nice)?;
-        Ok(Coming {
-            generation,
-            counts,
-            replacement,
-        })
-    }
-
-    /// Begins again without the hook that `error` reports as unavailable. Other errors are returned.
-    fn begin_anew(
-        &mut self,
-        coming: &mut Coming,
-        error: CaptureError,
-        settings: &mut Settings,
-    ) -> Result<()> {
-        coming.generation = settings.planned_anew(error, &coming.generation)?;
-        let nice = settings.nice();
-        coming.replacement = self.engine.start_replacing(&coming.generation, nice)?;
-        Ok(())
-    }
-
-    /// Notes that a rule set is in force.
-    fn finish(&mut self, coming: Coming) {
-        let Coming {
-            generation, counts, ..
-        } = coming;
-        self.engine.set_urgent(&generation.urgent);
-        let number = generation.plan.generation;
-        let (old, new) = (&self.generation.plan.rules, &generation.plan.rules);
-        self.recorder.costs.replace(number, old, new, &counts);
-        self.generation = generation;
     }
 }

@@ -1,7 +1,7 @@
-//! What a service manager is told: that the daemon is ready, reloads, stops, and is alive.
+//! Tells the service manager that the daemon is ready, reloads, stops, and is alive.
 //!
 //! The protocol of sd_notify(3): datagrams of `KEY=VALUE` lines to the socket that `NOTIFY_SOCKET`
-//! names. No datagram is waited for: one that finds the socket full is left out.
+//! names. The daemon does not wait to send one: a datagram that finds the socket full is left out.
 
 use crate::clock::monotonic_ns;
 use std::env::VarError;
@@ -35,7 +35,7 @@ pub(super) struct Service {
     socket: Option<UnixDatagram>,
     /// How often it is told that the daemon is alive: twice in the time after which it kills.
     interval_ns: Option<u64>,
-    /// When it was told so last, by CLOCK_MONOTONIC. `None`: not yet, also soon after the boot.
+    /// When it was last told so (CLOCK_MONOTONIC); `None` before the first time.
     fed_ns: Option<u64>,
 }
 
@@ -53,7 +53,8 @@ impl Service {
         })
     }
 
-    /// The same with the variables that `variable` returns, for the process `own`.
+    /// The manager that the environment of the process `own` names. `variable` returns the value of
+    /// a variable.
     fn with(own: u32, variable: impl Fn(&str) -> Option<String>) -> Result<Service, ServiceError> {
         let Some(address) = variable("NOTIFY_SOCKET") else {
             return Ok(Service::default());

@@ -21,6 +21,7 @@ use crate::scheduling::Scheduling;
 use crate::settings::{self, Settings, Sources};
 use crate::signals::Signals;
 use crate::stderr::say;
+use crate::succession::Succession;
 use crate::takeover::{self, Downtime};
 use anyhow::{bail, Result};
 use capture::{AuditContexts, CaptureError, EbpfEngine, Options, Pins};
@@ -134,7 +135,8 @@ pub(super) fn start(args: &RunArgs, launcher: &Launcher, signals: Signals) -> Re
         generation.clone(),
     );
     if !is_taken_over {
-        let replaced = pipeline.replace_leftover(pins.as_ref(), ahead, |pins, is_muted| {
+        let succession = Succession { pipeline };
+        let replaced = succession.complete(pins.as_ref(), ahead, |pins, is_muted| {
             start.engine(generation, &mut settings, pins.as_ref(), is_muted)
         })?;
         pipeline = replaced.pipeline;
@@ -231,7 +233,7 @@ fn say_start(pipeline: &mut Pipeline) {
     let (rules, log) = (plan.rules.len(), pipeline.output.log_text());
     let engine = pipeline.engine.name();
     say!("tarsier: {rules} rules armed on {place}, engine {engine}; {log}");
-    for gap in &plan.gaps {
+    for gap in &plan.platform.gaps {
         say!("tarsier: without {gap}");
     }
 }

@@ -5,80 +5,83 @@ use crate::losses;
 use crate::protocol::{RuleCost, SpawnerStatus, Status};
 use crate::recording::Recording;
 
-impl Recording {
-    /// The content of `tarsier status`.
-    pub(super) fn status(&self) -> Status {
-        let pipeline = &self.pipeline;
-        let (engine, journal) = (&pipeline.engine, pipeline.output.journal());
-        let counters = engine.counters();
-        let plan = &pipeline.generation.plan;
-        let log = journal.counters();
-        let totals = pipeline.totals();
-        let kernel = pipeline.kernel.as_ref();
-        let lookups = pipeline.lookups.counts();
-        let audited = self.contexts.count();
-        let cgroups = pipeline.recorder.cgroup_counts();
-        Status {
-            pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
-            pid: std::process::id(),
-            engine: engine.name().to_owned(),
-            hook: match plan.hooks.sys_exit.names() {
-                _ if engine.is_kernel() => "the kernel's own audit".to_owned(),
-                names if names.is_empty() => "none".to_owned(),
-                names => names.join(", "),
-            },
-            gaps: plan.gaps.iter().map(plan::Gap::to_string).collect(),
-            rules: plan.rules.len(),
-            generation: plan.generation,
-            kernel_records: kernel.is_some(),
-            uptime_s: self.started.elapsed().as_secs(),
-            calls_matched: counters.evaluated,
-            events_selected: counters.events,
-            events_candidate: counters.undecided,
-            events_dropped: totals.dropped,
-            events_recorded: totals.recorded,
-            events_cut: pipeline.recorder.cut_events,
-            kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
-            lost: losses::by_cause(pipeline, &counters),
-            lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
-            lost_by_rule: losses::by_rule(pipeline, &counters),
-            lost_by_uid: losses::by_uid(pipeline, &counters),
-            suppressed_by_rule: losses::suppressed(pipeline),
-            ring_fill_per_mille: engine.fill_per_mille(),
-            log_file: journal.path().display().to_string(),
-            log_written: self.settings.config.write_logs,
-            log_events: log.written.events,
-            log_bytes: log.written.bytes,
-            log_suspended: journal.is_suspended(),
-            log_syncs: log.syncs,
-            calls_slowed: counters.waits,
-            waited_ns: counters.waited_ns,
-            reader_pause_us: pipeline.pauses.longest_ns() / 1000,
-            integrity_breaches: self.integrity.breaches,
-            durable_after_us: pipeline.output.durable_after(),
-            objects_unanswered: lookups.unanswered,
-            names_unanswered: lookups.names_unanswered,
-            helpers_replaced: lookups.replaced,
-            helpers_stuck: lookups.stuck,
-            cgroups_known: cgroups.known,
-            cgroups_unknown: cgroups.unknown_events,
-            cgroups_lost: counters.cgroups_lost,
-            audited_processes: audited.map(|audited| audited.processes),
-            audited_threads: audited.map(|audited| audited.threads),
-            plugins: pipeline.output.plugin_statuses(),
-            confinement: self.settings.confinement.status(),
-            spawner: self.settings.launcher.state().map(SpawnerStatus::from),
-        }
+/// The content of `tarsier status`.
+pub(super) fn of(recording: &Recording) -> Status {
+    let pipeline = &recording.pipeline;
+    let (engine, journal) = (&pipeline.engine, pipeline.output.journal());
+    let counters = engine.counters();
+    let plan = &pipeline.generation.plan;
+    let log = journal.counters();
+    let totals = pipeline.totals();
+    let kernel = pipeline.kernel.as_ref();
+    let lookups = pipeline.lookups.counts();
+    let audited = recording.contexts.count();
+    let cgroups = pipeline.recorder.cgroup_counts();
+    Status {
+        pin_dir: engine.pins().map(|pins| pins.dir().display().to_string()),
+        pid: std::process::id(),
+        engine: engine.name().to_owned(),
+        hook: match plan.hooks.sys_exit.names() {
+            _ if engine.is_kernel() => "the kernel's own audit".to_owned(),
+            names if names.is_empty() => "none".to_owned(),
+            names => names.join(", "),
+        },
+        gaps: plan
+            .platform
+            .gaps
+            .iter()
+            .map(plan::Gap::to_string)
+            .collect(),
+        rules: plan.rules.len(),
+        generation: plan.generation,
+        kernel_records: kernel.is_some(),
+        uptime_s: recording.started.elapsed().as_secs(),
+        calls_matched: counters.evaluated,
+        events_selected: counters.events,
+        events_candidate: counters.undecided,
+        events_dropped: totals.dropped,
+        events_recorded: totals.recorded,
+        events_cut: pipeline.recorder.cut_events,
+        kernel_records_received: kernel.map_or(0, |kernel| kernel.received),
+        lost: losses::by_cause(pipeline, &counters),
+        lost_by_cpu: counters.lost.iter().map(|cpu| cpu.iter().sum()).collect(),
+        lost_by_rule: losses::by_rule(pipeline, &counters),
+        lost_by_uid: losses::by_uid(pipeline, &counters),
+        suppressed_by_rule: losses::suppressed(pipeline),
+        ring_fill_per_mille: engine.fill_per_mille(),
+        log_file: journal.path().display().to_string(),
+        log_written: recording.settings.config.write_logs,
+        log_events: log.written.events,
+        log_bytes: log.written.bytes,
+        log_suspended: journal.is_suspended(),
+        log_syncs: log.syncs,
+        calls_slowed: counters.waits,
+        waited_ns: counters.waited_ns,
+        reader_pause_us: pipeline.reading.pauses.longest_ns() / 1000,
+        integrity_breaches: recording.integrity.breaches,
+        durable_after_us: pipeline.output.durable_after(),
+        objects_unanswered: lookups.unanswered,
+        names_unanswered: lookups.names_unanswered,
+        helpers_replaced: lookups.replaced,
+        helpers_stuck: lookups.stuck,
+        cgroups_known: cgroups.known,
+        cgroups_unknown: cgroups.unknown_events,
+        cgroups_lost: counters.cgroups_lost,
+        audited_processes: audited.map(|audited| audited.processes),
+        audited_threads: audited.map(|audited| audited.threads),
+        plugins: pipeline.output.plugin_statuses(),
+        confinement: recording.settings.confinement.status(),
+        spawner: recording.settings.launcher.state().map(SpawnerStatus::from),
     }
+}
 
-    /// The content of `tarsier status --rules`.
-    pub(super) fn rule_costs(&self) -> Vec<RuleCost> {
-        let pipeline = &self.pipeline;
-        let rules = &pipeline.generation.plan.rules;
-        if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &pipeline.kernel) {
-            return kernel.costs.table(rules);
-        }
-        let (counts, _) = pipeline.engine.rule_counts(rules.len());
-        pipeline.recorder.costs.table(rules, &counts)
+/// The content of `tarsier status --rules`.
+pub(super) fn rule_costs(recording: &Recording) -> Vec<RuleCost> {
+    let pipeline = &recording.pipeline;
+    let rules = &pipeline.generation.plan.rules;
+    if let (Engine::Kernel, Some(kernel)) = (&pipeline.engine, &pipeline.kernel) {
+        return kernel.costs.table(rules);
     }
+    let (counts, _) = pipeline.engine.rule_counts(rules.len());
+    pipeline.recorder.costs.table(rules, &counts)
 }

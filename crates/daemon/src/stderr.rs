@@ -49,7 +49,7 @@ pub(super) fn never_wait() {
     }
 }
 
-/// What messages are written to once nothing may be waited for.
+/// Where messages are written after [`never_wait`].
 static STEADY: OnceLock<Mutex<Steady>> = OnceLock::new();
 
 struct Steady {
@@ -60,10 +60,10 @@ struct Steady {
     is_cut: bool,
 }
 
-/// How to write without waiting, and without a change of what other processes have open.
+/// A way to write without waiting that does not affect other processes with the same open file.
 enum Way {
     Socket(io::Stderr),
-    /// Opened anew, so that the flag is not that of other processes.
+    /// Opened anew, so that other processes do not share its flags.
     File(File),
 }
 

@@ -1,4 +1,4 @@
-//! From the capture of an earlier daemon with other programs to a capture of this one, without a gap.
+//! Replaces the capture of an earlier daemon that has other programs with a capture of this one, without a gap.
 //!
 //! The new hooks are armed beside the old ones, and record nothing yet. Then both record for a moment, and then only
 //! the new ones do. Calls of the moment that both have recorded are recorded once ([`Overlap`]).
@@ -29,17 +29,23 @@ pub(super) struct Succeeded {
     pub(super) counters: Counters,
 }
 
-impl Pipeline {
-    /// Replaces the earlier capture, which is this pipeline's engine, with the one that `start` starts: pinned in the
-    /// directory that it is given, and muted if it is told so. `wanted` is where it is to be pinned in the end. `ahead`
-    /// is a capture that a daemon that was killed has begun as the successor: see [`crate::takeover`].
-    pub(super) fn replace_leftover(
+/// Replaces the earlier capture of a pipeline.
+pub(super) struct Succession {
+    /// Its engine is the earlier capture.
+    pub(super) pipeline: Pipeline,
+}
+
+impl Succession {
+    /// Replaces the earlier capture with the one that `start` starts: pinned in the directory that it is given, and
+    /// muted if it is told so. `wanted` is where it is to be pinned in the end. `ahead` is a capture that a killed
+    /// daemon had begun as the successor: see [`crate::takeover`].
+    pub(super) fn complete(
         mut self,
         wanted: Option<&Arc<Pins>>,
         ahead: Option<Leftover>,
         start: impl FnOnce(Option<Arc<Pins>>, bool) -> Result<Started> + Send,
     ) -> Result<Succeeded> {
-        let Engine::Leftover(leftover) = &self.engine else {
+        let Engine::Leftover(leftover) = &self.pipeline.engine else {
             anyhow::bail!("there is no earlier capture to replace");
         };
         let is_same = wanted.is_some_and(|pins| pins.dir() == leftover.dir());
@@ -83,7 +89,7 @@ impl Pipeline {
         wanted: &Arc<Pins>,
         start: impl FnOnce(Option<Arc<Pins>>, bool) -> Result<Started>,
     ) -> Result<Succeeded> {
-        if let Engine::Leftover(leftover) = &mut self.engine {
+        if let Engine::Leftover(leftover) = &mut self.pipeline.engine {
             leftover.unhook();
         }
         let counters = self.finish_earlier(None, true);
@@ -101,18 +107,18 @@ impl Pipeline {
     ) -> Result<Succeeded> {
         let counters = self.finish_earlier(Some(ahead.stream()), is_same);
         let Some(wanted) = wanted.filter(|_| is_same) else {
-            self.engine = Engine::Leftover(Box::new(ahead));
-            return self.replace_leftover(wanted, None, start);
+            self.pipeline.engine = Engine::Leftover(Box::new(ahead));
+            return self.complete(wanted, None, start);
         };
         ahead.move_to(wanted.dir())?;
         let pins = ahead.pins().clone();
-        if ahead.can_be_taken_over(self.generation.plan.form()) {
+        if ahead.can_be_taken_over(self.pipeline.generation.plan.form()) {
             drop(ahead);
             let pipeline = self.continued(start(Some(pins), false)?);
             return Ok(Succeeded { pipeline, counters });
         }
-        self.engine = Engine::Leftover(Box::new(ahead));
-        self.replace_leftover(Some(&pins), None, start)
+        self.pipeline.engine = Engine::Leftover(Box::new(ahead));
+        self.complete(Some(&pins), None, start)
     }
 
     /// Does `work` in a thread of its own, and reads the earlier rings meanwhile: arming takes longer than they have
@@ -131,18 +137,18 @@ impl Pipeline {
 
     /// Records what is in the earlier rings, if it can be decoded.
     fn read_earlier(&mut self) {
-        let Engine::Leftover(leftover) = &self.engine else {
+        let Engine::Leftover(leftover) = &self.pipeline.engine else {
             return;
         };
         if leftover.is_readable() {
-            self.drain();
-            self.commit();
+            self.pipeline.drain();
+            self.pipeline.commit();
         }
     }
 
     /// Makes the earlier programs record nothing any more.
     fn end_earlier(&mut self) {
-        if let Engine::Leftover(leftover) = &mut self.engine {
+        if let Engine::Leftover(leftover) = &mut self.pipeline.engine {
             if let Err(error) = leftover.mute() {
                 say!("tarsier: the earlier capture is ended by removing its hooks: {error}");
                 leftover.unhook();
@@ -153,7 +159,7 @@ impl Pipeline {
     /// Records the rest of the earlier rings, apart from calls that are among the later events, and removes that
     /// capture. Returns what its programs have counted.
     fn finish_earlier(&mut self, later: Option<&mut Stream>, keeps_directory: bool) -> Counters {
-        let Engine::Leftover(leftover) = &mut self.engine else {
+        let Engine::Leftover(leftover) = &mut self.pipeline.engine else {
             return Counters::default();
         };
         if leftover.is_readable() {
@@ -163,16 +169,16 @@ impl Pipeline {
             if let Some(later) = later {
                 later.look_ahead(|frame| overlap.add(Side::Later, frame));
             }
-            self.joined = overlap.joined(BOTH.as_nanos() as u64);
-            self.drain();
-            self.operations_without_result(true);
-            self.commit();
-            self.joined = Joined::default();
+            self.pipeline.reading.joined = overlap.joined(BOTH.as_nanos() as u64);
+            self.pipeline.drain();
+            self.pipeline.operations_without_result(true);
+            self.pipeline.commit();
+            self.pipeline.reading.joined = Joined::default();
         } else {
             let unread = leftover.stream().unread_bytes();
             say!("tarsier: {unread} bytes of events of another version cannot be read");
         }
-        let engine = std::mem::replace(&mut self.engine, Engine::Kernel);
+        let engine = std::mem::replace(&mut self.pipeline.engine, Engine::Kernel);
         let Engine::Leftover(leftover) = engine else {
             return Counters::default();
         };
@@ -184,11 +190,12 @@ impl Pipeline {
     }
 
     /// Goes on with this engine.
-    fn continued(mut self, (engine, generation): Started) -> Pipeline {
-        self.recorder.add_generation(generation.clone());
-        (self.engine, self.generation) = (engine, generation);
-        self.witness_writes();
-        self.survey_cgroups();
-        self
+    fn continued(self, (engine, generation): Started) -> Pipeline {
+        let mut pipeline = self.pipeline;
+        pipeline.recorder.add_generation(generation.clone());
+        (pipeline.engine, pipeline.generation) = (engine, generation);
+        pipeline.witness_writes();
+        pipeline.survey_cgroups();
+        pipeline
     }
 }

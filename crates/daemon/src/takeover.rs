@@ -81,8 +81,8 @@ pub(super) fn noted(run_dir: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
 }
 
-/// Opens the directory for the new capture, and finds what an earlier daemon left, either there or
-/// where it stored that it was.
+/// Opens the directory for the new capture, and finds what an earlier daemon left, either there or in the directory
+/// that its note names.
 pub(super) fn inherit(
     run_dir: &Path,
     wanted: Option<&Path>,
@@ -112,8 +112,8 @@ pub(super) fn inherit(
 }
 
 /// Puts right what a daemon left that was killed while it replaced the capture in `dir` (crate::succession). As long as
-/// the earlier programs record, they have recorded everything, and the capture that was to replace them goes. Once that
-/// is gone, the other takes its place. In between, both are read: see [`ahead_of`].
+/// the earlier programs record, they have recorded everything, and the capture that was to replace them is removed.
+/// Once the earlier capture is gone, its successor takes its place. In between, both are read: see [`ahead_of`].
 fn end_unfinished(dir: &Path) -> Result<()> {
     let Some(next) = Pins::find(&Pins::next_to(dir))? else {
         return Ok(());
@@ -194,9 +194,8 @@ impl Inherited {
         })
     }
 
-    /// Separates what is to be reported from what is left: the latter is returned if it cannot be
-    /// taken over in `pins`, so that it is read and replaced; with it, the capture that has
-    /// replaced it, if there is one.
+    /// Separates what is to be reported from the capture that is left. The latter is returned if it cannot be taken
+    /// over in `pins` and so has to be read and replaced; with it, the capture that has replaced it, if there is one.
     pub(super) fn split(
         self,
         pins: Option<&Arc<Pins>>,

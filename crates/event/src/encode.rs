@@ -29,7 +29,7 @@ pub struct Encoder {
     tasks: TaskTexts,
     pending: Pending,
     tells_workload: bool,
-    /// Whose work the current event is, for its first record, in ENRICHED; empty: not said.
+    /// The workload of the current event, for its first record in ENRICHED; empty if it is not told.
     workload: Vec<u8>,
 }
 
@@ -193,8 +193,8 @@ pub struct EventWriter<'a> {
 }
 
 impl EventWriter<'_> {
-    /// Says whose work the event is: behind its SYSCALL or URINGOP record, or in its object. Call it before the first
-    /// record is added.
+    /// Adds the workload of the event: at the end of its SYSCALL or URINGOP record, or in its object. Call it before
+    /// the first record is added.
     pub fn workload(&mut self, text: &WorkloadText) {
         if !self.encoder.tells_workload() {
             return;

@@ -70,14 +70,14 @@ impl Names for NameTable {
     }
 }
 
-/// The answer to a question for the name of an id.
+/// The answer to a request for the name of an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameAnswer {
     /// The id has this name.
     Name(String),
     /// The id has no name.
     Nameless,
-    /// It could not be found out now, and may be asked again.
+    /// The name could not be found out now; a later request may succeed.
     NotNow,
 }
 
@@ -95,7 +95,8 @@ where
     U: FnMut(u32) -> NameAnswer,
     G: FnMut(u32) -> NameAnswer,
 {
-    /// Number of users, and of groups, that are asked for before those of the time before are dropped.
+    /// Number of users, and of groups, in one generation of the cache. When it is full, the generation before it is
+    /// dropped.
     pub const ENTRIES_MAX: usize = 4096;
 
     /// A cache in front of two functions that look up a user and a group, such as getpwuid_r(3) and getgrgid_r(3).

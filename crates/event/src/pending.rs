@@ -11,6 +11,6 @@ pub(crate) struct Pending {
     pub(crate) bodies: Vec<(RecordType, Range<usize>)>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) argv: text::ArgvBuilder,
-    /// Whose work the event is, as a JSON object; empty: not said.
+    /// The workload of the event as a JSON object; empty if it is not told.
     pub(crate) workload: Vec<u8>,
 }

@@ -13,7 +13,7 @@ pub struct WorkloadText {
 }
 
 impl WorkloadText {
-    /// The text for a cgroup with this path; `is_cut`: there is more of the path.
+    /// The text for a cgroup with this path; `is_cut` tells that the whole path is longer.
     pub fn of(path: &[u8], is_cut: bool) -> WorkloadText {
         let workload = Workload::of(path);
         WorkloadText {

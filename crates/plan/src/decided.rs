@@ -41,47 +41,45 @@ impl fmt::Display for DecidedIn {
     }
 }
 
-impl Plan {
-    /// Where a candidate is decided for a call.
-    pub(crate) fn decided_in(&self, entry: Entry, nr: u32, candidate: &Candidate) -> DecidedIn {
-        let is_in_kernel =
-            !candidate.stage2 || (candidate.is_decided_by_marks && self.sees_marks(entry, nr));
-        match is_in_kernel {
-            true => DecidedIn::Kernel,
-            false => DecidedIn::Daemon,
-        }
+/// Where a candidate is decided for a call.
+pub(crate) fn decided_in(plan: &Plan, entry: Entry, nr: u32, candidate: &Candidate) -> DecidedIn {
+    let is_in_kernel =
+        !candidate.stage2 || (candidate.is_decided_by_marks && sees_marks(plan, entry, nr));
+    match is_in_kernel {
+        true => DecidedIn::Kernel,
+        false => DecidedIn::Daemon,
     }
+}
 
-    /// Where each rule is decided for the calls and operations that it names; `None` if it names none.
-    pub(crate) fn decided_in_each(&self) -> Vec<Option<DecidedIn>> {
-        let mut places = vec![None; self.rules.len()];
-        for (&(entry, nr), call) in &self.calls {
-            for candidate in self.lists.get(call.list).into_iter().flatten() {
-                let place = self.decided_in(entry, nr, candidate);
-                if let Some(known) = places.get_mut(candidate.rule as usize) {
-                    *known = match *known {
-                        Some(other) if other != place => Some(DecidedIn::KernelOrDaemon),
-                        _ => Some(place),
-                    };
-                }
+/// Where each rule is decided for the calls and operations that it names; `None` if it names none.
+pub(crate) fn decided_in_each(plan: &Plan) -> Vec<Option<DecidedIn>> {
+    let mut places = vec![None; plan.rules.len()];
+    for (&(entry, nr), call) in &plan.calls {
+        for candidate in plan.lists.get(call.list).into_iter().flatten() {
+            let place = decided_in(plan, entry, nr, candidate);
+            if let Some(known) = places.get_mut(candidate.rule as usize) {
+                *known = match *known {
+                    Some(other) if other != place => Some(DecidedIn::KernelOrDaemon),
+                    _ => Some(place),
+                };
             }
         }
-        places
     }
+    places
+}
 
-    /// Whether the programs find the marks of what the call reaches.
-    fn sees_marks(&self, entry: Entry, nr: u32) -> bool {
-        let Some(call) = self
-            .calls
-            .get(&(entry, nr))
-            .filter(|_| entry != Entry::Uring)
-        else {
-            return false;
-        };
-        let has_path = call.shape.paths[0].is_some();
-        let is_on_open_file =
-            call.shape.kind == ShapeKind::Open || (call.shape.fd != NONE && !has_path);
-        let name = || abi::syscall_name(self.entries.arch(entry)?, nr);
-        is_on_open_file || (self.form().trampoline && name().is_some_and(reached_objects))
-    }
+/// Whether the programs find the marks of what the call reaches.
+fn sees_marks(plan: &Plan, entry: Entry, nr: u32) -> bool {
+    let Some(call) = plan
+        .calls
+        .get(&(entry, nr))
+        .filter(|_| entry != Entry::Uring)
+    else {
+        return false;
+    };
+    let has_path = call.shape.paths[0].is_some();
+    let is_on_open_file =
+        call.shape.kind == ShapeKind::Open || (call.shape.fd != NONE && !has_path);
+    let name = || abi::syscall_name(plan.entries.arch(entry)?, nr);
+    is_on_open_file || (plan.form().trampoline && name().is_some_and(reached_objects))
 }

@@ -1,7 +1,7 @@
 //! Explains a plan, for people (as text) and programs (as JSON).
 
 use crate::capabilities::{Gap, Preemption};
-use crate::decided::DecidedIn;
+use crate::decided::{decided_in_each, DecidedIn};
 use crate::exactness::{Exactness, TRACEPOINT_NOTES, TRAMPOLINE_NOTES};
 use crate::facts::Entry;
 use crate::hooks::{Hooks, SysExit, FUNCTIONS_MAX, PER_SYSCALL_NS, TP_BTF_NS};
@@ -96,7 +96,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         .rules
         .iter()
         .zip(&plan.notes)
-        .zip(plan.decided_in_each())
+        .zip(decided_in_each(plan))
         .map(|((rule, note), decided_in)| RuleExplanation {
             rule: rule.to_string(),
             list: rule.list.name(),
@@ -118,7 +118,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         watched_operations: plan.calls.keys().filter(|k| k.0 == Entry::Uring).count(),
         table_rows: plan.rows.len(),
         notes: notes(plan),
-        gaps: plan.gaps.clone(),
+        gaps: plan.platform.gaps.clone(),
         rules,
     }
 }
@@ -131,7 +131,7 @@ fn notes(plan: &Plan) -> Vec<String> {
     };
     let mut notes: Vec<String> = of_engine.iter().map(|&note| note.to_owned()).collect();
     notes.extend(preemption(plan));
-    let unnamed = &plan.unnamed_operations;
+    let unnamed = &plan.platform.unnamed_operations;
     if !unnamed.is_empty() {
         notes.push(format!(
             "this kernel has io_uring operations that have no name here, {} to {}: only rules \
@@ -145,11 +145,11 @@ fn notes(plan: &Plan) -> Vec<String> {
 
 /// The consequences of the kernel's model of preemption, if tasks in the kernel are preempted.
 fn preemption(plan: &Plan) -> Option<String> {
-    let (form, model) = (plan.form(), plan.preemption.name());
+    let (form, model) = (plan.form(), plan.platform.preemption.name());
     let watches_most = plan.hooks.sys_exit.functions().len() > FUNCTIONS_MAX;
     let is_preempted = form.copies && plan.hooks.sys_exit == SysExit::Every;
     match (form.probes, form.trampoline, form.copies) {
-        _ if plan.preemption == Preemption::Voluntary => None,
+        _ if plan.platform.preemption == Preemption::Voluntary => None,
         (true, ..) if is_preempted => Some(format!(
             "preempt={model}, and functions of watched calls cannot be hooked: a call that ends while another task is \
              preempted in the program of tp_btf/sys_exit on its processor is missed, and counted as missed"

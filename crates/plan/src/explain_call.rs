@@ -1,7 +1,7 @@
 //! Explains the plan for one system call, for people (as text) and programs (as JSON).
 
 use crate::conditions::field_name;
-use crate::decided::DecidedIn;
+use crate::decided::{decided_in, DecidedIn};
 use crate::explain::paragraph;
 use crate::facts::Entry;
 use crate::gate::GateExplanation;
@@ -88,7 +88,7 @@ fn candidates(plan: &Plan, entry: Entry, nr: u32) -> Vec<CandidateExplanation> {
                 .map(ToString::to_string)
                 .unwrap_or_default(),
             tests: candidate.tests.len(),
-            decided_in: plan.decided_in(entry, nr, candidate),
+            decided_in: decided_in(plan, entry, nr, candidate),
         })
         .collect()
 }

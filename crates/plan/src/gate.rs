@@ -81,7 +81,8 @@ impl Gate {
         }
     }
 
-    /// Whether a call whose fact has this value, and which has this result, may be selected. `None`: it has none.
+    /// Whether a call whose fact has this value, and which has this result, may be selected. `value` is `None` if the
+    /// call does not have the fact.
     pub fn admits(&self, value: Option<u32>, result: Option<u32>) -> bool {
         let within = |value: u32, (first, last): (u32, u32)| (first..=last).contains(&value);
         let fact = value.map(|value| value & self.mask);

@@ -48,7 +48,7 @@ pub use lint::{lint, lint_settings, Finding, Lint};
 pub use marks::{value as mark_value, Hit, Marks, Seen};
 pub use objects::{object_functions, ObjectClass, PARENT_LOOKUP};
 pub use optimise::{optimise, Cost, Effort, Optimised, Proof, Saving, Step, StepKind};
-pub use plan::{records_something, Plan, RuleNote};
+pub use plan::{records_something, Plan, Platform, RuleNote};
 pub use records::{excluded, user_drops, RecordFilter, Sender};
 pub use shape::{shape, shape_of_name, NameUse, PathArg, Shape, ShapeKind, NONE};
 pub use subject::{SecurityModule, Subject};

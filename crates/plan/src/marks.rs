@@ -12,9 +12,9 @@ use abi::Field;
 use rules::{Condition, Op, Rule, Value};
 use std::collections::BTreeMap;
 
-/// The most marks. Conditions beyond that are left to the second stage.
+/// Limit of marks. Further conditions are left to the second stage.
 const MARKS_MAX: usize = 8192;
-/// The most slots that the programs look at for one mark: TABLE_MARK_PROBES of tables.h.
+/// Limit of the slots that the programs look at for one mark: TABLE_MARK_PROBES of tables.h.
 pub(crate) const PROBES: u64 = 4;
 /// Bit of what the tables have for a mark: it proves its path. TABLE_MARK_PROOF_BIT of tables.h.
 pub(crate) const PROOF_BIT: u32 = 32;

@@ -42,7 +42,15 @@ pub struct Plan {
     pub generation: u64,
     /// Whether some rule of the task list is in force.
     pub task_list: bool,
-    form: Form,
+    /// The engine and the kernel that the plan is for.
+    pub platform: Platform,
+}
+
+/// The engine and the kernel that a plan is for.
+#[derive(Clone, Debug)]
+pub struct Platform {
+    /// Where the engine sees calls end.
+    pub form: Form,
     /// The kernel's model of preemption.
     pub preemption: Preemption,
     /// Numbers of the kernel's io_uring operations that this program has no names for.
@@ -121,10 +129,12 @@ impl Plan {
             marks,
             generation,
             task_list,
-            form: capabilities.form(),
-            preemption: capabilities.preemption,
-            unnamed_operations: uring::unnamed(capabilities.uring_operations),
-            gaps: capabilities.gaps.clone(),
+            platform: Platform {
+                form: capabilities.form(),
+                preemption: capabilities.preemption,
+                unnamed_operations: uring::unnamed(capabilities.uring_operations),
+                gaps: capabilities.gaps.clone(),
+            },
         })
     }
 
@@ -151,21 +161,23 @@ impl Plan {
             marks: Marks::default(),
             generation,
             task_list: false,
-            form: Form::default(),
-            preemption: capabilities.preemption,
-            unnamed_operations: uring::unnamed(0),
-            gaps: Vec::new(),
+            platform: Platform {
+                form: Form::default(),
+                preemption: capabilities.preemption,
+                unnamed_operations: uring::unnamed(0),
+                gaps: Vec::new(),
+            },
         }
     }
 
     /// Where the engine of this plan sees calls end.
     pub fn form(&self) -> Form {
-        self.form
+        self.platform.form
     }
 
     /// Name of the engine of this plan.
     pub fn engine(&self) -> &'static str {
-        if self.form.trampoline {
+        if self.platform.form.trampoline {
             "trampoline"
         } else {
             "tracepoint"

@@ -38,7 +38,7 @@ pub const TASK_LIST: usize = 1;
 pub const MARKS: usize = 2;
 /// Row of the place of the marks of `exe=` conditions.
 pub const EXECUTABLES: usize = 3;
-/// The most slots that are looked at for one mark.
+/// Limit of the slots that are looked at for one mark.
 pub const MARK_PROBES: u32 = crate::marks::PROBES as u32;
 /// Bit of the second word of a mark: an object with this mark proves its path.
 pub const MARK_PROOF_BIT: u32 = crate::marks::PROOF_BIT;
@@ -92,9 +92,9 @@ pub const PAGES_MAX: usize = 64;
 pub const LOOKUPS_MAX: usize = 64;
 /// The most entries of a lookup that is searched; the search steps in tables.h suffice for them.
 pub const ENTRIES_MAX: usize = 256;
-/// The most marks in a lookup, plus one. A page with more leaves them to the second stage.
+/// Limit of the marks in a lookup, plus one. A page with more leaves them to the second stage.
 const MARK_ENTRIES_MAX: usize = 4096;
-/// The most entries of a lookup in a summary of pages.
+/// Limit of the entries of a lookup in a summary of pages.
 pub const SUMMARY_ENTRIES_MAX: usize = 8192;
 /// The most supplementary groups that are compared: as many as a task can have (`NGROUPS_MAX`).
 pub const GROUPS_MAX: usize = 65_536;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::source::{without_comments_and_literals, Language, Source};
+use super::source::{without_comments_and_literals, without_tests, Language, Source};
 use super::Offence;
 
 /// An arrow from a file to a file.
@@ -111,25 +111,6 @@ fn module_of(file: &str) -> Vec<String> {
         module.pop();
     }
     module
-}
-
-/// The code without modules that are defined in the file itself: tests, or constants that share a prefix.
-fn without_tests(code: &str) -> String {
-    let mut is_inside = false;
-    let mut rest = String::new();
-    for line in code.lines() {
-        let words = line
-            .trim_start_matches("pub(crate) ")
-            .trim_start_matches("pub(super) ");
-        let begins = words.trim_start_matches("pub ").starts_with("mod ") && line.ends_with('{');
-        is_inside |= begins;
-        if !is_inside {
-            rest.push_str(line);
-            rest.push('\n');
-        }
-        is_inside &= line != "}";
-    }
-    rest
 }
 
 /// The files of a crate, by the path of their modules.

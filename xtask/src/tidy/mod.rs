@@ -3,11 +3,13 @@
 //! * [`length`]: no file and no function is too long.
 //! * [`circles`]: the files of a crate have no circular dependencies.
 //! * [`arrows`]: crates depend on each other as the architecture page says.
+//! * [`parts`]: no type is spread over many files or owns many things.
 //! * [`versions`]: nothing depends on the version of the kernel.
 
 mod arrows;
 mod circles;
 mod length;
+mod parts;
 mod source;
 mod versions;
 
@@ -18,7 +20,7 @@ use anyhow::{bail, Result};
 /// A place in the code that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Offence {
-    /// The place as an exception names it: a file, `FILE: FUNCTION`, or `FILE -> FILE`.
+    /// The place as an exception names it: a file, `FILE: FUNCTION`, `FILE: TYPE`, or `FILE -> FILE`.
     place: String,
     /// What is wrong there, including the place.
     error: String,
@@ -49,6 +51,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let excused: Vec<&str> = EXCEPTIONS.iter().map(|each| each.place).collect();
     let mut offences = length::offences(&sources);
     offences.extend(circles::offences(&sources, &excused));
+    offences.extend(parts::offences(&sources));
     offences.extend(versions::offences(&sources));
     offences.extend(arrows::offences(root)?);
     let errors = judged(offences, &EXCEPTIONS);

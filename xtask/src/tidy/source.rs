@@ -153,6 +153,25 @@ fn end_of_quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
+/// The code without modules that are defined in the file itself: tests, or constants that share a prefix.
+pub(super) fn without_tests(code: &str) -> String {
+    let mut is_inside = false;
+    let mut rest = String::new();
+    for line in code.lines() {
+        let words = line
+            .trim_start_matches("pub(crate) ")
+            .trim_start_matches("pub(super) ");
+        let begins = words.trim_start_matches("pub ").starts_with("mod ") && line.ends_with('{');
+        is_inside |= begins;
+        if !is_inside {
+            rest.push_str(line);
+            rest.push('\n');
+        }
+        is_inside &= line != "}";
+    }
+    rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -163,7 +163,7 @@ pub(super) const NAMES: &[&[&str]] = &[
     &["__do_adjtimex", "ntp_adjtimex"],
 ];
 
-/// This name of a tracepoint or function, and its other names.
+/// All names of a tracepoint or function, the given one included.
 pub(super) fn names(name: &str) -> impl Iterator<Item = &str> {
     let names = NAMES.iter().find(|names| names.contains(&name));
     let names = names.copied().unwrap_or_default();

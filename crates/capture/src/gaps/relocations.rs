@@ -74,7 +74,7 @@ impl Form {
         Some((0..dimensions).fold(form, |form, _| Form::Array(Box::new(form))))
     }
 
-    /// Whether libbpf accepts one for the other: `bpf_core_fields_are_compat()`.
+    /// Whether libbpf accepts one form in place of the other: `bpf_core_fields_are_compat()`.
     pub(crate) fn fits(&self, other: &Form) -> bool {
         match (self, other) {
             (Form::Named(kind, name), Form::Named(other_kind, other)) => {

@@ -1,13 +1,15 @@
-//! Attaches what a plan needs, and removes what it no longer needs.
+//! Attaches what a plan needs, and finds what it no longer needs.
 
+use super::armed::Armed;
 use super::canary;
 use super::gates;
-use super::operation_probes::{probe_operations, OperationProbes};
-use super::probes::{self, CallProbes};
+use super::in_force::Hooks;
+use super::missing;
+use super::operation_probes::{self, OperationProbes};
+use super::probes::{self, At, CallProbes, Probed, Probes, CALL_PROBE};
 use super::programs::Programs;
-use super::trampoline::{self, AtFunction, Hook};
-use super::uring::{self, Wanted};
-use super::{missing, Hooks};
+use super::trampoline::{self, Hook};
+use super::uring::{self, UringHooks, Wanted};
 use crate::error::CaptureError;
 use crate::kernel::kernel_btf;
 use crate::kernel::syscall_functions;
@@ -15,48 +17,6 @@ use crate::pins::Attached;
 use libbpf_rs::btf::ReferencesType;
 use plan::{Plan, SysExit};
 use std::collections::BTreeMap;
-
-/// Hooks in force. Links are detached when dropped.
-#[derive(Default)]
-pub(super) struct Armed {
-    pub(super) sys_exit: Option<Attached>,
-    pub(super) per_syscall: BTreeMap<u32, Attached>,
-    /// By index in the kernel's functions.
-    pub(super) functions: BTreeMap<usize, Hook>,
-    pub(super) probes: Vec<CallProbes>,
-    pub(super) operation_probes: Vec<OperationProbes>,
-    pub(super) exec: Vec<Attached>,
-    pub(super) exit: Vec<Attached>,
-    pub(super) task_list: Vec<Attached>,
-    pub(super) fork: Vec<Attached>,
-    pub(super) module: Vec<Attached>,
-    /// Those that tell of cgroups, whatever the plan.
-    pub(super) cgroups: Vec<Attached>,
-    pub(super) uring: uring::Hooks,
-}
-
-impl Armed {
-    /// Links of these hooks.
-    pub(super) fn links(&self) -> impl Iterator<Item = &Attached> {
-        let links = self.sys_exit.iter().chain(self.per_syscall.values());
-        let links = links.chain(&self.exec).chain(&self.exit);
-        let links = links.chain(&self.task_list).chain(&self.fork);
-        let links = links.chain(&self.module).chain(&self.cgroups);
-        let links = links.chain(self.uring.links());
-        let functions = self.functions.values().map(Hook::at_function);
-        let links = links.chain(functions.map(AtFunction::link));
-        let links = links.chain(self.probes.iter().flat_map(CallProbes::links));
-        let operations = self.operation_probes.iter();
-        links.chain(operations.flat_map(OperationProbes::links))
-    }
-
-    /// Number of calls that the probes missed.
-    fn missed_by_probes(&self) -> u64 {
-        let calls = self.probes.iter().map(CallProbes::missed);
-        let operations = self.operation_probes.iter().map(OperationProbes::missed);
-        calls.chain(operations).sum()
-    }
-}
 
 impl Hooks {
     /// Hooks the functions that tell what calls touched. Returns the hooks that `plan` does not need, still
@@ -85,18 +45,6 @@ impl Hooks {
             Ok(found)
         };
         self.vfs.arm(object, plan, pins, there)
-    }
-
-    /// Number of hooks in force.
-    pub(super) fn count(&self) -> usize {
-        self.armed.links().count() + self.vfs.armed().count()
-    }
-
-    /// Names of the pins of all hooks in force.
-    pub(super) fn pinned_names(&self) -> Vec<String> {
-        let links = self.armed.links().chain(self.detach_queue.links());
-        let names = links.filter_map(Attached::pin_name).map(str::to_owned);
-        names.chain(self.vfs.armed().cloned()).collect()
     }
 
     /// Attaches what `plan` needs. Returns what it no longer needs, still attached.
@@ -136,72 +84,25 @@ impl Hooks {
             }
         }
         // Nothing can fail from here on.
-        let armed = &mut self.armed;
-        armed.sys_exit = armed.sys_exit.take().or(new_sys_exit);
-        armed.exit.extend(new_exit);
-        armed.task_list.extend(new_task_list);
-        armed.fork.extend(new_fork);
-        armed.module.extend(new_module);
-        armed.cgroups.extend(new_cgroups);
-        armed.exec.extend(new_exec);
-        armed.uring.add(new_uring);
-        armed.per_syscall.extend(added);
-        armed.functions.extend(functions);
-        armed.probes.extend(new_probes);
-        armed.operation_probes.extend(new_operation_probes);
-        Ok(self.take_unneeded(plan))
+        self.armed.add(Armed {
+            sys_exit: new_sys_exit,
+            per_syscall: added,
+            functions,
+            probes: new_probes.into_iter().collect(),
+            operation_probes: new_operation_probes.into_iter().collect(),
+            exec: new_exec,
+            exit: new_exit,
+            task_list: new_task_list,
+            fork: new_fork,
+            module: new_module,
+            cgroups: new_cgroups,
+            uring: new_uring,
+        });
+        let uring = self.operations.uring.as_ref();
+        Ok(self.armed.take_unneeded(plan, uring))
     }
 
-    /// Takes out the hooks that `plan` no longer needs. They are still attached.
-    fn take_unneeded(&mut self, plan: &Plan) -> Armed {
-        let mut old = Armed::default();
-        let (hooks, armed) = (&plan.hooks, &mut self.armed);
-        if hooks.sys_exit != SysExit::Every {
-            old.sys_exit = armed.sys_exit.take();
-        }
-        if !hooks.exit {
-            old.exit = std::mem::take(&mut armed.exit);
-        }
-        if !hooks.task_list {
-            old.task_list = std::mem::take(&mut armed.task_list);
-        }
-        if !hooks.fork {
-            old.fork = std::mem::take(&mut armed.fork);
-        }
-        if !hooks.module {
-            old.module = std::mem::take(&mut armed.module);
-        }
-        if let Some(uring) = &self.operations.uring {
-            let wanted = uring.wanted(plan);
-            old.uring = armed.uring.take_unwanted(&wanted);
-            let probed = wanted.probed().keys().copied().collect();
-            old.operation_probes = probes::take_unneeded(&mut armed.operation_probes, &probed);
-        }
-        if !hooks.exec {
-            old.exec = std::mem::take(&mut armed.exec);
-        }
-        let kept = canary::per_syscall(plan);
-        let gone: Vec<u32> = armed
-            .per_syscall
-            .keys()
-            .copied()
-            .filter(|nr| !kept.contains(nr))
-            .collect();
-        for nr in gone {
-            old.per_syscall
-                .extend(armed.per_syscall.remove(&nr).map(|link| (nr, link)));
-        }
-        let kept = syscall_functions::places_of(&canary::functions(plan));
-        old.probes = probes::take_unneeded(&mut armed.probes, &kept);
-        let (kept, gone) = std::mem::take(&mut armed.functions)
-            .into_iter()
-            .partition(|(place, _)| kept.contains(place));
-        armed.functions = kept;
-        old.functions = gone;
-        old
-    }
-
-    /// Hooks what tells of cgroups, unless that is done.
+    /// Hooks the creation and removal of cgroups, unless they are hooked already.
     fn attach_cgroups(&mut self) -> Result<Vec<Attached>, CaptureError> {
         let mut links = Vec::new();
         if self.armed.cgroups.is_empty() {
@@ -252,43 +153,62 @@ impl Hooks {
         Ok(added)
     }
 
-    /// Queues hooks that are no longer needed for removal after a while.
-    pub(super) fn part_with(&mut self, old: Armed, old_objects: BTreeMap<String, Attached>) {
-        self.missed_by_probes += old.missed_by_probes();
-        let calls = old.probes.into_iter().map(CallProbes::at_rest);
-        let operations = old.operation_probes.into_iter();
-        let probes = calls.chain(operations.map(OperationProbes::at_rest));
-        self.detach_queue
-            .add(old.functions, old_objects, old.uring.functions, probes);
-    }
-
-    /// Removes all hooks at once.
-    pub(super) fn drop_all(&mut self) {
-        let armed = std::mem::take(&mut self.armed);
-        if let Some(trampolines) = &mut self.trampolines {
-            for hook in armed.functions.values() {
-                trampolines.retire(hook);
-            }
-            for hook in armed.uring.functions.values() {
-                trampolines.count(hook);
-            }
+    /// Probes the functions that serve calls of the plan, unless they are probed already.
+    fn probe_functions(&mut self, plan: &Plan) -> Result<Option<CallProbes>, CaptureError> {
+        let Some(all) = syscall_functions::of_this_kernel() else {
+            return Ok(None);
+        };
+        let places = probes::places_of_calls(plan, &self.armed.probes);
+        if places.is_empty() {
+            return Ok(None);
         }
+        let number = self.free_number(None)?;
+        let functions: Vec<Probed<'_>> = places
+            .iter()
+            .map(|&place| (&all.all[place], u64::from(number)))
+            .collect();
+        let what = "probes at the ends of functions of system calls";
+        let link = self
+            .programs
+            .probe(CALL_PROBE, &functions, At::End, number, what)?;
+        Ok(Some(Probes {
+            links: vec![link],
+            number,
+            places,
+        }))
     }
 
-    /// Number of watched calls that programs missed.
-    pub(super) fn missed(&self) -> u64 {
-        let mut missed = self.programs.missed() + self.missed_by_probes;
-        if let Some(trampolines) = &self.trampolines {
-            let armed = self.armed.functions.values().map(Hook::at_function);
-            let armed = armed.chain(self.armed.uring.functions.values());
-            missed += trampolines.missed(armed.chain(self.detach_queue.at_functions()));
+    /// Probes the functions of the operations that the plan watches, unless they are probed already. `calls` are the
+    /// probes attached for the plan's calls.
+    fn probe_operations(
+        &mut self,
+        wanted: &Wanted<'_>,
+        calls: Option<&CallProbes>,
+    ) -> Result<Option<OperationProbes>, CaptureError> {
+        let places = operation_probes::places(&self.armed.operation_probes, wanted);
+        if places.is_empty() {
+            return Ok(None);
         }
-        missed + self.armed.missed_by_probes()
+        let number = self.free_number(calls.map(|calls| calls.number))?;
+        operation_probes::attach(&self.programs, wanted, places, number).map(Some)
     }
 
-    /// Removes hooks that no rule set has needed for a while. Call it about once a second.
-    pub(super) fn tidy(&mut self) {
-        self.detach_queue.tidy(self.trampolines.as_mut());
+    /// A number that no link has, neither this daemon's nor an earlier one's, whether in force or being removed,
+    /// and that is not `other`: with two links of the same number each call would be recorded twice.
+    fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
+        let resting = self.detach_queue.probe_numbers();
+        if let Some(number) = probes::lowest_free(self.taken_numbers(other) | resting) {
+            return Ok(number);
+        }
+        self.detach_queue.end_probes();
+        let number = probes::lowest_free(self.taken_numbers(other));
+        number.ok_or_else(|| missing("a free number for one more link of probes"))
+    }
+
+    fn taken_numbers(&self, other: Option<u32>) -> u64 {
+        let own = self.armed.probe_numbers() | self.control.probe_links();
+        let pinned = probes::pinned_numbers(self.programs.pins.as_ref());
+        own | pinned | other.map_or(0, |number| 1 << number)
     }
 
     /// Hooks what is missing for the operations that `plan` watches. `calls` are the probes that were just
@@ -297,7 +217,7 @@ impl Hooks {
         &mut self,
         plan: &Plan,
         calls: Option<&CallProbes>,
-    ) -> Result<(uring::Hooks, Option<OperationProbes>), CaptureError> {
+    ) -> Result<(UringHooks, Option<OperationProbes>), CaptureError> {
         if plan.hooks.uring.is_none() {
             return Ok(Default::default());
         }
@@ -305,15 +225,15 @@ impl Hooks {
         let uring = uring.ok_or_else(|| missing("io_uring"))?;
         let wanted = uring.wanted(plan);
         let hooks = self.attach_wanted(&wanted);
-        let attached = hooks.and_then(|hooks| Ok((hooks, probe_operations(self, &wanted, calls)?)));
+        let attached = hooks.and_then(|hooks| Ok((hooks, self.probe_operations(&wanted, calls)?)));
         drop(wanted);
         self.operations.uring = Some(uring);
         attached
     }
 
     /// Attaches hooks for ends first: if an operation's submission is seen, so is its end.
-    fn attach_wanted(&mut self, wanted: &Wanted<'_>) -> Result<uring::Hooks, CaptureError> {
-        let mut added = uring::Hooks::default();
+    fn attach_wanted(&mut self, wanted: &Wanted<'_>) -> Result<UringHooks, CaptureError> {
+        let mut added = UringHooks::default();
         let programs: Vec<&'static str> = wanted.programs().collect();
         for program in programs {
             if !self.armed.uring.programs.contains_key(program) {
@@ -338,9 +258,10 @@ impl Hooks {
         Ok(added)
     }
 
-    /// The entries of the native calls are hooked where the task has no executable any more when it ends (exits
-    /// through the 32-bit entry are then recorded without it), and where that costs other calls nothing more: a tracer
-    /// can change the call between its entry and the task's end (PTRACE_EVENT_EXIT).
+    /// Hooks the ends of tasks. The entries of the native exit calls are hooked as well in two cases: where a task has
+    /// no executable any more when it ends (exits through the 32-bit entry are then recorded without one), and where
+    /// that costs other calls nothing. The entry is the better place, since a tracer can change the call between its
+    /// entry and the task's end (PTRACE_EVENT_EXIT).
     fn attach_exit(&mut self) -> Result<Vec<Attached>, CaptureError> {
         let mut links: Vec<Attached> = self.programs.attach_copies("exit_call")?;
         let is_cheap = !self.programs.form.trampoline;

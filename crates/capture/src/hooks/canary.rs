@@ -4,12 +4,11 @@
 //! it, so that a hook on it costs others nothing. The programs answer only if it is the daemon's
 //! (crates/bpf/programs/call.h).
 
-use super::{EbpfEngine, Hooks};
-use crate::kernel::syscall_functions;
 use plan::{tables, Entry, Gate, Plan, SysExit};
 use std::collections::BTreeSet;
 
-const CALL: u32 = libc::SYS_sched_rr_get_interval as u32;
+/// Number of the native call.
+pub(super) const CALL: u32 = libc::SYS_sched_rr_get_interval as u32;
 /// The first argument: a negative process id, for which the kernel returns EINVAL before it looks at anything else.
 const PROCESS: i32 = i32::MIN + 0x7a53;
 
@@ -54,32 +53,8 @@ pub(super) fn watched(plan: &Plan) -> [u64; tables::CALLS / 64] {
     watched
 }
 
-impl Hooks {
-    /// The number of the canary's call; `None` if no hook sees it.
-    pub(super) fn canary(&self) -> Option<u32> {
-        let armed = &self.armed;
-        let functions = syscall_functions::places_of(&[(Entry::Native, CALL)]);
-        let has_function = |place: &usize| {
-            let is_probed = armed
-                .probes
-                .iter()
-                .any(|probes| probes.places.contains(place));
-            is_probed || armed.functions.contains_key(place)
-        };
-        let is_seen = armed.sys_exit.is_some()
-            || armed.per_syscall.contains_key(&CALL)
-            || functions.iter().any(has_function);
-        is_seen.then_some(CALL)
-    }
-}
-
-impl EbpfEngine {
-    /// Makes canary call number `number`, which is not 0. Returns whether a hook saw it: then a frame with this number
-    /// comes through a ring. `None`: no hook is armed for it, or hooks are being changed, and no call was made.
-    pub fn canary(&self, number: u64) -> Option<bool> {
-        self.hooks.if_unused()?.canary()?;
-        // SAFETY: the kernel does not use the second argument, since the first is not valid.
-        unsafe { libc::syscall(libc::SYS_sched_rr_get_interval, PROCESS, number) };
-        Some(self.cpu_states.has_canary(number))
-    }
+/// Makes the canary call with this number.
+pub(super) fn call(number: u64) {
+    // SAFETY: the kernel does not use the second argument, since the first is not valid.
+    unsafe { libc::syscall(libc::SYS_sched_rr_get_interval, PROCESS, number) };
 }

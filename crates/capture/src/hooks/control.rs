@@ -41,7 +41,7 @@ macro_rules! members {
     };
 }
 
-/// The part of a ring that is kept free for urgent events is one of this many.
+/// One part in this many of a ring is kept free for urgent events.
 const RESERVE: u32 = 16;
 
 pub(super) struct Control {
@@ -53,7 +53,8 @@ pub(super) struct Control {
 struct Mapping {
     start: NonNull<control>,
     len: usize,
-    /// What the daemon has stored: the mapped memory must be the same, but for [`OF_READER`]. All accesses are atomic.
+    /// What the daemon has stored: the mapped memory must be equal to it, except for [`OF_READER`]. All accesses are
+    /// atomic.
     told: Box<UnsafeCell<control>>,
     /// Held by who stores or compares.
     change: Mutex<()>,
@@ -103,8 +104,8 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// Says which processes are the daemon's helpers, whose calls are not recorded. It may be used as long as the process
-/// runs, also after the engine.
+/// Says which processes are the daemon's helpers, whose calls are not recorded. It can be used as long as the process
+/// runs, even after the engine has ended.
 #[derive(Clone)]
 pub struct Helpers {
     shared: NonNull<control>,
@@ -324,7 +325,7 @@ impl Control {
         unsafe { places.map(|place| atomic(place.cast::<[u32; WORDS]>())) }
     }
 
-    /// The members that somebody else has changed. They are what they were again.
+    /// Restores the members that somebody else has changed, and returns their names.
     pub(super) fn restore(&self) -> BTreeSet<&'static str> {
         let _change = self.mapping.change.lock();
         let [shared, told] = self.words();

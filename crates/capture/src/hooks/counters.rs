@@ -6,7 +6,7 @@ use crate::error::{system, CaptureError};
 use bpf::load::refused;
 use bpf::shared::{cpu_state, rule_count};
 use event::wire;
-use libbpf_rs::{MapCore, MapType, Object};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object};
 use rustix::mm::{mmap, munmap, MapFlags as Mapping, ProtFlags};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -84,11 +84,64 @@ impl FromIterator<cpu_state> for Counters {
     }
 }
 
+/// The maps that the programs count in.
+pub(super) struct Counts {
+    cpus: CpuStates,
+    rules: MapHandle,
+    lost_by_uid: MapHandle,
+}
+
+impl Counts {
+    /// Opens the maps of `object`, which has counters for `cpus` CPUs.
+    pub(super) fn open(object: &Object, cpus: usize) -> Result<Counts, CaptureError> {
+        Ok(Counts {
+            cpus: CpuStates::map(object, cpus)?,
+            rules: handle(object, "rule_counts")?,
+            lost_by_uid: handle(object, "lost_by_uid")?,
+        })
+    }
+
+    /// Number of CPUs that have counters.
+    pub(super) fn cpus(&self) -> usize {
+        self.cpus.cpus
+    }
+
+    /// The sums over all CPUs, without the missed calls.
+    pub(super) fn read(&self) -> Counters {
+        self.cpus.read()
+    }
+
+    /// Whether this is the number of the last canary call that was seen on some CPU.
+    pub(super) fn has_canary(&self, number: u64) -> bool {
+        self.cpus.has_canary(number)
+    }
+
+    /// Counts of the first `rules` rules, and counts of undecided events.
+    pub(super) fn of_rules(
+        &self,
+        rules: usize,
+    ) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
+        read_rules(&self.rules, rules)
+    }
+
+    /// Events lost, by real uid of the task.
+    pub(super) fn of_uids(&self) -> Result<BTreeMap<u32, u64>, CaptureError> {
+        read_uids(&self.lost_by_uid)
+    }
+}
+
+/// A handle of the object's map with this name, which lives as long as it is held.
+pub(super) fn handle(object: &Object, name: &str) -> Result<MapHandle, CaptureError> {
+    let map = object.maps().find(|map| map.name() == name);
+    let map = map.ok_or_else(|| super::missing(name))?;
+    Ok(MapHandle::try_from(&map).map_err(refused(format!("map {name}")))?)
+}
+
 /// Number of words of one CPU's counters.
 const WORDS: usize = size_of::<cpu_state>() / size_of::<u64>();
 
 /// `cpu_states` of bpf/maps.h, mapped: reading values through the kernel would keep probes from running meanwhile.
-pub(super) struct CpuStates {
+struct CpuStates {
     first: NonNull<[u64; WORDS]>,
     cpus: usize,
 }
@@ -98,7 +151,7 @@ unsafe impl Send for CpuStates {}
 
 impl CpuStates {
     /// Maps the counters of `cpus` CPUs.
-    pub(super) fn map(object: &Object, cpus: usize) -> Result<CpuStates, CaptureError> {
+    fn map(object: &Object, cpus: usize) -> Result<CpuStates, CaptureError> {
         let map = object.maps().find(|map| map.name() == "cpu_states");
         let map = map.ok_or_else(|| super::missing("cpu_states"))?;
         let has_all = map.max_entries() as usize >= cpus;
@@ -122,12 +175,12 @@ impl CpuStates {
     }
 
     /// The sums over all CPUs.
-    pub(super) fn read(&self) -> Counters {
+    fn read(&self) -> Counters {
         (0..self.cpus).map(|cpu| self.of(cpu)).collect()
     }
 
     /// Whether this is the number of the last canary call that was seen on some CPU.
-    pub(super) fn has_canary(&self, number: u64) -> bool {
+    fn has_canary(&self, number: u64) -> bool {
         (0..self.cpus).any(|cpu| self.of(cpu).canary == number)
     }
 
@@ -164,7 +217,7 @@ pub(super) fn read_left(map: &impl MapCore) -> Result<Counters, CaptureError> {
     (0..map.max_entries()).map(of).collect()
 }
 
-pub(super) fn read_rules(
+fn read_rules(
     map: &impl MapCore,
     rules: usize,
 ) -> Result<(Vec<RuleCount>, RuleCount), CaptureError> {
@@ -183,7 +236,7 @@ pub(super) fn read_rules(
 }
 
 /// Events lost, by real uid of the task.
-pub(super) fn read_uids(map: &impl MapCore) -> Result<BTreeMap<u32, u64>, CaptureError> {
+fn read_uids(map: &impl MapCore) -> Result<BTreeMap<u32, u64>, CaptureError> {
     let mut counts = BTreeMap::new();
     for key in map.keys() {
         let value = map.get(&key).map_err(refused("counters"))?;

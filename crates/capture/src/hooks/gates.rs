@@ -2,7 +2,6 @@
 
 use super::canary;
 use super::trampoline::{Hook, Trampolines};
-use super::Hooks;
 use crate::kernel::syscall_functions;
 use plan::{Gate, ObjectClass, Plan};
 use std::collections::BTreeMap;
@@ -42,26 +41,24 @@ pub(super) fn of(plan: &Plan) -> Gates {
 }
 
 /// Opens the gates of these hooks that are to change to `gates`.
-pub(super) fn open(hooks: &Hooks, gates: &Gates) {
-    for (trampolines, hook, gate) in gated(hooks, gates) {
+pub(super) fn open(trampolines: &Trampolines, hooks: &BTreeMap<usize, Hook>, gates: &Gates) {
+    for (hook, gate) in gated(hooks, gates) {
         trampolines.open_unless(hook, gate);
     }
 }
 
 /// Sets the gates of these hooks to `gates`.
-pub(super) fn close(hooks: &Hooks, gates: &Gates) {
-    for (trampolines, hook, gate) in gated(hooks, gates) {
+pub(super) fn close(trampolines: &Trampolines, hooks: &BTreeMap<usize, Hook>, gates: &Gates) {
+    for (hook, gate) in gated(hooks, gates) {
         trampolines.close(hook, gate);
     }
 }
 
+/// The hooks for whose functions there is a gate, with it.
 fn gated<'a>(
-    hooks: &'a Hooks,
+    hooks: &'a BTreeMap<usize, Hook>,
     gates: &'a Gates,
-) -> impl Iterator<Item = (&'a Trampolines, &'a Hook, Option<&'a Gate>)> {
-    hooks.trampolines.iter().flat_map(move |trampolines| {
-        let functions = hooks.armed.functions.iter();
-        functions
-            .filter_map(move |(place, hook)| Some((trampolines, hook, gates.get(place)?.as_ref())))
-    })
+) -> impl Iterator<Item = (&'a Hook, Option<&'a Gate>)> {
+    let hooks = hooks.iter();
+    hooks.filter_map(|(place, hook)| Some((hook, gates.get(place)?.as_ref())))
 }

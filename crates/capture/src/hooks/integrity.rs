@@ -1,10 +1,10 @@
-//! Whether the programs still read what the daemon has told them. Who may use bpf(2) can change maps of others; such a
-//! change is undone, and reported.
+//! Whether the programs still read what the daemon has told them. Whoever may use bpf(2) can change the maps of others.
+//! Such a change is undone and reported.
 
+use super::control::Control;
 use super::map_access::MapAccess;
 use super::programs::Programs;
-use super::trampoline::new_fd;
-use super::{EbpfEngine, Hooks};
+use super::trampoline::{new_fd, Trampolines};
 use crate::error::CaptureError;
 use bpf::load::refused;
 use libbpf_rs::libbpf_sys::{bpf_map_get_fd_by_id, bpf_prog_get_fd_by_id};
@@ -23,7 +23,7 @@ const MAPS: [&str; 6] = [
     "object_calls",
     ".bss.uring",
 ];
-/// Whether the kernel calls what was attached by ftrace, among it the probes (Documentation/trace/ftrace.rst).
+/// The switch for everything that is attached by ftrace, probes included (Documentation/trace/ftrace.rst).
 const FTRACE_ENABLED: &str = "/proc/sys/kernel/ftrace_enabled";
 
 /// What somebody else has changed.
@@ -35,8 +35,21 @@ pub struct Breach {
     pub is_mended: bool,
 }
 
-/// [`MAPS`], with their values after the last replacement of the rules.
-pub(super) struct Told(Vec<ToldMap>);
+/// [`MAPS`], with the values that they have to contain.
+pub(super) struct Integrity {
+    maps: Vec<ToldMap>,
+    /// Breaches that were found before the last replacement of the rules.
+    before: Vec<Breach>,
+}
+
+/// What the programs read beside [`MAPS`], and can be restored from this process.
+#[derive(Clone, Copy)]
+pub(super) struct Read<'h> {
+    pub(super) control: &'h Control,
+    pub(super) trampolines: Option<&'h Trampolines>,
+    /// Whether hooks are probes, which the kernel calls by ftrace.
+    pub(super) probes: bool,
+}
 
 struct ToldMap {
     map: MapHandle,
@@ -46,15 +59,15 @@ struct ToldMap {
 }
 
 struct Value {
-    /// As the kernel returns it: of a map or program, the id.
+    /// The value as the kernel returns it; for a map or program, its id.
     told: Option<Vec<u8>>,
     /// Keeps the table, which nothing else holds if it is replaced.
     table: Option<OwnedFd>,
 }
 
-impl Told {
-    /// Finds the maps. Nothing is known of them before [`Told::note`].
-    pub(super) fn new(programs: &Programs) -> Result<Told, CaptureError> {
+impl Integrity {
+    /// Finds the maps. Nothing is known of them before [`Integrity::note`].
+    pub(super) fn new(programs: &Programs) -> Result<Integrity, CaptureError> {
         let map = |name| {
             let map = programs.map(name)?;
             Ok(ToldMap {
@@ -63,15 +76,16 @@ impl Told {
                 values: Vec::new(),
             })
         };
-        MAPS.into_iter()
-            .map(map)
-            .collect::<Result<_, _>>()
-            .map(Told)
+        let maps = MAPS.into_iter().map(map);
+        Ok(Integrity {
+            maps: maps.collect::<Result<_, CaptureError>>()?,
+            before: Vec::new(),
+        })
     }
 
-    /// Takes what the maps contain for what they have to contain.
+    /// Takes the present contents of the maps as what they have to contain.
     pub(super) fn note(&mut self) {
-        for known in &mut self.0 {
+        for known in &mut self.maps {
             let (map, name) = (&known.map, known.name);
             let value = |slot| {
                 let told = lookup(map, slot);
@@ -85,10 +99,36 @@ impl Told {
         }
     }
 
-    /// Restores what differs.
-    fn restore(&self) -> BTreeMap<&'static str, bool> {
+    /// Undoes what somebody else has changed. Returns that, and what [`Integrity::mend`] found.
+    pub(super) fn check(&mut self, read: Read<'_>) -> Vec<Breach> {
+        self.mend(read);
+        std::mem::take(&mut self.before)
+    }
+
+    /// Undoes what somebody else has changed, and keeps that for the next check. Call it before [`Integrity::note`]: what
+    /// was changed by others must not count as told.
+    pub(super) fn mend(&mut self, read: Read<'_>) {
+        let breach = |what: String, is_mended| Breach { what, is_mended };
+        let control = read.control.restore().into_iter();
+        let control = control.map(|member| breach(format!("control.{member}"), true));
+        self.before.extend(control);
+        let maps = self.restore_maps().into_iter();
+        let maps = maps.map(|(name, is_mended)| breach(format!("map {name}"), is_mended));
+        self.before.extend(maps);
+        if read.trampolines.is_some_and(Trampolines::restore_gates) {
+            self.before.push(breach("map gates".to_owned(), true));
+        }
+        if read.probes && is_ftrace_off() {
+            let is_mended = std::fs::write(FTRACE_ENABLED, "1").is_ok() && !is_ftrace_off();
+            self.before
+                .push(breach(FTRACE_ENABLED.to_owned(), is_mended));
+        }
+    }
+
+    /// Restores what differs. Returns the maps that did, and whether each of them is again as it was.
+    fn restore_maps(&self) -> BTreeMap<&'static str, bool> {
         let mut changed = BTreeMap::new();
-        for ToldMap { map, name, values } in &self.0 {
+        for ToldMap { map, name, values } in &self.maps {
             for (slot, value) in (0..).zip(values) {
                 if lookup(map, slot) != value.told {
                     *changed.entry(*name).or_insert(true) &= value.restore(map, slot);
@@ -116,51 +156,6 @@ impl Value {
     }
 }
 
-impl Hooks {
-    /// Undoes what somebody else has changed. Returns that, and what was found before the last replacement.
-    pub(super) fn check(&mut self) -> Vec<Breach> {
-        let mut breaches = std::mem::take(&mut self.breaches);
-        breaches.extend(self.restore());
-        breaches
-    }
-
-    pub(super) fn restore(&mut self) -> Vec<Breach> {
-        let breach = |what: String, is_mended| Breach { what, is_mended };
-        let control = self.control.restore().into_iter();
-        let control = control.map(|member| breach(format!("control.{member}"), true));
-        let maps = self.told.restore().into_iter();
-        let maps = maps.map(|(name, is_mended)| breach(format!("map {name}"), is_mended));
-        let mut breaches: Vec<Breach> = control.chain(maps).collect();
-        if self
-            .trampolines
-            .as_ref()
-            .is_some_and(|all| all.restore_gates())
-        {
-            breaches.push(breach("map gates".to_owned(), true));
-        }
-        if self.programs.form.probes && is_ftrace_off() {
-            let is_mended = std::fs::write(FTRACE_ENABLED, "1").is_ok() && !is_ftrace_off();
-            breaches.push(breach(FTRACE_ENABLED.to_owned(), is_mended));
-        }
-        breaches
-    }
-}
-
-impl EbpfEngine {
-    /// Compares the numbers of events counted and taken; only if all that were counted before have been taken.
-    pub(super) fn check_sums(&mut self) -> Option<Breach> {
-        let counted = self.cpu_states.read().events;
-        if !self.stream.is_empty() || self.cpu_states.read().events != counted {
-            return None;
-        }
-        let more = self.sums.compare(counted)?;
-        Some(Breach {
-            what: format!("number of events ({more:+} counted beside those in rings)"),
-            is_mended: false,
-        })
-    }
-}
-
 fn is_ftrace_off() -> bool {
     std::fs::read_to_string(FTRACE_ENABLED).is_ok_and(|text| text.trim() == "0")
 }
@@ -170,7 +165,7 @@ fn lookup(map: &MapHandle, slot: u32) -> Option<Vec<u8>> {
     map.get(&slot.to_ne_bytes()).ok().flatten()
 }
 
-/// The map or program with this id, if `map` is one of such.
+/// The map or program with this id, if `map` holds maps or programs.
 fn object(map: &MapHandle, id: &[u8]) -> Option<OwnedFd> {
     let id = u32::from_ne_bytes(id.try_into().ok()?);
     let open = match map.map_type() {

@@ -2,7 +2,6 @@
 
 use super::counters::{self, Counters};
 use super::map_access::MapAccess;
-use super::EbpfEngine;
 use crate::error::{system, CaptureError};
 use crate::hooks::map_options::map_options;
 use crate::pins::{Handover, Pins};
@@ -10,7 +9,7 @@ use crate::rings::Ring;
 use crate::rings::Stream;
 use bpf::load::refused;
 use bpf::shared::control;
-use libbpf_rs::{MapCore, MapHandle, OpenObject};
+use libbpf_rs::{MapCore, MapHandle, Object, OpenObject};
 use plan::Form;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -97,44 +96,25 @@ fn find_map(pins: &Pins, name: &str) -> Result<Option<MapHandle>, CaptureError> 
     pins.get_map(&format!("{MAP}{name}"))
 }
 
-impl EbpfEngine {
-    /// Pins everything except links, unless it is pinned already. The page, which makes the capture complete, is
-    /// pinned last.
-    pub(super) fn keep(
-        &mut self,
-        pins: &Arc<Pins>,
-        left: Option<Handover>,
-        layout: ([u64; 4], u64),
-    ) -> Result<(), CaptureError> {
-        let handover = match left {
-            Some(left) => left,
-            None => {
-                pins.leave(false);
-                let hooks = self.hooks.lock();
-                for map in hooks.programs.object.maps() {
-                    pins.pin(map.as_fd(), &pin_of(map.name()))?;
-                }
-                let muted_at = std::mem::offset_of!(control, muted) as u64;
-                let handover = Handover::create(layout.0, layout.1, muted_at)?;
-                handover.pin(pins)?;
-                handover
-            }
-        };
-        self.handover = Some(Arc::new(handover));
-        Ok(())
+/// Pins everything of a capture except links, unless `left`, whose maps it uses, is pinned already. The page, which makes
+/// the capture complete, is pinned last.
+pub(super) fn keep(
+    pins: &Pins,
+    left: Option<Handover>,
+    object: &Object,
+    layout: ([u64; 4], u64),
+) -> Result<Handover, CaptureError> {
+    if let Some(left) = left {
+        return Ok(left);
     }
-
-    /// Removes hooks that an earlier daemon left and that are not needed.
-    pub(super) fn drop_unneeded(&mut self) {
-        let Some(pins) = self.pins().cloned() else {
-            return;
-        };
-        let mut hooks = self.hooks.lock();
-        pins.unhook_but(&hooks.pinned_names());
-        if let Some(trampolines) = &mut hooks.trampolines {
-            trampolines.forget_left();
-        }
+    pins.leave(false);
+    for map in object.maps() {
+        pins.pin(map.as_fd(), &pin_of(map.name()))?;
     }
+    let muted_at = std::mem::offset_of!(control, muted) as u64;
+    let handover = Handover::create(layout.0, layout.1, muted_at)?;
+    handover.pin(pins)?;
+    Ok(handover)
 }
 
 /// An earlier daemon's capture, which still runs.
@@ -166,7 +146,7 @@ impl Leftover {
         }
     }
 
-    /// Whether [`EbpfEngine::start_pinned`] will take the capture over, for plans of this form.
+    /// Whether [`super::EbpfEngine::start_pinned`] will take the capture over, for plans of this form.
     pub fn can_be_taken_over(&self, form: Form) -> bool {
         let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
         self.handover.layout() == layout(cpus, form)

@@ -1,8 +1,8 @@
-//! What the programs do with events that come faster than they are read, or than a rule may make them.
+//! What the programs do with events that come faster than they are read, or than the budget of a rule allows.
 
-use super::control::RULE_WORDS;
+use super::control::{Control, RULE_WORDS};
+use super::integrity::Breach;
 use super::map_access::{unpreempted, MapAccess};
-use super::{Breach, EbpfEngine, Overload};
 use crate::error::CaptureError;
 use bpf::load::refused;
 use bpf::shared::{budget, RULES_MAX};
@@ -12,63 +12,71 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 use zerocopy::{transmute, FromZeros, IntoBytes};
 
-impl EbpfEngine {
-    /// Sets what happens to calls whose events come faster than they are read. The default is to wait.
-    pub fn set_overload(&self, overload: Overload) {
-        self.control.set_throttle(overload == Overload::Throttle);
-    }
-
-    /// Sets the rules, by place in the plan, whose events wake the daemon at once. If there is any, so do events
-    /// that the second stage has to decide.
-    pub fn set_urgent<'a>(&self, rules: impl IntoIterator<Item = &'a u32>) {
-        let mut words = [0; RULE_WORDS];
-        for &rule in rules {
-            let rule = rule as usize;
-            if let Some(word) = words.get_mut(rule / 64) {
-                *word |= 1 << (rule % 64);
-            }
+/// One bit for each of these rules, by place in the plan.
+pub(super) fn rule_bits<'a>(rules: impl IntoIterator<Item = &'a u32>) -> [u64; RULE_WORDS] {
+    let mut words = [0; RULE_WORDS];
+    for &rule in rules {
+        let rule = rule as usize;
+        if let Some(word) = words.get_mut(rule / 64) {
+            *word |= 1 << (rule % 64);
         }
-        self.control.set_urgent(&words);
+    }
+    words
+}
+
+/// The budgets of rules, by place in the plan.
+pub(super) struct Budgets {
+    map: MapHandle,
+    /// Events per second that may be recorded of the rules at these places.
+    rates: BTreeMap<u32, u32>,
+}
+
+impl Budgets {
+    /// No budgets; `map` is the one that the programs read.
+    pub(super) fn new(map: MapHandle) -> Budgets {
+        Budgets {
+            map,
+            rates: BTreeMap::new(),
+        }
     }
 
-    /// Sets how many events per second may be recorded of each of these rules, by place; of the others, all are. What
-    /// is over a budget is counted ([`RuleCount::suppressed`]). The budgets are those of the places: before another
-    /// rule set is put in force, set none.
-    ///
-    /// # Errors
-    /// The kernel does not take them: then no rule has a budget.
-    pub fn set_budgets(&mut self, rates: &BTreeMap<u32, u32>) -> Result<(), CaptureError> {
-        self.control.set_has_budgets(false);
-        self.budgets.clear();
+    /// See [`super::EbpfEngine::set_budgets`].
+    pub(super) fn set(
+        &mut self,
+        rates: &BTreeMap<u32, u32>,
+        control: &Control,
+    ) -> Result<(), CaptureError> {
+        control.set_has_budgets(false);
+        self.rates.clear();
         if rates.is_empty() {
             return Ok(());
         }
         for rule in 0..RULES_MAX {
-            self.set_budget(rule, rates.get(&rule).copied().unwrap_or(0))?;
+            self.set_one(rule, rates.get(&rule).copied().unwrap_or(0))?;
         }
-        self.budgets.clone_from(rates);
-        self.control.set_has_budgets(true);
+        self.rates.clone_from(rates);
+        control.set_has_budgets(true);
         Ok(())
     }
 
     /// Gives the rule at this place a new budget.
-    fn set_budget(&self, rule: u32, rate: u32) -> Result<(), CaptureError> {
+    fn set_one(&self, rule: u32, rate: u32) -> Result<(), CaptureError> {
         let budget = budget {
             rate,
             ..budget::new_zeroed()
         };
-        let map = &self.maps.budgets;
+        let map = &self.map;
         let written = map.put(rule.as_bytes(), budget.as_bytes());
         Ok(written.map_err(refused("budgets"))?)
     }
 
     /// Undoes changes of budgets by others. While no rule has one, the programs do not read them.
-    pub(super) fn check_budgets(&self) -> Option<Breach> {
-        if self.budgets.is_empty() {
+    pub(super) fn check(&self) -> Option<Breach> {
+        if self.rates.is_empty() {
             return None;
         }
-        let told = |rule: &u32| self.budgets.get(rule).copied().unwrap_or(0);
-        let read = read_budgets(&self.maps.budgets);
+        let told = |rule: &u32| self.rates.get(rule).copied().unwrap_or(0);
+        let read = read_budgets(&self.map);
         let changed = (0..)
             .zip(&read)
             .filter(|(rule, budget)| budget.rate != told(rule));
@@ -78,7 +86,7 @@ impl EbpfEngine {
         }
         let is_mended = changed
             .iter()
-            .all(|rule| self.set_budget(*rule, told(rule)).is_ok());
+            .all(|rule| self.set_one(*rule, told(rule)).is_ok());
         Some(Breach {
             what: "map budgets".to_owned(),
             is_mended: is_mended && read.len() == RULES_MAX as usize,
@@ -86,7 +94,7 @@ impl EbpfEngine {
     }
 }
 
-/// All budgets, by place, in one system call: there are thousands. Fewer, if the kernel does not give them.
+/// All budgets, by place, in one system call, since there are thousands. The list is shorter if the kernel refuses.
 fn read_budgets(map: &MapHandle) -> Vec<budget> {
     const BUDGET_WORDS: usize = size_of::<budget>() / size_of::<u64>();
     let mut places = vec![0u32; RULES_MAX as usize];
@@ -109,4 +117,16 @@ fn read_budgets(map: &MapHandle) -> Vec<budget> {
     let is_read = failed == 0 || failed == -libc::ENOENT;
     budgets.truncate(if is_read { count as usize } else { 0 });
     budgets.into_iter().map(|words| transmute!(words)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_has_a_bit_and_places_beyond_the_last_have_none() {
+        let bits = rule_bits(&[0, 65, RULES_MAX]);
+        assert_eq!((bits[0], bits[1]), (1, 2));
+        assert!(bits[2..].iter().all(|word| *word == 0));
+    }
 }

@@ -8,7 +8,6 @@
 
 use super::canary;
 use super::trampoline;
-use super::Hooks;
 use crate::error::{system, CaptureError};
 use crate::kernel::kernel_btf::{self, Types};
 use crate::kernel::syscall_functions::{self, Function};
@@ -83,71 +82,26 @@ impl<P> Probes<P> {
     }
 }
 
-impl Hooks {
-    /// Probes the functions that serve calls of the plan, unless they are probed already.
-    pub(super) fn probe_functions(
-        &mut self,
-        plan: &Plan,
-    ) -> Result<Option<CallProbes>, CaptureError> {
-        let Some(all) = syscall_functions::of_this_kernel().filter(|_| plan.form().probes) else {
-            return Ok(None);
-        };
-        let wanted = syscall_functions::places_of(&canary::functions(plan));
-        let places = to_probe(&self.armed.probes, &wanted);
-        if places.is_empty() {
-            return Ok(None);
+/// The functions of the plan's calls that need a new link beside those of `armed`; empty if its engine does not probe.
+pub(super) fn places_of_calls(plan: &Plan, armed: &[CallProbes]) -> BTreeSet<usize> {
+    match plan.form().probes {
+        true => {
+            let wanted = syscall_functions::places_of(&canary::functions(plan));
+            to_probe(armed, &wanted)
         }
-        let number = self.free_number(None)?;
-        let functions: Vec<Probed<'_>> = places
-            .iter()
-            .map(|&place| (&all.all[place], u64::from(number)))
-            .collect();
-        let what = "probes at the ends of functions of system calls";
-        let link = self
-            .programs
-            .probe(CALL_PROBE, &functions, At::End, number, what)?;
-        Ok(Some(Probes {
-            links: vec![link],
-            number,
-            places,
-        }))
-    }
-
-    /// A number that no link has, neither this daemon's nor an earlier one's, whether in force or being removed,
-    /// and that is not `other`: with two links of the same number each call would be recorded twice.
-    pub(super) fn free_number(&mut self, other: Option<u32>) -> Result<u32, CaptureError> {
-        let resting = self.detach_queue.probe_numbers();
-        if let Some(number) = lowest_free(self.taken_numbers(other) | resting) {
-            return Ok(number);
-        }
-        self.detach_queue.end_probes();
-        let number = lowest_free(self.taken_numbers(other));
-        number.ok_or_else(|| super::missing("a free number for one more link of probes"))
-    }
-
-    fn taken_numbers(&self, other: Option<u32>) -> u64 {
-        let own = self.own_numbers() | self.control.probe_links();
-        let pins = self.programs.pins.as_ref().map(|pins| pins.links());
-        let pinned = pins.iter().flatten().filter_map(|pin| number_of(pin));
-        pinned.chain(other).fold(own, |bits, n| bits | 1 << n)
-    }
-
-    fn own_numbers(&self) -> u64 {
-        let armed = &self.armed;
-        let calls = armed.probes.iter().map(|probes| probes.number);
-        let operations = armed.operation_probes.iter().map(|probes| probes.number);
-        calls
-            .chain(operations)
-            .fold(0, |bits, number| bits | 1 << number)
-    }
-
-    /// Makes exactly this daemon's links record calls.
-    pub(super) fn switch_probes(&self) {
-        self.control.set_probe_links(self.own_numbers());
+        false => BTreeSet::new(),
     }
 }
 
-fn lowest_free(taken: u64) -> Option<u32> {
+/// Numbers, as bits, of the links that are pinned.
+pub(super) fn pinned_numbers(pins: Option<&Arc<Pins>>) -> u64 {
+    let pinned = pins.map(|pins| pins.links());
+    let numbers = pinned.iter().flatten().filter_map(|pin| number_of(pin));
+    numbers.fold(0, |bits, number| bits | 1 << number)
+}
+
+/// The lowest number that is not among these, given as bits.
+pub(super) fn lowest_free(taken: u64) -> Option<u32> {
     Some(taken.trailing_ones()).filter(|number| *number < PROBE_LINKS_MAX)
 }
 

@@ -1,6 +1,7 @@
-//! The hooks, which a thread of their own may be changing while the rings are read.
+//! Shares the hooks with a thread that changes them while the rings are read.
 
-use super::{HookChange, Hooks};
+use super::hook_change::HookChange;
+use super::in_force::Hooks;
 use crate::error::CaptureError;
 use plan::Plan;
 use std::ops::Deref;

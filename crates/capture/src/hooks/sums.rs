@@ -7,10 +7,11 @@ use event::wire;
 pub(super) struct Sums {
     /// Events taken from the rings so far.
     taken: u64,
-    /// How many more the programs have counted; `None` before the first comparison. What an earlier daemon took is
-    /// among them.
+    /// How many more events the programs have counted than were taken here, those that an earlier daemon took included;
+    /// `None` before the first comparison.
     more: Option<u64>,
-    /// Another difference that was seen the last time. A program counts an event after it has put it into the ring.
+    /// A different value of `more`, which only the last comparison has found. A program counts an event after it has
+    /// put it into the ring.
     suspect: Option<u64>,
 }
 
@@ -22,8 +23,8 @@ impl Sums {
         self.taken += u64::from(is_event);
     }
 
-    /// The rings are empty, and the programs have counted `counted` events. Returns how many events more than were taken
-    /// have been counted since the last comparison, if that is so twice in a row.
+    /// The rings are empty, and the programs have counted `counted` events. Returns the change of the difference
+    /// between the two counts, once two comparisons in a row have found it.
     pub(super) fn compare(&mut self, counted: u64) -> Option<i64> {
         let more = counted.wrapping_sub(self.taken);
         let before = *self.more.get_or_insert(more);

@@ -381,16 +381,16 @@ pub(super) fn hook(
     AtFunction::attach(part.edge(), function, program.insns(), pins, &pin, &pin)
 }
 
-/// Hooks in force.
+/// Hooks in force for io_uring operations.
 #[derive(Default)]
-pub(super) struct Hooks {
+pub(super) struct UringHooks {
     /// By name of the program.
     pub(super) programs: BTreeMap<&'static str, Vec<Attached>>,
     pub(super) functions: BTreeMap<OperationHook, AtFunction>,
 }
 
-impl Hooks {
-    pub(super) fn add(&mut self, others: Hooks) {
+impl UringHooks {
+    pub(super) fn add(&mut self, others: UringHooks) {
         self.programs.extend(others.programs);
         self.functions.extend(others.functions);
     }
@@ -402,7 +402,7 @@ impl Hooks {
     }
 
     /// Takes out the hooks that are not wanted.
-    pub(super) fn take_unwanted(&mut self, wanted: &Wanted<'_>) -> Hooks {
+    pub(super) fn take_unwanted(&mut self, wanted: &Wanted<'_>) -> UringHooks {
         let (kept, programs) = std::mem::take(&mut self.programs)
             .into_iter()
             .partition(|(program, _)| wanted.programs.contains(program));
@@ -411,7 +411,7 @@ impl Hooks {
             .into_iter()
             .partition(|(hook, _)| wanted.functions.contains_key(hook));
         self.functions = kept;
-        Hooks {
+        UringHooks {
             programs,
             functions,
         }

@@ -1,16 +1,16 @@
-//! By which entries system calls can be made here, found by trying. A filter may keep this process from what others can
-//! do: what cannot be told is taken to be possible.
+//! Tries by which entries system calls can be made on this host. A filter may forbid this process what others can do,
+//! so what cannot be found out is taken to be possible.
 
 use abi::Arch;
 use std::sync::OnceLock;
 
-/// What came of a call that a child tried.
+/// The outcome of a call that a child process has tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trial {
     Works,
     /// The kernel does not have it.
     Absent,
-    /// Something else than the kernel's lack of it kept the child from it: a seccomp filter, or no process could be made.
+    /// Not known: a seccomp filter refused the call, or no child process could be started.
     Unknown,
 }
 
@@ -19,7 +19,8 @@ const WORKED: i32 = 0;
 const NOT_THERE: i32 = 1;
 const OTHERWISE: i32 = 2;
 
-/// Lets a child make a call that gives the caller's process id, or `-ENOSYS`, and touches no memory.
+/// Starts a child process that makes a call. The call must return the caller's process id or `-ENOSYS`, and touch no
+/// memory.
 fn tried(getpid: fn() -> i64) -> Trial {
     // SAFETY: the child calls nothing but async-signal-safe system calls before it ends, so it
     // does not matter which locks other threads held at the fork.
@@ -47,7 +48,7 @@ fn tried(getpid: fn() -> i64) -> Trial {
     status.map_or(Trial::Unknown, judged)
 }
 
-/// What the status of waitpid(2) says. Without the gate of 32-bit calls its instruction is a fault.
+/// The outcome that a status of waitpid(2) shows. On kernels without a gate for 32-bit calls, their instruction faults.
 fn judged(status: i32) -> Trial {
     let exited = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
     match exited {
@@ -107,8 +108,8 @@ fn personality_of_32_bits() -> i64 {
     }
 }
 
-/// Whether the kernel has the calls of x32, or may: a child tries getpid(2) with the number of x32. Where a filter does
-/// not let it, the parameter counts by which Debian's kernels have them off.
+/// Whether the kernel has the calls of x32, or may: a child tries getpid(2) with the number of x32. If a filter forbids
+/// that, the boot parameter with which Debian's kernels switch them off decides.
 pub fn x32_calls() -> bool {
     const PARAMETER: &str = "/sys/module/syscall/parameters/x32";
     static FOUND: OnceLock<bool> = OnceLock::new();

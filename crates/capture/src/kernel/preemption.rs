@@ -1,5 +1,5 @@
-//! Whether tasks are preempted inside the kernel. Then a program at the end of a function, and on newer kernels
-//! one on a tracepoint, is preempted, too, and misses what other tasks do on that processor meanwhile.
+//! Whether tasks are preempted inside the kernel. If they are, so are programs at the ends of functions and, on newer
+//! kernels, programs on tracepoints. A preempted program misses what other tasks do on that processor meanwhile.
 
 use crate::kernel::file_systems;
 use crate::kernel::kernel_btf;

@@ -8,7 +8,8 @@ use std::io::{BufRead, BufReader, Read};
 /// Directories where tracefs may be mounted.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Opens what a process can no longer open once it is confined. Without tracefs, what needs it says so later.
+/// Opens what a process can no longer open once it is confined. If tracefs is missing, the code that needs it reports
+/// that later.
 pub(crate) fn prepare() {
     let _ = file_systems::prepare("tracefs", &PLACES, "events/syscalls");
 }

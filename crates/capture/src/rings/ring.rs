@@ -20,7 +20,7 @@ pub struct Ring {
     page: usize,
     /// Position up to which records were read; [`Ring::release`] reports it to the kernel.
     position: u64,
-    /// The position that was reported last. The kernel's page is not asked: others can write to it.
+    /// The position that was reported last. It is not read back from the kernel's page, to which others can write.
     released: u64,
     wrapped: Vec<u8>,
 }

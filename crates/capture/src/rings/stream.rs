@@ -100,7 +100,7 @@ impl Stream {
         }
     }
 
-    /// Undoes what somebody else has written over the read positions. Returns whether that was so.
+    /// Restores read positions that somebody else has overwritten. Returns whether there were any.
     pub(crate) fn restore(&mut self) -> bool {
         let changed = self.rings.iter_mut().map(Ring::restore);
         changed.fold(false, |any, changed| any | changed)

@@ -1,7 +1,9 @@
 //! Path arguments: from the text that user space passed to an absolute path.
 
 use super::calls::{looks_at_descriptor, looks_up, names_descriptor_alone, takes_empty_path};
-use super::{objects, text, Resolver};
+use super::directories::Directories;
+use super::kernel::Kernel;
+use super::{objects, text};
 use event::record::Inode;
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
@@ -33,7 +35,13 @@ pub(super) struct Arg<'a> {
     pub(super) is_unreached: bool,
 }
 
-impl Resolver {
+/// Reads the path arguments of an event.
+pub(super) struct Reader<'d> {
+    pub(super) directories: &'d Directories,
+    pub(super) kernel: Kernel,
+}
+
+impl Reader<'_> {
     /// Path argument `index` of `event`; `None` if it is not known, or if the kernel collected no name for it.
     pub(super) fn arg<'e>(&self, event: &Event<'e>, index: u8, arg: PathArg) -> Option<Arg<'e>> {
         if !looks_up(event, index) {
@@ -49,8 +57,8 @@ impl Resolver {
                 Inode::from_wire(&dir.inode)
             }
             None => {
-                base.extend_from_slice(&self.cwd);
-                self.cwd_inode
+                base.extend_from_slice(&self.directories.cwd);
+                self.directories.cwd_inode
             }
         };
         let is_nameless = text.is_empty()
@@ -74,7 +82,7 @@ impl Resolver {
             index,
             parent_inode: None,
             failed: exit.is_some_and(|exit| !event::record::is_success(exit)),
-            is_unreached: self.sees_parents
+            is_unreached: self.kernel.shows_parents
                 && is_kernel_text
                 && arg.use_ != NameUse::Open
                 && objects::is_unreached(event, text, is_old_name),
@@ -95,8 +103,9 @@ impl Resolver {
         base: &[u8],
         is_dirfd_relative: bool,
     ) -> (Vec<u8>, Vec<u8>) {
-        if !self.destination.is_empty() && text.first() != Some(&b'/') {
-            return (self.destination.clone(), self.destination.clone());
+        let destination = &self.directories.destination;
+        if !destination.is_empty() && text.first() != Some(&b'/') {
+            return (destination.clone(), destination.clone());
         }
         let mut path = Vec::with_capacity(base.len() + text.len() + 2);
         text::join(&mut path, base, text);
@@ -128,7 +137,28 @@ pub(super) fn text_of<'e>(event: &Event<'e>, index: u8) -> Option<(&'e [u8], boo
     (!part.is_unreadable() && !part.is_cut()).then_some((part.data, false))
 }
 
-impl Arg<'_> {
+impl<'a> Arg<'a> {
+    /// A path that the kernel itself holds, as an argument relative to the current directory.
+    pub(super) fn of_kernel(directories: &Directories, text: &'a [u8], failed: bool) -> Arg<'a> {
+        let base = directories.cwd.clone();
+        let mut path = Vec::with_capacity(base.len() + text.len() + 2);
+        text::join(&mut path, &base, text);
+        Arg {
+            text,
+            name: text.to_vec(),
+            base,
+            base_inode: directories.cwd_inode,
+            path,
+            is_real: false,
+            is_dirfd_relative: false,
+            is_kernel_text: true,
+            index: 0,
+            parent_inode: None,
+            failed,
+            is_unreached: false,
+        }
+    }
+
     /// Sets the argument's directory to the one that the kernel found. The path is then right even if another thread
     /// has since put something else in the place of the directory.
     fn set_parent(&mut self, (inode, dir): (Option<Inode>, Vec<u8>)) {

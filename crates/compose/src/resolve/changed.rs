@@ -1,131 +1,211 @@
 //! Items of the calls that change two names: rename, link and symlink.
 
-use super::{call_name, follows, objects, Arg, Item, LookupOutcome, Resolver};
+use super::arg::Arg;
+use super::calls::{call_name, follows, LookupOutcome};
+use super::items::{Item, Items};
+use super::kernel::Kernel;
+use super::{objects, reached};
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::{NameUse, PathArg};
 
 const RENAME_EXCHANGE: u64 = 2;
 
-impl Resolver {
-    pub(super) fn renamed(
-        &mut self,
-        event: &Event<'_>,
-        old: Option<Arg<'_>>,
-        new: Option<Arg<'_>>,
-    ) {
-        let (Some(old), Some(new)) = (old, new) else {
-            return;
-        };
-        let (first, second) = match self.kernel.last_name_first {
-            true => (&new, &old),
-            false => (&old, &new),
-        };
-        self.parent(first);
-        self.parent(second);
-        let exchanges =
-            event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
-        if let Some(moved) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
-            return self.renamed_objects(event, &old, &new, moved, exchanges);
-        }
-        if event.exit() != Some(0) {
-            return;
-        }
-        let moved = self.view.inode(&new.path, false);
-        let left = self.view.inode(&old.path, false);
-        if !exchanges && moved.is_some() && moved == left {
-            // Both are names of the same object: rename(2) does nothing.
-            return;
-        }
-        self.item(&old, NameType::Delete, moved);
+/// Adds the items of a rename from `old` to `new`.
+pub(super) fn rename(
+    items: &mut Items,
+    kernel: Kernel,
+    event: &Event<'_>,
+    old: Option<Arg<'_>>,
+    new: Option<Arg<'_>>,
+) {
+    let (Some(old), Some(new)) = (old, new) else {
+        return;
+    };
+    let (first, second) = match kernel.last_name_first {
+        true => (&new, &old),
+        false => (&old, &new),
+    };
+    items.parent(first);
+    items.parent(second);
+    let exchanges =
+        event.header().args[4] & RENAME_EXCHANGE != 0 && call_name(event) == Some("renameat2");
+    if let Some(moved) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
+        return renamed_objects(items, event, &old, &new, moved, exchanges);
+    }
+    if event.exit() != Some(0) {
+        return;
+    }
+    let moved = items.view.inode(&new.path, false);
+    let left = items.view.inode(&old.path, false);
+    if !exchanges && moved.is_some() && moved == left {
+        // Both are names of the same object: rename(2) does nothing.
+        return;
+    }
+    items.item(&old, NameType::Delete, moved);
+    if exchanges {
+        items.item(&new, NameType::Delete, left);
+        items.item(&new, NameType::Create, moved);
+        items.item(&old, NameType::Create, left);
+    } else {
+        items.item(&new, NameType::Create, moved);
+    }
+}
+
+/// Items of a rename that reached both entries: `vfs_rename()`, fs/namei.c.
+fn renamed_objects(
+    items: &mut Items,
+    event: &Event<'_>,
+    old: &Arg<'_>,
+    new: &Arg<'_>,
+    moved: Option<Inode>,
+    exchanges: bool,
+) {
+    const REFUSED: [i64; 2] = [-1, -13];
+    let replaced = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 1);
+    let done = event.exit() == Some(0);
+    let same = |other: Option<Inode>| {
+        moved.map(|inode| (inode.dev, inode.ino)) == other.map(|inode| (inode.dev, inode.ino))
+    };
+    if replaced.is_some_and(same) {
+        // Both are names of the same object: rename(2) does nothing.
+        return;
+    }
+    items.item(old, NameType::Delete, moved);
+    if !done && event.exit().is_some_and(|exit| REFUSED.contains(&exit)) {
+        return;
+    }
+    match replaced {
+        Some(replaced) => items.item(new, NameType::Delete, replaced),
+        None if !done => items.item(new, NameType::Create, None),
+        None => {}
+    }
+    if done {
+        items.item(new, NameType::Create, moved);
         if exchanges {
-            self.item(&new, NameType::Delete, left);
-            self.item(&new, NameType::Create, moved);
-            self.item(&old, NameType::Create, left);
-        } else {
-            self.item(&new, NameType::Create, moved);
+            items.item(old, NameType::Create, replaced.flatten());
         }
     }
+}
 
-    /// Items of a rename that reached both entries: `vfs_rename()`, fs/namei.c.
-    fn renamed_objects(
-        &mut self,
-        event: &Event<'_>,
-        old: &Arg<'_>,
-        new: &Arg<'_>,
-        moved: Option<Inode>,
-        exchanges: bool,
-    ) {
-        const REFUSED: [i64; 2] = [-1, -13];
-        let replaced = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 1);
-        let done = event.exit() == Some(0);
-        let same = |other: Option<Inode>| {
-            moved.map(|inode| (inode.dev, inode.ino)) == other.map(|inode| (inode.dev, inode.ino))
+/// Adds the items of a link to `old`, an object or, for a symbolic link, a text, at `new`.
+pub(super) fn link(
+    items: &mut Items,
+    kernel: Kernel,
+    event: &Event<'_>,
+    old_arg: PathArg,
+    old: Option<Arg<'_>>,
+    new: Option<Arg<'_>>,
+) {
+    let last_first = kernel.last_name_first;
+    if let (true, Some(new)) = (last_first, &new) {
+        items.parent(new);
+    }
+    if let Some(old) = old {
+        link_source(items, event, old_arg, old);
+    }
+    if let (false, Some(new)) = (last_first, &new) {
+        items.parent(new);
+    }
+    let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
+    if let (Some(new), Some(inode)) = (&new, made) {
+        items.item(new, NameType::Create, inode);
+    } else if let (Some(new), Some(0)) = (&new, event.exit()) {
+        let inode = items.view.inode(&new.path, false);
+        items.item(new, NameType::Create, inode);
+    }
+}
+
+/// Item of what a link leads to: an object, or the text of a symbolic link.
+fn link_source(items: &mut Items, event: &Event<'_>, old_arg: PathArg, old: Arg<'_>) {
+    if old_arg.use_ == NameUse::SymlinkTarget {
+        items.push(Item {
+            name: Some(old.text.to_vec()),
+            nametype: NameType::Unknown,
+            ..Item::default()
+        });
+    } else if event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some() {
+        reached::by_path(items, event, old_arg, old);
+    } else {
+        // ENOENT may be about the new name.
+        let told = match LookupOutcome::by(event) {
+            LookupOutcome::Missing => LookupOutcome::Nothing,
+            told => told,
         };
-        if replaced.is_some_and(same) {
-            // Both are names of the same object: rename(2) does nothing.
-            return;
+        items.looked_up(&old, follows(event, old_arg), told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::directories::Directories;
+    use crate::resolve::view::View;
+    use crate::static_system::{StaticFile, StaticSystem};
+    use crate::test_frame::TestFrame;
+    use std::sync::Arc;
+
+    /// Roles and inode numbers of the items that a rename of `/a` to `/b` gave, if these files are there afterwards and no
+    /// hook has noted anything.
+    fn renamed(
+        files: &[(&'static str, u64)],
+        flags: u64,
+        exit: i64,
+    ) -> Vec<(NameType, Option<u64>)> {
+        let mut system = StaticSystem::default();
+        for (path, ino) in [("/proc/self/ns/mnt", 9), ("/", 1)].iter().chain(files) {
+            let mut file = StaticFile::default();
+            (file.inode.ino, file.inode.mode) = (*ino, 0o040755);
+            system.files.insert(path, file);
         }
-        self.item(old, NameType::Delete, moved);
-        if !done && event.exit().is_some_and(|exit| REFUSED.contains(&exit)) {
-            return;
-        }
-        match replaced {
-            Some(replaced) => self.item(new, NameType::Delete, replaced),
-            None if !done => self.item(new, NameType::Create, None),
-            None => {}
-        }
-        if done {
-            self.item(new, NameType::Create, moved);
-            if exchanges {
-                self.item(old, NameType::Create, replaced.flatten());
-            }
-        }
+        let kernel = Kernel::of(&system);
+        let mut view = View::new(Arc::new(system));
+        view.set(9, 42, b"");
+        let mut items = Items::new(view);
+        let directories = Directories {
+            cwd: b"/".to_vec(),
+            ..Directories::default()
+        };
+        let mut frame = TestFrame::of_named_call("renameat2");
+        (frame.header.args[4], frame.header.exit) = (flags, exit);
+        let frame = frame.bytes();
+        let event = Event::parse(&frame).expect("a frame");
+        let arg = |text| Some(Arg::of_kernel(&directories, text, exit != 0));
+        rename(&mut items, kernel, &event, arg(b"/a"), arg(b"/b"));
+        let items = items.list().iter();
+        items
+            .map(|item| (item.nametype, item.inode.map(|inode| inode.ino)))
+            .collect()
     }
 
-    pub(super) fn linked(
-        &mut self,
-        event: &Event<'_>,
-        old_arg: PathArg,
-        old: Option<Arg<'_>>,
-        new: Option<Arg<'_>>,
-    ) {
-        let last_first = self.kernel.last_name_first;
-        if let (true, Some(new)) = (last_first, &new) {
-            self.parent(new);
-        }
-        if let Some(old) = old {
-            self.link_source(event, old_arg, old);
-        }
-        if let (false, Some(new)) = (last_first, &new) {
-            self.parent(new);
-        }
-        let made = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 1);
-        if let (Some(new), Some(inode)) = (&new, made) {
-            self.item(new, NameType::Create, inode);
-        } else if let (Some(new), Some(0)) = (&new, event.exit()) {
-            let inode = self.view.inode(&new.path, false);
-            self.item(new, NameType::Create, inode);
-        }
+    const PARENTS: [(NameType, Option<u64>); 2] =
+        [(NameType::Parent, Some(1)), (NameType::Parent, Some(1))];
+
+    #[test]
+    fn a_rename_deletes_one_entry_and_creates_the_other() {
+        let moved = [(NameType::Delete, Some(5)), (NameType::Create, Some(5))];
+        assert_eq!(
+            renamed(&[("/b", 5)], 0, 0),
+            [PARENTS, moved].concat(),
+            "moved"
+        );
+        assert_eq!(renamed(&[("/a", 5)], 0, -1), PARENTS, "refused");
     }
 
-    /// Item of what a link leads to: an object, or the text of a symbolic link.
-    fn link_source(&mut self, event: &Event<'_>, old_arg: PathArg, old: Arg<'_>) {
-        if old_arg.use_ == NameUse::SymlinkTarget {
-            self.items.push(Item {
-                name: Some(old.text.to_vec()),
-                nametype: NameType::Unknown,
-                ..Item::default()
-            });
-        } else if event.object(wire::TARSIER_OBJECT_TARGET, 0).is_some() {
-            self.acted_on(event, old_arg, old);
-        } else {
-            // ENOENT may be about the new name.
-            let told = match LookupOutcome::by(event) {
-                LookupOutcome::Missing => LookupOutcome::Nothing,
-                told => told,
-            };
-            self.looked_up(&old, follows(event, old_arg), told);
-        }
+    #[test]
+    fn a_rename_to_another_name_of_the_same_object_does_nothing() {
+        assert_eq!(renamed(&[("/a", 5), ("/b", 5)], 0, 0), PARENTS);
+    }
+
+    #[test]
+    fn an_exchange_has_both_objects_twice() {
+        let exchanged = [
+            (NameType::Delete, Some(5)),
+            (NameType::Delete, Some(6)),
+            (NameType::Create, Some(5)),
+            (NameType::Create, Some(6)),
+        ];
+        let items = renamed(&[("/a", 6), ("/b", 5)], RENAME_EXCHANGE, 0);
+        assert_eq!(items, [&PARENTS[..], &exchanged].concat());
     }
 }

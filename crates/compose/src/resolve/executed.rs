@@ -1,18 +1,31 @@
 //! Items of execve: the file, and the interpreter or loader that runs it.
 
-use super::{call_name, interp, text, Arg, Item, LookupOutcome, Resolver};
+use super::arg::Arg;
+use super::calls::{call_name, LookupOutcome};
+use super::directories::Directories;
+use super::interp::{self, Interpreters};
+use super::items::{Item, Items};
+use super::text;
 use crate::identify::object;
 use event::record::{FileCaps, Inode, NameType};
 use event::wire::{self, Event};
 
-impl Resolver {
-    pub(super) fn executed(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
+/// Adds the items of a call that executes a program.
+pub(super) struct Executed<'r> {
+    pub(super) items: &'r mut Items,
+    pub(super) directories: &'r Directories,
+    pub(super) interpreters: &'r mut Interpreters,
+}
+
+impl Executed<'_> {
+    /// Adds the items of an execve of `arg`.
+    pub(super) fn add(&mut self, event: &Event<'_>, arg: &Arg<'_>, succeeded: bool) {
         let file = event.exec_file().filter(|_| succeeded);
         let Some(file) = file else {
             if arg.text.is_empty() && !arg.is_dirfd_relative {
-                return self.named(arg);
+                return self.items.named(arg);
             }
-            self.looked_up(arg, true, LookupOutcome::Nothing);
+            self.items.looked_up(arg, true, LookupOutcome::Nothing);
             return self.missing_interpreter(event, arg);
         };
         let image = Inode::from_wire(&file.inode);
@@ -22,18 +35,21 @@ impl Resolver {
         let by_descriptor = by_descriptor.filter(|_| call_name(event) == Some("execveat"));
         match by_descriptor {
             Some(rest) => image_path = self.named_by_descriptor(event, rest, &file),
-            None if file.interpreter.is_empty() => self.item(arg, NameType::Normal, image),
-            None => self.looked_up(arg, true, LookupOutcome::Nothing),
+            None if file.interpreter.is_empty() => self.items.item(arg, NameType::Normal, image),
+            None => self.items.looked_up(arg, true, LookupOutcome::Nothing),
         }
         if !file.interpreter.is_empty() {
             image_path.clear();
-            text::join(&mut image_path, &self.cwd, file.interpreter);
+            text::join(&mut image_path, &self.directories.cwd, file.interpreter);
             self.interpreter(file.interpreter, &image_path, image);
         }
         self.with_caps();
         let Some(image) = image else { return };
-        if let Some(loader) = self.interpreters.of(&mut self.view, image, &image_path) {
-            let inode = self.view.inode(&loader, true);
+        if let Some(loader) = self
+            .interpreters
+            .of(&mut self.items.view, image, &image_path)
+        {
+            let inode = self.items.view.inode(&loader, true);
             self.interpreter(&loader, &loader, inode);
         }
     }
@@ -58,15 +74,15 @@ impl Resolver {
     /// Adds the item of a script's interpreter that does not exist: the kernel looked it up before the call failed.
     fn missing_interpreter(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
         const ENOENT: i64 = -2;
-        let script = self.items.last().filter(|item| item.existed);
+        let script = self.items.list().last().filter(|item| item.existed);
         let Some(script) = script.filter(|_| event.exit() == Some(ENOENT)) else {
             return;
         };
         let of = script.inode.map(object);
-        if let Some(name) = interp::script_interpreter(&mut self.view, of, &arg.path) {
+        if let Some(name) = interp::script_interpreter(&mut self.items.view, of, &arg.path) {
             let mut path = Vec::new();
-            text::join(&mut path, &self.cwd, &name);
-            if self.view.inode(&path, true).is_none() {
+            text::join(&mut path, &self.directories.cwd, &name);
+            if self.items.view.inode(&path, true).is_none() {
                 self.interpreter(&name, &path, None);
             }
         }
@@ -106,11 +122,11 @@ impl Resolver {
         path
     }
 
+    /// Gives the last item the capabilities of its file.
     fn with_caps(&mut self) {
-        if let Some(last) = self.items.last_mut() {
-            let path = std::mem::take(&mut last.path);
-            last.caps = self.view.file_caps(&path, last.inode.map(object));
-            last.path = path;
+        let (view, items) = self.items.parts();
+        if let Some(last) = items.last_mut() {
+            last.caps = view.file_caps(&last.path, last.inode.map(object));
         }
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! Source: `__audit_inode()` and `__audit_inode_child()`, kernel/auditsc.c.
 
-use super::{FileCaps, NameType, Resolver};
+use super::items::Item;
 use crate::system::{kernel_dev, KernelFile, System};
+use event::record::{FileCaps, NameType};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -46,6 +47,23 @@ impl Filesystems {
         }
         self.kinds.get(&dev).copied()
     }
+
+    /// On file systems whose kind `is_left_out`, removes the objects of names, and the items of created and deleted
+    /// entries.
+    pub(super) fn leave_out(&mut self, items: &mut Vec<Item>, is_left_out: impl Fn(u32) -> bool) {
+        items.retain_mut(|item| {
+            let kind = item.inode.and_then(|inode| self.kind(inode.dev));
+            if !kind.is_some_and(&is_left_out) {
+                return true;
+            }
+            item.inode = None;
+            item.existed = false;
+            item.caps = FileCaps::NONE;
+            let is_entry = matches!(item.nametype, NameType::Create | NameType::Delete);
+            item.nametype = NameType::Unknown;
+            !is_entry
+        });
+    }
 }
 
 /// Device and kind of the file system in a line of mountinfo (proc(5)).
@@ -58,33 +76,9 @@ fn mount(system: &dyn System, line: &[u8]) -> Option<(u32, u32)> {
     Some((kernel_dev(dev), kind))
 }
 
-impl Resolver {
-    /// On file systems whose kind `is_left_out`, removes the objects of names, and the items of created and deleted
-    /// entries.
-    pub(crate) fn leave_out(&mut self, is_left_out: impl Fn(u32) -> bool) {
-        let mut items = std::mem::take(&mut self.items);
-        items.retain_mut(|item| {
-            let kind = item
-                .inode
-                .and_then(|inode| self.filesystems.kind(inode.dev));
-            if !kind.is_some_and(&is_left_out) {
-                return true;
-            }
-            item.inode = None;
-            item.existed = false;
-            item.caps = FileCaps::NONE;
-            let is_entry = matches!(item.nametype, NameType::Create | NameType::Delete);
-            item.nametype = NameType::Unknown;
-            !is_entry
-        });
-        self.items = items;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve::Item;
     use crate::static_system::{StaticFile, StaticSystem};
     use event::record::Inode;
 
@@ -113,20 +107,20 @@ mod tests {
         };
         system.files = [("/proc/self/mountinfo", mounts)].into();
         system.file_systems = [("/", EXT4_SUPER_MAGIC), ("/proc", PROC_SUPER_MAGIC)].into();
-        let mut resolver = Resolver::new(&(Arc::new(system) as Arc<dyn System>));
-        resolver.items = vec![
+        let mut filesystems = Filesystems::new(Arc::new(system));
+        let mut items = vec![
             item(21, NameType::Normal),
             item(21, NameType::Create),
             item(8 << 20 | 1, NameType::Normal),
             item(22, NameType::Delete),
         ];
-        resolver.leave_out(|kind| kind == PROC_SUPER_MAGIC);
-        let types: Vec<NameType> = resolver.items.iter().map(|item| item.nametype).collect();
+        filesystems.leave_out(&mut items, |kind| kind == PROC_SUPER_MAGIC);
+        let types: Vec<NameType> = items.iter().map(|item| item.nametype).collect();
         assert_eq!(
             types,
             [NameType::Unknown, NameType::Normal, NameType::Delete]
         );
-        assert_eq!(resolver.items[0].inode, None);
-        assert!(resolver.items[1].inode.is_some());
+        assert_eq!(items[0].inode, None);
+        assert!(items[1].inode.is_some());
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Kernel {
     pub(super) target_first: bool,
     /// An open that is not permitted to create its file still records the entry that it would have created.
     pub(super) tells_denied_creation: bool,
+    /// The hooks see every search of a directory: what they have not noted was not searched.
+    pub(super) shows_parents: bool,
 }
 
 /// Whether the calls of `do_renameat2()`, `do_linkat()` and `do_symlinkat()` in fs/namei.c before Linux 7.0 evaluate
@@ -50,6 +52,7 @@ impl Kernel {
                 function: "atomic_open",
                 name: "create_error",
             }),
+            shows_parents: system.kernel_has(Sign::Function(plan::PARENT_LOOKUP)),
         }
     }
 

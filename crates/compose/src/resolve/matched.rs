@@ -2,7 +2,9 @@
 
 use super::arg::text_of;
 use super::calls::looks_up;
-use super::{is_link, text, Item, Resolver};
+use super::items::{is_link, Item};
+use super::text;
+use super::view::View;
 use event::record::{Inode, NameType};
 use event::wire::{self, DirPart, Event};
 use plan::{Name, ObjectId, Shape, ShapeKind};
@@ -10,18 +12,24 @@ use plan::{Name, ObjectId, Shape, ShapeKind};
 const EFAULT: i64 = -14;
 const ENAMETOOLONG: i64 = -36;
 
-impl Resolver {
+/// Finds the names by which rules are matched.
+pub(super) struct Matched<'r> {
+    /// The file system as the task sees it.
+    pub(super) view: &'r mut View,
+    /// Root directory of the task; empty if it is that of its mount namespace.
+    pub(super) root: &'r [u8],
+}
+
+impl Matched<'_> {
     /// The names by which rules are matched: first one for each item, with symbolic links in its directory resolved;
-    /// then the objects that names led to, by paths without any link. A name led nobody knows where if the process that
+    /// then the objects that names led to, by paths without any link. Where a name led is not known if the process that
     /// could tell has ended: its mount namespace, or its links in `/proc`, are gone.
-    pub(crate) fn names(&mut self, event: &Event<'_>, shape: &Shape) -> Vec<Name> {
-        let items = std::mem::take(&mut self.items);
+    pub(super) fn names(&mut self, items: &[Item], event: &Event<'_>, shape: &Shape) -> Vec<Name> {
         let mut names: Vec<Name> = items.iter().map(|item| self.name(item)).collect();
         let mut reached: Vec<Name> = Vec::new();
         for (item, name) in items.iter().zip(&names) {
             reached.extend(self.behind_link(item, name));
         }
-        self.items = items;
         if shape.kind == ShapeKind::Open {
             reached.extend(event.file(0).map(|file| self.file(&file)));
         }
@@ -34,7 +42,7 @@ impl Resolver {
         let is_lost = |item: &Item| item.inode.is_none() && item.path.starts_with(b"/proc/");
         let is_unknown =
             |item: &Item| item.existed && !item.is_real && (!is_reached || is_lost(item));
-        if self.items.iter().any(is_unknown) {
+        if items.iter().any(is_unknown) {
             reached.push(unknown());
         }
         names.extend(reached);
@@ -42,12 +50,12 @@ impl Resolver {
     }
 
     /// The directories above `names`, as they are now: one of them may be a mount of a directory that a rule names.
-    pub(crate) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
+    pub(super) fn directories_above(&mut self, names: &[Name]) -> Vec<ObjectId> {
         let mut objects = Vec::new();
         let is_there = |name: &&Name| name.inode.is_some() || name.existed;
         for name in names.iter().filter(is_there) {
             // The view puts the root directory of the process before it.
-            let path = name.path.strip_prefix(self.root.as_slice());
+            let path = name.path.strip_prefix(self.root);
             let path = path.unwrap_or(&name.path);
             objects.extend(self.view.directories_above(path));
         }
@@ -58,7 +66,7 @@ impl Resolver {
         Name {
             path: match (item.path.is_empty(), item.is_real) {
                 (true, _) => Vec::new(),
-                (_, true) => [self.root.as_slice(), &item.path].concat(),
+                (_, true) => [self.root, &item.path].concat(),
                 (_, false) => self.canonical(item),
             },
             inode: item.inode.map(matched),
@@ -93,7 +101,7 @@ impl Resolver {
         Some(real)
     }
 
-    /// The object behind a symbolic link that `item`, whose name is `name`, names, if it was reached.
+    /// If `item`, matched as `name`, is a symbolic link that was followed: the object behind the link.
     fn behind_link(&mut self, item: &Item, name: &Name) -> Option<Name> {
         let is_followed = item.nametype == NameType::Normal && !item.is_real;
         let inode = item.inode.filter(|inode| is_followed && !is_link(*inode))?;
@@ -108,7 +116,7 @@ impl Resolver {
 
     /// The file that a call opened.
     fn file(&self, file: &DirPart<'_>) -> Name {
-        let mut path = self.root.clone();
+        let mut path = self.root.to_vec();
         file.walked(&mut path);
         Name {
             path,
@@ -138,7 +146,7 @@ impl Resolver {
         let (inode, path) = super::objects::place(&object);
         Some(Name {
             is_unknown: path.is_empty() && inode.is_none(),
-            path: [self.root.as_slice(), &path].concat(),
+            path: [self.root, &path].concat(),
             inode: inode.map(matched),
             existed: true,
         })

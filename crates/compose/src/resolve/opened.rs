@@ -1,6 +1,10 @@
 //! Items of the calls that open a file by its name, and may create it.
 
-use super::{is_link, objects, Arg, Item, LookupOutcome, Resolver};
+use super::arg::Arg;
+use super::calls::LookupOutcome;
+use super::items::{is_link, Item, Items};
+use super::kernel::Kernel;
+use super::objects;
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 use plan::Shape;
@@ -14,130 +18,132 @@ const EEXIST: i64 = -17;
 const ENOTDIR: i64 = -20;
 const ELOOP: i64 = -40;
 
-impl Resolver {
-    pub(super) fn opened(
-        &mut self,
-        event: &Event<'_>,
-        shape: &Shape,
-        arg: &mut Arg<'_>,
-        succeeded: bool,
-    ) {
-        let flags = open_flags(event, shape);
-        let creates = flags & O_CREAT != 0;
-        let opened = event
-            .object(wire::TARSIER_OBJECT_OPENED, 0)
-            .filter(|_| succeeded)
-            .map(|opened| objects::with_path(opened, event.file(0)));
-        if let Some(opened) = opened {
-            if creates && (opened.is_created() || !self.kernel.opens_first) {
-                arg.parent_inode = objects::parent(event, 0).0;
-                self.parent(arg);
-            }
-            if opened.is_created() && self.kernel.opens_first && self.is_link(arg) {
-                self.through_link(arg);
-            }
-            let inode = self.agree(arg, &opened, true);
-            let nametype = match opened.is_created() {
-                true => NameType::Create,
-                false => NameType::Normal,
+/// Adds the items of an open of `arg`.
+pub(super) fn add(
+    items: &mut Items,
+    kernel: Kernel,
+    (event, shape): (&Event<'_>, &Shape),
+    arg: &mut Arg<'_>,
+    succeeded: bool,
+) {
+    let flags = open_flags(event, shape);
+    let creates = flags & O_CREAT != 0;
+    let opened = event
+        .object(wire::TARSIER_OBJECT_OPENED, 0)
+        .filter(|_| succeeded)
+        .map(|opened| objects::with_path(opened, event.file(0)));
+    if let Some(opened) = opened {
+        if creates && (opened.is_created() || !kernel.opens_first) {
+            arg.parent_inode = objects::parent(event, 0).0;
+            items.parent(arg);
+        }
+        if opened.is_created() && kernel.opens_first && names_link(items, arg) {
+            through_link(items, arg);
+        }
+        let inode = items.agree(arg, &opened, true);
+        let nametype = match opened.is_created() {
+            true => NameType::Create,
+            false => NameType::Normal,
+        };
+        return items.item(arg, nametype, inode);
+    }
+    let file = event.file(0).filter(|_| succeeded);
+    let is_made = file
+        .as_ref()
+        .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
+    if creates && (is_made || !kernel.opens_first) {
+        items.parent(arg);
+    }
+    match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
+        Some(inode) => {
+            let nametype = if is_made {
+                NameType::Create
+            } else {
+                NameType::Normal
             };
-            return self.item(arg, nametype, inode);
+            items.item(arg, nametype, Some(inode));
         }
-        let file = event.file(0).filter(|_| succeeded);
-        let is_made = file
-            .as_ref()
-            .is_some_and(|f| u32::from(f.flags) & wire::TARSIER_PART_CREATED != 0);
-        if creates && (is_made || !self.kernel.opens_first) {
-            self.parent(arg);
-        }
-        match file.as_ref().and_then(|file| Inode::from_wire(&file.inode)) {
-            Some(inode) => {
-                let nametype = if is_made {
-                    NameType::Create
-                } else {
-                    NameType::Normal
-                };
-                self.item(arg, nametype, Some(inode));
-            }
-            None if creates && !self.kernel.opens_first => {
-                // An open with O_EXCL fails before audit notes the object.
-                let is_passed = matches!(LookupOutcome::by(event), LookupOutcome::Missing)
-                    || event.exit() == Some(EEXIST);
-                let inode = self.view.inode(&arg.path, true).filter(|_| !is_passed);
-                if let Some(inode) = inode {
-                    self.item(arg, NameType::Normal, Some(inode));
-                }
-            }
-            None => self.not_opened(event, arg, flags),
-        }
-    }
-
-    /// Adds the item of a file that was opened by its handle: open_by_handle_at(2).
-    pub(super) fn opened_by_handle(&mut self, event: &Event<'_>) {
-        let Some(file) = event.file(0) else { return };
-        let mut path = Vec::new();
-        file.walked(&mut path);
-        self.items.push(Item {
-            name: Some(Vec::new()),
-            is_real: !path.is_empty(),
-            path,
-            inode: Inode::from_wire(&file.inode),
-            nametype: NameType::Normal,
-            existed: true,
-            ..Item::default()
-        });
-    }
-
-    /// Adds the items of an open that gave no descriptor.
-    fn not_opened(&mut self, event: &Event<'_>, arg: &Arg<'_>, flags: u64) {
-        let creates = flags & O_CREAT != 0;
-        let stops_at_link = flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP)
-            || creates && flags & O_EXCL != 0;
-        let told = match (event.exit(), flags & O_TMPFILE) {
-            // O_TMPFILE names a directory, and the object found is not one.
-            (Some(ENOTDIR), O_TMPFILE) => LookupOutcome::Missing,
-            _ => LookupOutcome::by(event),
-        };
-        let mut is_there = || self.view.inode(&arg.path, !stops_at_link).is_some();
-        if creates && !matches!(told, LookupOutcome::Missing) && !is_there() {
-            return self.not_made(event, arg);
-        }
-        self.looked_up(arg, !stops_at_link, told);
-    }
-
-    /// Adds the items of a file that could not be created: its directory and, if the kernel got that far, the missing
-    /// entry.
-    fn not_made(&mut self, event: &Event<'_>, arg: &Arg<'_>) {
-        self.parent(arg);
-        let has_parent = |item: &Item| item.nametype == NameType::Parent;
-        let exit = event.exit().unwrap_or_default();
-        if self.kernel.tells_failed_creation(exit) && self.items.last().is_some_and(has_parent) {
-            self.item(arg, NameType::Create, None);
-            if let Some(item) = self.items.last_mut() {
-                item.existed = false;
+        None if creates && !kernel.opens_first => {
+            // An open with O_EXCL fails before audit notes the object.
+            let is_passed = matches!(LookupOutcome::by(event), LookupOutcome::Missing)
+                || event.exit() == Some(EEXIST);
+            let inode = items.view.inode(&arg.path, true).filter(|_| !is_passed);
+            if let Some(inode) = inode {
+                items.item(arg, NameType::Normal, Some(inode));
             }
         }
+        None => not_opened(items, kernel, event, arg, flags),
     }
+}
 
-    fn is_link(&mut self, arg: &Arg<'_>) -> bool {
-        self.view.inode(&arg.path, false).is_some_and(is_link)
+/// Adds the item of a file that was opened by its handle: open_by_handle_at(2).
+pub(super) fn by_handle(items: &mut Items, event: &Event<'_>) {
+    let Some(file) = event.file(0) else { return };
+    let mut path = Vec::new();
+    file.walked(&mut path);
+    items.push(Item {
+        name: Some(Vec::new()),
+        is_real: !path.is_empty(),
+        path,
+        inode: Inode::from_wire(&file.inode),
+        nametype: NameType::Normal,
+        existed: true,
+        ..Item::default()
+    });
+}
+
+/// Adds the items of an open that gave no descriptor.
+fn not_opened(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_>, flags: u64) {
+    let creates = flags & O_CREAT != 0;
+    let stops_at_link =
+        flags & O_NOFOLLOW != 0 && event.exit() == Some(ELOOP) || creates && flags & O_EXCL != 0;
+    let told = match (event.exit(), flags & O_TMPFILE) {
+        // O_TMPFILE names a directory, and the object found is not one.
+        (Some(ENOTDIR), O_TMPFILE) => LookupOutcome::Missing,
+        _ => LookupOutcome::by(event),
+    };
+    let mut is_there = || items.view.inode(&arg.path, !stops_at_link).is_some();
+    if creates && !matches!(told, LookupOutcome::Missing) && !is_there() {
+        return not_made(items, kernel, event, arg);
     }
+    items.looked_up(arg, !stops_at_link, told);
+}
 
-    /// Adds the further items of a file that was created through a dangling symbolic link: the kernel notes directory
-    /// and entry of the link as well as those of the file, without names. The entry of the file, which the caller adds
-    /// last, gets a name nevertheless.
-    fn through_link(&mut self, arg: &Arg<'_>) {
-        let place = Item {
-            inode: arg.parent_inode,
-            nametype: NameType::Parent,
-            existed: true,
-            ..Item::default()
-        };
-        let entry = Item {
-            nametype: NameType::Create,
-            ..Item::default()
-        };
-        self.items.extend([place.clone(), entry, place]);
+/// Adds the items of a file that could not be created: its directory and, if the kernel got that far, the missing
+/// entry.
+fn not_made(items: &mut Items, kernel: Kernel, event: &Event<'_>, arg: &Arg<'_>) {
+    items.parent(arg);
+    let has_parent = |item: &Item| item.nametype == NameType::Parent;
+    let exit = event.exit().unwrap_or_default();
+    if kernel.tells_failed_creation(exit) && items.list().last().is_some_and(has_parent) {
+        items.item(arg, NameType::Create, None);
+        if let Some(item) = items.last_mut() {
+            item.existed = false;
+        }
+    }
+}
+
+/// Whether a symbolic link has the name now.
+fn names_link(items: &mut Items, arg: &Arg<'_>) -> bool {
+    items.view.inode(&arg.path, false).is_some_and(is_link)
+}
+
+/// Adds the further items of a file that was created through a dangling symbolic link: the kernel notes directory
+/// and entry of the link as well as those of the file, without names. The entry of the file, which the caller adds
+/// last, gets a name nevertheless.
+fn through_link(items: &mut Items, arg: &Arg<'_>) {
+    let place = Item {
+        inode: arg.parent_inode,
+        nametype: NameType::Parent,
+        existed: true,
+        ..Item::default()
+    };
+    let entry = Item {
+        nametype: NameType::Create,
+        ..Item::default()
+    };
+    for item in [place.clone(), entry, place] {
+        items.push(item);
     }
 }
 

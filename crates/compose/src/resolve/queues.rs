@@ -3,7 +3,9 @@
 //! Source: do_mq_open(), mq_unlink(), ipc/mqueue.c. Audit counts the root directory of that file system in `items=` but
 //! does not print it.
 
-use super::{call_name, objects, Item, Resolver};
+use super::calls::call_name;
+use super::items::{Item, Items};
+use super::objects;
 use event::record::{Inode, NameType};
 use event::wire::{self, Event};
 
@@ -12,41 +14,39 @@ const ENOENT: i64 = -2;
 const EEXIST: i64 = -17;
 const EACCES: i64 = -13;
 
-impl Resolver {
-    /// Adds the items of a queue that is opened or removed; `name` is as user space passed it.
-    pub(super) fn queue(&mut self, event: &Event<'_>, name: &[u8]) {
-        let exit = event.exit().unwrap_or_default();
-        if call_name(event) == Some("mq_unlink") {
-            self.hidden += 1;
-            if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
-                self.queue_item(name, NameType::Delete, inode);
-            } else if exit == 0 {
-                self.queue_item(name, NameType::Delete, None);
-            }
-            return;
+/// Adds the items of a queue that is opened or removed; `name` is as user space passed it.
+pub(super) fn add(items: &mut Items, event: &Event<'_>, name: &[u8]) {
+    let exit = event.exit().unwrap_or_default();
+    if call_name(event) == Some("mq_unlink") {
+        items.hide_one();
+        if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_DELETE, 0) {
+            items.push(item(name, NameType::Delete, inode));
+        } else if exit == 0 {
+            items.push(item(name, NameType::Delete, None));
         }
-        if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 0) {
-            self.hidden += 1;
-            return self.queue_item(name, NameType::Create, inode);
-        }
-        let opened = event.file(0).filter(|_| exit >= 0);
-        let inode = opened.and_then(|file| Inode::from_wire(&file.inode));
-        match exit {
-            ENOENT if event.header().args[1] & O_CREAT == 0 => {
-                self.queue_item(name, NameType::Unknown, None);
-            }
-            0.. | EEXIST | EACCES => self.queue_item(name, NameType::Normal, inode),
-            _ => {}
-        }
+        return;
     }
+    if let Some(inode) = objects::entry(event, wire::TARSIER_OBJECT_CREATE, 0) {
+        items.hide_one();
+        return items.push(item(name, NameType::Create, inode));
+    }
+    let opened = event.file(0).filter(|_| exit >= 0);
+    let inode = opened.and_then(|file| Inode::from_wire(&file.inode));
+    match exit {
+        ENOENT if event.header().args[1] & O_CREAT == 0 => {
+            items.push(item(name, NameType::Unknown, None));
+        }
+        0.. | EEXIST | EACCES => items.push(item(name, NameType::Normal, inode)),
+        _ => {}
+    }
+}
 
-    fn queue_item(&mut self, name: &[u8], nametype: NameType, inode: Option<Inode>) {
-        self.items.push(Item {
-            name: Some(name.to_vec()),
-            inode,
-            nametype,
-            existed: nametype != NameType::Unknown,
-            ..Item::default()
-        });
+fn item(name: &[u8], nametype: NameType, inode: Option<Inode>) -> Item {
+    Item {
+        name: Some(name.to_vec()),
+        inode,
+        nametype,
+        existed: nametype != NameType::Unknown,
+        ..Item::default()
     }
 }

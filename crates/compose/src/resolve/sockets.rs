@@ -2,7 +2,10 @@
 //!
 //! Source: unix_bind_bsd() and unix_find_bsd(), net/unix/af_unix.c.
 
-use super::{call_name, Arg, LookupOutcome, Resolver};
+use super::arg::Arg;
+use super::calls::{call_name, LookupOutcome};
+use super::directories::Directories;
+use super::items::Items;
 use event::record::NameType;
 use event::wire::Event;
 
@@ -29,51 +32,29 @@ const LOOKED_UP: [i64; 9] = [
     ECONNREFUSED,
 ];
 
-impl Resolver {
-    /// Adds the items of the path in the call's socket address, if it has one and the kernel looked it up.
-    pub(super) fn socket(&mut self, event: &Event<'_>) {
-        let succeeded = event.exit().is_some_and(event::record::is_success);
-        let looked_up = |exit| LOOKED_UP.contains(&exit);
-        if !succeeded && !event.exit().is_some_and(looked_up) {
-            return;
-        }
-        let Some(path) = socket_path(event) else {
-            return;
-        };
-        let arg = self.kernel_arg(path, !succeeded);
-        match call_name(event) {
-            Some("bind") => {
-                self.parent(&arg);
-                if succeeded {
-                    let inode = self.view.inode(&arg.path, false);
-                    self.item(&arg, NameType::Create, inode);
-                }
-            }
-            Some("connect" | "sendto" | "sendmsg" | "sendmmsg") => {
-                self.looked_up(&arg, true, LookupOutcome::by(event));
-            }
-            _ => {}
-        }
+/// Adds the items of the path in the call's socket address, if it has one and the kernel looked it up.
+pub(super) fn add(items: &mut Items, directories: &Directories, event: &Event<'_>) {
+    let succeeded = event.exit().is_some_and(event::record::is_success);
+    let looked_up = |exit| LOOKED_UP.contains(&exit);
+    if !succeeded && !event.exit().is_some_and(looked_up) {
+        return;
     }
-
-    /// A path that the kernel itself holds, as an argument relative to the current directory.
-    pub(super) fn kernel_arg<'a>(&self, text: &'a [u8], failed: bool) -> Arg<'a> {
-        let mut path = Vec::with_capacity(self.cwd.len() + text.len() + 2);
-        super::text::join(&mut path, &self.cwd, text);
-        Arg {
-            text,
-            name: text.to_vec(),
-            base: self.cwd.clone(),
-            base_inode: self.cwd_inode,
-            path,
-            is_real: false,
-            is_dirfd_relative: false,
-            is_kernel_text: true,
-            index: 0,
-            parent_inode: None,
-            failed,
-            is_unreached: false,
+    let Some(path) = socket_path(event) else {
+        return;
+    };
+    let arg = Arg::of_kernel(directories, path, !succeeded);
+    match call_name(event) {
+        Some("bind") => {
+            items.parent(&arg);
+            if succeeded {
+                let inode = items.view.inode(&arg.path, false);
+                items.item(&arg, NameType::Create, inode);
+            }
         }
+        Some("connect" | "sendto" | "sendmsg" | "sendmmsg") => {
+            items.looked_up(&arg, true, LookupOutcome::by(event));
+        }
+        _ => {}
     }
 }
 

@@ -1,5 +1,5 @@
-//! The text of records about changes, with the fields in the kernel's order. Where the kernel has auid, ses and subj, and
-//! the SYSCALL of the call has the rest, they name all that is known of who asked.
+//! The text of records about changes, with the fields in the kernel's order. The kernel's records name the asker by
+//! auid, ses and subj, and leave the rest to the SYSCALL record; these contain everything that is known of the asker.
 
 use super::draft::Change;
 use crate::asker::Asker;

@@ -98,10 +98,10 @@ pub struct Status {
     /// Cgroups that the daemon knows, lately removed ones included.
     #[serde(default)]
     pub cgroups_known: u64,
-    /// Events whose cgroup is not known, so that they do not say whose work they are.
+    /// Events whose cgroup is not known, so that their records name no unit, container or pod.
     #[serde(default)]
     pub cgroups_unknown: u64,
-    /// Words of new and removed cgroups that were lost; these cgroups are looked up, if they are still there.
+    /// Lost messages about new and removed cgroups; these cgroups are looked up if they still exist.
     #[serde(default)]
     pub cgroups_lost: u64,
     /// Processes with a thread that has an audit context of the kernel, from before Tarsier's rule `never,task`: all
@@ -131,7 +131,7 @@ pub struct ConfinementStatus {
     pub capabilities: Vec<String>,
     /// Capabilities in the daemon's bounding set.
     pub bounding: Vec<String>,
-    /// Whether no program that it executes gains rights.
+    /// Whether programs that it executes cannot gain rights.
     pub no_new_privs: bool,
     /// Whether its memory can be dumped.
     pub dumpable: bool,
@@ -143,7 +143,7 @@ pub struct ConfinementStatus {
     pub landlock_abi: Option<u32>,
     /// Where the daemon may write, with Landlock.
     pub writable: Vec<String>,
-    /// What could not be had, each with the reason.
+    /// The parts of the confinement that are not in force, each with the reason.
     pub missing: Vec<String>,
 }
 

@@ -16,7 +16,8 @@ pub struct Covered {
 /// The entries of `seal` that are whole and about the first `available` bytes of its log: those of a copy that is
 /// under way arrive apart from the log's bytes, and may be ahead or cut.
 ///
-/// Nothing is both if the header of the seal is not whole. Nothing is verified here. A seal that is damaged before its end is returned whole, so that verification finds it.
+/// Both parts are empty if the header of the seal is not whole. Nothing is verified here. A seal that is damaged before
+/// its end is returned whole, so that verification finds it.
 pub fn covered(seal: &[u8], available: u64) -> Covered {
     if seal.len() < HEADER_BYTES {
         return Covered::default();

@@ -77,8 +77,8 @@ impl Keys {
         keys
     }
 
-    /// Keys whose secrets `fill` writes into memory where they may be. The rest of what it gets is for
-    /// its own use, and wiped.
+    /// Makes keys whose secrets `fill` writes into its first argument. Its second argument is scratch space, which is
+    /// wiped afterwards. Both are in the protected page.
     pub(super) fn read<E>(
         epoch: u32,
         index: u32,
@@ -91,7 +91,8 @@ impl Keys {
         Ok(Keys { epoch, index, page })
     }
 
-    /// Writes the secrets down by `write`, into memory where they may be, which is wiped then.
+    /// Calls `write` with the secrets and with scratch space, which is wiped afterwards. Both are in the protected
+    /// page.
     pub(super) fn write<T>(&mut self, write: impl FnOnce(&[u8], &mut [u8]) -> T) -> T {
         let (secrets, room) = self.page[..USED_BYTES].split_at_mut(SECRETS_BYTES);
         let outcome = write(secrets, room);
@@ -99,7 +100,7 @@ impl Keys {
         outcome
     }
 
-    /// What of the protection of the secrets the kernel refused.
+    /// The part of the secrets' protection that the kernel refused.
     pub(super) fn unprotected(&self) -> Option<&(&'static str, std::io::Error)> {
         self.page.failure.as_ref()
     }

@@ -16,7 +16,7 @@ pub(super) const PAGE_BYTES: usize = 4096;
 /// A page of zeros to keep secrets in.
 pub(super) struct LockedPage {
     start: NonNull<[u8; PAGE_BYTES]>,
-    /// What of its protection the kernel refused.
+    /// The part of its protection that the kernel refused.
     pub(super) failure: Option<(&'static str, io::Error)>,
 }
 
@@ -26,7 +26,7 @@ unsafe impl Send for LockedPage {}
 unsafe impl Sync for LockedPage {}
 
 impl LockedPage {
-    /// Maps a page. That the kernel refuses to protect it is no error, but kept in
+    /// Maps a page. If the kernel refuses to protect it, that is not an error but is kept in
     /// [`failure`](Self::failure).
     pub(super) fn new() -> LockedPage {
         let protection = ProtFlags::READ | ProtFlags::WRITE;

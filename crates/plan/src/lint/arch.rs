@@ -7,76 +7,77 @@ use rules::{Action, Condition, List, Op, Rule, SyscallSet, Value};
 /// The lowest number that selects a class of calls.
 const FIRST_CLASS: u32 = 2032;
 
-impl Examined<'_> {
-    /// Finds rules of the exit list that name calls without their architecture, or of one
-    /// architecture only.
-    pub(super) fn arches(&mut self) {
-        let (native, compat) = (self.capabilities.arch, self.capabilities.arch.compat());
-        let Some(compat) = compat.filter(|_| self.capabilities.compat_entry) else {
-            return;
-        };
-        for (i, rule) in self.rules.iter().enumerate() {
-            if rule.list != List::Exit || rule.syscalls.is_all() {
-                continue;
-            }
-            match arch_of(rule) {
-                Wanted::Any => {
-                    if let Some(message) = misread(&rule.syscalls, native, compat) {
-                        let remedy = "write it twice, with -F arch=b64 and -F arch=b32 before -S";
-                        self.found(Lint::MissingArch, i, message, remedy.to_owned());
-                    }
+/// Finds rules of the exit list that name calls without their architecture, or of one
+/// architecture only.
+pub(super) fn find(examined: &mut Examined<'_>) {
+    let (native, compat) = (
+        examined.capabilities.arch,
+        examined.capabilities.arch.compat(),
+    );
+    let Some(compat) = compat.filter(|_| examined.capabilities.compat_entry) else {
+        return;
+    };
+    for (i, rule) in examined.rules.iter().enumerate() {
+        if rule.list != List::Exit || rule.syscalls.is_all() {
+            continue;
+        }
+        match arch_of(rule) {
+            Wanted::Any => {
+                if let Some(message) = misread(&rule.syscalls, native, compat) {
+                    let remedy = "write it twice, with -F arch=b64 and -F arch=b32 before -S";
+                    examined.found(Lint::MissingArch, i, message, remedy.to_owned());
                 }
-                Wanted::One(arch) if rule.action == Action::Always => {
-                    let other = if arch == native { compat } else { native };
-                    if arch == native || arch == compat {
-                        self.twin(i, arch, other);
-                    }
-                }
-                _ => {}
             }
+            Wanted::One(arch) if rule.action == Action::Always => {
+                let other = if arch == native { compat } else { native };
+                if arch == native || arch == compat {
+                    twin(examined, i, arch, other);
+                }
+            }
+            _ => {}
         }
     }
+}
 
-    /// Looks for the calls of rule `i` in rules for the other architecture that differ only in `arch=`.
-    fn twin(&mut self, i: usize, arch: Arch, other: Arch) {
-        let rule = &self.rules[i];
-        let wanted = without_arch(rule);
-        let mut watched = SyscallSet::EMPTY;
-        for twin in self.rules {
-            let is_on_other = match arch_of(twin) {
-                Wanted::One(arch) => arch == other,
-                Wanted::Any => true,
-                Wanted::Else => false,
-            };
-            if is_on_other
-                && twin.list == rule.list
-                && twin.action == rule.action
-                && without_arch(twin) == wanted
-            {
-                for (all, more) in watched.0.iter_mut().zip(&twin.syscalls.0) {
-                    *all |= more;
-                }
+/// Looks for the calls of rule `i` in rules for the other architecture that differ only in `arch=`.
+fn twin(examined: &mut Examined<'_>, i: usize, arch: Arch, other: Arch) {
+    let rule = &examined.rules[i];
+    let wanted = without_arch(rule);
+    let mut watched = SyscallSet::EMPTY;
+    for twin in examined.rules {
+        let is_on_other = match arch_of(twin) {
+            Wanted::One(arch) => arch == other,
+            Wanted::Any => true,
+            Wanted::Else => false,
+        };
+        if is_on_other
+            && twin.list == rule.list
+            && twin.action == rule.action
+            && without_arch(twin) == wanted
+        {
+            for (all, more) in watched.0.iter_mut().zip(&twin.syscalls.0) {
+                *all |= more;
             }
         }
-        let missing: Vec<&str> = rule
-            .syscalls
-            .iter()
-            .filter(|&nr| nr < FIRST_CLASS)
-            .filter_map(|nr| syscall_name(arch, nr))
-            .filter(|name| syscall_number(other, name).is_some_and(|nr| !watched.contains(nr)))
-            .collect();
-        if missing.is_empty() {
-            return;
-        }
-        let (bits, width) = if other.is_64bit() {
-            ("b64", 64)
-        } else {
-            ("b32", 32)
-        };
-        let message = format!("{width}-bit programs can call {} unseen", some(&missing));
-        let remedy = format!("add the same rule with -F arch={bits}");
-        self.found(Lint::OneArch, i, message, remedy);
     }
+    let missing: Vec<&str> = rule
+        .syscalls
+        .iter()
+        .filter(|&nr| nr < FIRST_CLASS)
+        .filter_map(|nr| syscall_name(arch, nr))
+        .filter(|name| syscall_number(other, name).is_some_and(|nr| !watched.contains(nr)))
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    let (bits, width) = if other.is_64bit() {
+        ("b64", 64)
+    } else {
+        ("b32", 32)
+    };
+    let message = format!("{width}-bit programs can call {} unseen", some(&missing));
+    let remedy = format!("add the same rule with -F arch={bits}");
+    examined.found(Lint::OneArch, i, message, remedy);
 }
 
 enum Wanted {

@@ -7,57 +7,55 @@ use crate::optimise::residual::{Impossible, Kinds, Residual};
 use abi::Field;
 use rules::{List, Op, Rule, Value};
 
-impl Examined<'_> {
-    /// Finds rules of the exit list whose conditions cannot be met, or are met by more than intended.
-    pub(super) fn conditions(&mut self) {
-        for (i, rule) in self.rules.iter().enumerate() {
-            if rule.list != List::Exit {
-                continue;
+/// Finds rules of the exit list whose conditions cannot be met, or are met by more than intended.
+pub(super) fn find(examined: &mut Examined<'_>) {
+    for (i, rule) in examined.rules.iter().enumerate() {
+        if rule.list != List::Exit {
+            continue;
+        }
+        match residuals(examined, rule) {
+            Err(reason) => {
+                let (message, remedy) = explain(reason, rule);
+                examined.found(Lint::NeverMatches, i, message, remedy);
             }
-            match self.residuals(rule) {
-                Err(reason) => {
-                    let (message, remedy) = explain(reason, rule);
-                    self.found(Lint::NeverMatches, i, message, remedy);
-                }
-                Ok(residuals) => {
-                    let unset = residuals.iter().any(Residual::takes_unset_auid);
-                    if let Some(text) = lower_bound(rule).filter(|_| unset) {
-                        let message = format!(
-                            "{text} also holds for programs that nobody logged in for: \
-                             unset is 4294967295"
-                        );
-                        self.found(Lint::UnsetAuid, i, message, "add -F auid!=unset".to_owned());
-                    }
+            Ok(residuals) => {
+                let unset = residuals.iter().any(Residual::takes_unset_auid);
+                if let Some(text) = lower_bound(rule).filter(|_| unset) {
+                    let message = format!(
+                        "{text} also holds for programs that nobody logged in for: \
+                         unset is 4294967295"
+                    );
+                    examined.found(Lint::UnsetAuid, i, message, "add -F auid!=unset".to_owned());
                 }
             }
         }
     }
+}
 
-    /// What the conditions of the rule amount to for each kind of call that it can match. The error
-    /// says why it can match none.
-    fn residuals(&self, rule: &Rule) -> Result<Vec<Residual>, Impossible> {
-        let calls = calls_of(rule, self.entries);
-        let mut possible = Vec::new();
-        let mut reason = Impossible::Arch;
-        for entry in [Entry::Native, Entry::Compat] {
-            let Some(arch) = self.entries.arch(entry) else {
+/// What the conditions of the rule amount to for each kind of call that it can match. The error
+/// says why it can match none.
+fn residuals(examined: &Examined<'_>, rule: &Rule) -> Result<Vec<Residual>, Impossible> {
+    let calls = calls_of(rule, examined.entries);
+    let mut possible = Vec::new();
+    let mut reason = Impossible::Arch;
+    for entry in [Entry::Native, Entry::Compat] {
+        let Some(arch) = examined.entries.arch(entry) else {
+            continue;
+        };
+        for (kind, members) in &Kinds::of(arch, examined.entries.lists()).groups {
+            if members.0.iter().zip(&calls.0).all(|(a, b)| a & b == 0) {
                 continue;
-            };
-            for (kind, members) in &Kinds::of(arch, self.entries.lists()).groups {
-                if members.0.iter().zip(&calls.0).all(|(a, b)| a & b == 0) {
-                    continue;
-                }
-                match Residual::of(rule, self.entries, entry, *kind) {
-                    Ok(residual) => possible.push(residual),
-                    Err(impossible) => reason = reason.max(impossible),
-                }
+            }
+            match Residual::of(rule, examined.entries, entry, *kind) {
+                Ok(residual) => possible.push(residual),
+                Err(impossible) => reason = reason.max(impossible),
             }
         }
-        if possible.is_empty() {
-            Err(reason)
-        } else {
-            Ok(possible)
-        }
+    }
+    if possible.is_empty() {
+        Err(reason)
+    } else {
+        Ok(possible)
     }
 }
 

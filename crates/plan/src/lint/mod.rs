@@ -117,10 +117,10 @@ pub fn lint(rules: &[Rule], capabilities: &Capabilities) -> Vec<Finding> {
         entries: capabilities.entries(),
         findings: Vec::new(),
     };
-    examined.arches();
+    arch::find(&mut examined);
     examined.order();
-    examined.conditions();
-    examined.io_uring();
+    conditions::find(&mut examined);
+    uring::find(&mut examined);
     examined.single();
     let mut findings = examined.findings;
     findings.sort_by_key(|finding| (finding.rule, finding.lint));

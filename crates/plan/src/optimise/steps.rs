@@ -11,7 +11,7 @@ use rules::{Action, Condition, Op, Rule, SyscallSet, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// The most conditions of a rule: `AUDIT_MAX_FIELDS` less one.
+/// Limit of the conditions of a rule: `AUDIT_MAX_FIELDS` less one.
 const CONDITIONS_MAX: usize = 63;
 /// The lowest number that selects a class of calls.
 const FIRST_CLASS: u32 = 2032;

@@ -104,13 +104,13 @@ pub struct Report {
 /// How a log ends, as far as its seal tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// With an entry, authenticated like all, that says that the journal was closed or that another
-    /// file follows: nothing was cut off.
+    /// The log ends with an authenticated entry that says that the journal was closed or that another file follows:
+    /// nothing was cut off.
     InOrder,
-    /// Anywhere, but the journal that holds the log's lock has written nothing more with this host's
-    /// keys, or the seal is as new as was demanded.
+    /// The log ends anywhere, but the journal that holds the log's lock has written nothing more with this host's keys,
+    /// or the seal is as new as was demanded.
     Vouched,
-    /// Anywhere: what followed may have been cut off with its seal, or the journal was killed.
+    /// The log ends anywhere: what followed may have been cut off with its seal, or the journal was killed.
     #[default]
     Open,
 }

@@ -1,0 +1,160 @@
+//! Loads the programs, and finds what of them this kernel can run.
+
+use super::control::Control;
+use super::copies;
+use super::leftover;
+use super::map_access::MapAccess;
+use super::map_options::map_options;
+use super::missing;
+use super::options::Options;
+use super::probes;
+use super::trampoline;
+use super::uring::{self, Uring};
+use super::vfs_hooks::VfsHooks;
+use crate::error::{system, CaptureError};
+use crate::gaps;
+use crate::kernel::kernel_btf;
+use crate::kernel::syscall_functions::{self, Functions};
+use crate::own_programs::own_programs;
+use crate::pins::Pins;
+use crate::rings::{Ring, Stream};
+use bpf::load::refused;
+use bpf::shared::WORKS_PER_CPU;
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use plan::{Form, Gap};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+
+/// The kernel's functions for calls, if those are hooked, and its io_uring.
+pub(super) fn what_can_be_hooked(form: Form) -> (Option<&'static Functions>, Option<Uring>) {
+    let functions = match form.trampoline && !form.probes {
+        true => syscall_functions::of_this_kernel(),
+        false => None,
+    };
+    let uring = match functions.is_some() || form.probes {
+        true => Uring::with_functions(form.probes).or_else(Uring::of_this_kernel),
+        false => Uring::of_this_kernel(),
+    };
+    (functions, uring)
+}
+
+/// Tells the programs at which fill a ring counts as overloaded, and that a daemon reads the rings. Rings that were
+/// taken over keep their size.
+pub(super) fn set_limits(control: &Control, stream: &Stream, options: &Options, taken_over: bool) {
+    let marks = Options::with_ring_bytes(stream.ring_bytes() as usize);
+    let (ring_bytes, options) = match taken_over {
+        true => (stream.ring_bytes(), &marks),
+        false => (options.true_ring_bytes() as u64, options),
+    };
+    let ring_bytes = u32::try_from(ring_bytes).unwrap_or(u32::MAX);
+    control.set_ring(ring_bytes, options.watermark_bytes, options.high_bytes);
+    control.set_throttle(true);
+    control.set_awake(true);
+}
+
+/// Adds the kernel's gaps to an error that they may have caused.
+pub(super) fn without(gaps: &[Gap], source: CaptureError) -> CaptureError {
+    if gaps.is_empty() {
+        return source;
+    }
+    CaptureError::RefusedWithout {
+        gaps: gaps.to_vec(),
+        source: Box::new(source),
+    }
+}
+
+/// Loads the programs. If `from` is given, uses the maps that are pinned there.
+pub(super) fn load(
+    cpus: usize,
+    form: Form,
+    functions: Option<&Functions>,
+    uring: Option<&Uring>,
+    from: Option<&Arc<Pins>>,
+) -> Result<(Object, VfsHooks), CaptureError> {
+    bpf::load::keep_libbpf_quiet();
+    let mut builder = ObjectBuilder::default();
+    if let Some(types) = kernel_btf::overridden() {
+        let given = builder.btf_custom_path(types);
+        given.map_err(refused("types instead of the kernel's"))?;
+    }
+    let mut open: OpenObject = builder
+        .open_memory(&bpf::TARSIER)
+        .map_err(refused("BPF object"))?;
+    for mut map in open.maps_mut() {
+        let entries = match map.name().to_str() {
+            Some("works") => cpus * WORKS_PER_CPU as usize,
+            Some("rings" | "cpu_states") => cpus,
+            _ => continue,
+        };
+        map.set_max_entries(entries as u32)
+            .map_err(refused("size of a map"))?;
+    }
+    if let Some(pins) = from {
+        leftover::take_maps(&mut open, pins)?;
+    }
+    trampoline::choose_targets(&mut open, functions)?;
+    uring::choose(&mut open, uring)?;
+    copies::choose(&mut open, form.copies);
+    for mut program in open.progs_mut() {
+        if program.name() == probes::CALL_PROBE {
+            program.set_autoload(form.probes);
+        }
+    }
+    let objects = VfsHooks::choose(&mut open, form);
+    leave_out_missing(&mut open);
+    let object = own_programs().of(|| open.load());
+    let object = object.map_err(refused("BPF programs"))?;
+    Ok((object, objects))
+}
+
+/// The gaps of the kernel; an error if an essential feature is missing.
+pub(super) fn gaps_that_leave_enough(form: Form) -> Result<Vec<Gap>, CaptureError> {
+    bpf::load::need_btf()?;
+    let gaps = gaps::of_this_kernel(form.trampoline)?;
+    match gaps.iter().find(|gap| gap.essential) {
+        Some(gap) => Err(CaptureError::Lacking { gap: gap.clone() }),
+        None => Ok(gaps),
+    }
+}
+
+/// Leaves out programs for tracepoints that this kernel lacks: libbpf would refuse to load the others with them.
+fn leave_out_missing(open: &mut OpenObject) {
+    for mut program in open.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        if let Some(tracepoint) = section.strip_prefix("tp_btf/") {
+            if !gaps::is_there(tracepoint) {
+                program.set_autoload(false);
+            }
+        }
+    }
+}
+
+/// Makes a ring for each CPU.
+pub(super) fn make_rings(
+    object: &Object,
+    cpus: usize,
+    options: &Options,
+) -> Result<Vec<Ring>, CaptureError> {
+    let size = options.true_ring_bytes();
+    let map = object
+        .maps()
+        .find(|map| map.name() == "rings")
+        .ok_or_else(|| missing("rings"))?;
+    (0..cpus as u32)
+        .map(|cpu| {
+            let ring = MapHandle::create(
+                MapType::RingBuf,
+                Some("tarsier_ring"),
+                0,
+                0,
+                size as u32,
+                &map_options(0),
+            )
+            .map_err(refused("ring buffer"))?;
+            let fd = ring.as_fd().as_raw_fd() as u32;
+            map.put(&cpu.to_ne_bytes(), &fd.to_ne_bytes())
+                .map_err(refused("ring buffer"))?;
+            Ring::map(&ring, size).map_err(system("mmap of a ring buffer"))
+        })
+        .collect()
+}

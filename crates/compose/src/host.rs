@@ -1,0 +1,76 @@
+//! What the composer knows of the system, and asks it.
+
+use crate::cgroups::{CgroupCounts, Cgroups};
+use crate::clock::Clock;
+use crate::fcaps;
+use crate::labels::Labels;
+use crate::system::System;
+use event::wire::CgroupFrame;
+use event::WorkloadText;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The system whose events are composed, with the facts about it that are read once or every second.
+pub(crate) struct Host {
+    pub(crate) system: Arc<dyn System>,
+    /// How the system labels processes.
+    pub(crate) labels: Labels,
+    /// Every capability that the kernel knows, as a bit mask.
+    pub(crate) all_caps: u64,
+    clock: Clock,
+    cgroups: Cgroups,
+}
+
+impl Host {
+    /// Reads clocks, labels and capabilities of `system`. No cgroup is known.
+    pub(crate) fn new(system: Arc<dyn System>) -> Host {
+        Host {
+            clock: Clock::now(&*system),
+            labels: Labels::now(&*system),
+            all_caps: fcaps::all_caps(&*system),
+            cgroups: Cgroups::default(),
+            system,
+        }
+    }
+
+    /// Reads clocks and labels again.
+    pub(crate) fn refresh(&mut self) {
+        self.clock = Clock::now(&*self.system);
+        self.labels = Labels::now(&*self.system);
+    }
+
+    /// The Unix time of a monotonic time, both in nanoseconds.
+    pub(crate) fn unix_ns(&self, monotonic_ns: u64) -> u64 {
+        self.clock.unix_ns(monotonic_ns)
+    }
+
+    /// The label of process `pid`; `None` if processes have no labels, or the process has ended.
+    pub(crate) fn label(&self, pid: u32) -> Option<Cow<'static, [u8]>> {
+        self.labels.of(&*self.system, pid)
+    }
+
+    /// Looks at all cgroups that there are. Returns whether the system shows the whole hierarchy.
+    pub(crate) fn survey_cgroups(&mut self) -> bool {
+        self.cgroups.survey(&*self.system)
+    }
+
+    /// Learns of a cgroup from a frame before its turn.
+    pub(crate) fn learn_cgroup(&mut self, frame: &CgroupFrame<'_>) {
+        self.cgroups.learn(frame);
+    }
+
+    /// Takes a frame that tells of a cgroup, in its turn.
+    pub(crate) fn take_cgroup(&mut self, frame: &CgroupFrame<'_>) {
+        self.cgroups.take(frame);
+    }
+
+    /// Counts of cgroups.
+    pub(crate) fn cgroup_counts(&self) -> CgroupCounts {
+        self.cgroups.counts()
+    }
+
+    /// What the log says of the cgroup with this id.
+    pub(crate) fn workload(&mut self, cgroup_id: u64) -> Arc<WorkloadText> {
+        self.cgroups.text(cgroup_id, &*self.system)
+    }
+}
