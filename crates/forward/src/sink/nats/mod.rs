@@ -285,11 +285,7 @@ impl Sink for Nats {
     fn check(&mut self) -> Result<String, SinkError> {
         self.client = None;
         let stream = self.stream()?;
-        let how = if self.connector.uses_tls() {
-            "TLS"
-        } else {
-            "no TLS"
-        };
+        let how = self.connector.tls_text();
         let (_, end) = self.last()?;
         let end = end.unwrap_or_else(|| "nothing of this host".into());
         Ok(format!(
