@@ -62,6 +62,7 @@ pub fn parse_line(line: &[u8]) -> Option<Line<'_>> {
 
 /// A connection.
 pub(super) struct Client {
+    server: String,
     stream: Stream,
     buffer: Vec<u8>,
     inbox: String,
@@ -88,6 +89,7 @@ impl Client {
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
             .map_err(|_| bad("no random bytes"))?;
         let mut client = Client {
+            server: server.to_owned(),
             stream,
             buffer: Vec::new(),
             inbox: format!("_INBOX.{}", base32(&random)),
@@ -100,6 +102,11 @@ impl Client {
         client.stream.flush()?;
         client.expect_pong()?;
         Ok(client)
+    }
+
+    /// `error` with the name of the server.
+    pub(super) fn named(&self, error: impl std::fmt::Display) -> String {
+        format!("{}: {error}", self.server)
     }
 
     fn expect_pong(&mut self) -> io::Result<()> {
