@@ -24,8 +24,9 @@ const FUTURE_S: u64 = 4_000_000_000;
 
 /// A sender, and a server behind a front.
 struct Scene {
-    log: Log,
+    /// Ends first: then it can still be read what it has said.
     sender: Program,
+    log: Log,
     config: Config,
     front: Front,
     authority: Authority,
@@ -114,7 +115,10 @@ impl Scene {
         let mark = self.mark();
         self.front.set_tls(None);
         self.append();
-        self.await_words(mark, &[&at, "TLS", "does not speak TLS", "tls = no"]);
+        self.await_words(
+            mark,
+            &[&at, "TLS", "does not speak TLS at this port", "tls = no"],
+        );
         self.front.set_tls(Some(self.authority.server(Flaw::None)));
         self.await_acknowledged();
         self.manner(

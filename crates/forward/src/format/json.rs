@@ -24,8 +24,8 @@ impl Format for Json {
 
     fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         let line = event.lines.strip_suffix(b"\n").unwrap_or(event.lines);
-        let text = std::str::from_utf8(line).ok();
-        let text = text.filter(|text| text.starts_with('{') && !text.contains('\n'));
+        let is_object = line.first() == Some(&b'{') && memchr::memchr(b'\n', line).is_none();
+        let text = is_object.then(|| std::str::from_utf8(line).ok()).flatten();
         if text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()) {
             out.extend_from_slice(line);
             return Ok(());

@@ -10,6 +10,9 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, Error, RootCertSt
 
 use crate::config::Config;
 
+/// What to do if the server may not speak TLS.
+const NO_TLS: &str = "if it does not speak TLS at this port, set tls = no or another port";
+
 /// Reads the certificates of the configuration.
 pub(super) fn client(config: &Config) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
@@ -54,10 +57,12 @@ pub(super) fn explained(error: &io::Error, server: &str, host: &str) -> io::Erro
         .and_then(|inner| inner.downcast_ref::<Error>());
     let remedy = match tls {
         Some(tls) => remedy(tls, host),
-        None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "the server ended the handshake: is this a port with TLS?".into()
-        }
-        None => String::new(),
+        None => match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                format!("the server ended the handshake; {NO_TLS}")
+            }
+            _ => String::new(),
+        },
     };
     let sign = if remedy.is_empty() { "" } else { "; " };
     io::Error::new(
@@ -84,9 +89,7 @@ fn remedy(error: &Error, host: &str) -> String {
                  and DNS; this may be another host"
             )
         }
-        Error::InvalidMessage(_) => {
-            "the server does not speak TLS at this port; set tls = no or another port".into()
-        }
+        Error::InvalidMessage(_) => NO_TLS.into(),
         Error::AlertReceived(
             AlertDescription::CertificateRequired
             | AlertDescription::BadCertificate
@@ -113,8 +116,6 @@ mod tests {
         let alert = text(Error::AlertReceived(AlertDescription::CertificateRequired));
         assert!(alert.contains("tls_cert"), "{alert}");
         let eof = io::Error::new(io::ErrorKind::UnexpectedEof, "end");
-        assert!(explained(&eof, "b:1", "b")
-            .to_string()
-            .contains("with TLS?"));
+        assert!(explained(&eof, "b:1", "b").to_string().contains("tls = no"));
     }
 }
