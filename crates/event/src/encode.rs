@@ -176,6 +176,11 @@ fn push_one_line(out: &mut Vec<u8>, text: &[u8]) {
         [head @ .., b' ' | b'\n'] => head,
         _ => text,
     };
+    // One pass that does not stop early is quick: most text is plain.
+    let is_plain = |plain, byte: &u8| plain & (b' '..=b'~').contains(byte);
+    if text.iter().fold(true, is_plain) {
+        return out.extend_from_slice(text);
+    }
     let is_blank = |byte: &u8| matches!(*byte, b'\n' | 0 | text::SEPARATOR);
     for (place, piece) in text.split(is_blank).enumerate() {
         if place > 0 {

@@ -35,6 +35,15 @@ impl RecordType {
 
     /// The type with this name: that of a known type, or `UNKNOWN[n]`.
     pub fn from_name(name: &[u8]) -> Option<RecordType> {
+        match name {
+            // The types of most lines, without a search for the name.
+            b"SYSCALL" => return Some(RecordType::SYSCALL),
+            b"PATH" => return Some(RecordType::PATH),
+            b"CWD" => return Some(RecordType::CWD),
+            b"EXECVE" => return Some(RecordType::EXECVE),
+            b"PROCTITLE" => return Some(RecordType::PROCTITLE),
+            _ => {}
+        }
         let name = core::str::from_utf8(name).ok()?;
         if let Some(number) = name
             .strip_prefix("UNKNOWN[")

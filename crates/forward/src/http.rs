@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 use crate::config::Config;
-use crate::net::{Connector, Stream};
+use crate::net::{closed, Connector, Stream};
 
 /// Largest head and largest body of an answer that are read, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -101,15 +101,30 @@ impl Client {
             head += &format!("{name}: {value}\r\n");
         }
         head += &format!("Content-Length: {}\r\n\r\n", body.len());
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
-        stream.flush()?;
-        let (answer, is_kept) = read_answer(&mut stream)?;
+        stream.begin();
+        let (answer, is_kept) =
+            exchange(&mut stream, head.as_bytes(), body).map_err(|error| self.named(error))?;
         if is_kept {
             self.stream = Some(stream);
         }
         Ok(answer)
     }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        let error = closed(error);
+        io::Error::new(error.kind(), format!("{}: {error}", self.url))
+    }
+}
+
+fn exchange(
+    stream: &mut (impl Read + Write),
+    head: &[u8],
+    body: &[u8],
+) -> io::Result<(Answer, bool)> {
+    stream.write_all(head)?;
+    stream.write_all(body)?;
+    stream.flush()?;
+    read_answer(stream)
 }
 
 /// Reads an answer, and whether the connection stays.

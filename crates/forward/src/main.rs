@@ -54,7 +54,7 @@ fn send(path: &Path, config: Config) -> anyhow::Result<u8> {
     }
     let next = Sender::open(path, config)?.run(&asked)?;
     let (status, level) = match next {
-        Next::GoOn | Next::Suspend => return Ok(0),
+        Next::GoOn => return Ok(0),
         Next::Single => (STATUS_SINGLE, "1"),
         Next::Halt => (STATUS_HALT, "0"),
     };

@@ -1,77 +1,43 @@
 //! Connections: TCP with deadlines, and TLS.
 
+mod tls;
+
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::config::Config;
-
-/// What TLS needs, read once.
-#[derive(Clone)]
-pub(crate) struct Tls(Arc<ClientConfig>);
 
 /// How connections are made.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    tls: Option<Tls>,
+    tls: Option<Arc<ClientConfig>>,
     timeout: Duration,
 }
 
-/// A connection.
+/// A connection. Reads and writes fail once the time is up that [`Stream::begin`] has set.
 pub(crate) enum Stream {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Plain(Timed),
+    Tls(Box<StreamOwned<ClientConnection, Timed>>),
 }
 
-impl Tls {
-    /// Reads the certificates of the configuration.
-    pub(crate) fn new(config: &Config) -> Result<Tls, String> {
-        let mut roots = RootCertStore::empty();
-        let ca = &config.tls_ca;
-        let bad = |path: &std::path::Path, what: &str, error: &dyn std::fmt::Display| {
-            format!("{}: {what}: {error}; expected a PEM file", path.display())
-        };
-        let certificates = CertificateDer::pem_file_iter(ca)
-            .map_err(|error| bad(ca, "cannot read tls_ca", &error))?;
-        for certificate in certificates.flatten() {
-            // Stores of systems have certificates that are not understood; one that is enough.
-            let _ = roots.add(certificate);
-        }
-        if roots.is_empty() {
-            return Err(bad(ca, "tls_ca", &"no certificate in it"));
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots);
-        let client = match (&config.tls_cert, &config.tls_key) {
-            (Some(cert), Some(key)) => {
-                let chain = CertificateDer::pem_file_iter(cert)
-                    .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-                    .map_err(|error| bad(cert, "cannot read tls_cert", &error))?;
-                let secret = PrivateKeyDer::from_pem_file(key)
-                    .map_err(|error| bad(key, "cannot read tls_key", &error))?;
-                builder
-                    .with_client_auth_cert(chain, secret)
-                    .map_err(|error| bad(key, "tls_key", &error))?
-            }
-            _ => builder.with_no_client_auth(),
-        };
-        Ok(Tls(Arc::new(client)))
-    }
+/// A TCP connection with a deadline for everything until the next [`Timed::begin`]: a server that sends a byte
+/// now and then does not hold the sender.
+pub(crate) struct Timed {
+    tcp: TcpStream,
+    timeout: Duration,
+    deadline: Instant,
 }
 
 impl Connector {
-    /// A connector with the timeout of the configuration; with TLS if `tls`.
-    pub(crate) fn new(config: &Config, tls: bool) -> Result<Connector, String> {
+    /// A connector with the timeout of the configuration; with TLS if `is_tls`.
+    pub(crate) fn new(config: &Config, is_tls: bool) -> Result<Connector, String> {
         Ok(Connector {
-            tls: tls.then(|| Tls::new(config)).transpose()?,
+            tls: is_tls.then(|| tls::client(config)).transpose()?,
             timeout: config.timeout,
         })
     }
@@ -80,32 +46,44 @@ impl Connector {
         self.tls.is_some()
     }
 
+    /// `TLS` or `no TLS`, for the administrator.
+    pub(crate) fn tls_text(&self) -> &'static str {
+        if self.uses_tls() {
+            "TLS"
+        } else {
+            "no TLS"
+        }
+    }
+
     /// Connects to `HOST:PORT`, without TLS yet.
-    pub(crate) fn tcp(&self, server: &str) -> io::Result<TcpStream> {
+    pub(crate) fn tcp(&self, server: &str) -> io::Result<Timed> {
         let addresses = server.to_socket_addrs().map_err(|error| {
-            io::Error::new(error.kind(), format!("{server}: cannot look up: {error}"))
+            let text =
+                format!("{server}: cannot look up the name: {error}; check DNS and `server`");
+            io::Error::new(error.kind(), text)
         })?;
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut tried = Vec::new();
         for address in addresses {
             match TcpStream::connect_timeout(&address, self.timeout) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(self.timeout))?;
-                    stream.set_write_timeout(Some(self.timeout))?;
-                    return Ok(stream);
+                Ok(tcp) => {
+                    tcp.set_nodelay(true)?;
+                    return Ok(Timed::new(tcp, self.timeout));
                 }
                 Err(error) => last = error,
             }
+            tried.push(address.to_string());
         }
-        Err(io::Error::new(
-            last.kind(),
-            format!("{server}: cannot connect: {last}"),
-        ))
+        let text = format!(
+            "{server}: cannot connect to {}: {last}; is the server running, and is this its address?",
+            tried.join(", ")
+        );
+        Err(io::Error::new(last.kind(), text))
     }
 
     /// Does TLS over a connection to `server`, if it is configured.
-    pub(crate) fn secure(&self, stream: TcpStream, server: &str) -> io::Result<Stream> {
-        let Some(Tls(config)) = &self.tls else {
+    pub(crate) fn secure(&self, stream: Timed, server: &str) -> io::Result<Stream> {
+        let Some(config) = &self.tls else {
             return Ok(Stream::Plain(stream));
         };
         let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
@@ -117,7 +95,7 @@ impl Connector {
             stream
                 .conn
                 .complete_io(&mut stream.sock)
-                .map_err(|error| io::Error::new(error.kind(), format!("{server}: TLS: {error}")))?;
+                .map_err(|error| tls::explained(&error, server, host))?;
         }
         Ok(Stream::Tls(Box::new(stream)))
     }
@@ -125,6 +103,74 @@ impl Connector {
     /// Connects, with TLS if it is configured.
     pub(crate) fn connect(&self, server: &str) -> io::Result<Stream> {
         self.secure(self.tcp(server)?, server)
+    }
+}
+
+impl Stream {
+    /// Gives the next exchange the whole timeout.
+    pub(crate) fn begin(&mut self) {
+        match self {
+            Stream::Plain(timed) => timed.begin(),
+            Stream::Tls(stream) => stream.sock.begin(),
+        }
+    }
+}
+
+impl Timed {
+    fn new(tcp: TcpStream, timeout: Duration) -> Timed {
+        Timed {
+            tcp,
+            timeout,
+            deadline: Instant::now() + timeout,
+        }
+    }
+
+    fn begin(&mut self) {
+        self.deadline = Instant::now() + self.timeout;
+    }
+
+    fn late(&self) -> io::Error {
+        let text = format!(
+            "no answer within {} s (timeout); the server is overloaded, or does not speak this protocol",
+            self.timeout.as_secs_f64()
+        );
+        io::Error::new(io::ErrorKind::TimedOut, text)
+    }
+
+    /// Time that is left.
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(self.late()),
+            false => Ok(left),
+        }
+    }
+
+    fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.late(),
+            _ => error,
+        })
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.tcp.set_read_timeout(Some(self.left()?))?;
+        let read = self.tcp.read(buffer);
+        self.named(read)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.tcp.set_write_timeout(Some(self.left()?))?;
+        let written = self.tcp.write(bytes);
+        self.named(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tcp.flush()
     }
 }
 
@@ -150,5 +196,67 @@ impl Write for Stream {
             Stream::Plain(stream) => stream.flush(),
             Stream::Tls(stream) => stream.flush(),
         }
+    }
+}
+
+/// An error of reading an answer, in words: a connection that was closed in the middle.
+pub(crate) fn closed(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => {
+            let text = "the server closed the connection before it answered; its log says why";
+            io::Error::new(error.kind(), text)
+        }
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// Two ends of a connection.
+    fn pair(timeout: Duration) -> (Timed, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let ours = TcpStream::connect(listener.local_addr().expect("an address")).expect("connect");
+        let (theirs, _) = listener.accept().expect("a connection");
+        (Timed::new(ours, timeout), theirs)
+    }
+
+    #[test]
+    fn bytes_that_come_one_by_one_do_not_extend_the_deadline() {
+        let (mut timed, mut theirs) = pair(Duration::from_millis(200));
+        let writer = std::thread::spawn(move || {
+            for _ in 0..2000 {
+                if theirs.write_all(b"x").is_err() {
+                    return true;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            false
+        });
+        let error = timed.read_exact(&mut [0; 4000]).expect_err("no answer");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(
+            error.to_string().contains("no answer within 0.2 s"),
+            "{error}"
+        );
+        drop(timed);
+        assert!(
+            writer.join().expect("the writer ends"),
+            "the reader went first"
+        );
+    }
+
+    #[test]
+    fn a_new_exchange_has_the_whole_time() {
+        let (mut timed, mut theirs) = pair(Duration::from_secs(20));
+        timed.deadline = Instant::now();
+        assert!(timed.read(&mut [0]).is_err());
+        timed.begin();
+        theirs.write_all(b"x").expect("write");
+        assert_eq!(timed.read(&mut [0]).expect("a byte"), 1);
     }
 }

@@ -54,7 +54,7 @@ pub struct Record<'a> {
 /// Parses a log line: `[node=X ]type=NAME msg=audit(S.mmm:N): body[\x1dINTERPRETATIONS]`. It may end in one newline.
 pub fn parse_line(line: &[u8]) -> Result<Record<'_>, TextError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
-    let (text, interpretations) = match line.iter().position(|&byte| byte == SEPARATOR) {
+    let (text, interpretations) = match memchr::memchr(SEPARATOR, line) {
         Some(at) => (&line[..at], Some(&line[at + 1..])),
         None => (line, None),
     };

@@ -1,5 +1,6 @@
 //! Events as `log_format = JSON` has them.
 
+use super::direct::Direct;
 use super::parsed::{Object, Reader};
 use super::{Format, ForwardEvent, Refused};
 use serde_json::{Number, Value};
@@ -7,7 +8,10 @@ use serde_json::{Number, Value};
 /// One object per event, as `log_format = JSON` writes it, whatever the log's own format is. ENRICHED's names of
 /// users are in `names`; lines that are no records are in `unread`.
 #[derive(Default)]
-pub struct Json(Reader);
+pub struct Json {
+    direct: Direct,
+    reader: Reader,
+}
 
 impl Format for Json {
     fn name(&self) -> &'static str {
@@ -20,13 +24,16 @@ impl Format for Json {
 
     fn event(&mut self, event: &ForwardEvent<'_>, out: &mut Vec<u8>) -> Result<(), Refused> {
         let line = event.lines.strip_suffix(b"\n").unwrap_or(event.lines);
-        let text = std::str::from_utf8(line).ok();
-        let text = text.filter(|text| text.starts_with('{') && !text.contains('\n'));
+        let is_object = line.first() == Some(&b'{') && memchr::memchr(b'\n', line).is_none();
+        let text = is_object.then(|| std::str::from_utf8(line).ok()).flatten();
         if text.is_some_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()) {
             out.extend_from_slice(line);
             return Ok(());
         }
-        let document = document(&mut self.0, event);
+        if self.direct.event(event.lines, event.stamp, out) {
+            return Ok(());
+        }
+        let document = document(&mut self.reader, event);
         serde_json::to_writer(out, &document).map_err(|error| Refused(error.to_string()))
     }
 }
@@ -57,4 +64,84 @@ fn document(reader: &mut Reader, event: &ForwardEvent<'_>) -> Value {
         }
     }
     Value::Object(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Events;
+    use crate::position::Series;
+
+    const CORPORA: [&str; 4] = [
+        "../event/tests/corpus",
+        "../compose/tests/corpus",
+        "../../fuzz/seeds/log_lines",
+        "tests/formats/events",
+    ];
+
+    /// How many events of `text` are written directly, and how many there are. Both ways have to say the same.
+    fn compare(text: &[u8], direct: &mut Direct, reader: &mut Reader) -> (usize, usize) {
+        let (mut written, mut all) = (0, 0);
+        for event in Events::of_whole(text) {
+            let given = ForwardEvent {
+                lines: event.lines,
+                series: Series(7),
+                file: 1,
+                start: 0,
+                host: "web1",
+                stamp: event.stamp,
+            };
+            let mut out = Vec::new();
+            all += 1;
+            if direct.event(event.lines, event.stamp, &mut out) {
+                written += 1;
+                let lines = String::from_utf8_lossy(event.lines);
+                let object: Value = serde_json::from_slice(&out).expect("JSON");
+                assert_eq!(object, document(reader, &given), "{lines}");
+            } else {
+                assert!(out.is_empty(), "nothing is left behind");
+            }
+        }
+        (written, all)
+    }
+
+    #[test]
+    fn events_written_directly_are_those_of_the_object_tree() {
+        let (mut direct, mut reader) = (Direct::default(), Reader::default());
+        let mut written = 0;
+        for dir in CORPORA {
+            for entry in std::fs::read_dir(dir).expect("a corpus") {
+                let path = entry.expect("an entry").path();
+                if !path.is_file() {
+                    continue;
+                }
+                let text = std::fs::read(&path).expect("a file");
+                written += compare(&text, &mut direct, &mut reader).0;
+            }
+        }
+        // The corpora have other files, too, and seeds that are no records.
+        assert!(written > 1000, "{written} events are written directly");
+    }
+
+    #[test]
+    fn names_and_workload_of_enriched_lines_are_told() {
+        let line = b"node=n\"1 type=SYSCALL msg=audit(7.004:9): a0=1 auid=0\x1dARCH=x86_64 AUID=\"root\" AUID=\"x\" \
+                     UNIT=\"a.service\" CONTAINER=6162 POD=\"p\xff\"\n";
+        let (mut direct, mut reader) = (Direct::default(), Reader::default());
+        assert_eq!(compare(line, &mut direct, &mut reader), (1, 1));
+        let mut out = Vec::new();
+        let stamp = super::super::Stamp {
+            sec: 7,
+            msec: 4,
+            serial: 9,
+        };
+        assert!(direct.event(line, stamp, &mut out));
+        let object: Value = serde_json::from_slice(&out).expect("JSON");
+        assert_eq!(object["node"], "n\"1");
+        assert_eq!(object["names"]["AUID"], "root");
+        assert_eq!(object["workload"]["container"]["id"], "ab");
+        assert_eq!(object["workload"]["pod"]["uid"], "p\u{fffd}");
+        let twice = b"type=USER msg=audit(7.004:9): x=1\x1dUNIT=\"a\" UNIT=\"b\"\n";
+        assert_eq!(compare(twice, &mut direct, &mut reader), (0, 1));
+    }
 }

@@ -4,6 +4,7 @@
 //! bytes, since a batch that was interrupted is made again from the log.
 
 mod act;
+mod direct;
 mod ecs;
 mod facts;
 mod item;

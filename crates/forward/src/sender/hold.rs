@@ -7,6 +7,25 @@ use crate::events::Events;
 use crate::position::Position;
 use crate::spool::Files;
 
+/// Whether more than `hold` waits, so that it is said once.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
+    is_over: bool,
+}
+
+impl Hold {
+    /// Whether more than `hold_bytes` wait and did not before. It counts as over until a tenth of it is free again.
+    pub(super) fn is_newly_over(&mut self, waiting: u64, hold_bytes: u64) -> bool {
+        let was_over = self.is_over;
+        if waiting > hold_bytes {
+            self.is_over = true;
+        } else if waiting < hold_bytes / 10 * 9 {
+            self.is_over = false;
+        }
+        self.is_over && !was_over
+    }
+}
+
 /// Where what waits begins: behind the pending batch and what was given up already.
 pub(super) fn waiting_from(cursor: &Cursor) -> Position {
     match (&cursor.gap_after, &cursor.pending, &cursor.gap) {
@@ -60,4 +79,18 @@ fn count(files: &Files, number: u64, offset: u64) -> io::Result<u64> {
     let text = std::fs::read(files.path(number))?;
     let from = (offset as usize).min(text.len());
     Ok(Events::of_whole(&text[from..]).count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_is_said_once_until_a_tenth_is_free() {
+        let mut hold = Hold::default();
+        let said: Vec<bool> = [900, 1001, 1200, 950, 1001, 899, 1001]
+            .map(|waiting| hold.is_newly_over(waiting, 1000))
+            .to_vec();
+        assert_eq!(said, [false, true, false, false, false, false, true]);
+    }
 }

@@ -15,21 +15,30 @@ const PRIORITY: u32 = 3 << 3 | 4;
 pub enum Next {
     /// Nothing else.
     GoOn,
-    /// Send nothing until a signal comes.
-    Suspend,
     /// Single-user mode.
     Single,
     /// Shut down.
     Halt,
 }
 
-/// Carries out actions. Keeps the programs that it has started, to reap them.
+/// Carries out actions. Keeps the programs that it has started, to reap them, and whether sending is suspended.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     children: Vec<Child>,
+    is_suspended: bool,
 }
 
 impl Trouble {
+    /// Whether nothing is sent until [`Trouble::resume`].
+    pub(super) fn is_suspended(&self) -> bool {
+        self.is_suspended
+    }
+
+    /// Ends what [`TroubleAction::Suspend`] began.
+    pub(super) fn resume(&mut self) {
+        self.is_suspended = false;
+    }
+
     /// Does `action`, and says `why` on standard error and, but for `ignore`, in syslog.
     pub(super) fn act(&mut self, action: &TroubleAction, why: &str) -> Next {
         eprintln!("tarsier-forward: {why}");
@@ -38,7 +47,10 @@ impl Trouble {
         }
         match action {
             TroubleAction::Ignore | TroubleAction::Syslog => Next::GoOn,
-            TroubleAction::Suspend => Next::Suspend,
+            TroubleAction::Suspend => {
+                self.is_suspended = true;
+                Next::GoOn
+            }
             TroubleAction::Single => Next::Single,
             TroubleAction::Halt => Next::Halt,
             TroubleAction::Exec(path) => {

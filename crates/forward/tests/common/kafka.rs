@@ -20,9 +20,15 @@ const PARTITIONS: u32 = 3;
 
 impl Kafka {
     pub fn new() -> Option<Kafka> {
+        Kafka::advertised_at(None)
+    }
+
+    /// A broker whose listener with SASL tells clients to come to another port of loopback.
+    pub fn advertised_at(port: Option<u16>) -> Option<Kafka> {
         let jars = engine("kafka")?;
         let dir = tempfile::tempdir().expect("a directory");
         let (sasl_port, plain_port, controller) = (free_port(), free_port(), free_port());
+        let advertised = port.unwrap_or(sasl_port);
         let data = dir.path().join("data");
         let login = "required username=\"tarsier\" password=\"secret\" user_tarsier=\"secret\";";
         let text = format!(
@@ -30,7 +36,7 @@ impl Kafka {
              controller.quorum.voters=1@127.0.0.1:{controller}\n\
              listeners=OUT://127.0.0.1:{sasl_port},IN://127.0.0.1:{plain_port},\
              CTL://127.0.0.1:{controller}\n\
-             advertised.listeners=OUT://127.0.0.1:{sasl_port},IN://127.0.0.1:{plain_port}\n\
+             advertised.listeners=OUT://127.0.0.1:{advertised},IN://127.0.0.1:{plain_port}\n\
              listener.security.protocol.map=OUT:SASL_PLAINTEXT,IN:PLAINTEXT,CTL:PLAINTEXT\n\
              inter.broker.listener.name=IN\ncontroller.listener.names=CTL\nlog.dirs={}\n\
              offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n\
@@ -123,6 +129,11 @@ impl Kafka {
         let plain = format!("127.0.0.1:{}", self.plain_port);
         let settings = self.settings();
         settings.replace(&plain, &format!("127.0.0.1:{}", self.sasl_port))
+    }
+
+    /// The port with SASL.
+    pub fn sasl_port(&self) -> u16 {
+        self.sasl_port
     }
 
     /// Changes a setting of the topic.

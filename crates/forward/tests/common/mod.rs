@@ -2,7 +2,9 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+pub mod certificates;
 pub mod engines;
+pub mod front;
 pub mod kafka;
 pub mod nats;
 pub mod otelcol;
@@ -182,6 +184,12 @@ impl Config {
         config
     }
 
+    /// Replaces a text in the file.
+    pub fn replace(&self, old: &str, new: &str) {
+        let text = std::fs::read_to_string(&self.path).expect("read the configuration");
+        std::fs::write(&self.path, text.replace(old, new)).expect("write the configuration");
+    }
+
     pub fn write(&self, log: &Log, settings: &str) {
         let text = format!(
             "log_file = {}\nhost = web1\n{settings}",
@@ -234,6 +242,15 @@ impl Program {
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("signal the sender");
+    }
+
+    /// Largest resident memory, in KiB.
+    pub fn memory_kib(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let text = text.expect("its status");
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let words = line.expect("VmHWM").trim().trim_end_matches(" kB");
+        words.parse().expect("a number")
     }
 
     /// What the sender has said.

@@ -58,6 +58,23 @@ impl Nats {
         Some(nats)
     }
 
+    /// The port of the server.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Has the stream take at most `more` bytes beyond those that it has, and refuse what exceeds them.
+    pub fn limit(&self, more: u64) {
+        let info = self.ask("$JS.API.STREAM.INFO.audit", &json!({}));
+        let bytes = info["state"]["bytes"].as_u64().expect("a size");
+        let stream = json!({
+            "name": "audit", "subjects": ["audit.*"], "storage": "file", "retention": "limits",
+            "discard": "new", "max_bytes": bytes + more,
+        });
+        let answer = self.ask("$JS.API.STREAM.UPDATE.audit", &stream);
+        assert!(answer["error"].is_null(), "{answer}");
+    }
+
     /// Asks with a connection of its own.
     fn ask(&self, subject: &str, body: &Value) -> Value {
         let mut asked = self.connect();

@@ -38,6 +38,12 @@ impl Collector {
     }
 }
 
+impl Collector {
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
 impl Engine for Collector {
     fn settings(&self) -> String {
         format!(

@@ -1,5 +1,6 @@
 //! A record batch (magic 2): one record per message, with the sequences that make it exactly once.
 
+use std::fmt::Write as _;
 use std::io;
 
 use super::wire::Out;
@@ -18,46 +19,91 @@ pub(super) struct Producer {
     pub(super) sequence: i32,
 }
 
-/// Encodes `batch`, dated `now_ms`: the broker forgets producers by the dates of their records.
-pub(super) fn encode(
-    batch: &Batch,
-    producer: Producer,
-    now_ms: i64,
-    is_compressed: bool,
-) -> io::Result<Vec<u8>> {
-    let count = batch.messages.len() as i32;
-    let mut out = Out(Vec::with_capacity(256 + batch.bytes.len() / 4));
-    out.i64(0).i32(0).i32(-1).i8(2).i32(0);
-    out.i16(if is_compressed { ZSTD } else { 0 }).i32(count - 1);
-    out.i64(now_ms).i64(now_ms);
-    out.i64(producer.id)
-        .i16(producer.epoch)
-        .i32(producer.sequence);
-    out.i32(count);
-    let mut records = Vec::with_capacity(batch.bytes.len() + batch.messages.len() * 128);
-    let mut body = Vec::new();
-    let series = batch.series.to_string();
-    for (number, message) in batch.messages.iter().enumerate() {
-        body.clear();
-        record(batch, message, number as i64, &series, &mut body);
-        varint(body.len() as i64, &mut records);
-        records.extend_from_slice(&body);
-    }
-    match is_compressed {
-        true => {
-            let packed = zstd::bulk::compress(&records, ZSTD_LEVEL)?;
-            out.0.extend_from_slice(&packed);
-        }
-        false => out.0.extend_from_slice(&records),
-    }
-    let length = (out.0.len() - 12) as i32;
-    out.0[8..12].copy_from_slice(&length.to_be_bytes());
-    let sum = crc32c::crc32c(&out.0[CHECKED_FROM..]);
-    out.0[CHECKED_FROM - 4..CHECKED_FROM].copy_from_slice(&sum.to_be_bytes());
-    Ok(out.0)
+/// Makes record batches. Keep it and reuse it, for its buffers and the compressor's tables.
+pub(super) struct Encoder {
+    packer: Option<zstd::bulk::Compressor<'static>>,
+    records: Vec<u8>,
+    record: Vec<u8>,
 }
 
-fn record(batch: &Batch, message: &Message, number: i64, series: &str, out: &mut Vec<u8>) {
+impl Encoder {
+    pub(super) fn new(is_compressed: bool) -> io::Result<Encoder> {
+        let packer = is_compressed.then(|| zstd::bulk::Compressor::new(ZSTD_LEVEL));
+        Ok(Encoder {
+            packer: packer.transpose()?,
+            records: Vec::new(),
+            record: Vec::new(),
+        })
+    }
+
+    /// Encodes `batch`, dated `now_ms`: the broker forgets producers by the dates of their records.
+    pub(super) fn encode(
+        &mut self,
+        batch: &Batch,
+        producer: Producer,
+        now_ms: i64,
+    ) -> io::Result<Vec<u8>> {
+        let count = batch.messages.len() as i32;
+        let mut out = Out(Vec::with_capacity(256 + batch.bytes.len() / 4));
+        out.i64(0).i32(0).i32(-1).i8(2).i32(0);
+        let codec = if self.packer.is_some() { ZSTD } else { 0 };
+        out.i16(codec).i32(count - 1).i64(now_ms).i64(now_ms);
+        out.i64(producer.id).i16(producer.epoch);
+        out.i32(producer.sequence).i32(count);
+        self.fill(batch);
+        match &mut self.packer {
+            Some(packer) => {
+                let start = out.0.len();
+                let room = zstd::zstd_safe::compress_bound(self.records.len());
+                out.0.resize(start + room, 0);
+                let length = packer.compress_to_buffer(&self.records, &mut out.0[start..])?;
+                out.0.truncate(start + length);
+            }
+            None => out.0.extend_from_slice(&self.records),
+        }
+        let length = (out.0.len() - 12) as i32;
+        out.0[8..12].copy_from_slice(&length.to_be_bytes());
+        let sum = crc32c::crc32c(&out.0[CHECKED_FROM..]);
+        out.0[CHECKED_FROM - 4..CHECKED_FROM].copy_from_slice(&sum.to_be_bytes());
+        Ok(out.0)
+    }
+
+    /// Writes the records of `batch` one behind the other.
+    fn fill(&mut self, batch: &Batch) {
+        self.records.clear();
+        let series = batch.series.to_string();
+        let (mut from, mut to) = (String::new(), String::new());
+        let mut before = None;
+        for (number, message) in batch.messages.iter().enumerate() {
+            // `from` is nearly always `to` of the message before.
+            match before == Some(message.from) {
+                true => std::mem::swap(&mut from, &mut to),
+                false => from = message.from.to_string(),
+            }
+            to.clear();
+            let _ = write!(to, "{}", message.to);
+            before = Some(message.to);
+            self.record.clear();
+            let headers = Headers {
+                series: &series,
+                from: &from,
+                to: &to,
+            };
+            record(batch, message, number as i64, &headers, &mut self.record);
+            varint(self.record.len() as i64, &mut self.records);
+            self.records.extend_from_slice(&self.record);
+        }
+    }
+}
+
+/// Values of headers, as text.
+struct Headers<'a> {
+    series: &'a str,
+    from: &'a str,
+    to: &'a str,
+}
+
+fn record(batch: &Batch, message: &Message, number: i64, headers: &Headers<'_>, out: &mut Vec<u8>) {
     // Attributes, and the time after that of the batch.
     out.push(0);
     varint(0, out);
@@ -71,10 +117,10 @@ fn record(batch: &Batch, message: &Message, number: i64, series: &str, out: &mut
         bytes(name.as_bytes(), out);
         bytes(value.as_bytes(), out);
     };
-    header("series", series);
+    header("series", headers.series);
     header("kind", message.kind.name());
-    header("from", &message.from.to_string());
-    header("to", &message.to.to_string());
+    header("from", headers.from);
+    header("to", headers.to);
     header("content-type", batch.content_type);
     if is_filtered {
         header("filtered", &message.filtered.to_string());

@@ -56,7 +56,7 @@ impl Out {
 
 /// An answer that is not of the protocol's form.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer is not Kafka's; does the port belong to a Kafka listener without TLS?")]
+#[error("the answer is not of Kafka's protocol; check `server`, and whether the listener uses TLS (`tls`)")]
 pub(super) struct Garbage;
 
 /// Reads an answer.

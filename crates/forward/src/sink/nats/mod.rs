@@ -28,8 +28,11 @@ const SERIES_HEADER: &str = "Tarsier-Series";
 /// JetStream's codes of errors that are treated apart.
 mod code {
     pub(super) const NO_MESSAGE: u64 = 10037;
+    pub(super) const NO_RESOURCES: u64 = 10023;
+    pub(super) const NO_STORAGE: u64 = 10047;
     pub(super) const TOO_LARGE: u64 = 10054;
     pub(super) const WRONG_LAST: u64 = 10071;
+    pub(super) const STORE_FAILED: u64 = 10077;
 }
 
 /// The sink.
@@ -69,7 +72,7 @@ impl Nats {
                         self.client = Some(client);
                         break;
                     }
-                    Err(error) => last = SinkError::Retry(format!("{server}: {error}")),
+                    Err(error) => last = SinkError::Retry(named(&server, &error)),
                 }
             }
             if self.client.is_none() {
@@ -104,11 +107,13 @@ impl Nats {
     }
 
     fn ask(&mut self, subject: &str, headers: &str, body: &[u8]) -> Result<Reply, SinkError> {
-        let asked = self.connected()?.request(subject, headers, body);
+        let client = self.connected()?;
+        let asked = client.request(subject, headers, body);
+        let asked = asked.map_err(|error| SinkError::Retry(client.named(error)));
         if asked.is_err() {
             self.client = None;
         }
-        asked.map_err(retry)
+        asked
     }
 
     fn ask_json(&mut self, subject: &str, body: &Value) -> Result<Value, SinkError> {
@@ -137,7 +142,7 @@ impl Nats {
         let answer = self.ask_json(&api, &json!({ "last_by_subj": subject }))?;
         match answer["error"]["err_code"].as_u64() {
             Some(code::NO_MESSAGE) => return Ok((0, None)),
-            Some(_) => return Err(SinkError::Retry(answer["error"].to_string())),
+            Some(_) => return Err(SinkError::Retry(self.explained(&answer["error"]))),
             None => {}
         }
         let sequence = answer["message"]["seq"].as_u64().unwrap_or(0);
@@ -185,12 +190,42 @@ impl Nats {
         }
     }
 
+    /// An error of JetStream in words.
+    fn explained(&self, error: &Value) -> String {
+        let code = error["err_code"].as_u64().unwrap_or(0);
+        let text = error["description"]
+            .as_str()
+            .unwrap_or("an error without text");
+        let remedy = match code {
+            code::STORE_FAILED => {
+                "; the stream is full (max_bytes, max_msgs) or its disk is: raise the limit or purge the stream; \
+                 events wait here until then"
+            }
+            code::NO_STORAGE | code::NO_RESOURCES => {
+                "; JetStream has used up its storage: raise max_file_store; events wait here until then"
+            }
+            code::TOO_LARGE => "; raise the stream's max_msg_size, or lower batch_bytes",
+            _ => "",
+        };
+        let subject = &self.subject;
+        format!("subject {subject:?}: JetStream says {text:?} (error {code}){remedy}")
+    }
+
     fn foreign(&self, sequence: u64) -> SinkError {
         SinkError::Disagreement(format!(
             "message {sequence} of {:?} is not of tarsier-forward; the subject must be this \
              host's alone",
             self.subject
         ))
+    }
+}
+
+/// `error` with the server's name before it, unless it has it.
+fn named(server: &str, error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.starts_with(server) {
+        true => text,
+        false => format!("{server}: {text}"),
     }
 }
 
@@ -285,11 +320,7 @@ impl Sink for Nats {
     fn check(&mut self) -> Result<String, SinkError> {
         self.client = None;
         let stream = self.stream()?;
-        let how = if self.connector.uses_tls() {
-            "TLS"
-        } else {
-            "no TLS"
-        };
+        let how = self.connector.tls_text();
         let (_, end) = self.last()?;
         let end = end.unwrap_or_else(|| "nothing of this host".into());
         Ok(format!(
@@ -342,8 +373,8 @@ impl Sink for Nats {
         }
         match answer["error"]["err_code"].as_u64() {
             Some(code::WRONG_LAST) => self.settle(batch, state),
-            Some(code::TOO_LARGE) => Err(SinkError::Refused(answer["error"].to_string())),
-            _ => Err(SinkError::Retry(format!("JetStream: {}", answer["error"]))),
+            Some(code::TOO_LARGE) => Err(SinkError::Refused(self.explained(&answer["error"]))),
+            _ => Err(SinkError::Retry(self.explained(&answer["error"]))),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use serde_json::Value;
 
-use crate::net::{Connector, Stream};
+use crate::net::{closed, Connector, Stream};
 
 /// Longest line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -62,6 +62,7 @@ pub fn parse_line(line: &[u8]) -> Option<Line<'_>> {
 
 /// A connection.
 pub(super) struct Client {
+    server: String,
     stream: Stream,
     buffer: Vec<u8>,
     inbox: String,
@@ -76,11 +77,9 @@ impl Client {
         server: &str,
         options: impl FnOnce(&str) -> io::Result<Value>,
     ) -> io::Result<Client> {
-        let tcp = connector.tcp(server)?;
+        let mut tcp = connector.tcp(server)?;
         // The greeting comes before TLS.
-        let mut plain = Stream::Plain(tcp.try_clone()?);
-        let info = greeting(&mut plain)?;
-        drop(plain);
+        let info = greeting(&mut tcp).map_err(closed)?;
         if info["tls_required"].as_bool() == Some(true) && !connector.uses_tls() {
             return Err(bad("the server demands TLS; set tls = yes"));
         }
@@ -90,6 +89,7 @@ impl Client {
         ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut random)
             .map_err(|_| bad("no random bytes"))?;
         let mut client = Client {
+            server: server.to_owned(),
             stream,
             buffer: Vec::new(),
             inbox: format!("_INBOX.{}", base32(&random)),
@@ -102,6 +102,11 @@ impl Client {
         client.stream.flush()?;
         client.expect_pong()?;
         Ok(client)
+    }
+
+    /// `error` with the name of the server.
+    pub(super) fn named(&self, error: impl std::fmt::Display) -> String {
+        format!("{}: {error}", self.server)
     }
 
     fn expect_pong(&mut self) -> io::Result<()> {
@@ -124,6 +129,7 @@ impl Client {
         body: &[u8],
     ) -> io::Result<Reply> {
         self.number += 1;
+        self.stream.begin();
         let reply_to = format!("{}.{}", self.inbox, self.number);
         let head = match headers.len() {
             0 => format!("PUB {subject} {reply_to} {}\r\n", body.len()),
@@ -181,22 +187,19 @@ impl Client {
     fn fill(&mut self) -> io::Result<()> {
         let mut block = [0; 16 << 10];
         match self.stream.read(&mut block) {
-            Ok(0) => Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the server closed the connection",
-            )),
+            Ok(0) => Err(closed(io::ErrorKind::UnexpectedEof.into())),
             Ok(count) => {
                 self.buffer.extend_from_slice(&block[..count]);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => Err(closed(error)),
         }
     }
 }
 
 /// Reads the greeting byte by byte, so that nothing of TLS is taken.
-fn greeting(stream: &mut Stream) -> io::Result<Value> {
+fn greeting(stream: &mut impl Read) -> io::Result<Value> {
     let mut line = Vec::new();
     let mut byte = [0];
     while line.len() < LINE_BYTES_MAX {
