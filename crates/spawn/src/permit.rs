@@ -1,6 +1,7 @@
 //! What the spawner may start, so that a daemon that was taken over cannot have it start anything else: programs that
 //! the configuration files name, with the arguments that they name, and those that auditd has built in.
 
+use crate::log_files;
 use crate::message::Request;
 use conf::plugins::PluginKind;
 use conf::{Config, FailureAction, LoadOptions, SizeAction};
@@ -14,15 +15,20 @@ pub const INIT: &str = "/sbin/init";
 /// The programs of the configuration since the spawner was started.
 pub(crate) struct Permits {
     config: PathBuf,
+    /// The logs: those of the configuration, unless the daemon was told another.
+    logs: HashSet<PathBuf>,
+    follows_log: bool,
     plugins: HashSet<(PathBuf, Vec<String>)>,
     exec: HashSet<PathBuf>,
 }
 
 impl Permits {
-    /// Those that the configuration names now.
-    pub(crate) fn of(config: &Path) -> Permits {
+    /// Those that the configuration names now, and the files of `log`, if it is given, in place of the configuration's.
+    pub(crate) fn of(config: &Path, log: Option<&Path>) -> Permits {
         let mut permits = Permits {
             config: config.to_owned(),
+            logs: log.into_iter().map(Path::to_owned).collect(),
+            follows_log: log.is_none(),
             plugins: HashSet::new(),
             exec: HashSet::new(),
         };
@@ -41,7 +47,7 @@ impl Permits {
             false => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
-                    "refused: {} does not name this program with these arguments",
+                    "refused: {} does not name this program with these arguments, or this file",
                     self.config.display()
                 ),
             )),
@@ -56,17 +62,24 @@ impl Permits {
             Request::Exec { path } => self.exec.contains(path),
             Request::Mail { program } => program == Path::new(conf::SENDMAIL),
             Request::Runlevel { program, level } => program == Path::new(INIT) && *level <= 1,
-            Request::Lookup { .. } | Request::Command | Request::Tidy => true,
+            Request::Log(change) => self.logs.iter().any(|log| log_files::is_of(change, log)),
+            // As Runlevel.
+            Request::Halt => true,
+            Request::Lookup { .. } | Request::Command | Request::Spawner | Request::Tidy => true,
         }
     }
 
     /// Adds what the files name. What is wrong there is the daemon's to say.
     fn read(&mut self) {
-        let Ok(loaded) = conf::load(&self.config, LoadOptions::default()) else {
-            return;
+        let config = match conf::load(&self.config, LoadOptions::default()) {
+            Ok(loaded) => loaded.config,
+            Err(_) if !self.config.exists() => Config::default(),
+            Err(_) => return,
         };
-        let config = loaded.config;
         self.exec.extend(exec_programs(&config).cloned());
+        if self.follows_log {
+            self.logs.insert(config.log_file.clone());
+        }
         let Ok((plugins, _)) = conf::plugins::load(&config.plugins.plugin_dir) else {
             return;
         };
@@ -140,7 +153,7 @@ mod tests {
             std::fs::set_permissions(plugins.join("one.conf"), mode).unwrap();
         };
         name("a b");
-        let mut permits = Permits::of(&config);
+        let mut permits = Permits::of(&config, None);
         let may = |permits: &mut Permits, request: &Request| permits.check(request).is_ok();
         assert!(may(&mut permits, &plugin(&program, &["a", "b"])));
         for refused in [
