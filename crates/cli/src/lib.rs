@@ -294,6 +294,10 @@ pub struct RunArgs {
     /// the configuration's pin_dir
     #[arg(long, value_name = "DIR")]
     pub pin_dir: Option<PathBuf>,
+    /// Socket of the service that starts programs (tarsier-spawner.socket), instead of a process of
+    /// this daemon's own
+    #[arg(long, value_name = "SOCKET", conflicts_with = "command")]
+    pub spawner: Option<PathBuf>,
     /// Leave the kernel's audit socket alone; not possible with --engine kernel, which reads it
     #[arg(long)]
     pub no_kernel_records: bool,

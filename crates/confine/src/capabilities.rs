@@ -54,8 +54,12 @@ pub(crate) fn keep(wanted: &Wanted) -> io::Result<()> {
     if wanted.privileged_port {
         kept |= CapabilitySet::NET_BIND_SERVICE;
     }
-    let bounded = bound(kept);
     let mut sets = capabilities(None)?;
+    // Without the right to, somebody has bounded this process before. It cannot execute anything anyway.
+    let bounded = match sets.effective.contains(CapabilitySet::SETPCAP) {
+        true => bound(kept),
+        false => Ok(()),
+    };
     sets.permitted &= kept;
     sets.effective = sets.permitted;
     sets.inheritable = CapabilitySet::empty();

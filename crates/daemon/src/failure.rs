@@ -36,19 +36,21 @@ impl Failure {
             if let Err(error) = log.and_then(|log| log.sync_all()) {
                 say!("tarsier: the log is not on the disk: {error}");
             }
-            stop_the_machine();
+            stop_the_machine(pipeline);
         }
     }
 }
 
-/// Makes the kernel panic, as its own audit does with -f 2, so that the administrator's settings for a panic take
-/// effect (kernel.panic, kdump). If it does not, the machine is halted.
-fn stop_the_machine() {
+/// Makes the kernel panic, as its own audit does with -f 2, so that what the administrator has set for that takes place
+/// (kernel.panic, kdump). If it does not, the machine is halted.
+fn stop_the_machine(pipeline: &Pipeline) {
     say!("tarsier: audit events were lost, and -f 2 asks for a panic");
     if let Err(error) = write_to("/proc/sysrq-trigger", "c") {
         say!("tarsier: /proc/sysrq-trigger: {error}; the machine is halted");
     }
-    if let Err(error) = reboot(RebootCommand::Halt) {
+    // Under systemd, the daemon has no right to.
+    if reboot(RebootCommand::Halt).is_err() {
+        let error = pipeline.output.halt();
         say!("tarsier: the machine cannot be halted: {error}");
     }
 }

@@ -84,6 +84,11 @@ impl Notifier {
         let _ = sendto(socket, line.as_bytes(), SendFlags::NOSIGNAL, &address);
     }
 
+    /// Has the machine halted. Returns only if that failed.
+    pub(super) fn halt(&self) -> io::Error {
+        self.launcher.halt()
+    }
+
     /// Sends mail as auditd does: writes a message, small enough not to block, to sendmail's
     /// standard input.
     fn mail(&mut self, account: &str, text: &str) {

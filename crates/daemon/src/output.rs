@@ -192,6 +192,11 @@ impl Output {
         self.notifier.say(severity, text);
     }
 
+    /// Has the machine halted by the process that starts programs. Returns only if that failed.
+    pub(super) fn halt(&self) -> std::io::Error {
+        self.notifier.halt()
+    }
+
     /// Adds the descriptors to poll.
     pub(super) fn poll_fds<'s>(&'s self, fds: &mut Vec<PollFd<'s>>) {
         self.plugins.poll_fds(fds);

@@ -35,7 +35,6 @@ pub(super) struct Recording {
     pub(super) settings: Settings,
     pub(super) losses: Losses,
     pub(super) warnings: Warnings,
-    pub(super) launcher: launcher::Watch,
     pub(super) integrity: Integrity,
     pub(super) cgroups: CgroupLosses,
     pub(super) scheduling: Scheduling,
@@ -58,7 +57,6 @@ impl Recording {
             settings,
             losses: Losses::default(),
             warnings: Warnings::default(),
-            launcher: launcher::Watch::default(),
             integrity: Integrity::default(),
             cgroups: CgroupLosses::default(),
             contexts,
@@ -152,14 +150,15 @@ impl Recording {
     /// Call this when a child has ended.
     pub(super) fn child_ended(&mut self) {
         self.pipeline.output.child_ended();
-        let state = self.settings.launcher.state();
-        self.launcher.note(state, &mut self.pipeline);
+        launcher::tend(&self.settings.launcher, &mut self.pipeline);
     }
 
     /// Call this once a second: it follows files that rules name, logs losses and breaches, and
     /// removes hooks that are not needed.
     /// While rules are replaced for that, `meanwhile` is called between two passes over the rings.
     pub(super) fn tidy(&mut self, meanwhile: &mut dyn FnMut(&mut Recording)) {
+        // A spawner of a service that has ended no longer tells of the ends of what it started.
+        self.child_ended();
         self.pipeline.recorder.refresh();
         self.cgroups.mend(&mut self.pipeline);
         self.pipeline.count_kernel_losses();

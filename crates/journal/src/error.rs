@@ -41,7 +41,7 @@ impl OpenError {
         let source = source.into();
         let remedy = match source.raw_os_error() {
             Some(libc::EROFS) => "the file system is read-only: log elsewhere or remount it",
-            Some(libc::EACCES | libc::EPERM) => "run as root, or give a log file of your own; after its file system was mounted anew, restart tarsier",
+            Some(libc::EACCES | libc::EPERM) => "run as root, or give a log file of your own",
             Some(libc::ENOENT) => "create the directory above it",
             Some(libc::ENOTDIR) => "part of the path is not a directory: correct it",
             Some(libc::ENOSPC | libc::EDQUOT) => "free space on this file system",

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use crate::error::OpenError;
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
+use crate::writing;
 use conf::Group;
 
 /// Permission bits of the log's files and directory, as auditd sets them; they depend on whether
@@ -199,32 +200,35 @@ fn open_or_create(path: &Path, mode: u32) -> Result<File, OpenError> {
         | OFlags::CLOEXEC
         | OFlags::NOCTTY
         | OFlags::NONBLOCK;
-    let opened = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::NOENT) => rustix::fs::open(
+    let opened = match writing::open(path, flags, Mode::empty()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => writing::open(
             path,
             flags | OFlags::CREATE | OFlags::EXCL,
             Mode::from_raw_mode(mode),
         ),
         other => other,
     };
-    match opened {
-        Ok(fd) => Ok(File::from(fd)),
-        Err(Errno::LOOP) => Err(OpenError::refused(
+    let error = match opened {
+        Ok(fd) => return Ok(File::from(fd)),
+        Err(error) => error,
+    };
+    match Errno::from_io_error(&error) {
+        Some(Errno::LOOP) => Err(OpenError::refused(
             path,
             "a symbolic link",
             "name the file itself: a log is never written through a link",
         )),
-        Err(Errno::ISDIR) => Err(OpenError::refused(
+        Some(Errno::ISDIR) => Err(OpenError::refused(
             path,
             "a directory",
             "name a file inside it",
         )),
-        Err(Errno::NXIO) => Err(OpenError::refused(
+        Some(Errno::NXIO) => Err(OpenError::refused(
             path,
             "a socket or device, not a regular file",
             "name a regular file, or one that does not exist yet",
         )),
-        Err(errno) => Err(OpenError::io(path, "open", errno)),
+        _ => Err(OpenError::io(path, "open", error)),
     }
 }
 

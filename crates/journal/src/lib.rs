@@ -30,6 +30,7 @@ mod rotate;
 pub mod seal;
 mod space;
 mod sync;
+mod writing;
 
 pub use action::{Action, Runlevel, Severity};
 pub use counters::{Counters, Lost, Position};

@@ -241,8 +241,10 @@ impl Journal {
         Ok(Some(rotated))
     }
 
-    /// Sets who starts the programs of EXEC actions; without, this process does.
+    /// Sets who starts the programs of EXEC actions, and changes files that this process may not; without, this process
+    /// does.
     pub fn set_launcher(&mut self, launcher: spawn::Launcher) {
+        crate::writing::helped_by(&launcher);
         self.responses.notices().set_launcher(launcher);
     }
 

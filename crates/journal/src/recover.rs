@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::compact;
 use crate::error::OpenError;
 use crate::files;
+use crate::writing;
 
 /// Longest last line that is searched for when a log is opened.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -94,7 +95,7 @@ pub(crate) fn repair(file: &File, path: &Path) -> Result<(u64, Option<TornLine>)
 pub(crate) fn repair_rotated(log_file: &Path) -> Result<Option<TornLine>, OpenError> {
     let path = files::numbered(log_file, 1);
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::open(&path, flags | OFlags::NONBLOCK, Mode::empty()) {
+    match writing::open(&path, flags | OFlags::NONBLOCK, Mode::empty()) {
         Ok(fd) => {
             let file = File::from(fd);
             let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());

@@ -12,6 +12,7 @@ use crate::error::RotateError;
 use crate::files::{self, modes, numbered, open_log, set_permissions};
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::{seal_path, with_suffix};
+use crate::writing;
 use conf::Group;
 
 /// A finished rotation.
@@ -59,12 +60,12 @@ fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
     let forms = ["", COMPRESSED_SUFFIX];
     for (form, other) in [(forms[0], forms[1]), (forms[1], forms[0])] {
         let (from, to) = (with_suffix(&here, form), with_suffix(&above, form));
-        match std::fs::rename(&from, &to) {
+        match writing::rename(&from, &to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err((to, error)),
             Err(_) => {}
             Ok(()) => {
                 // A file in the other form that was there before must not be taken for this one.
-                let _ = std::fs::remove_file(with_suffix(&above, other));
+                let _ = writing::remove_file(with_suffix(&above, other));
                 break;
             }
         }
@@ -75,9 +76,9 @@ fn shift(log_file: &Path, number: u32) -> Result<(), (PathBuf, io::Error)> {
 /// Moves the seal of a file that was renamed. Without one, a seal that already has the new name
 /// belongs to another file, and is removed.
 fn move_seal(from: &Path, to: &Path) -> io::Result<()> {
-    match std::fs::rename(seal_path(from), seal_path(to)) {
+    match writing::rename(seal_path(from), seal_path(to)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match std::fs::remove_file(seal_path(to)) {
+            match writing::remove_file(seal_path(to)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
             }
@@ -104,7 +105,7 @@ pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
         };
         let has_seal = |path: &Path| access(seal_path(path), Access::EXISTS).is_ok();
         if is_gone && has_seal(&before) && !has_seal(&here) {
-            std::fs::rename(seal_path(&before), seal_path(&here))?;
+            writing::rename(seal_path(&before), seal_path(&here))?;
         }
     }
     Ok(())
@@ -141,13 +142,13 @@ pub(crate) fn rotate(
         shift(log_file, number).map_err(|(to, error)| failed("rename to", &to, error))?;
     }
     let first = numbered(log_file, 1);
-    match std::fs::rename(log_file, &first) {
+    match writing::rename(log_file, &first) {
         // Somebody moved or deleted the current file; a new one is wanted anyway.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed("rename to", &first, error)),
         Ok(()) => {
             // Matters only if the oldest file was `log.1`: otherwise shifting moved it away.
-            let _ = std::fs::remove_file(with_suffix(&first, COMPRESSED_SUFFIX));
+            let _ = writing::remove_file(with_suffix(&first, COMPRESSED_SUFFIX));
         }
     }
     move_seal(log_file, &first).map_err(|error| failed("rename to", &seal_path(&first), error))?;
@@ -159,8 +160,8 @@ pub(crate) fn rotate(
         }
         Err((path, source)) => {
             // Restores the names. If that fails too, events go on into log.1, which is still open.
-            let _ = std::fs::rename(&first, log_file);
-            let _ = std::fs::rename(seal_path(&first), seal_path(log_file));
+            let _ = writing::rename(&first, log_file);
+            let _ = writing::rename(seal_path(&first), seal_path(log_file));
             Err(failed("create", &path, source))
         }
     }
@@ -189,9 +190,9 @@ pub(crate) fn remove_excess(log_file: &Path, num_logs: u32) -> Vec<PathBuf> {
     (num_logs..)
         .map_while(|number| {
             let path = rotated(log_file, number)?;
-            std::fs::remove_file(&path).ok()?;
+            writing::remove_file(&path).ok()?;
             // Most logs have no seal.
-            let _ = std::fs::remove_file(seal_path(&numbered(log_file, number)));
+            let _ = writing::remove_file(seal_path(&numbered(log_file, number)));
             Some(path)
         })
         .collect()

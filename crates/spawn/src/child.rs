@@ -1,22 +1,46 @@
-//! A child process, whoever started it.
+//! A process that was started for this one, whoever's child it is.
 
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
+use rustix::process::{
+    kill_process, pidfd_open, pidfd_send_signal, waitpid, Pid, PidfdFlags, Signal, WaitOptions,
+};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
-/// A child of this process. As with [`std::process::Child`], dropping it neither ends nor reaps it.
+/// A process that was started for this one. As with [`std::process::Child`], dropping it neither ends nor reaps it.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
-    /// The exit status, once the child is reaped.
+    /// A descriptor of it, if it is the child of a spawner. Such a child is reaped there, and nobody else gets to know
+    /// its exit status: it counts as 0.
+    foreign: Option<OwnedFd>,
+    /// How it ended, once it is reaped.
     status: Option<ExitStatus>,
 }
 
 impl Child {
+    /// A child of this process.
     pub(crate) fn of(pid: Pid) -> Child {
-        Child { pid, status: None }
+        Child {
+            pid,
+            foreign: None,
+            status: None,
+        }
+    }
+
+    /// A child of another process, which still runs.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub(crate) fn foreign(pid: Pid) -> io::Result<Child> {
+        Ok(Child {
+            foreign: Some(pidfd_open(pid, PidfdFlags::empty())?),
+            ..Child::of(pid)
+        })
     }
 
     /// The process id.
@@ -34,7 +58,7 @@ impl Child {
     /// # Errors
     /// The process is not a child of this one, or was reaped elsewhere.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.wait_with(WaitOptions::NOHANG)
+        self.wait_with(false)
     }
 
     /// Waits until the child has ended.
@@ -43,26 +67,46 @@ impl Child {
     /// The errors of [`try_wait`](Self::try_wait).
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
-            if let Some(status) = self.wait_with(WaitOptions::empty())? {
+            if let Some(status) = self.wait_with(true)? {
                 return Ok(status);
             }
         }
     }
 
-    /// Sends a signal, unless the child is reaped: another process may then have its pid.
-    pub fn signal(&self, signal: Signal) {
-        if self.status.is_none() {
-            // The child may have ended, but is not reaped yet.
-            let _ = kill_process(self.pid, signal);
+    /// How it ended, if it does so in this time.
+    pub(crate) fn wait_at_most(&mut self, longest: Duration) -> Option<ExitStatus> {
+        if let Ok(pidfd) = pidfd_open(self.pid, PidfdFlags::empty()) {
+            let _ = has_ended(&pidfd, Some(longest));
         }
+        self.try_wait().ok().flatten()
     }
 
-    fn wait_with(&mut self, options: WaitOptions) -> io::Result<Option<ExitStatus>> {
+    /// Sends a signal, unless it is reaped: another process may have its number then.
+    pub fn signal(&self, signal: Signal) {
+        // It may have ended, but it is not reaped yet.
+        let _ = match (&self.foreign, self.status) {
+            (_, Some(_)) => Ok(()),
+            (Some(pidfd), None) => pidfd_send_signal(pidfd, signal),
+            (None, None) => kill_process(self.pid, signal),
+        };
+    }
+
+    fn wait_with(&mut self, blocks: bool) -> io::Result<Option<ExitStatus>> {
         while self.status.is_none() {
-            match waitpid(Some(self.pid), options) {
-                Ok(Some((_, status))) => {
-                    self.status = Some(ExitStatus::from_raw(status.as_raw()));
+            let status = match &self.foreign {
+                Some(pidfd) => has_ended(pidfd, (!blocks).then_some(Duration::ZERO))
+                    .map(|ended| ended.then_some(0)),
+                None => {
+                    let options = match blocks {
+                        true => WaitOptions::empty(),
+                        false => WaitOptions::NOHANG,
+                    };
+                    waitpid(Some(self.pid), options)
+                        .map(|found| found.map(|(_, status)| status.as_raw()))
                 }
+            };
+            match status {
+                Ok(Some(raw)) => self.status = Some(ExitStatus::from_raw(raw)),
                 Ok(None) => return Ok(None),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
@@ -70,4 +114,14 @@ impl Child {
         }
         Ok(self.status)
     }
+}
+
+/// Whether the process of a descriptor has ended, or ends within `longest`. Without it, this waits for the end.
+fn has_ended(pidfd: &OwnedFd, longest: Option<Duration>) -> Result<bool, Errno> {
+    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+    let timeout = longest.map(|longest| Timespec {
+        tv_sec: longest.as_secs() as i64,
+        tv_nsec: longest.subsec_nanos().into(),
+    });
+    Ok(poll(&mut fds, timeout.as_ref())? > 0)
 }

@@ -1,28 +1,17 @@
 //! The daemon's side.
 
 use crate::child::Child;
-use crate::message::{Reply, Request, BYTES_MAX};
-use crate::serve::COMMAND;
+use crate::link;
+use crate::member::{Answer, Member, PATIENCE};
+use crate::members::{Ended, Members, Source, State};
+use crate::message::{LogChange, Request};
 use crate::start::{self, Surroundings};
-use rustix::io::{fcntl_setfd, Errno, FdFlags};
-use rustix::net::sockopt::{set_socket_timeout, Timeout};
-use rustix::net::{
-    recv, sendmsg, socketpair, AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType,
-};
 use rustix::process::Pid;
 use std::ffi::OsString;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-/// Longest time to wait for the spawner, which forks, reads small files and executes.
-const PATIENCE: Duration = Duration::from_secs(10);
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Starts programs.
 #[derive(Clone, Default)]
@@ -30,178 +19,124 @@ pub enum Launcher {
     /// In this process, without any check: for tests of parts of the daemon.
     #[default]
     Here,
-    /// By the spawner.
-    Spawner(Arc<Mutex<Spawner>>),
+    /// By spawners.
+    Spawners(Spawners),
 }
 
-/// The spawner, as the daemon sees it.
-pub struct Spawner {
-    /// `None` after it has failed.
-    socket: Option<OwnedFd>,
-    child: Child,
-    ended: Option<ExitStatus>,
-}
-
-/// State of the spawner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The spawner runs, with this pid.
-    Runs(u32),
-    /// The spawner has ended or no longer answers.
-    Failed(u32, Option<ExitStatus>),
-}
+/// The spawners, as the daemon sees them.
+#[derive(Clone)]
+pub struct Spawners(Arc<Mutex<Members>>);
 
 impl Launcher {
-    /// Starts the spawner: this program again, with a command that its help does not show. It
-    /// permits what `config` names, and `command`, which may be empty. Call this in the main
-    /// thread: the programs of plugins end with the thread.
+    /// Starts the spawners: this program, anew, with a command that is not in its help. They permit what `config` names,
+    /// and `command`, which may be empty. `log`, if it is given, is the log in place of the configuration's. Call it in
+    /// the main thread: the programs of plugins end with the thread.
     ///
     /// # Errors
-    /// The spawner cannot be started.
-    pub fn start(config: &Path, command: &[OsString]) -> io::Result<Launcher> {
-        let flags = SocketFlags::CLOEXEC;
-        let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-        set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
-        let number = theirs.as_raw_fd();
-        let mut program = Command::new("/proc/self/exe");
-        program.arg0("tarsier").arg(COMMAND).arg(number.to_string());
-        program.arg(config).args(command);
-        // SAFETY: fcntl(2) is async-signal-safe, and the descriptor is open as long as `theirs` lives.
-        unsafe {
-            program.pre_exec(move || {
-                let theirs = BorrowedFd::borrow_raw(number);
-                fcntl_setfd(theirs, FdFlags::empty()).map_err(io::Error::from)
-            });
-        }
-        let child = program.spawn()?;
-        drop(theirs);
-        let spawner = Spawner {
-            socket: Some(socket),
-            child: Child::of(Pid::from_child(&child)),
-            ended: None,
+    /// They cannot be started.
+    pub fn start(config: &Path, log: Option<&Path>, command: &[OsString]) -> io::Result<Launcher> {
+        let (socket, theirs) = link::pair(PATIENCE)?;
+        let surroundings = Surroundings {
+            config,
+            log,
+            command,
+            parent: None,
         };
-        Ok(Launcher::Spawner(Arc::new(Mutex::new(spawner))))
+        let child = start::spawner(theirs, &surroundings).spawn()?;
+        let first = Member::sibling(socket, Child::of(Pid::from_child(&child)));
+        Ok(Launcher::of(Members::new(Source::Siblings, first)))
+    }
+
+    /// Uses the spawners of a service, which is connected to at the socket `path`.
+    ///
+    /// # Errors
+    /// Nobody listens there, or this process may not connect.
+    pub fn connect(path: &Path) -> io::Result<Launcher> {
+        let first = Members::connect(path)?;
+        let source = Source::Service(path.to_owned());
+        Ok(Launcher::of(Members::new(source, first)))
+    }
+
+    fn of(members: Members) -> Launcher {
+        Launcher::Spawners(Spawners(Arc::new(Mutex::new(members))))
+    }
+
+    fn members(&self) -> Option<MutexGuard<'_, Members>> {
+        match self {
+            Launcher::Here => None,
+            Launcher::Spawners(all) => Some(all.0.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
     }
 
     /// Starts a program, with this standard input if it reads one.
     ///
     /// # Errors
-    /// The program cannot be started, or the spawner refuses it or has ended.
+    /// It cannot be started, or the spawner refuses it, or all have ended.
     pub fn launch(&self, request: &Request, stdin: Option<OwnedFd>) -> io::Result<Child> {
-        match self {
-            Launcher::Here => {
-                let surroundings = Surroundings {
-                    command: &[],
-                    parent: std::process::id(),
-                };
-                let child = start::command(request, stdin, &surroundings)?.spawn()?;
-                Ok(Child::of(Pid::from_child(&child)))
-            }
-            Launcher::Spawner(spawner) => {
-                let mut spawner = spawner.lock().unwrap_or_else(PoisonError::into_inner);
-                spawner.launch(request, stdin.as_ref().map(AsFd::as_fd))
-            }
+        let Some(mut members) = self.members() else {
+            let surroundings = Surroundings {
+                config: Path::new(""),
+                log: None,
+                command: &[],
+                parent: Some(std::process::id()),
+            };
+            let child = start::command(request, stdin, &surroundings)?.spawn()?;
+            return Ok(Child::of(Pid::from_child(&child)));
+        };
+        match members.ask(request, stdin.as_ref().map(AsFd::as_fd))? {
+            Answer::Started(child) => Ok(child),
+            Answer::Done(_) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Has a log file changed that this process may not change. Returns the file that was opened. A change that is asked
+    /// for while a spawner ends may be made twice, with the answer of the second time.
+    ///
+    /// # Errors
+    /// The file is none of the log, the change fails, or there are no spawners.
+    pub fn change_log(&self, change: LogChange) -> io::Result<Option<OwnedFd>> {
+        let Some(mut members) = self.members() else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        match members.ask(&Request::Log(change), None)? {
+            Answer::Done(file) => Ok(file),
+            Answer::Started(_) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Has the machine halted. Returns only if that failed.
+    pub fn halt(&self) -> io::Error {
+        let Some(mut members) = self.members() else {
+            return io::ErrorKind::Unsupported.into();
+        };
+        match members.ask(&Request::Halt, None) {
+            Ok(_) => io::ErrorKind::InvalidData.into(),
+            Err(error) => error,
         }
     }
 
     /// Makes the spawner clean up what this process no longer can. Call this at the end.
     pub fn tidy(&self) {
-        if let Launcher::Spawner(spawner) = self {
-            let spawner = spawner.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(socket) = &spawner.socket {
-                // It may have ended.
-                let _ = exchange(socket.as_fd(), &Request::Tidy, None);
-            }
+        if let Some(mut members) = self.members() {
+            // They may have ended.
+            let _ = members.ask(&Request::Tidy, None);
         }
     }
 
-    /// State of the spawner; `None` if there is none. It is reaped if it has ended.
-    pub fn state(&self) -> Option<State> {
-        match self {
-            Launcher::Here => None,
-            Launcher::Spawner(spawner) => {
-                let mut spawner = spawner.lock().unwrap_or_else(PoisonError::into_inner);
-                Some(spawner.state())
-            }
-        }
-    }
-}
-
-impl Spawner {
-    fn state(&mut self) -> State {
-        if let (None, Ok(Some(status))) = (self.ended, self.child.try_wait()) {
-            self.ended = Some(status);
-            self.socket = None;
-        }
-        match self.socket {
-            Some(_) => State::Runs(self.child.id()),
-            None => State::Failed(self.child.id(), self.ended),
-        }
-    }
-
-    fn launch(&mut self, request: &Request, stdin: Option<BorrowedFd<'_>>) -> io::Result<Child> {
-        let reply = match &self.socket {
-            Some(socket) => exchange(socket.as_fd(), request, stdin),
-            None => Err(io::ErrorKind::NotConnected.into()),
+    /// Reaps spawners that have ended, and replaces them. Call it when a child has ended, and from time to time. Returns
+    /// those that have ended since the last call.
+    pub fn tend(&self) -> Vec<Ended> {
+        let Some(mut members) = self.members() else {
+            return Vec::new();
         };
-        let reply = reply.map_err(|error| {
-            // A late answer would be mistaken for that of the next request. With this end closed,
-            // the spawner ends.
-            self.socket = None;
-            let pid = self.child.id();
-            let text = format!(
-                "the process that starts programs (pid {pid}) does not answer ({error}): restart \
-                 tarsier"
-            );
-            io::Error::other(text)
-        })?;
-        let child = reply.pid.and_then(Pid::from_raw).map(Child::of);
-        match (reply.error(), child) {
-            (None, Some(child)) => Ok(child),
-            (error, child) => {
-                if let Some(mut child) = child {
-                    // It ends by itself, now.
-                    let _ = child.wait();
-                }
-                Err(error.unwrap_or_else(|| io::ErrorKind::InvalidData.into()))
-            }
-        }
+        members.tend();
+        members.take_news()
     }
-}
 
-/// Sends a request, and receives the outcome.
-fn exchange(
-    socket: BorrowedFd<'_>,
-    request: &Request,
-    stdin: Option<BorrowedFd<'_>>,
-) -> io::Result<Reply> {
-    let text = serde_json::to_vec(request)?;
-    if text.len() > BYTES_MAX {
-        return Err(io::ErrorKind::InvalidInput.into());
+    /// State of the spawners; `None` if there are none.
+    pub fn state(&self) -> Option<State> {
+        let mut members = self.members()?;
+        members.tend();
+        Some(members.state())
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let stdin: Vec<BorrowedFd<'_>> = stdin.into_iter().collect();
-    if !stdin.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(&stdin));
-    }
-    let parts = [IoSlice::new(&text)];
-    while let Err(errno) = sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL) {
-        if errno != Errno::INTR {
-            return Err(errno.into());
-        }
-    }
-    let mut buffer = vec![0; BYTES_MAX];
-    let len = loop {
-        match recv(socket, &mut buffer[..], RecvFlags::TRUNC) {
-            Ok((len, whole)) if len > 0 && len == whole => break len,
-            Err(Errno::INTR) => {}
-            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
-            Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
-            Err(errno) => return Err(errno.into()),
-        }
-    };
-    Ok(serde_json::from_slice(&buffer[..len])?)
 }

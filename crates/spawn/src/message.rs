@@ -1,4 +1,8 @@
-//! Messages between the daemon and the spawner: JSON datagrams, each with at most one descriptor.
+//! What the daemon and the spawner tell each other.
+//!
+//! The daemon sends a [`Request`] with one end of a socket pair, the gate. Everything about this request comes back
+//! through the gate, and a program is executed only after the daemon has answered [`Reply::Started`]. So the end of a
+//! spawner at any time leaves no doubt: a gate that closes before `Started` means that no program runs or ever will.
 
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -6,7 +10,15 @@ use std::path::PathBuf;
 
 /// Longest message, in bytes. The arguments of a plugin are from one line of a file.
 pub(crate) const BYTES_MAX: usize = 64 * 1024;
+/// What the daemon answers to [`Reply::Started`].
+pub(crate) const GO: &[u8] = b"go";
 
+/// The hidden command of this program that makes it a spawner: see [`serve_as`](crate::serve_as).
+pub const COMMAND: &str = "spawner";
+/// How a spawner serves: as the daemon's child.
+pub(crate) const SIBLING: &str = "sibling";
+/// How a spawner serves: as an instance of a service.
+pub(crate) const SERVICE: &str = "service";
 /// The hidden command of this program for [`Request::Lookup`].
 pub const LOOKUP: &str = "lookup-helper";
 
@@ -47,33 +59,65 @@ pub enum Request {
     },
     /// The COMMAND of `tarsier run`.
     Command,
-    /// No program: clean up what the daemon itself cannot when it ends.
+    /// Another spawner, which is asked through its standard input.
+    Spawner,
+    /// No program: the machine is halted, for auditctl's -f 2.
+    Halt,
+    /// No program: what the daemon cannot put away itself at its end.
     Tidy,
+    /// No program: a change of a log file, for which the daemon has lost its right.
+    Log(LogChange),
 }
 
-/// The outcome of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A change of the files of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Reply {
-    /// The child, which must be reaped even if it could not execute the program.
-    pub(crate) pid: Option<i32>,
-    /// Why no program was started, as text and, if a call failed, its errno.
-    pub(crate) error: Option<(String, Option<i32>)>,
+pub enum LogChange {
+    /// Opens a file for writing.
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Flags of open(2). Those that are not for writing a file are left out.
+        flags: u32,
+        /// Mode of a new file.
+        mode: u32,
+    },
+    /// Renames a file in its directory.
+    Rename {
+        /// The file.
+        from: PathBuf,
+        /// Its new name.
+        to: PathBuf,
+    },
+    /// Removes a file.
+    Remove {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What becomes of a request, told through its gate. [`Reply::Done`] may have a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) enum Reply {
+    /// This process waits for [`GO`], and then executes the program. Both it and the spawner say so.
+    Started(i32),
+    /// What is no program is done.
+    Done,
+    /// There is no program: the reason as text and, if a call failed, as its errno.
+    Failed(String, Option<i32>),
 }
 
 impl Reply {
-    pub(crate) fn failed(error: &io::Error, pid: Option<i32>) -> Reply {
-        Reply {
-            pid,
-            error: Some((error.to_string(), error.raw_os_error())),
-        }
+    pub(crate) fn failed(error: &io::Error) -> Reply {
+        Reply::Failed(error.to_string(), error.raw_os_error())
     }
+}
 
-    /// The error, if there is one.
-    pub(crate) fn error(&self) -> Option<io::Error> {
-        self.error.as_ref().map(|(text, errno)| match errno {
-            Some(errno) => io::Error::from_raw_os_error(*errno),
-            None => io::Error::other(text.clone()),
-        })
+/// The error that [`Reply::Failed`] tells.
+pub(crate) fn error_of(text: String, errno: Option<i32>) -> io::Error {
+    match errno {
+        Some(errno) => io::Error::from_raw_os_error(errno),
+        None => io::Error::other(text),
     }
 }

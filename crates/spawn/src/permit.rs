@@ -2,6 +2,7 @@
 //! there, and those that are built into auditd. A daemon that was taken over cannot make it start
 //! anything else.
 
+use crate::log_files;
 use crate::message::Request;
 use conf::plugins::PluginKind;
 use conf::{Config, FailureAction, LoadOptions, SizeAction};
@@ -15,15 +16,20 @@ pub const INIT: &str = "/sbin/init";
 /// The programs of the configuration since the spawner was started.
 pub(crate) struct Permits {
     config: PathBuf,
+    /// The logs: those of the configuration, unless the daemon was told another.
+    logs: HashSet<PathBuf>,
+    follows_log: bool,
     plugins: HashSet<(PathBuf, Vec<String>)>,
     exec: HashSet<PathBuf>,
 }
 
 impl Permits {
-    /// The programs that the configuration names now.
-    pub(crate) fn of(config: &Path) -> Permits {
+    /// Those that the configuration names now, and the files of `log`, if it is given, in place of the configuration's.
+    pub(crate) fn of(config: &Path, log: Option<&Path>) -> Permits {
         let mut permits = Permits {
             config: config.to_owned(),
+            logs: log.into_iter().map(Path::to_owned).collect(),
+            follows_log: log.is_none(),
             plugins: HashSet::new(),
             exec: HashSet::new(),
         };
@@ -42,7 +48,7 @@ impl Permits {
             false => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
-                    "refused: {} does not name this program with these arguments",
+                    "refused: {} does not name this program with these arguments, or this file",
                     self.config.display()
                 ),
             )),
@@ -57,17 +63,24 @@ impl Permits {
             Request::Exec { path } => self.exec.contains(path),
             Request::Mail { program } => program == Path::new(conf::SENDMAIL),
             Request::Runlevel { program, level } => program == Path::new(INIT) && *level <= 1,
-            Request::Lookup { .. } | Request::Command | Request::Tidy => true,
+            Request::Log(change) => self.logs.iter().any(|log| log_files::is_of(change, log)),
+            // As Runlevel.
+            Request::Halt => true,
+            Request::Lookup { .. } | Request::Command | Request::Spawner | Request::Tidy => true,
         }
     }
 
     /// Adds the programs that the files name. The daemon reports errors in the files.
     fn read(&mut self) {
-        let Ok(loaded) = conf::load(&self.config, LoadOptions::default()) else {
-            return;
+        let config = match conf::load(&self.config, LoadOptions::default()) {
+            Ok(loaded) => loaded.config,
+            Err(_) if !self.config.exists() => Config::default(),
+            Err(_) => return,
         };
-        let config = loaded.config;
         self.exec.extend(exec_programs(&config).cloned());
+        if self.follows_log {
+            self.logs.insert(config.log_file.clone());
+        }
         let Ok((plugins, _)) = conf::plugins::load(&config.plugins.plugin_dir) else {
             return;
         };
@@ -141,7 +154,7 @@ mod tests {
             std::fs::set_permissions(plugins.join("one.conf"), mode).unwrap();
         };
         name("a b");
-        let mut permits = Permits::of(&config);
+        let mut permits = Permits::of(&config, None);
         let may = |permits: &mut Permits, request: &Request| permits.check(request).is_ok();
         assert!(may(&mut permits, &plugin(&program, &["a", "b"])));
         for refused in [

@@ -1,54 +1,76 @@
 //! The spawner's side.
 
-use crate::message::{Reply, Request, BYTES_MAX};
+use crate::link;
+use crate::log_files;
+use crate::message::{Reply, Request, GO, SERVICE, SIBLING};
 use crate::permit::Permits;
 use crate::start::{self, Surroundings};
+use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{
-    recvmsg, send, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags,
-};
+use rustix::net::RecvFlags;
 use rustix::process::{
-    set_dumpable_behavior, set_parent_process_death_signal, DumpableBehavior, Signal,
+    pidfd_open, pidfd_send_signal, set_dumpable_behavior, set_parent_process_death_signal, waitpid,
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions,
 };
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The hidden command: see [`serve_as`].
-pub const COMMAND: &str = "spawner";
-/// How likely the kernel is to kill a process when memory runs out: proc(5).
+/// How likely the kernel ends a process when there is no memory: proc(5).
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 /// Never, as for auditd.
 const NEVER: &str = "-1000";
 /// Signals of a terminal or service manager. The daemon gets them too, and still needs the spawner.
 const IGNORED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+/// CAP_AUDIT_CONTROL (linux/capability.h): whoever has it may ask.
+const AUDIT_CONTROL: u32 = 30;
 
 /// What the spawner learnt when it was started.
 struct Spawner {
     permits: Permits,
+    config: PathBuf,
+    log: Option<PathBuf>,
     command: Vec<OsString>,
-    parent: u32,
-    /// `oom_score_adj` of the programs, if it differs from the spawner's.
+    daemon: Daemon,
+    /// `oom_score_adj` of the programs, if the spawner's own is another.
     oom_score: Option<String>,
     tidy: fn(),
 }
 
-/// Runs as the spawner until the daemon is gone. `args` follow [`COMMAND`]: the number of the
-/// descriptor on which requests come, the configuration file, and the COMMAND of `tarsier run`.
-/// `tidy` cleans up what the daemon cannot when it ends.
+/// Whom the spawner serves.
+enum Daemon {
+    /// Its parent, which gets children of its own.
+    Parent(u32),
+    /// The process at the other end of the socket, which is told by SIGCHLD of the ends of the spawner's children.
+    Peer { pidfd: OwnedFd, children: Vec<Own> },
+}
+
+/// A child of the spawner.
+struct Own {
+    pid: Pid,
+    pidfd: OwnedFd,
+    /// Whether it ends with the daemon.
+    is_plugin: bool,
+}
+
+/// Runs as a spawner until the daemon is gone. `args` follow [`COMMAND`](crate::COMMAND): the number of the descriptor by which it is
+/// asked, `sibling` or `service`, the configuration file, the log if it is another than the configuration's, or an empty
+/// text, and the COMMAND of `tarsier run`. `tidy` puts away what the daemon cannot at its end.
 ///
 /// # Errors
-/// The arguments are not those that [`Launcher::start`](crate::Launcher::start) gives, or the daemon has ended.
+/// The arguments are not those that [`Launcher::start`](crate::Launcher::start) or the unit give, the process at the
+/// other end may not ask, or the daemon has ended.
 pub fn serve_as(mut args: impl Iterator<Item = OsString>, tidy: fn()) -> io::Result<()> {
     let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
     let number = args.next().and_then(|text| text.to_str()?.parse().ok());
     let number = number.filter(|number| *number > 2).ok_or_else(wrong)?;
+    let mode = args.next().ok_or_else(wrong)?;
     let config = PathBuf::from(args.next().ok_or_else(wrong)?);
+    let log = args.next().filter(|path| !path.is_empty());
+    let log = log.map(PathBuf::from);
     rustix::io::fcntl_setfd(
         // SAFETY: the number is only looked at; if no such descriptor is open, the call fails.
         unsafe { BorrowedFd::borrow_raw(number) },
@@ -56,21 +78,23 @@ pub fn serve_as(mut args: impl Iterator<Item = OsString>, tidy: fn()) -> io::Res
     )?;
     // SAFETY: it is open, and nothing else in this process knows it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
-    let parent = rustix::process::getppid().ok_or_else(wrong)?;
+    let daemon = match mode.to_str() {
+        Some(SIBLING) => Daemon::parent()?,
+        Some(SERVICE) => Daemon::peer(&socket)?,
+        _ => return Err(wrong()),
+    };
     for signal in IGNORED {
         // SAFETY: no handler is set, and this process has one thread.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     rustix::thread::set_name(c"tarsier-spawner")?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    if rustix::process::getppid() != Some(parent) {
-        return Err(io::ErrorKind::BrokenPipe.into());
-    }
     let mut spawner = Spawner {
-        permits: Permits::of(&config),
+        permits: Permits::of(&config, log.as_deref()),
+        config,
+        log,
         command: args.collect(),
-        parent: parent.as_raw_nonzero().get() as u32,
+        daemon,
         oom_score: stay_alive(),
         tidy,
     };
@@ -88,73 +112,184 @@ fn stay_alive() -> Option<String> {
     Some(before)
 }
 
+impl Daemon {
+    /// The parent, with which this process ends.
+    fn parent() -> io::Result<Daemon> {
+        let parent = rustix::process::getppid().ok_or(io::ErrorKind::BrokenPipe)?;
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        match rustix::process::getppid() == Some(parent) {
+            true => Ok(Daemon::Parent(parent.as_raw_nonzero().get() as u32)),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// The process that has connected. It has to be root, with CAP_AUDIT_CONTROL.
+    fn peer(socket: &OwnedFd) -> io::Result<Daemon> {
+        // What the manager has told this process is not for the programs.
+        for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
+            std::env::remove_var(name);
+        }
+        let peer = rustix::net::sockopt::socket_peercred(socket)?;
+        let pidfd = pidfd_open(peer.pid, PidfdFlags::empty())?;
+        let path = format!("/proc/{}/status", peer.pid.as_raw_nonzero());
+        let status = std::fs::read_to_string(path)?;
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let bits = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
+        let may_ask = bits.is_some_and(|bits| bits >> AUDIT_CONTROL & 1 == 1);
+        match peer.uid.is_root() && may_ask {
+            true => Ok(Daemon::Peer {
+                pidfd,
+                children: Vec::new(),
+            }),
+            false => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    /// Flags of clone(2) for what it asks for.
+    fn clone_flags(&self) -> libc::c_ulong {
+        let flags = match self {
+            Daemon::Parent(_) => libc::CLONE_PARENT | libc::SIGCHLD,
+            Daemon::Peer { .. } => libc::SIGCHLD,
+        };
+        flags as libc::c_ulong
+    }
+
+    /// Takes note of a process that was made.
+    fn note(&mut self, pid: i32, request: &Request) {
+        let (Daemon::Peer { children, .. }, Some(pid)) = (self, Pid::from_raw(pid)) else {
+            return;
+        };
+        if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) {
+            let is_plugin = matches!(request, Request::Plugin { .. });
+            children.push(Own {
+                pid,
+                pidfd,
+                is_plugin,
+            });
+        }
+    }
+
+    /// Waits for a request, and meanwhile reaps children and says so.
+    fn wait(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let Daemon::Peer { pidfd, children } = self else {
+            return Ok(());
+        };
+        loop {
+            let mut fds = vec![PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+            let own = children.iter();
+            fds.extend(own.map(|child| PollFd::new(&child.pidfd, PollFlags::IN)));
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let is_asked = !fds[0].revents().is_empty();
+            let before = children.len();
+            children
+                .retain(|child| matches!(waitpid(Some(child.pid), WaitOptions::NOHANG), Ok(None)));
+            if children.len() < before {
+                // It may have ended.
+                let _ = pidfd_send_signal(&*pidfd, Signal::CHILD);
+            }
+            if is_asked {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The daemon is gone: so its plugins end.
+    fn gone(&self) {
+        if let Daemon::Peer { children, .. } = self {
+            for child in children.iter().filter(|child| child.is_plugin) {
+                // It may have ended.
+                let _ = pidfd_send_signal(&child.pidfd, Signal::TERM);
+            }
+        }
+    }
+}
+
 impl Spawner {
-    /// Answers requests until the daemon closes its end.
+    /// Says who it is, then carries out requests until the daemon closes its end.
     fn serve(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        let mut buffer = vec![0; BYTES_MAX];
-        while let Some((len, stdin)) = receive(socket, &mut buffer)? {
-            let reply = match serde_json::from_slice(&buffer[..len]) {
-                Ok(Request::Tidy) => {
-                    (self.tidy)();
-                    Reply::default()
-                }
-                Ok(request) => self.start(&request, stdin),
-                Err(error) => Reply::failed(&io::Error::from(error), None),
+        link::send(socket, std::process::id().to_string().as_bytes(), &[])?;
+        loop {
+            self.daemon.wait(socket)?;
+            let Some((text, fds)) = link::receive(socket, RecvFlags::empty())? else {
+                break;
             };
-            let text = serde_json::to_vec(&reply)?;
-            while let Err(errno) = send(socket, &text, SendFlags::NOSIGNAL) {
-                if errno != Errno::INTR {
-                    return Err(errno.into());
-                }
+            let mut fds = fds.into_iter();
+            let (gate, stdin) = (fds.next(), fds.next());
+            let Some(gate) = gate else {
+                return Err(io::ErrorKind::InvalidData.into());
+            };
+            let outcome = match serde_json::from_slice(&text) {
+                Ok(request) => self.carry_out(&request, &gate, stdin),
+                Err(error) => Err(io::Error::from(error)),
+            };
+            if let Err(error) = outcome {
+                answer(&gate, &Reply::failed(&error), None);
+            }
+        }
+        self.daemon.gone();
+        Ok(())
+    }
+
+    fn carry_out(
+        &mut self,
+        request: &Request,
+        gate: &OwnedFd,
+        stdin: Option<OwnedFd>,
+    ) -> io::Result<()> {
+        self.permits.check(request)?;
+        match request {
+            Request::Tidy => {
+                (self.tidy)();
+                answer(gate, &Reply::Done, None);
+            }
+            Request::Halt => rustix::system::reboot(rustix::system::RebootCommand::Halt)?,
+            Request::Log(change) => {
+                let file = log_files::make(change)?;
+                answer(gate, &Reply::Done, file.as_ref());
+            }
+            _ => {
+                let parent = match self.daemon {
+                    Daemon::Parent(pid) => Some(pid),
+                    Daemon::Peer { .. } => None,
+                };
+                let surroundings = Surroundings {
+                    config: &self.config,
+                    log: self.log.as_deref(),
+                    command: &self.command,
+                    parent,
+                };
+                let command = start::command(request, stdin, &surroundings)?;
+                let pid = self.fork(command, gate)?;
+                self.daemon.note(pid, request);
+                answer(gate, &Reply::Started(pid), None);
             }
         }
         Ok(())
     }
 
-    fn start(&mut self, request: &Request, stdin: Option<OwnedFd>) -> Reply {
-        let surroundings = Surroundings {
-            command: &self.command,
-            parent: self.parent,
-        };
-        let command = self
-            .permits
-            .check(request)
-            .and_then(|()| start::command(request, stdin, &surroundings));
-        match command.and_then(|command| self.fork(command)) {
-            Ok(reply) => reply,
-            Err(error) => Reply::failed(&error, None),
-        }
-    }
-
-    /// Makes a child of the daemon that becomes the command.
-    fn fork(&self, mut command: Command) -> io::Result<Reply> {
-        let (mut failure, mut theirs) = {
-            let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-            (File::from(read), File::from(write))
-        };
-        let flags = (libc::CLONE_PARENT | libc::SIGCHLD) as libc::c_ulong;
-        // SAFETY: as fork(2), but for the parent of the child. This process has one thread, so the child finds no lock
-        // taken. It executes or ends.
+    /// Makes a process that becomes the command, as soon as the daemon says so.
+    fn fork(&self, mut command: Command, gate: &OwnedFd) -> io::Result<i32> {
+        let flags = self.daemon.clone_flags();
+        // SAFETY: as fork(2), but perhaps for the parent of the child. This process has one thread, so the child finds
+        // no lock taken. It executes or ends.
         let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } as i32;
         match pid {
-            -1 => return Err(io::Error::last_os_error()),
+            -1 => Err(io::Error::last_os_error()),
             0 => {
-                let error = self.execute(&mut command);
-                let text = serde_json::to_vec(&Reply::failed(&error, None)).unwrap_or_default();
-                let _ = theirs.write_all(&text);
+                answer(gate, &Reply::Started(std::process::id() as i32), None);
+                let go = link::receive(gate.as_fd(), RecvFlags::empty());
+                if go.ok().flatten().is_some_and(|(text, _)| text == GO) {
+                    let error = self.execute(&mut command);
+                    answer(gate, &Reply::failed(&error), None);
+                }
                 // SAFETY: the child must not run what the parent has registered for its own end.
                 unsafe { libc::_exit(127) };
             }
-            _ => {}
+            _ => Ok(pid),
         }
-        drop(theirs);
-        let mut text = Vec::new();
-        failure.read_to_end(&mut text)?;
-        let failed: Option<Reply> = serde_json::from_slice(&text).ok();
-        Ok(Reply {
-            pid: Some(pid),
-            error: failed.and_then(|reply| reply.error),
-        })
     }
 
     /// Becomes the command, in the child. Returns only if that failed.
@@ -170,32 +305,27 @@ impl Spawner {
     }
 }
 
-/// Receives a request: its length, and the descriptor that came with it. `None` when the daemon is gone.
-fn receive(
-    socket: BorrowedFd<'_>,
-    buffer: &mut [u8],
-) -> io::Result<Option<(usize, Option<OwnedFd>)>> {
-    loop {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut parts = [IoSliceMut::new(buffer)];
-        let received = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC);
-        let message = match received {
-            Ok(message) => message,
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(errno.into()),
-        };
-        let mut fds = control.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        });
-        let stdin = fds.next().and_then(|mut fds| fds.next());
-        return match message.bytes {
-            0 => Ok(None),
-            _ if message.flags.contains(ReturnFlags::TRUNC) => {
-                Err(io::ErrorKind::InvalidData.into())
-            }
-            len => Ok(Some((len, stdin))),
-        };
+/// Answers through a gate. Nobody may be there any more.
+fn answer(gate: &OwnedFd, reply: &Reply, file: Option<&OwnedFd>) {
+    let text = serde_json::to_vec(reply).unwrap_or_default();
+    let fds: Vec<BorrowedFd<'_>> = file.into_iter().map(AsFd::as_fd).collect();
+    let _ = link::send(gate.as_fd(), &text, &fds);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        for wrong in [
+            &[][..],
+            &["0", "sibling", "/etc/audit/auditd.conf"],
+            &["three", "sibling", "/etc/audit/auditd.conf"],
+            &["1000000", "sibling", "/etc/audit/auditd.conf"],
+        ] {
+            let args = wrong.iter().map(OsString::from);
+            assert!(serve_as(args, || {}).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -1,20 +1,26 @@
 //! Turns a request into a command that can be executed.
 
-use crate::message::{Request, LOOKUP};
+use crate::message::{Request, COMMAND, LOOKUP, SIBLING};
+use rustix::io::{fcntl_setfd, FdFlags};
 use rustix::process::{set_parent_process_death_signal, setpriority_process, Signal};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use trust::Program;
 
 /// What the child depends on in addition to the request.
 pub(crate) struct Surroundings<'a> {
+    /// The configuration file.
+    pub(crate) config: &'a Path,
+    /// The log, if it is not the configuration's.
+    pub(crate) log: Option<&'a Path>,
     /// The COMMAND of `tarsier run`, which may be empty.
     pub(crate) command: &'a [OsString],
-    /// The daemon.
-    pub(crate) parent: u32,
+    /// The process with which plugins end: the daemon, if it is their parent.
+    pub(crate) parent: Option<u32>,
 }
 
 /// The command of a request, with `stdin` as its standard input if it reads one. Paths from the
@@ -24,6 +30,10 @@ pub(crate) fn command(
     stdin: Option<OwnedFd>,
     surroundings: &Surroundings<'_>,
 ) -> io::Result<Command> {
+    if let Request::Spawner = request {
+        let socket = stdin.ok_or(io::ErrorKind::InvalidInput)?;
+        return Ok(spawner(socket, surroundings));
+    }
     let stdin = stdin.map_or_else(Stdio::null, Stdio::from);
     let command = match request {
         Request::Plugin { path, args, nice } => {
@@ -62,7 +72,9 @@ pub(crate) fn command(
             command.process_group(0);
             command
         }
-        Request::Tidy => return Err(io::ErrorKind::Unsupported.into()),
+        Request::Spawner | Request::Halt | Request::Tidy | Request::Log(_) => {
+            return Err(io::ErrorKind::Unsupported.into())
+        }
         Request::Command => {
             let Some((program, args)) = surroundings.command.split_first() else {
                 return Err(io::ErrorKind::InvalidInput.into());
@@ -75,10 +87,28 @@ pub(crate) fn command(
     Ok(command)
 }
 
-/// Runs in the child that becomes a plugin: it gets SIGTERM when the daemon ends, for whatever
-/// reason, and the plugins' nice value, not the one that the daemon may have during an overload.
-fn be_a_plugin(parent: u32, nice: i32) -> io::Result<()> {
+/// The command of a spawner that is asked through `socket`. Its standard input is that of this process, for COMMAND.
+pub(crate) fn spawner(socket: OwnedFd, surroundings: &Surroundings<'_>) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    let number = socket.as_raw_fd().to_string();
+    command.arg0("tarsier").args([COMMAND, &number, SIBLING]);
+    command.arg(surroundings.config);
+    command.arg(surroundings.log.unwrap_or(Path::new("")));
+    command.args(surroundings.command);
+    // SAFETY: fcntl(2) is async-signal-safe.
+    unsafe {
+        command.pre_exec(move || Ok(fcntl_setfd(&socket, FdFlags::empty())?));
+    }
+    command
+}
+
+/// Runs in the child that becomes a plugin: it gets SIGTERM when the daemon ends, for whatever reason, and a nice value
+/// that is not the one which the daemon has only during an overload.
+fn be_a_plugin(parent: Option<u32>, nice: i32) -> io::Result<()> {
     let _ = setpriority_process(None, nice);
+    let Some(parent) = parent else {
+        return Ok(());
+    };
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // The daemon may have ended before the request.
     match rustix::process::getppid() {

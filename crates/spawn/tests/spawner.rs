@@ -2,9 +2,9 @@
 //! hidden command.
 
 use rustix::process::{kill_process, Pid, Signal};
-use spawn::{Child, Launcher, Request, State, COMMAND};
+use spawn::{Child, Launcher, LogChange, Request, COMMAND};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Longest time to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a spawner is killed.
+const KILLS: u32 = 20;
 
 fn main() {
     let mut args = std::env::args_os().skip(1);
@@ -24,12 +26,17 @@ fn main() {
     let top = top.path();
     configure(top);
     let command = ["sh", "-c", "echo command $PPID; exit 7"].map(Into::into);
-    let launcher = Launcher::start(&top.join("auditd.conf"), &command).expect("a spawner");
+    let launcher = Launcher::start(&top.join("auditd.conf"), None, &command).expect("a spawner");
     a_plugin_is_a_child_of_the_daemon_and_reads_what_it_was_given(&launcher, top);
     what_no_file_names_is_refused(&launcher, top);
     what_cannot_be_executed_is_told_and_leaves_no_zombie(&launcher, top);
     the_command_has_its_own_exit_status(&launcher);
-    a_dead_spawner_is_named_and_its_programs_live_on(&launcher, top);
+    files_of_the_log_are_changed_and_no_others(&launcher, top);
+    a_killed_spawner_is_replaced_and_its_programs_live_on(&launcher, top);
+    nothing_is_started_twice_or_left_out(&launcher, top);
+    no_zombie_is_left(&launcher);
+    both_killed_at_once_are_named(&launcher);
+    a_service_starts_programs_that_are_its_own_children(top);
     println!("spawner: ok");
 }
 
@@ -56,7 +63,22 @@ fn configure(top: &Path) {
         std::fs::write(&conf, text).expect("a file");
         std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o640)).expect("its mode");
     }
-    let text = format!("plugin_dir = {}\n", plugins.display());
+    let path = top.join("counter");
+    let text = format!(
+        "#!/bin/sh\necho started >>{}\n",
+        top.join("counter.out").display()
+    );
+    std::fs::write(&path, text).expect("a script");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).expect("its mode");
+    let conf = plugins.join("counter.conf");
+    let text = format!("active = yes\npath = {}\nargs = a b\n", path.display());
+    std::fs::write(&conf, text).expect("a file");
+    std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o640)).expect("its mode");
+    let text = format!(
+        "plugin_dir = {}\nlog_file = {}\n",
+        plugins.display(),
+        top.join("audit.log").display()
+    );
     std::fs::write(top.join("auditd.conf"), text).expect("a configuration");
 }
 
@@ -129,11 +151,7 @@ fn what_cannot_be_executed_is_told_and_leaves_no_zombie(launcher: &Launcher, top
         .launch(&plugin(top, "broken"), None)
         .expect_err("not trusted");
     assert!(error.to_string().contains("writable"), "{error}");
-    let children =
-        std::fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id()));
-    if let (Ok(children), Some(State::Runs(pid))) = (children, launcher.state()) {
-        assert_eq!(children.trim(), pid.to_string());
-    }
+    no_zombie_is_left(launcher);
 }
 
 fn the_command_has_its_own_exit_status(launcher: &Launcher) {
@@ -142,7 +160,27 @@ fn the_command_has_its_own_exit_status(launcher: &Launcher) {
     assert_eq!(status.code(), Some(7));
 }
 
-fn a_dead_spawner_is_named_and_its_programs_live_on(launcher: &Launcher, top: &Path) {
+/// The spawners, once both have said who they are.
+fn both(launcher: &Launcher) -> (u32, u32) {
+    until("two spawners", || {
+        launcher.tend();
+        let state = launcher.state().expect("spawners");
+        Some((state.pid?, state.standby?))
+    })
+}
+
+fn kill(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid as i32).expect("a process id");
+    kill_process(pid, signal).expect("a signal");
+}
+
+/// Number of lines that the program has written since its start.
+fn starts(top: &Path) -> usize {
+    let text = std::fs::read_to_string(top.join("counter.out")).unwrap_or_default();
+    text.lines().count()
+}
+
+fn a_killed_spawner_is_replaced_and_its_programs_live_on(launcher: &Launcher, top: &Path) {
     let (read, mut write) = pipe();
     std::fs::remove_file(top.join("one.out")).expect("there was one");
     let mut child = launcher
@@ -151,38 +189,181 @@ fn a_dead_spawner_is_named_and_its_programs_live_on(launcher: &Launcher, top: &P
     until("its first line", || {
         text_of(top, "one").contains("a b").then_some(())
     });
-    let Some(State::Runs(pid)) = launcher.state() else {
-        panic!("no spawner");
+    let (first, standby) = both(launcher);
+    // A polite end is for the daemon, which still needs it.
+    kill(first, Signal::TERM);
+    kill(first, Signal::KILL);
+    // Nobody has noticed yet.
+    let mut second = launcher
+        .launch(&plugin(top, "counter"), None)
+        .expect("the next");
+    assert!(second.wait().expect("a child of this process").success());
+    let ended = launcher.tend();
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert_eq!(ended[0].pid, Some(first));
+    if ended[0].status.is_some() {
+        let status = ended[0].status.expect("its status").to_string();
+        assert!(status.contains("signal: 9"), "{status}");
+    }
+    assert_eq!(both(launcher).0, standby);
+    write.write_all(b"after\n").expect("it still reads");
+    drop(write);
+    child.wait().expect("its end");
+    assert!(text_of(top, "one").ends_with("after\n"));
+}
+
+/// Kills one spawner after another at random times, while programs are started. Each program starts exactly once.
+fn nothing_is_started_twice_or_left_out(launcher: &Launcher, top: &Path) {
+    let before = starts(top);
+    for round in 0..KILLS {
+        let (first, standby) = both(launcher);
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(u64::from(round) * 97 % 3000));
+            kill(first, Signal::KILL);
+        });
+        let mut child = launcher
+            .launch(&plugin(top, "counter"), None)
+            .expect("the program");
+        child.wait().expect("its end");
+        killer.join().expect("the killer");
+        until("the other in its place", || {
+            (both(launcher).0 == standby).then_some(())
+        });
+    }
+    assert_eq!(starts(top), before + KILLS as usize);
+    // A spawner that hangs is ended, and its place is taken.
+    let (first, standby) = both(launcher);
+    kill(first, Signal::STOP);
+    let mut child = launcher
+        .launch(&plugin(top, "counter"), None)
+        .expect("the program");
+    child.wait().expect("its end");
+    assert_eq!(starts(top), before + KILLS as usize + 1);
+    assert_eq!(both(launcher).0, standby);
+}
+
+/// This process has no children but the spawners: nothing is left that nobody reaps.
+fn no_zombie_is_left(launcher: &Launcher) {
+    let (first, standby) = both(launcher);
+    let path = format!("/proc/self/task/{}/children", std::process::id());
+    let Ok(children) = std::fs::read_to_string(path) else {
+        println!("skipped: children of the test: no CONFIG_PROC_CHILDREN");
+        return;
     };
-    let pid_of = Pid::from_raw(pid as i32).expect("a process id");
-    // SIGTERM is for the daemon, which still needs the spawner.
-    kill_process(pid_of, Signal::TERM).expect("a signal");
-    launcher
-        .launch(&Request::Command, None)
-        .expect("COMMAND")
-        .wait()
-        .expect("its end");
-    kill_process(pid_of, Signal::KILL).expect("a signal");
-    let state = until("its end", || match launcher.state() {
-        Some(State::Failed(pid, Some(status))) => Some((pid, status.to_string())),
-        _ => None,
+    let mut pids: Vec<u32> = children
+        .split_whitespace()
+        .map(|pid| pid.parse().expect("a process id"))
+        .collect();
+    pids.sort_unstable();
+    let mut expected = [first, standby];
+    expected.sort_unstable();
+    assert_eq!(pids, expected);
+}
+
+fn files_of_the_log_are_changed_and_no_others(launcher: &Launcher, top: &Path) {
+    let open = |path: PathBuf| LogChange::Open {
+        path,
+        flags: rustix::fs::OFlags::CREATE.bits() | rustix::fs::OFlags::RDWR.bits(),
+        mode: 0o600,
+    };
+    let file = launcher.change_log(open(top.join("audit.log")));
+    let mut file = File::from(file.expect("it is the log").expect("a file"));
+    file.write_all(b"line\n").expect("writable");
+    let error = launcher.change_log(open(top.join("auditd.conf")));
+    let error = error.expect_err("no file of the log").to_string();
+    assert!(error.contains("refused:"), "{error}");
+    let rename = LogChange::Rename {
+        from: top.join("audit.log"),
+        to: top.join("audit.log.1"),
+    };
+    assert!(launcher.change_log(rename).expect("both are").is_none());
+    let text = std::fs::read_to_string(top.join("audit.log.1"));
+    assert_eq!(text.expect("renamed"), "line\n");
+}
+
+fn both_killed_at_once_are_named(launcher: &Launcher) {
+    let (first, standby) = both(launcher);
+    kill(first, Signal::KILL);
+    kill(standby, Signal::KILL);
+    let mut ended = Vec::new();
+    until("their end", || {
+        ended.extend(launcher.tend());
+        (ended.len() == 2).then_some(())
     });
-    assert_eq!(state.0, pid);
-    assert!(state.1.contains("signal: 9"), "{}", state.1);
+    assert!(!launcher.state().expect("a state").running);
     let error = launcher
         .launch(&Request::Command, None)
         .expect_err("none is left");
-    assert!(
-        error.to_string().contains(&format!("(pid {pid})")),
-        "{error}"
-    );
-    write.write_all(b"after\n").expect("it still reads");
+    assert!(error.to_string().contains("restart tarsier"), "{error}");
+}
+
+/// A service whose spawners are this program.
+fn service(top: &Path) -> PathBuf {
+    let path = top.join("spawner.sock");
+    let config = top.join("auditd.conf");
+    let own = std::env::current_exe().expect("its path");
+    let args = [
+        COMMAND.as_ref(),
+        "3".as_ref(),
+        "service".as_ref(),
+        config.as_os_str(),
+    ];
+    testkit::serve_connections(&path, &own, &args);
+    path
+}
+
+fn a_service_starts_programs_that_are_its_own_children(top: &Path) {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: spawners of a service: only root may ask them");
+        return;
+    }
+    let path = service(top);
+    let launcher = Launcher::connect(&path).expect("a connection");
+    let (first, standby) = both(&launcher);
+    let (read, mut write) = pipe();
+    std::fs::remove_file(top.join("one.out")).expect("there was one");
+    let mut child = launcher
+        .launch(&plugin(top, "one"), Some(read))
+        .expect("the plugin");
+    until("its first line", || {
+        (text_of(top, "one") == format!("{first} a b\n")).then_some(())
+    });
+    assert!(child.try_wait().expect("it is known").is_none());
+    kill(first, Signal::KILL);
+    let mut second = launcher
+        .launch(&plugin(top, "counter"), None)
+        .expect("the next");
+    second.wait().expect("its end");
+    until("the other in its place", || {
+        (both(&launcher).0 == standby).then_some(())
+    });
+    write.write_all(b"after\n").expect("it lives on");
     drop(write);
-    assert!(child.wait().expect("still a child").success());
-    let mut text = String::new();
-    File::open(top.join("one.out"))
-        .expect("a file")
-        .read_to_string(&mut text)
-        .expect("text");
-    assert!(text.ends_with("after\n"), "{text}");
+    child.wait().expect("its end");
+    assert!(text_of(top, "one").ends_with("after\n"));
+    let refused = launcher.launch(
+        &Request::Exec {
+            path: "/bin/sh".into(),
+        },
+        None,
+    );
+    let error = refused.expect_err("refused").to_string();
+    assert!(error.contains("refused:"), "{error}");
+    // Both at once: the next request connects again.
+    let (first, standby) = both(&launcher);
+    kill(first, Signal::KILL);
+    kill(standby, Signal::KILL);
+    let count = starts(top);
+    let mut third = launcher
+        .launch(&plugin(top, "counter"), None)
+        .expect("a new connection");
+    third.wait().expect("its end");
+    assert_eq!(starts(top), count + 1);
+    // A plugin ends with the connection.
+    let (read, _write) = pipe();
+    let mut child = launcher
+        .launch(&plugin(top, "one"), Some(read))
+        .expect("the plugin");
+    drop(launcher);
+    child.wait().expect("its end");
 }

@@ -151,12 +151,19 @@ fn print_confinement(out: &mut impl Write, s: &Status) -> std::io::Result<()> {
         }
     }
     if let Some(spawner) = &s.spawner {
-        let state = if spawner.running { "" } else { ", HAS ENDED" };
-        writeln!(
-            out,
-            "programs            started by process {}{state}",
-            spawner.pid
-        )?;
+        let standby = spawner.standby.map(|pid| format!(", then {pid}"));
+        let standby = standby.unwrap_or_default();
+        match spawner.running {
+            true => writeln!(
+                out,
+                "programs            started by process {}{standby}",
+                spawner.pid
+            )?,
+            false => writeln!(
+                out,
+                "programs            CANNOT BE STARTED: restart tarsier"
+            )?,
+        }
     }
     Ok(())
 }

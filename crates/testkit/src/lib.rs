@@ -2,10 +2,12 @@
 //! `make test` gives them, and the judge of `tests/evade`.
 
 mod audit_package;
+mod connections;
 mod damage;
 pub mod evade;
 
 pub use audit_package::AuditPackage;
+pub use connections::serve_connections;
 pub use damage::{corpus, corpus_lines, of_two_nodes, Numbers};
 use rustix::fs::{flock, FlockOperation};
 use std::fs::File;

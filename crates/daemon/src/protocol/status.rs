@@ -147,21 +147,24 @@ pub struct ConfinementStatus {
     pub missing: Vec<String>,
 }
 
-/// The process that starts programs for the daemon.
+/// The processes that start programs for the daemon.
 #[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
 pub struct SpawnerStatus {
-    /// Process id of the spawner.
+    /// Process id of the spawner that is asked; 0 if there is none, or it is not known yet.
     pub pid: u32,
-    /// Whether it runs.
+    /// Process id of the one that takes its place.
+    #[serde(default)]
+    pub standby: Option<u32>,
+    /// Whether programs can be started.
     pub running: bool,
 }
 
 impl From<spawn::State> for SpawnerStatus {
     fn from(state: spawn::State) -> SpawnerStatus {
-        let (spawn::State::Runs(pid) | spawn::State::Failed(pid, _)) = state;
         SpawnerStatus {
-            pid,
-            running: matches!(state, spawn::State::Runs(_)),
+            pid: state.pid.unwrap_or_default(),
+            standby: state.standby,
+            running: state.running,
         }
     }
 }

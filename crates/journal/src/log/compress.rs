@@ -9,7 +9,9 @@ use std::thread::JoinHandle;
 use crate::files::{self, modes};
 use crate::read::COMPRESSED_SUFFIX;
 use crate::seal::with_suffix;
+use crate::writing;
 use conf::Group;
+use rustix::fs::{Mode, OFlags};
 
 /// zstd level: about 300 MB/s, and a tenth of the size or less.
 const LEVEL: i32 = 3;
@@ -77,17 +79,19 @@ fn compress(path: &Path, group: &Group) -> io::Result<()> {
     let made = write_compressed(path, &part, group);
     if made.is_err() {
         // A partial result would only take space.
-        let _ = std::fs::remove_file(&part);
+        let _ = writing::remove_file(&part);
         return made;
     }
-    std::fs::rename(&part, with_suffix(path, COMPRESSED_SUFFIX))?;
+    writing::rename(&part, with_suffix(path, COMPRESSED_SUFFIX))?;
     File::open(files::dir_of(path))?.sync_all()?;
-    std::fs::remove_file(path)
+    writing::remove_file(path)
 }
 
 fn write_compressed(path: &Path, part: &Path, group: &Group) -> io::Result<()> {
     let mut from = File::open(path)?;
-    let mut to = File::create(part)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(modes(group).rotated);
+    let mut to = File::from(writing::open(part, flags, mode)?);
     files::set_permissions(&to, part, modes(group).rotated, group).map_err(io::Error::other)?;
     let size = from.metadata()?.size();
     let mut encoder = zstd::Encoder::new(&mut to, LEVEL)?;
@@ -107,7 +111,7 @@ pub(crate) fn mend(log_file: &Path) -> io::Result<()> {
             .iter()
             .filter(|path| plain.exists() && path.exists())
         {
-            std::fs::remove_file(leftover)?;
+            writing::remove_file(leftover)?;
         }
     }
     Ok(())

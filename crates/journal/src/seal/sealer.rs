@@ -15,6 +15,7 @@ use super::{hash_blocks, now_ms, seal_path, state_path, with_suffix, BLOCK_BYTES
 use crate::action::Severity;
 use crate::error::OpenError;
 use crate::files;
+use crate::writing;
 use conf::Group;
 
 /// Time between two checkpoints while events are written.
@@ -375,10 +376,10 @@ fn open_seal(
             if size > HEADER_BYTES {
                 // A crash cannot leave such a file: it is kept for an investigation.
                 let aside = with_suffix(&path, ".damaged");
-                std::fs::rename(&path, &aside)
+                writing::rename(&path, &aside)
                     .map_err(|error| OpenError::io(&aside, "rename", error))?;
             } else {
-                std::fs::remove_file(&path)
+                writing::remove_file(&path)
                     .map_err(|error| OpenError::io(&path, "unlink", error))?;
             }
             drop(file);

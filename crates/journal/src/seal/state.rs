@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::entry::Chain;
 use super::keys::{Keys, SeriesId, SECRETS_BYTES};
+use crate::writing;
 use rustix::fs::{Mode, OFlags};
 
 const MAGIC: &[u8; 8] = b"TARSKEY1";
@@ -59,9 +60,7 @@ impl StateFile {
     /// Opens the file and reads its record.
     pub(super) fn open(path: &Path) -> Result<(Self, State), StateError> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(
-            rustix::fs::open(path, flags, Mode::empty()).map_err(|e| StateError::Io(e.into()))?,
-        );
+        let file = File::from(writing::open(path, flags, Mode::empty()).map_err(StateError::Io)?);
         let state = read(&file)?;
         let file = Arc::new(file);
         Ok((StateFile { file }, state))

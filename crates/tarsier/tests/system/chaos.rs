@@ -187,17 +187,20 @@ fn settles(life: &Life<'_>, resources: (usize, usize)) {
     }
 }
 
-/// The daemon's plugins and look-up helpers. The process that starts them is left alone: without it nothing is started
-/// any more, which `confinement::a_dead_spawner…` tries.
+/// The daemon's plugins and look-up helpers, and one of the two processes that start them: without both nothing is
+/// started any more, which `confinement::both_spawners…` tries.
 fn children(pid: u32) -> Vec<Pid> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let list = list.unwrap_or_default();
-    let pids = list.split_whitespace().filter(|pid| {
+    let is_spawner = |pid: &str| {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        !command
-            .split(|byte| *byte == 0)
-            .any(|word| word == b"spawner")
-    });
+        let mut words = command.split(|byte| *byte == 0);
+        words.nth(1) == Some(b"spawner")
+    };
+    let mut spawners = list.split_whitespace().filter(|pid| is_spawner(pid));
+    let left = spawners.next_back();
+    // The other may just have been started, so that only one is there.
+    let pids = list.split_whitespace().filter(|pid| Some(*pid) != left);
     let pids = pids.filter_map(|pid| pid.parse().ok());
     pids.filter_map(Pid::from_raw).collect()
 }

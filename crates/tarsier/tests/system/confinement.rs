@@ -1,15 +1,19 @@
 //! What a running daemon can no longer do, and that it does everything else.
 
 use crate::calls::{call, Caller};
-use crate::{log, machine};
+use crate::daemon::{Daemon, Setup};
+use crate::{log, machine, programs};
 use rustix::process::{kill_process, Pid, Signal};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 /// Longest time to wait for anything.
 const PATIENCE: Duration = Duration::from_secs(600);
 const GROUP: u32 = 61238;
+/// How often a spawner is killed.
+const KILLS: usize = 10;
 const RULE: &str = "-a always,exit -F arch=b64 -S getppid -F gid=61238 -k mine\n";
 
 /// A field of /proc/PID/status of each thread, which all have the same.
@@ -140,15 +144,101 @@ fn a_log_elsewhere_needs_a_restart_and_what_was_in_force_stays() {
     });
 }
 
+/// The processes that start programs: the one that is asked, and the one that takes its place.
+fn spawners(daemon: &Daemon) -> (u64, u64) {
+    let mut found = None;
+    until("two spawners", || {
+        let all = &daemon.status()["spawner"];
+        found = all["pid"].as_u64().zip(all["standby"].as_u64());
+        found.is_some_and(|(pid, _)| pid != 0)
+    });
+    found.expect("two")
+}
+
+fn kill(pid: u64, signal: Signal) {
+    let pid = Pid::from_raw(pid as i32).expect("a pid");
+    kill_process(pid, signal).expect("a signal");
+}
+
+/// Polls until `is_so` returns true; nothing signals it.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A plugin that writes its process id, then what it gets.
+fn plugin(setup: &Setup) -> std::path::PathBuf {
+    let out = setup.path("plugin.out");
+    let text = format!(
+        "#!/bin/sh\necho started $$ >>{0}\nexec cat >>{0}\n",
+        out.display()
+    );
+    let script = setup.write("plugin.sh", &text);
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o750)).expect("its mode");
+    std::fs::create_dir_all(setup.path("plugins.d")).expect("a directory");
+    let text = format!("active = yes\npath = {}\n", script.display());
+    let conf = setup.write("plugins.d/plugin.conf", &text);
+    std::fs::set_permissions(&conf, PermissionsExt::from_mode(0o640)).expect("its mode");
+    out
+}
+
+/// Process ids that [`plugin`] has written.
+fn pids_of(out: &std::path::Path) -> Vec<u64> {
+    let text = std::fs::read_to_string(out).unwrap_or_default();
+    let pids = text.lines();
+    let pids = pids.filter_map(|line| line.strip_prefix("started "));
+    pids.map(|pid| pid.parse().expect("a pid")).collect()
+}
+
 #[test]
-fn a_dead_spawner_is_told_and_recording_goes_on() {
-    machine::test("a dead spawner", |setup| {
+fn a_killed_spawner_is_replaced_ten_times_and_nothing_is_doubled() {
+    machine::test("killed spawners", |setup| {
+        let run = setup.tarsier(RULE).format("raw");
+        setup.configure("max_restarts = 100\nmax_log_file_action = IGNORE\n");
+        let out = plugin(setup);
+        let daemon = run.start();
+        let started = || pids_of(&out);
+        until("the plugin", || started().len() == 1);
+        let mut callers = Vec::new();
+        for round in 1..=KILLS {
+            let (first, standby) = spawners(&daemon);
+            kill(first, Signal::TERM);
+            kill(first, Signal::KILL);
+            // The plugin and a helper for look-ups have to be started again.
+            kill(started()[round - 1], Signal::KILL);
+            until("the next plugin", || started().len() == round + 1);
+            until("the other spawner", || spawners(&daemon).0 == standby);
+            let file = setup.write("looked-up", "");
+            callers.push(Caller::gid(GROUP).make(&[call!(getppid)]).pid);
+            std::fs::remove_file(file).expect("it goes");
+        }
+        daemon.wait_for_times("has taken its place", KILLS);
+        let ended = daemon.stop();
+        assert!(ended.status.success(), "{}", ended.said);
+        assert_eq!(started().len(), KILLS + 1);
+        let events = log::events(&ended.log);
+        for pid in callers {
+            assert_eq!(log::calls_of(&events, pid), ["getppid mine"]);
+        }
+        let errors = log::records(&events, "DAEMON_ERR");
+        let replaced = |record: &&&log::Record| record.field("op") == Some("spawner-replaced");
+        assert_eq!(errors.iter().filter(replaced).count(), KILLS);
+    });
+}
+
+#[test]
+fn both_spawners_killed_at_once_are_told_and_recording_goes_on() {
+    machine::test("dead spawners", |setup| {
         let daemon = setup.tarsier(RULE).format("raw").start();
-        let spawner = daemon.status()["spawner"]["pid"].as_u64().expect("a pid");
-        let spawner = Pid::from_raw(spawner as i32).expect("a pid");
-        kill_process(spawner, Signal::TERM).expect("it is ignored");
-        kill_process(spawner, Signal::KILL).expect("a signal");
-        daemon.wait_for("the process that starts programs (pid ");
+        let (first, standby) = spawners(&daemon);
+        daemon.signal(Signal::STOP);
+        kill(first, Signal::KILL);
+        kill(standby, Signal::KILL);
+        daemon.signal(Signal::CONT);
+        daemon.wait_for("no process that starts programs is left");
         assert_eq!(daemon.status()["spawner"]["running"], false);
         let pid = Caller::gid(GROUP).make(&[call!(getppid)]).pid;
         let ended = daemon.stop();
@@ -156,7 +246,121 @@ fn a_dead_spawner_is_told_and_recording_goes_on() {
         let events = log::events(&ended.log);
         assert_eq!(log::calls_of(&events, pid), ["getppid mine"]);
         let errors = log::records(&events, "DAEMON_ERR");
-        assert_eq!(errors[0].field("op"), Some("spawner-ended"));
+        let ended = |record: &&&log::Record| record.field("op") == Some("spawner-ended");
+        assert_eq!(errors.iter().filter(ended).count(), 2);
+    });
+}
+
+#[test]
+fn a_service_starts_programs_and_is_asked_again_when_all_of_it_was_killed() {
+    machine::test("--spawner", |setup| {
+        let socket = setup.path("spawner.sock");
+        let run = setup.tarsier(RULE).format("raw").option("--spawner");
+        let run = run.option(&socket);
+        setup.configure("max_restarts = 100\nmax_log_file_action = IGNORE\n");
+        let out = plugin(setup);
+        let config = setup.path("auditd.conf");
+        let log = setup.path("audit.log");
+        let words: [&std::ffi::OsStr; 5] = [
+            "spawner".as_ref(),
+            "3".as_ref(),
+            "service".as_ref(),
+            config.as_ref(),
+            log.as_ref(),
+        ];
+        testkit::serve_connections(&socket, &programs::tarsier(), &words);
+        let daemon = run.start();
+        let started = || pids_of(&out);
+        until("the plugin", || started().len() == 1);
+        let (first, standby) = spawners(&daemon);
+        assert_eq!(parent_of(started()[0]), first);
+        // Its end is told by the one that has started it.
+        kill(started()[0], Signal::KILL);
+        until("the next plugin", || started().len() == 2);
+        kill(first, Signal::KILL);
+        kill(standby, Signal::KILL);
+        kill(started()[1], Signal::KILL);
+        until("a plugin of a new one", || started().len() == 3);
+        let pid = Caller::gid(GROUP).make(&[call!(getppid)]).pid;
+        let ended = daemon.stop();
+        assert!(ended.status.success(), "{}", ended.said);
+        let text = std::fs::read_to_string(&out).expect("its output");
+        assert!(text.contains(&format!(" pid={pid} ")), "{text}");
+        let events = log::events(&ended.log);
+        assert_eq!(log::calls_of(&events, pid), ["getppid mine"]);
+    });
+}
+
+fn parent_of(pid: u64) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    line.expect("a parent").trim().parse().expect("a pid")
+}
+
+/// A file system that is unmounted, even if it is in use.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    fn mount(path: std::path::PathBuf) -> Disk {
+        let flags = rustix::mount::MountFlags::empty();
+        let size = c"size=8m,mode=0700";
+        rustix::mount::mount("none", &path, "tmpfs", flags, size).expect("a tmpfs");
+        Disk(path)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let flags = rustix::mount::UnmountFlags::DETACH;
+        let _ = rustix::mount::unmount(&self.0, flags);
+    }
+}
+
+#[test]
+fn a_log_on_a_file_system_that_is_mounted_anew_is_written_and_rotated() {
+    machine::test("a log that is mounted anew", |setup| {
+        let place = setup.path("disk");
+        std::fs::create_dir(&place).expect("a directory");
+        let disk = Disk::mount(place.clone());
+        let log = place.join("audit.log");
+        let run = setup.tarsier(RULE).format("raw").log(log.clone());
+        setup.configure(
+            "flush = SYNC\nmax_log_file_action = IGNORE\nnum_logs = 4\ndisk_full_action = SUSPEND\n\
+             compress_rotated = yes\nspace_left = 2\nadmin_space_left = 1\n",
+        );
+        let daemon = run.start();
+        if daemon.status()["confinement"]["landlock_abi"].is_null() {
+            println!("skipped: a log that is mounted anew, under Landlock: no Landlock here");
+        }
+        let before = Caller::gid(GROUP).make(&[call!(getppid)]).pid;
+        daemon.wait_for_record("key=\"mine\"");
+        let text = std::fs::read_to_string(&log).expect("the first log");
+        // The disk is full, and the administrator puts another in its place.
+        let mut filler = std::fs::File::create(place.join("filler")).expect("a file");
+        while std::io::Write::write(&mut filler, &[0; 65536]).is_ok_and(|count| count > 0) {}
+        Caller::gid(GROUP).make(&[call!(getppid)]);
+        daemon.wait_for("suspended");
+        drop(filler);
+        drop(disk);
+        let disk = Disk::mount(place.clone());
+        daemon.signal(Signal::USR2);
+        daemon.wait_for("resumed");
+        let after = Caller::gid(GROUP).make(&[call!(getppid)]).pid;
+        daemon.wait_for_record(&format!(" pid={after} "));
+        daemon.signal(Signal::USR1);
+        until("a rotated and compressed log", || {
+            place.join("audit.log.1.zst").exists() && !place.join("audit.log.1").exists()
+        });
+        let last = Caller::gid(GROUP).make(&[call!(getppid)]).pid;
+        let ended = daemon.stop();
+        assert!(ended.status.success(), "{}", ended.said);
+        assert!(text.contains(&format!(" pid={before} ")));
+        assert_eq!(log::calls_of(&log::events(&log), last), ["getppid mine"]);
+        let packed = std::fs::File::open(place.join("audit.log.1.zst")).expect("a log");
+        let rotated = zstd::decode_all(packed).expect("compressed");
+        let rotated = String::from_utf8(rotated).expect("text");
+        assert!(rotated.contains(&format!(" pid={after} ")), "{rotated}");
+        drop(disk);
     });
 }
 
