@@ -98,7 +98,7 @@ pub(crate) fn answer() -> bool {
     let start = std::time::Instant::now();
     let plan = plan(is_trampoline);
     println!("planned in {:?}", start.elapsed());
-    for gap in plan.gaps.iter().filter(|gap| gap.essential) {
+    for gap in plan.platform.gaps.iter().filter(|gap| gap.essential) {
         println!("essential {gap}");
     }
     let start = std::time::Instant::now();
