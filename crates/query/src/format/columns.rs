@@ -1,6 +1,7 @@
 //! `--format csv`: a line of comma-separated values per event.
 
 use super::cursor::{Cursor, Place};
+use super::find;
 use super::normal::{Finder, Normal};
 use crate::event::Event;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
@@ -14,7 +15,7 @@ pub struct Extra {
     pub keys: bool,
     /// Labels of subject and object.
     pub labels: bool,
-    /// The second object, as of a rename.
+    /// The second object, such as the new name of a rename.
     pub second: bool,
     /// Parts of the time.
     pub time: bool,
@@ -37,8 +38,8 @@ impl Columns {
         }
     }
 
-    /// Appends an event, after the names of the columns if it is the first. Returns the types of those that could not
-    /// be told, for the messages.
+    /// Appends an event, after the names of the columns if it is the first. Returns the record types of the groups
+    /// that could not be told, for error messages.
     pub fn write(
         &mut self,
         event: &Event,
@@ -93,7 +94,7 @@ impl Columns {
         out.push(b',');
         out.extend_from_slice(name.unwrap_or_default().as_bytes());
         out.push(b',');
-        let found = finder.run();
+        let found = find::parts(&mut finder);
         time::write_columns(
             key.sec,
             key.msec,

@@ -1,6 +1,7 @@
 //! `--format text`: a sentence per event.
 
 use super::cursor::Cursor;
+use super::find;
 use super::normal::Finder;
 use crate::event::Event;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
@@ -31,7 +32,7 @@ impl Sentences {
         let mut finder = Finder::new(records, event.key().sec, interpreter, false);
         let kind = finder.cursor.kind();
         // What was found is told although the event is not complete.
-        let _ = finder.run();
+        let _ = find::parts(&mut finder);
         let (mut cursor, normal) = (finder.cursor, finder.normal);
         match &event.key().node {
             Some(_) => {
