@@ -43,6 +43,14 @@ pub fn may_load_programs() -> Option<File> {
     Some(machine_lock())
 }
 
+/// How often a test repeats something: `few` times, or `many` if `TARSIER_LONG_TESTS` is set.
+pub fn times<N>(few: N, many: N) -> N {
+    match std::env::var_os("TARSIER_LONG_TESTS") {
+        Some(_) => many,
+        None => few,
+    }
+}
+
 /// Where the distribution's audit programs are (`scripts/peers`); none, having said that `what` is skipped, without them.
 pub fn peers(what: &str) -> Option<PathBuf> {
     let root = std::env::var_os("TARSIER_PEERS");
