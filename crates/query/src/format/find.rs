@@ -66,7 +66,7 @@ fn call(finder: &mut Finder<'_, '_>) -> Result<(), NotNormal> {
         kinds::CONFIG_CHANGE => {
             if finder.cursor.find_anywhere(b"op").is_some() {
                 finder.normal.action = Some(finder.meaning());
-                finder.normal.object = simple::simple_object(finder, first_kind);
+                finder.normal.object.place = simple::simple_object(finder, first_kind);
             }
         }
         _ => objects::deed(finder, &call.unwrap_or_default(), first_kind),

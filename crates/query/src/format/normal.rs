@@ -5,27 +5,39 @@ use super::thing::Thing;
 use super::verbs;
 use crate::interpret::{FieldType, Interpreter, RecordFields};
 
-/// What was found. Places are of fields.
+/// Who acts. Places are of fields.
+#[derive(Debug, Default)]
+pub(super) struct Subject {
+    /// Login id, or another field that says who acts.
+    pub(super) id: Option<Place>,
+    /// User, who may differ from `id`.
+    pub(super) acting: Option<Place>,
+    pub(super) account: Option<&'static str>,
+    /// Further fields of the subject, which may include its label.
+    pub(super) fields: Vec<Place>,
+}
+
+/// What is acted on. Places are of fields.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    pub(super) place: Option<Place>,
+    pub(super) detail: Option<Place>,
+    /// A second object, such as the new name of a rename.
+    pub(super) second: Option<Place>,
+    pub(super) fields: Vec<Place>,
+    pub(super) thing: Thing,
+}
+
+/// The parts of an event. Places are of fields.
 #[derive(Debug, Default)]
 pub(super) struct Normal {
     /// Group of record types.
     pub(super) kind: Option<&'static str>,
     pub(super) session: Option<Place>,
-    /// Login id, or another field that says who acts.
-    pub(super) subject: Option<Place>,
-    /// User, who may differ from the subject.
-    pub(super) acting: Option<Place>,
-    pub(super) account: Option<&'static str>,
-    /// Further fields of the subject, which may include its label.
-    pub(super) subject_fields: Vec<Place>,
+    pub(super) subject: Subject,
     pub(super) action: Option<Vec<u8>>,
     pub(super) result: Option<Place>,
-    pub(super) object: Option<Place>,
-    pub(super) object_detail: Option<Place>,
-    /// A second object, such as the new name of a rename.
-    pub(super) second: Option<Place>,
-    pub(super) object_fields: Vec<Place>,
-    pub(super) thing: Thing,
+    pub(super) object: Object,
     pub(super) how: Option<Vec<u8>>,
     pub(super) key: Option<Place>,
 }
@@ -86,7 +98,7 @@ impl<'c, 'e> Finder<'c, 'e> {
 
     pub(super) fn subject(&mut self, name: &[u8], record: usize) -> bool {
         let found = self.find_in(name, record);
-        self.normal.subject = found.or(self.normal.subject);
+        self.normal.subject.id = found.or(self.normal.subject.id);
         found.is_some()
     }
 
@@ -95,7 +107,7 @@ impl<'c, 'e> Finder<'c, 'e> {
         let Some(place) = self.find_in(name, record) else {
             return false;
         };
-        self.normal.acting = Some(place);
+        self.normal.subject.acting = Some(place);
         self.account()
     }
 
@@ -106,7 +118,7 @@ impl<'c, 'e> Finder<'c, 'e> {
             _ if self.cursor.name() == Some(b"acct") => self.interpreter.user_id(&self.meaning()),
             _ => None,
         };
-        self.normal.account = Some(match id {
+        self.normal.subject.account = Some(match id {
             Some(0) => "privileged-acct",
             Some(u32::MAX) => "unset-acct",
             // The id is compared as a number with a sign.
@@ -119,7 +131,7 @@ impl<'c, 'e> Finder<'c, 'e> {
 
     pub(super) fn object(&mut self, name: &[u8], record: usize) -> bool {
         let found = self.find_in(name, record);
-        self.normal.object = found.or(self.normal.object);
+        self.normal.object.place = found.or(self.normal.object.place);
         found.is_some()
     }
 
@@ -141,7 +153,7 @@ impl<'c, 'e> Finder<'c, 'e> {
     /// A further field of the subject. Goes to the record if it is not found.
     pub(super) fn subject_field(&mut self, name: &[u8], record: usize) {
         match self.find_in(name, record) {
-            Some(place) => self.normal.subject_fields.push(place),
+            Some(place) => self.normal.subject.fields.push(place),
             None => {
                 self.cursor.go_to_record(record);
             }
@@ -152,7 +164,7 @@ impl<'c, 'e> Finder<'c, 'e> {
     pub(super) fn object_field(&mut self, name: &[u8], record: usize) -> bool {
         let found = self.find_in(name, record);
         match found {
-            Some(place) => self.normal.object_fields.push(place),
+            Some(place) => self.normal.object.fields.push(place),
             None => {
                 self.cursor.go_to_record(record);
             }

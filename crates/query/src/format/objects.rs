@@ -71,13 +71,13 @@ pub(super) fn deed(finder: &mut Finder<'_, '_>, call: &[u8], first_kind: i32) {
 fn known_deed(finder: &mut Finder<'_, '_>, deed: Deed, call: &[u8]) {
     if let Some((action, thing)) = deed.words() {
         finder.act(action);
-        finder.normal.thing = thing;
+        finder.normal.object.thing = thing;
     }
     match deed {
         Deed::Open => {
             file(finder, 2);
             // Whatever was opened counts as a file.
-            finder.normal.thing = Thing::File;
+            finder.normal.object.thing = Thing::File;
             file_fields(finder);
         }
         Deed::Stat | Deed::StatFs | Deed::Unmount | Deed::Delete | Deed::Time => {
@@ -141,10 +141,10 @@ fn known_deed(finder: &mut Finder<'_, '_>, deed: Deed, call: &[u8]) {
 
 /// The call is not known: the rule that it triggered.
 fn rule(finder: &mut Finder<'_, '_>) {
-    finder.normal.thing = Thing::AuditRule;
+    finder.normal.object.thing = Thing::AuditRule;
     match finder.cursor.find_anywhere(b"key") {
         Some(key) if key != b"(null)" => {
-            finder.normal.object = Some(finder.cursor.place());
+            finder.normal.object.place = Some(finder.cursor.place());
             finder.act("triggered-audit-rule");
         }
         _ => finder.act("triggered-unknown-audit-rule"),
@@ -153,7 +153,7 @@ fn rule(finder: &mut Finder<'_, '_>) {
 
 fn take_object(finder: &mut Finder<'_, '_>, name: &[u8]) {
     if let Some(place) = finder.find_place(name) {
-        finder.normal.object = Some(place);
+        finder.normal.object.place = Some(place);
     }
 }
 
@@ -196,10 +196,10 @@ fn file(finder: &mut Finder<'_, '_>, record: usize) {
     finder.cursor.first_field();
     finder.object(b"name", record);
     if finder.cursor.find(b"inode").is_some() {
-        finder.normal.object_detail = Some(finder.cursor.place_in(record));
+        finder.normal.object.detail = Some(finder.cursor.place_in(record));
     }
     if let Some(Ok(mode)) = finder.cursor.find(b"mode").map(|mode| unsigned(mode, 8)) {
-        finder.normal.thing = match mode as u32 & 0o170_000 {
+        finder.normal.object.thing = match mode as u32 & 0o170_000 {
             0o100_000 => Thing::File,
             0o040_000 => Thing::Directory,
             0o020_000 => Thing::CharacterDevice,
@@ -207,7 +207,7 @@ fn file(finder: &mut Finder<'_, '_>, record: usize) {
             0o010_000 => Thing::Fifo,
             0o120_000 => Thing::Link,
             0o140_000 => Thing::Socket,
-            _ => finder.normal.thing,
+            _ => finder.normal.object.thing,
         };
     }
 }
@@ -256,7 +256,7 @@ fn path_fields(finder: &mut Finder<'_, '_>) {
     }
     while finder.cursor.next_field() {
         let place = finder.cursor.place_in(record);
-        finder.normal.object_fields.push(place);
+        finder.normal.object.fields.push(place);
     }
 }
 
@@ -273,13 +273,13 @@ fn second_file(finder: &mut Finder<'_, '_>, record: usize) {
     finder.cursor.go_to_record(record);
     finder.cursor.first_field();
     if finder.cursor.find(b"name").is_some() {
-        finder.normal.second = Some(finder.cursor.place_in(record));
+        finder.normal.object.second = Some(finder.cursor.place_in(record));
     }
 }
 
 fn argument_object(finder: &mut Finder<'_, '_>, argument: &[u8]) {
     if finder.cursor.find_anywhere(argument).is_some() {
-        finder.normal.second = Some(finder.cursor.place_in(0));
+        finder.normal.object.second = Some(finder.cursor.place_in(0));
     }
 }
 
@@ -289,7 +289,7 @@ fn owner_object(finder: &mut Finder<'_, '_>, argument: &[u8]) {
         if finder.cursor.number() == Some(-1) {
             finder.cursor.next_field();
         }
-        finder.normal.second = Some(finder.cursor.place_in(0));
+        finder.normal.object.second = Some(finder.cursor.place_in(0));
     }
 }
 
@@ -312,7 +312,7 @@ fn identity_object(finder: &mut Finder<'_, '_>, call: &[u8]) {
             return;
         }
     }
-    finder.normal.second = Some(finder.cursor.place_in(0));
+    finder.normal.object.second = Some(finder.cursor.place_in(0));
 }
 
 fn kill(finder: &mut Finder<'_, '_>) {
@@ -320,7 +320,7 @@ fn kill(finder: &mut Finder<'_, '_>) {
         true => "killed-list-of-pids",
         false => "killed-pid",
     });
-    finder.normal.thing = Thing::Process;
+    finder.normal.object.thing = Thing::Process;
     finder.cursor.go_to_record(1);
     finder.cursor.first_field();
     take_object(finder, b"saddr");
@@ -328,7 +328,7 @@ fn kill(finder: &mut Finder<'_, '_>) {
 
 fn policy(finder: &mut Finder<'_, '_>, kind: i32) {
     finder.act_by_kind(kind);
-    finder.normal.thing = Thing::Policy;
+    finder.normal.object.thing = Thing::Policy;
     match kind {
         MAC_CONFIG_CHANGE => take_object(finder, b"bool"),
         MAC_STATUS => take_object(finder, b"enforcing"),
@@ -337,7 +337,7 @@ fn policy(finder: &mut Finder<'_, '_>, kind: i32) {
 }
 
 fn promiscuous(finder: &mut Finder<'_, '_>) {
-    finder.normal.thing = Thing::Socket;
+    finder.normal.object.thing = Thing::Socket;
     finder.cursor.rewind();
     take_object(finder, b"dev");
     if finder.cursor.find(b"prom").is_some() {
@@ -350,7 +350,7 @@ fn promiscuous(finder: &mut Finder<'_, '_>) {
 
 fn device(finder: &mut Finder<'_, '_>) {
     file_of_call(finder, 2);
-    finder.act(match finder.normal.thing {
+    finder.act(match finder.normal.object.thing {
         Thing::CharacterDevice => "made-character-device",
         Thing::BlockDevice => "made-block-device",
         _ => "make-device",
@@ -359,7 +359,7 @@ fn device(finder: &mut Finder<'_, '_>) {
 
 fn memory(finder: &mut Finder<'_, '_>) {
     finder.act("allocated-memory");
-    finder.normal.thing = Thing::Memory;
+    finder.normal.object.thing = Thing::Memory;
     if finder.success == 1 {
         finder.act("allocated-memory-in");
         finder.cursor.rewind();
@@ -419,5 +419,5 @@ pub(super) fn program(finder: &mut Finder<'_, '_>) {
         finder.cursor.find(b"comm");
     }
     let place: Place = finder.cursor.place();
-    finder.normal.object = Some(place);
+    finder.normal.object.place = Some(place);
 }

@@ -22,10 +22,10 @@ pub(super) fn find(finder: &mut Finder<'_, '_>) {
         kinds::AVC => access(finder, kind),
         1200..=1298 => of_daemon(finder, kind),
         kinds::BPF => {
-            finder.normal.account = Some("system");
+            finder.normal.subject.account = Some("system");
             let action = objects::bpf_action(finder);
             finder.act(action);
-            finder.normal.thing = Thing::Process;
+            finder.normal.object.thing = Thing::Process;
             objects::program(finder);
         }
         kinds::EVENT_LISTENER => listener(finder),
@@ -74,7 +74,7 @@ fn of_kernel(finder: &mut Finder<'_, '_>, kind: i32) {
             acting_or_rewind(finder);
             how_is(finder, b"exe");
             finder.object(b"feature", 0);
-            finder.normal.thing = Thing::System;
+            finder.normal.object.thing = Thing::System;
         }
         kinds::SECCOMP => return seccomp(finder),
         kinds::ANOM_ABEND => {
@@ -83,14 +83,14 @@ fn of_kernel(finder: &mut Finder<'_, '_>, kind: i32) {
             if !finder.object(b"exe", 0) {
                 finder.cursor.rewind();
             }
-            finder.normal.thing = Thing::Process;
+            finder.normal.object.thing = Thing::Process;
             how_is(finder, b"sig");
         }
         kinds::ANOM_PROMISCUOUS => {
             finder.cursor.first_field();
             finder.object(b"dev", 0);
             finder.acting(b"uid", 0);
-            finder.normal.thing = Thing::Socket;
+            finder.normal.object.thing = Thing::Socket;
         }
         _ => {}
     }
@@ -112,11 +112,11 @@ fn configuration(finder: &mut Finder<'_, '_>, kind: i32) {
     match action {
         Some(action) => {
             finder.act(action);
-            finder.normal.object = simple_object(finder, kind);
+            finder.normal.object.place = simple_object(finder, kind);
         }
         None => {
             finder.act_by_kind(kind);
-            finder.normal.object = simple_object(finder, kind);
+            finder.normal.object.place = simple_object(finder, kind);
             finder.cursor.rewind();
         }
     }
@@ -129,7 +129,7 @@ fn seccomp(finder: &mut Finder<'_, '_>) {
     if !finder.object(b"syscall", 0) {
         finder.cursor.rewind();
     }
-    finder.normal.thing = Thing::Process;
+    finder.normal.object.thing = Thing::Process;
     if let Some(place) = finder.find_in(b"code", 0) {
         finder.normal.result = Some(place);
     }
@@ -144,7 +144,7 @@ fn login(finder: &mut Finder<'_, '_>, kind: i32) {
     if !finder.object(b"auid", 0) {
         finder.cursor.rewind();
     }
-    finder.normal.thing = Thing::UserSession;
+    finder.normal.object.thing = Thing::UserSession;
     finder.session(0);
     finder.result(0);
     finder.act_by_kind(kind);
@@ -156,10 +156,10 @@ fn firewall(finder: &mut Finder<'_, '_>) {
     finder.act("loaded-firewall-rule-to");
     finder.cursor.rewind();
     if let Some(place) = finder.find_place(b"table") {
-        finder.normal.object = Some(place);
+        finder.normal.object.place = Some(place);
     }
-    finder.normal.account = Some("system");
-    finder.normal.thing = Thing::Firewall;
+    finder.normal.subject.account = Some("system");
+    finder.normal.object.thing = Thing::Firewall;
 }
 
 /// A decision of SELinux without its call.
@@ -168,7 +168,7 @@ fn access(finder: &mut Finder<'_, '_>, kind: i32) {
         finder.cursor.rewind();
     }
     finder.subject(b"scontext", 0);
-    finder.normal.account = Some("unknown-acct");
+    finder.normal.subject.account = Some("unknown-acct");
     finder.cursor.rewind();
     // Sentences leave the object out.
     if finder.has_fields {
@@ -189,9 +189,9 @@ fn of_daemon(finder: &mut Finder<'_, '_>, kind: i32) {
         finder.cursor.rewind();
     }
     subject_fields(finder);
-    finder.normal.account = Some("auditd");
+    finder.normal.subject.account = Some("auditd");
     finder.act_by_kind(kind);
-    finder.normal.thing = Thing::Service;
+    finder.normal.object.thing = Thing::Service;
     match kind as u32 {
         kinds::DAEMON_START => finder.normal.how = Some(b"init".to_vec()),
         kinds::DAEMON_ABORT => {}
@@ -211,7 +211,7 @@ fn listener(finder: &mut Finder<'_, '_>) {
     let action = objects::listener_action(finder);
     finder.act(action);
     objects::program(finder);
-    finder.normal.thing = Thing::Socket;
+    finder.normal.object.thing = Thing::Socket;
     finder.cursor.rewind();
     how_is(finder, b"exe");
     finder.cursor.rewind();
@@ -237,7 +237,7 @@ fn labelled_network(finder: &mut Finder<'_, '_>, kind: i32) {
     if matches!(kind, 1409 | 1410) && !finder.object(b"nlbl_domain", 0) {
         finder.cursor.rewind();
     }
-    finder.normal.thing = Thing::Policy;
+    finder.normal.object.thing = Thing::Policy;
     finder.result(0);
 }
 
@@ -282,9 +282,9 @@ fn of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
     }
     if kind != kinds::USER_AVC as i32 {
         finder.cursor.rewind();
-        finder.normal.object = simple_object(finder, kind);
-        finder.normal.object_detail = simple_detail(finder, kind);
-        finder.normal.second = simple_second(finder, kind);
+        finder.normal.object.place = simple_object(finder, kind);
+        finder.normal.object.detail = simple_detail(finder, kind);
+        finder.normal.object.second = simple_second(finder, kind);
     }
     how_of_user_space(finder, kind);
 }
@@ -306,7 +306,7 @@ fn how_of_user_space(finder: &mut Finder<'_, '_>, kind: i32) {
     match kind {
         // SYSTEM_BOOT and SYSTEM_SHUTDOWN
         1127 | 1128 => {
-            finder.normal.thing = match kind {
+            finder.normal.object.thing = match kind {
                 1127 => Thing::System,
                 _ => Thing::Service,
             };
@@ -353,15 +353,15 @@ pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Pl
         1405 => (b"bool", Thing::Policy),
         1404 => (b"enforcing", Thing::Policy),
         1403 | 2303 | 2307..=2312 => {
-            finder.normal.thing = Thing::Policy;
+            finder.normal.object.thing = Thing::Policy;
             return None;
         }
-        1005 => (b"addr", finder.normal.thing),
+        1005 => (b"addr", finder.normal.object.thing),
         1111 => {
             if finder.cursor.find(b"op").is_some() {
                 finder.normal.action = Some(finder.meaning());
             }
-            finder.normal.thing = Thing::System;
+            finder.normal.object.thing = Thing::System;
             return None;
         }
         2404 => (b"fp", Thing::UserSession),
@@ -369,7 +369,7 @@ pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Pl
         2109 => (b"hostname", Thing::FileSystem),
         _ => return None,
     };
-    finder.normal.thing = thing;
+    finder.normal.object.thing = thing;
     if matches!(kind, 1124 | 1319 | 1137 | 1138) {
         finder.cursor.rewind();
     }
@@ -377,7 +377,7 @@ pub(super) fn simple_object(finder: &mut Finder<'_, '_>, kind: i32) -> Option<Pl
 }
 
 fn account_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
-    finder.normal.thing = Thing::Account;
+    finder.normal.object.thing = Thing::Account;
     match finder.find_in(b"id", 0) {
         Some(place) => Some(place),
         None => {
@@ -397,7 +397,7 @@ fn configuration_object(finder: &mut Finder<'_, '_>) -> Option<Place> {
         b"actions",
         b"list",
     ];
-    finder.normal.thing = Thing::AuditConfig;
+    finder.normal.object.thing = Thing::AuditConfig;
     if finder
         .cursor
         .find_anywhere(b"key")
