@@ -23,14 +23,14 @@ pub struct ForwardCli {
 pub enum ForwardCommand {
     /// Send until stopped (also without a command); SIGHUP reads the configuration again
     Run,
-    /// Show how far the far side is, and what waits
+    /// Show what the far side has received, and what waits to be sent
     Status,
-    /// Check the configuration, connect, prove who this is, and write nothing
+    /// Check the configuration, connect and authenticate, but send nothing
     Check,
     /// Send again from a position or time on, with the sender stopped
     Replay(ReplayArgs),
-    /// At the far side: say of each host what arrived, what is missing, and whether it is what was
-    /// sealed (status 0: complete and intact, 1: missing or altered, 2: not verifiable, 3: intact,
+    /// At the far side: report for each host what arrived, what is missing, and whether it matches
+    /// the seal (status 0: complete and intact, 1: missing or altered, 2: not verifiable, 3: intact,
     /// and more may follow)
     Verify(crate::central::CentralVerifyArgs),
 }

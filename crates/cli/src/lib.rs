@@ -39,10 +39,10 @@ pub enum Command {
     Plan(PlanArgs),
     /// Show the running daemon's engine, events and losses
     Status(StatusArgs),
-    /// Say what works on this host and what does not, and what to do (status 0: all works, 1: with
+    /// Report what works on this host, what does not, and what to do (status 0: all works, 1: with
     /// limits, 2: something does not)
     Doctor(DoctorArgs),
-    /// Put Tarsier in the place of auditd, or auditd back
+    /// Replace auditd with Tarsier, or go back to auditd
     Migrate(MigrateArgs),
     /// Stop the daemon, and wait until it has stopped
     Stop(StopArgs),
@@ -65,7 +65,7 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
-    /// Show who makes events and what with, live, on the terminal
+    /// Show live on the terminal who makes events, and with which programs
     Top(top::TopArgs),
     /// Write events as a Parquet table for DuckDB, ClickHouse, pandas or Spark
     Export(export::ExportArgs),
@@ -165,7 +165,7 @@ pub struct SealInitArgs {
     /// another host
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// FILE may be on a disk, because that leaves the host
+    /// Allow FILE on a disk, because that disk leaves the host
     #[arg(long, requires = "key")]
     pub on_disk: bool,
 }
@@ -360,8 +360,8 @@ pub struct DoctorArgs {
 
 #[derive(Args, Debug)]
 pub struct MigrateArgs {
-    /// Change nothing: say of each rule, setting and plugin whether it will be honoured (status 0:
-    /// all, 1: with differences, 2: Tarsier would not start)
+    /// Change nothing: report for each rule, setting and plugin whether it will be honoured (status
+    /// 0: all, 1: with differences, 2: Tarsier would not start)
     #[arg(long)]
     pub check: bool,
     /// Undo what `tarsier migrate` has done
